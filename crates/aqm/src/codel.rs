@@ -1,0 +1,316 @@
+//! CoDel: controlled delay (RFC 8289; Nichols and Jacobson 2012).
+//!
+//! Acts at dequeue on the sojourn time of the packet at the head: once it has stayed above `target` for
+//! an `interval`, one packet is dropped, and then more, `interval / sqrt(count)` apart, until it falls
+//! below.
+//!
+//! Two arithmetics, [`Law`]: exact nanoseconds (the RFC's), and Linux's, in units of 1024 ns with a 16-bit
+//! reciprocal square root that takes one Newton step per drop. Otherwise no departure from RFC 8289
+//! Appendix A; the backlog at or below which nothing is dropped (§5.4's MAXPACKET) is one frame of the link.
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use sojourn_units::{Duration, Kind, Time};
+
+use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::packet::Packet;
+use crate::qdisc::{Environment, Limit};
+use crate::single::Single;
+
+/// The parameters of CoDel.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// TARGET: sojourn time accepted as standing. Default 5 ms (RFC 8289 §4.3).
+    pub target: Duration,
+    /// INTERVAL: how long the sojourn time must stay above `target` before a drop. Default 100 ms (§4.2).
+    pub interval: Duration,
+    /// Backlog, in bytes, at or below which nothing is dropped (§5.4): a full frame.
+    pub mtu: u64,
+    /// Mark ECN-capable packets instead of dropping them (§5.4).
+    pub ecn: bool,
+    /// Mark every ECN-capable packet whose sojourn time exceeds this, besides the control law.
+    pub ce_threshold: Option<Duration>,
+    /// The arithmetic.
+    pub law: Law,
+}
+
+/// How the time of the next drop is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Law {
+    /// `interval / sqrt(count)` in whole nanoseconds.
+    Exact,
+    /// As Linux does: units of 1024 ns, a 16-bit reciprocal square root, one Newton step per count.
+    Linux,
+}
+
+/// The bits of a nanosecond that Linux's clock leaves out.
+const LINUX_SHIFT: u32 = 10;
+/// What Linux starts the reciprocal square root of 1 at: just below one.
+const LINUX_ONE: u32 = 0xffff;
+/// A re-entry this many intervals after the last drop starts anew (RFC 8289 Appendix A).
+const REENTRY_INTERVALS: i64 = 16;
+
+/// CoDel's state, by the names of RFC 8289 Appendix A. Times are in ticks: 1 ns or 1024 ns.
+pub struct CoDel {
+    config: Config,
+    target: i64,
+    interval: i64,
+    first_above_time: Option<i64>,
+    drop_next: i64,
+    count: u32,
+    lastcount: u32,
+    dropping: bool,
+    /// What the drop just made obliges us to do with the packet behind it.
+    after_drop: AfterDrop,
+    /// 2^16 / sqrt(count), Linux's arithmetic only.
+    rec_inv_sqrt: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AfterDrop {
+    Nothing,
+    /// The dropping state was just entered: the next packet goes whatever its sojourn time.
+    Entered,
+    /// A drop in the dropping state: more may be due at once.
+    Continued,
+}
+
+impl CoDel {
+    /// A CoDel that has seen no packet.
+    pub fn new(config: Config) -> Self {
+        let ticks = |span: Duration| (span.as_nanos() >> config.law.shift()) as i64;
+        Self {
+            target: ticks(config.target),
+            interval: ticks(config.interval),
+            config,
+            first_above_time: None,
+            drop_next: 0,
+            count: 0,
+            lastcount: 0,
+            dropping: false,
+            after_drop: AfterDrop::Nothing,
+            rec_inv_sqrt: 0,
+        }
+    }
+
+    /// True if the sojourn time has been above target for an interval (`ok_to_drop` in the RFC).
+    fn has_stayed_above(&mut self, sojourn: i64, backlog: Backlog, now: i64) -> bool {
+        if sojourn < self.target || backlog.qdisc_bytes <= self.config.mtu {
+            self.first_above_time = None;
+            return false;
+        }
+        match self.first_above_time {
+            None => {
+                self.first_above_time = Some(now + self.interval);
+                false
+            }
+            // Linux asks for later than, the RFC's pseudo-code for no earlier than.
+            Some(since) => now > since || (now == since && self.config.law == Law::Exact),
+        }
+    }
+
+    /// `t + interval / sqrt(count)`.
+    fn control_law(&self, t: i64) -> i64 {
+        t + match self.config.law {
+            Law::Exact => {
+                let interval = self.interval as u128;
+                (interval * interval / u128::from(self.count.max(1))).isqrt() as i64
+            }
+            Law::Linux => (self.interval * i64::from(self.rec_inv_sqrt << 16)) >> 32,
+        }
+    }
+
+    fn set_count(&mut self, count: u32) {
+        self.count = count;
+        if self.config.law == Law::Linux {
+            if count == 1 {
+                self.rec_inv_sqrt = LINUX_ONE;
+            } else {
+                self.newton_step();
+            }
+        }
+    }
+
+    /// x ← x/2 · (3 − count·x²), in 32-bit fractions of which the upper 16 bits are kept.
+    fn newton_step(&mut self) {
+        let x = u64::from(self.rec_inv_sqrt << 16);
+        let square = (x * x) >> 32;
+        let bracket = (3_u64 << 32).wrapping_sub(u64::from(self.count).wrapping_mul(square)) >> 2;
+        self.rec_inv_sqrt = ((bracket.wrapping_mul(x) >> 31) >> 16) as u32;
+    }
+
+    /// Drop or mark, and what the next packet is in for.
+    fn signal<P: Packet>(&mut self, packet: &P, then: AfterDrop) -> Verdict {
+        if self.config.ecn && packet.ecn().is_capable() {
+            if then == AfterDrop::Continued {
+                self.drop_next = self.control_law(self.drop_next);
+            }
+            return Verdict::Mark;
+        }
+        self.after_drop = then;
+        Verdict::Drop
+    }
+
+    fn enter_dropping<P: Packet>(&mut self, packet: &P, now: i64) -> Verdict {
+        self.dropping = true;
+        let since_last = self.count.saturating_sub(self.lastcount);
+        let recent = now - self.drop_next < REENTRY_INTERVALS * self.interval;
+        self.set_count(if recent && since_last > 1 {
+            since_last
+        } else {
+            1
+        });
+        self.lastcount = self.count;
+        self.drop_next = self.control_law(now);
+        self.signal(packet, AfterDrop::Entered)
+    }
+
+    fn decide<P: Packet>(&mut self, packet: &P, above: bool, now: i64) -> Verdict {
+        match core::mem::replace(&mut self.after_drop, AfterDrop::Nothing) {
+            AfterDrop::Entered => return Verdict::Pass,
+            AfterDrop::Continued if above => self.drop_next = self.control_law(self.drop_next),
+            AfterDrop::Continued | AfterDrop::Nothing => {}
+        }
+        if self.dropping && !above {
+            self.dropping = false;
+        } else if self.dropping && now >= self.drop_next {
+            self.set_count(self.count.saturating_add(1));
+            return self.signal(packet, AfterDrop::Continued);
+        } else if !self.dropping && above {
+            return self.enter_dropping(packet, now);
+        }
+        Verdict::Pass
+    }
+}
+
+impl Law {
+    const fn shift(self) -> u32 {
+        match self {
+            Self::Exact => 0,
+            Self::Linux => LINUX_SHIFT,
+        }
+    }
+}
+
+impl Aqm for CoDel {
+    fn on_dequeue<P: Packet>(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        _env: &mut Environment<P>,
+    ) -> Verdict {
+        let shift = self.config.law.shift();
+        let ticks = (now.as_nanos() >> shift) as i64;
+        let sojourn = ticks - (packet.enqueued().as_nanos() >> shift) as i64;
+        let above = self.has_stayed_above(sojourn, backlog, ticks);
+        let verdict = self.decide(packet, above, ticks);
+        match self.config.ce_threshold {
+            Some(threshold)
+                if verdict == Verdict::Pass
+                    && packet.ecn().is_capable()
+                    && now.saturating_since(packet.enqueued()) > threshold =>
+            {
+                Verdict::Mark
+            }
+            _ => verdict,
+        }
+    }
+
+    /// Linux's fq_codel makes the queue's CoDel count what its overflow rule dropped; RFC 8290 does not.
+    fn on_head_drops(&mut self, packets: u64) {
+        if self.config.law == Law::Linux {
+            self.count = self.count.saturating_add(packets as u32);
+        }
+    }
+
+    fn on_empty(&mut self, _now: Time) {
+        self.first_above_time = None;
+        self.dropping = false;
+        self.after_drop = AfterDrop::Nothing;
+    }
+
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("count", f64::from(self.count));
+        visit("dropping", f64::from(u8::from(self.dropping)));
+    }
+}
+
+/// The keys of CoDel, which fq_codel shares.
+pub(crate) const KEYS: &[Key] = &[
+    Key {
+        name: "target",
+        kind: Kind::Duration,
+        default: "5 ms",
+        doc: "sojourn time accepted as standing",
+    },
+    Key {
+        name: "interval",
+        kind: Kind::Duration,
+        default: "100 ms",
+        doc: "how long it must be exceeded before a drop; about the largest common RTT",
+    },
+    Key {
+        name: "ce_threshold",
+        kind: Kind::Duration,
+        default: "none",
+        doc: "mark every ECN-capable packet with a longer sojourn time",
+    },
+    Key {
+        name: "variant",
+        kind: Kind::Choice(&["rfc8289", "linux"]),
+        default: "rfc8289",
+        doc: "arithmetic: exact, or Linux's fixed point",
+    },
+];
+
+/// Reads CoDel's keys. `ecn` is the default of that key, which differs between codel and fq_codel.
+pub(crate) fn config(settings: &Settings, ecn: bool) -> Result<Config, SettingError> {
+    let target = settings.duration("target", Duration::from_millis(5));
+    let interval = settings.duration("interval", Duration::from_millis(100));
+    if interval.is_zero() || interval > Duration::from_secs(1_000) {
+        return Err(SettingError {
+            key: "interval",
+            message: format!("got \"{interval}\"; must be above 0 and at most 1000 s"),
+        });
+    }
+    if target.is_zero() {
+        return Err(SettingError {
+            key: "target",
+            message: format!("got \"{target}\"; must be above 0"),
+        });
+    }
+    Ok(Config {
+        target,
+        interval,
+        mtu: u64::from(settings.mtu),
+        ecn: settings.flag("ecn", ecn),
+        ce_threshold: settings
+            .has("ce_threshold")
+            .then(|| settings.duration("ce_threshold", Duration::ZERO)),
+        law: if settings.word("variant", "rfc8289") == "linux" {
+            Law::Linux
+        } else {
+            Law::Exact
+        },
+    })
+}
+
+/// `codel`.
+pub fn codel<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "codel",
+        summary: "controlled delay: drops at the head by sojourn time",
+        source: "RFC 8289",
+        keys: KEYS,
+        build: |settings| {
+            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            Ok(Box::new(Single::new(
+                CoDel::new(config(settings, false)?),
+                limit,
+            )))
+        },
+    }
+}

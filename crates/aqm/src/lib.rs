@@ -1,0 +1,30 @@
+//! Queue disciplines and nothing else: no clock, no I/O, no global state.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`packet`] | what a discipline may see and change of a packet |
+//! | [`qdisc`] | the [`Qdisc`] trait: enqueue and dequeue; its environment |
+//! | [`aqm`] | the [`Aqm`] trait: a decision per packet, for one queue |
+//! | [`single`] | one FIFO governed by an [`Aqm`] |
+//! | [`catalogue`] | every discipline by name, with its keys, defaults and builder |
+//! | [`fifo`], [`codel`], … | an algorithm each, to be read beside the document that defines it |
+//!
+//! An algorithm that governs one queue implements [`Aqm`] and becomes a discipline by
+//! [`single::Single`]; the same algorithm can be put under a flow-queueing scheduler. One that is more
+//! than a decision about a queue (a scheduler, a choice among queued packets) implements [`Qdisc`].
+#![no_std]
+extern crate alloc;
+
+pub mod aqm;
+pub mod catalogue;
+pub mod codel;
+pub mod fifo;
+pub mod packet;
+pub mod qdisc;
+pub mod single;
+
+pub use aqm::{Aqm, Backlog, Verdict};
+pub use catalogue::{Catalogue, Discipline, Key, SettingError, Settings};
+pub use packet::{Ecn, FlowKey, Packet};
+pub use qdisc::{DropReason, Environment, Limit, Qdisc};
+pub use single::Single;

@@ -1,0 +1,101 @@
+//! What a discipline may see and change of a packet.
+
+use sojourn_units::Time;
+
+/// The ECN field of the IP header (RFC 3168 §5, RFC 9331 for ECT(1)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ecn {
+    /// Not ECN-capable: the only signal is a drop.
+    #[default]
+    NotEct,
+    /// ECN-capable, classic semantics.
+    Ect0,
+    /// ECN-capable, L4S semantics.
+    Ect1,
+    /// Congestion experienced.
+    Ce,
+}
+
+impl Ecn {
+    /// True if congestion can be signalled by marking (a packet already marked counts).
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Self::NotEct)
+    }
+}
+
+/// What tells flows apart. Disciplines hash it; its parts also serve host fairness.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct FlowKey {
+    /// Sending host.
+    pub source: u32,
+    /// Receiving host.
+    pub destination: u32,
+    /// Sender's port; 0 for protocols without ports.
+    pub source_port: u16,
+    /// Receiver's port; 0 for protocols without ports.
+    pub destination_port: u16,
+    /// IP protocol number: 6 TCP, 17 UDP, 1 ICMP.
+    pub protocol: u8,
+}
+
+impl FlowKey {
+    /// A well-mixed 32-bit hash of all parts. `salt` chooses among independent hashes.
+    pub fn hash(&self, salt: u64) -> u32 {
+        mix(
+            (u64::from(self.source) << 32 | u64::from(self.destination))
+                ^ mix(
+                    u64::from(self.source_port) << 24
+                        | u64::from(self.destination_port) << 8
+                        | u64::from(self.protocol),
+                    salt,
+                ),
+            salt,
+        ) as u32
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014) over `value` and `salt`; the high half is
+/// folded down, so that every bit of the result depends on every bit given.
+pub(crate) const fn mix(value: u64, salt: u64) -> u64 {
+    let mut z = value
+        .wrapping_add(salt.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A pure TCP acknowledgement as an ACK filter sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AckView {
+    /// Cumulative acknowledgement number.
+    pub ack: u32,
+    /// Bytes beyond `ack` that its SACK blocks report.
+    pub sacked_bytes: u32,
+    /// True if it carries anything that must not be lost (ECE, CWR, SYN, FIN, RST, D-SACK …).
+    pub must_keep: bool,
+}
+
+/// A packet in a queue, whatever carries it: a simulated one, a buffer of real bytes, a row of a recording.
+pub trait Packet {
+    /// Bytes that the packet takes on the link, link header included.
+    fn bytes(&self) -> u32;
+    /// The ECN field.
+    fn ecn(&self) -> Ecn;
+    /// Sets the ECN field to [`Ecn::Ce`]. Only called on ECN-capable packets.
+    fn set_ce(&mut self);
+    /// When the packet entered the queue, as [`Packet::set_enqueued`] noted it.
+    fn enqueued(&self) -> Time;
+    /// Notes the arrival at the queue; the discipline calls it once, before anything else.
+    fn set_enqueued(&mut self, now: Time);
+    /// The flow that the packet belongs to.
+    fn flow(&self) -> FlowKey;
+    /// The DiffServ code point, 0 to 63.
+    fn dscp(&self) -> u8 {
+        0
+    }
+    /// `Some` if the packet is a pure TCP acknowledgement.
+    fn ack(&self) -> Option<AckView> {
+        None
+    }
+}

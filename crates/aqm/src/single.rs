@@ -1,0 +1,115 @@
+//! One FIFO with a limit, governed by an [`Aqm`].
+
+use alloc::collections::VecDeque;
+
+use sojourn_units::Time;
+
+use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::packet::{Ecn, Packet};
+use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+
+/// A FIFO whose every packet an [`Aqm`] judges on the way in and on the way out.
+///
+/// A packet for which there is no room is given up before the algorithm sees it.
+pub struct Single<P, A> {
+    aqm: A,
+    limit: Limit,
+    queue: VecDeque<P>,
+    bytes: u64,
+    ce_bytes: u64,
+}
+
+impl<P: Packet, A: Aqm> Single<P, A> {
+    /// An empty queue that holds at most `limit`.
+    pub fn new(aqm: A, limit: Limit) -> Self {
+        Self {
+            aqm,
+            limit,
+            queue: VecDeque::new(),
+            bytes: 0,
+            ce_bytes: 0,
+        }
+    }
+
+    /// The algorithm, for its state.
+    pub const fn aqm(&self) -> &A {
+        &self.aqm
+    }
+
+    fn backlog(&self) -> Backlog {
+        Backlog {
+            packets: self.queue.len() as u64,
+            bytes: self.bytes,
+            ce_bytes: self.ce_bytes,
+            qdisc_bytes: self.bytes,
+        }
+    }
+}
+
+fn ce_bytes(packet: &impl Packet) -> u64 {
+    if packet.ecn() == Ecn::Ce {
+        u64::from(packet.bytes())
+    } else {
+        0
+    }
+}
+
+impl<P: Packet, A: Aqm> Qdisc<P> for Single<P, A> {
+    fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
+        packet.set_enqueued(now);
+        let backlog = self.backlog();
+        if !self
+            .limit
+            .has_room(backlog.packets, backlog.bytes, packet.bytes())
+        {
+            env.drop(packet, DropReason::Overflow);
+            self.aqm.on_overflow(backlog, now);
+            return;
+        }
+        match self.aqm.on_enqueue(&packet, backlog, now, env) {
+            Verdict::Drop => return env.drop(packet, DropReason::Aqm),
+            Verdict::Mark => env.mark(&mut packet),
+            Verdict::Pass => {}
+        }
+        self.bytes += u64::from(packet.bytes());
+        self.ce_bytes += ce_bytes(&packet);
+        self.queue.push_back(packet);
+    }
+
+    fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
+        while let Some(mut packet) = self.queue.pop_front() {
+            self.bytes -= u64::from(packet.bytes());
+            self.ce_bytes -= ce_bytes(&packet);
+            match self.aqm.on_dequeue(&packet, self.backlog(), now, env) {
+                Verdict::Drop => env.drop(packet, DropReason::Aqm),
+                Verdict::Mark => {
+                    env.mark(&mut packet);
+                    return Some(packet);
+                }
+                Verdict::Pass => return Some(packet),
+            }
+        }
+        self.aqm.on_empty(now);
+        None
+    }
+
+    fn packets(&self) -> u64 {
+        self.queue.len() as u64
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.aqm.next_timer()
+    }
+
+    fn on_timer(&mut self, now: Time, _env: &mut Environment<P>) {
+        self.aqm.on_timer(self.backlog(), now);
+    }
+
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.aqm.state(visit);
+    }
+}

@@ -1,0 +1,1 @@
+//! A TCP endpoint as a pure state machine.

@@ -1,0 +1,17 @@
+//! The quantities of the field as types, and the strings they are written as.
+//!
+//! - [`Time`], [`Duration`]: an instant and a span, whole nanoseconds
+//! - [`Rate`]: bits per second, never zero
+//! - [`Value`], [`Kind`]: a quantity as an experiment file gives it, and what a key accepts
+//!
+//! Every room shares these; nothing here knows about queues, packets or files.
+#![no_std]
+extern crate alloc;
+
+mod rate;
+mod time;
+mod value;
+
+pub use rate::Rate;
+pub use time::{Duration, Time};
+pub use value::{Kind, UnitError, Value};
