@@ -140,6 +140,9 @@ fn node(from: &Spanned<DeValue<'_>>, at: Origin, origin: &dyn Fn(usize) -> Origi
     Node { item, origin: at }
 }
 
+/// The most segments of a dotted key; the format needs five. Trees are walked by recursion.
+const DEEPEST: usize = 16;
+
 impl Node {
     /// Puts `value` at a dotted key, making the tables that are missing on the way. What follows
     /// `sweep.` is one key.
@@ -151,7 +154,7 @@ impl Node {
             Some(swept) => vec!["sweep", swept],
             None => key.split('.').collect(),
         };
-        if segments.iter().any(|segment| segment.is_empty()) {
+        if segments.len() > DEEPEST || segments.iter().any(|segment| segment.is_empty()) {
             return Err("not a dotted key such as link.rate or queue.0.target".into());
         }
         let mut here = self;
