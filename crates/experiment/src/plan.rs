@@ -59,6 +59,29 @@ fn runs_of(experiment: &Experiment) -> u64 {
 /// Reads an experiment file. Each override is a dotted key with a value as one would write it in the
 /// file, quotes left out if one likes; it replaces what the file says, a swept key's values included.
 ///
+/// ```
+/// use sojourn_experiment::{DisciplineKeys, Names, Source, read};
+///
+/// let text = r#"
+/// experiment = { duration = "60 s" }
+/// link       = { rate = "10 Mbit/s", buffer = "1 bdp" }
+/// queue      = [{ aqm = "pfifo" }]
+/// traffic    = [{ kind = "bulk", flows = 4, rtt = "100 ms" }]
+/// sweep      = { "traffic.0.flows" = [4, 16, 64] }
+/// "#;
+/// let names = Names {
+///     disciplines: vec![DisciplineKeys { name: "pfifo".into(), keys: vec![] }],
+///     congestion_controls: vec!["cubic".into()],
+/// };
+/// let source = Source { name: "load.toml", text };
+/// let plan = read(source, &[("link.rate".into(), "5mbit".into())], &names)?;
+/// assert_eq!(plan.cells.len(), 3);
+///
+/// let error = read(source, &[("link.rate".into(), "5 ms".into())], &names).unwrap_err();
+/// assert!(error.to_string().starts_with(r#"--set link.rate: got "5 ms"; must be a rate"#));
+/// # Ok::<(), sojourn_experiment::ReadError>(())
+/// ```
+///
 /// # Errors
 /// The first mistake found: in the TOML, an override, a key, a value, or between values.
 pub fn read(

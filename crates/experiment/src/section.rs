@@ -7,6 +7,7 @@ use crate::error::{Origin, ReadError};
 use crate::form::{AnyKey, Default, Form, Key};
 use crate::names::Names;
 use crate::suggest::suggestion;
+use crate::written;
 
 /// The longest span in a file: 10^6 s, over eleven days. Sums of a few stay far from overflow.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1_000_000);
@@ -124,9 +125,7 @@ impl<'a> Entry<'a> {
         let most = match value {
             Value::Duration(span) if span > LONGEST => format!("{} s", LONGEST.as_secs_f64()),
             Value::Rate(rate) if rate > FASTEST => FASTEST.to_string(),
-            Value::Bytes(bytes) if bytes > MOST_BYTES => {
-                format!("{} GB", MOST_BYTES / 1_000_000_000)
-            }
+            Value::Bytes(bytes) if bytes > MOST_BYTES => written::bytes(MOST_BYTES),
             Value::Packets(packets) if packets > MOST_PACKETS => format!("{MOST_PACKETS} packets"),
             _ => return Ok(value),
         };

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{EXAMPLE, names, read_text, read_with};
+use common::{EVERY_KEY, EXAMPLE, names, read_text, read_with};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{
@@ -176,47 +176,7 @@ fn what_is_not_given_has_its_default() {
 
 #[test]
 fn every_key_is_read() {
-    let experiment = one(r#"
-[experiment]
-duration = "1 min"
-seed = 7
-[link]
-rate = [["0 s", "100 Mbit/s"], ["50 s", "10mbit"]]
-delay = "5 ms"
-buffer = "0.5 bdp"
-device_queue = "256 packets"
-overhead = "38 B"
-burst = "0 B"
-up = { rate = "1 Mbit/s", buffer = "30 kB", queue = { aqm = "codel", target = "15 ms" } }
-[[queue]]
-aqm = "red"
-limit = "150000 B"
-ecn = true
-min = "30 packets"
-probability = 0.1
-weight = 0.002
-gentle = false
-bandwidth = "10 Mbit/s"
-[[traffic]]
-kind = "files"
-tcp = "reno"
-ecn = true
-abe = true
-sack = false
-initial_window = 3
-mss = "8948 B"
-window = "64 KiB"
-size = ["15 kB", "44 kB"]
-count = 12
-think = "1 s"
-rtt = "40 ms"
-start = "500 ms..1.5 s"
-stop = "30 s"
-direction = "both"
-[record]
-packets = true
-series = "100 ms"
-"#);
+    let experiment = one(EVERY_KEY);
     assert_eq!(experiment.seed, 7);
     assert_eq!(
         experiment.link,

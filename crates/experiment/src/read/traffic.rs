@@ -17,7 +17,8 @@ use crate::section::{Entry, Section, names_of};
 struct TrafficKind {
     name: &'static str,
     doc: &'static str,
-    keys: &'static [&'static dyn AnyKey],
+    /// In groups, so that kinds can share some.
+    keys: &'static [&'static [&'static dyn AnyKey]],
     read: fn(&Section<'_>) -> Result<Kind, ReadError>,
 }
 
@@ -25,21 +26,13 @@ static KINDS: &[TrafficKind] = &[
     TrafficKind {
         name: "bulk",
         doc: "TCP with always more to send.",
-        keys: &[
-            &tcp::TCP,
-            &tcp::ECN,
-            &tcp::ABE,
-            &tcp::SACK,
-            &tcp::INITIAL_WINDOW,
-            &tcp::MSS,
-            &tcp::WINDOW,
-        ],
+        keys: &[tcp::KEYS],
         read: |section| tcp::read(section).map(Kind::Bulk),
     },
     TrafficKind {
         name: "cbr",
         doc: "UDP at a constant rate.",
-        keys: &[&RATE, &PACKET],
+        keys: &[&[&RATE, &PACKET]],
         read: |section| {
             Ok(Kind::Cbr(Cbr {
                 rate: section.get(&RATE)?,
@@ -50,7 +43,7 @@ static KINDS: &[TrafficKind] = &[
     TrafficKind {
         name: "ping",
         doc: "Echo requests with 56 bytes of payload; their RTTs are a result.",
-        keys: &[&INTERVAL],
+        keys: &[&[&INTERVAL]],
         read: |section| {
             Ok(Kind::Ping(Ping {
                 interval: section.get(&INTERVAL)?,
@@ -60,18 +53,7 @@ static KINDS: &[TrafficKind] = &[
     TrafficKind {
         name: "files",
         doc: "Files one after another, each on a TCP connection of its own.",
-        keys: &[
-            &SIZE,
-            &COUNT,
-            &THINK,
-            &tcp::TCP,
-            &tcp::ECN,
-            &tcp::ABE,
-            &tcp::SACK,
-            &tcp::INITIAL_WINDOW,
-            &tcp::MSS,
-            &tcp::WINDOW,
-        ],
+        keys: &[&[&SIZE, &COUNT, &THINK], tcp::KEYS],
         read: |section| {
             Ok(Kind::Files(Files {
                 sizes: section.get(&SIZE)?,
@@ -205,7 +187,7 @@ impl Form for TrafficForm {
     fn read(&self, entry: &Entry<'_>) -> Result<Traffic, ReadError> {
         let section = Section::open(entry, self)?;
         let kind = section.get(&KIND)?;
-        let known = names_of(COMMON).chain(names_of(kind.keys));
+        let known = names_of(COMMON).chain(kind.keys.iter().flat_map(|keys| names_of(keys)));
         let section = section.only(kind.name, known)?;
         let traffic = Traffic {
             flows: section.get(&FLOWS)? as u32,
@@ -227,7 +209,11 @@ impl Form for TrafficForm {
 
     fn schema(&self, names: &Names) -> Json {
         let kinds = KINDS.iter().map(|kind| {
-            let keys: Vec<&dyn AnyKey> = COMMON.iter().chain(kind.keys).copied().collect();
+            let keys: Vec<&dyn AnyKey> = COMMON
+                .iter()
+                .chain(kind.keys.iter().copied().flatten())
+                .copied()
+                .collect();
             let mut schema = table_schema(&keys, names);
             schema["properties"][KIND.name] = json!({"const": kind.name, "description": kind.doc});
             schema
