@@ -31,6 +31,7 @@ pub struct Plan {
     /// One per combination of swept values, in the order of the file with the last key changing
     /// fastest; without a sweep a single one.
     pub cells: Vec<Cell>,
+    layout: Layout,
 }
 
 /// One combination of swept values.
@@ -49,6 +50,33 @@ impl Plan {
             .iter()
             .map(|cell| runs_of(&cell.experiment))
             .sum()
+    }
+
+    /// The error that the value at a dotted key, `queue.0.target`, cannot be run in a cell for a reason
+    /// that only the caller knows, such as a discipline that refuses its parameters together. What is
+    /// accepted is said by `must`: `must be above 0 and below interval ("100 ms")`.
+    pub fn refuse(&self, cell: usize, key: &str, must: &str) -> ReadError {
+        let layout = &self.layout;
+        let values = sweep::combination(&layout.axes, cell as u64);
+        let root = match layout.swept(&values) {
+            Ok(root) => root,
+            Err(error) => return error,
+        };
+        let context = Context {
+            file: &layout.file,
+            names: &Names::default(),
+        };
+        let nearest = Entry::root(&root, &context).at(key);
+        let given = match nearest.path == key {
+            true => format!("got {}", nearest.node.item),
+            false => "not given".into(),
+        };
+        let origin = nearest.node.origin.clone();
+        let error = ReadError::new(&layout.file, origin, key, format!("{given}; {must}"));
+        match values.is_empty() {
+            true => error,
+            false => error.within_sweep(&sweep::as_text(&values)),
+        }
     }
 }
 
@@ -112,18 +140,23 @@ pub fn read(
     if combinations > MOST_RUNS {
         return Err(too_many(combinations));
     }
-    let context = Context { file, names };
+    let file = file.into();
+    let layout = Layout { file, root, axes };
+    let context = Context {
+        file: source.name,
+        names,
+    };
     let mut cells = Vec::new();
     let mut runs = 0;
     for index in 0..combinations {
-        let cell = read_cell(&root, &axes, index, &context)?;
+        let cell = layout.read_cell(index, &context)?;
         runs += runs_of(&cell.experiment);
         cells.push(cell);
         if runs > MOST_RUNS {
             return Err(too_many(runs));
         }
     }
-    Ok(Plan { cells })
+    Ok(Plan { cells, layout })
 }
 
 /// As [`read`], from a path.
@@ -149,41 +182,42 @@ pub fn read_file(
     read(source, overrides, names)
 }
 
-/// Reads the file with the swept values of one combination in their places.
-fn read_cell(
-    root: &Node,
-    axes: &[Axis],
-    index: u64,
-    context: &Context<'_>,
-) -> Result<Cell, ReadError> {
-    let experiment_of = |root: &Node| File.read(&Entry::root(root, context));
-    if axes.is_empty() {
-        return Ok(Cell {
-            experiment: experiment_of(root)?,
-            set: Vec::new(),
-        });
+/// A file with its overrides in place and its sweep apart.
+#[derive(Clone, PartialEq, Debug)]
+struct Layout {
+    file: String,
+    root: Node,
+    axes: Vec<Axis>,
+}
+
+impl Layout {
+    /// Reads the file with the swept values of one combination in their places.
+    fn read_cell(&self, index: u64, context: &Context<'_>) -> Result<Cell, ReadError> {
+        let experiment_of = |root: &Node| File.read(&Entry::root(root, context));
+        let values = sweep::combination(&self.axes, index);
+        let experiment = experiment_of(&self.swept(&values)?).map_err(|error| {
+            match experiment_of(&self.root) {
+                // Wrong without the sweep as well: the sweep is not to blame.
+                Err(without) if without == error => error,
+                _ => error.within_sweep(&sweep::as_text(&values)),
+            }
+        })?;
+        Ok(Cell {
+            experiment,
+            set: sweep::as_json(&values),
+        })
     }
-    let values = sweep::combination(axes, index);
-    let mut swept = root.clone();
-    for (key, value) in &values {
-        let value = (*value).clone().into_swept(&path_segment(key));
-        let origin = value.origin.clone();
-        swept
-            .place(key, value)
-            .map_err(|what| ReadError::new(context.file, origin, &path_segment(key), what))?;
-    }
-    let experiment = experiment_of(&swept).map_err(|error| match experiment_of(root) {
-        // Wrong without the sweep as well: the sweep is not to blame.
-        Err(without) if without == error => error,
-        _ => {
-            let values = values
-                .iter()
-                .map(|(key, value)| format!("{key} = {}", value.item));
-            error.within_sweep(&values.collect::<Vec<_>>().join(", "))
+
+    /// The file with swept values in their places.
+    fn swept(&self, values: &[(&str, &Node)]) -> Result<Node, ReadError> {
+        let mut root = self.root.clone();
+        for (key, value) in values {
+            let path = path_segment(key);
+            let value = (*value).clone().into_swept(&path);
+            let origin = value.origin.clone();
+            root.place(key, value)
+                .map_err(|what| ReadError::new(&self.file, origin, &path, what))?;
         }
-    })?;
-    Ok(Cell {
-        experiment,
-        set: sweep::as_json(&values),
-    })
+        Ok(root)
+    }
 }

@@ -123,7 +123,7 @@ impl<'a> Entry<'a> {
         };
         let value = value.ok_or_else(|| self.refuse(kind.accepts()))?;
         let most = match value {
-            Value::Duration(span) if span > LONGEST => format!("{} s", LONGEST.as_secs_f64()),
+            Value::Duration(span) if span > LONGEST => LONGEST.to_string(),
             Value::Rate(rate) if rate > FASTEST => FASTEST.to_string(),
             Value::Bytes(bytes) if bytes > MOST_BYTES => written::bytes(MOST_BYTES),
             Value::Packets(packets) if packets > MOST_PACKETS => format!("{MOST_PACKETS} packets"),

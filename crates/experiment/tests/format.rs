@@ -9,7 +9,7 @@ use sojourn_experiment::model::{
     Buffer, Cbr, Direction, Experiment, Files, Kind, Link, Ping, Queue, Record, Tcp, Traffic,
     UpLink,
 };
-use sojourn_experiment::{resolved, resolved_with};
+use sojourn_experiment::{resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
 
 /// The least that can be run.
@@ -392,6 +392,23 @@ fn toml_file(json: &Json) -> String {
     let sections = json.as_object().unwrap().iter();
     let sections = sections.map(|(key, value)| format!("{key} = {}\n", toml_value(value)));
     sections.collect()
+}
+
+#[test]
+fn every_kind_of_traffic_is_listed_with_its_keys() {
+    let kinds = traffic_kinds();
+    let named: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
+    assert_eq!(named, ["bulk", "cbr", "ping", "files"]);
+    let ping = [
+        "kind",
+        "flows",
+        "rtt",
+        "start",
+        "stop",
+        "direction",
+        "interval",
+    ];
+    assert_eq!(kinds[2].keys, ping);
 }
 
 proptest! {

@@ -339,6 +339,38 @@ fn a_bad_sweep_is_named_with_key_and_value() {
 }
 
 #[test]
+fn what_only_the_caller_can_tell_is_placed_as_well() {
+    let must = "must be below interval (\"100 ms\")";
+    let plan = read_text(GOOD).unwrap();
+    let said = |key| plan.refuse(0, key, must).to_string();
+    assert_eq!(
+        said("queue.0.target"),
+        format!("load.toml:13: queue.0.target: got \"5 ms\"; {must}")
+    );
+    assert_eq!(
+        said("queue.0.interval"),
+        format!("load.toml:11: queue.0.interval: not given; {must}")
+    );
+    let set = read_with(GOOD, &[("queue.0.target", "200 ms")]).unwrap();
+    assert_eq!(
+        set.refuse(0, "queue.0.target", must).to_string(),
+        format!("--set queue.0.target: got \"200 ms\"; {must}")
+    );
+    let sweep = "[sweep]\n'queue.0.target' = ['5 ms', '200 ms']\n";
+    let swept = read_text(&format!("{GOOD}{sweep}")).unwrap();
+    assert_eq!(
+        swept.refuse(1, "queue.0.target", must).to_string(),
+        format!("load.toml:21: sweep.queue.0.target: got \"200 ms\"; {must}")
+    );
+    assert_eq!(
+        swept.refuse(1, "queue.0.interval", must).to_string(),
+        format!(
+            "load.toml:11: queue.0.interval: not given; {must} (in the sweep, with queue.0.target = \"200 ms\")"
+        )
+    );
+}
+
+#[test]
 fn more_than_a_million_runs_are_refused() {
     let seeds: Vec<String> = (0..100).map(|seed| seed.to_string()).collect();
     let seeds = seeds.join(", ");
