@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{codel, fifo};
+use crate::{ared, codel, fifo, red};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -168,7 +168,13 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
     /// All disciplines of this crate.
     pub fn new() -> Self {
         Self {
-            disciplines: Vec::from([fifo::pfifo(), fifo::bfifo(), codel::codel()]),
+            disciplines: Vec::from([
+                fifo::pfifo(),
+                fifo::bfifo(),
+                red::red(),
+                ared::ared(),
+                codel::codel(),
+            ]),
         }
     }
 

@@ -16,11 +16,14 @@
 extern crate alloc;
 
 pub mod aqm;
+pub mod ared;
 pub mod catalogue;
+mod ce_exclude;
 pub mod codel;
 pub mod fifo;
 pub mod packet;
 pub mod qdisc;
+pub mod red;
 pub mod single;
 
 pub use aqm::{Aqm, Backlog, Verdict};

@@ -1,0 +1,250 @@
+//! ARED: Adaptive RED (Floyd, Gummadi and Shenker 2001), RED whose `max_p` follows the load.
+//!
+//! Every `adapt_interval` the average is compared with a band around the middle of the thresholds: above
+//! it max_p grows by alpha = min(0.01, max_p / 4), below it it shrinks to beta = 0.9 of itself, within
+//! 0.01 and 0.5.
+//!
+//! The thresholds may be given as for [`crate::red`], or as a target delay: half and one and a half of
+//! the target queue, at least one and two full frames (Khademi, Ros and Welzl 2013, §3).
+//!
+//! Departures from the report: its lower threshold is at least 5 packets, ours one; the band is
+//! judged by a timer, as in Linux, not at arrivals; the gentle slope follows max_p.
+//! `variant = "linux"` is sch_red's `adaptive`.
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use sojourn_units::{Duration, Kind, Rate, Time};
+
+use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::packet::Packet;
+use crate::qdisc::{Environment, Limit};
+use crate::red::{self, Red, Rule, Unit, Variant, linux::ONE_PERCENT};
+use crate::single::Single;
+
+/// The parameters of the adaptation.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Adaptation {
+    /// Time between two looks at the average. Default 500 ms.
+    pub interval: Duration,
+    /// Largest increase of max_p per interval; a quarter of max_p if that is less. Default 0.01.
+    pub alpha: f64,
+    /// Factor of a decrease of max_p. Default 0.9.
+    pub beta: f64,
+    /// max_p is not raised when above. Default 0.5.
+    pub top: f64,
+    /// max_p is not lowered when below. Default 0.01.
+    pub bottom: f64,
+}
+
+impl Default for Adaptation {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_millis(500),
+            alpha: 0.01,
+            beta: 0.9,
+            top: 0.5,
+            bottom: 0.01,
+        }
+    }
+}
+
+/// Adaptive RED for one queue.
+pub struct Ared {
+    red: Red,
+    adaptation: Adaptation,
+    next: Time,
+}
+
+impl Ared {
+    /// An adaptive RED that has seen no packet; `red.max_p` is where max_p starts.
+    pub fn new(red: red::Config, adaptation: Adaptation) -> Self {
+        Self {
+            red: Red::new(red),
+            next: Time::ZERO + adaptation.interval,
+            adaptation,
+        }
+    }
+
+    /// The RED that is adapted.
+    pub const fn red(&self) -> &Red {
+        &self.red
+    }
+
+    fn adapt(&mut self, now: Time) {
+        let (min, max) = (self.red.config().min, self.red.config().max);
+        let Adaptation {
+            alpha,
+            beta,
+            top,
+            bottom,
+            ..
+        } = self.adaptation;
+        match &mut self.red.rule {
+            Rule::Floyd(floyd) => {
+                let average = floyd.average_at(now);
+                let max_p = floyd.max_p();
+                let part = |part: f64| min as f64 + part * (max - min) as f64;
+                if average > part(0.6) && max_p <= top {
+                    floyd.set_max_p((max_p + alpha.min(max_p / 4.0)).min(1.0));
+                } else if average < part(0.4) && max_p >= bottom {
+                    floyd.set_max_p(max_p * beta);
+                }
+            }
+            // Whole bytes, whole fifths of the distance and tenths of max_p, as the kernel has them.
+            Rule::Linux(linux) => {
+                let average = linux.average_bytes_at(now);
+                let max_p = linux.max_p_fixed();
+                let fifth = (max - min) / 5;
+                if average > min + 3 * fifth && max_p <= 50 * ONE_PERCENT {
+                    linux.set_max_p_fixed(max_p + ONE_PERCENT.min(max_p / 4));
+                } else if average < min + 2 * fifth && max_p >= ONE_PERCENT {
+                    linux.set_max_p_fixed(max_p / 10 * 9);
+                }
+            }
+        }
+    }
+}
+
+impl Aqm for Ared {
+    fn on_enqueue<P: Packet>(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        self.red.on_enqueue(packet, backlog, now, env)
+    }
+
+    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
+        self.red.on_overflow(backlog, now);
+    }
+
+    fn on_empty(&mut self, now: Time) {
+        self.red.on_empty(now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.next)
+    }
+
+    fn on_timer(&mut self, _backlog: Backlog, now: Time) {
+        self.adapt(now);
+        self.next = now.saturating_add(self.adaptation.interval);
+    }
+
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.red.state(visit);
+    }
+}
+
+const KEYS: &[Key] = &{
+    const OWN: [Key; 4] = [
+        Key {
+            name: "target",
+            kind: Kind::Duration,
+            default: "5 ms",
+            doc: "queueing delay to hold; sets min and max where they are not given",
+        },
+        Key {
+            name: "adapt_interval",
+            kind: Kind::Duration,
+            default: "500 ms",
+            doc: "time between two adaptations of max_p",
+        },
+        Key {
+            name: "alpha",
+            kind: Kind::Probability,
+            default: "0.01",
+            doc: "largest increase of max_p per interval (max_p / 4 if that is less)",
+        },
+        Key {
+            name: "beta",
+            kind: Kind::Probability,
+            default: "0.9",
+            doc: "factor of a decrease of max_p",
+        },
+    ];
+    let mut keys = [OWN[0]; OWN.len() + red::KEYS.len()];
+    let mut i = 0;
+    while i < keys.len() {
+        keys[i] = if i < OWN.len() {
+            OWN[i]
+        } else {
+            red::KEYS[i - OWN.len()]
+        };
+        i += 1;
+    }
+    keys
+};
+
+/// th_min and th_max in bytes for a target delay at a rate: half and one and a half of the target queue,
+/// at least one and two frames of `mtu` bytes.
+pub fn thresholds(rate: Rate, target: Duration, mtu: u32) -> (u64, u64) {
+    let mtu = u64::from(mtu);
+    let queue = rate.bytes_in(target);
+    let min = (queue / 2).max(mtu);
+    let max = (queue / 2).saturating_mul(3).max(2 * mtu);
+    (min, max)
+}
+
+/// w_q = 1 - exp(-1/C), C the link's rate in packets per second (Floyd et al. 2001, §5).
+fn automatic_weight(config: &red::Config) -> f64 {
+    let packets_per_sec = config.bandwidth.bytes_per_sec() / f64::from(config.avpkt);
+    -libm::expm1(-1.0 / packets_per_sec)
+}
+
+fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
+    let thresholds_given = settings.has("min") || settings.has("max");
+    if thresholds_given && settings.has("target") {
+        return Err(red::error(
+            "target",
+            "cannot go with min or max, which it would set: give one or the other".into(),
+        ));
+    }
+    let mut config = if thresholds_given {
+        red::config(settings, limit)?
+    } else {
+        let target = settings.duration("target", Duration::from_millis(5));
+        let (min, max) = thresholds(settings.rate, target, settings.mtu);
+        red::config_between(settings, Unit::Bytes, min, max)?
+    };
+    if config.variant == Variant::Floyd && !settings.has("weight") && !settings.has("burst") {
+        config.weight = automatic_weight(&config);
+    }
+    Ok(config)
+}
+
+fn adaptation(settings: &Settings) -> Result<Adaptation, SettingError> {
+    let default = Adaptation::default();
+    let interval = settings.duration("adapt_interval", default.interval);
+    if interval.is_zero() {
+        return Err(red::error(
+            "adapt_interval",
+            format!("got \"{interval}\"; must be above 0"),
+        ));
+    }
+    Ok(Adaptation {
+        interval,
+        alpha: settings.number("alpha", default.alpha),
+        beta: settings.number("beta", default.beta),
+        ..default
+    })
+}
+
+/// `ared`.
+pub fn ared<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "ared",
+        summary: "adaptive RED: RED whose drop probability follows the load",
+        source: "Floyd, Gummadi and Shenker 2001",
+        keys: KEYS,
+        build: |settings| {
+            let limit = red::default_limit(settings);
+            let ared = Ared::new(config(settings, limit)?, adaptation(settings)?);
+            Ok(Box::new(Single::new(ared, limit)))
+        },
+    }
+}
