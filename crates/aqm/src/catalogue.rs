@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{ared, codel, fifo, red};
+use crate::{ared, codel, fifo, pie, red};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -173,6 +173,7 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 fifo::bfifo(),
                 red::red(),
                 ared::ared(),
+                pie::pie(),
                 codel::codel(),
             ]),
         }

@@ -22,8 +22,10 @@ mod ce_exclude;
 pub mod codel;
 pub mod fifo;
 pub mod packet;
+pub mod pie;
 pub mod qdisc;
 pub mod red;
+pub mod replay;
 pub mod single;
 
 pub use aqm::{Aqm, Backlog, Verdict};
