@@ -226,6 +226,16 @@ fn adaptation(settings: &Settings) -> Result<Adaptation, SettingError> {
             format!("got \"{interval}\"; must be above 0"),
         ));
     }
+    if red::variant(settings) == Variant::Linux {
+        for key in ["alpha", "beta"] {
+            if settings.has(key) {
+                return Err(red::error(
+                    key,
+                    "is fixed in variant \"linux\": leave one of the two out".into(),
+                ));
+            }
+        }
+    }
     Ok(Adaptation {
         interval,
         alpha: settings.number("alpha", default.alpha),
@@ -246,5 +256,122 @@ pub fn ared<P: Packet + Send + 'static>() -> Discipline<P> {
             let ared = Ared::new(config(settings, limit)?, adaptation(settings)?);
             Ok(Box::new(Single::new(ared, limit)))
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_packet::TestPacket;
+    use alloc::vec::Vec;
+    use sojourn_units::Value;
+
+    /// An ARED of one variant with thresholds 10 and 30 kB and no memory, after its average was set by
+    /// arrivals at `queue` bytes.
+    fn at(variant: Variant, max_p: f64, queue: u64) -> Ared {
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([
+            ("min".into(), Value::Bytes(10_000)),
+            ("max".into(), Value::Bytes(30_000)),
+            ("weight".into(), Value::Number(0.5)),
+            ("probability".into(), Value::Number(max_p)),
+        ]);
+        if variant == Variant::Linux {
+            settings
+                .values
+                .push(("variant".into(), Value::Word("linux".into())));
+        }
+        let config = config(&settings, Limit::Bytes(100_000)).unwrap();
+        let mut ared = Ared::new(config, Adaptation::default());
+        let backlog = Backlog {
+            packets: queue / 1000,
+            bytes: queue,
+            ce_bytes: 0,
+            qdisc_bytes: queue,
+        };
+        for _ in 0..100 {
+            let mut env = Environment::new(1);
+            ared.on_enqueue(&TestPacket::new(0), backlog, Time::ZERO, &mut env);
+        }
+        ared
+    }
+
+    fn max_p_after_one_interval(mut ared: Ared) -> f64 {
+        let due = ared.next_timer().unwrap();
+        assert_eq!(due, Time::from_millis(500));
+        ared.on_timer(Backlog::default(), due);
+        assert_eq!(ared.next_timer(), Some(Time::from_secs(1)));
+        ared.red().max_p()
+    }
+
+    #[test]
+    fn max_p_climbs_above_the_band_falls_below_and_rests_within() {
+        // Band 18 to 22 kB. Up by min(0.01, max_p/4), down to nine tenths (Floyd et al. 2001, §4).
+        for variant in [Variant::Floyd, Variant::Linux] {
+            for (queue, before, after) in [
+                (25_000, 0.1, 0.11),
+                (25_000, 0.02, 0.025),
+                (15_000, 0.1, 0.09),
+                (20_000, 0.1, 0.1),
+                (25_000, 0.6, 0.6),
+                (15_000, 0.005, 0.005),
+            ] {
+                let max_p = max_p_after_one_interval(at(variant, before, queue));
+                assert!(
+                    (max_p - after).abs() < 1e-6,
+                    "{variant:?} at {queue} B: {before} -> {max_p}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn thresholds_follow_the_target_delay_down_to_one_and_two_frames() {
+        // Khademi et al. 2013: 10 Mbit/s x 5 ms = 6250 B; x 1 ms = 1250 B, below a frame.
+        let rate = Rate::from_mbps(10);
+        let at = |ms| thresholds(rate, Duration::from_millis(ms), 1514);
+        assert_eq!(at(5), (3125, 9375));
+        assert_eq!(at(30), (18_750, 56_250));
+        assert_eq!(at(1), (1514, 3028));
+    }
+
+    #[test]
+    fn the_automatic_weight_is_that_of_one_second_of_packets() {
+        // 10 Mbit/s in packets of 1250 B are 1000 a second: 1 - exp(-1/1000) = 0.00099950.
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([("avpkt".into(), Value::Bytes(1250))]);
+        let config = config(&settings, Limit::Packets(1000)).unwrap();
+        assert!((config.weight - 0.000_999_500_2).abs() < 1e-10);
+    }
+
+    #[test]
+    fn tcs_parameters_are_understood() {
+        // tc: red limit 150000 min 12500 max 37500 avpkt 1000 burst 21 bandwidth 10Mbit adaptive, which tc
+        // turns into a weight of 1/16.
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([
+            ("min".into(), Value::Bytes(12_500)),
+            ("max".into(), Value::Bytes(37_500)),
+            ("avpkt".into(), Value::Bytes(1000)),
+            ("burst".into(), Value::Count(21)),
+            ("bandwidth".into(), Value::Rate(Rate::from_mbps(10))),
+            ("variant".into(), Value::Word("linux".into())),
+        ]);
+        let config = config(&settings, Limit::Bytes(150_000)).unwrap();
+        assert_eq!((config.min, config.max), (12_500, 37_500));
+        assert_eq!((config.weight, config.max_p), (1.0 / 16.0, 0.02));
+    }
+
+    #[test]
+    fn a_target_beside_thresholds_is_refused() {
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([
+            ("min".into(), Value::Bytes(12_500)),
+            ("target".into(), Value::Duration(Duration::from_millis(5))),
+        ]);
+        assert_eq!(
+            config(&settings, Limit::Packets(100)).unwrap_err().key,
+            "target"
+        );
     }
 }

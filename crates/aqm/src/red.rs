@@ -461,3 +461,6 @@ pub fn red<P: Packet + Send + 'static>() -> Discipline<P> {
 pub(crate) fn slot(config: &Config) -> Duration {
     config.bandwidth.tx_time(u64::from(config.avpkt))
 }
+
+#[cfg(test)]
+mod tests;

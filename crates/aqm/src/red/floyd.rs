@@ -140,3 +140,73 @@ impl Floyd {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Unit, Variant};
+    use super::*;
+    use sojourn_units::Rate;
+
+    fn rule(gentle: bool) -> Floyd {
+        Floyd::new(Config {
+            unit: Unit::Packets,
+            min: 10,
+            max: 30,
+            max_p: 0.1,
+            weight: 1.0,
+            gentle,
+            wait: false,
+            bytemode: false,
+            avpkt: 1000,
+            bandwidth: Rate::from_mbps(8),
+            ecn: false,
+            harddrop: false,
+            ce_exclude: false,
+            variant: Variant::Floyd,
+        })
+    }
+
+    #[test]
+    fn the_base_probability_rises_in_two_slopes() {
+        // Middle: max_p/2. Gentle at 1.5 x max: (1 + max_p)/2.
+        for (gentle, average, p_b) in [
+            (false, 9.0, None),
+            (false, 10.0, Some(0.0)),
+            (false, 20.0, Some(0.05)),
+            (false, 30.0, None),
+            (true, 30.0, Some(0.1)),
+            (true, 45.0, Some(0.55)),
+            (true, 60.0, None),
+        ] {
+            let mut rule = rule(gentle);
+            rule.avg = average;
+            match (rule.base_probability(), p_b) {
+                (Some(ours), Some(expected)) => assert!((ours - expected).abs() < 1e-12),
+                (ours, expected) => assert_eq!(ours, expected, "average {average}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_probability_is_raised_with_the_count() {
+        // Method 2 of the paper, p_b = 0.2: 0.2, 0.25, 0.333, 0.5, 1.
+        let mut rule = rule(false);
+        for (count, p_a) in [
+            (0, 0.2),
+            (1, 0.25),
+            (2, 1.0 / 3.0),
+            (3, 0.5),
+            (4, 1.0),
+            (9, 1.0),
+        ] {
+            rule.count = count;
+            assert!((rule.spaced(0.2) - p_a).abs() < 1e-12, "count {count}");
+        }
+        // ns-2's wait: nothing before 1/p, then p/(2 - count p).
+        rule.wait = true;
+        for (count, p_a) in [(4, 0.0), (5, 0.2), (8, 0.5), (9, 1.0), (10, 1.0)] {
+            rule.count = count;
+            assert!((rule.spaced(0.2) - p_a).abs() < 1e-12, "count {count}");
+        }
+    }
+}
