@@ -140,45 +140,34 @@ impl Aqm for Ared {
     }
 }
 
-const KEYS: &[Key] = &{
-    const OWN: [Key; 4] = [
-        Key {
-            name: "target",
-            kind: Kind::Duration,
-            default: "5 ms",
-            doc: "queueing delay to hold; sets min and max where they are not given",
-        },
-        Key {
-            name: "adapt_interval",
-            kind: Kind::Duration,
-            default: "500 ms",
-            doc: "time between two adaptations of max_p",
-        },
-        Key {
-            name: "alpha",
-            kind: Kind::Probability,
-            default: "0.01",
-            doc: "largest increase of max_p per interval (max_p / 4 if that is less)",
-        },
-        Key {
-            name: "beta",
-            kind: Kind::Probability,
-            default: "0.9",
-            doc: "factor of a decrease of max_p",
-        },
-    ];
-    let mut keys = [OWN[0]; OWN.len() + red::KEYS.len()];
-    let mut i = 0;
-    while i < keys.len() {
-        keys[i] = if i < OWN.len() {
-            OWN[i]
-        } else {
-            red::KEYS[i - OWN.len()]
-        };
-        i += 1;
-    }
-    keys
-};
+const OWN_KEYS: [Key; 4] = [
+    Key {
+        name: "target",
+        kind: Kind::Duration,
+        default: "5 ms",
+        doc: "queueing delay to hold; sets min and max where they are not given",
+    },
+    Key {
+        name: "adapt_interval",
+        kind: Kind::Duration,
+        default: "500 ms",
+        doc: "time between two adaptations of max_p",
+    },
+    Key {
+        name: "alpha",
+        kind: Kind::Probability,
+        default: "0.01",
+        doc: "largest increase of max_p per interval (max_p / 4 if that is less)",
+    },
+    Key {
+        name: "beta",
+        kind: Kind::Probability,
+        default: "0.9",
+        doc: "factor of a decrease of max_p",
+    },
+];
+
+const KEYS: &[Key] = &Key::join::<{ 4 + red::KEYS.len() }>(&OWN_KEYS, red::KEYS);
 
 /// th_min and th_max in bytes for a target delay at a rate: half and one and a half of the target queue,
 /// at least one and two frames of `mtu` bytes.

@@ -20,10 +20,12 @@ extern crate self as sojourn_aqm;
 
 pub mod aqm;
 pub mod ared;
+pub mod blue;
 pub mod catalogue;
 mod ce_exclude;
 pub mod codel;
 pub mod fifo;
+pub mod madpie;
 pub mod packet;
 pub mod pie;
 pub mod qdisc;
