@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{codel, fifo};
+use crate::{codel, fifo, fq_codel};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -22,6 +22,23 @@ pub struct Key {
     pub default: &'static str,
     /// What it does, in one line.
     pub doc: &'static str,
+}
+
+/// The keys of several lists as one, `N` in all: for a discipline that combines others.
+pub(crate) const fn join_keys<const N: usize>(lists: &[&[Key]]) -> [Key; N] {
+    let mut joined = [lists[0][0]; N];
+    let (mut list, mut at) = (0, 0);
+    while list < lists.len() {
+        let mut key = 0;
+        while key < lists[list].len() {
+            joined[at] = lists[list][key];
+            at += 1;
+            key += 1;
+        }
+        list += 1;
+    }
+    assert!(at == N, "N is the number of keys");
+    joined
 }
 
 /// What a discipline is built from.
@@ -168,7 +185,13 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
     /// All disciplines of this crate.
     pub fn new() -> Self {
         Self {
-            disciplines: Vec::from([fifo::pfifo(), fifo::bfifo(), codel::codel()]),
+            disciplines: Vec::from([
+                fifo::pfifo(),
+                fifo::bfifo(),
+                codel::codel(),
+                fq_codel::fq_codel(),
+                fq_codel::fq_nocodel(),
+            ]),
         }
     }
 
