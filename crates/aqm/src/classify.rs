@@ -58,6 +58,11 @@ impl Classifier {
         }
     }
 
+    /// Draws a new salt before the next packet: flows that shared a queue most likely no longer do.
+    pub(crate) fn perturb(&mut self) {
+        self.salt = None;
+    }
+
     /// The queue for a flow. `is_idle` tells whether a queue holds nothing and waits for nothing.
     pub(crate) fn queue_of<P: Packet>(
         &mut self,

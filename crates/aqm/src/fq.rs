@@ -9,12 +9,12 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Kind, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Aqm, Verdict};
 use crate::catalogue::{Key, SettingError, Settings};
 use crate::classify::{Classifier, Hashing};
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
-use crate::pool::{Pool, Queue};
+use crate::pool::{Pool, Queue, Scope, earliest};
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
 
 /// Bytes of memory that a packet takes besides its own: what Linux's `struct sk_buff` and
@@ -61,7 +61,7 @@ pub enum Overflow {
 /// (§4.2): without this detour a flow that sends a packet each time its queue has emptied would starve
 /// the others. Linux takes it out of the lists if the old list is empty.
 ///
-/// What the AQM finds in [`Backlog::qdisc_bytes`], by which CoDel spares the last frame. The bytes of its own
+/// What the AQM finds in [`crate::Backlog::qdisc_bytes`], by which CoDel spares the last frame. The bytes of its own
 /// queue, for the RFC takes CoDel as it is defined for a queue. In Linux the bytes of all queues: a
 /// flow's only packet can be dropped while others wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +70,15 @@ pub enum Variant {
     Rfc8290,
     /// Linux's `sch_fq_codel` and `sch_fq_pie`.
     Linux,
+}
+
+impl Variant {
+    const fn scope(self) -> Scope {
+        match self {
+            Self::Rfc8290 => Scope::Queue,
+            Self::Linux => Scope::Discipline,
+        }
+    }
 }
 
 /// The list that a queue is in.
@@ -92,15 +101,6 @@ struct Flow<A> {
 impl<A> Linked for Flow<A> {
     fn link(&mut self) -> &mut Link {
         &mut self.link
-    }
-}
-
-impl<A> Flow<A> {
-    fn backlog(&self, variant: Variant, qdisc_bytes: u64) -> Backlog {
-        self.queue.backlog(match variant {
-            Variant::Rfc8290 => self.queue.bytes(),
-            Variant::Linux => qdisc_bytes,
-        })
     }
 }
 
@@ -150,10 +150,7 @@ impl<P: Packet, A: Aqm> Fair<P, A> {
 
     fn note_timer(&mut self, at: u32) {
         let timer = self.flows[at as usize].aqm.next_timer();
-        self.next_timer = match (self.next_timer, timer) {
-            (Some(known), Some(timer)) => Some(known.min(timer)),
-            (known, timer) => known.or(timer),
-        };
+        self.next_timer = earliest(self.next_timer, timer);
     }
 
     fn queue_of(&mut self, packet: &P, env: &mut Environment<P>) -> u32 {
@@ -254,26 +251,6 @@ impl<P: Packet, A: Aqm> Fair<P, A> {
             self.leave_list(at);
         }
     }
-
-    /// The next packet of one queue that its AQM lets pass.
-    fn serve(&mut self, at: u32, now: Time, env: &mut Environment<P>) -> Option<P> {
-        let flow = &mut self.flows[at as usize];
-        while let Some(mut packet) = self.pool.pop_front(&mut flow.queue) {
-            let backlog = flow.backlog(self.config.variant, self.pool.bytes());
-            match flow.aqm.on_dequeue(&packet, backlog, now, env) {
-                Verdict::Drop => {
-                    env.drop(packet, DropReason::Aqm);
-                    continue;
-                }
-                Verdict::Mark => env.mark(&mut packet),
-                Verdict::Pass => {}
-            }
-            flow.deficit -= i64::from(packet.bytes());
-            return Some(packet);
-        }
-        flow.aqm.on_empty(now);
-        None
-    }
 }
 
 impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
@@ -282,7 +259,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
         let at = self.queue_of(&packet, env);
         let has_room = self.config.overflow != Overflow::Arrival || self.has_room(&packet);
         let flow = &mut self.flows[at as usize];
-        let backlog = flow.backlog(self.config.variant, self.pool.bytes());
+        let backlog = self.pool.backlog(&flow.queue, self.config.variant.scope());
         if !has_room {
             flow.aqm.on_overflow(backlog, now);
             return env.drop(packet, DropReason::Overflow);
@@ -312,13 +289,17 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
                 self.move_to_old(at);
                 continue;
             }
-            match self.serve(at, now, env) {
-                Some(packet) => {
-                    self.note_timer(at);
-                    return Some(packet);
-                }
-                None => self.retire(at),
-            }
+            let scope = self.config.variant.scope();
+            let served = self
+                .pool
+                .serve(&mut flow.queue, &mut flow.aqm, scope, now, env);
+            let Some(packet) = served else {
+                self.retire(at);
+                continue;
+            };
+            flow.deficit -= i64::from(packet.bytes());
+            self.note_timer(at);
+            return Some(packet);
         }
     }
 
@@ -337,7 +318,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
     fn on_timer(&mut self, now: Time, _env: &mut Environment<P>) {
         for flow in &mut self.flows {
             if flow.aqm.next_timer().is_some_and(|timer| timer <= now) {
-                let backlog = flow.backlog(self.config.variant, self.pool.bytes());
+                let backlog = self.pool.backlog(&flow.queue, self.config.variant.scope());
                 flow.aqm.on_timer(backlog, now);
             }
         }

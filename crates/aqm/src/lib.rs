@@ -27,6 +27,7 @@ mod list;
 pub mod packet;
 mod pool;
 pub mod qdisc;
+pub mod sfq;
 pub mod single;
 #[cfg(test)]
 mod testing;

@@ -3,9 +3,12 @@
 
 use alloc::vec::Vec;
 
-use crate::aqm::Backlog;
+use sojourn_units::Time;
+
+use crate::aqm::{Aqm, Backlog, Verdict};
 use crate::list::{Link, Linked, List};
 use crate::packet::{Ecn, Packet};
+use crate::qdisc::{DropReason, Environment};
 
 /// One FIFO of packets that are kept in a [`Pool`].
 #[derive(Clone, Copy, Debug)]
@@ -44,16 +47,15 @@ impl Queue {
     pub(crate) fn front(&self) -> Option<u32> {
         self.list.front()
     }
+}
 
-    /// What an AQM is told about it, in a discipline that holds `qdisc_bytes`.
-    pub(crate) fn backlog(&self, qdisc_bytes: u64) -> Backlog {
-        Backlog {
-            packets: u64::from(self.packets),
-            bytes: self.bytes,
-            ce_bytes: self.ce_bytes,
-            qdisc_bytes,
-        }
-    }
+/// What an AQM finds in [`Backlog::qdisc_bytes`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scope {
+    /// The bytes of its own queue.
+    Queue,
+    /// The bytes of all queues of the discipline.
+    Discipline,
 }
 
 struct Node<P> {
@@ -94,6 +96,43 @@ impl<P: Packet> Pool<P> {
     /// Bytes in all queues.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// What an AQM is told about its queue.
+    pub(crate) fn backlog(&self, queue: &Queue, scope: Scope) -> Backlog {
+        Backlog {
+            packets: u64::from(queue.packets),
+            bytes: queue.bytes,
+            ce_bytes: queue.ce_bytes,
+            qdisc_bytes: match scope {
+                Scope::Queue => queue.bytes,
+                Scope::Discipline => self.bytes,
+            },
+        }
+    }
+
+    /// The next packet of a queue that its AQM lets pass. Those that it gives up go to `env`.
+    pub(crate) fn serve<A: Aqm>(
+        &mut self,
+        queue: &mut Queue,
+        aqm: &mut A,
+        scope: Scope,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Option<P> {
+        while let Some(mut packet) = self.pop_front(queue) {
+            match aqm.on_dequeue(&packet, self.backlog(queue, scope), now, env) {
+                Verdict::Drop => {
+                    env.drop(packet, DropReason::Aqm);
+                    continue;
+                }
+                Verdict::Mark => env.mark(&mut packet),
+                Verdict::Pass => {}
+            }
+            return Some(packet);
+        }
+        aqm.on_empty(now);
+        None
     }
 
     /// Appends a packet to a queue.
@@ -175,5 +214,13 @@ fn ce_bytes(packet: &impl Packet) -> u64 {
         u64::from(packet.bytes())
     } else {
         0
+    }
+}
+
+/// The earlier of two timers.
+pub(crate) fn earliest(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
