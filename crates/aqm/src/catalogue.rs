@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{codel, fifo, fq_codel, sfq};
+use crate::{cobalt, codel, fifo, fq_codel, sfq};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -192,6 +192,7 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 fq_codel::fq_codel(),
                 fq_codel::fq_nocodel(),
                 sfq::sfq(),
+                cobalt::cobalt(),
             ]),
         }
     }

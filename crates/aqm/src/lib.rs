@@ -19,6 +19,7 @@ extern crate alloc;
 pub mod aqm;
 pub mod catalogue;
 mod classify;
+pub mod cobalt;
 pub mod codel;
 pub mod fifo;
 pub mod fq;
