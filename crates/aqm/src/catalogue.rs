@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{cobalt, codel, fifo, fq_codel, sfq};
+use crate::{cake, cobalt, codel, fifo, fq_codel, sfq};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -193,6 +193,7 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 fq_codel::fq_nocodel(),
                 sfq::sfq(),
                 cobalt::cobalt(),
+                cake::cake(),
             ]),
         }
     }

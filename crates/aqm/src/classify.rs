@@ -86,7 +86,7 @@ impl Classifier {
         let way = |offset: u32| first + (direct - first + offset) % ways;
         let own = (0..ways)
             .map(way)
-            .find(|&queue| self.tags[queue as usize] == hash && !is_idle(queue));
+            .find(|&queue| self.tags[queue as usize] == hash);
         let chosen = own
             .or_else(|| (0..ways).map(way).find(|&queue| is_idle(queue)))
             .unwrap_or(direct);

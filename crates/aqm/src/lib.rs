@@ -17,6 +17,7 @@
 extern crate alloc;
 
 pub mod aqm;
+pub mod cake;
 pub mod catalogue;
 mod classify;
 pub mod cobalt;

@@ -47,6 +47,11 @@ impl Queue {
     pub(crate) fn front(&self) -> Option<u32> {
         self.list.front()
     }
+
+    /// The last packet's place in the pool.
+    pub(crate) fn back(&self) -> Option<u32> {
+        self.list.back()
+    }
 }
 
 /// What an AQM finds in [`Backlog::qdisc_bytes`].
