@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{cake, cobalt, codel, fifo, fq_codel, sfq};
+use crate::{cake, cobalt, codel, fifo, fq_codel, pfifo_fast, sfq};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -189,6 +189,7 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 fifo::pfifo(),
                 fifo::bfifo(),
                 codel::codel(),
+                pfifo_fast::pfifo_fast(),
                 fq_codel::fq_codel(),
                 fq_codel::fq_nocodel(),
                 sfq::sfq(),

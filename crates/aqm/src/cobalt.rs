@@ -91,8 +91,13 @@ impl Cobalt {
         if self.config.variant == Variant::Linux && !self.stepped {
             return t;
         }
-        let interval = u128::from(self.config.interval.as_nanos());
-        let gap = (interval * interval / u128::from(self.count.max(1))).isqrt();
+        let interval = self.config.interval;
+        if self.count <= 1 {
+            return t + interval;
+        }
+        // 2^32 / sqrt(count): the square root of a 64-bit number is a quarter of the cost of interval² / count's.
+        let reciprocal = (u64::MAX / u64::from(self.count)).isqrt();
+        let gap = (u128::from(interval.as_nanos()) * u128::from(reciprocal)) >> 32;
         t + Duration::from_nanos(gap as u64)
     }
 

@@ -27,6 +27,7 @@ pub mod fq;
 pub mod fq_codel;
 mod list;
 pub mod packet;
+pub mod pfifo_fast;
 mod pool;
 pub mod qdisc;
 pub mod sfq;
