@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{ared, blue, codel, fifo, madpie, pie, red};
+use crate::{ared, blue, choke, codel, fifo, madpie, pie, red};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -196,6 +196,7 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 madpie::madpie(),
                 codel::codel(),
                 blue::blue(),
+                choke::choke(),
             ]),
         }
     }

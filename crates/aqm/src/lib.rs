@@ -23,6 +23,7 @@ pub mod ared;
 pub mod blue;
 pub mod catalogue;
 mod ce_exclude;
+pub mod choke;
 pub mod codel;
 pub mod fifo;
 pub mod madpie;

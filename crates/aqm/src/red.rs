@@ -148,20 +148,21 @@ impl Red {
     }
 }
 
-impl Aqm for Red {
-    fn on_enqueue<P: Packet>(
-        &mut self,
-        packet: &P,
-        backlog: Backlog,
-        now: Time,
-        env: &mut Environment<P>,
-    ) -> Verdict {
+impl Red {
+    /// Takes the queue as an arrival finds it into the average.
+    pub(crate) fn observe(&mut self, backlog: Backlog, now: Time) {
         let queue = self.measure(backlog);
+        match &mut self.rule {
+            Rule::Floyd(floyd) => floyd.observe(queue, now),
+            Rule::Linux(linux) => linux.observe(queue, now),
+        }
+    }
+
+    /// Decides about the arrival that was observed.
+    pub(crate) fn decide<P: Packet>(&mut self, packet: &P, env: &mut Environment<P>) -> Verdict {
         let decision = match &mut self.rule {
-            Rule::Floyd(floyd) => {
-                floyd.on_arrival(queue, packet.bytes(), now, &mut || env.uniform())
-            }
-            Rule::Linux(linux) => linux.on_arrival(queue, now, &mut || env.random_u64()),
+            Rule::Floyd(floyd) => floyd.decide(packet.bytes(), &mut || env.uniform()),
+            Rule::Linux(linux) => linux.decide(&mut || env.random_u64()),
         };
         let markable = self.config.ecn && packet.ecn().is_capable();
         match decision {
@@ -171,12 +172,24 @@ impl Aqm for Red {
             Decision::Early | Decision::Forced => Verdict::Drop,
         }
     }
+}
+
+impl Aqm for Red {
+    fn on_enqueue<P: Packet>(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        self.observe(backlog, now);
+        self.decide(packet, env)
+    }
 
     fn on_overflow(&mut self, backlog: Backlog, now: Time) {
-        let queue = self.measure(backlog);
-        match &mut self.rule {
-            Rule::Floyd(floyd) => floyd.on_overflow(queue, now),
-            Rule::Linux(linux) => linux.on_overflow(queue, now),
+        self.observe(backlog, now);
+        if let Rule::Floyd(floyd) = &mut self.rule {
+            floyd.on_loss();
         }
     }
 
@@ -327,17 +340,29 @@ fn thresholds(settings: &Settings, limit: Limit) -> Result<(Unit, u64, u64), Set
         }
         (None, None) => (5, 15),
     };
-    if min >= max {
-        let unit = match unit {
-            Unit::Packets => "packets",
-            Unit::Bytes => "B",
-        };
-        return Err(error(
-            if settings.has("max") { "max" } else { "min" },
-            format!("got min {min} {unit} and max {max} {unit}; max must be above min"),
-        ));
-    }
+    require_order(settings, unit, min, max)?;
     Ok((unit, min, max))
+}
+
+/// # Errors
+/// `min` is not below `max`.
+pub(crate) fn require_order(
+    settings: &Settings,
+    unit: Unit,
+    min: u64,
+    max: u64,
+) -> Result<(), SettingError> {
+    if min < max {
+        return Ok(());
+    }
+    let unit = match unit {
+        Unit::Packets => "packets",
+        Unit::Bytes => "B",
+    };
+    Err(error(
+        if settings.has("max") { "max" } else { "min" },
+        format!("got min {min} {unit} and max {max} {unit}; max must be above min"),
+    ))
 }
 
 /// Reads RED's keys; `limit` is what the queue may hold.
