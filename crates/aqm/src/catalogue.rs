@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{ared, blue, choke, codel, fifo, madpie, pie, red};
+use crate::{ared, blue, choke, codel, dualpi2, fifo, madpie, pi2, pie, red, sfb};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -197,6 +197,9 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 codel::codel(),
                 blue::blue(),
                 choke::choke(),
+                sfb::sfb(),
+                pi2::pi2(),
+                dualpi2::dualpi2(),
             ]),
         }
     }

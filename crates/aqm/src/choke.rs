@@ -48,7 +48,7 @@ impl<P: Packet> Choke<P> {
             return None;
         }
         (0..DRAWS)
-            .map(|_| (u128::from(env.random_u64()) * places as u128 >> 64) as usize)
+            .map(|_| ((u128::from(env.random_u64()) * places as u128) >> 64) as usize)
             .find(|place| self.queue[*place].is_some())
             .or(Some(0))
     }

@@ -25,13 +25,16 @@ pub mod catalogue;
 mod ce_exclude;
 pub mod choke;
 pub mod codel;
+pub mod dualpi2;
 pub mod fifo;
 pub mod madpie;
 pub mod packet;
+pub mod pi2;
 pub mod pie;
 pub mod qdisc;
 pub mod red;
 pub mod replay;
+pub mod sfb;
 pub mod single;
 #[cfg(test)]
 mod test_packet;
