@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{ared, blue, choke, codel, dualpi2, fifo, madpie, pi2, pie, red, sfb};
+use crate::{ared, blue, choke, codel, docsis_pie, dualpi2, fifo, madpie, pi2, pie, red, sfb};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -193,6 +193,7 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 red::red(),
                 ared::ared(),
                 pie::pie(),
+                docsis_pie::docsis_pie(),
                 madpie::madpie(),
                 codel::codel(),
                 blue::blue(),

@@ -25,6 +25,7 @@ pub mod catalogue;
 mod ce_exclude;
 pub mod choke;
 pub mod codel;
+pub mod docsis_pie;
 pub mod dualpi2;
 pub mod fifo;
 pub mod madpie;

@@ -38,6 +38,12 @@ fn congest(
 }
 
 #[test]
+fn allocations_are_counted() {
+    let measured = allocation_counter::measure(|| drop(std::hint::black_box(vec![1_u8; 9])));
+    assert_eq!(measured.count_total, 1);
+}
+
+#[test]
 fn no_discipline_allocates_after_warm_up() {
     for discipline in Catalogue::<TestPacket>::new().iter() {
         for ce_exclude in [false, true] {
