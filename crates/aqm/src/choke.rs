@@ -18,6 +18,7 @@ use crate::catalogue::{Discipline, SettingError, Settings};
 use crate::packet::Packet;
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
 use crate::red::{self, Red, Unit};
+use crate::single::ce_bytes;
 
 const DRAWS: usize = 3;
 
@@ -82,6 +83,7 @@ impl<P: Packet> Choke<P> {
     fn removed(&mut self, packet: &P) {
         self.backlog.packets -= 1;
         self.backlog.bytes -= u64::from(packet.bytes());
+        self.backlog.ce_bytes -= ce_bytes(packet);
         self.backlog.qdisc_bytes = self.backlog.bytes;
     }
 
@@ -110,6 +112,7 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
         }
         self.backlog.packets += 1;
         self.backlog.bytes += u64::from(packet.bytes());
+        self.backlog.ce_bytes += ce_bytes(&packet);
         self.backlog.qdisc_bytes = self.backlog.bytes;
         self.queue.push_back(Some(packet));
     }
@@ -270,5 +273,23 @@ mod tests {
         assert_eq!(given(&settings), Ok((20, 60)));
         settings.values.push(("max".into(), Value::Packets(20)));
         assert_eq!(given(&settings).unwrap_err().key, "max");
+    }
+
+    #[test]
+    fn tcs_parameters_are_understood() {
+        // tc: choke limit 1000 min 17 max 50 avpkt 1500 burst 34 bandwidth 10Mbit, which tc turns into a
+        // weight of 1/32: 35 - 17 = 18; 16 (1 - 0.9375^34) = 14.2, too little; 32 (1 - 0.96875^34) = 21.1.
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([
+            ("min".into(), Value::Packets(17)),
+            ("max".into(), Value::Packets(50)),
+            ("avpkt".into(), Value::Bytes(1500)),
+            ("burst".into(), Value::Count(34)),
+            ("bandwidth".into(), Value::Rate(Rate::from_mbps(10))),
+            ("variant".into(), Value::Word("linux".into())),
+        ]);
+        let config = super::config(&settings, Limit::Packets(1000)).unwrap();
+        assert_eq!((config.min, config.max), (17, 50));
+        assert_eq!((config.weight, config.max_p), (1.0 / 32.0, 0.02));
     }
 }

@@ -211,13 +211,13 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "min",
         kind: Kind::Size,
-        default: "5 packets; linux: max / 3",
+        default: "5 packets; linux: max / 3; ared: by target",
         doc: "average queue below which nothing is dropped",
     },
     Key {
         name: "max",
         kind: Kind::Size,
-        default: "3 x min; linux: limit / 4 if min is not given either",
+        default: "3 x min; linux without min: limit / 4; ared: by target",
         doc: "average queue at which the drop probability reaches `probability`",
     },
     Key {
@@ -229,7 +229,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "weight",
         kind: Kind::Probability,
-        default: "0.002; linux: from burst",
+        default: "0.002; ared: 1 - exp(-1 / packets per second); linux: from burst",
         doc: "weight of the present queue in the average (w_q)",
     },
     Key {
