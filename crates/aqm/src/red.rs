@@ -211,13 +211,13 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "min",
         kind: Kind::Size,
-        default: "5 packets; linux: max / 3; ared: by target",
+        default: "5 packets; linux, choke: max / 3; ared: by target",
         doc: "average queue below which nothing is dropped",
     },
     Key {
         name: "max",
         kind: Kind::Size,
-        default: "3 x min; linux without min: limit / 4; ared: by target",
+        default: "3 x min; linux, choke without min: limit / 4; ared: by target",
         doc: "average queue at which the drop probability reaches `probability`",
     },
     Key {
@@ -390,7 +390,7 @@ pub(crate) fn config_between(
     if linux && max >= 1 << 31 {
         return Err(error(
             "max",
-            format!("got \"{max} B\"; must be below 2 GiB with variant \"linux\""),
+            format!("got {max}; must be below 2^31 with variant \"linux\""),
         ));
     }
     if linux {
@@ -415,10 +415,10 @@ pub(crate) fn config_between(
         linux::weight_log(bytes(min), burst, avpkt)
             .map(|log| libm::ldexp(1.0, -i32::from(log)))
             .ok_or_else(|| {
-                let least = (bytes(min) / avpkt).saturating_add(1);
+                let least = bytes(min).div_ceil(avpkt);
                 error(
                     "burst",
-                    format!("got {burst}; must be about min / avpkt or more, here {least}"),
+                    format!("got {burst} packets; must be at least min / avpkt (here {least}) and not above 10^9"),
                 )
             })
     } else {

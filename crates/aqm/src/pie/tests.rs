@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::packet::Ecn;
 use crate::test_packet::TestPacket;
@@ -342,4 +344,35 @@ fn settings_out_of_range_name_the_key() {
     assert_eq!(error.unwrap_err().key, "derandomize");
     let sixteenths = config(&with("alpha", Value::Number(4.0)), "linux", limit).unwrap();
     assert_eq!(sixteenths.alpha, 0.25);
+}
+
+proptest! {
+    #[test]
+    fn the_probability_stays_within_bounds_and_bursts_pass(
+        delays in proptest::collection::vec((0_u64..2_000_000, 0_u64..200_000), 1..300),
+        which in 0_usize..3,
+    ) {
+        let config = [
+            Config::rfc8033(MTU),
+            Config::linux(MTU),
+            Config { dq_rate_estimator: false, ..Config::draft2013(MTU) },
+        ][which];
+        let mut pie = Pie::new(config);
+        let mut env = env();
+        let mut packet = TestPacket::new(0);
+        let mut now = Time::from_secs(1);
+        for (delay, pause) in delays {
+            now += Duration::from_micros(pause);
+            packet.enqueued = now.saturating_sub(Duration::from_micros(delay));
+            pie.on_dequeue(&packet, LONG, now, &mut env);
+            let due = pie.next_timer().unwrap();
+            if due <= now {
+                pie.on_timer(LONG, now);
+            }
+            prop_assert!((0.0..=1.0).contains(&pie.probability()));
+            let allowance = pie.burst_allowance();
+            let verdict = pie.on_enqueue(&packet, LONG, now, &mut env);
+            prop_assert!(allowance.is_zero() || verdict == Verdict::Pass);
+        }
+    }
 }
