@@ -8,6 +8,7 @@
 //! | [`single`] | one FIFO governed by an [`Aqm`] |
 //! | [`catalogue`] | every discipline by name, with its keys, defaults and builder |
 //! | [`fifo`], [`codel`], … | an algorithm each, to be read beside the document that defines it |
+//! | [`replay`] | a recorded queue's arrivals and departures through a discipline |
 //!
 //! An algorithm that governs one queue implements [`Aqm`] and becomes a discipline by
 //! [`single::Single`]; the same algorithm can be put under a flow-queueing scheduler. One that is more

@@ -2,7 +2,10 @@
 
 use alloc::vec::Vec;
 
+use sojourn_units::Value;
+
 use super::*;
+use crate::catalogue::Settings;
 use crate::packet::Ecn;
 use crate::test_packet::TestPacket;
 
