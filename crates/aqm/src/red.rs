@@ -18,7 +18,7 @@ use crate::aqm::{Aqm, Backlog, Verdict};
 use crate::catalogue::Discipline;
 use crate::ce_exclude;
 use crate::packet::Packet;
-use crate::qdisc::{Environment, Limit};
+use crate::qdisc::Environment;
 use crate::single::Single;
 
 pub mod floyd;
