@@ -307,19 +307,33 @@ fn linux_adds_two_per_cent_above_a_quarter_of_a_second() {
 
 #[test]
 fn half_a_queue_of_marked_packets_halves_the_delay_with_ce_exclude() {
+    // 30 280 B queued, leaving at one frame a millisecond: 20 ms by either measure, 10 ms without the marked.
     let marked = Backlog {
-        ce_bytes: LONG.bytes / 2,
-        ..LONG
+        packets: 20,
+        bytes: 30_280,
+        ce_bytes: 15_140,
+        qdisc_bytes: 30_280,
     };
-    for (ce_exclude, millis) in [(true, 20), (false, 40)] {
-        let mut pie = Pie::new(Config {
-            ce_exclude,
-            ..Config::rfc8033(MTU)
-        });
-        let now = Time::from_millis(40);
-        pie.on_dequeue(&TestPacket::new(0), marked, now, &mut env());
-        pie.on_timer(marked, now);
-        assert_eq!(pie.qdelay().as_millis(), millis);
+    for config in [Config::rfc8033(MTU), Config::linux(MTU)] {
+        for dq_rate_estimator in [false, true] {
+            for (ce_exclude, micros) in [(true, 10_000), (false, 20_000)] {
+                let mut pie = Pie::new(Config {
+                    ce_exclude,
+                    dq_rate_estimator,
+                    ..config
+                });
+                let mut now = Time::from_secs(1);
+                for _ in 0..400 {
+                    now += Duration::from_millis(1);
+                    let mut packet = TestPacket::new(0);
+                    packet.enqueued = now.saturating_sub(Duration::from_millis(20));
+                    pie.on_dequeue(&packet, marked, now, &mut env());
+                }
+                pie.on_timer(marked, now);
+                let off = pie.qdelay().as_micros().abs_diff(micros);
+                assert!(off < micros / 50, "{:?}: {off} us", pie.config());
+            }
+        }
     }
 }
 
