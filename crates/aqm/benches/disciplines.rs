@@ -2,7 +2,8 @@
 //!
 //! `cargo bench -p sojourn-aqm [NAME …]` prints one line per discipline:
 //!
-//! - calm: 50 packets queued, sojourn times of 60 us, nothing dropped; of 1 flow and of 1000
+//! - calm: 50 packets queued, sojourn times of 60 us, of 1 flow and of 1000; only red (15 packets by default) and
+//!   sfb with one flow (25) refuse part of that, which costs them more arrivals per packet
 //! - busy: 200 packets queued, sojourn times above 100 ms, so that every algorithm acts all the time; of 1
 //!   flow and of 1000. What is dropped is replaced at once and its cost counted.
 //!
