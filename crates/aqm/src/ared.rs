@@ -144,7 +144,7 @@ const OWN_KEYS: [Key; 4] = [
     Key {
         name: "target",
         kind: Kind::Duration,
-        default: "5 ms",
+        default: "5 ms; linux: none",
         doc: "queueing delay to hold; sets min and max where they are not given",
     },
     Key {
@@ -193,7 +193,9 @@ fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError
             "cannot go with min or max, which it would set: give one or the other".into(),
         ));
     }
-    let mut config = if thresholds_given {
+    // tc knows no target: without thresholds it takes them from the limit.
+    let as_tc = red::variant(settings) == Variant::Linux && !settings.has("target");
+    let mut config = if thresholds_given || as_tc {
         red::config(settings, limit)?
     } else {
         let target = settings.duration("target", Duration::from_millis(5));
@@ -349,6 +351,18 @@ mod tests {
         let config = config(&settings, Limit::Bytes(150_000)).unwrap();
         assert_eq!((config.min, config.max), (12_500, 37_500));
         assert_eq!((config.weight, config.max_p), (1.0 / 16.0, 0.02));
+    }
+
+    #[test]
+    fn without_thresholds_linux_takes_them_from_the_limit() {
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([("variant".into(), Value::Word("linux".into()))]);
+        let tcs = config(&settings, Limit::Bytes(120_000)).unwrap();
+        assert_eq!((tcs.min, tcs.max), (10_000, 30_000));
+        let target = Value::Duration(Duration::from_millis(5));
+        settings.values.push(("target".into(), target));
+        let ours = config(&settings, Limit::Bytes(120_000)).unwrap();
+        assert_eq!((ours.min, ours.max), (3125, 9375));
     }
 
     #[test]

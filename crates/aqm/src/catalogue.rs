@@ -9,7 +9,10 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{ared, blue, cake, cobalt, codel, fifo, fq_codel, madpie, pfifo_fast, pie, red, sfq};
+use crate::{
+    ared, blue, cake, choke, cobalt, codel, docsis_pie, dualpi2, fifo, fq_codel, madpie,
+    pfifo_fast, pi2, pie, red, sfb, sfq,
+};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -194,9 +197,14 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 ared::ared(),
                 blue::blue(),
                 pie::pie(),
+                docsis_pie::docsis_pie(),
                 madpie::madpie(),
                 codel::codel(),
                 cobalt::cobalt(),
+                choke::choke(),
+                sfb::sfb(),
+                pi2::pi2(),
+                dualpi2::dualpi2(),
                 sfq::sfq(),
                 fq_codel::fq_codel(),
                 fq_codel::fq_nocodel(),

@@ -92,7 +92,7 @@ impl Aqm for Madpie {
     }
 }
 
-const OWN_KEYS: [Key; 2] = [
+const OWN_KEYS: [Key; 3] = [
     Key {
         name: "deterministic_above",
         kind: Kind::Duration,
@@ -105,9 +105,10 @@ const OWN_KEYS: [Key; 2] = [
         default: "true",
         doc: "no deterministic drop while PIE's burst allowance lasts",
     },
+    pie::variant_key("2013"),
 ];
 
-const KEYS: &[Key] = &join_keys::<{ 2 + pie::KEYS.len() }>(&[&OWN_KEYS, pie::KEYS]);
+const KEYS: &[Key] = &join_keys::<{ 3 + pie::SHARED_KEYS.len() }>(&[&OWN_KEYS, pie::SHARED_KEYS]);
 
 fn build(settings: &Settings, limit: Limit) -> Result<Madpie, SettingError> {
     let deterministic_above = settings.duration("deterministic_above", Duration::from_millis(30));

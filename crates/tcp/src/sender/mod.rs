@@ -145,7 +145,13 @@ impl Sender {
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt, now, self.una, self.next);
             self.last_rtt = Some(rtt);
-            let event = AckEvent { now, delivered: 0, rtt: Some(rtt), una: self.una, next: self.next };
+            let event = AckEvent {
+                now,
+                delivered: 0,
+                rtt: Some(rtt),
+                una: self.una,
+                next: self.next,
+            };
             self.control.on_delivery(&event, &mut self.window);
         }
         self.edge = self.una + peer_window;
