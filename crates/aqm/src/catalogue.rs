@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{cake, cobalt, codel, fifo, fq_codel, pfifo_fast, sfq};
+use crate::{ared, blue, cake, cobalt, codel, fifo, fq_codel, madpie, pfifo_fast, pie, red, sfq};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -24,21 +24,53 @@ pub struct Key {
     pub doc: &'static str,
 }
 
-/// The keys of several lists as one, `N` in all: for a discipline that combines others.
-pub(crate) const fn join_keys<const N: usize>(lists: &[&[Key]]) -> [Key; N] {
-    let mut joined = [lists[0][0]; N];
-    let (mut list, mut at) = (0, 0);
-    while list < lists.len() {
-        let mut key = 0;
-        while key < lists[list].len() {
-            joined[at] = lists[list][key];
-            at += 1;
-            key += 1;
+impl Key {
+    /// One table of keys out of two; `N` is the sum of their lengths.
+    pub(crate) const fn join<const N: usize>(first: &[Self], second: &[Self]) -> [Self; N] {
+        assert!(N == first.len() + second.len());
+        let mut keys = [first[0]; N];
+        let mut i = 0;
+        while i < N {
+            keys[i] = if i < first.len() {
+                first[i]
+            } else {
+                second[i - first.len()]
+            };
+            i += 1;
         }
-        list += 1;
+        keys
     }
-    assert!(at == N, "N is the number of keys");
-    joined
+
+    /// A table of keys without the one called `name`, which is in it once; `N` is one less.
+    pub(crate) const fn without<const N: usize>(keys: &[Self], name: &str) -> [Self; N] {
+        assert!(N + 1 == keys.len());
+        let mut kept = [keys[0]; N];
+        let (mut from, mut to) = (0, 0);
+        while from < keys.len() {
+            if !equal(keys[from].name.as_bytes(), name.as_bytes()) {
+                kept[to] = keys[from];
+                to += 1;
+            }
+            from += 1;
+        }
+        assert!(to == N);
+        kept
+    }
+}
+
+/// Whether two strings are equal, at compile time.
+const fn equal(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < one.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
 }
 
 /// What a discipline is built from.
@@ -188,7 +220,13 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
             disciplines: Vec::from([
                 fifo::pfifo(),
                 fifo::bfifo(),
+                fifo::pfifo_head_drop(),
+                red::red(),
+                ared::ared(),
+                pie::pie(),
+                madpie::madpie(),
                 codel::codel(),
+                blue::blue(),
                 pfifo_fast::pfifo_fast(),
                 fq_codel::fq_codel(),
                 fq_codel::fq_nocodel(),

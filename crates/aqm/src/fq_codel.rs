@@ -10,38 +10,32 @@ use alloc::format;
 
 use sojourn_units::Kind;
 
-use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
+use crate::catalogue::{Discipline, Key, SettingError, Settings};
 use crate::codel::{self, CoDel, Law};
 use crate::fifo::DropTail;
 use crate::fq::{self, Config, Fair, Overflow, Variant};
 use crate::packet::Packet;
 
-const DROP_BATCH: &[Key] = &[Key {
+const DROP_BATCH: [Key; 1] = [Key {
     name: "drop_batch",
     kind: Kind::Count,
     default: "64",
     doc: "most packets dropped at once from the queue with the most bytes when the limit is exceeded",
 }];
 
-const KEYS: &[Key] = &join_keys::<{ codel::KEYS.len() + fq::KEYS.len() + DROP_BATCH.len() }>(&[
-    codel::KEYS,
-    fq::KEYS,
-    DROP_BATCH,
-]);
-
-const VARIANT: &[Key] = &[Key {
+const VARIANT: [Key; 1] = [Key {
     name: "variant",
     kind: Kind::Choice(&["rfc8290", "linux"]),
     default: "rfc8290",
     doc: "where an emptied new queue goes: RFC 8290's rule or Linux's",
 }];
 
-const NOCODEL_KEYS: &[Key] =
-    &join_keys::<{ fq::KEYS.len() + DROP_BATCH.len() + VARIANT.len() }>(&[
-        fq::KEYS,
-        DROP_BATCH,
-        VARIANT,
-    ]);
+/// The keys of the scheduler as it is used here.
+const SCHEDULER: [Key; fq::KEYS.len() + 1] = Key::join(fq::KEYS, &DROP_BATCH);
+
+const KEYS: &[Key] = &Key::join::<{ codel::KEYS.len() + SCHEDULER.len() }>(codel::KEYS, &SCHEDULER);
+
+const NOCODEL_KEYS: &[Key] = &Key::join::<{ SCHEDULER.len() + 1 }>(&SCHEDULER, &VARIANT);
 
 fn config(settings: &Settings, variant: Variant) -> Result<Config, SettingError> {
     let batch = settings.count("drop_batch", 64);

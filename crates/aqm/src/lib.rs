@@ -15,10 +15,16 @@
 //! than a decision about a queue (a scheduler, a choice among queued packets) implements [`Qdisc`].
 #![no_std]
 extern crate alloc;
+// Tests share a packet type with the integration tests, which name this crate from outside.
+#[cfg(test)]
+extern crate self as sojourn_aqm;
 
 pub mod aqm;
+pub mod ared;
+pub mod blue;
 pub mod cake;
 pub mod catalogue;
+mod ce_exclude;
 mod classify;
 pub mod cobalt;
 pub mod codel;
@@ -26,12 +32,18 @@ pub mod fifo;
 pub mod fq;
 pub mod fq_codel;
 mod list;
+pub mod madpie;
 pub mod packet;
 pub mod pfifo_fast;
+pub mod pie;
 mod pool;
 pub mod qdisc;
+pub mod red;
+pub mod replay;
 pub mod sfq;
 pub mod single;
+#[cfg(test)]
+mod test_packet;
 #[cfg(test)]
 mod testing;
 
@@ -39,6 +51,6 @@ pub use aqm::{Aqm, Backlog, Verdict};
 pub use catalogue::{Catalogue, Discipline, Key, SettingError, Settings};
 pub use classify::Hashing;
 pub use fq::Fair;
-pub use packet::{Ecn, FlowKey, Packet};
+pub use packet::{AckView, Ecn, FlowKey, Packet};
 pub use qdisc::{DropReason, Environment, Limit, Qdisc};
 pub use single::Single;

@@ -31,6 +31,7 @@ const CODEL: codel::Config = codel::Config {
     mtu: 1514,
     ecn: true,
     ce_threshold: None,
+    ce_exclude: false,
     law: Law::Exact,
 };
 
