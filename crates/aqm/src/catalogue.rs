@@ -9,7 +9,10 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{ared, blue, cake, cobalt, codel, fifo, fq_codel, madpie, pfifo_fast, pie, red, sfq};
+use crate::{
+    ared, blue, cake, cobalt, codel, fifo, fq_codel, fq_pie, madpie, pfifo_fast, pie, red, sfq,
+    sfq_aqm,
+};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -230,7 +233,12 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 pfifo_fast::pfifo_fast(),
                 fq_codel::fq_codel(),
                 fq_codel::fq_nocodel(),
+                fq_pie::fq_pie(),
                 sfq::sfq(),
+                sfq_aqm::sfq_red(),
+                sfq_aqm::sfq_ared(),
+                sfq_aqm::sfq_pie(),
+                sfq_aqm::sfq_madpie(),
                 cobalt::cobalt(),
                 cake::cake(),
             ]),

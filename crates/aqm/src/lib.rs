@@ -31,6 +31,7 @@ pub mod codel;
 pub mod fifo;
 pub mod fq;
 pub mod fq_codel;
+pub mod fq_pie;
 mod list;
 pub mod madpie;
 pub mod packet;
@@ -41,6 +42,7 @@ pub mod qdisc;
 pub mod red;
 pub mod replay;
 pub mod sfq;
+pub mod sfq_aqm;
 pub mod single;
 #[cfg(test)]
 mod test_packet;

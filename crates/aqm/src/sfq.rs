@@ -519,7 +519,7 @@ pub(crate) fn config(settings: &Settings) -> Result<Config, SettingError> {
         } else {
             End::Tail
         },
-        renew_aqm: linux,
+        renew_aqm: false,
     })
 }
 

@@ -41,7 +41,7 @@ fn linux_defaults_are_those_of_tc() {
         turn: Turn::Allotment(1514),
         perturb: None,
         end: End::Tail,
-        renew_aqm: true,
+        renew_aqm: false,
     };
     assert_eq!(linux(), expected);
 }
