@@ -27,38 +27,36 @@ pub struct Key {
     pub doc: &'static str,
 }
 
-impl Key {
-    /// One table of keys out of two; `N` is the sum of their lengths.
-    pub(crate) const fn join<const N: usize>(first: &[Self], second: &[Self]) -> [Self; N] {
-        assert!(N == first.len() + second.len());
-        let mut keys = [first[0]; N];
-        let mut i = 0;
-        while i < N {
-            keys[i] = if i < first.len() {
-                first[i]
-            } else {
-                second[i - first.len()]
-            };
-            i += 1;
+/// The keys of several lists as one, `N` in all: for a discipline that combines others.
+pub(crate) const fn join_keys<const N: usize>(lists: &[&[Key]]) -> [Key; N] {
+    let mut joined = [lists[0][0]; N];
+    let (mut list, mut at) = (0, 0);
+    while list < lists.len() {
+        let mut key = 0;
+        while key < lists[list].len() {
+            joined[at] = lists[list][key];
+            at += 1;
+            key += 1;
         }
-        keys
+        list += 1;
     }
+    assert!(at == N, "N is the number of keys");
+    joined
+}
 
-    /// A table of keys without the one called `name`, which is in it once; `N` is one less.
-    pub(crate) const fn without<const N: usize>(keys: &[Self], name: &str) -> [Self; N] {
-        assert!(N + 1 == keys.len());
-        let mut kept = [keys[0]; N];
-        let (mut from, mut to) = (0, 0);
-        while from < keys.len() {
-            if !equal(keys[from].name.as_bytes(), name.as_bytes()) {
-                kept[to] = keys[from];
-                to += 1;
-            }
-            from += 1;
+/// The keys without the one called `name`, which is among them once; `N` are left.
+pub(crate) const fn keys_without<const N: usize>(keys: &[Key], name: &str) -> [Key; N] {
+    assert!(N + 1 == keys.len(), "one key is left out");
+    let mut kept = [keys[0]; N];
+    let (mut from, mut to) = (0, 0);
+    while from < keys.len() {
+        if !equal(keys[from].name.as_bytes(), name.as_bytes()) {
+            kept[to] = keys[from];
+            to += 1;
         }
-        assert!(to == N);
-        kept
+        from += 1;
     }
+    kept
 }
 
 /// Whether two strings are equal, at compile time.
@@ -224,13 +222,13 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 fifo::pfifo(),
                 fifo::bfifo(),
                 fifo::pfifo_head_drop(),
+                pfifo_fast::pfifo_fast(),
                 red::red(),
                 ared::ared(),
+                blue::blue(),
                 pie::pie(),
                 madpie::madpie(),
                 codel::codel(),
-                blue::blue(),
-                pfifo_fast::pfifo_fast(),
                 fq_codel::fq_codel(),
                 fq_codel::fq_nocodel(),
                 fq_pie::fq_pie(),

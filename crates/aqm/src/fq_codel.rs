@@ -10,7 +10,7 @@ use alloc::format;
 
 use sojourn_units::Kind;
 
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
 use crate::codel::{self, CoDel, Law};
 use crate::fifo::DropTail;
 use crate::fq::{self, Config, Fair, Overflow, Variant};
@@ -31,11 +31,12 @@ const VARIANT: [Key; 1] = [Key {
 }];
 
 /// The keys of the scheduler as it is used here.
-const SCHEDULER: [Key; fq::KEYS.len() + 1] = Key::join(fq::KEYS, &DROP_BATCH);
+const SCHEDULER: [Key; fq::KEYS.len() + 1] = join_keys(&[fq::KEYS, &DROP_BATCH]);
 
-const KEYS: &[Key] = &Key::join::<{ codel::KEYS.len() + SCHEDULER.len() }>(codel::KEYS, &SCHEDULER);
+const KEYS: &[Key] =
+    &join_keys::<{ codel::KEYS.len() + SCHEDULER.len() }>(&[codel::KEYS, &SCHEDULER]);
 
-const NOCODEL_KEYS: &[Key] = &Key::join::<{ SCHEDULER.len() + 1 }>(&SCHEDULER, &VARIANT);
+const NOCODEL_KEYS: &[Key] = &join_keys::<{ SCHEDULER.len() + 1 }>(&[&SCHEDULER, &VARIANT]);
 
 fn config(settings: &Settings, variant: Variant) -> Result<Config, SettingError> {
     let batch = settings.count("drop_batch", 64);

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 
 use sojourn_units::Kind;
 
-use crate::catalogue::{Discipline, Key};
+use crate::catalogue::{Discipline, Key, join_keys, keys_without};
 use crate::fq::{self, Fair, Overflow};
 use crate::packet::Packet;
 use crate::pie::{self, Pie};
@@ -21,12 +21,10 @@ const ECN_PROB: [Key; 1] = [Key {
     doc: "probability up to which ECN-capable packets are marked, above it dropped",
 }];
 
-const PIE_KEYS: [Key; pie::KEYS.len()] = Key::join(
-    &Key::without::<{ pie::KEYS.len() - 1 }>(pie::KEYS, "ecn_threshold"),
-    &ECN_PROB,
-);
+const PIE_KEYS: [Key; pie::KEYS.len() - 1] = keys_without(pie::KEYS, "ecn_threshold");
 
-const KEYS: &[Key] = &Key::join::<{ fq::KEYS.len() + PIE_KEYS.len() }>(fq::KEYS, &PIE_KEYS);
+const KEYS: &[Key] =
+    &join_keys::<{ fq::KEYS.len() + PIE_KEYS.len() + 1 }>(&[fq::KEYS, &PIE_KEYS, &ECN_PROB]);
 
 /// `fq_pie`.
 pub fn fq_pie<P: Packet + Send + 'static>() -> Discipline<P> {

@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 
 use crate::aqm::Aqm;
 use crate::ared::{self, Ared};
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys, keys_without};
 use crate::madpie;
 use crate::packet::Packet;
 use crate::pie::{self, Pie};
@@ -17,13 +17,12 @@ use crate::qdisc::{Limit, Qdisc};
 use crate::red::{self, Red};
 use crate::sfq::{self, Sfq};
 
-const SFQ_KEYS: [Key; sfq::KEYS.len() - 1] = Key::without(sfq::KEYS, "variant");
-const RED_KEYS: &[Key] = &Key::join::<{ SFQ_KEYS.len() + red::KEYS.len() }>(&SFQ_KEYS, red::KEYS);
-const ARED_KEYS: &[Key] =
-    &Key::join::<{ SFQ_KEYS.len() + ared::KEYS.len() }>(&SFQ_KEYS, ared::KEYS);
-const PIE_KEYS: &[Key] = &Key::join::<{ SFQ_KEYS.len() + pie::KEYS.len() }>(&SFQ_KEYS, pie::KEYS);
-const MADPIE_KEYS: &[Key] =
-    &Key::join::<{ SFQ_KEYS.len() + madpie::KEYS.len() }>(&SFQ_KEYS, madpie::KEYS);
+const OWN: usize = sfq::KEYS.len() - 1;
+const SFQ_KEYS: [Key; OWN] = keys_without(sfq::KEYS, "variant");
+const RED_KEYS: &[Key] = &join_keys::<{ OWN + red::KEYS.len() }>(&[&SFQ_KEYS, red::KEYS]);
+const ARED_KEYS: &[Key] = &join_keys::<{ OWN + ared::KEYS.len() }>(&[&SFQ_KEYS, ared::KEYS]);
+const PIE_KEYS: &[Key] = &join_keys::<{ OWN + pie::KEYS.len() }>(&[&SFQ_KEYS, pie::KEYS]);
+const MADPIE_KEYS: &[Key] = &join_keys::<{ OWN + madpie::KEYS.len() }>(&[&SFQ_KEYS, madpie::KEYS]);
 
 type Built<P> = Result<Box<dyn Qdisc<P> + Send>, SettingError>;
 
