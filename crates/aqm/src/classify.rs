@@ -12,10 +12,10 @@ pub(crate) const WAYS: u32 = 8;
 /// How a flow's hash becomes the number of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hashing {
-    /// The hash decides (RFC 8290 §4.1.1): flows of the same value share a queue.
+    /// The hash decides (RFC 8290 §4.1): flows of the same value share a queue.
     Plain,
     /// The hash decides on a set of 8 queues, and a flow takes any that is its own or idle: flows share
-    /// only once all 8 are taken (Høiland-Jørgensen, Täht, Morton 2018, §III.A). A flow that has shared
+    /// only once all 8 are taken (Høiland-Jørgensen, Täht and Morton 2018). A flow that has shared
     /// and then finds a queue of its own may be reordered.
     SetAssociative,
 }

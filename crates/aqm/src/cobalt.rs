@@ -1,4 +1,4 @@
-//! COBALT: CoDel and BLUE alternate (Palmei et al. 2019; Høiland-Jørgensen, Täht and Morton 2018, §III.D).
+//! COBALT: CoDel and BLUE alternate (Palmei et al. 2019; Høiland-Jørgensen, Täht and Morton 2018).
 //!
 //! CoDel's part signals by sojourn time as [`crate::codel`] does, but it winds `count` down step by step while the
 //! queue is short, instead of starting anew. BLUE's part drops at random with a probability that

@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn ecn_is_on_unless_switched_off() {
-        // RFC 8290 §5.2.7: ECN is enabled by default.
+        // RFC 8290 §5.2.6: ECN is enabled by default.
         let mut queue = built(&fq_codel(), &settings(&[]));
         assert!(overload(&mut queue, Ecn::Ect0).is_empty());
         assert!(queue.env.marked() > 0);

@@ -270,7 +270,7 @@ impl<P: Packet, A: Aqm> Sfq<P, A> {
         }
     }
 
-    /// Buffer stealing (McKenney 1990, §3): the longest queue makes room. If none has more than a
+    /// Buffer stealing (McKenney 1990): the longest queue makes room. If none has more than a
     /// packet, the next in turn does (Linux).
     fn steal(&mut self, now: Time, env: &mut Environment<P>) {
         let victim = if self.lengths.longest > 1 {
@@ -443,19 +443,19 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "flows",
         kind: Kind::Count,
-        default: "divisor; 128 in Linux",
+        default: "divisor; linux: 128",
         doc: "most queues that hold packets at a time",
     },
     Key {
         name: "depth",
         kind: Kind::Count,
-        default: "limit; 127 packets in Linux",
+        default: "limit; linux: 127 packets",
         doc: "longest that a queue may get, in packets",
     },
     Key {
         name: "quantum",
         kind: Kind::Bytes,
-        default: "one packet; one frame in Linux",
+        default: "one packet; linux: one frame",
         doc: "bytes that a queue may send per turn",
     },
     Key {

@@ -1,5 +1,5 @@
 //! The shaper: a virtual clock that each packet sent advances by its time on the link, so that there is
-//! no burst to configure (Høiland-Jørgensen, Täht and Morton 2018, §III.A).
+//! no burst to configure (Høiland-Jørgensen, Täht and Morton 2018).
 
 use sojourn_units::{Duration, Rate, Time};
 

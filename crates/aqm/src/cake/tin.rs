@@ -1,7 +1,7 @@
 //! A tin: flow queueing with host fairness, COBALT on each queue.
 //!
 //! As in [`crate::fq`], new queues go first and the rest take turns by deficit; a bulk flow's quantum is
-//! divided by the number of bulk flows of its hosts (Høiland-Jørgensen, Täht and Morton 2018, §III.B).
+//! divided by the number of bulk flows of its hosts (Høiland-Jørgensen, Täht and Morton 2018).
 //! A queue that is empty stays in the round while COBALT's state decays.
 
 use alloc::vec::Vec;
@@ -366,7 +366,7 @@ fn flow_quantum(rate: Option<Rate>) -> u32 {
 }
 
 /// COBALT's parameters for a tin: at a low rate a target below 1.5 frames' time cannot be kept, and the
-/// interval grows by as much (Høiland-Jørgensen, Täht and Morton 2018, §III.D).
+/// interval grows by as much (Høiland-Jørgensen, Täht and Morton 2018).
 pub(super) fn cobalt_config(
     rate: Option<Rate>,
     mtu: u32,

@@ -122,7 +122,7 @@ fn an_emptied_new_queue_alone_stays_listed_by_the_rfc_and_not_in_linux() {
 
 #[test]
 fn overflow_takes_half_the_bytes_of_the_fattest_queue_from_its_head() {
-    // §4.1.2. Limit 12: flow 1 has 10 packets and flow 2 two; the 13th packet is flow 2's, and flow 1
+    // §4.1. Limit 12: flow 1 has 10 packets and flow 2 two; the 13th packet is flow 2's, and flow 1
     // loses 5000 of 10000 bytes.
     let mut queue = fair(Config {
         limit: Limit::Packets(12),
@@ -365,7 +365,7 @@ proptest! {
     fn backlogged_flows_get_the_same_bytes_to_within_a_quantum_and_a_packet(
         sizes in prop::collection::vec(40_u32..1514, 2..6), quantum in 300_u32..3000
     ) {
-        // DRR (Shreedhar and Varghese 1996, lemma 2): over any busy period two backlogged queues differ by less than
+        // DRR (Shreedhar and Varghese 1996): over any busy period two backlogged queues differ by less than
         // a quantum and a largest packet on either side.
         let mut queue = fair(Config { quantum, hashing: Hashing::SetAssociative, ..CONFIG });
         for id in 0..200 {
