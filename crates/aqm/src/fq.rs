@@ -1,8 +1,8 @@
 //! Flow queueing: a queue per flow, served by deficit round robin with priority for sparse flows, each
 //! queue governed by an AQM of its own (RFC 8290, with CoDel; the scheduler is DRR++, §1.3, §4).
 //!
-//! [`Fair`] is the scheduler under any [`Aqm`]: fq_codel, fq_pie and the rest differ in their [`Config`].
-//! What Linux does otherwise than the RFC is a field of it, never a second scheduler.
+//! [`Fair`] is the scheduler under any [`Aqm`]: fq_codel, fq_pie and the rest differ in their
+//! [`Config`]. What Linux does otherwise than the RFC is a field of it, never a second scheduler.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -61,9 +61,9 @@ pub enum Overflow {
 /// (§4.2): without this detour a flow that sends a packet each time its queue has emptied would starve
 /// the others. Linux takes it out of the lists if the old list is empty.
 ///
-/// What the AQM finds in [`crate::Backlog::qdisc_bytes`], by which CoDel spares the last frame. The bytes of its own
-/// queue, for the RFC takes CoDel as it is defined for a queue. In Linux the bytes of all queues: a
-/// flow's only packet can be dropped while others wait.
+/// What the AQM finds in [`crate::Backlog::qdisc_bytes`], by which CoDel spares the last frame. The
+/// bytes of its own queue, for the RFC takes CoDel as it is defined for a queue. In Linux the bytes
+/// of all queues: a flow's only packet can be dropped while others wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Variant {
     /// RFC 8290.

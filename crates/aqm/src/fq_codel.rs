@@ -1,9 +1,9 @@
 //! FQ-CoDel: flow queueing with CoDel on every queue (RFC 8290), and the same with CoDel switched off.
 //!
-//! Everything is in [`crate::fq`] and [`crate::codel`]; here they are put together. With
-//! `variant = "linux"` both do as sch_fq_codel does: CoDel's fixed-point arithmetic, its last-frame guard by the
-//! backlog of the whole discipline, overflow drops counted by CoDel, and no detour through an empty
-//! old list.
+//! Everything is in [`crate::fq`] and [`crate::codel`]; here they are put together. With `variant =
+//! "linux"` both do as sch_fq_codel does: CoDel's fixed-point arithmetic, its last-frame guard by
+//! the backlog of the whole discipline, overflow drops counted by CoDel, and no detour through an
+//! empty old list.
 
 use alloc::boxed::Box;
 use alloc::format;

@@ -66,8 +66,8 @@ mod tests {
         Settings::new(Rate::from_mbps(1), 1514)
     }
 
-    /// Flow 1 sends two packets per 10 ms and flow 2 one per 40 ms; one leaves per 10 ms, for 10 s. Timers are
-    /// served when due. The numbers of the packets dropped; flow 2's are from 1 000 000.
+    /// Flow 1 sends two packets per 10 ms and flow 2 one per 40 ms; one leaves per 10 ms, for 10 s.
+    /// Timers are served when due. The numbers of the packets dropped; flow 2's are from 1 000 000.
     fn overload(
         queue: &mut Driven<dyn Qdisc<TestPacket> + Send>,
         ecn: Ecn,

@@ -1,9 +1,10 @@
-//! SFQ with an AQM on every queue: `sfq_red` as Linux's `sch_sfq` has it, and `sfq_ared`, `sfq_pie` and `sfq_madpie`,
-//! which Khademi, Ros and Welzl (2013, §8) suggest to try.
+//! SFQ with an AQM on every queue: `sfq_red` as Linux's `sch_sfq` has it, and `sfq_ared`, `sfq_pie`
+//! and `sfq_madpie`, which Khademi, Ros and Welzl (2013, §8) suggest to try.
 //!
 //! Each is [`crate::sfq`] over the algorithm; the keys are those of both, and `variant` is the
-//! algorithm's, with SFQ as in Linux if it is `linux`. With RED, Linux gives a queue that starts to fill a new average, and so
-//! does that variant; elsewhere a queue keeps its state. Thresholds are for each queue, not for all.
+//! algorithm's, with SFQ as in Linux if it is `linux`. With RED, Linux gives a queue that starts to
+//! fill a new average, and so does that variant; elsewhere a queue keeps its state. Thresholds are
+//! for each queue, not for all.
 
 use alloc::boxed::Box;
 
@@ -48,11 +49,9 @@ pub fn sfq_red<P: Packet + Send + 'static>() -> Discipline<P> {
         source: "tc-sfq(8); Floyd and Jacobson 1993",
         keys: RED_KEYS,
         build: |settings| {
-            let red = red::config(settings, sfq::config(settings)?.limit)?;
-            let config = sfq::Config {
-                renew_aqm: red.variant == red::Variant::Linux,
-                ..sfq::config(settings)?
-            };
+            let mut config = sfq::config(settings)?;
+            let red = red::config(settings, config.limit)?;
+            config.renew_aqm = red.variant == red::Variant::Linux;
             Ok(Box::new(Sfq::new(config, move || Red::new(red))))
         },
     }
@@ -140,8 +139,8 @@ mod tests {
 
     #[test]
     fn only_the_flow_that_overloads_its_queue_loses_packets_to_the_aqm() {
-        // Flow 1 sends two packets per 10 ms, flow 2 one per 40 ms; one leaves per 10 ms, for 3 s: flow 1's queue grows to
-        // hundreds of packets and more than a second.
+        // Flow 1 sends two packets per 10 ms, flow 2 one per 40 ms; one leaves per 10 ms, for 3 s:
+        // flow 1's queue grows to hundreds of packets and more than a second.
         for (discipline, linux) in disciplines().iter().flat_map(|d| [(d, false), (d, true)]) {
             let qdisc = (discipline.build)(&settings(linux)).expect("good settings");
             let mut queue = Driven::boxed(qdisc);
@@ -174,8 +173,8 @@ mod tests {
 
     #[test]
     fn linux_gives_a_queue_that_starts_to_fill_a_new_average() {
-        // 30 packets raise the average above min, 10000 B; once they have left, as published what has not decayed of it
-        // remains; in Linux it is zero.
+        // 30 packets raise the average above min, 10000 B; once they have left, as published what
+        // has not decayed of it remains; in Linux it is zero.
         for (linux, remains) in [(false, true), (true, false)] {
             let mut settings = settings(linux);
             settings.values.extend([
