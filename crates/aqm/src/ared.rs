@@ -167,7 +167,7 @@ const OWN_KEYS: [Key; 4] = [
     },
 ];
 
-const KEYS: &[Key] = &join_keys::<{ 4 + red::KEYS.len() }>(&[&OWN_KEYS, red::KEYS]);
+pub(crate) const KEYS: &[Key] = &join_keys::<{ 4 + red::KEYS.len() }>(&[&OWN_KEYS, red::KEYS]);
 
 /// th_min and th_max in bytes for a target delay at a rate: half and one and a half of the target queue,
 /// at least one and two frames of `mtu` bytes.
@@ -185,7 +185,8 @@ fn automatic_weight(config: &red::Config) -> f64 {
     -libm::expm1(-1.0 / packets_per_sec)
 }
 
-fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
+/// Reads the keys of the RED that is adapted; `limit` is what the queue may hold.
+pub(crate) fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
     let thresholds_given = settings.has("min") || settings.has("max");
     if thresholds_given && settings.has("target") {
         return Err(red::error(
@@ -208,7 +209,8 @@ fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError
     Ok(config)
 }
 
-fn adaptation(settings: &Settings) -> Result<Adaptation, SettingError> {
+/// Reads the keys of the adaptation.
+pub(crate) fn adaptation(settings: &Settings) -> Result<Adaptation, SettingError> {
     let default = Adaptation::default();
     let interval = settings.duration("adapt_interval", default.interval);
     if interval.is_zero() {

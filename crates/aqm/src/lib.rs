@@ -35,6 +35,7 @@ pub mod dualpi2;
 pub mod fifo;
 pub mod fq;
 pub mod fq_codel;
+pub mod fq_pie;
 mod list;
 pub mod madpie;
 pub mod packet;
@@ -47,6 +48,7 @@ pub mod red;
 pub mod replay;
 pub mod sfb;
 pub mod sfq;
+pub mod sfq_aqm;
 pub mod single;
 #[cfg(test)]
 mod test_packet;

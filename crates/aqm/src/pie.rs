@@ -287,7 +287,7 @@ pub(crate) const fn variant_key(default: &'static str) -> Key {
     }
 }
 
-const KEYS: &[Key] =
+pub(crate) const KEYS: &[Key] =
     &join_keys::<{ SHARED_KEYS.len() + 1 }>(&[SHARED_KEYS, &[variant_key("rfc8033")]]);
 
 /// The keys of PIE but for `variant`, which madpie and fq_pie share.
