@@ -30,22 +30,16 @@ fn main() {
             sojourn_sim::result::Column::U8(v) => v.iter().map(|x| f64::from(*x)).collect(),
         }
     };
-    let (t, s, d, p) = (
+    let (t, s, d) = (
         col(&q, "time_s"),
         col(&q, "sojourn_mean_ms"),
         col(&q, "dropped"),
-        col(&q, "probability"),
     );
+    let st: Vec<_> = q.columns.iter().skip(9).map(|(n, _)| (*n, col(&q, n))).collect();
     let c = col(&f, "cwnd_segments");
     let n = c.len() / t.len();
     for i in 0..t.len() {
-        println!(
-            "{:.1} {:.3} drops {} p {:.5} cwnd {:?}",
-            t[i],
-            s[i],
-            d[i],
-            p[i],
-            &c[i * n..(i + 1) * n]
-        );
+        let state: Vec<_> = st.iter().map(|(n, v)| format!("{n} {:.5}", v[i])).collect();
+        println!("{:.2} {:.3} drops {} {} cwnd {:?}", t[i], s[i], d[i], state.join(" "), &c[i * n..(i + 1) * n]);
     }
 }
