@@ -106,7 +106,7 @@ impl<A> Linked for Flow<A> {
 
 /// A flow-queueing scheduler with an [`Aqm`] per queue.
 ///
-/// Per queue it keeps 64 bytes besides the AQM's state, per packet 8 bytes besides the packet.
+/// Per queue it keeps at most 64 bytes besides the AQM's state, per packet a link of 8 bytes.
 pub struct Fair<P, A> {
     config: Config,
     classifier: Classifier,
