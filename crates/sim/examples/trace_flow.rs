@@ -35,11 +35,23 @@ fn main() {
         col(&q, "sojourn_mean_ms"),
         col(&q, "dropped"),
     );
-    let st: Vec<_> = q.columns.iter().skip(9).map(|(n, _)| (*n, col(&q, n))).collect();
+    let st: Vec<_> = q
+        .columns
+        .iter()
+        .skip(9)
+        .map(|(n, _)| (*n, col(&q, n)))
+        .collect();
     let c = col(&f, "cwnd_segments");
     let n = c.len() / t.len();
     for i in 0..t.len() {
         let state: Vec<_> = st.iter().map(|(n, v)| format!("{n} {:.5}", v[i])).collect();
-        println!("{:.2} {:.3} drops {} {} cwnd {:?}", t[i], s[i], d[i], state.join(" "), &c[i * n..(i + 1) * n]);
+        println!(
+            "{:.2} {:.3} drops {} {} cwnd {:?}",
+            t[i],
+            s[i],
+            d[i],
+            state.join(" "),
+            &c[i * n..(i + 1) * n]
+        );
     }
 }

@@ -93,7 +93,7 @@ pub(crate) fn error(key: &'static str, message: String) -> SettingError {
 
 /// The variant that the settings ask for.
 pub(crate) fn variant(settings: &Settings) -> Variant {
-    if settings.word("variant", "floyd") == "linux" {
+    if settings.word("variant", "floyd").starts_with("linux") {
         Variant::Linux
     } else {
         Variant::Floyd
