@@ -28,7 +28,7 @@ def experiment_text(queues: Sequence[str], options: Mapping[str, object]) -> str
         f"ecn = {value['ecn']}",
     ]
     for queue in queues:
-        lines += ["[[queue]]", f"aqm = {_toml(queue.partition(':')[0])}", f"label = {_toml(queue)}"]
+        lines += ["[[queue]]", f"aqm = {_toml(queue.partition(':')[0])}"]
         if options["ecn"] and "ecn=" not in queue:
             lines.append("ecn = true")
     return "\n".join(lines) + "\n"

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Protocol
 
 from sojourn import _core
 
@@ -32,15 +31,6 @@ class Progress:
 
 
 Report = Callable[[Progress], None]
-
-
-class Job(Protocol):
-    """Something that can be run under a monitor."""
-
-    @property
-    def duration_s(self) -> float: ...
-
-    def run(self, monitor: _core.Monitor) -> _core.Run: ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +68,7 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def execute(jobs: Sequence[Job], *, threads: int | None = None, report: Report | None = None) -> Outcome:
+def execute(jobs: Sequence[PlannedJob], *, threads: int | None = None, report: Report | None = None) -> Outcome:
     """Runs all jobs and returns their results in order, whatever the number of threads.
 
     The first failure or a Ctrl-C cancels what is still running and keeps what is finished.

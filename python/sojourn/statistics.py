@@ -65,9 +65,9 @@ def interval_note(repeats: int) -> str:
     """What the numbers in brackets are, for a table's caption."""
     if repeats < 2:
         return "one run per row: no spread to show"
-    note = f"median of {repeats} repeats [{CONFIDENCE:.0%} bootstrap interval of the median]"
+    note = f"median of {repeats} repeats, [its {CONFIDENCE:.0%} bootstrap confidence interval]"
     if coverage_limit(repeats) < CONFIDENCE:
-        note += f"; {repeats} repeats cannot cover more than {math.floor(100 * coverage_limit(repeats))}%"
+        note += f" (so few cannot cover more than {math.floor(100 * coverage_limit(repeats))}%)"
     return note
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from sojourn.metrics import METRICS, Metric, has_direction
 from sojourn.statistics import Interval, interval_note, median_interval
@@ -27,8 +28,8 @@ def results_table(results: Results) -> Table:
     if results.partial:
         title += f", stopped early: {len(results.runs)} of {summary['planned_runs']} runs"
     table = Table(
-        title=title,
-        caption=f"p50, p95, mean: sojourn time. {interval_note(repeats)}",
+        title=Text(title),
+        caption=f"p50, p95 and mean are of the sojourn time; {interval_note(repeats)}",
         box=box.SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
@@ -44,12 +45,14 @@ def results_table(results: Results) -> Table:
     for arm in results.arms:
         for direction in directions:
             if has_direction(arm.runs[0].summary, direction):
-                table.add_row(
+                cells = [
                     arm.label,
                     *(str(arm.set.get(key, "")) for key in swept),
                     *([direction] if len(directions) > 1 else []),
                     *(_cell(metric, arm, direction) for metric in METRICS),
-                )
+                ]
+                # As text: rich would take brackets in a label for markup.
+                table.add_row(*map(Text, cells))
     return table
 
 

@@ -27,6 +27,7 @@ class Display:
         self._last_line_s = -LINE_EVERY_S
 
     def __call__(self, progress: Progress) -> None:
+        """Shows how far the batch has come, if it has been going long enough for that to matter."""
         if progress.elapsed_s < QUIET_S or progress.finished == progress.runs:
             return
         left = "time left unknown" if progress.left_s is None else f"{_clock(progress.left_s)} left"

@@ -43,7 +43,8 @@ def sojourn_box(arm: Arm, direction: Direction) -> Box | None:
     at = np.interp([0.10, 0.25, 0.50, 0.75, 0.90], levels, values)
     distributions = [run.sojourn_ms(direction) for run in arm.runs]
     mean = np.average([d["mean"] for d in distributions], weights=[d["n"] for d in distributions])
-    return Box(*map(float, at), float(mean))
+    p10, p25, p50, p75, p90 = map(float, at)
+    return Box(p10, p25, p50, p75, p90, float(mean))
 
 
 def cdf(results: Results, direction: Direction) -> Figure:
@@ -67,7 +68,7 @@ def box(results: Results, direction: Direction) -> Figure:
     """A box of the sojourn time per arm."""
     with style():
         arms = results.arms
-        drawn = figure(width_in=max(3.6, min(12.0, 1.4 + 0.65 * len(arms))))
+        drawn = figure(width_in=max(4.2, min(12.0, 1.4 + 0.65 * len(arms))))
         axes = drawn.add_subplot()
         boxes = [sojourn_box(arm, direction) for arm in arms]
         draw_boxes(axes, list(range(len(arms))), boxes, looks(len(arms)), width=0.55)
@@ -79,7 +80,7 @@ def box(results: Results, direction: Direction) -> Figure:
             ha="right" if crowded else "center",
         )
         axes.set(ylabel="sojourn time [ms]")
-        axes.set_title("box: p25, p50, p75; whiskers: p10, p90; diamond: mean", loc="left", color="#555555")
+        axes.set_title("box: p25 to p75, whiskers: p10 and p90, diamond: mean", loc="left", color="#555555", fontsize=8)
         axes.set_ylim(bottom=0)
         return drawn
 

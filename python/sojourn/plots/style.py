@@ -49,8 +49,8 @@ class Look(NamedTuple):
 
 
 def looks(count: int) -> list[Look]:
-    """``count`` looks; colours repeat with other dashes when they run out."""
-    return list(islice(map(Look, cycle(_COLORS), (d for d in cycle(_DASHES) for _ in _COLORS)), count))
+    """``count`` looks, told apart by colour as well as by dashes; the first 28 are all different."""
+    return list(islice(map(Look, cycle(_COLORS), cycle(_DASHES)), count))
 
 
 @contextmanager

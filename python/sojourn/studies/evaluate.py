@@ -156,7 +156,9 @@ class _Evaluator:
                 pairs = zip(values, operators, values[1:], strict=False)
                 return all(self._compare(left, operator, right) for left, operator, right in pairs)
             case All(parts):
-                return all([self._value(part, scheme, point) for part in parts])
+                # All of them, so that missing data never depends on the order in which a claim is written.
+                values = [self._value(part, scheme, point) for part in parts]
+                return all(values)
 
     def _reference(self, node: Reference, scheme: str | None, point: Point, statistic: str | None = None) -> float:
         names = node.names

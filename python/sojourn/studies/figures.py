@@ -44,7 +44,8 @@ def draw(spec: FigureSpec, study: Study, grid: Grid) -> Figure:
             (_draw_boxes if spec.kind == "box" else _draw_series)(axes, spec, shown, at)
         measure = grid.measures[spec.metric]
         all_axes[0].set_ylabel(f"{measure.label} [{measure.unit}]")
-        all_axes[0].set_ylim(bottom=0)
+        if spec.from_zero:
+            all_axes[0].set_ylim(bottom=0)
         colors = looks(len(shown.schemes))
         handles = [
             Patch(facecolor=look.color + "55", edgecolor=look.color, label=study.labels.get(scheme, scheme))

@@ -67,6 +67,8 @@ class FigureSpec:
     x: str = ""
     panels: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
+    from_zero: bool = True
+    """Whether the vertical axis begins at zero."""
 
     def is_called(self, name: str) -> bool:
         """Whether a user means this figure: ``fig3``, ``Fig 3``, ``3``; ``3`` also means ``fig3a``."""

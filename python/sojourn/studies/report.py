@@ -10,6 +10,7 @@ from typing import Any
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from sojourn.storage import Staging
 from sojourn.studies.figures import stage_figures
@@ -44,7 +45,9 @@ def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quic
     table.add_column("verdict", no_wrap=True)
     for judgement in judged:
         claim = f"{judgement.statement} ({judgement.location})"
-        table.add_row(claim, judgement.published, judgement.measured, judgement.verdict)
+        cells = (claim, judgement.published, judgement.measured, judgement.verdict)
+        # As text: rich would take the [ecn=true] of a relation for markup.
+        table.add_row(*map(Text, cells))
     return table
 
 
