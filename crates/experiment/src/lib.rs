@@ -1,5 +1,36 @@
 //! The experiment file: what may stand in it, checked and with every default filled in.
 //!
-//! [`model`] holds the result of reading a file, which every backend runs from.
+//! [`read`] turns a file into a [`Plan`]: one [`Cell`] per combination of swept values, each with a
+//! typed [`Experiment`]. Whatever is wrong with the file is one [`ReadError`], one line long.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`model`] | the result: what every backend runs from |
+//! | `document` | the file as a tree in which every value knows its line; values put in by dotted key |
+//! | `form`, `forms` | what a key accepts: how it is read, named in messages and put in the schema |
+//! | `section` | a table being read: keys, defaults, unknown keys |
+//! | `read/` | one file per section of the experiment file, and the checks across sections |
+//! | `sweep` | the cartesian product of the swept values |
+//! | [`schema()`] | the JSON Schema of the file, from the same keys that are read |
+//! | [`resolved()`] | an experiment written out again with every default |
 
+mod document;
+mod error;
+mod form;
+mod forms;
 pub mod model;
+mod names;
+mod plan;
+mod read;
+mod resolved;
+mod schema;
+mod section;
+mod suggest;
+mod sweep;
+
+pub use error::ReadError;
+pub use model::Experiment;
+pub use names::{DisciplineKeys, KeySpec, Names};
+pub use plan::{Cell, Plan, Source, read, read_file};
+pub use resolved::{resolved, resolved_with};
+pub use schema::schema;

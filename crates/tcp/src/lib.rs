@@ -1,1 +1,32 @@
-//! A TCP endpoint as a pure state machine.
+//! TCP as a pure state machine: segments and time in, segments and timers out. No sockets, no clock.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`seq`], [`segment`] | sequence numbers; the header fields that matter |
+//! | [`config`] | what an endpoint is told before it starts |
+//! | [`rtt`] | round-trip times and the retransmission timeout (RFC 6298) |
+//! | [`scoreboard`] | what is in flight, what was sacked, what is lost (RFC 6675, RFC 8985) |
+//! | [`cc`] | congestion controls behind one trait |
+//! | [`sender`] | what to send and when: transmission, recovery, timers |
+//! | [`receiver`] | reassembly and when to acknowledge |
+//! | [`endpoint`] | one end of a connection: handshake, both halves, close |
+
+pub mod cc;
+pub mod config;
+pub mod endpoint;
+pub mod receiver;
+pub mod rtt;
+pub mod scoreboard;
+pub mod segment;
+pub mod sender;
+pub mod seq;
+
+pub use config::Config;
+pub use endpoint::{Endpoint, Transmit};
+pub use receiver::Arrival;
+pub use segment::Segment;
+
+/// The timestamp clock (RFC 7323 §5.4): milliseconds, never 0, which would read as "no timestamp".
+pub(crate) fn timestamp(now: sojourn_units::Time) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32 | 0x8000_0000
+}

@@ -1,0 +1,351 @@
+//! An experiment file as a tree in which every value knows where it comes from.
+
+use std::fmt;
+
+use serde_json::Value as Json;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{Origin, ReadError};
+
+/// A value and where it comes from.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Node {
+    pub item: Item,
+    pub origin: Origin,
+}
+
+/// A TOML value.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Item {
+    Text(String),
+    Integer(i128),
+    Float(f64),
+    Flag(bool),
+    /// No key takes a date; kept for the message.
+    Date(String),
+    Array(Vec<Node>),
+    Table(Table),
+}
+
+/// Keys and values in the order of the file.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Table(pub Vec<(String, Node)>);
+
+impl Table {
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.0
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, node)| node)
+    }
+
+    pub fn remove(&mut self, key: &str) -> Option<Node> {
+        let index = self.0.iter().position(|(name, _)| name == key)?;
+        Some(self.0.remove(index).1)
+    }
+
+    /// The node at `key`, an empty table from `origin` if there was none.
+    fn entry(&mut self, key: &str, origin: &Origin) -> &mut Node {
+        let index = match self.0.iter().position(|(name, _)| name == key) {
+            Some(index) => index,
+            None => {
+                let empty = Node {
+                    item: Item::Table(Table::default()),
+                    origin: origin.clone(),
+                };
+                self.0.push((key.into(), empty));
+                self.0.len() - 1
+            }
+        };
+        &mut self.0[index].1
+    }
+}
+
+/// Reads TOML text; the root is a table. `file` is the name used in messages.
+pub(crate) fn parse(file: &str, text: &str) -> Result<Node, ReadError> {
+    let lines = Lines::of(text);
+    let root = DeTable::parse(text).map_err(|error| {
+        let origin = match error.span() {
+            Some(span) => lines.origin(span.start),
+            None => Origin::File,
+        };
+        let message = error.message().lines().collect::<Vec<_>>().join(", ");
+        ReadError::new(file, origin, "", format!("not TOML: {message}"))
+    })?;
+    Ok(Node {
+        item: Item::Table(table(root.get_ref(), &|at| lines.origin(at))),
+        origin: Origin::File,
+    })
+}
+
+/// The value of an override or a default: TOML if it reads as TOML, else the text itself, so that
+/// `10 ms` needs no quotes.
+pub(crate) fn parse_value(text: &str, origin: Origin) -> Node {
+    let text = text.trim();
+    match DeValue::parse(text) {
+        Ok(value) if !value.get_ref().is_datetime() => {
+            node(&value, origin.clone(), &|_| origin.clone())
+        }
+        _ => Node {
+            item: Item::Text(text.into()),
+            origin,
+        },
+    }
+}
+
+/// Where each line of a text begins.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let after_breaks = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self(std::iter::once(0).chain(after_breaks).collect())
+    }
+
+    fn origin(&self, offset: usize) -> Origin {
+        Origin::Line(self.0.partition_point(|begin| *begin <= offset))
+    }
+}
+
+fn table(from: &DeTable<'_>, origin: &dyn Fn(usize) -> Origin) -> Table {
+    let mut entries: Vec<_> = from.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    let entries = entries.into_iter().map(|(key, value)| {
+        let at_key = origin(key.span().start);
+        (key.get_ref().to_string(), node(value, at_key, origin))
+    });
+    Table(entries.collect())
+}
+
+fn node(from: &Spanned<DeValue<'_>>, at: Origin, origin: &dyn Fn(usize) -> Origin) -> Node {
+    let item = match from.get_ref() {
+        DeValue::String(text) => Item::Text(text.to_string()),
+        // Beyond 128 bits no key cares by how much.
+        DeValue::Integer(digits) => match i128::from_str_radix(digits.as_str(), digits.radix()) {
+            Ok(integer) => Item::Integer(integer),
+            Err(_) => Item::Float(f64::INFINITY),
+        },
+        DeValue::Float(digits) => Item::Float(digits.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(flag) => Item::Flag(*flag),
+        DeValue::Datetime(date) => Item::Date(date.to_string()),
+        DeValue::Array(items) => Item::Array(
+            items
+                .iter()
+                .map(|item| node(item, origin(item.span().start), origin))
+                .collect(),
+        ),
+        DeValue::Table(entries) => Item::Table(table(entries, origin)),
+    };
+    Node { item, origin: at }
+}
+
+/// The most segments of a dotted key; the format needs five. Trees are walked by recursion.
+const DEEPEST: usize = 16;
+
+impl Node {
+    /// Puts `value` at a dotted key, making the tables that are missing on the way. What follows
+    /// `sweep.` is one key.
+    ///
+    /// # Errors
+    /// The key leads through a value that holds no others, or to an entry that an array lacks; says which.
+    pub fn place(&mut self, key: &str, value: Self) -> Result<(), String> {
+        let segments: Vec<&str> = match key.strip_prefix("sweep.") {
+            Some(swept) => vec!["sweep", swept],
+            None => key.split('.').collect(),
+        };
+        if segments.len() > DEEPEST || segments.iter().any(|segment| segment.is_empty()) {
+            return Err("not a dotted key such as link.rate or queue.0.target".into());
+        }
+        let mut here = self;
+        for (depth, segment) in segments.iter().enumerate() {
+            here = match &mut here.item {
+                Item::Table(table) => table.entry(segment, &value.origin),
+                Item::Array(items) => {
+                    let (holder, count) = (segments[..depth].join("."), items.len());
+                    let index = segment.parse::<usize>().ok();
+                    match index.and_then(|index| items.get_mut(index)) {
+                        Some(item) => item,
+                        None => {
+                            return Err(format!(
+                                "{holder} has no entry {segment:?}; its {count} are counted from 0"
+                            ));
+                        }
+                    }
+                }
+                _ => return Err(format!("{} is not a table", segments[..depth].join("."))),
+            };
+        }
+        *here = value;
+        Ok(())
+    }
+
+    /// This value as coming from `origin`, and all below it.
+    pub fn into_swept(mut self, key: &str) -> Self {
+        if let Origin::Line(line) = self.origin {
+            let key = key.into();
+            self.origin = Origin::Sweep { line, key };
+        }
+        self.item = match self.item {
+            Item::Array(items) => {
+                Item::Array(items.into_iter().map(|node| node.into_swept(key)).collect())
+            }
+            Item::Table(Table(entries)) => Item::Table(Table(
+                entries
+                    .into_iter()
+                    .map(|(name, node)| (name, node.into_swept(key)))
+                    .collect(),
+            )),
+            scalar => scalar,
+        };
+        self
+    }
+}
+
+impl Item {
+    /// The value as JSON; text stays text, numbers stay numbers.
+    pub fn to_json(&self) -> Json {
+        match self {
+            Self::Text(text) | Self::Date(text) => text.as_str().into(),
+            Self::Integer(integer) => match i64::try_from(*integer) {
+                Ok(integer) => integer.into(),
+                Err(_) => (*integer as f64).into(),
+            },
+            Self::Float(float) => (*float).into(),
+            Self::Flag(flag) => (*flag).into(),
+            Self::Array(items) => items.iter().map(|node| node.item.to_json()).collect(),
+            Self::Table(Table(entries)) => entries
+                .iter()
+                .map(|(key, node)| (key.clone(), node.item.to_json()))
+                .collect(),
+        }
+    }
+}
+
+/// The value as messages show it, on one line and not too long.
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LONGEST: usize = 60;
+        match self {
+            Self::Text(text) if text.chars().count() > LONGEST => {
+                write!(f, "{:?}…", text.chars().take(LONGEST).collect::<String>())
+            }
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Integer(integer) => write!(f, "{integer}"),
+            Self::Float(float) => write!(f, "{float:?}"),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Date(date) => write!(f, "the date {date}"),
+            Self::Array(items) if items.is_empty() => f.write_str("an empty array"),
+            Self::Array(_) => f.write_str("an array"),
+            Self::Table(_) => f.write_str("a table"),
+        }
+    }
+}
+
+/// A key as it stands in a dotted path: bare if it may be, else quoted, so that it stays on one line.
+pub(crate) fn path_segment(key: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.';
+    if !key.is_empty() && key.chars().all(bare) {
+        key.into()
+    } else {
+        Item::Text(key.into()).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(text: &str) -> Node {
+        parse("load.toml", text).unwrap()
+    }
+
+    fn at<'a>(node: &'a Node, key: &str) -> &'a Node {
+        match &node.item {
+            Item::Table(table) => table.get(key).unwrap(),
+            Item::Array(items) => &items[key.parse::<usize>().unwrap()],
+            _ => panic!("{key} of a scalar"),
+        }
+    }
+
+    #[test]
+    fn every_value_knows_its_line() {
+        let root = root("a = 1\n\n[link]\nrate = [\n  1,\n  2,\n]\n[[queue]]\nx = 1\n[[queue]]\n");
+        assert_eq!(at(&root, "a").origin, Origin::Line(1));
+        assert_eq!(at(&root, "link").origin, Origin::Line(3));
+        let rate = at(at(&root, "link"), "rate");
+        assert_eq!(rate.origin, Origin::Line(4));
+        assert_eq!(at(rate, "1").origin, Origin::Line(6));
+        assert_eq!(at(at(&root, "queue"), "0").origin, Origin::Line(8));
+        assert_eq!(at(at(&root, "queue"), "1").origin, Origin::Line(10));
+    }
+
+    #[test]
+    fn keys_stay_in_the_order_of_the_file() {
+        let Item::Table(table) = root("z = 1\na = 2\nm = 3").item else {
+            panic!("the root is a table")
+        };
+        let keys: Vec<&str> = table.0.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["z", "a", "m"]);
+    }
+
+    #[test]
+    fn an_override_reads_as_toml_or_as_plain_text() {
+        let value = |text| parse_value(text, Origin::File).item;
+        assert_eq!(value("10 ms"), Item::Text("10 ms".into()));
+        assert_eq!(value("\"10 ms\""), Item::Text("10 ms".into()));
+        assert_eq!(value(" 4 "), Item::Integer(4));
+        assert_eq!(value("true"), Item::Flag(true));
+        assert_eq!(value("2026-01-01"), Item::Text("2026-01-01".into()));
+        assert_eq!(value("[4, 16]").to_json(), serde_json::json!([4, 16]));
+        assert_eq!(value("1\nb = 2"), Item::Text("1\nb = 2".into()));
+        assert_eq!(value(""), Item::Text(String::new()));
+    }
+
+    #[test]
+    fn a_value_is_placed_by_its_dotted_key() {
+        let mut root = root("[link]\nrate = 1\n[[queue]]\naqm = 'red'\n");
+        let put = |root: &mut Node, key: &str| root.place(key, parse_value("9", Origin::File));
+        for key in [
+            "link.rate",
+            "link.up.rate",
+            "queue.0.min",
+            "sweep.link.rate",
+        ] {
+            put(&mut root, key).unwrap();
+        }
+        assert_eq!(
+            root.item.to_json(),
+            serde_json::json!({
+                "link": {"rate": 9, "up": {"rate": 9}},
+                "queue": [{"aqm": "red", "min": 9}],
+                "sweep": {"link.rate": 9},
+            })
+        );
+        for (key, what) in [
+            ("link.rate.x", "link.rate is not a table"),
+            (
+                "queue.1.min",
+                "queue has no entry \"1\"; its 1 are counted from 0",
+            ),
+            (
+                "queue.a.min",
+                "queue has no entry \"a\"; its 1 are counted from 0",
+            ),
+            (
+                "link..rate",
+                "not a dotted key such as link.rate or queue.0.target",
+            ),
+        ] {
+            assert_eq!(put(&mut root, key), Err(what.into()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_toml_is_one_line() {
+        let error = parse("load.toml", "a = 1\nb = \n").unwrap_err();
+        assert_eq!(error.line(), Some(2));
+        assert_eq!(error.to_string().lines().count(), 1);
+        assert!(error.to_string().starts_with("load.toml:2: not TOML: "));
+    }
+}

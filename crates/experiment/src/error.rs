@@ -1,0 +1,84 @@
+//! What is wrong with a file, in one line.
+
+use std::fmt;
+
+/// Where a value comes from.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Origin {
+    /// The file, at no line of its own.
+    File,
+    /// A line of the file, from 1.
+    Line(usize),
+    /// A value of the sweep over `key`, at this line of the file.
+    Sweep { line: usize, key: String },
+    /// The override of `key` by `text`.
+    Set { key: String, text: String },
+}
+
+/// Why a file cannot be run; one line that says where, which key, what was given and what is accepted:
+/// `load.toml:14: queue.0.target: got "200 ms"; must be below "100 ms"`. A mistake in an override
+/// starts with `--set` in place of the file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ReadError {
+    file: String,
+    origin: Origin,
+    path: String,
+    what: String,
+}
+
+impl ReadError {
+    /// An error at the value or missing value that the dotted `path` names; none names the file.
+    pub(crate) fn new(file: &str, origin: Origin, path: &str, what: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            origin,
+            path: path.into(),
+            what: what.into(),
+        }
+    }
+
+    /// The line of the file, from 1, if the mistake has one.
+    pub fn line(&self) -> Option<usize> {
+        match &self.origin {
+            Origin::Line(line) | Origin::Sweep { line, .. } => Some(*line),
+            Origin::File | Origin::Set { .. } => None,
+        }
+    }
+
+    /// This error with the swept values that brought it about, unless it names them already.
+    pub(crate) fn within_sweep(mut self, values: &str) -> Self {
+        if matches!(self.origin, Origin::File | Origin::Line(_)) {
+            self.what = format!("{} (in the sweep, with {values})", self.what);
+        }
+        self
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = match &self.origin {
+            Origin::File => {
+                write!(f, "{}: ", self.file)?;
+                ""
+            }
+            Origin::Line(line) => {
+                write!(f, "{}:{line}: ", self.file)?;
+                ""
+            }
+            Origin::Sweep { line, key } => {
+                write!(f, "{}:{line}: sweep.{key}: ", self.file)?;
+                key
+            }
+            Origin::Set { key, .. } => {
+                write!(f, "--set {key}: ")?;
+                key
+            }
+        };
+        if !self.path.is_empty() && self.path != named {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for ReadError {}

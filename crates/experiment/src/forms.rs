@@ -1,0 +1,308 @@
+//! The ways of writing a value that more than one key shares.
+
+use serde_json::{Value as Json, json};
+use sojourn_units::{Duration, Kind, Rate, Value};
+
+use crate::error::ReadError;
+use crate::form::Form;
+use crate::model::Buffer;
+use crate::names::Names;
+use crate::section::Entry;
+
+/// A decimal number without sign or exponent, as [`Kind::parse`] reads it before a unit.
+const DECIMAL: &str = r"(\d+\.?\d*|\.\d+)";
+
+/// The JSON Schema of what `kind` accepts.
+pub(crate) fn kind_schema(kind: Kind) -> Json {
+    let with_unit =
+        |units: &str| json!({"type": "string", "pattern": format!("^{DECIMAL} *({units})$")});
+    const DATA: &str = "B|bytes?|kB|MB|GB|KiB|MiB|GiB";
+    match kind {
+        Kind::Duration => with_unit("ns|us|µs|ms|s|min"),
+        Kind::Rate => {
+            with_unit("bit/s|bps|bit|kbit/s|kbps|kbit|Mbit/s|Mbps|Mbit|mbit|Gbit/s|Gbps|Gbit|gbit")
+        }
+        Kind::Bytes => with_unit(DATA),
+        Kind::Size => with_unit(&format!("packets?|p|{DATA}")),
+        Kind::Probability => json!({"type": "number", "minimum": 0, "maximum": 1}),
+        Kind::Number => json!({"type": "number"}),
+        Kind::Count => json!({"type": "integer", "minimum": 0}),
+        Kind::Flag => json!({"type": "boolean"}),
+        Kind::Choice(words) => json!({"type": "string", "enum": words}),
+    }
+}
+
+/// A name for people.
+pub(crate) struct Text;
+
+impl Form for Text {
+    type Out = String;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<String, ReadError> {
+        let fits = |text: &&str| {
+            let length = text.chars().count();
+            (1..=200).contains(&length) && !text.chars().any(char::is_control)
+        };
+        let text = entry.text().filter(fits);
+        text.map(str::to_string)
+            .ok_or_else(|| entry.refuse(self.accepts()))
+    }
+
+    fn accepts(&self) -> String {
+        "1 to 200 characters of text on one line".into()
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        json!({"type": "string", "minLength": 1, "maxLength": 200})
+    }
+}
+
+/// Yes or no.
+pub(crate) struct Flag;
+
+impl Form for Flag {
+    type Out = bool;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<bool, ReadError> {
+        match entry.quantity(Kind::Flag)? {
+            Value::Flag(flag) => Ok(flag),
+            _ => Err(entry.refuse(self.accepts())),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        Kind::Flag.accepts()
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        kind_schema(Kind::Flag)
+    }
+}
+
+/// A whole number in a range, both ends included.
+pub(crate) struct Whole {
+    pub from: u64,
+    pub to: u64,
+}
+
+impl Form for Whole {
+    type Out = u64;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<u64, ReadError> {
+        match entry.quantity(Kind::Count) {
+            Ok(Value::Count(count)) if (self.from..=self.to).contains(&count) => Ok(count),
+            _ => Err(entry.refuse(self.accepts())),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        format!("a whole number from {} to {}", self.from, self.to)
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        json!({"type": "integer", "minimum": self.from, "maximum": self.to})
+    }
+}
+
+/// A span of time.
+pub(crate) enum Span {
+    /// Zero is accepted.
+    Any,
+    /// Zero is not.
+    AboveZero,
+}
+
+impl Form for Span {
+    type Out = Duration;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Duration, ReadError> {
+        match (entry.quantity(Kind::Duration)?, self) {
+            (Value::Duration(span), Self::Any) => Ok(span),
+            (Value::Duration(span), Self::AboveZero) if !span.is_zero() => Ok(span),
+            _ => Err(entry.refuse(self.accepts())),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        match self {
+            Self::Any => Kind::Duration.accepts(),
+            Self::AboveZero => Kind::Duration
+                .accepts()
+                .replacen("time", "time above zero", 1),
+        }
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        kind_schema(Kind::Duration)
+    }
+}
+
+/// A rate.
+pub(crate) struct Speed;
+
+impl Form for Speed {
+    type Out = Rate;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Rate, ReadError> {
+        match entry.quantity(Kind::Rate)? {
+            Value::Rate(rate) => Ok(rate),
+            _ => Err(entry.refuse(self.accepts())),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        Kind::Rate.accepts()
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        kind_schema(Kind::Rate)
+    }
+}
+
+/// An amount of data in a range of bytes, both ends included.
+pub(crate) struct Bytes {
+    pub from: u64,
+    pub to: u64,
+}
+
+impl Form for Bytes {
+    type Out = u64;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<u64, ReadError> {
+        match entry.quantity(Kind::Bytes) {
+            Ok(Value::Bytes(bytes)) if (self.from..=self.to).contains(&bytes) => Ok(bytes),
+            _ => Err(entry.refuse(self.accepts())),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        format!(
+            "from \"{} B\" to \"{} B\" (B, kB, MB, GB)",
+            self.from, self.to
+        )
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        kind_schema(Kind::Bytes)
+    }
+}
+
+/// A number of packets, which may be none.
+pub(crate) struct Packets;
+
+impl Form for Packets {
+    type Out = u64;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<u64, ReadError> {
+        match entry.quantity(Kind::Size) {
+            Ok(Value::Packets(packets)) => Ok(packets),
+            _ => Err(entry.refuse(self.accepts())),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        "a number of packets like \"256 packets\"".into()
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        json!({"type": "string", "pattern": r"^\d+ *(packets?|p)$"})
+    }
+}
+
+/// How much a queue holds.
+pub(crate) struct Capacity;
+
+impl Form for Capacity {
+    type Out = Buffer;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Buffer, ReadError> {
+        let multiple = entry
+            .text()
+            .and_then(|text| text.trim().strip_suffix("bdp"));
+        if let Some(number) = multiple {
+            let number = number.trim_end();
+            let plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
+            return match number.parse::<f64>() {
+                Ok(bdp) if plain && bdp > 0.0 && bdp <= 10_000.0 => Ok(Buffer::Bdp(bdp)),
+                _ => Err(entry.refuse("above 0 and at most \"10000 bdp\"")),
+            };
+        }
+        let size = entry.text().map(|text| Kind::Size.parse(text));
+        if !matches!(size, Some(Ok(_))) {
+            return Err(entry.refuse(self.accepts()));
+        }
+        match entry.quantity(Kind::Size)? {
+            Value::Packets(packets) if packets > 0 => Ok(Buffer::Packets(packets)),
+            Value::Bytes(bytes) if bytes > 0 => Ok(Buffer::Bytes(bytes)),
+            _ => Err(entry.refuse("at least \"1 packet\"")),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        "a size like \"1000 packets\", \"150 kB\" or \"1 bdp\"".into()
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        let bdp = json!({"type": "string", "pattern": format!("^{DECIMAL} *bdp$")});
+        json!({"anyOf": [kind_schema(Kind::Size), bdp]})
+    }
+}
+
+/// One of the words that the file format knows, each with what it stands for.
+pub(crate) struct Word<T: 'static>(pub &'static [(&'static str, T)]);
+
+impl<T: Copy> Form for Word<T> {
+    type Out = T;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<T, ReadError> {
+        let words = || self.0.iter().map(|(word, _)| *word);
+        let text = entry.text().ok_or_else(|| entry.refuse(self.accepts()))?;
+        let found = self.0.iter().find(|(word, _)| *word == text);
+        found
+            .map(|(_, meaning)| *meaning)
+            .ok_or_else(|| entry.unknown(words()))
+    }
+
+    fn accepts(&self) -> String {
+        let quoted: Vec<String> = self
+            .0
+            .iter()
+            .map(|(word, _)| format!("\"{word}\""))
+            .collect();
+        format!("one of {}", quoted.join(", "))
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        let words: Vec<&str> = self.0.iter().map(|(word, _)| *word).collect();
+        json!({"type": "string", "enum": words})
+    }
+}
+
+/// One of the names that the caller knows.
+pub(crate) struct Named {
+    /// What it names: `congestion control`.
+    pub what: &'static str,
+    pub known: fn(&Names) -> Vec<&str>,
+}
+
+impl Form for Named {
+    type Out = String;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<String, ReadError> {
+        let text = entry.text().ok_or_else(|| entry.refuse(self.accepts()))?;
+        let known = (self.known)(entry.context.names);
+        if known.contains(&text) {
+            Ok(text.into())
+        } else {
+            Err(entry.unknown(known))
+        }
+    }
+
+    fn accepts(&self) -> String {
+        format!("the name of a {}", self.what)
+    }
+
+    fn schema(&self, names: &Names) -> Json {
+        json!({"type": "string", "enum": (self.known)(names)})
+    }
+}

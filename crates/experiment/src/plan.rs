@@ -1,0 +1,166 @@
+//! From a file to everything that is to be run.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use crate::document::{self, Node, parse_value, path_segment};
+use crate::error::{Origin, ReadError};
+use crate::form::Form;
+use crate::model::Experiment;
+use crate::names::Names;
+use crate::read::File;
+use crate::section::{Context, Entry};
+use crate::sweep::{self, Axis};
+
+/// The most runs of one file: cells × queues × repetitions.
+const MOST_RUNS: u64 = 1_000_000;
+
+/// An experiment file in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The file's path as messages show it.
+    pub name: &'a str,
+    /// Its content.
+    pub text: &'a str,
+}
+
+/// All that a file asks for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// One per combination of swept values, in the order of the file with the last key changing
+    /// fastest; without a sweep a single one.
+    pub cells: Vec<Cell>,
+}
+
+/// One combination of swept values.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cell {
+    /// What to run for it.
+    pub experiment: Experiment,
+    /// The swept keys with their values as written: text as strings, numbers as numbers.
+    pub set: Vec<(String, Json)>,
+}
+
+impl Plan {
+    /// Runs in all: every queue of every cell as often as it is repeated. At most a million.
+    pub fn runs(&self) -> u64 {
+        self.cells
+            .iter()
+            .map(|cell| runs_of(&cell.experiment))
+            .sum()
+    }
+}
+
+fn runs_of(experiment: &Experiment) -> u64 {
+    experiment.queues.len() as u64 * u64::from(experiment.repeat)
+}
+
+/// Reads an experiment file. Each override is a dotted key with a value as one would write it in the
+/// file, quotes left out if one likes; it replaces what the file says, a swept key's values included.
+///
+/// # Errors
+/// The first mistake found: in the TOML, an override, a key, a value, or between values.
+pub fn read(
+    source: Source<'_>,
+    overrides: &[(String, String)],
+    names: &Names,
+) -> Result<Plan, ReadError> {
+    let file = source.name;
+    let mut root = document::parse(file, source.text)?;
+    for (key, text) in overrides {
+        let origin = Origin::Set {
+            key: path_segment(key),
+            text: text.clone(),
+        };
+        let value = parse_value(text, origin.clone());
+        root.place(key, value)
+            .map_err(|what| ReadError::new(file, origin, "", what))?;
+    }
+    let mut axes = sweep::take(file, &mut root)?;
+    axes.retain(|axis| overrides.iter().all(|(key, _)| *key != axis.key));
+
+    let too_many = |runs: u64| {
+        let what =
+            format!("asks for {runs} runs (sweep × queues × repeat); must be at most {MOST_RUNS}");
+        ReadError::new(file, Origin::File, "", what)
+    };
+    let combinations = sweep::combinations(&axes);
+    if combinations > MOST_RUNS {
+        return Err(too_many(combinations));
+    }
+    let context = Context { file, names };
+    let mut cells = Vec::new();
+    let mut runs = 0;
+    for index in 0..combinations {
+        let cell = read_cell(&root, &axes, index, &context)?;
+        runs += runs_of(&cell.experiment);
+        cells.push(cell);
+        if runs > MOST_RUNS {
+            return Err(too_many(runs));
+        }
+    }
+    Ok(Plan { cells })
+}
+
+/// As [`read`], from a path.
+///
+/// # Errors
+/// As [`read`]; or the file cannot be read or is not UTF-8.
+pub fn read_file(
+    path: &Path,
+    overrides: &[(String, String)],
+    names: &Names,
+) -> Result<Plan, ReadError> {
+    let name = path.display().to_string();
+    let failed = |what: String| ReadError::new(&name, Origin::File, "", what);
+    let bytes = std::fs::read(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        failed(format!("not UTF-8 text (byte {at})"))
+    })?;
+    let source = Source {
+        name: &name,
+        text: &text,
+    };
+    read(source, overrides, names)
+}
+
+/// Reads the file with the swept values of one combination in their places.
+fn read_cell(
+    root: &Node,
+    axes: &[Axis],
+    index: u64,
+    context: &Context<'_>,
+) -> Result<Cell, ReadError> {
+    let experiment_of = |root: &Node| File.read(&Entry::root(root, context));
+    if axes.is_empty() {
+        return Ok(Cell {
+            experiment: experiment_of(root)?,
+            set: Vec::new(),
+        });
+    }
+    let values = sweep::combination(axes, index);
+    let mut swept = root.clone();
+    for (key, value) in &values {
+        let value = (*value).clone().into_swept(&path_segment(key));
+        let origin = value.origin.clone();
+        swept
+            .place(key, value)
+            .map_err(|what| ReadError::new(context.file, origin, &path_segment(key), what))?;
+    }
+    let experiment = experiment_of(&swept).map_err(|error| match experiment_of(root) {
+        // Wrong without the sweep as well: the sweep is not to blame.
+        Err(without) if without == error => error,
+        _ => {
+            let values = values
+                .iter()
+                .map(|(key, value)| format!("{key} = {}", value.item));
+            error.within_sweep(&values.collect::<Vec<_>>().join(", "))
+        }
+    })?;
+    Ok(Cell {
+        experiment,
+        set: sweep::as_json(&values),
+    })
+}

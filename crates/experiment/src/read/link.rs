@@ -1,0 +1,204 @@
+//! `[link]`: the bottleneck.
+
+use serde_json::{Value as Json, json};
+use sojourn_units::{Duration, Kind, Rate};
+
+use super::queue::QueueForm;
+use crate::document::Item;
+use crate::error::ReadError;
+use crate::form::{AnyKey, Default, Form, Key, table_schema};
+use crate::forms::{Bytes, Capacity, Packets, Span, Speed, kind_schema};
+use crate::model::{Link, UpLink};
+use crate::names::Names;
+use crate::section::{Entry, Section, names_of};
+
+static RATE: Key<Schedule> = Key {
+    name: "rate",
+    form: Schedule,
+    default: Default::Required,
+    doc: "Rate of the link, or a schedule of rates: [[\"0 s\", \"100 Mbit/s\"], [\"50 s\", \"10 Mbit/s\"]].",
+};
+static DELAY: Key<Span> = Key {
+    name: "delay",
+    form: Span::Any,
+    default: Default::Is("0 s"),
+    doc: "One-way propagation of the bottleneck itself, part of every flow's RTT.",
+};
+static BUFFER: Key<Capacity> = Key {
+    name: "buffer",
+    form: Capacity,
+    default: Default::Words("the discipline's own limit"),
+    doc: "The discipline's limit: packets, bytes, or multiples of rate × largest base RTT.",
+};
+static DEVICE_QUEUE: Key<Packets> = Key {
+    name: "device_queue",
+    form: Packets,
+    default: Default::Is("0 packets"),
+    doc: "An unmanaged FIFO below the discipline (a driver's ring).",
+};
+static OVERHEAD: Key<Bytes> = Key {
+    name: "overhead",
+    form: Bytes {
+        from: 0,
+        to: 65_535,
+    },
+    default: Default::Is("14 B"),
+    doc: "What a packet takes on the link beyond its IP length.",
+};
+static BURST: Key<Bytes> = Key {
+    name: "burst",
+    form: Bytes {
+        from: 0,
+        to: 1_000_000_000,
+    },
+    default: Default::Is("1600 B"),
+    doc: "What the link may send ahead of its rate after an idle time; 0 B: a serial line.",
+};
+static UP: Key<UpForm> = Key {
+    name: "up",
+    form: UpForm,
+    default: Default::Words("the reverse path has no queue"),
+    doc: "The reverse direction, if it is a bottleneck as well.",
+};
+static DOWN_KEYS: &[&dyn AnyKey] = &[
+    &RATE,
+    &DELAY,
+    &BUFFER,
+    &DEVICE_QUEUE,
+    &OVERHEAD,
+    &BURST,
+    &UP,
+];
+
+static UP_BUFFER: Key<Capacity> = Key {
+    name: "buffer",
+    form: Capacity,
+    default: Default::Words("the forward direction's"),
+    doc: "The limit of the reverse direction's discipline.",
+};
+static UP_QUEUE: Key<QueueForm> = Key {
+    name: "queue",
+    form: QueueForm,
+    default: Default::Words("the same discipline as forward"),
+    doc: "The reverse direction's discipline, with its keys.",
+};
+static UP_KEYS: &[&dyn AnyKey] = &[&RATE, &UP_BUFFER, &UP_QUEUE];
+
+/// The section, which is the forward direction.
+pub(crate) struct LinkForm;
+
+impl Form for LinkForm {
+    type Out = Link;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Link, ReadError> {
+        let section = Section::open(entry, self)?.only("[link]", names_of(DOWN_KEYS))?;
+        Ok(Link {
+            rate: section.get(&RATE)?,
+            delay: section.get(&DELAY)?,
+            buffer: section.find(&BUFFER)?,
+            device_queue: section.get(&DEVICE_QUEUE)?,
+            overhead: section.get(&OVERHEAD)? as u32,
+            burst: section.get(&BURST)?,
+            up: section.find(&UP)?,
+        })
+    }
+
+    fn accepts(&self) -> String {
+        "a table [link] with at least a rate".into()
+    }
+
+    fn schema(&self, names: &Names) -> Json {
+        table_schema(DOWN_KEYS, names)
+    }
+}
+
+/// The reverse direction.
+struct UpForm;
+
+impl Form for UpForm {
+    type Out = UpLink;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<UpLink, ReadError> {
+        let section = Section::open(entry, self)?.only("link.up", names_of(UP_KEYS))?;
+        Ok(UpLink {
+            rate: section.get(&RATE)?,
+            buffer: section.find(&UP_BUFFER)?,
+            queue: section.find(&UP_QUEUE)?,
+        })
+    }
+
+    fn accepts(&self) -> String {
+        "a table like { rate = \"1 Mbit/s\" }".into()
+    }
+
+    fn schema(&self, names: &Names) -> Json {
+        table_schema(UP_KEYS, names)
+    }
+}
+
+/// One rate, or rates from instants on.
+struct Schedule;
+
+impl Form for Schedule {
+    type Out = Vec<(Duration, Rate)>;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Self::Out, ReadError> {
+        let Some(steps) = entry.items() else {
+            return match &entry.node.item {
+                Item::Table(table) if table.get("trace").is_some() => Err(entry.error(
+                    "got a trace; packet delivery traces are not supported, only a rate or a schedule of rates",
+                )),
+                Item::Text(_) => Ok(vec![(Duration::ZERO, Speed.read(entry)?)]),
+                _ => Err(entry.refuse(self.accepts())),
+            };
+        };
+        let mut rates: Vec<(Duration, Rate)> = Vec::with_capacity(steps.len());
+        for step in &steps {
+            let pair: Option<[Entry<'_>; 2]> = step.items().and_then(|pair| pair.try_into().ok());
+            let Some([from, rate]) = pair else {
+                return Err(
+                    step.refuse("a pair of a time and a rate like [\"50 s\", \"10 Mbit/s\"]")
+                );
+            };
+            let (instant, rate) = (Span::Any.read(&from)?, Speed.read(&rate)?);
+            match rates.last() {
+                None if !instant.is_zero() => {
+                    return Err(from.refuse("\"0 s\", the first instant of a schedule"));
+                }
+                Some((last, _)) if instant <= *last => {
+                    return Err(from.refuse(format!("after the instant before it (\"{last}\")")));
+                }
+                _ => rates.push((instant, rate)),
+            }
+        }
+        if rates.is_empty() {
+            return Err(entry.refuse(self.accepts()));
+        }
+        Ok(rates)
+    }
+
+    fn accepts(&self) -> String {
+        format!(
+            "{}, or a schedule like [[\"0 s\", \"100 Mbit/s\"]]",
+            Speed.accepts()
+        )
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        json!({
+            "anyOf": [
+                kind_schema(Kind::Rate),
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "type": "array",
+                        "prefixItems": [kind_schema(Kind::Duration), kind_schema(Kind::Rate)],
+                        "minItems": 2,
+                        "maxItems": 2,
+                    },
+                },
+            ],
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! The options of a TCP flow.
+
+use crate::error::ReadError;
+use crate::form::{Default, Key};
+use crate::forms::{Bytes, Flag, Named, Whole};
+use crate::model::Tcp;
+use crate::section::Section;
+
+pub(super) static TCP: Key<Named> = Key {
+    name: "tcp",
+    form: Named {
+        what: "congestion control",
+        known: |names| {
+            names
+                .congestion_controls
+                .iter()
+                .map(String::as_str)
+                .collect()
+        },
+    },
+    default: Default::Is("cubic"),
+    doc: "Congestion control.",
+};
+pub(super) static ECN: Key<Flag> = Key {
+    name: "ecn",
+    form: Flag,
+    default: Default::Is("false"),
+    doc: "Negotiate ECN (RFC 3168).",
+};
+pub(super) static ABE: Key<Flag> = Key {
+    name: "abe",
+    form: Flag,
+    default: Default::Is("false"),
+    doc: "Back off less for a mark than for a loss (RFC 8511); needs ecn.",
+};
+pub(super) static SACK: Key<Flag> = Key {
+    name: "sack",
+    form: Flag,
+    default: Default::Is("true"),
+    doc: "Selective acknowledgements (RFC 2018).",
+};
+pub(super) static INITIAL_WINDOW: Key<Whole> = Key {
+    name: "initial_window",
+    form: Whole { from: 1, to: 1000 },
+    default: Default::Is("10"),
+    doc: "Initial window in segments (RFC 6928).",
+};
+pub(super) static MSS: Key<Bytes> = Key {
+    name: "mss",
+    form: Bytes {
+        from: 64,
+        to: 65_495,
+    },
+    default: Default::Is("1448 B"),
+    doc: "Payload of a full segment; the MTU is 52 bytes more (IPv4, TCP with timestamps).",
+};
+pub(super) static WINDOW: Key<Bytes> = Key {
+    name: "window",
+    form: Bytes {
+        from: 64,
+        to: 1_000_000_000_000,
+    },
+    default: Default::Words("never in the way"),
+    doc: "Largest receive window.",
+};
+
+/// Reads the options from the table of a traffic group.
+///
+/// # Errors
+/// As each key; or `abe` without `ecn`, or a window that is smaller than a segment.
+pub(super) fn read(section: &Section<'_>) -> Result<Tcp, ReadError> {
+    let tcp = Tcp {
+        congestion_control: section.get(&TCP)?,
+        ecn: section.get(&ECN)?,
+        abe: section.get(&ABE)?,
+        sack: section.get(&SACK)?,
+        initial_window: section.get(&INITIAL_WINDOW)? as u32,
+        mss: section.get(&MSS)? as u32,
+        window: section.find(&WINDOW)?,
+    };
+    if let (true, false, Some(abe)) = (tcp.abe, tcp.ecn, section.given(ABE.name)) {
+        return Err(abe.error("got true; needs ecn = true, since it answers marks"));
+    }
+    if let (Some(window), Some(given)) = (tcp.window, section.given(WINDOW.name))
+        && window < u64::from(tcp.mss)
+    {
+        return Err(given.refuse(format!("at least a segment, mss (\"{} B\")", tcp.mss)));
+    }
+    Ok(tcp)
+}

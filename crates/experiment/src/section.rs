@@ -1,0 +1,240 @@
+//! A table being read: its keys by form, their defaults, and what is not known.
+
+use sojourn_units::{Duration, Kind, Rate, Value};
+
+use crate::document::{Item, Node, Table, parse_value, path_segment};
+use crate::error::{Origin, ReadError};
+use crate::form::{AnyKey, Default, Form, Key};
+use crate::names::Names;
+use crate::suggest::suggestion;
+
+/// The longest span in a file: 10^6 s, over eleven days. Sums of a few stay far from overflow.
+pub(crate) const LONGEST: Duration = Duration::from_secs(1_000_000);
+const FASTEST: Rate = Rate::from_mbps(1_000_000);
+const MOST_BYTES: u64 = 1_000_000_000_000;
+const MOST_PACKETS: u64 = 1_000_000_000;
+
+/// What reading needs to know beyond the file's text.
+pub(crate) struct Context<'a> {
+    /// The file's name in messages.
+    pub file: &'a str,
+    pub names: &'a Names,
+}
+
+/// A value in the file, with its dotted path.
+#[derive(Clone)]
+pub(crate) struct Entry<'a> {
+    pub node: &'a Node,
+    pub path: String,
+    pub context: &'a Context<'a>,
+}
+
+impl<'a> Entry<'a> {
+    pub fn root(node: &'a Node, context: &'a Context<'a>) -> Self {
+        Self {
+            node,
+            path: String::new(),
+            context,
+        }
+    }
+
+    /// An error at this value.
+    pub fn error(&self, what: impl Into<String>) -> ReadError {
+        let origin = self.node.origin.clone();
+        ReadError::new(self.context.file, origin, &self.path, what)
+    }
+
+    /// The error that this value is not what is accepted: `got …; must be …`.
+    pub fn refuse(&self, accepts: impl std::fmt::Display) -> ReadError {
+        self.error(format!("got {}; must be {accepts}", self.node.item))
+    }
+
+    /// The error that no such name is known, with the nearest one that is.
+    pub fn unknown<'n>(&self, known: impl IntoIterator<Item = &'n str>) -> ReadError {
+        let given = match &self.node.item {
+            Item::Text(text) => text,
+            _ => "",
+        };
+        self.error(format!(
+            "got {}; {}",
+            self.node.item,
+            suggestion(given, known, "")
+        ))
+    }
+
+    /// The text of this value, if it is text. A number or flag in an override is text where text is
+    /// asked for, since an override has no quotes.
+    pub fn text(&self) -> Option<&'a str> {
+        match (&self.node.item, &self.node.origin) {
+            (Item::Text(text), _) => Some(text),
+            (Item::Integer(_) | Item::Float(_) | Item::Flag(_), Origin::Set { text, .. }) => {
+                Some(text.trim())
+            }
+            _ => None,
+        }
+    }
+
+    /// The entries of an array.
+    pub fn items(&self) -> Option<Vec<Self>> {
+        let Item::Array(items) = &self.node.item else {
+            return None;
+        };
+        let entries = items.iter().enumerate();
+        Some(
+            entries
+                .map(|(index, node)| self.below(node, &index.to_string()))
+                .collect(),
+        )
+    }
+
+    /// The value at a dotted path below this one, or the nearest one above that the file has.
+    pub fn at(&self, path: &str) -> Self {
+        let mut here = self.clone();
+        for segment in path.split('.') {
+            let node = match &here.node.item {
+                Item::Table(table) => table.get(segment),
+                Item::Array(items) => segment.parse().ok().and_then(|i: usize| items.get(i)),
+                _ => None,
+            };
+            match node {
+                Some(node) => here = here.below(node, segment),
+                None => break,
+            }
+        }
+        here
+    }
+
+    /// This value as a quantity of `kind`, within the bounds that hold for every key.
+    pub fn quantity(&self, kind: Kind) -> Result<Value, ReadError> {
+        let bare = matches!(
+            kind,
+            Kind::Probability | Kind::Number | Kind::Count | Kind::Flag
+        );
+        let value = match &self.node.item {
+            Item::Text(text) if !bare => kind.parse(text).ok(),
+            Item::Integer(integer) if kind == Kind::Count => {
+                u64::try_from(*integer).ok().map(Value::Count)
+            }
+            Item::Integer(integer) => kind.from_number(*integer as f64).ok(),
+            Item::Float(float) => kind.from_number(*float).ok(),
+            Item::Flag(flag) => Some(Value::Flag(*flag)).filter(|value| kind.admits(value)),
+            _ => None,
+        };
+        let value = value.ok_or_else(|| self.refuse(kind.accepts()))?;
+        let most = match value {
+            Value::Duration(span) if span > LONGEST => format!("{} s", LONGEST.as_secs_f64()),
+            Value::Rate(rate) if rate > FASTEST => FASTEST.to_string(),
+            Value::Bytes(bytes) if bytes > MOST_BYTES => {
+                format!("{} GB", MOST_BYTES / 1_000_000_000)
+            }
+            Value::Packets(packets) if packets > MOST_PACKETS => format!("{MOST_PACKETS} packets"),
+            _ => return Ok(value),
+        };
+        Err(self.refuse(format!("at most \"{most}\"")))
+    }
+
+    fn below(&self, node: &'a Node, segment: &str) -> Self {
+        let segment = path_segment(segment);
+        let path = if self.path.is_empty() {
+            segment
+        } else {
+            format!("{}.{segment}", self.path)
+        };
+        Self {
+            node,
+            path,
+            context: self.context,
+        }
+    }
+}
+
+/// A table with its keys known.
+pub(crate) struct Section<'a> {
+    entry: Entry<'a>,
+    table: &'a Table,
+}
+
+impl<'a> Section<'a> {
+    /// The table of `form` at `entry`.
+    ///
+    /// # Errors
+    /// There is no table.
+    pub fn open(entry: &Entry<'a>, form: &impl Form) -> Result<Self, ReadError> {
+        match &entry.node.item {
+            Item::Table(table) => Ok(Self {
+                entry: entry.clone(),
+                table,
+            }),
+            _ => Err(entry.refuse(form.accepts())),
+        }
+    }
+
+    /// This table, which messages call `name`, if it has no key but the `known`.
+    ///
+    /// # Errors
+    /// It has another.
+    pub fn only<'n>(
+        self,
+        name: &str,
+        known: impl IntoIterator<Item = &'n str>,
+    ) -> Result<Self, ReadError> {
+        let known: Vec<&str> = known.into_iter().collect();
+        let other = self
+            .table
+            .0
+            .iter()
+            .find(|(key, _)| !known.contains(&key.as_str()));
+        match other {
+            None => Ok(self),
+            Some((key, node)) => {
+                let suggestion = suggestion(key, known, &format!(" by {name}"));
+                Err(self
+                    .entry
+                    .below(node, key)
+                    .error(format!("unknown key; {suggestion}")))
+            }
+        }
+    }
+
+    /// The value at `name`, if the file has one.
+    pub fn given(&self, name: &str) -> Option<Entry<'a>> {
+        let node = self.table.get(name)?;
+        Some(self.entry.below(node, name))
+    }
+
+    /// The value of `key`, if the file has one.
+    pub fn find<F: Form>(&self, key: &Key<F>) -> Result<Option<F::Out>, ReadError> {
+        self.given(key.name)
+            .map(|entry| key.form.read(&entry))
+            .transpose()
+    }
+
+    /// The value of `key`, or its default.
+    ///
+    /// # Errors
+    /// As the key's form; or the key is not given and has no default.
+    pub fn get<F: Form>(&self, key: &Key<F>) -> Result<F::Out, ReadError> {
+        if let Some(value) = self.find(key)? {
+            return Ok(value);
+        }
+        let absent = match key.default {
+            Default::Is(text) => parse_value(text, Origin::File),
+            Default::Required | Default::Words(_) => {
+                let missing = format!("missing; must be {}", key.form.accepts());
+                let node = self.entry.node;
+                return Err(self.entry.below(node, key.name).error(missing));
+            }
+        };
+        let default = Entry {
+            node: &absent,
+            path: self.entry.path.clone(),
+            context: self.entry.context,
+        };
+        key.form.read(&default)
+    }
+}
+
+/// The names of keys.
+pub(crate) fn names_of<'k>(keys: &'k [&'static dyn AnyKey]) -> impl Iterator<Item = &'k str> {
+    keys.iter().map(|key| key.name())
+}

@@ -1,0 +1,55 @@
+//! What was probably meant by a name that is not known.
+
+/// `did you mean "target"? Accepted by codel: aqm, target`, the question only if a known name is near.
+pub(crate) fn suggestion<'a>(
+    given: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    by: &str,
+) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    let accepted = format!("Accepted{by}: {}", known.join(", "));
+    match nearest(given, &known) {
+        Some(name) => format!("did you mean \"{name}\"? {accepted}"),
+        None => accepted,
+    }
+}
+
+/// The known name nearest to `given`, if no more than a third of it would have to change.
+fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
+    /// No name of the format is as long; keeps the distance cheap for any input.
+    const LONGEST: usize = 64;
+    if given.len() > LONGEST {
+        return None;
+    }
+    let given = given.to_lowercase().replace('-', "_");
+    let within = (given.chars().count() / 3).max(1);
+    known
+        .iter()
+        .map(|name| (strsim::osa_distance(&given, name), *name))
+        .filter(|(distance, _)| *distance <= within)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_recognised_and_a_different_word_is_not() {
+        let known = ["pfifo", "codel", "fq_codel"];
+        assert_eq!(nearest("fq-codel", &known), Some("fq_codel"));
+        assert_eq!(nearest("CoDel", &known), Some("codel"));
+        assert_eq!(nearest("cdoel", &known), Some("codel"));
+        assert_eq!(nearest("red", &known), None);
+    }
+
+    #[test]
+    fn a_suggestion_always_lists_what_is_accepted() {
+        assert_eq!(
+            suggestion("rat", ["rate", "delay"], " by [link]"),
+            "did you mean \"rate\"? Accepted by [link]: rate, delay"
+        );
+        assert_eq!(suggestion("colour", ["rate"], ""), "Accepted: rate");
+    }
+}

@@ -1,0 +1,488 @@
+//! What the file format means: sections, defaults, overrides, sweeps.
+
+mod common;
+
+use common::{EXAMPLE, names, read_text, read_with};
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+use sojourn_experiment::model::{
+    Buffer, Cbr, Direction, Experiment, Files, Kind, Link, Ping, Queue, Record, Tcp, Traffic,
+    UpLink,
+};
+use sojourn_experiment::{resolved, resolved_with};
+use sojourn_units::{Duration, Rate, Value};
+
+/// The least that can be run.
+const SMALL: &str = r#"
+experiment = { duration = "10 s" }
+link = { rate = "10 Mbit/s" }
+queue = [{ aqm = "pfifo" }]
+traffic = [{ kind = "bulk", rtt = "40 ms" }]
+"#;
+
+const CUBIC: Tcp = Tcp {
+    congestion_control: String::new(),
+    ecn: false,
+    abe: false,
+    sack: true,
+    initial_window: 10,
+    mss: 1448,
+    window: None,
+};
+
+fn cubic() -> Tcp {
+    Tcp {
+        congestion_control: "cubic".into(),
+        ..CUBIC
+    }
+}
+
+fn one(text: &str) -> Experiment {
+    one_with(text, &[])
+}
+
+fn one_with(text: &str, overrides: &[(&str, &str)]) -> Experiment {
+    let plan = read_with(text, overrides).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan.cells.len(), 1);
+    plan.cells.into_iter().next().unwrap().experiment
+}
+
+/// [`SMALL`] with other queues.
+fn labels(queues: &str) -> Vec<String> {
+    let text = SMALL.replace(r#"[{ aqm = "pfifo" }]"#, queues);
+    one(&text)
+        .queues
+        .into_iter()
+        .map(|queue| queue.label)
+        .collect()
+}
+
+#[test]
+fn the_example_of_the_format_reads_as_it_says() {
+    let plan = read_text(EXAMPLE).unwrap();
+    assert_eq!(plan.cells.len(), 6);
+    // 2 rates × 3 numbers of flows, one queue, five seeds each.
+    assert_eq!(plan.runs(), 30);
+    let ms = Duration::from_millis;
+    let group = |kind, flows| Traffic {
+        kind,
+        flows,
+        rtt: ms(100),
+        start: (Duration::ZERO, Duration::ZERO),
+        stop: Duration::from_secs(60),
+        direction: Direction::Down,
+    };
+    let expected = Experiment {
+        name: "four cubic flows".into(),
+        duration: Duration::from_secs(60),
+        warmup: Duration::from_secs(15),
+        repeat: 5,
+        seed: 1,
+        link: Link {
+            rate: vec![(Duration::ZERO, Rate::from_mbps(1))],
+            delay: Duration::ZERO,
+            buffer: Some(Buffer::Packets(1000)),
+            device_queue: 0,
+            overhead: 14,
+            burst: 1600,
+            up: Some(UpLink {
+                rate: vec![(Duration::ZERO, Rate::from_mbps(1))],
+                buffer: None,
+                queue: None,
+            }),
+        },
+        queues: vec![Queue {
+            aqm: "codel".into(),
+            label: "CoDel 5 ms".into(),
+            limit: None,
+            settings: vec![
+                ("ecn".into(), Value::Flag(false)),
+                ("target".into(), Value::Duration(ms(5))),
+                ("interval".into(), Value::Duration(ms(100))),
+            ],
+        }],
+        traffic: vec![
+            group(Kind::Bulk(cubic()), 4),
+            group(
+                Kind::Cbr(Cbr {
+                    rate: Rate::from_mbps(4),
+                    packet: 1448,
+                }),
+                1,
+            ),
+            group(Kind::Ping(Ping { interval: ms(100) }), 1),
+        ],
+        record: Record::default(),
+    };
+    assert_eq!(plan.cells[0].experiment, expected);
+}
+
+#[test]
+fn a_sweep_is_a_product_in_file_order_with_the_last_key_fastest() {
+    let plan = read_text(EXAMPLE).unwrap();
+    let seen: Vec<(u64, u32)> = plan
+        .cells
+        .iter()
+        .map(|cell| {
+            let experiment = &cell.experiment;
+            (
+                experiment.link.rate[0].1.as_bps() / 1_000_000,
+                experiment.traffic[0].flows,
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [(1, 4), (1, 16), (1, 64), (10, 4), (10, 16), (10, 64)]
+    );
+    // As written: text as text, numbers as numbers.
+    assert_eq!(
+        plan.cells[4].set,
+        [
+            ("link.rate".to_string(), json!("10 Mbit/s")),
+            ("traffic.0.flows".to_string(), json!(16)),
+        ]
+    );
+}
+
+#[test]
+fn swept_keys_need_no_quotes() {
+    let quoted = format!("{SMALL}\n[sweep]\n\"link.rate\" = ['1 Mbit/s', '2 Mbit/s']\n");
+    let bare = format!("{SMALL}\n[sweep]\nlink.rate = ['1 Mbit/s', '2 Mbit/s']\n");
+    assert_eq!(read_text(&quoted), read_text(&bare));
+    assert_eq!(read_text(&bare).unwrap().cells.len(), 2);
+}
+
+#[test]
+fn what_is_not_given_has_its_default() {
+    let experiment = one(SMALL);
+    assert_eq!(experiment.name, "load", "the file's stem");
+    assert_eq!(experiment.warmup, Duration::ZERO);
+    assert_eq!((experiment.repeat, experiment.seed), (1, 1));
+    assert_eq!(experiment.link.buffer, None);
+    assert_eq!(
+        (experiment.link.overhead, experiment.link.burst),
+        (14, 1600)
+    );
+    assert_eq!(experiment.link.up, None);
+    assert_eq!(experiment.queues[0].label, "pfifo");
+    assert_eq!(experiment.queues[0].settings, []);
+    let traffic = &experiment.traffic[0];
+    assert_eq!(traffic.kind, Kind::Bulk(cubic()));
+    assert_eq!((traffic.flows, traffic.direction), (1, Direction::Down));
+    assert_eq!(traffic.stop, Duration::from_secs(10), "the end of the run");
+    assert_eq!(experiment.record, Record::default());
+}
+
+#[test]
+fn every_key_is_read() {
+    let experiment = one(r#"
+[experiment]
+duration = "1 min"
+seed = 7
+[link]
+rate = [["0 s", "100 Mbit/s"], ["50 s", "10mbit"]]
+delay = "5 ms"
+buffer = "0.5 bdp"
+device_queue = "256 packets"
+overhead = "38 B"
+burst = "0 B"
+up = { rate = "1 Mbit/s", buffer = "30 kB", queue = { aqm = "codel", target = "15 ms" } }
+[[queue]]
+aqm = "red"
+limit = "150000 B"
+ecn = true
+min = "30 packets"
+probability = 0.1
+weight = 0.002
+gentle = false
+bandwidth = "10 Mbit/s"
+[[traffic]]
+kind = "files"
+tcp = "reno"
+ecn = true
+abe = true
+sack = false
+initial_window = 3
+mss = "8948 B"
+window = "64 KiB"
+size = ["15 kB", "44 kB"]
+count = 12
+think = "1 s"
+rtt = "40 ms"
+start = "500 ms..1.5 s"
+stop = "30 s"
+direction = "both"
+[record]
+packets = true
+series = "100 ms"
+"#);
+    assert_eq!(experiment.seed, 7);
+    assert_eq!(
+        experiment.link,
+        Link {
+            rate: vec![
+                (Duration::ZERO, Rate::from_mbps(100)),
+                (Duration::from_secs(50), Rate::from_mbps(10)),
+            ],
+            delay: Duration::from_millis(5),
+            buffer: Some(Buffer::Bdp(0.5)),
+            device_queue: 256,
+            overhead: 38,
+            burst: 0,
+            up: Some(UpLink {
+                rate: vec![(Duration::ZERO, Rate::from_mbps(1))],
+                buffer: Some(Buffer::Bytes(30_000)),
+                queue: Some(Queue {
+                    aqm: "codel".into(),
+                    label: "codel".into(),
+                    limit: None,
+                    settings: vec![("target".into(), Value::Duration(Duration::from_millis(15)))],
+                }),
+            }),
+        }
+    );
+    assert_eq!(
+        experiment.queues,
+        [Queue {
+            aqm: "red".into(),
+            label: "red".into(),
+            limit: Some(Buffer::Bytes(150_000)),
+            settings: vec![
+                ("ecn".into(), Value::Flag(true)),
+                ("min".into(), Value::Packets(30)),
+                ("probability".into(), Value::Number(0.1)),
+                ("weight".into(), Value::Number(0.002)),
+                ("gentle".into(), Value::Flag(false)),
+                ("bandwidth".into(), Value::Rate(Rate::from_mbps(10))),
+            ],
+        }]
+    );
+    assert_eq!(
+        experiment.traffic,
+        [Traffic {
+            kind: Kind::Files(Files {
+                tcp: Tcp {
+                    congestion_control: "reno".into(),
+                    ecn: true,
+                    abe: true,
+                    sack: false,
+                    initial_window: 3,
+                    mss: 8948,
+                    window: Some(65_536),
+                },
+                sizes: vec![15_000, 44_000],
+                count: Some(12),
+                think: Duration::from_secs(1),
+            }),
+            flows: 1,
+            rtt: Duration::from_millis(40),
+            start: (Duration::from_millis(500), Duration::from_millis(1500)),
+            stop: Duration::from_secs(30),
+            direction: Direction::Both,
+        }]
+    );
+    assert_eq!(
+        experiment.record,
+        Record {
+            packets: true,
+            series: Some(Duration::from_millis(100)),
+        }
+    );
+}
+
+#[test]
+fn a_range_of_starts_may_leave_the_first_unit_out() {
+    let start = |start: &str| one_with(SMALL, &[("traffic.0.start", start)]).traffic[0].start;
+    let ms = Duration::from_millis;
+    assert_eq!(start("0..1 s"), (ms(0), ms(1000)));
+    assert_eq!(start("0 s..1 s"), (ms(0), ms(1000)));
+    assert_eq!(start("0.5..1.5 s"), (ms(500), ms(1500)));
+    assert_eq!(start("200 ms .. 1s"), (ms(200), ms(1000)));
+    assert_eq!(start("3 s"), (ms(3000), ms(3000)));
+}
+
+#[test]
+fn traffic_that_would_outlast_the_run_stops_with_it() {
+    let shorter = one_with(
+        SMALL,
+        &[("traffic.0.stop", "10 s"), ("experiment.duration", "2 s")],
+    );
+    assert_eq!(shorter.traffic[0].stop, Duration::from_secs(2));
+}
+
+#[test]
+fn arms_of_one_discipline_are_told_apart_by_what_differs() {
+    assert_eq!(
+        labels(r#"[{ aqm = "codel" }, { aqm = "codel", target = "20 ms" }, { aqm = "red" }]"#),
+        ["codel", "codel target=20 ms", "red"]
+    );
+    assert_eq!(
+        labels(
+            r#"[{ aqm = "codel", ecn = true, target = "5 ms" },
+                { aqm = "codel", ecn = true, target = "10 ms", limit = "9 packets" }]"#
+        ),
+        ["codel target=5 ms", "codel limit=9 packets target=10 ms"]
+    );
+    assert_eq!(
+        labels(
+            r#"[{ aqm = "pfifo", label = "codel" }, { aqm = "codel", variant = "linux" },
+                { aqm = "red", label = "mine" }, { aqm = "red" }]"#
+        ),
+        ["codel", "codel variant=linux", "mine", "red"]
+    );
+}
+
+#[test]
+fn overrides_need_no_quotes_and_may_make_what_is_missing() {
+    let experiment = one_with(
+        SMALL,
+        &[
+            ("link.rate", "10mbit"),
+            ("experiment.repeat", "3"),
+            ("experiment.name", "5"),
+            ("queue.0", "{ aqm = 'codel' }"),
+            ("queue.0.target", "\"10 ms\""),
+            ("queue.0.ecn", "true"),
+            ("link.up.rate", "1 Mbit/s"),
+            ("record.packets", "true"),
+        ],
+    );
+    assert_eq!(
+        experiment.link.rate,
+        [(Duration::ZERO, Rate::from_mbps(10))]
+    );
+    assert_eq!(experiment.repeat, 3);
+    assert_eq!(experiment.name, "5");
+    assert_eq!(
+        experiment.queues[0].settings,
+        [
+            ("ecn".to_string(), Value::Flag(true)),
+            (
+                "target".to_string(),
+                Value::Duration(Duration::from_millis(10))
+            ),
+        ]
+    );
+    assert!(experiment.link.up.is_some() && experiment.record.packets);
+    let schedule = r#"[["0 s", "2 Mbit/s"], ["1 s", "1 Mbit/s"]]"#;
+    let scheduled = one_with(SMALL, &[("link.rate", schedule)]);
+    assert_eq!(
+        scheduled.link.rate[1],
+        (Duration::from_secs(1), Rate::from_mbps(1))
+    );
+}
+
+#[test]
+fn an_override_of_a_swept_key_ends_its_sweep() {
+    let plan = read_with(EXAMPLE, &[("link.rate", "5 Mbit/s")]).unwrap();
+    let rates: Vec<Rate> = plan
+        .cells
+        .iter()
+        .map(|cell| cell.experiment.link.rate[0].1)
+        .collect();
+    assert_eq!(rates, [Rate::from_mbps(5); 3]);
+    let plan = read_with(EXAMPLE, &[("sweep.link.rate", "['5 Mbit/s']")]).unwrap();
+    let rates: Vec<Rate> = plan
+        .cells
+        .iter()
+        .map(|cell| cell.experiment.link.rate[0].1)
+        .collect();
+    assert_eq!(rates, [Rate::from_mbps(5); 3]);
+}
+
+#[test]
+fn a_sweep_may_give_what_the_file_leaves_out() {
+    let text = SMALL.replace("duration", "seed").replace("\"10 s\"", "2");
+    let text = format!("{text}\n[sweep]\n'experiment.duration' = ['1 s', '2 s']\n");
+    let plan = read_text(&text).unwrap();
+    assert_eq!(plan.cells[1].experiment.duration, Duration::from_secs(2));
+}
+
+#[test]
+fn a_disciplines_defaults_are_spelled_out_where_they_are_values() {
+    let text = SMALL.replace(
+        r#"[{ aqm = "pfifo" }]"#,
+        r#"[{ aqm = "red", gentle = false }]"#,
+    );
+    let queue = resolved_with(&one(&text), &names())["queue"][0].clone();
+    assert_eq!(
+        queue,
+        json!({"aqm": "red", "label": "red", "probability": 0.02, "gentle": false})
+    );
+}
+
+/// JSON as a TOML value: the same but for the sign between key and value.
+fn toml_value(json: &Json) -> String {
+    match json {
+        Json::Object(entries) => {
+            let entries = entries.iter();
+            let entries = entries.map(|(key, value)| format!("{key:?} = {}", toml_value(value)));
+            format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
+        }
+        Json::Array(items) => {
+            let items: Vec<String> = items.iter().map(toml_value).collect();
+            format!("[{}]", items.join(", "))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+fn toml_file(json: &Json) -> String {
+    let sections = json.as_object().unwrap().iter();
+    let sections = sections.map(|(key, value)| format!("{key} = {}\n", toml_value(value)));
+    sections.collect()
+}
+
+proptest! {
+    #[test]
+    fn an_experiment_written_out_reads_to_the_same(
+        nanos in prop::array::uniform4(1_u64..1_000_000_000_000),
+        counts in prop::array::uniform4(1_u64..100_000),
+        bdp in 0.001_f64..1000.0,
+        flags in any::<[bool; 4]>(),
+    ) {
+        let [duration, rtt, interval, think] = nanos.map(Duration::from_nanos);
+        let [rate, packets, size, flows] = counts;
+        let [ecn, sack, scheduled, both] = flags;
+        let text = format!(r#"
+[experiment]
+duration = "{duration}"
+[link]
+rate = {}
+buffer = "{bdp} bdp"
+up = {{ rate = "{rate} bit/s", queue = {{ aqm = "codel", interval = "{interval}" }} }}
+[[queue]]
+aqm = "fq_codel"
+ecn = {ecn}
+limit = "{packets} packets"
+memory_limit = "{size} B"
+[[traffic]]
+kind = "files"
+flows = {flows}
+rtt = "{rtt}"
+size = "{size} B"
+think = "{think}"
+ecn = {ecn}
+abe = {ecn}
+sack = {sack}
+direction = "{}"
+[[traffic]]
+kind = "ping"
+interval = "{interval}"
+rtt = "{rtt}"
+"#,
+            if scheduled {
+                format!(r#"[["0 s", "{rate} kbit/s"], ["{rtt}", "{size} Mbit/s"]]"#)
+            } else {
+                format!("\"{rate} kbit/s\"")
+            },
+            if both { "both" } else { "up" },
+        );
+        let experiment = one(&text);
+        prop_assert_eq!(&one(&toml_file(&resolved(&experiment))), &experiment);
+        // With the disciplines' defaults it is a file as well.
+        let explicit = toml_file(&resolved_with(&experiment, &names()));
+        prop_assert_eq!(&one(&explicit).traffic, &experiment.traffic);
+    }
+}

@@ -1,0 +1,322 @@
+//! CUBIC (RFC 9438), in the integer arithmetic and with the clock of Linux.
+//!
+//! Between two congestion events the window follows W(t) = C·(t − K)³ + W_max, or what Reno with CUBIC's
+//! decrease would have if that is more. Departures from RFC 9438, all Linux's: the decrease factor is 717/1024
+//! and is applied to cwnd, not to the flight size (§4.6); time runs in ticks of 4 ms; t leads by the
+//! minimum RTT (§4.2's target at t + RTT); at most one segment per two acknowledged; HyStart in slow
+//! start (§4.10). ABE (RFC 8511): 0.85 of the window on an ECN echo.
+
+use sojourn_units::{Duration, Time};
+
+use super::hystart::HyStart;
+use super::{AckEvent, CongestionControl, Signal, Window, fraction};
+use crate::config::JIFFY;
+use crate::seq::Seq;
+
+/// The decrease factor beta_cubic, in 1024ths: 0.7 (RFC 9438 §4.6).
+const BETA: u32 = 717;
+const BETA_SCALE: u32 = 1024;
+/// C = 0.4 segments per cubed second (RFC 9438 §5), as 410/1024.
+const C_SCALED: u64 = 410;
+/// Fractions of a second in which the cubic is computed.
+const TIME_BITS: u32 = 10;
+/// 8 / alpha with alpha = 3(1 − beta)/(1 + beta) (RFC 9438 §4.3): acknowledged segments per Reno segment, times 8.
+const RENO_ACKS_PER_SEGMENT_8: u32 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
+/// The window is brought up to date at most this often while it stands still: 1/32 s.
+const UPDATE_TICKS: u64 = 250 / 32;
+/// RTT samples this soon after an epoch began tell of recovery, not of the path: 1 s.
+const SETTLE_TICKS: u64 = 250;
+
+/// CUBIC's state, by the names of RFC 9438 §4.1.
+pub struct Cubic {
+    abe: bool,
+    hystart: HyStart,
+    /// W_max; 0 before the first congestion event.
+    w_max: u32,
+    /// The window at the plateau of this epoch.
+    origin: u32,
+    /// K in 1024ths of a second.
+    k: u64,
+    /// When the epoch began, in ticks.
+    epoch_start: Option<u64>,
+    /// W_est, and segments acknowledged towards its next segment.
+    w_est: u32,
+    acked: u32,
+    /// Segments to acknowledge per segment of growth.
+    acks_per_segment: u32,
+    last_cwnd: u32,
+    last_update: u64,
+    min_rtt: Option<Duration>,
+}
+
+impl Cubic {
+    /// A CUBIC; `abe`: back off to 0.85 of the window on an ECN echo (RFC 8511 §3).
+    pub const fn new(abe: bool) -> Self {
+        Self {
+            abe,
+            hystart: HyStart::new(),
+            w_max: 0,
+            origin: 0,
+            k: 0,
+            epoch_start: None,
+            w_est: 0,
+            acked: 0,
+            acks_per_segment: 0,
+            last_cwnd: 0,
+            last_update: 0,
+            min_rtt: None,
+        }
+    }
+
+    fn start_epoch(&mut self, now: u64, cwnd: u32, acked: u32) {
+        self.epoch_start = Some(now);
+        self.acked = acked;
+        self.w_est = cwnd;
+        if self.w_max <= cwnd {
+            self.k = 0;
+            self.origin = cwnd;
+        } else {
+            // K = cbrt((W_max − cwnd) / C), in 1024ths of a second.
+            self.k = cube_root((u64::from(self.w_max - cwnd) << (10 + 3 * TIME_BITS)) / C_SCALED);
+            self.origin = self.w_max;
+        }
+    }
+
+    /// How many segments must be acknowledged per segment of growth, for the window to follow W(t).
+    fn update(&mut self, now: Time, cwnd: u32, acked: u32) {
+        let ticks = now.as_nanos() / JIFFY;
+        self.acked += acked;
+        if self.last_cwnd == cwnd && ticks - self.last_update <= UPDATE_TICKS {
+            return;
+        }
+        if self.epoch_start.is_none() || ticks != self.last_update {
+            self.last_cwnd = cwnd;
+            self.last_update = ticks;
+            if self.epoch_start.is_none() {
+                self.start_epoch(ticks, cwnd, acked);
+            }
+            self.follow_cubic(ticks, cwnd);
+        }
+        self.follow_reno(cwnd);
+        self.acks_per_segment = self.acks_per_segment.max(2);
+    }
+
+    fn follow_cubic(&mut self, ticks: u64, cwnd: u32) {
+        let lead = self
+            .min_rtt
+            .unwrap_or(Duration::ZERO)
+            .as_nanos()
+            .div_ceil(JIFFY);
+        let elapsed = ticks - self.epoch_start.unwrap_or(ticks) + lead;
+        let t = (elapsed << TIME_BITS) / 250;
+        let offset = t.abs_diff(self.k);
+        let change =
+            ((C_SCALED as u128 * u128::from(offset).pow(3)) >> (10 + 3 * TIME_BITS)) as u64;
+        let target = if t < self.k {
+            u64::from(self.origin).saturating_sub(change)
+        } else {
+            u64::from(self.origin) + change
+        };
+        let cwnd = u64::from(cwnd);
+        self.acks_per_segment = if target > cwnd {
+            cwnd / (target - cwnd)
+        } else {
+            100 * cwnd
+        } as u32;
+        if self.w_max == 0 {
+            // Nothing is known of the path yet: at least 5 % per round trip.
+            self.acks_per_segment = self.acks_per_segment.min(20);
+        }
+    }
+
+    /// RFC 9438 §4.3: not slower than Reno would be.
+    fn follow_reno(&mut self, cwnd: u32) {
+        let per_segment =
+            ((u64::from(cwnd) * u64::from(RENO_ACKS_PER_SEGMENT_8)) >> 3).max(1) as u32;
+        if self.acked > per_segment {
+            let segments = (self.acked - 1) / per_segment;
+            self.acked -= segments * per_segment;
+            self.w_est += segments;
+        }
+        if self.w_est > cwnd {
+            self.acks_per_segment = self.acks_per_segment.min(cwnd / (self.w_est - cwnd));
+        }
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+
+    fn on_delivery(&mut self, ack: &AckEvent, window: &mut Window) {
+        let Some(rtt) = ack.rtt else { return };
+        let ticks = ack.now.as_nanos() / JIFFY;
+        if self
+            .epoch_start
+            .is_some_and(|start| ticks - start < SETTLE_TICKS)
+        {
+            return;
+        }
+        let min_rtt = self.min_rtt.map_or(rtt, |least| least.min(rtt));
+        self.min_rtt = Some(min_rtt);
+        self.hystart.on_sample(rtt, min_rtt, ack, window);
+    }
+
+    fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
+        if !window.is_used() {
+            return;
+        }
+        let mut acked = ack.delivered;
+        if window.in_slow_start() {
+            acked = window.slow_start(acked);
+            if acked == 0 {
+                return;
+            }
+        }
+        self.update(ack.now, window.cwnd, acked);
+        window.additive_increase(acked, self.acks_per_segment);
+    }
+
+    fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {
+        self.epoch_start = None;
+        // Fast convergence (RFC 9438 §4.7).
+        self.w_max = if window.cwnd < self.w_max {
+            (u64::from(window.cwnd) * u64::from(BETA_SCALE + BETA) / u64::from(2 * BETA_SCALE))
+                as u32
+        } else {
+            window.cwnd
+        };
+        match signal {
+            Signal::EcnEcho if self.abe => fraction(window.cwnd, 17, 20),
+            _ => fraction(window.cwnd, BETA, BETA_SCALE),
+        }
+    }
+
+    fn on_timeout(&mut self, now: Time, next: Seq) {
+        let fresh = Self::new(self.abe);
+        *self = Self {
+            min_rtt: None,
+            hystart: self.hystart.clone(),
+            ..fresh
+        };
+        self.hystart.restart(now, next);
+    }
+
+    /// The time without anything in flight does not count towards W(t) (RFC 9438 §5.8).
+    fn on_restart(&mut self, idle: Duration) {
+        if let Some(start) = &mut self.epoch_start {
+            *start += idle.as_nanos() / JIFFY;
+        }
+    }
+}
+
+/// The integer nearest below or at the cube root.
+fn cube_root(value: u64) -> u64 {
+    let mut root = (value as f64).cbrt() as u64;
+    // The float is off by one at most: settle it in integers, for the same result everywhere.
+    while root.pow(3) > value {
+        root -= 1;
+    }
+    while (root + 1).checked_pow(3).is_some_and(|cube| cube <= value) {
+        root += 1;
+    }
+    root
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(cwnd: u32, ssthresh: u32) -> Window {
+        Window {
+            ssthresh,
+            limiting: true,
+            ..Window::new(cwnd)
+        }
+    }
+
+    /// RFC 9438 §4.6: 0.7 of the window, at least 2; RFC 8511 §3: 0.85 on ECN.
+    #[test]
+    fn congestion_takes_three_tenths_and_abe_half_of_that() {
+        let window = used(1000, 1000);
+        assert_eq!(Cubic::new(false).on_congestion(Signal::Loss, &window), 700);
+        assert_eq!(
+            Cubic::new(true).on_congestion(Signal::EcnEcho, &window),
+            850
+        );
+        assert_eq!(Cubic::new(true).on_congestion(Signal::Loss, &window), 700);
+        assert_eq!(
+            Cubic::new(false).on_congestion(Signal::Loss, &used(2, 2)),
+            2
+        );
+    }
+
+    /// RFC 9438 §4.7: a window that did not reach W_max lets go of (1 − beta)/2 more: 1000·0.85 = 850.
+    #[test]
+    fn fast_convergence_remembers_less() {
+        let mut cubic = Cubic::new(false);
+        cubic.on_congestion(Signal::Loss, &used(2000, 2000));
+        cubic.on_congestion(Signal::Loss, &used(1000, 1000));
+        assert_eq!(cubic.w_max, 850);
+    }
+
+    /// RFC 9438 §4.2: K = cbrt(W_max·(1 − beta)/C) = cbrt(1000·0.3/0.4) = 9.086 s; there W = W_max.
+    #[test]
+    fn the_window_is_back_at_its_maximum_after_k() {
+        let mut cubic = Cubic::new(false);
+        let ssthresh = cubic.on_congestion(Signal::Loss, &used(1000, 1000));
+        let mut window = used(ssthresh, ssthresh);
+        cubic.start_epoch(0, 700, 1);
+        assert_eq!(cubic.k, 9300); // 9.086 s · 1024 is 9304; 410/1024 is a little more than 0.4
+        // An RTT of 100 ms, a window acknowledged in each, for 9.1 s.
+        cubic.min_rtt = Some(Duration::from_millis(100));
+        for round in 0..91_u64 {
+            let cwnd = window.cwnd;
+            for n in 0..cwnd {
+                let now =
+                    Time::from_micros(round * 100_000 + u64::from(n) * 100_000 / u64::from(cwnd));
+                let ack = AckEvent {
+                    now,
+                    delivered: 1,
+                    rtt: None,
+                    una: Seq(0),
+                    next: Seq(0),
+                };
+                cubic.on_ack(&ack, &mut window);
+            }
+        }
+        assert!((990..=1000).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    /// RFC 9438 §4.3: on a short path the window follows Reno's: alpha = 3·0.3/1.7 = 0.53 segments per round.
+    #[test]
+    fn on_a_short_path_it_grows_as_reno_would() {
+        let mut cubic = Cubic::new(false);
+        let ssthresh = cubic.on_congestion(Signal::Loss, &used(20, 20));
+        let mut window = used(ssthresh, ssthresh);
+        cubic.min_rtt = Some(Duration::from_millis(20));
+        for n in 0..551 {
+            let ack = AckEvent {
+                now: Time::from_micros(n * 1000),
+                delivered: 1,
+                rtt: None,
+                una: Seq(0),
+                next: Seq(0),
+            };
+            cubic.on_ack(&ack, &mut window);
+        }
+        // dW/dn = 0.53/W from 14: W² = 196 + 2·0.533·551 = 783, W = 28.
+        assert!((27..=29).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    #[test]
+    fn the_cube_root_is_exact() {
+        for root in [0_u64, 1, 2, 1023, 9304, 2_000_000] {
+            assert_eq!(cube_root(root.pow(3)), root);
+            if root > 1 {
+                assert_eq!(cube_root(root.pow(3) - 1), root - 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Congestion control: how large the window is, behind one trait. One file per algorithm.
+
+mod cubic;
+mod hystart;
+mod reno;
+
+use sojourn_units::{Duration, Time};
+
+pub use cubic::Cubic;
+pub use reno::Reno;
+
+use crate::seq::Seq;
+
+/// The congestion window and what belongs to it, in segments as Linux counts them.
+#[derive(Clone, Debug)]
+pub struct Window {
+    /// Congestion window, at least 1.
+    pub cwnd: u32,
+    /// Slow start below this; [`Window::INFINITE`] before the first congestion.
+    pub ssthresh: u32,
+    /// Segments acknowledged since the window last grew by additive increase.
+    credit: u32,
+    /// True if the window, not the application or the receiver, holds the sender back.
+    pub limiting: bool,
+    /// Most segments in flight in the current window of data (RFC 7661 as Linux has it).
+    pub peak_in_flight: u32,
+}
+
+impl Window {
+    /// The threshold that no window reaches.
+    pub const INFINITE: u32 = 0x7fff_ffff;
+
+    /// A window of `initial` segments in slow start.
+    pub const fn new(initial: u32) -> Self {
+        Self {
+            cwnd: initial,
+            ssthresh: Self::INFINITE,
+            credit: 0,
+            limiting: false,
+            peak_in_flight: 0,
+        }
+    }
+
+    /// True below the slow start threshold.
+    pub const fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// True if growth is warranted: the window is used. In slow start half of it in flight will do.
+    pub const fn is_used(&self) -> bool {
+        self.limiting || (self.in_slow_start() && self.cwnd < 2 * self.peak_in_flight)
+    }
+
+    /// Slow start with appropriate byte counting (RFC 5681 §3.1, RFC 3465 without its limit): one segment per
+    /// segment acknowledged, up to the threshold. Returns what is left of `acked`.
+    pub fn slow_start(&mut self, acked: u32) -> u32 {
+        let cwnd = self.cwnd.saturating_add(acked).min(self.ssthresh);
+        let used = cwnd - self.cwnd;
+        self.cwnd = cwnd;
+        acked - used
+    }
+
+    /// Additive increase: one segment per `per_segment` segments acknowledged.
+    pub fn additive_increase(&mut self, acked: u32, per_segment: u32) {
+        if self.credit >= per_segment {
+            self.credit = 0;
+            self.cwnd += 1;
+        }
+        self.credit += acked;
+        if self.credit >= per_segment {
+            let growth = self.credit / per_segment;
+            self.credit -= growth * per_segment;
+            self.cwnd += growth;
+        }
+    }
+
+    /// Forgets what was acknowledged towards the next increase.
+    pub fn clear_credit(&mut self) {
+        self.credit = 0;
+    }
+}
+
+/// An acknowledgement as congestion control sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct AckEvent {
+    /// When it arrived.
+    pub now: Time,
+    /// Segments newly delivered.
+    pub delivered: u32,
+    /// RTT of the newest segment it delivered; `None` if that was retransmitted.
+    pub rtt: Option<Duration>,
+    /// SND.UNA after it.
+    pub una: Seq,
+    /// SND.NXT.
+    pub next: Seq,
+}
+
+/// What told of congestion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Signal {
+    /// A segment was lost and found so by acknowledgements.
+    Loss,
+    /// The receiver echoed a CE mark (RFC 3168 §6.1.2).
+    EcnEcho,
+    /// The retransmission timer expired.
+    Timeout,
+}
+
+/// A congestion control. Loss recovery itself (what to resend, proportional rate reduction) is the sender's.
+pub trait CongestionControl: Send {
+    /// The name by which it is asked for.
+    fn name(&self) -> &'static str;
+
+    /// Every acknowledgement that delivers something, in recovery too, before the window may grow.
+    fn on_delivery(&mut self, _ack: &AckEvent, _window: &mut Window) {}
+
+    /// The window may grow: not in recovery.
+    fn on_ack(&mut self, ack: &AckEvent, window: &mut Window);
+
+    /// Congestion: the new slow start threshold, at least 2.
+    fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32;
+
+    /// The retransmission timer expired; called after `on_congestion`.
+    fn on_timeout(&mut self, _now: Time, _next: Seq) {}
+
+    /// Recovery turned out to be needless: the window to return to, given what it was before.
+    fn on_undo(&mut self, window: &Window, prior_cwnd: u32) -> u32 {
+        window.cwnd.max(prior_cwnd)
+    }
+
+    /// The sender had nothing in flight for `idle` and sends again.
+    fn on_restart(&mut self, _idle: Duration) {}
+}
+
+/// A congestion control that can be asked for by name.
+#[derive(Clone, Copy)]
+pub struct Algorithm {
+    /// Its name, as in Linux where Linux has it.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// The document that defines it.
+    pub source: &'static str,
+    /// Makes one. `abe`: with alternative backoff (RFC 8511), if it has it.
+    pub build: fn(abe: bool) -> Box<dyn CongestionControl>,
+}
+
+/// Every congestion control of this crate.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        name: "cubic",
+        summary: "window a cubic function of the time since the last loss; Linux's default",
+        source: "RFC 9438",
+        build: |abe| Box::new(Cubic::new(abe)),
+    },
+    Algorithm {
+        name: "reno",
+        summary: "additive increase, multiplicative decrease (NewReno)",
+        source: "RFC 5681, RFC 6582",
+        build: |abe| Box::new(Reno::new(abe)),
+    },
+];
+
+/// The congestion control called `name`.
+pub fn by_name(name: &str) -> Option<&'static Algorithm> {
+    ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
+}
+
+/// `numerator / denominator` of the window, at least 2 segments (RFC 5681 §3.1).
+fn fraction(cwnd: u32, numerator: u32, denominator: u32) -> u32 {
+    ((u64::from(cwnd) * u64::from(numerator) / u64::from(denominator)) as u32).max(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_start_stops_at_the_threshold_and_hands_the_rest_on() {
+        let mut window = Window::new(10);
+        window.ssthresh = 12;
+        assert_eq!(window.slow_start(5), 3);
+        assert_eq!(window.cwnd, 12);
+    }
+
+    #[test]
+    fn additive_increase_is_one_segment_per_window() {
+        let mut window = Window::new(10);
+        for _ in 0..9 {
+            window.additive_increase(1, 10);
+        }
+        assert_eq!(window.cwnd, 10);
+        window.additive_increase(1, 10);
+        assert_eq!(window.cwnd, 11);
+    }
+
+    #[test]
+    fn every_algorithm_is_found_by_its_name() {
+        for algorithm in ALGORITHMS {
+            assert_eq!(
+                (by_name(algorithm.name).expect("listed").build)(false).name(),
+                algorithm.name
+            );
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Reno: slow start and AIMD (RFC 5681 §3.1); with the sender's recovery it is NewReno (RFC 6582) or, with
+//! SACK, what Linux calls reno. ABE (RFC 8511) on request.
+
+use super::{AckEvent, CongestionControl, Signal, Window, fraction};
+
+/// Reno's state: none but whether it backs off less on ECN.
+pub struct Reno {
+    abe: bool,
+}
+
+impl Reno {
+    /// A Reno; `abe`: back off to 0.8 of the window on an ECN echo (RFC 8511 §3) instead of a half.
+    pub const fn new(abe: bool) -> Self {
+        Self { abe }
+    }
+}
+
+impl CongestionControl for Reno {
+    fn name(&self) -> &'static str {
+        "reno"
+    }
+
+    fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
+        if !window.is_used() {
+            return;
+        }
+        let mut acked = ack.delivered;
+        if window.in_slow_start() {
+            acked = window.slow_start(acked);
+        }
+        if acked > 0 {
+            window.additive_increase(acked, window.cwnd);
+        }
+    }
+
+    fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {
+        match signal {
+            Signal::EcnEcho if self.abe => fraction(window.cwnd, 4, 5),
+            _ => fraction(window.cwnd, 1, 2),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seq::Seq;
+    use sojourn_units::Time;
+
+    fn ack(delivered: u32) -> AckEvent {
+        AckEvent {
+            now: Time::ZERO,
+            delivered,
+            rtt: None,
+            una: Seq(0),
+            next: Seq(0),
+        }
+    }
+
+    fn used(cwnd: u32, ssthresh: u32) -> Window {
+        Window {
+            ssthresh,
+            limiting: true,
+            ..Window::new(cwnd)
+        }
+    }
+
+    /// RFC 5681 §3.1: the window doubles per window acknowledged.
+    #[test]
+    fn slow_start_grows_by_what_is_acknowledged() {
+        let mut window = used(10, 100);
+        Reno::new(false).on_ack(&ack(2), &mut window);
+        assert_eq!(window.cwnd, 12);
+    }
+
+    /// RFC 5681 §3.1 equation 3: one segment per round trip.
+    #[test]
+    fn congestion_avoidance_grows_by_one_per_window() {
+        let mut window = used(20, 20);
+        for _ in 0..10 {
+            Reno::new(false).on_ack(&ack(2), &mut window);
+        }
+        assert_eq!(window.cwnd, 21);
+    }
+
+    /// RFC 7661 §4: a window that is not used does not grow.
+    #[test]
+    fn an_unused_window_does_not_grow() {
+        let mut window = Window {
+            ssthresh: 20,
+            ..Window::new(20)
+        };
+        for _ in 0..100 {
+            Reno::new(false).on_ack(&ack(2), &mut window);
+        }
+        assert_eq!(window.cwnd, 20);
+    }
+
+    /// RFC 5681 equation 4: half, and at least two; RFC 8511 §3: 0.8 on ECN.
+    #[test]
+    fn congestion_halves_and_abe_takes_a_fifth() {
+        let window = used(50, 100);
+        assert_eq!(Reno::new(false).on_congestion(Signal::Loss, &window), 25);
+        assert_eq!(Reno::new(false).on_congestion(Signal::EcnEcho, &window), 25);
+        assert_eq!(Reno::new(true).on_congestion(Signal::EcnEcho, &window), 40);
+        assert_eq!(Reno::new(true).on_congestion(Signal::Loss, &window), 25);
+        assert_eq!(
+            Reno::new(false).on_congestion(Signal::Loss, &used(3, 100)),
+            2
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! What an endpoint is told before it starts.
+
+use sojourn_units::{Duration, Time};
+
+/// The options of an endpoint. The defaults are Linux's unless the field says otherwise.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// Payload bytes of a full segment, timestamps counted off. Default 1448.
+    pub mss: u16,
+    /// Initial window in segments (RFC 6928). Default 10.
+    pub initial_window: u32,
+    /// Negotiate ECN (RFC 3168 §6.1.1). Default no.
+    pub ecn: bool,
+    /// Alternative backoff with ECN (RFC 8511). Default no.
+    pub abe: bool,
+    /// Offer selective acknowledgements (RFC 2018). Default yes.
+    pub sack: bool,
+    /// Largest receive window in bytes. Default 1 GiB: the buffer's tuning alone limits it.
+    pub max_window: u32,
+    /// Receive window at which the buffer's tuning starts. Default 3 MiB, half of a 6 MiB buffer.
+    pub tuned_window: u32,
+    /// Floor of the RTO's variance term (Linux's TCP_RTO_MIN, 200 ms). RFC 6298 §2.4 has 1 s for the RTO.
+    pub rto_min: Duration,
+    /// How timers are rounded. Default: Linux's timer wheel at 250 Hz.
+    pub clock: Clock,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mss: 1448,
+            initial_window: 10,
+            ecn: false,
+            abe: false,
+            sack: true,
+            max_window: 1 << 30,
+            tuned_window: 3 << 20,
+            rto_min: Duration::from_millis(200),
+            clock: Clock::Jiffies,
+        }
+    }
+}
+
+/// How the host's timers are rounded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clock {
+    /// Timers expire at the nanosecond.
+    Exact,
+    /// Linux's timer wheel with 250 ticks a second: never early; up to a tick (4 ms) late below 63 ticks,
+    /// up to 8 ticks below 504, up to 64 ticks beyond.
+    Jiffies,
+}
+
+/// Nanoseconds of a tick at 250 Hz, Debian's configuration.
+pub const JIFFY: u64 = 4_000_000;
+
+impl Clock {
+    /// The instant at which a timer set at `now` for `span` expires.
+    pub fn expiry(self, now: Time, span: Duration) -> Time {
+        match self {
+            Self::Exact => now + span,
+            Self::Jiffies => {
+                let jiffies = span.as_nanos().div_ceil(JIFFY);
+                let shift = match jiffies {
+                    0..63 => 0,
+                    63..504 => 3,
+                    _ => 6,
+                };
+                let expires = now.as_nanos() / JIFFY + jiffies;
+                Time::from_nanos((((expires >> shift) + 1) << shift) * JIFFY)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At 1 ms the tick is 0; 40 ms are 10 ticks, and the wheel adds one: 44 ms.
+    #[test]
+    fn a_short_timer_is_up_to_a_tick_late() {
+        let at = Clock::Jiffies.expiry(Time::from_millis(1), Duration::from_millis(40));
+        assert_eq!(at, Time::from_millis(44));
+    }
+
+    /// 300 ms are 75 ticks: the second level counts eights, 75 / 8 + 1 = 10 eights, 320 ms.
+    #[test]
+    fn a_longer_timer_is_rounded_up_to_eight_ticks() {
+        let at = Clock::Jiffies.expiry(Time::ZERO, Duration::from_millis(300));
+        assert_eq!(at, Time::from_millis(320));
+    }
+}

@@ -1,0 +1,278 @@
+//! One end of a connection: the handshake (RFC 9293 §3.5, with ECN by RFC 3168 §6.1.1), then both halves, then
+//! the close.
+
+use sojourn_units::{Duration, Time};
+
+use crate::cc::Algorithm;
+use crate::config::Config;
+use crate::receiver::{Arrival, Receiver, SYN_WINDOW};
+use crate::rtt::INITIAL_RTO;
+use crate::segment::{Flags, Segment};
+use crate::sender::Sender;
+use crate::seq::Seq;
+
+/// A segment to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit {
+    /// The segment.
+    pub segment: Segment,
+    /// It goes out as ECN-capable: new data of a connection that negotiated ECN (RFC 3168 §6.1.5).
+    pub ecn_capable: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Waiting for a SYN.
+    Listen,
+    /// Sent a SYN (or is about to), waiting for its acknowledgement.
+    SynSent,
+    /// Sent a SYN-ACK (or is about to), waiting for its acknowledgement.
+    SynReceived,
+    /// Data may flow.
+    Established,
+}
+
+/// SYNs sent again before giving up (Linux's tcp_syn_retries and tcp_synack_retries).
+const SYN_RETRIES: u32 = 6;
+
+/// One end of a TCP connection.
+pub struct Endpoint {
+    config: Config,
+    algorithm: &'static Algorithm,
+    phase: Phase,
+    iss: Seq,
+    sender: Sender,
+    receiver: Receiver,
+    ecn: bool,
+    sack: bool,
+    syn_due: bool,
+    syn_sent_at: Option<Time>,
+    syn_tries: u32,
+    syn_alarm: Option<Time>,
+    failed: bool,
+}
+
+impl Endpoint {
+    /// An endpoint that waits for the peer's SYN. `iss`: its initial sequence number.
+    pub fn listen(config: Config, algorithm: &'static Algorithm, iss: Seq) -> Self {
+        Self {
+            phase: Phase::Listen,
+            iss,
+            sender: Sender::new(&config, (algorithm.build)(config.abe), iss, false, false),
+            receiver: Receiver::new(&config, Seq(0), false, false),
+            ecn: false,
+            sack: false,
+            syn_due: false,
+            syn_sent_at: None,
+            syn_tries: 0,
+            syn_alarm: None,
+            failed: false,
+            config,
+            algorithm,
+        }
+    }
+
+    /// An endpoint that opens the connection when first polled.
+    pub fn connect(config: Config, algorithm: &'static Algorithm, iss: Seq) -> Self {
+        Self {
+            phase: Phase::SynSent,
+            syn_due: true,
+            ..Self::listen(config, algorithm, iss)
+        }
+    }
+
+    /// Gives `bytes` to send; [`crate::sender::UNLIMITED`]: always more.
+    pub fn write(&mut self, bytes: u64) {
+        self.sender.write(bytes);
+    }
+    /// Nothing more will be written.
+    pub fn close(&mut self) {
+        self.sender.close();
+    }
+    /// True once data may flow.
+    pub fn is_established(&self) -> bool {
+        self.phase == Phase::Established
+    }
+    /// True if the handshake was given up.
+    pub const fn has_failed(&self) -> bool {
+        self.failed
+    }
+    /// True once everything written, FIN included, is acknowledged and the peer has closed too.
+    pub fn is_closed(&self) -> bool {
+        self.is_established() && self.sender.is_closed() && self.receiver.is_finished()
+    }
+    /// True once the peer's FIN has been reached.
+    pub fn peer_has_closed(&self) -> bool {
+        self.is_established() && self.receiver.is_finished()
+    }
+    /// Payload bytes received in order.
+    pub const fn received(&self) -> u64 {
+        self.receiver.received()
+    }
+    /// The sending half, for its figures.
+    pub const fn sender(&self) -> &Sender {
+        &self.sender
+    }
+    /// Takes the RTT sample of the last acknowledgement, if it had one.
+    pub fn take_rtt_sample(&mut self) -> Option<Duration> {
+        self.sender.take_rtt_sample()
+    }
+
+    /// Takes a segment that arrives at `now`.
+    pub fn on_segment(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
+        match self.phase {
+            Phase::Established => self.on_established(segment, ecn, now),
+            Phase::Listen => {
+                if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
+                    let wants_ecn = segment.flags.contains(Flags::ECE.with(Flags::CWR));
+                    self.negotiate(segment, wants_ecn);
+                    self.phase = Phase::SynReceived;
+                    self.syn_due = true;
+                }
+            }
+            Phase::SynSent => {
+                let answer = Flags::SYN.with(Flags::ACK);
+                if segment.flags.contains(answer) && segment.ack == self.iss + 1 {
+                    let wants_ecn =
+                        segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::CWR);
+                    self.negotiate(segment, wants_ecn);
+                    self.establish(segment, now);
+                    self.receiver.acknowledge_now();
+                }
+            }
+            Phase::SynReceived => {
+                if segment.flags.contains(Flags::SYN) {
+                    self.syn_due = true; // our SYN-ACK was lost
+                } else if segment.flags.contains(Flags::ACK) && segment.ack == self.iss + 1 {
+                    self.establish(segment, now);
+                    self.on_established(segment, ecn, now);
+                }
+            }
+        }
+    }
+
+    fn on_established(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
+        if segment.flags.contains(Flags::SYN) {
+            self.receiver.acknowledge_now(); // our acknowledgement of the SYN-ACK was lost
+            return;
+        }
+        self.receiver.note_timestamp(segment);
+        let now_ms = crate::timestamp(now);
+        self.sender.on_ack(segment, now, now_ms);
+        if segment.sequence_len() > 0 {
+            self.receiver.on_data(segment, ecn, now, now_ms);
+        }
+    }
+
+    /// Settles the options: what both ends want.
+    fn negotiate(&mut self, syn: &Segment, peer_wants_ecn: bool) {
+        self.ecn = self.config.ecn && peer_wants_ecn;
+        self.sack = self.config.sack && syn.flags.contains(Flags::SACK_PERMITTED);
+        self.receiver = Receiver::new(&self.config, syn.seq + 1, self.sack, self.ecn);
+        self.receiver.note_timestamp(&Segment {
+            seq: syn.seq,
+            ..*syn
+        });
+    }
+
+    fn establish(&mut self, segment: &Segment, now: Time) {
+        self.phase = Phase::Established;
+        self.syn_alarm = None;
+        self.syn_due = false;
+        let rtt = self
+            .syn_sent_at
+            .filter(|_| self.syn_tries == 1)
+            .map(|sent| now - sent);
+        let control = (self.algorithm.build)(self.config.abe);
+        let fresh = Sender::new(&self.config, control, self.iss, self.sack, self.ecn);
+        let waiting = std::mem::replace(&mut self.sender, fresh);
+        self.sender.take_over(&waiting);
+        self.sender.on_handshake(rtt, segment.window, now);
+        if self.syn_tries > 1 {
+            self.sender.lose_initial_window(); // RFC 5681 §3.1
+        }
+    }
+
+    /// The next segment to send at `now`; to be called until `None` after every other call.
+    pub fn poll(&mut self, now: Time) -> Option<Transmit> {
+        if self.phase != Phase::Established {
+            return self.poll_handshake(now);
+        }
+        let (mut segment, is_new) = match self.sender.poll(now) {
+            Some(polled) => polled,
+            None if self.receiver.wants_ack() => (
+                Segment {
+                    seq: self.sender.next_seq(),
+                    ..Segment::default()
+                },
+                false,
+            ),
+            None => return None,
+        };
+        segment.ts_val = crate::timestamp(now);
+        self.receiver.stamp(&mut segment);
+        Some(Transmit {
+            segment,
+            ecn_capable: self.ecn && is_new && segment.len > 0,
+        })
+    }
+
+    fn poll_handshake(&mut self, now: Time) -> Option<Transmit> {
+        if !std::mem::take(&mut self.syn_due) {
+            return None;
+        }
+        let ecn_setup = match self.phase {
+            Phase::SynSent if self.config.ecn && self.syn_tries < 2 => Flags::ECE.with(Flags::CWR),
+            Phase::SynReceived if self.ecn => Flags::ECE,
+            _ => Flags::default(),
+        };
+        let mut segment = Segment {
+            seq: self.iss,
+            ts_val: crate::timestamp(now),
+            window: SYN_WINDOW,
+            flags: Flags::SYN
+                .with(ecn_setup)
+                .with_if(Flags::SACK_PERMITTED, self.config.sack),
+            ..Segment::default()
+        };
+        if self.phase == Phase::SynReceived {
+            self.receiver.stamp(&mut segment);
+            segment.flags = Flags::SYN
+                .with(Flags::ACK)
+                .with(ecn_setup)
+                .with_if(Flags::SACK_PERMITTED, self.sack);
+            segment.window = SYN_WINDOW;
+        }
+        self.syn_sent_at = Some(now);
+        let patience = INITIAL_RTO * (1 << self.syn_tries.min(SYN_RETRIES));
+        self.syn_alarm = Some(self.config.clock.expiry(now, patience));
+        self.syn_tries += 1;
+        Some(Transmit {
+            segment,
+            ecn_capable: false,
+        })
+    }
+
+    /// When [`Endpoint::on_timer`] is due.
+    pub fn next_timer(&self) -> Option<Time> {
+        if self.phase != Phase::Established {
+            return self.syn_alarm;
+        }
+        match (self.sender.next_timer(), self.receiver.next_timer()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Acts on timers that have come due; then [`Endpoint::poll`].
+    pub fn on_timer(&mut self, now: Time) {
+        if self.phase == Phase::Established {
+            self.sender.on_timer(now);
+            self.receiver.on_timer(now);
+        } else if self.syn_alarm.is_some_and(|due| due <= now) {
+            self.syn_alarm = None;
+            self.failed = self.syn_tries > SYN_RETRIES;
+            self.syn_due = !self.failed;
+        }
+    }
+}

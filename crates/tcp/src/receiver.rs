@@ -1,0 +1,655 @@
+//! The receiving half: reassembly, SACK blocks (RFC 2018, D-SACK RFC 2883), when to acknowledge (RFC 5681 §4.2,
+//! delays and quick acknowledgements as Linux), the receive window, the ECN echo (RFC 3168 §6.1.3).
+
+use std::collections::VecDeque;
+
+use sojourn_units::{Duration, Time};
+
+use crate::config::{Clock, Config};
+use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
+use crate::seq::Seq;
+
+/// Linux's TCP_ATO_MIN and TCP_DELACK_MIN: the shortest delay of an acknowledgement.
+const DELAY_MIN: Duration = Duration::from_millis(40);
+/// Linux's TCP_DELACK_MAX.
+const DELAY_MAX: Duration = Duration::from_millis(200);
+/// Acknowledgements sent at once when a connection begins (Linux's TCP_MAX_QUICKACKS).
+const MAX_QUICK: u32 = 16;
+/// Out-of-order acknowledgements that are never held back (Linux's TCP_FASTRETRANS_THRESH).
+const DUPLICATES_AT_ONCE: u32 = 3;
+/// How long, and how many, further ones may be (Linux's tcp_comp_sack_delay_ns and _nr).
+const COMPRESS_DELAY: Duration = Duration::from_millis(1);
+const COMPRESS_MAX: u32 = 44;
+/// The window offered with a SYN, which cannot be scaled (RFC 7323 §2.2).
+pub const SYN_WINDOW: u32 = 65_535;
+/// Blocks remembered in the order of their reports.
+const REMEMBERED: usize = 4;
+
+/// The receiving half of a connection.
+#[derive(Debug)]
+pub struct Receiver {
+    clock: Clock,
+    sack: bool,
+    /// RCV.NXT.
+    next: Seq,
+    received: u64,
+    /// What arrived out of order: disjoint, ascending.
+    ranges: VecDeque<SackBlock>,
+    /// The blocks last reported, the most recent first.
+    recent: [SackBlock; REMEMBERED],
+    duplicate: Option<SackBlock>,
+    window: ReceiveWindow,
+    /// RCV.NXT as last acknowledged.
+    acknowledged: Seq,
+    mss: u32,
+    ack_now: bool,
+    deadline: Option<Time>,
+    quick: u32,
+    delay: Duration,
+    last_arrival: Option<Time>,
+    duplicates_sent: u32,
+    duplicates_at: Seq,
+    compressed: u32,
+    compress_until: Option<Time>,
+    ts_recent: u32,
+    ecn: bool,
+    echo: bool,
+    ect_seen: bool,
+    finished: bool,
+}
+
+impl Receiver {
+    /// A receiver that expects `next`; `sack` and `ecn` as negotiated.
+    pub fn new(config: &Config, next: Seq, sack: bool, ecn: bool) -> Self {
+        Self {
+            clock: config.clock,
+            sack,
+            next,
+            received: 0,
+            ranges: VecDeque::new(),
+            recent: [SackBlock::NONE; REMEMBERED],
+            duplicate: None,
+            window: ReceiveWindow::new(config, next),
+            acknowledged: next,
+            mss: u32::from(config.mss),
+            ack_now: false,
+            deadline: None,
+            quick: 0,
+            delay: Duration::ZERO,
+            last_arrival: None,
+            duplicates_sent: 0,
+            duplicates_at: next,
+            compressed: 0,
+            compress_until: None,
+            ts_recent: 0,
+            ecn,
+            echo: false,
+            ect_seen: false,
+            finished: false,
+        }
+    }
+
+    /// Payload bytes delivered in order.
+    pub const fn received(&self) -> u64 {
+        self.received
+    }
+    /// True once the peer's FIN has been reached.
+    pub const fn is_finished(&self) -> bool {
+        self.finished
+    }
+    /// True if an acknowledgement should go out now.
+    pub const fn wants_ack(&self) -> bool {
+        self.ack_now
+    }
+    /// The timestamp to echo (RFC 7323 §4.3).
+    pub const fn ts_recent(&self) -> u32 {
+        self.ts_recent
+    }
+    /// Notes the timestamp of a segment that begins at or before what was last acknowledged.
+    pub fn note_timestamp(&mut self, segment: &Segment) {
+        if !segment.seq.after(self.acknowledged) {
+            self.ts_recent = segment.ts_val;
+        }
+    }
+    /// Asks for an acknowledgement at once.
+    pub fn acknowledge_now(&mut self) {
+        self.ack_now = true;
+    }
+
+    /// When a delayed acknowledgement is due.
+    pub fn next_timer(&self) -> Option<Time> {
+        match (self.deadline, self.compress_until) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Sends what is due at `now`.
+    pub fn on_timer(&mut self, now: Time) {
+        if self.compress_until.is_some_and(|due| due <= now) {
+            self.compress_until = None;
+            self.ack_now |= self.compressed > 0;
+        }
+        if self.deadline.is_some_and(|due| due <= now) {
+            self.deadline = None;
+            self.ack_now = true;
+            // The estimate was too short: the next segment did not come in time.
+            self.delay = (self.delay * 2).min(DELAY_MAX);
+        }
+    }
+
+    /// Takes a segment with payload or FIN, whose IP header arrived as `ecn` says. `now_ms` is the host's
+    /// timestamp clock.
+    pub fn on_data(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
+        if segment.flags.contains(Flags::CWR) && self.ecn {
+            self.echo = false;
+            self.ack_now = true;
+        }
+        let (seq, end) = (segment.seq, segment.end());
+        if !end.after(self.next) {
+            self.on_duplicate(SackBlock { start: seq, end });
+            return;
+        }
+        if seq.after(self.window.edge()) {
+            self.ack_now = true;
+            return;
+        }
+        self.on_arrival(segment, ecn, now, now_ms);
+        if seq.after(self.next) {
+            self.take_out_of_order(segment);
+        } else {
+            self.take_in_order(end, segment.flags.contains(Flags::FIN));
+        }
+        self.schedule_ack(now);
+    }
+
+    /// Delays adapt to the gaps between arrivals, as Linux's tcp_event_data_recv.
+    fn on_arrival(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
+        match self.last_arrival {
+            None => {
+                self.raise_quick(MAX_QUICK);
+                self.delay = DELAY_MIN;
+            }
+            Some(last) => {
+                let gap = now - last;
+                if gap <= DELAY_MIN / 2 {
+                    self.delay = self.delay / 2 + DELAY_MIN / 2;
+                } else if gap < self.delay {
+                    self.delay = (self.delay / 2 + gap).min(DELAY_MAX);
+                }
+            }
+        }
+        self.last_arrival = Some(now);
+        if self.ecn {
+            match ecn {
+                Arrival::Ce if !self.echo => {
+                    self.raise_quick(2);
+                    self.echo = true;
+                }
+                Arrival::NotEct if self.ect_seen => self.raise_quick(2), // most likely a retransmission
+                _ => {}
+            }
+            self.ect_seen |= ecn != Arrival::NotEct;
+        }
+        if self.window.grow(segment, now_ms) {
+            self.quick = self.quick.max(1);
+        }
+    }
+
+    fn raise_quick(&mut self, most: u32) {
+        let affordable = (self.window.offered() / (2 * self.mss)).max(2);
+        self.quick = self.quick.max(affordable.min(most));
+    }
+
+    fn take_in_order(&mut self, end: Seq, fin: bool) {
+        let had_gap = !self.ranges.is_empty();
+        let before = self.next;
+        self.next = end;
+        self.finished |= fin;
+        if had_gap {
+            while let Some(range) = self
+                .ranges
+                .front()
+                .copied()
+                .filter(|range| !range.start.after(self.next))
+            {
+                self.next = self.next.max(range.end);
+                self.ranges.pop_front();
+            }
+            let next = self.next;
+            self.forget_blocks(|block| !block.end.after(next));
+            // RFC 5681 §4.2: at once when a gap is filled.
+            self.ack_now |= self.ranges.is_empty();
+        }
+        self.received += u64::from(self.next.since(before)) - u64::from(fin);
+        self.window.delivered(self.next);
+    }
+
+    fn take_out_of_order(&mut self, segment: &Segment) {
+        let mut block = SackBlock {
+            start: segment.seq,
+            end: segment.end(),
+        };
+        let from = match self.ranges.back() {
+            Some(last) if !last.end.before(block.start) => self
+                .ranges
+                .partition_point(|range| range.end.before(block.start)),
+            _ => self.ranges.len(),
+        };
+        if let Some(known) = self
+            .ranges
+            .get(from)
+            .copied()
+            .filter(|range| range.covers(block))
+        {
+            self.report(known);
+            self.on_duplicate(block);
+            return;
+        }
+        let mut upto = from;
+        while let Some(range) = self
+            .ranges
+            .get(upto)
+            .filter(|range| !range.start.after(block.end))
+        {
+            block.start = if range.start.before(block.start) {
+                range.start
+            } else {
+                block.start
+            };
+            block.end = range.end.max(block.end);
+            upto += 1;
+        }
+        if upto == from {
+            self.ranges.insert(from, block);
+        } else {
+            self.ranges[from] = block;
+            self.ranges.drain(from + 1..upto);
+        }
+        self.report(block);
+    }
+
+    /// Puts a block first in the next report (RFC 2018 §4).
+    fn report(&mut self, block: SackBlock) {
+        self.forget_blocks(|known| block.covers(known));
+        self.recent.copy_within(0..REMEMBERED - 1, 1);
+        self.recent[0] = block;
+    }
+
+    fn forget_blocks(&mut self, gone: impl Fn(SackBlock) -> bool) {
+        let mut kept = [SackBlock::NONE; REMEMBERED];
+        let staying = self
+            .recent
+            .into_iter()
+            .filter(|block| !block.is_none() && !gone(*block));
+        for (place, block) in kept.iter_mut().zip(staying) {
+            *place = block;
+        }
+        self.recent = kept;
+    }
+
+    /// Something that arrived before: acknowledged at once, with a D-SACK (RFC 2883 §4).
+    fn on_duplicate(&mut self, block: SackBlock) {
+        if self.sack && !block.is_none() {
+            self.duplicate = Some(block);
+        }
+        self.raise_quick(MAX_QUICK);
+        self.delay = DELAY_MIN;
+        self.ack_now = true;
+    }
+
+    /// RFC 5681 §4.2: at least every second full segment; RFC 3168 and quick mode: at once.
+    fn schedule_ack(&mut self, now: Time) {
+        if self.ack_now || self.quick > 0 || self.next.since(self.acknowledged) > self.mss {
+            self.ack_now = true;
+        } else if self.ranges.is_empty() {
+            let due = self.clock.expiry(
+                now,
+                self.delay.max(DELAY_MIN).min(self.window.longest_delay()),
+            );
+            self.deadline = Some(self.deadline.map_or(due, |earlier| earlier.min(due)));
+        } else {
+            self.compress(now);
+        }
+    }
+
+    /// Holds back all but the first few acknowledgements of out-of-order data for a millisecond, as Linux.
+    fn compress(&mut self, now: Time) {
+        if self.duplicates_at != self.next {
+            self.duplicates_at = self.next;
+            self.duplicates_sent = 0;
+        }
+        if !self.sack
+            || self.compressed >= COMPRESS_MAX
+            || self.duplicates_sent < DUPLICATES_AT_ONCE
+        {
+            self.duplicates_sent += 1;
+            self.ack_now = true;
+            return;
+        }
+        self.compressed += 1;
+        if self.compress_until.is_none() {
+            self.compress_until = Some(now + COMPRESS_DELAY.min(self.window.round_trip() / 20));
+        }
+    }
+
+    /// Writes acknowledgement, window, SACK blocks and ECN echo into a segment that is about to be sent.
+    pub fn stamp(&mut self, segment: &mut Segment) {
+        segment.flags = segment
+            .flags
+            .with(Flags::ACK)
+            .with_if(Flags::ECE, self.echo);
+        segment.ack = self.next;
+        segment.ts_ecr = self.ts_recent;
+        segment.window = self.window.offer(self.next);
+        if self.sack && (self.duplicate.is_some() || !self.ranges.is_empty()) {
+            let blocks = self.duplicate.take().into_iter().chain(self.recent);
+            for (place, block) in segment.sack.iter_mut().zip(
+                blocks
+                    .filter(|block| !block.is_none())
+                    .take(MAX_SACK_BLOCKS),
+            ) {
+                *place = block;
+            }
+        }
+        self.acknowledged = self.next;
+        self.ack_now = false;
+        self.deadline = None;
+        self.compressed = 0;
+        self.compress_until = None;
+        if self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.delay = DELAY_MIN;
+            }
+        }
+    }
+}
+
+/// How a segment's IP header arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// Not ECN-capable.
+    NotEct,
+    /// ECN-capable, unmarked.
+    Ect,
+    /// Marked.
+    Ce,
+}
+
+/// The receive window: what is offered grows with what arrives, up to a limit that is tuned to twice what
+/// arrives per round trip (Linux's tcp_grow_window and tcp_rcv_space_adjust).
+#[derive(Debug)]
+struct ReceiveWindow {
+    offered: u32,
+    limit: u32,
+    max: u32,
+    mss: u32,
+    /// Right edge of what has been offered; never moves back (RFC 9293 §3.8.6).
+    edge: Seq,
+    /// Bytes delivered per round trip, as last measured, and the measurement under way.
+    space: u32,
+    measured_from: Seq,
+    measured_since: u32,
+    now_ms: u32,
+    round_trip_ms: u32,
+    last_echo: u32,
+}
+
+impl ReceiveWindow {
+    fn new(config: &Config, next: Seq) -> Self {
+        let limit = config.tuned_window.min(config.max_window);
+        let offered = SYN_WINDOW.min(limit);
+        Self {
+            offered,
+            limit,
+            max: config.max_window,
+            mss: u32::from(config.mss),
+            edge: next + offered,
+            space: offered.min(10 * u32::from(config.mss)),
+            measured_from: next,
+            measured_since: 0,
+            now_ms: 0,
+            round_trip_ms: 0,
+            last_echo: 0,
+        }
+    }
+
+    const fn edge(&self) -> Seq {
+        self.edge
+    }
+    const fn offered(&self) -> u32 {
+        self.offered
+    }
+    const fn round_trip(&self) -> Duration {
+        Duration::from_millis(if self.round_trip_ms == 0 {
+            1000
+        } else {
+            self.round_trip_ms as u64
+        })
+    }
+    /// Linux delays no acknowledgement longer than the round trip, but at least the minimum.
+    fn longest_delay(&self) -> Duration {
+        self.round_trip().max(DELAY_MIN).min(DELAY_MAX)
+    }
+
+    /// The window to advertise with `next` acknowledged.
+    fn offer(&mut self, next: Seq) -> u32 {
+        self.edge = self.edge.max(next + self.offered);
+        self.edge.since(next)
+    }
+
+    /// A segment arrived; true if the window grew for it.
+    fn grow(&mut self, segment: &Segment, now_ms: u32) -> bool {
+        self.now_ms = now_ms;
+        if u32::from(segment.len) >= self.mss
+            && segment.ts_ecr != 0
+            && segment.ts_ecr != self.last_echo
+        {
+            self.last_echo = segment.ts_ecr;
+            let sample = now_ms.wrapping_sub(segment.ts_ecr).clamp(1, 60_000);
+            self.round_trip_ms = if self.round_trip_ms == 0 {
+                sample
+            } else {
+                (7 * self.round_trip_ms + sample) / 8
+            };
+        }
+        if segment.len < 128 || self.offered >= self.limit {
+            return false;
+        }
+        self.offered = (self.offered + 2 * self.mss).min(self.limit);
+        true
+    }
+
+    /// The application has read everything before `next`.
+    fn delivered(&mut self, next: Seq) {
+        if self.round_trip_ms == 0
+            || self.now_ms.wrapping_sub(self.measured_since) < self.round_trip_ms
+        {
+            return;
+        }
+        let copied = next.since(self.measured_from);
+        if copied > self.space {
+            let base = 2 * u64::from(copied) + 16 * u64::from(self.mss);
+            let growth = base * u64::from(copied - self.space) / u64::from(self.space.max(1));
+            let wanted = (base + 2 * growth).min(u64::from(self.max)) as u32;
+            self.limit = self.limit.max(wanted);
+            self.space = copied;
+        }
+        self.measured_from = next;
+        self.measured_since = self.now_ms;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1000;
+
+    fn receiver() -> Receiver {
+        let config = Config {
+            mss: MSS as u16,
+            clock: Clock::Exact,
+            ..Config::default()
+        };
+        Receiver::new(&config, Seq(0), true, true)
+    }
+
+    /// A receiver past its quick acknowledgements and window growth, at segment `first`.
+    fn settled() -> (Receiver, u32) {
+        let config = Config {
+            mss: MSS as u16,
+            clock: Clock::Exact,
+            max_window: 60_000,
+            ..Config::default()
+        };
+        let mut receiver = Receiver::new(&config, Seq(0), true, true);
+        for n in 0..20 {
+            arrive(&mut receiver, n, 0);
+        }
+        acknowledge(&mut receiver);
+        (receiver, 20)
+    }
+
+    fn data(n: u32) -> Segment {
+        Segment {
+            seq: Seq(n * MSS),
+            len: MSS as u16,
+            flags: Flags::ACK,
+            ..Segment::default()
+        }
+    }
+
+    /// Segment `n` arrives; true if it is acknowledged at once.
+    fn arrive(receiver: &mut Receiver, n: u32, now_ms: u64) -> bool {
+        receiver.on_data(
+            &data(n),
+            Arrival::Ect,
+            Time::from_millis(now_ms),
+            now_ms as u32,
+        );
+        let at_once = receiver.wants_ack();
+        if at_once {
+            acknowledge(receiver);
+        }
+        at_once
+    }
+
+    fn acknowledge(receiver: &mut Receiver) -> Segment {
+        let mut segment = Segment::default();
+        receiver.stamp(&mut segment);
+        segment
+    }
+
+    #[test]
+    fn every_second_segment_is_acknowledged() {
+        let (mut receiver, n) = settled();
+        assert!(!arrive(&mut receiver, n, 100)); // RFC 5681 §4.2
+        assert!(arrive(&mut receiver, n + 1, 101));
+        assert!(!arrive(&mut receiver, n + 2, 102));
+    }
+
+    #[test]
+    fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
+        let (mut receiver, n) = settled();
+        assert!(!arrive(&mut receiver, n, 100));
+        assert_eq!(receiver.next_timer(), Some(Time::from_millis(140)));
+        receiver.on_timer(Time::from_millis(140));
+        assert!(receiver.wants_ack());
+    }
+
+    #[test]
+    fn the_first_segments_are_acknowledged_one_by_one() {
+        let mut receiver = receiver();
+        for n in 0..16 {
+            assert!(arrive(&mut receiver, n, u64::from(n)), "segment {n}");
+        }
+    }
+
+    #[test]
+    fn out_of_order_data_is_reported_most_recent_block_first() {
+        let (mut receiver, n) = settled();
+        arrive(&mut receiver, n + 1, 100);
+        arrive(&mut receiver, n + 3, 101);
+        receiver.on_data(&data(n + 5), Arrival::Ect, Time::from_millis(102), 102);
+        let ack = acknowledge(&mut receiver);
+        let blocks: Vec<(u32, u32)> = ack
+            .sack_blocks()
+            .iter()
+            .map(|b| (b.start.0 / MSS - n, b.end.0 / MSS - n))
+            .collect();
+        assert_eq!(blocks, [(5, 6), (3, 4), (1, 2)]); // RFC 2018 §4
+        assert_eq!(ack.ack, Seq(n * MSS));
+    }
+
+    #[test]
+    fn adjacent_blocks_are_merged_in_any_order() {
+        let (mut receiver, n) = settled();
+        for k in [5, 3, 4, 1] {
+            arrive(&mut receiver, n + k, 100);
+        }
+        assert_eq!(receiver.ranges.len(), 2);
+        arrive(&mut receiver, n + 2, 100);
+        assert_eq!(receiver.ranges.len(), 1);
+        assert!(arrive(&mut receiver, n, 101)); // RFC 5681 §4.2: a filled gap is acknowledged at once
+        assert_eq!(receiver.next, Seq((n + 6) * MSS));
+        assert!(receiver.ranges.is_empty());
+        assert_eq!(receiver.received(), u64::from((n + 6) * MSS));
+    }
+
+    /// RFC 2883 §4: the first block reports the duplicate.
+    #[test]
+    fn a_duplicate_is_reported_at_once() {
+        let (mut receiver, n) = settled();
+        receiver.on_data(&data(n - 1), Arrival::Ect, Time::from_millis(100), 100);
+        assert!(receiver.wants_ack());
+        let ack = acknowledge(&mut receiver);
+        assert_eq!(
+            ack.sack[0],
+            SackBlock {
+                start: Seq((n - 1) * MSS),
+                end: Seq(n * MSS)
+            }
+        );
+        assert!(acknowledge(&mut receiver).sack_blocks().is_empty());
+    }
+
+    /// RFC 3168 §6.1.3: ECE on every acknowledgement from a CE mark until CWR.
+    #[test]
+    fn a_mark_is_echoed_until_the_sender_confirms() {
+        let (mut receiver, n) = settled();
+        receiver.on_data(&data(n), Arrival::Ce, Time::from_millis(100), 100);
+        assert!(receiver.wants_ack(), "a new mark is acknowledged at once");
+        assert!(acknowledge(&mut receiver).flags.contains(Flags::ECE));
+        arrive(&mut receiver, n + 1, 101);
+        assert!(acknowledge(&mut receiver).flags.contains(Flags::ECE));
+        let confirm = Segment {
+            flags: Flags::ACK.with(Flags::CWR),
+            ..data(n + 2)
+        };
+        receiver.on_data(&confirm, Arrival::Ect, Time::from_millis(102), 102);
+        assert!(!acknowledge(&mut receiver).flags.contains(Flags::ECE));
+    }
+
+    #[test]
+    fn after_three_duplicates_acknowledgements_wait_a_millisecond() {
+        let (mut receiver, n) = settled();
+        for k in 1..=3 {
+            assert!(arrive(&mut receiver, n + k, 100));
+        }
+        assert!(!arrive(&mut receiver, n + 4, 100));
+        assert_eq!(receiver.next_timer(), Some(Time::from_millis(101)));
+        receiver.on_timer(Time::from_millis(101));
+        assert!(receiver.wants_ack());
+    }
+
+    #[test]
+    fn the_offered_window_grows_by_two_segments_per_segment_and_never_shrinks() {
+        let mut receiver = receiver();
+        let first = acknowledge(&mut receiver).window;
+        assert_eq!(first, SYN_WINDOW);
+        arrive(&mut receiver, 0, 0);
+        assert_eq!(receiver.window.offered(), SYN_WINDOW + 2 * MSS);
+    }
+}

@@ -1,0 +1,209 @@
+//! Round-trip times: smoothed, its variance, the retransmission timeout (RFC 6298) and the minimum.
+//!
+//! As Linux departs from RFC 6298 §2: the variance is the largest mean deviation of the last round, it
+//! decays by a quarter per round, a falling RTT raises it by an eighth only, and the floor of 200 ms is on the
+//! variance term, so that RTO ≥ SRTT + 200 ms.
+
+use sojourn_units::{Duration, Time};
+
+use crate::seq::Seq;
+
+/// RFC 6298 §2.1: RTO before the first measurement.
+pub const INITIAL_RTO: Duration = Duration::from_secs(1);
+/// Linux's TCP_RTO_MAX.
+const MAX_RTO: Duration = Duration::from_secs(120);
+/// Linux's tcp_min_rtt_wlen: how long a minimum is believed.
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
+
+/// The RTT estimator of one connection. Microseconds inside, as Linux.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    rto_min: i64,
+    /// Eight times the smoothed RTT; 0 before the first sample.
+    srtt_8: i64,
+    /// Four times the mean deviation.
+    mdev_4: i64,
+    mdev_max: i64,
+    rttvar: i64,
+    round_end: Seq,
+    min: MinFilter,
+}
+
+impl RttEstimator {
+    /// An estimator without samples. `rto_min` is the floor of the variance term.
+    pub fn new(rto_min: Duration) -> Self {
+        Self {
+            rto_min: rto_min.as_micros() as i64,
+            srtt_8: 0,
+            mdev_4: 0,
+            mdev_max: 0,
+            rttvar: 0,
+            round_end: Seq(0),
+            min: MinFilter::default(),
+        }
+    }
+
+    /// Takes a sample (never of a retransmitted segment: Karn, RFC 6298 §3). `una` and `next` are SND.UNA and
+    /// SND.NXT, by which rounds are told apart.
+    pub fn sample(&mut self, rtt: Duration, now: Time, una: Seq, next: Seq) {
+        let micros = (rtt.as_micros() as i64).max(1);
+        self.min.update(rtt, now);
+        if self.srtt_8 == 0 {
+            self.srtt_8 = micros << 3;
+            self.mdev_4 = micros << 1;
+            self.rttvar = self.mdev_4.max(self.rto_min);
+            self.mdev_max = self.rttvar;
+            self.round_end = next;
+            return;
+        }
+        let error = micros - (self.srtt_8 >> 3);
+        self.srtt_8 += error;
+        let mut change = error.abs() - (self.mdev_4 >> 2);
+        if error < 0 && change > 0 {
+            change >>= 3;
+        }
+        self.mdev_4 += change;
+        if self.mdev_4 > self.mdev_max {
+            self.mdev_max = self.mdev_4;
+            self.rttvar = self.rttvar.max(self.mdev_max);
+        }
+        if una.after(self.round_end) {
+            if self.mdev_max < self.rttvar {
+                self.rttvar -= (self.rttvar - self.mdev_max) >> 2;
+            }
+            self.round_end = next;
+            self.mdev_max = self.rto_min;
+        }
+    }
+
+    /// The smoothed RTT; `None` before the first sample.
+    pub const fn smoothed(&self) -> Option<Duration> {
+        if self.srtt_8 == 0 {
+            None
+        } else {
+            Some(Duration::from_nanos((self.srtt_8 as u64 * 1000) >> 3))
+        }
+    }
+
+    /// The smallest RTT of the last five minutes; `None` before the first sample.
+    pub const fn min(&self) -> Option<Duration> {
+        self.min.get()
+    }
+
+    /// The retransmission timeout, not backed off.
+    pub fn rto(&self) -> Duration {
+        if self.srtt_8 == 0 {
+            return INITIAL_RTO;
+        }
+        Duration::from_micros(((self.srtt_8 >> 3) + self.rttvar) as u64).min(MAX_RTO)
+    }
+
+    /// The timeout doubled `backoff` times (RFC 6298 §5.5), at most 120 s.
+    pub fn backed_off_rto(&self, backoff: u32) -> Duration {
+        self.rto().saturating_mul(1 << backoff.min(20)).min(MAX_RTO)
+    }
+}
+
+/// A minimum over the last [`MIN_RTT_WINDOW`]: two overlapping windows, so that an old minimum goes at last.
+#[derive(Clone, Debug, Default)]
+struct MinFilter {
+    current: Option<(Duration, Time)>,
+    next: Option<(Duration, Time)>,
+}
+
+impl MinFilter {
+    fn update(&mut self, rtt: Duration, now: Time) {
+        match self.current {
+            Some((least, _)) if rtt > least => {}
+            _ => {
+                self.current = Some((rtt, now));
+                self.next = None;
+                return;
+            }
+        }
+        if self.next.is_none_or(|(least, _)| rtt <= least) {
+            self.next = Some((rtt, now));
+        }
+        if self
+            .current
+            .is_some_and(|(_, at)| now.saturating_since(at) > MIN_RTT_WINDOW)
+        {
+            self.current = self.next.take();
+        }
+    }
+
+    const fn get(&self) -> Option<Duration> {
+        match self.current {
+            Some((least, _)) => Some(least),
+            None => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimator() -> RttEstimator {
+        RttEstimator::new(Duration::from_millis(200))
+    }
+
+    #[test]
+    fn before_a_sample_the_rto_is_a_second() {
+        assert_eq!(estimator().rto(), Duration::from_secs(1)); // RFC 6298 §2.1
+    }
+
+    /// RFC 6298 §2.2: SRTT = R, RTTVAR = R/2, RTO = R + 4·R/2: 500 ms give 500 + 1000.
+    #[test]
+    fn the_first_sample_gives_three_times_itself() {
+        let mut rtt = estimator();
+        rtt.sample(Duration::from_millis(500), Time::ZERO, Seq(0), Seq(100));
+        assert_eq!(rtt.rto(), Duration::from_millis(1500));
+    }
+
+    /// Linux: the floor of 200 ms is on the variance term: 50 + max(100, 200).
+    #[test]
+    fn the_floor_is_on_the_variance() {
+        let mut rtt = estimator();
+        rtt.sample(Duration::from_millis(50), Time::ZERO, Seq(0), Seq(100));
+        assert_eq!(rtt.rto(), Duration::from_millis(250));
+    }
+
+    /// RFC 6298 §2.3 with alpha 1/8: 100 ms then 180 ms give 110 ms.
+    #[test]
+    fn an_eighth_of_the_error_moves_the_smoothed_rtt() {
+        let mut rtt = estimator();
+        rtt.sample(Duration::from_millis(100), Time::ZERO, Seq(0), Seq(100));
+        rtt.sample(Duration::from_millis(180), Time::ZERO, Seq(10), Seq(100));
+        assert_eq!(rtt.smoothed(), Some(Duration::from_millis(110)));
+        assert_eq!(rtt.min(), Some(Duration::from_millis(100)));
+    }
+
+    /// RFC 6298 §5.5 and Linux's ceiling of 120 s.
+    #[test]
+    fn back_off_doubles_up_to_two_minutes() {
+        let rtt = estimator();
+        assert_eq!(rtt.backed_off_rto(3), Duration::from_secs(8));
+        assert_eq!(rtt.backed_off_rto(30), Duration::from_secs(120));
+    }
+
+    #[test]
+    fn an_old_minimum_is_forgotten() {
+        let mut rtt = estimator();
+        rtt.sample(Duration::from_millis(10), Time::ZERO, Seq(0), Seq(1));
+        rtt.sample(
+            Duration::from_millis(30),
+            Time::from_secs(299),
+            Seq(0),
+            Seq(1),
+        );
+        assert_eq!(rtt.min(), Some(Duration::from_millis(10)));
+        rtt.sample(
+            Duration::from_millis(40),
+            Time::from_secs(301),
+            Seq(0),
+            Seq(1),
+        );
+        assert_eq!(rtt.min(), Some(Duration::from_millis(30)));
+    }
+}

@@ -1,0 +1,488 @@
+//! The sending half: what to send and when, from what acknowledgements tell.
+//!
+//! | file | what is there |
+//! | --- | --- |
+//! | `mod.rs` | state, transmission, the intake of an acknowledgement |
+//! | `recovery.rs` | loss recovery and ECN response: states, proportional rate reduction, undo |
+//! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
+
+mod recovery;
+mod timers;
+
+use sojourn_units::{Duration, Time};
+
+use self::recovery::{Reduction, State, Undo};
+use self::timers::Alarm;
+use crate::cc::{AckEvent, CongestionControl, Window};
+use crate::config::{Clock, Config};
+use crate::rtt::RttEstimator;
+use crate::scoreboard::{Acked, Scoreboard, Stamp};
+use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
+use crate::seq::Seq;
+
+/// Data without end, for [`Sender::write`].
+pub const UNLIMITED: u64 = u64::MAX;
+
+/// The sending half of a connection.
+pub struct Sender {
+    clock: Clock,
+    mss: u32,
+    sack: bool,
+    ecn: bool,
+    /// Linux offers no CWR for a window that was restored; set while one is to go out.
+    confirm_reduction: bool,
+    /// SND.UNA and SND.NXT.
+    una: Seq,
+    next: Seq,
+    /// Right edge of the receive window.
+    edge: Seq,
+    /// Bytes that the application has given and that were never sent; [`UNLIMITED`]: always more.
+    unsent: u64,
+    fin: Fin,
+    board: Scoreboard,
+    window: Window,
+    control: Box<dyn CongestionControl>,
+    rtt: RttEstimator,
+    state: State,
+    /// SND.NXT when the current state was entered (RFC 6675's RecoveryPoint).
+    recovery_point: Seq,
+    reduction: Reduction,
+    undo: Undo,
+    frto: bool,
+    /// RFC 5682 step 2b: new data goes before retransmissions, once.
+    new_data_first: bool,
+    /// Duplicate acknowledgements, for a connection without SACK.
+    duplicates: u32,
+    reordering: recovery::Reordering,
+    alarm: Option<(Alarm, Time)>,
+    /// What the alarm is to be set for once everything that may go has been sent.
+    arm: timers::Arm,
+    backoff: u32,
+    probe: Option<timers::Probe>,
+    probe_due: bool,
+    /// SND.NXT when the window's use was last judged, and segments sent since.
+    usage_point: Seq,
+    sent_since_judged: u32,
+    last_sent: Time,
+    /// Most segments in flight since the window was last filled, and when that was (RFC 7661 §4.4.3).
+    peak_unfilled: u32,
+    filled_at: Time,
+    initial_window: u32,
+    delivered: u64,
+    delivered_at: Time,
+    first_sent_at: Time,
+    retransmits: u64,
+    /// RTT samples for the user since they were last taken.
+    last_rtt: Option<Duration>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fin {
+    Open,
+    /// The application has closed; the FIN follows the last byte.
+    Wanted,
+    Sent,
+}
+
+impl Sender {
+    /// A sender whose handshake is over. `iss` is the sequence number of the SYN, which is acknowledged; `rtt` has
+    /// its sample; `sack` and `ecn` as negotiated.
+    pub fn new(
+        config: &Config,
+        control: Box<dyn CongestionControl>,
+        iss: Seq,
+        sack: bool,
+        ecn: bool,
+    ) -> Self {
+        let first = iss + 1;
+        Self {
+            clock: config.clock,
+            mss: u32::from(config.mss),
+            sack,
+            ecn,
+            confirm_reduction: false,
+            una: first,
+            next: first,
+            edge: first,
+            unsent: 0,
+            fin: Fin::Open,
+            board: Scoreboard::new(config.mss),
+            window: Window::new(config.initial_window),
+            control,
+            rtt: RttEstimator::new(config.rto_min),
+            state: State::Open,
+            recovery_point: first,
+            reduction: Reduction::default(),
+            undo: Undo::default(),
+            frto: false,
+            new_data_first: false,
+            duplicates: 0,
+            reordering: recovery::Reordering::default(),
+            alarm: None,
+            arm: timers::Arm::Leave,
+            backoff: 0,
+            probe: None,
+            probe_due: false,
+            usage_point: first,
+            sent_since_judged: 0,
+            last_sent: Time::ZERO,
+            peak_unfilled: 0,
+            filled_at: Time::ZERO,
+            initial_window: config.initial_window,
+            delivered: 0,
+            delivered_at: Time::ZERO,
+            first_sent_at: Time::ZERO,
+            retransmits: 0,
+            last_rtt: None,
+        }
+    }
+
+    /// The round trip of the handshake: the first RTT sample (RFC 6298 §2.2).
+    pub fn on_handshake(&mut self, rtt: Option<Duration>, peer_window: u32, now: Time) {
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt, now, self.una, self.next);
+            self.last_rtt = Some(rtt);
+        }
+        self.edge = self.una + peer_window;
+        self.delivered_at = now;
+        self.filled_at = now;
+    }
+
+    /// Takes over what the application had written before the connection stood.
+    pub(crate) fn take_over(&mut self, waiting: &Self) {
+        self.unsent = waiting.unsent;
+        self.fin = waiting.fin;
+    }
+
+    /// The SYN was lost: the window starts at one segment (RFC 5681 §3.1).
+    pub(crate) fn lose_initial_window(&mut self) {
+        self.window.cwnd = 1;
+    }
+
+    /// Gives `bytes` more to send; [`UNLIMITED`]: always more.
+    pub fn write(&mut self, bytes: u64) {
+        self.unsent = self.unsent.saturating_add(bytes);
+    }
+
+    /// Nothing more will be written; what has not been sent of [`UNLIMITED`] data is taken back.
+    pub fn close(&mut self) {
+        if self.unsent == UNLIMITED {
+            self.unsent = 0;
+        }
+        if self.fin == Fin::Open {
+            self.fin = Fin::Wanted;
+        }
+    }
+
+    /// True if everything written, and the FIN if any, has been acknowledged.
+    pub fn is_drained(&self) -> bool {
+        self.board.is_empty() && self.unsent == 0 && self.fin != Fin::Wanted
+    }
+
+    /// True if the FIN has been sent and acknowledged.
+    pub fn is_closed(&self) -> bool {
+        self.fin == Fin::Sent && self.board.is_empty()
+    }
+
+    /// SND.NXT, which pure acknowledgements carry.
+    pub const fn next_seq(&self) -> Seq {
+        self.next
+    }
+    /// Segments retransmitted so far.
+    pub const fn retransmits(&self) -> u64 {
+        self.retransmits
+    }
+    /// The congestion window in segments.
+    pub const fn cwnd(&self) -> u32 {
+        self.window.cwnd
+    }
+    /// The slow start threshold in segments.
+    pub const fn ssthresh(&self) -> u32 {
+        self.window.ssthresh
+    }
+    /// Segments believed to be in the network.
+    pub fn in_flight(&self) -> u32 {
+        self.board.in_flight() - self.duplicates.min(self.board.in_flight())
+    }
+    /// The smoothed RTT.
+    pub const fn smoothed_rtt(&self) -> Option<Duration> {
+        self.rtt.smoothed()
+    }
+    /// Takes the RTT sample of the last acknowledgement, if it had one.
+    pub fn take_rtt_sample(&mut self) -> Option<Duration> {
+        self.last_rtt.take()
+    }
+
+    // ---- Transmission ----------------------------------------------------------------------------------
+
+    /// The next segment to send at `now`, without its acknowledgement fields, and whether it is sent for the
+    /// first time. `None`: nothing may go. To be called until then after every other call.
+    pub fn poll(&mut self, now: Time) -> Option<(Segment, bool)> {
+        if self.probe_due {
+            self.probe_due = false;
+            return Some(self.send_probe(now));
+        }
+        if self.in_flight() < self.window.cwnd {
+            if self.state.resends()
+                && !self.new_data_first
+                && let Some(segment) = self.send_lost(now)
+            {
+                return Some((segment, false));
+            }
+            if let Some(segment) = self.send_new(now) {
+                return Some((segment, true));
+            }
+        }
+        self.new_data_first = false;
+        self.settle(now);
+        None
+    }
+
+    /// Sends the first lost segment again.
+    fn send_lost(&mut self, now: Time) -> Option<Segment> {
+        let (seq, len) = self.board.next_lost()?;
+        let stamp = self.stamp(now);
+        self.board.mark_resent(stamp);
+        if seq == self.una {
+            self.arm = timers::Arm::Retransmit;
+        }
+        Some(self.resend(seq, len, now))
+    }
+
+    /// Sends the next segment of new data, or the FIN, if there is any and the receive window has room.
+    fn send_new(&mut self, now: Time) -> Option<Segment> {
+        let len = self.unsent.min(u64::from(self.mss)) as u32;
+        let fin = self.fin == Fin::Wanted && u64::from(len) == self.unsent;
+        if len == 0 && !fin {
+            return None;
+        }
+        let len = len.min(self.edge.since(self.next).min(0x7fff_ffff));
+        if self.edge.before(self.next + len.max(1))
+            || (len < self.mss && u64::from(len) < self.unsent)
+        {
+            return None; // RFC 9293 §3.8.6.2.1: no silly windows
+        }
+        if self.unsent != UNLIMITED {
+            self.unsent -= u64::from(len);
+        }
+        let fin = fin && self.unsent == 0;
+        if fin {
+            self.fin = Fin::Sent;
+        }
+        if self.board.is_empty() {
+            self.restart(now);
+        }
+        let seq = self.next;
+        let space = len + u32::from(fin);
+        self.next += space;
+        if self.board.is_empty() || self.alarm.is_none_or(|(alarm, _)| alarm == Alarm::Probe) {
+            self.arm = timers::Arm::NewData;
+        }
+        let stamp = self.stamp(now);
+        self.board.push(seq, space, stamp);
+        self.after_sending(now);
+        let mut flags = Flags::default()
+            .with_if(Flags::FIN, fin)
+            .with_if(Flags::PSH, self.unsent == 0);
+        // RFC 3168 §6.1.2: CWR goes with the first new data after a reduction.
+        if self.ecn && len > 0 && std::mem::take(&mut self.confirm_reduction) {
+            flags = flags.with(Flags::CWR);
+        }
+        Some(Segment {
+            seq,
+            len: len as u16,
+            flags,
+            ..Segment::default()
+        })
+    }
+
+    fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Segment {
+        self.retransmits += 1;
+        self.undo.on_resend(now);
+        self.after_sending(now);
+        let fin = self.fin == Fin::Sent && seq + space == self.next;
+        Segment {
+            seq,
+            len: (space - u32::from(fin)) as u16,
+            flags: Flags::default().with_if(Flags::FIN, fin),
+            ..Segment::default()
+        }
+    }
+
+    fn after_sending(&mut self, now: Time) {
+        self.last_sent = now;
+        self.sent_since_judged += 1;
+        if self.state.reduces() {
+            self.reduction.sent += 1;
+        }
+    }
+
+    /// What a rate sample needs to know of a segment sent now.
+    fn stamp(&mut self, now: Time) -> Stamp {
+        if self.board.is_empty() {
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        Stamp {
+            sent_at: now,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            app_limited: self.unsent == 0,
+        }
+    }
+
+    /// Everything that may go has been sent: sets the alarm and judges the use of the window.
+    fn settle(&mut self, now: Time) {
+        self.set_alarm(now);
+        if std::mem::take(&mut self.sent_since_judged) > 0 {
+            self.judge_usage(now);
+        }
+    }
+
+    /// Congestion window validation (RFC 7661, as Linux's tcp_cwnd_validate): is it the window that limits?
+    fn judge_usage(&mut self, now: Time) {
+        let outstanding = self.board.outstanding();
+        let limiting = self.in_flight() >= self.window.cwnd;
+        let round_over = !self.una.before(self.usage_point);
+        if round_over
+            || limiting
+            || (!self.window.limiting && outstanding > self.window.peak_in_flight)
+        {
+            self.window.limiting = limiting;
+            self.window.peak_in_flight = outstanding;
+            self.usage_point = self.next;
+        }
+        if self.window.is_used() {
+            self.peak_unfilled = 0;
+            self.filled_at = now;
+        } else {
+            self.peak_unfilled = self.peak_unfilled.max(outstanding);
+            self.shrink_unused(now);
+        }
+    }
+
+    // ---- Acknowledgements ------------------------------------------------------------------------------
+
+    /// Takes an acknowledgement.
+    pub fn on_ack(&mut self, segment: &Segment, now: Time, now_ms: u32) {
+        let ack = segment.ack;
+        if ack.after(self.next) {
+            return; // RFC 9293 §3.10.7.4: something not yet sent
+        }
+        let advanced = ack.after(self.una);
+        if advanced || ack == self.una {
+            self.edge = self.edge.max(ack + segment.window);
+        }
+        if self.board.is_empty() {
+            return; // nothing is in flight: at most a new window
+        }
+        let mut acked = Acked::default();
+        let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
+        let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
+        let prior_una = self.una;
+        if advanced {
+            self.una = ack;
+            self.board
+                .acknowledge(ack, self.recovery_point, now, min_rtt, &mut acked);
+            self.duplicates = 0;
+        }
+        if acked.delivered > 0 {
+            self.delivered += u64::from(acked.delivered);
+            self.delivered_at = now;
+            if let Some(latest) = acked.latest {
+                self.first_sent_at = latest.sent_at;
+            }
+        }
+        let rtt = self.sample_rtt(&acked, segment, advanced, now, now_ms);
+        let facts = recovery::Facts {
+            advanced,
+            echo: self.ecn && segment.flags.contains(Flags::ECE),
+            duplicate: !advanced && segment.len == 0 && ack == prior_una && !self.board.is_empty(),
+            dsack: duplicate,
+            ts_ecr: segment.ts_ecr,
+            acked,
+        };
+        self.on_probe_answered(&facts);
+        if advanced {
+            self.arm = timers::Arm::Acknowledged;
+        }
+        let event = AckEvent {
+            now,
+            delivered: acked.delivered,
+            rtt,
+            una: self.una,
+            next: self.next,
+        };
+        if acked.delivered > 0 {
+            self.control.on_delivery(&event, &mut self.window);
+        }
+        let lost = self.recover(&facts, now);
+        if self.state.reduces() {
+            self.reduction
+                .apply(&mut self.window, self.board.in_flight(), &facts, lost);
+        } else if acked.cumulative > 0 || (self.reordering.is_seen() && acked.delivered > 0) {
+            self.control.on_ack(&event, &mut self.window);
+        }
+    }
+
+    /// Feeds the SACK blocks to the scoreboard; true if the first is a D-SACK (RFC 2883).
+    fn take_sacks(
+        &mut self,
+        segment: &Segment,
+        now: Time,
+        min_rtt: Duration,
+        acked: &mut Acked,
+    ) -> bool {
+        let blocks = segment.sack_blocks();
+        if blocks.is_empty() || !self.sack {
+            return false;
+        }
+        let first = blocks[0];
+        let duplicate =
+            !first.end.after(segment.ack) || blocks.get(1).is_some_and(|next| next.covers(first));
+        let mut valid = [SackBlock::NONE; MAX_SACK_BLOCKS];
+        let mut count = 0;
+        for block in &blocks[usize::from(duplicate)..] {
+            if block.start.before(block.end)
+                && !block.end.after(self.next)
+                && block.start.after(self.una)
+            {
+                valid[count] = *block;
+                count += 1;
+            }
+        }
+        if duplicate {
+            self.undo.on_dsack(first, self.mss);
+        }
+        self.board
+            .sack(&valid[..count], self.recovery_point, now, min_rtt, acked);
+        duplicate
+    }
+
+    /// RFC 6298 §3, RFC 7323 §4.1: RTT from the send time of what was never resent, else from the timestamp.
+    /// Returns the sample of the newest segment delivered, for congestion control.
+    fn sample_rtt(
+        &mut self,
+        acked: &Acked,
+        segment: &Segment,
+        advanced: bool,
+        now: Time,
+        now_ms: u32,
+    ) -> Option<Duration> {
+        let from_ack = acked.ack_times.filter(|_| !acked.resent_acked);
+        let oldest = from_ack.or(acked.sack_times).map(|(first, _)| now - first);
+        let newest = acked.sack_times.or(from_ack).map(|(_, last)| now - last);
+        let from_timestamp = || {
+            let elapsed = now_ms.wrapping_sub(segment.ts_ecr);
+            (advanced && segment.ts_ecr != 0 && elapsed < 1 << 24)
+                .then(|| Duration::from_millis(u64::from(elapsed.max(1))))
+        };
+        if let Some(sample) = oldest.or_else(from_timestamp) {
+            self.rtt.sample(sample, now, self.una, self.next);
+            self.backoff = 0;
+            self.last_rtt = Some(sample);
+        }
+        newest
+    }
+}

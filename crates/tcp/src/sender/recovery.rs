@@ -1,0 +1,511 @@
+//! Loss recovery and the response to ECN: the states of a sender, as Linux has them, proportional rate reduction
+//! (RFC 6937), what is lost (RACK, RFC 8985; without SACK NewReno, RFC 6582), and taking it back (Eifel,
+//! RFC 4015; D-SACK; F-RTO, RFC 5682).
+
+use sojourn_units::{Duration, Time};
+
+use super::Sender;
+use crate::cc::{Signal, Window};
+use crate::scoreboard::Acked;
+use crate::segment::SackBlock;
+use crate::seq::Seq;
+
+/// Duplicate acknowledgements that tell of a loss (RFC 5681 §3.2).
+pub(super) const DUP_THRESH: u32 = 3;
+
+/// Where the sender stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Nothing is amiss.
+    Open,
+    /// Something arrived out of order or is in doubt.
+    Disorder,
+    /// The window is being reduced after an ECN echo.
+    Cwr,
+    /// The window is being reduced and losses are being repaired.
+    Recovery,
+    /// The retransmission timer has expired.
+    Loss,
+}
+
+impl State {
+    /// True while proportional rate reduction governs the window.
+    pub(super) const fn reduces(self) -> bool {
+        matches!(self, Self::Cwr | Self::Recovery)
+    }
+    /// True where lost segments are sent again.
+    pub(super) const fn resends(self) -> bool {
+        matches!(self, Self::Recovery | Self::Loss)
+    }
+}
+
+/// What one acknowledgement told, put together for recovery.
+pub(super) struct Facts {
+    /// It moved SND.UNA.
+    pub advanced: bool,
+    /// It echoed congestion.
+    pub echo: bool,
+    /// It is a duplicate acknowledgement.
+    pub duplicate: bool,
+    /// It carried a D-SACK.
+    pub dsack: bool,
+    /// Its timestamp echo.
+    pub ts_ecr: u32,
+    /// What it delivered.
+    pub acked: Acked,
+}
+
+/// Proportional rate reduction (RFC 6937, with Linux's slow start reduction bound).
+#[derive(Debug, Default)]
+pub(super) struct Reduction {
+    prior_cwnd: u32,
+    delivered: u32,
+    pub(super) sent: u32,
+}
+
+impl Reduction {
+    fn start(&mut self, cwnd: u32) {
+        *self = Self {
+            prior_cwnd: cwnd,
+            delivered: 0,
+            sent: 0,
+        };
+    }
+
+    /// Sets the window so that sending follows delivery in the ratio ssthresh / prior window (RFC 6937 §3).
+    pub(super) fn apply(&mut self, window: &mut Window, in_flight: u32, facts: &Facts, lost: u32) {
+        let newly = facts.acked.delivered;
+        if newly == 0 || self.prior_cwnd == 0 {
+            return;
+        }
+        self.set_window(window, in_flight, newly, facts.advanced && lost == 0);
+    }
+
+    /// The window after `newly` segments were delivered; `progress`: SND.UNA moved and nothing more was lost.
+    pub(super) fn set_window(
+        &mut self,
+        window: &mut Window,
+        in_flight: u32,
+        newly: u32,
+        progress: bool,
+    ) {
+        self.delivered += newly;
+        let allowed = if in_flight > window.ssthresh {
+            let proportion = (u64::from(window.ssthresh) * u64::from(self.delivered))
+                .div_ceil(u64::from(self.prior_cwnd.max(1)));
+            (proportion as u32).saturating_sub(self.sent)
+        } else {
+            let owed = self.delivered.saturating_sub(self.sent).max(newly) + u32::from(progress);
+            owed.min(window.ssthresh - in_flight)
+        };
+        // The first retransmission of a recovery always goes out.
+        let allowed = allowed.max(u32::from(self.sent == 0));
+        window.cwnd = in_flight + allowed;
+    }
+}
+
+/// What is needed to take a reduction back.
+#[derive(Debug, Default)]
+pub(super) struct Undo {
+    /// SND.UNA when the episode began; `None`: nothing to take back.
+    marker: Option<Seq>,
+    prior_cwnd: u32,
+    /// `None` if an ECN echo was among the causes: that is never taken back.
+    prior_ssthresh: Option<u32>,
+    /// Retransmissions not yet reported as duplicates by D-SACK.
+    unconfirmed: Option<u32>,
+    /// Timestamp of the first retransmission of the episode.
+    first_resend_ms: Option<u32>,
+}
+
+impl Undo {
+    pub(super) fn on_resend(&mut self, now: Time) {
+        if self.first_resend_ms.is_none() {
+            self.first_resend_ms = Some(crate::timestamp(now));
+        }
+        if self.marker.is_some() {
+            self.unconfirmed = Some(self.unconfirmed.unwrap_or(0) + 1);
+        }
+    }
+
+    pub(super) fn on_dsack(&mut self, block: SackBlock, mss: u32) {
+        if let (Some(marker), Some(count)) = (self.marker, self.unconfirmed)
+            && block.end.after(marker)
+        {
+            let segments = block.end.since(block.start).div_ceil(mss.max(1));
+            self.unconfirmed = Some(count.saturating_sub(segments));
+        }
+    }
+
+    fn start(&mut self, una: Seq, resent: u32) {
+        self.marker = Some(una);
+        self.unconfirmed = (resent > 0).then_some(resent);
+    }
+
+    /// RFC 4015 §3.2, RFC 3708: every retransmission was reported a duplicate, or the acknowledgement echoes a
+    /// timestamp from before the first one.
+    fn is_warranted(&self, ts_ecr: u32) -> bool {
+        self.marker.is_some() && (self.unconfirmed == Some(0) || self.is_delayed(ts_ecr))
+    }
+
+    fn is_delayed(&self, ts_ecr: u32) -> bool {
+        ts_ecr != 0
+            && self
+                .first_resend_ms
+                .is_some_and(|first| (ts_ecr.wrapping_sub(first) as i32) < 0)
+    }
+}
+
+/// How much reordering the path has shown, and the window RACK allows for it (RFC 8985 §6.2 step 4).
+#[derive(Debug)]
+pub(super) struct Reordering {
+    seen: bool,
+    /// Multiples of a quarter of the minimum RTT.
+    steps: u32,
+    /// SND.NXT at the last D-SACK: at most one step per round trip.
+    round_end: Option<Seq>,
+    /// Recoveries left until the steps are forgotten.
+    persist: u32,
+}
+
+impl Default for Reordering {
+    fn default() -> Self {
+        Self {
+            seen: false,
+            steps: 1,
+            round_end: None,
+            persist: 0,
+        }
+    }
+}
+
+impl Reordering {
+    pub(super) const fn is_seen(&self) -> bool {
+        self.seen
+    }
+
+    fn on_ack(&mut self, facts: &Facts, una: Seq, next: Seq) {
+        self.seen |= facts.acked.reordering > 0;
+        if self.round_end.is_some_and(|end| !una.before(end)) {
+            self.round_end = None;
+        }
+        if facts.dsack && self.round_end.is_none() {
+            self.round_end = Some(next);
+            self.persist = 16;
+            self.steps = (self.steps + 1).min(255);
+        }
+    }
+
+    fn on_recovery_end(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.steps = 1;
+        }
+    }
+}
+
+impl Sender {
+    /// Moves through the states on an acknowledgement. Returns segments newly judged lost.
+    pub(super) fn recover(&mut self, facts: &Facts, now: Time) -> u32 {
+        self.reordering.on_ack(facts, self.una, self.next);
+        if facts.echo {
+            self.undo.prior_ssthresh = None;
+        }
+        let dubious = self.state != State::Open
+            || facts.echo
+            || facts.acked.sacked > 0
+            || facts.dsack
+            || (!self.sack && facts.duplicate);
+        if !dubious {
+            return 0;
+        }
+        if self.state == State::Open {
+            self.undo.first_resend_ms = None;
+        }
+        if self.board.is_reneged() && facts.advanced {
+            self.board.mark_all_lost(now, true); // RFC 2018 §8
+        }
+        self.leave_if_past_recovery_point(facts);
+        self.count_duplicate(facts);
+        match self.state {
+            State::Recovery => self.in_recovery(facts, now),
+            State::Loss => self.in_loss(facts, now),
+            State::Open | State::Disorder | State::Cwr => self.in_doubt(facts, now),
+        }
+    }
+
+    /// Ends an episode whose every segment has been acknowledged.
+    fn leave_if_past_recovery_point(&mut self, facts: &Facts) {
+        if self.una.before(self.recovery_point) {
+            return;
+        }
+        match self.state {
+            State::Cwr if self.una != self.recovery_point => {
+                self.end_reduction();
+                self.state = State::Open;
+            }
+            State::Recovery => {
+                let undone = self.undo.is_warranted(facts.ts_ecr);
+                if undone {
+                    self.take_back(false);
+                }
+                if !self.sack {
+                    self.duplicates = 0;
+                }
+                if !undone {
+                    self.end_reduction();
+                }
+                self.undo.marker = None;
+                self.state = State::Open;
+                self.reordering.on_recovery_end();
+            }
+            _ => {}
+        }
+    }
+
+    /// Without SACK, each duplicate tells that one more segment has left the network (RFC 6582 §3.2).
+    fn count_duplicate(&mut self, facts: &Facts) {
+        if !self.sack && facts.duplicate {
+            self.duplicates = (self.duplicates + 1).min(self.board.outstanding().saturating_sub(1));
+        }
+    }
+
+    fn in_recovery(&mut self, facts: &Facts, now: Time) -> u32 {
+        if facts.advanced && self.undo.marker.is_some() && self.undo.is_delayed(facts.ts_ecr) {
+            // A hole was filled by an original that was merely late.
+            if self.board.resent() == 0 {
+                self.take_back(true);
+                self.keep_open();
+            }
+            return 0;
+        }
+        if facts.dsack && self.undo.marker.is_some() && self.undo.unconfirmed == Some(0) {
+            self.take_back(true);
+            self.keep_open();
+            return 0;
+        }
+        if !self.sack {
+            // A partial acknowledgement: the next segment is lost as well (RFC 6582 §3.2 step 3).
+            return if facts.advanced {
+                self.board.mark_first_lost().segments
+            } else {
+                0
+            };
+        }
+        self.find_losses(now)
+    }
+
+    fn in_loss(&mut self, facts: &Facts, now: Time) -> u32 {
+        if facts.advanced && self.undo.is_warranted(facts.ts_ecr) {
+            self.take_back(true);
+            self.leave_loss();
+            return 0;
+        }
+        if self.frto {
+            if facts.acked.original_delivered {
+                // RFC 5682 §3.1 step 3b: data from before the timeout arrives, so the timeout was spurious.
+                self.take_back(true);
+                self.leave_loss();
+                return 0;
+            }
+            if self.next.after(self.recovery_point) {
+                if facts.acked.sacked > 0 || facts.duplicate {
+                    self.frto = false; // step 3a: the loss was real
+                }
+            } else if facts.advanced && self.una.before(self.recovery_point) {
+                self.recovery_point = self.next;
+                if self.has_new_data() {
+                    self.new_data_first = true; // step 2b
+                    return 0;
+                }
+                self.frto = false;
+            }
+        }
+        if !self.una.before(self.recovery_point) {
+            if self.undo.is_warranted(facts.ts_ecr) {
+                self.take_back(false);
+            }
+            self.leave_loss();
+            return 0;
+        }
+        if self.sack {
+            self.find_losses(now)
+        } else if facts.advanced {
+            self.board.mark_first_lost().segments
+        } else {
+            0
+        }
+    }
+
+    fn leave_loss(&mut self) {
+        self.frto = false;
+        self.undo.marker = None;
+        self.state = State::Open;
+    }
+
+    fn in_doubt(&mut self, facts: &Facts, now: Time) -> u32 {
+        let newly_lost = if self.sack {
+            self.find_losses(now)
+        } else if self.duplicates >= DUP_THRESH {
+            self.board.mark_first_lost().segments
+        } else {
+            0
+        };
+        if self.board.lost() > 0 {
+            self.enter_recovery(facts.echo);
+            return newly_lost;
+        }
+        if facts.echo {
+            self.enter_cwr();
+        }
+        if self.state != State::Cwr {
+            self.keep_open();
+        }
+        0
+    }
+
+    /// RACK (RFC 8985 §6.2); arms the reordering timer for what is still in doubt.
+    pub(super) fn find_losses(&mut self, now: Time) -> u32 {
+        let losses = self
+            .board
+            .detect_losses_if_advanced(now, self.reordering_window());
+        if let Some(span) = losses.judge_in {
+            self.arm_reordering_timer(span, now);
+        }
+        losses.segments
+    }
+
+    /// RFC 8985 §6.2 step 4 (RACK_update_reo_wnd), as Linux: none in recovery or once three segments are
+    /// sacked, unless the path has been seen to reorder.
+    pub(super) fn reordering_window(&self) -> Duration {
+        let certain = self.state.resends() || self.board.sacked() >= DUP_THRESH;
+        if !self.reordering.seen && certain {
+            return Duration::ZERO;
+        }
+        let quarter = self.rtt.min().unwrap_or(Duration::ZERO) / 4;
+        let half_smoothed = self.rtt.smoothed().unwrap_or(Duration::ZERO);
+        (quarter * u64::from(self.reordering.steps)).min(half_smoothed)
+    }
+
+    pub(super) fn enter_recovery(&mut self, echo: bool) {
+        self.undo.start(self.una, self.board.resent());
+        self.undo.first_resend_ms = None;
+        if !self.state.reduces() {
+            self.undo.prior_ssthresh = (!echo).then(|| self.current_ssthresh());
+            self.start_reduction(Signal::Loss);
+        }
+        self.recovery_point = self.next;
+        self.state = State::Recovery;
+    }
+
+    fn enter_cwr(&mut self) {
+        if self.state == State::Cwr {
+            return;
+        }
+        self.undo.prior_ssthresh = None;
+        self.undo.marker = None;
+        self.start_reduction(Signal::EcnEcho);
+        self.recovery_point = self.next;
+        self.state = State::Cwr;
+    }
+
+    /// A loss that a tail loss probe repaired counts as one round of reduction (RFC 8985 §7.4.2).
+    pub(super) fn reduce_for_repaired_loss(&mut self) {
+        self.undo.prior_ssthresh = None;
+        self.undo.marker = None;
+        self.start_reduction(Signal::Loss);
+        self.recovery_point = self.next;
+        self.state = State::Cwr;
+        self.end_reduction();
+        self.keep_open();
+    }
+
+    fn start_reduction(&mut self, signal: Signal) {
+        self.probe = None;
+        self.window.clear_credit();
+        self.undo.prior_cwnd = self.window.cwnd;
+        self.reduction.start(self.window.cwnd);
+        self.window.ssthresh = self.control.on_congestion(signal, &self.window);
+        self.confirm_reduction = self.ecn;
+    }
+
+    fn end_reduction(&mut self) {
+        if self.window.ssthresh < Window::INFINITE
+            && (self.state == State::Cwr || self.undo.marker.is_some())
+        {
+            self.window.cwnd = self.window.ssthresh;
+        }
+    }
+
+    /// The retransmission timer expired (RFC 6298 §5.4 and on, RFC 5681 §3.1).
+    pub(super) fn enter_loss(&mut self, now: Time) {
+        let fresh = matches!(self.state, State::Open | State::Disorder | State::Cwr)
+            || !self.recovery_point.after(self.una)
+            || (self.state == State::Loss && self.backoff == 0);
+        let new_recovery = !self.state.resends();
+        let reneged = self.board.is_reneged();
+        if !self.sack {
+            self.duplicates = 0;
+        }
+        self.board.mark_all_lost(now, reneged);
+        if fresh {
+            let prior = self.current_ssthresh();
+            self.undo.prior_ssthresh = Some(prior);
+            self.undo.prior_cwnd = self.window.cwnd;
+            self.window.ssthresh = self.control.on_congestion(Signal::Timeout, &self.window);
+            self.control.on_timeout(now, self.next);
+            self.undo.start(self.una, self.board.resent());
+            self.undo.first_resend_ms = None;
+        }
+        self.window.cwnd = self.board.in_flight() + 1;
+        self.window.clear_credit();
+        self.recovery_point = self.next;
+        self.confirm_reduction = self.ecn;
+        self.state = State::Loss;
+        self.frto = self.sack && (new_recovery || self.backoff > 0);
+    }
+
+    /// Takes a needless reduction back (RFC 4015 §3.2 step 6).
+    fn take_back(&mut self, unmark: bool) {
+        if unmark {
+            self.board.undo_losses();
+        }
+        if let Some(prior) = self.undo.prior_ssthresh {
+            self.window.cwnd = self.control.on_undo(&self.window, self.undo.prior_cwnd);
+            if prior > self.window.ssthresh {
+                self.window.ssthresh = prior;
+                self.confirm_reduction = false;
+            }
+        }
+        self.undo.marker = None;
+    }
+
+    fn keep_open(&mut self) {
+        let doubtful = self.board.sacked() + self.board.lost() + self.duplicates > 0
+            || self.board.resent() > 0;
+        let state = if doubtful {
+            State::Disorder
+        } else {
+            State::Open
+        };
+        if state != self.state {
+            self.state = state;
+            self.recovery_point = self.next;
+        }
+    }
+
+    /// The threshold that a later undo returns to: in avoidance at least three quarters of the window.
+    pub(super) fn current_ssthresh(&self) -> u32 {
+        if self.state.reduces() {
+            self.window.ssthresh
+        } else {
+            self.window
+                .ssthresh
+                .max((self.window.cwnd >> 1) + (self.window.cwnd >> 2))
+        }
+    }
+
+    fn has_new_data(&self) -> bool {
+        (self.unsent > 0 || self.fin == super::Fin::Wanted) && self.next.before(self.edge)
+    }
+}

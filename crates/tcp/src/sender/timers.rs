@@ -1,0 +1,231 @@
+//! The sender's timers, of which one runs at a time: retransmission timeout (RFC 6298 §5), tail loss probe
+//! (RFC 8985 §7), reordering (§6.3); and what an idle time does to the window (RFC 5681 §4.1, RFC 7661).
+
+use sojourn_units::{Duration, Time};
+
+use super::Sender;
+use super::recovery::{Facts, State};
+use crate::segment::Segment;
+use crate::seq::Seq;
+
+/// Linux's TCP_TIMEOUT_MIN: the shortest timer, two ticks.
+const TIMEOUT_MIN: Duration = Duration::from_millis(8);
+/// RFC 8985 §7.2: allowance for a delayed acknowledgement when one segment is outstanding (Linux: the RTO floor).
+const PROBE_ALLOWANCE: Duration = Duration::from_millis(200);
+
+/// What the timer is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Alarm {
+    /// Retransmission timeout.
+    Retransmit,
+    /// Tail loss probe.
+    Probe,
+    /// RACK's reordering window has passed.
+    Reordering,
+}
+
+/// What the alarm is to be set for once everything that may go has been sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Arm {
+    /// It stays as it is.
+    Leave,
+    /// New data was acknowledged (RFC 6298 §5.3, RFC 8985 §7.2).
+    Acknowledged,
+    /// New data was sent while no retransmission timer ran.
+    NewData,
+    /// The oldest segment was sent again.
+    Retransmit,
+}
+
+/// A tail loss probe under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe {
+    /// SND.NXT when it was sent.
+    end: Seq,
+    /// It sent old data again.
+    resent: bool,
+}
+
+impl Sender {
+    /// When [`Sender::on_timer`] is due.
+    pub fn next_timer(&self) -> Option<Time> {
+        self.alarm.map(|(_, due)| due)
+    }
+
+    /// Acts on a timer that has come due.
+    pub fn on_timer(&mut self, now: Time) {
+        let Some((alarm, _)) = self.alarm.filter(|(_, due)| *due <= now) else {
+            return;
+        };
+        self.alarm = None;
+        if self.board.is_empty() {
+            return;
+        }
+        match alarm {
+            Alarm::Retransmit => {
+                self.enter_loss(now);
+                self.backoff += 1;
+                let rto = self.rtt.backed_off_rto(self.backoff);
+                self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, rto)));
+            }
+            Alarm::Probe => {
+                self.probe_due = self.probe.is_none();
+                self.arm_retransmit(now);
+            }
+            Alarm::Reordering => {
+                let losses = self.board.detect_losses(now, self.reordering_window());
+                if losses.segments > 0 && self.state != State::Recovery {
+                    if self.state != State::Loss {
+                        self.enter_recovery(false);
+                    }
+                    if self.state.reduces() {
+                        self.reduction.set_window(
+                            &mut self.window,
+                            self.board.in_flight(),
+                            1,
+                            false,
+                        );
+                    }
+                }
+                self.arm_retransmit(now);
+            }
+        }
+    }
+
+    /// RFC 8985 §7.3: new data if there is any, else the newest segment again.
+    pub(super) fn send_probe(&mut self, now: Time) -> (Segment, bool) {
+        let segment = self.send_new(now);
+        let resent = segment.is_none();
+        let segment = segment.unwrap_or_else(|| {
+            let (seq, len) = self
+                .board
+                .last()
+                .expect("a probe is armed only while something is outstanding");
+            let stamp = self.stamp(now);
+            self.board.mark_last_resent(stamp);
+            self.resend(seq, len, now)
+        });
+        self.probe = Some(Probe {
+            end: self.next,
+            resent,
+        });
+        self.arm = Arm::Retransmit;
+        (segment, !resent)
+    }
+
+    /// RFC 8985 §7.4: did the probe repair a loss?
+    pub(super) fn on_probe_answered(&mut self, facts: &Facts) {
+        let Some(probe) = self.probe else { return };
+        if self.una.before(probe.end) {
+            return;
+        }
+        if !probe.resent || facts.dsack {
+            self.probe = None; // the original arrived as well, or new data was sent
+        } else if self.una.after(probe.end) {
+            self.probe = None;
+            if matches!(self.state, State::Open | State::Disorder) {
+                self.reduce_for_repaired_loss();
+            }
+        } else if !facts.advanced && facts.acked.sacked == 0 {
+            self.probe = None; // a duplicate of the acknowledgement: both copies arrived
+        }
+    }
+
+    pub(super) fn set_alarm(&mut self, now: Time) {
+        let arm = std::mem::replace(&mut self.arm, Arm::Leave);
+        if arm != Arm::Leave && self.board.is_empty() {
+            self.alarm = None;
+            return;
+        }
+        match arm {
+            Arm::Leave => {}
+            Arm::Acknowledged => {
+                let rto = self.rtt.backed_off_rto(self.backoff);
+                if !self.arm_probe(rto, now) {
+                    self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, rto)));
+                }
+            }
+            Arm::NewData => {
+                let left = self.until_retransmit(now);
+                if !self.arm_probe(left, now) {
+                    self.arm_retransmit(now);
+                }
+            }
+            Arm::Retransmit => self.arm_retransmit(now),
+        }
+    }
+
+    /// Arms the retransmission timer for the oldest segment outstanding.
+    pub(super) fn arm_retransmit(&mut self, now: Time) {
+        let left = self.until_retransmit(now);
+        self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, left)));
+    }
+
+    fn until_retransmit(&self, now: Time) -> Duration {
+        let rto = self.rtt.backed_off_rto(self.backoff);
+        let due = self.board.oldest_sent_at().unwrap_or(now) + rto;
+        due.saturating_since(now).max(Duration::from_micros(1))
+    }
+
+    /// RFC 8985 §7.2: a probe after two smoothed RTTs, if that is before the retransmission timeout in `left`.
+    fn arm_probe(&mut self, left: Duration, now: Time) -> bool {
+        let calm = matches!(self.state, State::Open | State::Cwr) && self.board.sacked() == 0;
+        if !calm || !self.sack || self.board.is_empty() {
+            return false;
+        }
+        let span = match self.rtt.smoothed() {
+            Some(smoothed) => {
+                let alone = self.board.outstanding() == 1;
+                smoothed * 2 + if alone { PROBE_ALLOWANCE } else { TIMEOUT_MIN }
+            }
+            None => crate::rtt::INITIAL_RTO,
+        };
+        self.alarm = Some((Alarm::Probe, self.clock.expiry(now, span.min(left))));
+        true
+    }
+
+    pub(super) fn arm_reordering_timer(&mut self, span: Duration, now: Time) {
+        self.alarm = Some((
+            Alarm::Reordering,
+            self.clock.expiry(now, span + TIMEOUT_MIN),
+        ));
+    }
+
+    /// Sending again with nothing in flight: after an RTO of idleness the window decays by half per RTO, not
+    /// below the initial window (RFC 5681 §4.1, RFC 2861 as Linux has it).
+    pub(super) fn restart(&mut self, now: Time) {
+        let idle = now.saturating_since(self.last_sent);
+        if self.delivered == 0 || self.last_sent == Time::ZERO {
+            return;
+        }
+        self.control.on_restart(idle);
+        let rto = self.rtt.rto();
+        if idle <= rto {
+            return;
+        }
+        let floor = self.initial_window.min(self.window.cwnd);
+        self.window.ssthresh = self.current_ssthresh();
+        let mut left = idle;
+        while left > rto && self.window.cwnd > floor {
+            left = left - rto;
+            self.window.cwnd >>= 1;
+        }
+        self.window.cwnd = self.window.cwnd.max(floor);
+        self.filled_at = now;
+        self.peak_unfilled = 0;
+    }
+
+    /// A window that was not filled for an RTO comes down half way to what was used (RFC 7661 §4.4.3 as Linux).
+    pub(super) fn shrink_unused(&mut self, now: Time) {
+        if now.saturating_since(self.filled_at) < self.rtt.rto() || self.state != State::Open {
+            return;
+        }
+        let used = self.peak_unfilled.max(self.initial_window);
+        if used < self.window.cwnd {
+            self.window.ssthresh = self.current_ssthresh();
+            self.window.cwnd = u32::midpoint(self.window.cwnd, used);
+        }
+        self.peak_unfilled = 0;
+        self.filled_at = now;
+    }
+}
