@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -125,7 +126,11 @@ def compare_plan(queues: Sequence[str], **options: object) -> _core.Plan:
     """The plan that ``compare`` runs; options as there."""
     if not queues:
         raise _core.ExperimentError("compare: got no queue; name at least one discipline, see sojourn list aqm")
-    return _core.Plan.read_text(experiment_text(queues, options), "compare", overrides_for_queues(queues))
+    try:
+        return _core.Plan.read_text(experiment_text(queues, options), "compare", overrides_for_queues(queues))
+    except _core.ExperimentError as error:
+        # The lines are those of a text that nobody sees.
+        raise _core.ExperimentError(re.sub(r"^compare:\d+:", "compare:", str(error))) from None
 
 
 def read_plan(file: str | Path, overrides: Sequence[tuple[str, str]] = (), *, backend: str = "sim") -> _core.Plan:

@@ -32,7 +32,8 @@ impl Plan {
             .iter()
             .enumerate()
             .flat_map(|(cell, Cell { experiment, .. })| {
-                let seeds = (0..u64::from(experiment.repeat)).map(|n| experiment.seed.wrapping_add(n));
+                let seeds =
+                    (0..u64::from(experiment.repeat)).map(|n| experiment.seed.wrapping_add(n));
                 let queues = experiment.queues.len();
                 seeds.flat_map(move |seed| (0..queues).map(move |queue| Job { cell, queue, seed }))
             })
@@ -78,7 +79,11 @@ impl Plan {
     /// (cell, queue, seed, label) in result order: cells, then seeds, then queues.
     #[getter]
     fn jobs(&self) -> Vec<(usize, usize, u64, &str)> {
-        let label = |job: &Job| self.cells[job.cell].experiment.queues[job.queue].label.as_str();
+        let label = |job: &Job| {
+            self.cells[job.cell].experiment.queues[job.queue]
+                .label
+                .as_str()
+        };
         self.jobs
             .iter()
             .map(|job| (job.cell, job.queue, job.seed, label(job)))
@@ -99,7 +104,10 @@ impl Plan {
             resolved["set"] = set_json(cell);
             resolved
         };
-        format!("{:#}\n", self.cells.iter().map(cell).collect::<serde_json::Value>())
+        format!(
+            "{:#}\n",
+            self.cells.iter().map(cell).collect::<serde_json::Value>()
+        )
     }
 
     /// Runs one job; other threads go on meanwhile.
@@ -121,5 +129,9 @@ impl Plan {
 
 /// The swept keys and their values in a cell.
 fn set_json(cell: &Cell) -> serde_json::Value {
-    cell.set.iter().cloned().collect::<serde_json::Map<_, _>>().into()
+    cell.set
+        .iter()
+        .cloned()
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }

@@ -52,23 +52,24 @@ def _status() -> int:
     except typer.Exit as exit_:
         return exit_.exit_code
     except Stopped as stopped:
-        complain(stopped.message)
+        complain(f"sojourn: {stopped.message}")
         return stopped.status
     except typer.TyperException as error:
-        complain(error.format_message())
+        complain(f"sojourn: {error.format_message()}")
         return WRONG_INPUT
     except (_core.ExperimentError, OutputError) as error:
+        # Names its place by itself: file and line, or the option.
         complain(str(error))
         return WRONG_INPUT
     except _core.RunError as error:
-        complain(str(error))
+        complain(f"sojourn: {error}")
         return FAILED
     except BrokenPipeError:
         # Whoever read our output has gone, as in `sojourn list aqm | head -1`. Keep the interpreter from trying again.
         sys.stdout = None
         return FAILED
     except KeyboardInterrupt:
-        complain("interrupted")
+        complain("sojourn: interrupted")
         return INTERRUPTED
 
 

@@ -20,7 +20,7 @@ class Stopped(Exception):
 
 def complain(message: str) -> None:
     """Says what went wrong, on one line of standard error."""
-    print("sojourn: " + " ".join(message.split()), file=sys.stderr)
+    print(" ".join(message.split()), file=sys.stderr)
 
 
 def stop_reason(stopped_by: BaseException, kept: str) -> Stopped:
