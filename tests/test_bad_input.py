@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from conftest import EXPERIMENT, Cli
 
 
@@ -53,7 +54,7 @@ def test_a_missing_file(sojourn: Cli):
 
 
 def test_a_file_that_is_not_utf8(sojourn: Cli, tmp_path: Path):
-    (tmp_path / "bad.toml").write_bytes(b"[experiment]\nname = \"\xff\"\n")
+    (tmp_path / "bad.toml").write_bytes(b'[experiment]\nname = "\xff"\n')
     wrong(sojourn("run", "bad.toml"), "bad.toml", "UTF-8")
 
 
@@ -76,8 +77,8 @@ def test_a_backend_that_is_not_there(sojourn: Cli, experiment: Path, backend):
 
 @pytest.mark.parametrize(
     ("assignment", "part"),
-    [("queue.1.target", "KEY=VALUE"), ("=3", "KEY=VALUE"), ("queue.1.target=soon", "5 ms"), ("queue.9.target=5 ms", "queue"),
-     ("link.speed=3", "link.speed")],
+    [("queue.1.target", "KEY=VALUE"), ("=3", "KEY=VALUE"), ("queue.1.target=soon", "5 ms"),
+     ("queue.9.target=5 ms", "queue"), ("link.speed=3", "link.speed")],
 )  # fmt: skip
 def test_a_wrong_override(sojourn: Cli, experiment: Path, assignment, part):
     wrong(sojourn("run", experiment, "--set", assignment), part)

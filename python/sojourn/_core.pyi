@@ -33,7 +33,7 @@ class Run:
         """One element of ``runs`` in summary.json."""
 
     def table(self, name: str) -> dict[str, npt.NDArray[np.generic]] | None:
-        """The columns of ``packets``, ``queue_series`` or ``flow_series``; None if not recorded."""
+        """Hands over the columns of ``packets``, ``queue_series`` or ``flow_series``, once; None if not recorded."""
 
 class Plan:
     """A checked experiment, its sweep expanded into jobs."""

@@ -32,7 +32,7 @@ def has_direction(run: Run, direction: str) -> bool:
 
 def goodput_bps(run: Run, direction: str) -> float:
     """Goodput of all flows that send data this way, in bit/s of payload."""
-    return float(sum(flow["goodput_bps"] for flow in run["flows"] if flow.get("direction", "down") == direction))
+    return float(sum(flow["goodput_bps"] for flow in run["flows"] if flow["direction"] == direction))
 
 
 def _sojourn(key: str) -> Callable[[Run, str], float]:

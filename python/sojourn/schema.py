@@ -25,7 +25,7 @@ QUANTILES: dict[str, float] = {
 
 
 class Distribution(TypedDict):
-    """Summary of per-packet values, in the unit that its key names."""
+    """Summary of per-packet values, in the unit that its key names. Without packets ``n`` is 0 and the rest null."""
 
     n: int
     mean: float
@@ -47,6 +47,7 @@ class Bottleneck(TypedDict):
     """One direction of the bottleneck. Counters cover the whole run."""
 
     sojourn_ms: Distribution
+    startup_peak_ms: float
     utilization: float
     delivered_packets: int
     delivered_bytes: int
@@ -55,12 +56,15 @@ class Bottleneck(TypedDict):
     marked: int
 
 
-class RttQuantiles(TypedDict):
-    """Round-trip times that a flow's sender measured, in ms."""
+class Spread(TypedDict):
+    """A distribution in short, in the unit that its key names; null without values."""
 
-    p5: float
-    p50: float
-    p95: float
+    n: int
+    mean: float | None
+    p5: float | None
+    p50: float | None
+    p95: float | None
+    max: float | None
 
 
 class Flow(TypedDict):
@@ -69,12 +73,15 @@ class Flow(TypedDict):
     traffic: int
     flow: int
     kind: str
-    direction: NotRequired[str]
+    direction: str
     goodput_bps: float
     sent_bytes: int
     received_bytes: int
     retransmits: int
-    rtt_ms: RttQuantiles | None
+    rtt_ms: Spread
+    one_way_ms: NotRequired[Spread]
+    lost_packets: NotRequired[int]
+    completion_ms: NotRequired[Spread]
 
 
 class Run(TypedDict):

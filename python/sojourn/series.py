@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from sojourn.results import Run
+from sojourn.results import Direction, Run
 from sojourn.statistics import FloatArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DIRECTIONS: dict[Direction, int] = {"down": 0, "up": 1}
+"""The ``direction`` column of recorded tables."""
+FATES = {"delivered": 0, "marked": 1, "dropped by the algorithm": 2, "dropped for want of room": 3}
+"""The ``fate`` column of recorded packets."""
 
 
 class Series(NamedTuple):
@@ -26,7 +34,7 @@ def goodput(run: Run) -> Series | None:
         return None
     start_ns, which = np.unique(table["t_ns"].to_numpy(), return_inverse=True)
     total = np.bincount(which, weights=table["goodput_bps"].to_numpy().astype(np.float64))
-    return Series(_middle_s(start_ns), total)
+    return Series(_middle_s(start_ns), total.astype(np.float64))
 
 
 def sojourn(run: Run) -> Series | None:
@@ -37,13 +45,38 @@ def sojourn(run: Run) -> Series | None:
     return Series(_middle_s(table["t_ns"].to_numpy()), table["sojourn_mean_ms"].to_numpy().astype(np.float64))
 
 
-def flow_sojourn(run: Run, *, traffic: int, flow: int) -> Series | None:
-    """Sojourn time in ms of every packet of one flow, by departure; None if packets were not recorded."""
+def flow_sojourn(run: Run, flow: int) -> Series | None:
+    """Sojourn time in ms of every data packet of one flow, by departure; None if packets were not recorded.
+
+    ``flow`` counts all flows of the experiment, from 0.
+    """
+    rows = _delivered(run, "down")
+    if rows is None:
+        return None
+    own = (rows["flow"].to_numpy() == flow) & (rows["returning"].to_numpy() == 0)
+    return Series(rows["time_ns"].to_numpy()[own] / 1e9, rows["sojourn_ns"].to_numpy()[own] / 1e6)
+
+
+def steady_sojourn(run: Run, direction: Direction) -> FloatArray | None:
+    """Sojourn times in ms of all packets that left after the warm-up; None if packets were not recorded."""
+    rows = _delivered(run, direction)
+    if rows is None:
+        return None
+    # The summary says how many they were, and they are the last.
+    count = run.sojourn_ms(direction)["n"]
+    sojourn_ns = rows["sojourn_ns"].to_numpy()
+    return cast("FloatArray", sojourn_ns[sojourn_ns.size - count :] / 1e6)
+
+
+def _delivered(run: Run, direction: Direction) -> pa.Table | None:
+    """The recorded packets that left a direction's queue, in order of departure."""
+    import pyarrow.compute as pc
+
     table = run.packets()
     if table is None:
         return None
-    own = (table["traffic"].to_numpy() == traffic) & (table["flow"].to_numpy() == flow)
-    return Series(table["t_ns"].to_numpy()[own] / 1e9, table["sojourn_ns"].to_numpy()[own] / 1e6)
+    left = pc.less_equal(table["fate"], FATES["marked"])
+    return table.filter(pc.and_(left, pc.equal(table["direction"], DIRECTIONS[direction])))
 
 
 def _middle_s(start_ns: npt.NDArray[np.generic]) -> FloatArray:

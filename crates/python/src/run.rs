@@ -1,8 +1,15 @@
 //! A run's monitor and its results.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use numpy::{Element, IntoPyArray};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde_json::Value as Json;
 use sojourn_sim::RunResult;
+use sojourn_sim::result::{Column, Table};
 
 /// Watches one run from another thread.
 #[pyclass(frozen, module = "sojourn._core")]
@@ -39,14 +46,25 @@ impl Monitor {
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct Run {
     summary_json: String,
+    /// Recorded tables that were not handed out yet; `None`: not recorded.
+    tables: Mutex<BTreeMap<&'static str, Option<Table>>>,
 }
 
 impl Run {
     /// A run's results; `set` holds the swept values of its cell.
-    pub fn new(result: RunResult, set: Json) -> PyResult<Self> {
-        let _ = (result, set);
+    pub fn new(mut result: RunResult, set: Json) -> PyResult<Self> {
+        let tables = BTreeMap::from([
+            ("packets", result.packets.take()),
+            ("queue_series", result.queue_series.take()),
+            ("flow_series", result.flow_series.take()),
+        ]);
+        let summary = serde_json::to_value(&result).map(|mut summary| {
+            summary["set"] = set;
+            summary.to_string()
+        });
         Ok(Self {
-            summary_json: String::new(),
+            summary_json: summary.map_err(|error| PyRuntimeError::new_err(error.to_string()))?,
+            tables: Mutex::new(tables),
         })
     }
 }
@@ -57,5 +75,38 @@ impl Run {
     #[getter]
     fn summary_json(&self) -> &str {
         &self.summary_json
+    }
+
+    /// Hands over the columns of `packets`, `queue_series` or `flow_series` as NumPy arrays, without a
+    /// copy and therefore once; `None` if the table was not recorded.
+    fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let table = {
+            // A poisoned lock means that another thread panicked in here; the map itself is whole.
+            let mut tables = self.tables.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            tables
+                .remove(name)
+                .ok_or_else(|| PyValueError::new_err(format!("no table \"{name}\", or it was handed out before")))?
+        };
+        table.map(|table| columns(py, table)).transpose()
+    }
+}
+
+fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, column) in table.columns {
+        dict.set_item(name, array(py, column))?;
+    }
+    Ok(dict)
+}
+
+fn array(py: Python<'_>, column: Column) -> Bound<'_, PyAny> {
+    fn of<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> {
+        values.into_pyarray(py).into_any()
+    }
+    match column {
+        Column::U8(values) => of(py, values),
+        Column::U32(values) => of(py, values),
+        Column::U64(values) => of(py, values),
+        Column::F64(values) => of(py, values),
     }
 }

@@ -12,10 +12,13 @@ from matplotlib.figure import Figure
 
 from sojourn.metrics import has_direction
 from sojourn.plots.style import Look, figure, looks, style
+from sojourn.series import steady_sojourn
 from sojourn.statistics import FloatArray, pooled_curve
 
 if TYPE_CHECKING:
     from sojourn.results import Arm, Direction, Results
+
+_LEVELS = np.linspace(0.0, 1.0, 1001)
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,16 @@ class Box:
 
 
 def sojourn_curve(arm: Arm, direction: Direction) -> tuple[FloatArray, FloatArray]:
-    """(sojourn in ms, share of packets at or below it) of all repeats of an arm together, from their quantiles."""
-    return pooled_curve([run.sojourn_ms(direction) for run in arm.runs if has_direction(run.summary, direction)])
+    """(sojourn in ms, share of packets at or below it) of all repeats of an arm together.
+
+    From the packets themselves where all repeats recorded them, else from the quantiles of the summaries.
+    """
+    runs = [run for run in arm.runs if has_direction(run.summary, direction)]
+    recorded = [one for run in runs if (one := steady_sojourn(run, direction)) is not None]
+    if recorded and len(recorded) == len(runs):
+        values = np.concatenate(recorded)
+        return (np.quantile(values, _LEVELS), _LEVELS) if values.size else (values, values)
+    return pooled_curve([run.sojourn_ms(direction) for run in runs])
 
 
 def sojourn_box(arm: Arm, direction: Direction) -> Box | None:
@@ -41,7 +52,7 @@ def sojourn_box(arm: Arm, direction: Direction) -> Box | None:
     if not values.size:
         return None
     at = np.interp([0.10, 0.25, 0.50, 0.75, 0.90], levels, values)
-    distributions = [run.sojourn_ms(direction) for run in arm.runs]
+    distributions = [run.sojourn_ms(direction) for run in arm.runs if run.sojourn_ms(direction)["n"]]
     mean = np.average([d["mean"] for d in distributions], weights=[d["n"] for d in distributions])
     p10, p25, p50, p75, p90 = map(float, at)
     return Box(p10, p25, p50, p75, p90, float(mean))

@@ -123,13 +123,13 @@ def _goodput_series_bps(run: Run) -> Sample:
 
 
 def _first_flow_sojourn_ms(run: Run) -> Sample:
-    sojourn = series.flow_sojourn(run, traffic=0, flow=0)
+    sojourn = series.flow_sojourn(run, 0)
     return Values(np.empty(0) if sojourn is None else sojourn.value)
 
 
 def _first_flow_jitter_ms(run: Run) -> Sample:
     # Jitter: the mean absolute difference between one packet's delay and the next one's.
-    sojourn = series.flow_sojourn(run, traffic=0, flow=0)
+    sojourn = series.flow_sojourn(run, 0)
     return Values(np.empty(0) if sojourn is None else np.abs(np.diff(sojourn.value)))
 
 
@@ -153,6 +153,6 @@ SOURCES: dict[str, Callable[[Run], Sample]] = {
 SERIES: dict[str, Callable[[Run], Series | None]] = {
     "sojourn_ms": series.sojourn,
     "goodput_series_bps": series.goodput,
-    "first_flow_sojourn_ms": lambda run: series.flow_sojourn(run, traffic=0, flow=0),
+    "first_flow_sojourn_ms": lambda run: series.flow_sojourn(run, 0),
 }
 """The sources that can be drawn over time."""
