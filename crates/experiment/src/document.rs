@@ -66,12 +66,15 @@ impl Table {
 pub(crate) fn parse(file: &str, text: &str) -> Result<Node, ReadError> {
     let lines = Lines::of(text);
     let root = DeTable::parse(text).map_err(|error| {
-        let origin = match error.span() {
-            Some(span) => lines.origin(span.start),
-            None => Origin::File,
-        };
         let message = error.message().lines().collect::<Vec<_>>().join(", ");
-        ReadError::new(file, origin, "", format!("not TOML: {message}"))
+        match error.span().map(|span| lines.origin(span.start)) {
+            Some(Origin::Line(line)) => {
+                let given = shortened(text.lines().nth(line - 1).unwrap_or_default().trim());
+                let what = format!("got `{given}`; not TOML: {message}");
+                ReadError::new(file, Origin::Line(line), "", what)
+            }
+            _ => ReadError::new(file, Origin::File, "", format!("not TOML: {message}")),
+        }
     })?;
     Ok(Node {
         item: Item::Table(table(root.get_ref(), &|at| lines.origin(at))),
@@ -225,12 +228,8 @@ impl Item {
 /// The value as messages show it, on one line and not too long.
 impl fmt::Display for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LONGEST: usize = 60;
         match self {
-            Self::Text(text) if text.chars().count() > LONGEST => {
-                write!(f, "{:?}…", text.chars().take(LONGEST).collect::<String>())
-            }
-            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Text(text) => write!(f, "\"{}\"", shortened(text)),
             Self::Integer(integer) => write!(f, "{integer}"),
             Self::Float(float) => write!(f, "{float:?}"),
             Self::Flag(flag) => write!(f, "{flag}"),
@@ -240,6 +239,23 @@ impl fmt::Display for Item {
             Self::Table(_) => f.write_str("a table"),
         }
     }
+}
+
+/// A text as messages show it: what would break the line escaped, and cut if it is long.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut shown = String::new();
+    for (index, c) in text.chars().enumerate() {
+        match c {
+            _ if index == LONGEST => {
+                shown.push('…');
+                break;
+            }
+            c if c.is_control() => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    shown
 }
 
 /// A key as it stands in a dotted path: bare if it may be, else quoted, so that it stays on one line.
@@ -346,6 +362,11 @@ mod tests {
         let error = parse("load.toml", "a = 1\nb = \n").unwrap_err();
         assert_eq!(error.line(), Some(2));
         assert_eq!(error.to_string().lines().count(), 1);
-        assert!(error.to_string().starts_with("load.toml:2: not TOML: "));
+        assert!(
+            error
+                .to_string()
+                .starts_with("load.toml:2: got `b =`; not TOML: "),
+            "{error}"
+        );
     }
 }

@@ -8,6 +8,7 @@ use crate::form::Form;
 use crate::model::Buffer;
 use crate::names::Names;
 use crate::section::Entry;
+use crate::written;
 
 /// A decimal number without sign or exponent, as [`Kind::parse`] reads it before a unit.
 const DECIMAL: &str = r"(\d+\.?\d*|\.\d+)";
@@ -176,10 +177,8 @@ impl Form for Bytes {
     }
 
     fn accepts(&self) -> String {
-        format!(
-            "from \"{} B\" to \"{} B\" (B, kB, MB, GB)",
-            self.from, self.to
-        )
+        let (from, to) = (written::bytes(self.from), written::bytes(self.to));
+        format!("from \"{from}\" to \"{to}\" (B, kB, MB, GB)")
     }
 
     fn schema(&self, _: &Names) -> Json {

@@ -12,6 +12,7 @@
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
 //! | `sweep` | the cartesian product of the swept values |
 //! | [`schema()`] | the JSON Schema of the file, from the same keys that are read |
+//! | `written` | quantities as one would write them |
 //! | [`resolved()`] | an experiment written out again with every default |
 
 mod document;
@@ -27,10 +28,12 @@ mod schema;
 mod section;
 mod suggest;
 mod sweep;
+mod written;
 
 pub use error::ReadError;
 pub use model::Experiment;
 pub use names::{DisciplineKeys, KeySpec, Names};
 pub use plan::{Cell, Plan, Source, read, read_file};
+pub use read::{TrafficSummary, traffic_kinds};
 pub use resolved::{resolved, resolved_with};
 pub use schema::schema;

@@ -72,7 +72,8 @@ pub enum Buffer {
 pub struct Queue {
     /// The discipline's name.
     pub aqm: String,
-    /// The name in tables and plots; the discipline's if none was given.
+    /// The name in tables and plots, different for every arm; if none was given the discipline's, with
+    /// the settings that set it apart from other arms.
     pub label: String,
     /// The arm's own limit.
     pub limit: Option<Buffer>,

@@ -31,6 +31,7 @@ pub struct Plan {
     /// One per combination of swept values, in the order of the file with the last key changing
     /// fastest; without a sweep a single one.
     pub cells: Vec<Cell>,
+    layout: Layout,
 }
 
 /// One combination of swept values.
@@ -50,6 +51,33 @@ impl Plan {
             .map(|cell| runs_of(&cell.experiment))
             .sum()
     }
+
+    /// The error that the value at a dotted key, `queue.0.target`, cannot be run in a cell for a reason
+    /// that only the caller knows, such as a discipline that refuses its parameters together. What is
+    /// accepted is said by `must`: `must be above 0 and below interval ("100 ms")`.
+    pub fn refuse(&self, cell: usize, key: &str, must: &str) -> ReadError {
+        let layout = &self.layout;
+        let values = sweep::combination(&layout.axes, cell as u64);
+        let root = match layout.swept(&values) {
+            Ok(root) => root,
+            Err(error) => return error,
+        };
+        let context = Context {
+            file: &layout.file,
+            names: &Names::default(),
+        };
+        let nearest = Entry::root(&root, &context).at(key);
+        let given = match nearest.path == key {
+            true => format!("got {}", nearest.node.item),
+            false => "not given".into(),
+        };
+        let origin = nearest.node.origin.clone();
+        let error = ReadError::new(&layout.file, origin, key, format!("{given}; {must}"));
+        match values.is_empty() {
+            true => error,
+            false => error.within_sweep(&sweep::as_text(&values)),
+        }
+    }
 }
 
 fn runs_of(experiment: &Experiment) -> u64 {
@@ -58,6 +86,29 @@ fn runs_of(experiment: &Experiment) -> u64 {
 
 /// Reads an experiment file. Each override is a dotted key with a value as one would write it in the
 /// file, quotes left out if one likes; it replaces what the file says, a swept key's values included.
+///
+/// ```
+/// use sojourn_experiment::{DisciplineKeys, Names, Source, read};
+///
+/// let text = r#"
+/// experiment = { duration = "60 s" }
+/// link       = { rate = "10 Mbit/s", buffer = "1 bdp" }
+/// queue      = [{ aqm = "pfifo" }]
+/// traffic    = [{ kind = "bulk", flows = 4, rtt = "100 ms" }]
+/// sweep      = { "traffic.0.flows" = [4, 16, 64] }
+/// "#;
+/// let names = Names {
+///     disciplines: vec![DisciplineKeys { name: "pfifo".into(), keys: vec![] }],
+///     congestion_controls: vec!["cubic".into()],
+/// };
+/// let source = Source { name: "load.toml", text };
+/// let plan = read(source, &[("link.rate".into(), "5mbit".into())], &names)?;
+/// assert_eq!(plan.cells.len(), 3);
+///
+/// let error = read(source, &[("link.rate".into(), "5 ms".into())], &names).unwrap_err();
+/// assert!(error.to_string().starts_with(r#"--set link.rate: got "5 ms"; must be a rate"#));
+/// # Ok::<(), sojourn_experiment::ReadError>(())
+/// ```
 ///
 /// # Errors
 /// The first mistake found: in the TOML, an override, a key, a value, or between values.
@@ -89,18 +140,23 @@ pub fn read(
     if combinations > MOST_RUNS {
         return Err(too_many(combinations));
     }
-    let context = Context { file, names };
+    let file = file.into();
+    let layout = Layout { file, root, axes };
+    let context = Context {
+        file: source.name,
+        names,
+    };
     let mut cells = Vec::new();
     let mut runs = 0;
     for index in 0..combinations {
-        let cell = read_cell(&root, &axes, index, &context)?;
+        let cell = layout.read_cell(index, &context)?;
         runs += runs_of(&cell.experiment);
         cells.push(cell);
         if runs > MOST_RUNS {
             return Err(too_many(runs));
         }
     }
-    Ok(Plan { cells })
+    Ok(Plan { cells, layout })
 }
 
 /// As [`read`], from a path.
@@ -126,41 +182,42 @@ pub fn read_file(
     read(source, overrides, names)
 }
 
-/// Reads the file with the swept values of one combination in their places.
-fn read_cell(
-    root: &Node,
-    axes: &[Axis],
-    index: u64,
-    context: &Context<'_>,
-) -> Result<Cell, ReadError> {
-    let experiment_of = |root: &Node| File.read(&Entry::root(root, context));
-    if axes.is_empty() {
-        return Ok(Cell {
-            experiment: experiment_of(root)?,
-            set: Vec::new(),
-        });
+/// A file with its overrides in place and its sweep apart.
+#[derive(Clone, PartialEq, Debug)]
+struct Layout {
+    file: String,
+    root: Node,
+    axes: Vec<Axis>,
+}
+
+impl Layout {
+    /// Reads the file with the swept values of one combination in their places.
+    fn read_cell(&self, index: u64, context: &Context<'_>) -> Result<Cell, ReadError> {
+        let experiment_of = |root: &Node| File.read(&Entry::root(root, context));
+        let values = sweep::combination(&self.axes, index);
+        let experiment = experiment_of(&self.swept(&values)?).map_err(|error| {
+            match experiment_of(&self.root) {
+                // Wrong without the sweep as well: the sweep is not to blame.
+                Err(without) if without == error => error,
+                _ => error.within_sweep(&sweep::as_text(&values)),
+            }
+        })?;
+        Ok(Cell {
+            experiment,
+            set: sweep::as_json(&values),
+        })
     }
-    let values = sweep::combination(axes, index);
-    let mut swept = root.clone();
-    for (key, value) in &values {
-        let value = (*value).clone().into_swept(&path_segment(key));
-        let origin = value.origin.clone();
-        swept
-            .place(key, value)
-            .map_err(|what| ReadError::new(context.file, origin, &path_segment(key), what))?;
-    }
-    let experiment = experiment_of(&swept).map_err(|error| match experiment_of(root) {
-        // Wrong without the sweep as well: the sweep is not to blame.
-        Err(without) if without == error => error,
-        _ => {
-            let values = values
-                .iter()
-                .map(|(key, value)| format!("{key} = {}", value.item));
-            error.within_sweep(&values.collect::<Vec<_>>().join(", "))
+
+    /// The file with swept values in their places.
+    fn swept(&self, values: &[(&str, &Node)]) -> Result<Node, ReadError> {
+        let mut root = self.root.clone();
+        for (key, value) in values {
+            let path = path_segment(key);
+            let value = (*value).clone().into_swept(&path);
+            let origin = value.origin.clone();
+            root.place(key, value)
+                .map_err(|what| ReadError::new(&self.file, origin, &path, what))?;
         }
-    })?;
-    Ok(Cell {
-        experiment,
-        set: sweep::as_json(&values),
-    })
+        Ok(root)
+    }
 }

@@ -1,12 +1,13 @@
 //! An experiment written out again, every default spelled out, as JSON that mirrors the file.
 
 use serde_json::{Value as Json, json};
-use sojourn_units::{Duration, Rate, Value};
+use sojourn_units::{Duration, Rate};
 
 use crate::document::parse_value;
 use crate::error::Origin;
-use crate::model::{Buffer, Direction, Experiment, Kind, Queue, Tcp, Traffic};
+use crate::model::{Direction, Experiment, Kind, Queue, Tcp, Traffic};
 use crate::names::Names;
+use crate::written::{buffer, bytes, value_json};
 
 /// The experiment as a file that reads to the same: each key of the format with its value, defaults
 /// included, quantities with units. A discipline's own defaults are left to it; see [`resolved_with`].
@@ -20,15 +21,15 @@ pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
     let link = &experiment.link;
     let mut link_json = json!({
         "rate": rates(&link.rate),
-        "delay": text(link.delay),
+        "delay": written(link.delay),
         "device_queue": format!("{} packets", link.device_queue),
         "overhead": bytes(link.overhead),
         "burst": bytes(link.burst),
     });
-    put(&mut link_json, "buffer", link.buffer.map(buffer_text));
+    put(&mut link_json, "buffer", link.buffer.map(buffer));
     if let Some(up) = &link.up {
         let mut up_json = json!({"rate": rates(&up.rate)});
-        put(&mut up_json, "buffer", up.buffer.map(buffer_text));
+        put(&mut up_json, "buffer", up.buffer.map(buffer));
         put(
             &mut up_json,
             "queue",
@@ -37,12 +38,12 @@ pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
         link_json["up"] = up_json;
     }
     let mut record = json!({"packets": experiment.record.packets});
-    put(&mut record, "series", experiment.record.series.map(text));
+    put(&mut record, "series", experiment.record.series.map(written));
     json!({
         "experiment": {
             "name": experiment.name,
-            "duration": text(experiment.duration),
-            "warmup": text(experiment.warmup),
+            "duration": written(experiment.duration),
+            "warmup": written(experiment.warmup),
             "repeat": experiment.repeat,
             "seed": experiment.seed,
         },
@@ -53,43 +54,8 @@ pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
     })
 }
 
-/// A quantity as one would write it.
-pub(crate) fn value_text(value: &Value) -> String {
-    match value_json(value) {
-        Json::String(text) => text,
-        bare => bare.to_string(),
-    }
-}
-
-/// A queue's capacity as one would write it.
-pub(crate) fn buffer_text(buffer: Buffer) -> String {
-    match buffer {
-        Buffer::Packets(1) => "1 packet".into(),
-        Buffer::Packets(packets) => format!("{packets} packets"),
-        Buffer::Bytes(size) => bytes(size),
-        Buffer::Bdp(multiple) => format!("{multiple} bdp"),
-    }
-}
-
-fn value_json(value: &Value) -> Json {
-    match value {
-        Value::Duration(span) => text(span).into(),
-        Value::Rate(rate) => text(rate).into(),
-        Value::Bytes(size) => bytes(*size).into(),
-        Value::Packets(packets) => buffer_text(Buffer::Packets(*packets)).into(),
-        Value::Number(number) => (*number).into(),
-        Value::Count(count) => (*count).into(),
-        Value::Flag(flag) => (*flag).into(),
-        Value::Word(word) => word.as_str().into(),
-    }
-}
-
-fn text(quantity: impl ToString) -> String {
+fn written(quantity: impl ToString) -> String {
     quantity.to_string()
-}
-
-fn bytes(size: impl Into<u64>) -> String {
-    format!("{} B", size.into())
 }
 
 fn put(into: &mut Json, key: &str, value: Option<impl Into<Json>>) {
@@ -100,17 +66,17 @@ fn put(into: &mut Json, key: &str, value: Option<impl Into<Json>>) {
 
 fn rates(schedule: &[(Duration, Rate)]) -> Json {
     match schedule {
-        [(_, rate)] => text(rate).into(),
+        [(_, rate)] => written(rate).into(),
         steps => steps
             .iter()
-            .map(|(from, rate)| json!([text(from), text(rate)]))
+            .map(|(from, rate)| json!([written(from), written(rate)]))
             .collect(),
     }
 }
 
 fn queue(queue: &Queue, names: &Names) -> Json {
     let mut json = json!({"aqm": queue.aqm, "label": queue.label});
-    put(&mut json, "limit", queue.limit.map(buffer_text));
+    put(&mut json, "limit", queue.limit.map(buffer));
     for spec in names
         .discipline(&queue.aqm)
         .into_iter()
@@ -130,9 +96,9 @@ fn traffic(traffic: &Traffic) -> Json {
     let (first, last) = traffic.start;
     let mut json = json!({
         "flows": traffic.flows,
-        "rtt": text(traffic.rtt),
-        "start": if first == last { text(first) } else { format!("{first}..{last}") },
-        "stop": text(traffic.stop),
+        "rtt": written(traffic.rtt),
+        "start": if first == last { written(first) } else { format!("{first}..{last}") },
+        "stop": written(traffic.stop),
         "direction": match traffic.direction {
             Direction::Down => "down",
             Direction::Up => "up",
@@ -146,17 +112,17 @@ fn traffic(traffic: &Traffic) -> Json {
         }
         Kind::Cbr(cbr) => {
             json["kind"] = "cbr".into();
-            json["rate"] = text(cbr.rate).into();
+            json["rate"] = written(cbr.rate).into();
             json["packet"] = bytes(cbr.packet).into();
         }
         Kind::Ping(ping) => {
             json["kind"] = "ping".into();
-            json["interval"] = text(ping.interval).into();
+            json["interval"] = written(ping.interval).into();
         }
         Kind::Files(files) => {
             json["kind"] = "files".into();
             json["size"] = files.sizes.iter().map(|size| bytes(*size)).collect();
-            json["think"] = text(files.think).into();
+            json["think"] = written(files.think).into();
             put(&mut json, "count", files.count);
             tcp(&mut json, &files.tcp);
         }

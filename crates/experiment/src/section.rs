@@ -7,6 +7,7 @@ use crate::error::{Origin, ReadError};
 use crate::form::{AnyKey, Default, Form, Key};
 use crate::names::Names;
 use crate::suggest::suggestion;
+use crate::written;
 
 /// The longest span in a file: 10^6 s, over eleven days. Sums of a few stay far from overflow.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1_000_000);
@@ -122,11 +123,9 @@ impl<'a> Entry<'a> {
         };
         let value = value.ok_or_else(|| self.refuse(kind.accepts()))?;
         let most = match value {
-            Value::Duration(span) if span > LONGEST => format!("{} s", LONGEST.as_secs_f64()),
+            Value::Duration(span) if span > LONGEST => LONGEST.to_string(),
             Value::Rate(rate) if rate > FASTEST => FASTEST.to_string(),
-            Value::Bytes(bytes) if bytes > MOST_BYTES => {
-                format!("{} GB", MOST_BYTES / 1_000_000_000)
-            }
+            Value::Bytes(bytes) if bytes > MOST_BYTES => written::bytes(MOST_BYTES),
             Value::Packets(packets) if packets > MOST_PACKETS => format!("{MOST_PACKETS} packets"),
             _ => return Ok(value),
         };

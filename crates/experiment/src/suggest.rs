@@ -1,13 +1,13 @@
 //! What was probably meant by a name that is not known.
 
-/// `did you mean "target"? Accepted by codel: aqm, target`, the question only if a known name is near.
+/// `did you mean "target"? accepted by codel: aqm, target`, the question only if a known name is near.
 pub(crate) fn suggestion<'a>(
     given: &str,
     known: impl IntoIterator<Item = &'a str>,
     by: &str,
 ) -> String {
     let known: Vec<&str> = known.into_iter().collect();
-    let accepted = format!("Accepted{by}: {}", known.join(", "));
+    let accepted = format!("accepted{by}: {}", known.join(", "));
     match nearest(given, &known) {
         Some(name) => format!("did you mean \"{name}\"? {accepted}"),
         None => accepted,
@@ -48,8 +48,8 @@ mod tests {
     fn a_suggestion_always_lists_what_is_accepted() {
         assert_eq!(
             suggestion("rat", ["rate", "delay"], " by [link]"),
-            "did you mean \"rate\"? Accepted by [link]: rate, delay"
+            "did you mean \"rate\"? accepted by [link]: rate, delay"
         );
-        assert_eq!(suggestion("colour", ["rate"], ""), "Accepted: rate");
+        assert_eq!(suggestion("colour", ["rate"], ""), "accepted: rate");
     }
 }

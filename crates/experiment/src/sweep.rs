@@ -8,6 +8,7 @@ use crate::document::{Item, Node, path_segment};
 use crate::error::{Origin, ReadError};
 
 /// A swept key with its values, at least one.
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Axis {
     pub key: String,
     pub values: Vec<Node>,
@@ -108,4 +109,12 @@ pub(crate) fn as_json(values: &[(&str, &Node)]) -> Vec<(String, Json)> {
         .iter()
         .map(|(key, node)| ((*key).to_string(), node.item.to_json()))
         .collect()
+}
+
+/// The values of a combination as messages show them.
+pub(crate) fn as_text(values: &[(&str, &Node)]) -> String {
+    let values = values
+        .iter()
+        .map(|(key, node)| format!("{} = {}", path_segment(key), node.item));
+    values.collect::<Vec<_>>().join(", ")
 }

@@ -2,14 +2,14 @@
 
 mod common;
 
-use common::{EXAMPLE, names, read_text, read_with};
+use common::{EVERY_KEY, EXAMPLE, names, read_text, read_with};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{
     Buffer, Cbr, Direction, Experiment, Files, Kind, Link, Ping, Queue, Record, Tcp, Traffic,
     UpLink,
 };
-use sojourn_experiment::{resolved, resolved_with};
+use sojourn_experiment::{resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
 
 /// The least that can be run.
@@ -176,47 +176,7 @@ fn what_is_not_given_has_its_default() {
 
 #[test]
 fn every_key_is_read() {
-    let experiment = one(r#"
-[experiment]
-duration = "1 min"
-seed = 7
-[link]
-rate = [["0 s", "100 Mbit/s"], ["50 s", "10mbit"]]
-delay = "5 ms"
-buffer = "0.5 bdp"
-device_queue = "256 packets"
-overhead = "38 B"
-burst = "0 B"
-up = { rate = "1 Mbit/s", buffer = "30 kB", queue = { aqm = "codel", target = "15 ms" } }
-[[queue]]
-aqm = "red"
-limit = "150000 B"
-ecn = true
-min = "30 packets"
-probability = 0.1
-weight = 0.002
-gentle = false
-bandwidth = "10 Mbit/s"
-[[traffic]]
-kind = "files"
-tcp = "reno"
-ecn = true
-abe = true
-sack = false
-initial_window = 3
-mss = "8948 B"
-window = "64 KiB"
-size = ["15 kB", "44 kB"]
-count = 12
-think = "1 s"
-rtt = "40 ms"
-start = "500 ms..1.5 s"
-stop = "30 s"
-direction = "both"
-[record]
-packets = true
-series = "100 ms"
-"#);
+    let experiment = one(EVERY_KEY);
     assert_eq!(experiment.seed, 7);
     assert_eq!(
         experiment.link,
@@ -432,6 +392,23 @@ fn toml_file(json: &Json) -> String {
     let sections = json.as_object().unwrap().iter();
     let sections = sections.map(|(key, value)| format!("{key} = {}\n", toml_value(value)));
     sections.collect()
+}
+
+#[test]
+fn every_kind_of_traffic_is_listed_with_its_keys() {
+    let kinds = traffic_kinds();
+    let named: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
+    assert_eq!(named, ["bulk", "cbr", "ping", "files"]);
+    let ping = [
+        "kind",
+        "flows",
+        "rtt",
+        "start",
+        "stop",
+        "direction",
+        "interval",
+    ];
+    assert_eq!(kinds[2].keys, ping);
 }
 
 proptest! {

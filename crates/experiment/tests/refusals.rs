@@ -102,9 +102,9 @@ fn a_bad_value_is_named_with_its_line() {
             r#"8: link.device_queue: got "1 kB"; must be a number of packets like "256 packets""#.into()),
         // [[queue]]
         (r#"aqm = "codel""#, r#"aqm = "fq-codel""#,
-            r#"12: queue.0.aqm: got "fq-codel"; did you mean "fq_codel"? Accepted: pfifo, red, codel, fq_codel"#.into()),
+            r#"12: queue.0.aqm: got "fq-codel"; did you mean "fq_codel"? accepted: pfifo, red, codel, fq_codel"#.into()),
         ("target =", "tarjet =",
-            r#"13: queue.0.tarjet: unknown key; did you mean "target"? Accepted by codel: aqm, label, limit, ecn, target, interval, variant"#.into()),
+            r#"13: queue.0.tarjet: unknown key; did you mean "target"? accepted by codel: aqm, label, limit, ecn, target, interval, variant"#.into()),
         (r#"target = "5 ms""#, "target = \"5 mbit\"",
             format!("13: queue.0.target: got \"5 mbit\"; must be {time}")),
         (r#"target = "5 ms""#, "ecn = \"true\"",
@@ -117,10 +117,10 @@ fn a_bad_value_is_named_with_its_line() {
             "15: queue.1: queue.0 is labelled \"codel\" as well; give each a label of its own".into()),
         // [[traffic]]
         (r#"kind = "bulk""#, r#"kind = "bulq""#,
-            r#"16: traffic.0.kind: got "bulq"; did you mean "bulk"? Accepted: bulk, cbr, ping, files"#.into()),
+            r#"16: traffic.0.kind: got "bulq"; did you mean "bulk"? accepted: bulk, cbr, ping, files"#.into()),
         (r#"kind = "bulk""#, r#"kind = "cbr""#, format!("15: traffic.0.rate: missing; must be {rate}")),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\ntcp = \"reno\"",
-            "18: traffic.0.tcp: unknown key; Accepted by cbr: kind, flows, rtt, start, stop, direction, rate, packet".into()),
+            "18: traffic.0.tcp: unknown key; accepted by cbr: kind, flows, rtt, start, stop, direction, rate, packet".into()),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\npacket = \"65508 B\"",
             r#"18: traffic.0.packet: got "65508 B"; must be from "1 B" to "65507 B" (B, kB, MB, GB)"#.into()),
         (r#"kind = "bulk""#, "kind = \"ping\"\ninterval = \"0 s\"", format!(
@@ -129,11 +129,11 @@ fn a_bad_value_is_named_with_its_line() {
         (r#"kind = "bulk""#, "kind = \"files\"\nsize = []",
             r#"17: traffic.0.size: got an empty array; must be a size like "100 kB" or an array of sizes"#.into()),
         (r#"kind = "bulk""#, "kind = \"files\"\nsize = [\"1 kB\", 3]",
-            r#"17: traffic.0.size.1: got 3; must be from "1 B" to "1000000000000 B" (B, kB, MB, GB)"#.into()),
+            r#"17: traffic.0.size.1: got 3; must be from "1 B" to "1000 GB" (B, kB, MB, GB)"#.into()),
         ("flows = 4", "flows = 100001",
             "17: traffic.0.flows: got 100001; must be a whole number from 1 to 100000".into()),
         ("flows = 4", "tcp = \"vegas\"",
-            r#"17: traffic.0.tcp: got "vegas"; Accepted: reno, cubic, bbr"#.into()),
+            r#"17: traffic.0.tcp: got "vegas"; accepted: reno, cubic, bbr"#.into()),
         ("flows = 4", "abe = true",
             "17: traffic.0.abe: got true; needs ecn = true, since it answers marks".into()),
         ("flows = 4", "mss = \"63 B\"",
@@ -143,7 +143,7 @@ fn a_bad_value_is_named_with_its_line() {
         ("flows = 4", "initial_window = 1001",
             "17: traffic.0.initial_window: got 1001; must be a whole number from 1 to 1000".into()),
         ("flows = 4", "direction = \"sideways\"",
-            r#"17: traffic.0.direction: got "sideways"; Accepted: down, up, both"#.into()),
+            r#"17: traffic.0.direction: got "sideways"; accepted: down, up, both"#.into()),
         ("flows = 4", "stop = \"0 s\"", format!(
             "17: traffic.0.stop: got \"0 s\"; must be {}", time.replace("time", "time above zero"),
         )),
@@ -163,11 +163,11 @@ fn a_bad_value_is_named_with_its_line() {
             r#"5: record.series: got "1 ns"; must be wider: the run has more than 10000000 such bins"#.into()),
         // Shapes.
         ("[link]", "[lnk]",
-            r#"6: lnk: unknown key; did you mean "link"? Accepted by an experiment file: experiment, link, queue, traffic, record, sweep"#.into()),
+            r#"6: lnk: unknown key; did you mean "link"? accepted by an experiment file: experiment, link, queue, traffic, record, sweep"#.into()),
         ("[[queue]]", "[queue]",
             "11: queue: got a table; must be at least one table [[queue]] with an aqm".into()),
-        ("repeat = 2", "repeat = 2\nrepeat = 3", "5: not TOML: duplicate key".into()),
-        ("warmup", "\"a\\nb\"", r#"3: experiment."a\nb": unknown key; Accepted by [experiment]: name, duration, warmup, repeat, seed"#.into()),
+        ("repeat = 2", "repeat = 2\nrepeat = 3", "5: got `repeat = 3`; not TOML: duplicate key".into()),
+        ("warmup", "\"a\\nb\"", r#"3: experiment."a\nb": unknown key; accepted by [experiment]: name, duration, warmup, repeat, seed"#.into()),
     ];
     for (from, to, expected) in cases {
         assert!(GOOD.contains(from), "{from}");
@@ -229,7 +229,7 @@ fn a_bad_override_is_named_as_one() {
         (
             "queue.0.tarjet",
             "5 ms",
-            r#"unknown key; did you mean "target"? Accepted by codel: aqm, label, limit, ecn, target, interval, variant"#,
+            r#"unknown key; did you mean "target"? accepted by codel: aqm, label, limit, ecn, target, interval, variant"#,
         ),
         (
             "queue.1.target",
@@ -286,11 +286,11 @@ fn a_bad_sweep_is_named_with_key_and_value() {
         ),
         (
             "'link.rat' = ['1 Mbit/s']",
-            r#"21: sweep.link.rat: unknown key; did you mean "rate"? Accepted by [link]: rate, delay, buffer, device_queue, overhead, burst, up"#,
+            r#"21: sweep.link.rat: unknown key; did you mean "rate"? accepted by [link]: rate, delay, buffer, device_queue, overhead, burst, up"#,
         ),
         (
             "'lnk.rate' = ['1 Mbit/s']",
-            r#"21: sweep.lnk.rate: lnk: unknown key; did you mean "link"? Accepted by an experiment file: experiment, link, queue, traffic, record, sweep"#,
+            r#"21: sweep.lnk.rate: lnk: unknown key; did you mean "link"? accepted by an experiment file: experiment, link, queue, traffic, record, sweep"#,
         ),
         (
             "'queue.3.target' = ['1 ms']",
@@ -335,6 +335,38 @@ fn a_bad_sweep_is_named_with_key_and_value() {
     assert_eq!(
         message(&text, &[]),
         "load.toml:1: sweep: got 3; must be a table [sweep] of dotted keys"
+    );
+}
+
+#[test]
+fn what_only_the_caller_can_tell_is_placed_as_well() {
+    let must = "must be below interval (\"100 ms\")";
+    let plan = read_text(GOOD).unwrap();
+    let said = |key| plan.refuse(0, key, must).to_string();
+    assert_eq!(
+        said("queue.0.target"),
+        format!("load.toml:13: queue.0.target: got \"5 ms\"; {must}")
+    );
+    assert_eq!(
+        said("queue.0.interval"),
+        format!("load.toml:11: queue.0.interval: not given; {must}")
+    );
+    let set = read_with(GOOD, &[("queue.0.target", "200 ms")]).unwrap();
+    assert_eq!(
+        set.refuse(0, "queue.0.target", must).to_string(),
+        format!("--set queue.0.target: got \"200 ms\"; {must}")
+    );
+    let sweep = "[sweep]\n'queue.0.target' = ['5 ms', '200 ms']\n";
+    let swept = read_text(&format!("{GOOD}{sweep}")).unwrap();
+    assert_eq!(
+        swept.refuse(1, "queue.0.target", must).to_string(),
+        format!("load.toml:21: sweep.queue.0.target: got \"200 ms\"; {must}")
+    );
+    assert_eq!(
+        swept.refuse(1, "queue.0.interval", must).to_string(),
+        format!(
+            "load.toml:11: queue.0.interval: not given; {must} (in the sweep, with queue.0.target = \"200 ms\")"
+        )
     );
 }
 

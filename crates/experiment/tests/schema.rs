@@ -3,7 +3,7 @@
 mod common;
 
 use boon::{Compiler, Draft, SchemaIndex, Schemas};
-use common::{EXAMPLE, names, read_text};
+use common::{EVERY_KEY, EXAMPLE, names, read_text};
 use serde_json::{Value as Json, json};
 use sojourn_experiment::{resolved_with, schema};
 
@@ -43,6 +43,8 @@ fn example() -> Json {
 fn a_good_file_is_valid() {
     let validator = Validator::new();
     assert!(validator.accepts(&example()));
+    let experiment = read_text(EVERY_KEY).unwrap().cells.remove(0).experiment;
+    assert!(validator.accepts(&resolved_with(&experiment, &names())));
     let mut file = example();
     file["link"]["rate"] = json!([["0 s", "100 Mbit/s"], ["50 s", "10mbit"]]);
     file["link"]["buffer"] = json!("0.5 bdp");

@@ -8,6 +8,8 @@ mod record;
 mod tcp;
 mod traffic;
 
+pub use traffic::{TrafficSummary, traffic_kinds};
+
 use serde_json::{Value as Json, json};
 
 use crate::error::ReadError;

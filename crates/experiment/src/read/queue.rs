@@ -6,10 +6,10 @@ use sojourn_units::Value;
 use crate::error::ReadError;
 use crate::form::{AnyKey, Default, Form, Key, described, table_schema};
 use crate::forms::{Capacity, Flag, Named, Text, kind_schema};
-use crate::model::{Buffer, Queue};
+use crate::model::Queue;
 use crate::names::{DisciplineKeys, KeySpec, Names};
-use crate::resolved::{buffer_text, value_text};
 use crate::section::{Entry, Section, names_of};
+use crate::written;
 
 static AQM: Key<Named> = Key {
     name: "aqm",
@@ -121,9 +121,9 @@ fn tell_apart(queues: &mut [Queue], labelled: &[bool]) {
 fn settings_text(queue: &Queue) -> Vec<String> {
     let limit = queue
         .limit
-        .map(|limit: Buffer| format!("limit={}", buffer_text(limit)));
+        .map(|limit| format!("limit={}", written::buffer(limit)));
     let settings = queue.settings.iter();
-    let settings = settings.map(|(key, value)| format!("{key}={}", value_text(value)));
+    let settings = settings.map(|(key, value)| format!("{key}={}", written::value(value)));
     limit.into_iter().chain(settings).collect()
 }
 

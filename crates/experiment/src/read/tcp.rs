@@ -1,12 +1,12 @@
 //! The options of a TCP flow.
 
 use crate::error::ReadError;
-use crate::form::{Default, Key};
+use crate::form::{AnyKey, Default, Key};
 use crate::forms::{Bytes, Flag, Named, Whole};
 use crate::model::Tcp;
 use crate::section::Section;
 
-pub(super) static TCP: Key<Named> = Key {
+static TCP: Key<Named> = Key {
     name: "tcp",
     form: Named {
         what: "congestion control",
@@ -21,31 +21,31 @@ pub(super) static TCP: Key<Named> = Key {
     default: Default::Is("cubic"),
     doc: "Congestion control.",
 };
-pub(super) static ECN: Key<Flag> = Key {
+static ECN: Key<Flag> = Key {
     name: "ecn",
     form: Flag,
     default: Default::Is("false"),
     doc: "Negotiate ECN (RFC 3168).",
 };
-pub(super) static ABE: Key<Flag> = Key {
+static ABE: Key<Flag> = Key {
     name: "abe",
     form: Flag,
     default: Default::Is("false"),
     doc: "Back off less for a mark than for a loss (RFC 8511); needs ecn.",
 };
-pub(super) static SACK: Key<Flag> = Key {
+static SACK: Key<Flag> = Key {
     name: "sack",
     form: Flag,
     default: Default::Is("true"),
     doc: "Selective acknowledgements (RFC 2018).",
 };
-pub(super) static INITIAL_WINDOW: Key<Whole> = Key {
+static INITIAL_WINDOW: Key<Whole> = Key {
     name: "initial_window",
     form: Whole { from: 1, to: 1000 },
     default: Default::Is("10"),
     doc: "Initial window in segments (RFC 6928).",
 };
-pub(super) static MSS: Key<Bytes> = Key {
+static MSS: Key<Bytes> = Key {
     name: "mss",
     form: Bytes {
         from: 64,
@@ -54,7 +54,7 @@ pub(super) static MSS: Key<Bytes> = Key {
     default: Default::Is("1448 B"),
     doc: "Payload of a full segment; the MTU is 52 bytes more (IPv4, TCP with timestamps).",
 };
-pub(super) static WINDOW: Key<Bytes> = Key {
+static WINDOW: Key<Bytes> = Key {
     name: "window",
     form: Bytes {
         from: 64,
@@ -63,6 +63,9 @@ pub(super) static WINDOW: Key<Bytes> = Key {
     default: Default::Words("never in the way"),
     doc: "Largest receive window.",
 };
+
+/// The keys of every kind of traffic that uses TCP.
+pub(super) static KEYS: &[&dyn AnyKey] = &[&TCP, &ECN, &ABE, &SACK, &INITIAL_WINDOW, &MSS, &WINDOW];
 
 /// Reads the options from the table of a traffic group.
 ///

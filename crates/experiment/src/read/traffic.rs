@@ -11,35 +11,57 @@ use crate::form::{AnyKey, Default, Form, Key, table_schema};
 use crate::forms::{Bytes, Span, Speed, Whole, Word, kind_schema};
 use crate::model::{Cbr, Direction, Files, Kind, Ping, Traffic};
 use crate::names::Names;
-use crate::section::{Entry, Section, names_of};
+use crate::section::{Entry, Section};
 
 /// A kind of traffic: its name, its keys besides those of every group, and how they are read.
 struct TrafficKind {
     name: &'static str,
     doc: &'static str,
-    keys: &'static [&'static dyn AnyKey],
+    /// In groups, so that kinds can share some.
+    keys: &'static [&'static [&'static dyn AnyKey]],
     read: fn(&Section<'_>) -> Result<Kind, ReadError>,
+}
+
+impl TrafficKind {
+    /// The keys of every kind, then its own.
+    fn all_keys(&self) -> impl Iterator<Item = &'static dyn AnyKey> {
+        let own = self.keys.iter().copied().flatten();
+        COMMON.iter().chain(own).copied()
+    }
+}
+
+/// A kind of traffic, for listings.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TrafficSummary {
+    /// Its name, as `kind` gives it.
+    pub name: &'static str,
+    /// What its flows do, in one line.
+    pub doc: &'static str,
+    /// The keys that it accepts, those of every kind first.
+    pub keys: Vec<&'static str>,
+}
+
+/// Every kind of traffic that a file may ask for.
+pub fn traffic_kinds() -> Vec<TrafficSummary> {
+    let summary = |kind: &TrafficKind| TrafficSummary {
+        name: kind.name,
+        doc: kind.doc,
+        keys: kind.all_keys().map(|key| key.name()).collect(),
+    };
+    KINDS.iter().map(summary).collect()
 }
 
 static KINDS: &[TrafficKind] = &[
     TrafficKind {
         name: "bulk",
         doc: "TCP with always more to send.",
-        keys: &[
-            &tcp::TCP,
-            &tcp::ECN,
-            &tcp::ABE,
-            &tcp::SACK,
-            &tcp::INITIAL_WINDOW,
-            &tcp::MSS,
-            &tcp::WINDOW,
-        ],
+        keys: &[tcp::KEYS],
         read: |section| tcp::read(section).map(Kind::Bulk),
     },
     TrafficKind {
         name: "cbr",
         doc: "UDP at a constant rate.",
-        keys: &[&RATE, &PACKET],
+        keys: &[&[&RATE, &PACKET]],
         read: |section| {
             Ok(Kind::Cbr(Cbr {
                 rate: section.get(&RATE)?,
@@ -50,7 +72,7 @@ static KINDS: &[TrafficKind] = &[
     TrafficKind {
         name: "ping",
         doc: "Echo requests with 56 bytes of payload; their RTTs are a result.",
-        keys: &[&INTERVAL],
+        keys: &[&[&INTERVAL]],
         read: |section| {
             Ok(Kind::Ping(Ping {
                 interval: section.get(&INTERVAL)?,
@@ -60,18 +82,7 @@ static KINDS: &[TrafficKind] = &[
     TrafficKind {
         name: "files",
         doc: "Files one after another, each on a TCP connection of its own.",
-        keys: &[
-            &SIZE,
-            &COUNT,
-            &THINK,
-            &tcp::TCP,
-            &tcp::ECN,
-            &tcp::ABE,
-            &tcp::SACK,
-            &tcp::INITIAL_WINDOW,
-            &tcp::MSS,
-            &tcp::WINDOW,
-        ],
+        keys: &[&[&SIZE, &COUNT, &THINK], tcp::KEYS],
         read: |section| {
             Ok(Kind::Files(Files {
                 sizes: section.get(&SIZE)?,
@@ -205,8 +216,7 @@ impl Form for TrafficForm {
     fn read(&self, entry: &Entry<'_>) -> Result<Traffic, ReadError> {
         let section = Section::open(entry, self)?;
         let kind = section.get(&KIND)?;
-        let known = names_of(COMMON).chain(names_of(kind.keys));
-        let section = section.only(kind.name, known)?;
+        let section = section.only(kind.name, kind.all_keys().map(|key| key.name()))?;
         let traffic = Traffic {
             flows: section.get(&FLOWS)? as u32,
             rtt: section.get(&RTT)?,
@@ -227,7 +237,7 @@ impl Form for TrafficForm {
 
     fn schema(&self, names: &Names) -> Json {
         let kinds = KINDS.iter().map(|kind| {
-            let keys: Vec<&dyn AnyKey> = COMMON.iter().chain(kind.keys).copied().collect();
+            let keys: Vec<&dyn AnyKey> = kind.all_keys().collect();
             let mut schema = table_schema(&keys, names);
             schema["properties"][KIND.name] = json!({"const": kind.name, "description": kind.doc});
             schema

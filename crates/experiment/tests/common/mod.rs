@@ -10,6 +10,9 @@ use sojourn_units::Kind;
 /// The example of the format's description.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
+/// A file that gives most keys of the format a value that is not the default.
+pub const EVERY_KEY: &str = include_str!("every_key.toml");
+
 /// A few disciplines with keys of every kind.
 pub fn names() -> Names {
     let key = |name: &str, kind, default: &str| KeySpec {
