@@ -3,7 +3,7 @@
 use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
-use sojourn_experiment::ReadError;
+use sojourn_experiment::{Plan, ReadError};
 
 create_exception!(
     sojourn,
@@ -22,6 +22,17 @@ create_exception!(
 /// A file that cannot be read as an experiment.
 pub fn wrong_input(error: &ReadError) -> PyErr {
     ExperimentError::new_err(error.to_string())
+}
+
+/// A queue that the simulator cannot build: the file's fault, at the key that the discipline refuses.
+pub fn wrong_queue(plan: &Plan, cell: usize, queue: usize, error: &sojourn_sim::RunError) -> PyErr {
+    match error {
+        sojourn_sim::RunError::Settings(setting) => {
+            let key = format!("queue.{queue}.{}", setting.key);
+            wrong_input(&plan.refuse(cell, &key, &setting.message))
+        }
+        _ => ExperimentError::new_err(error.to_string()),
+    }
 }
 
 /// A run that did not come to its end.

@@ -2,13 +2,13 @@
 
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
-use sojourn_aqm::Catalogue;
-use sojourn_sim::{SimPacket, names};
+use sojourn_experiment::{TrafficSummary, traffic_kinds};
+use sojourn_sim::{SimPacket, catalogue, names};
+use sojourn_tcp::cc::{ALGORITHMS, Algorithm};
 
 /// Every discipline with its keys.
 #[pyfunction]
 pub fn disciplines_json() -> String {
-    let catalogue = Catalogue::<SimPacket>::new();
     let key = |key: &sojourn_aqm::Key| {
         json!({
             "name": key.name,
@@ -35,32 +35,29 @@ pub fn disciplines_json() -> String {
 /// Every congestion control.
 #[pyfunction]
 pub fn congestion_controls_json() -> String {
-    let control = |name: &String| json!({"name": name});
-    names()
-        .congestion_controls
-        .iter()
-        .map(control)
-        .collect::<Json>()
-        .to_string()
-}
-
-/// Every traffic model.
-#[pyfunction]
-pub fn traffic_json() -> String {
-    let schema = sojourn_experiment::schema(&names());
-    let kinds = schema["properties"]["traffic"]["items"]["oneOf"].as_array();
-    let key = |(name, key): (&String, &Json)| json!({"name": name, "default": key["default"], "summary": key["description"]});
-    let kind = |kind: &Json| {
-        let keys = kind["properties"].as_object().into_iter().flatten();
+    let control = |control: &Algorithm| {
         json!({
-            "name": kind["properties"]["kind"]["const"],
-            "summary": kind["properties"]["kind"]["description"],
-            "keys": keys.filter(|(name, _)| *name != "kind").map(key).collect::<Vec<_>>(),
+            "name": control.name,
+            "summary": control.summary,
+            "source": control.source,
         })
     };
-    kinds
+    ALGORITHMS.iter().map(control).collect::<Json>().to_string()
+}
+
+/// Every traffic model with the names of its keys.
+#[pyfunction]
+pub fn traffic_json() -> String {
+    let kind = |kind: TrafficSummary| {
+        let key = |name: &&str| json!({"name": name});
+        json!({
+            "name": kind.name,
+            "summary": kind.doc,
+            "keys": kind.keys.iter().map(key).collect::<Vec<_>>(),
+        })
+    };
+    traffic_kinds()
         .into_iter()
-        .flatten()
         .map(kind)
         .collect::<Json>()
         .to_string()

@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use sojourn_aqm::Catalogue;
 use sojourn_experiment::{Cell, Source, read, read_file, resolved_with};
-use sojourn_sim::names;
+use sojourn_sim::{catalogue, check, names};
 
-use crate::errors::{failed_run, wrong_input};
+use crate::errors::{failed_run, wrong_input, wrong_queue};
 use crate::run::{Monitor, Run};
 
 /// A checked experiment, its sweep expanded into jobs.
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct Plan {
-    cells: Vec<Cell>,
+    plan: sojourn_experiment::Plan,
     jobs: Vec<Job>,
 }
 
@@ -26,30 +26,28 @@ struct Job {
 }
 
 impl Plan {
-    fn new(plan: sojourn_experiment::Plan) -> Self {
-        let jobs = plan
-            .cells
-            .iter()
-            .enumerate()
-            .flat_map(|(cell, Cell { experiment, .. })| {
-                let seeds =
-                    (0..u64::from(experiment.repeat)).map(|n| experiment.seed.wrapping_add(n));
-                let queues = experiment.queues.len();
-                seeds.flat_map(move |seed| (0..queues).map(move |queue| Job { cell, queue, seed }))
-            })
-            .collect();
-        Self {
-            cells: plan.cells,
-            jobs,
+    /// A plan all of whose queues can be built.
+    fn checked(plan: sojourn_experiment::Plan) -> PyResult<Self> {
+        let catalogue = catalogue();
+        let mut jobs = Vec::new();
+        for (cell, Cell { experiment, .. }) in plan.cells.iter().enumerate() {
+            let queues = experiment.queues.len();
+            for queue in 0..queues {
+                check(experiment, queue, &catalogue)
+                    .map_err(|error| wrong_queue(&plan, cell, queue, &error))?;
+            }
+            for repeat in 0..u64::from(experiment.repeat) {
+                let seed = experiment.seed.wrapping_add(repeat);
+                jobs.extend((0..queues).map(|queue| Job { cell, queue, seed }));
+            }
         }
+        Ok(Self { plan, jobs })
     }
 
     fn job(&self, index: usize) -> PyResult<(Job, &Cell)> {
-        let job = *self
-            .jobs
-            .get(index)
-            .ok_or_else(|| pyo3::exceptions::PyIndexError::new_err("no such job"))?;
-        Ok((job, &self.cells[job.cell]))
+        let job = self.jobs.get(index);
+        let job = *job.ok_or_else(|| PyIndexError::new_err("no such job"))?;
+        Ok((job, &self.plan.cells[job.cell]))
     }
 }
 
@@ -59,7 +57,7 @@ impl Plan {
     #[staticmethod]
     fn read_file(path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<Self> {
         let plan = read_file(&path, &overrides, &names()).map_err(|error| wrong_input(&error))?;
-        Ok(Self::new(plan))
+        Self::checked(plan)
     }
 
     /// Reads an experiment's text; `name` stands for the file in messages.
@@ -67,20 +65,20 @@ impl Plan {
     fn read_text(text: &str, name: &str, overrides: Vec<(String, String)>) -> PyResult<Self> {
         let plan = read(Source { name, text }, &overrides, &names())
             .map_err(|error| wrong_input(&error))?;
-        Ok(Self::new(plan))
+        Self::checked(plan)
     }
 
     /// The experiment's name.
     #[getter]
     fn name(&self) -> &str {
-        &self.cells[0].experiment.name
+        &self.plan.cells[0].experiment.name
     }
 
     /// (cell, queue, seed, label) in result order: cells, then seeds, then queues.
     #[getter]
     fn jobs(&self) -> Vec<(usize, usize, u64, &str)> {
         let label = |job: &Job| {
-            self.cells[job.cell].experiment.queues[job.queue]
+            self.plan.cells[job.cell].experiment.queues[job.queue]
                 .label
                 .as_str()
         };
@@ -106,7 +104,11 @@ impl Plan {
         };
         format!(
             "{:#}\n",
-            self.cells.iter().map(cell).collect::<serde_json::Value>()
+            self.plan
+                .cells
+                .iter()
+                .map(cell)
+                .collect::<serde_json::Value>()
         )
     }
 
@@ -118,7 +120,7 @@ impl Plan {
                 &cell.experiment,
                 job.queue,
                 job.seed,
-                &Catalogue::new(),
+                &catalogue(),
                 monitor.inner(),
             )
         });

@@ -82,10 +82,13 @@ impl Run {
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let table = {
             // A poisoned lock means that another thread panicked in here; the map itself is whole.
-            let mut tables = self.tables.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            tables
-                .remove(name)
-                .ok_or_else(|| PyValueError::new_err(format!("no table \"{name}\", or it was handed out before")))?
+            let mut tables = self
+                .tables
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            tables.remove(name).ok_or_else(|| {
+                PyValueError::new_err(format!("no table \"{name}\", or it was handed out before"))
+            })?
         };
         table.map(|table| columns(py, table)).transpose()
     }
