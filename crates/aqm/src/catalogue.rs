@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{codel, fifo};
+use crate::{ared, blue, codel, fifo, madpie, pie, red};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -22,6 +22,24 @@ pub struct Key {
     pub default: &'static str,
     /// What it does, in one line.
     pub doc: &'static str,
+}
+
+impl Key {
+    /// One table of keys out of two; `N` is the sum of their lengths.
+    pub(crate) const fn join<const N: usize>(first: &[Self], second: &[Self]) -> [Self; N] {
+        assert!(N == first.len() + second.len());
+        let mut keys = [first[0]; N];
+        let mut i = 0;
+        while i < N {
+            keys[i] = if i < first.len() {
+                first[i]
+            } else {
+                second[i - first.len()]
+            };
+            i += 1;
+        }
+        keys
+    }
 }
 
 /// What a discipline is built from.
@@ -168,7 +186,17 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
     /// All disciplines of this crate.
     pub fn new() -> Self {
         Self {
-            disciplines: Vec::from([fifo::pfifo(), fifo::bfifo(), codel::codel()]),
+            disciplines: Vec::from([
+                fifo::pfifo(),
+                fifo::bfifo(),
+                fifo::pfifo_head_drop(),
+                red::red(),
+                ared::ared(),
+                pie::pie(),
+                madpie::madpie(),
+                codel::codel(),
+                blue::blue(),
+            ]),
         }
     }
 

@@ -7,15 +7,20 @@
 //! Two arithmetics, [`Law`]: exact nanoseconds (the RFC's), and Linux's, in units of 1024 ns with a 16-bit
 //! reciprocal square root that takes one Newton step per drop. Otherwise no departure from RFC 8289
 //! Appendix A; the backlog at or below which nothing is dropped (§5.4's MAXPACKET) is one frame of the link.
+//!
+//! With `ce_exclude` the sojourn time counts only in so far as the link was busy with unmarked packets: it is
+//! scaled by their share of the bytes sent during the packet's stay, unless it exceeds `interval`.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::format;
 
 use sojourn_units::{Duration, Kind, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
 use crate::catalogue::{Discipline, Key, SettingError, Settings};
-use crate::packet::Packet;
+use crate::ce_exclude;
+use crate::packet::{Ecn, Packet};
 use crate::qdisc::{Environment, Limit};
 use crate::single::Single;
 
@@ -32,6 +37,8 @@ pub struct Config {
     pub ecn: bool,
     /// Mark every ECN-capable packet whose sojourn time exceeds this, besides the control law.
     pub ce_threshold: Option<Duration>,
+    /// Leave the time that CE-marked packets took out of the sojourn time.
+    pub ce_exclude: bool,
     /// The arithmetic.
     pub law: Law,
 }
@@ -66,6 +73,22 @@ pub struct CoDel {
     after_drop: AfterDrop,
     /// 2^16 / sqrt(count), Linux's arithmetic only.
     rec_inv_sqrt: u32,
+    /// Only with `ce_exclude`.
+    marked_service: Option<Box<MarkedService>>,
+}
+
+/// What left the queue so far, and what had left when each queued packet came.
+#[derive(Default)]
+struct MarkedService {
+    sent: Sent,
+    at_arrival: VecDeque<Sent>,
+}
+
+/// Bytes sent.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    all: u64,
+    marked: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,6 +115,7 @@ impl CoDel {
             dropping: false,
             after_drop: AfterDrop::Nothing,
             rec_inv_sqrt: 0,
+            marked_service: config.ce_exclude.then(Box::default),
         }
     }
 
@@ -194,7 +218,45 @@ impl Law {
     }
 }
 
+impl MarkedService {
+    /// `sojourn` of the packet at the head, which leaves the queue, without its marked part.
+    fn unmarked(&mut self, sojourn: Duration, full_above: Duration) -> Duration {
+        let Some(before) = self.at_arrival.pop_front() else {
+            return sojourn;
+        };
+        let meanwhile = Backlog {
+            bytes: self.sent.all - before.all,
+            ce_bytes: self.sent.marked - before.marked,
+            ..Backlog::default()
+        };
+        ce_exclude::unmarked_delay(sojourn, meanwhile, full_above)
+    }
+
+    fn sends<P: Packet>(&mut self, packet: &P, verdict: Verdict) {
+        let bytes = u64::from(packet.bytes());
+        if verdict != Verdict::Drop {
+            self.sent.all += bytes;
+        }
+        if verdict == Verdict::Mark || (verdict == Verdict::Pass && packet.ecn() == Ecn::Ce) {
+            self.sent.marked += bytes;
+        }
+    }
+}
+
 impl Aqm for CoDel {
+    fn on_enqueue<P: Packet>(
+        &mut self,
+        _packet: &P,
+        _backlog: Backlog,
+        _now: Time,
+        _env: &mut Environment<P>,
+    ) -> Verdict {
+        if let Some(service) = &mut self.marked_service {
+            service.at_arrival.push_back(service.sent);
+        }
+        Verdict::Pass
+    }
+
     fn on_dequeue<P: Packet>(
         &mut self,
         packet: &P,
@@ -202,25 +264,37 @@ impl Aqm for CoDel {
         now: Time,
         _env: &mut Environment<P>,
     ) -> Verdict {
+        let whole_sojourn = now.saturating_since(packet.enqueued());
         let shift = self.config.law.shift();
         let ticks = (now.as_nanos() >> shift) as i64;
-        let sojourn = ticks - (packet.enqueued().as_nanos() >> shift) as i64;
-        let above = self.has_stayed_above(sojourn, backlog, ticks);
-        let verdict = self.decide(packet, above, ticks);
-        match self.config.ce_threshold {
-            Some(threshold)
-                if verdict == Verdict::Pass
-                    && packet.ecn().is_capable()
-                    && now.saturating_since(packet.enqueued()) > threshold =>
-            {
-                Verdict::Mark
+        let sojourn = match &mut self.marked_service {
+            Some(service) => {
+                let unmarked = service.unmarked(whole_sojourn, self.config.interval);
+                (unmarked.as_nanos() >> shift) as i64
             }
-            _ => verdict,
+            None => ticks - (packet.enqueued().as_nanos() >> shift) as i64,
+        };
+        let above = self.has_stayed_above(sojourn, backlog, ticks);
+        let mut verdict = self.decide(packet, above, ticks);
+        if let Some(threshold) = self.config.ce_threshold
+            && verdict == Verdict::Pass
+            && packet.ecn().is_capable()
+            && whole_sojourn > threshold
+        {
+            verdict = Verdict::Mark;
         }
+        if let Some(service) = &mut self.marked_service {
+            service.sends(packet, verdict);
+        }
+        verdict
     }
 
     /// Linux's fq_codel makes the queue's CoDel count what its overflow rule dropped; RFC 8290 does not.
     fn on_head_drops(&mut self, packets: u64) {
+        if let Some(service) = &mut self.marked_service {
+            let gone = service.at_arrival.len().min(packets as usize);
+            service.at_arrival.drain(..gone);
+        }
         if self.config.law == Law::Linux {
             self.count = self.count.saturating_add(packets as u32);
         }
@@ -258,6 +332,7 @@ pub(crate) const KEYS: &[Key] = &[
         default: "none",
         doc: "mark every ECN-capable packet with a longer sojourn time",
     },
+    ce_exclude::KEY,
     Key {
         name: "variant",
         kind: Kind::Choice(&["rfc8289", "linux"]),
@@ -290,6 +365,7 @@ pub(crate) fn config(settings: &Settings, ecn: bool) -> Result<Config, SettingEr
         ce_threshold: settings
             .has("ce_threshold")
             .then(|| settings.duration("ce_threshold", Duration::ZERO)),
+        ce_exclude: settings.flag("ce_exclude", false),
         law: if settings.word("variant", "rfc8289") == "linux" {
             Law::Linux
         } else {
@@ -314,3 +390,6 @@ pub fn codel<P: Packet + Send + 'static>() -> Discipline<P> {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,17 @@
 //! First in, first out, and what does not fit is dropped: `pfifo` (limit in packets) and `bfifo` (in bytes).
 //!
-//! The queue that everything else is compared with. Source: tc-pfifo(8).
+//! The queue that everything else is compared with. Source: tc-pfifo(8). `pfifo_head_drop` makes room at
+//! the head instead, so that senders hear of the loss sooner.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use sojourn_units::Time;
 
 use crate::aqm::Aqm;
 use crate::catalogue::{Discipline, SettingError, Settings};
 use crate::packet::Packet;
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
 use crate::single::Single;
 
 /// No management at all.
@@ -37,6 +41,71 @@ pub fn bfifo<P: Packet + Send + 'static>() -> Discipline<P> {
     }
 }
 
+/// A FIFO that drops from its head what an arrival leaves no room for.
+pub struct HeadDrop<P> {
+    limit: Limit,
+    queue: VecDeque<P>,
+    bytes: u64,
+}
+
+impl<P: Packet> HeadDrop<P> {
+    /// An empty queue that holds at most `limit`.
+    pub const fn new(limit: Limit) -> Self {
+        Self {
+            limit,
+            queue: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for HeadDrop<P> {
+    fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
+        packet.set_enqueued(now);
+        // One that would not fit alone must not empty the queue.
+        if !self.limit.has_room(0, 0, packet.bytes()) {
+            return env.drop(packet, DropReason::Overflow);
+        }
+        while !self
+            .limit
+            .has_room(self.packets(), self.bytes, packet.bytes())
+            && let Some(oldest) = self.dequeue(now, env)
+        {
+            env.drop(oldest, DropReason::Overflow);
+        }
+        self.bytes += u64::from(packet.bytes());
+        self.queue.push_back(packet);
+    }
+
+    fn dequeue(&mut self, _now: Time, _env: &mut Environment<P>) -> Option<P> {
+        let packet = self.queue.pop_front()?;
+        self.bytes -= u64::from(packet.bytes());
+        Some(packet)
+    }
+
+    fn packets(&self) -> u64 {
+        self.queue.len() as u64
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// `pfifo_head_drop`.
+pub fn pfifo_head_drop<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "pfifo_head_drop",
+        summary: "FIFO that makes room by dropping its oldest packet, limit in packets",
+        source: "tc-pfifo(8)",
+        keys: &[],
+        build: |settings| {
+            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            Ok(Box::new(HeadDrop::new(limit)))
+        },
+    }
+}
+
 fn build<P: Packet + Send + 'static>(
     settings: &Settings,
     default: Limit,
@@ -45,4 +114,52 @@ fn build<P: Packet + Send + 'static>(
         DropTail,
         settings.limit.unwrap_or(default),
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_packet::TestPacket;
+    use alloc::vec::Vec;
+
+    /// Ids that leave, and ids given up, when five frames meet room for three.
+    fn five_into_three(qdisc: &mut dyn Qdisc<TestPacket>) -> (Vec<u64>, Vec<u64>) {
+        let mut env = Environment::new(0);
+        for id in 0..5 {
+            qdisc.enqueue(TestPacket::new(id), Time::ZERO, &mut env);
+        }
+        let dropped = env.take_dropped().map(|(packet, _)| packet.id).collect();
+        let left = core::iter::from_fn(|| qdisc.dequeue(Time::ZERO, &mut env))
+            .map(|packet| packet.id)
+            .collect();
+        (left, dropped)
+    }
+
+    #[test]
+    fn drop_tail_refuses_the_newest() {
+        let kept = (Vec::from([0, 1, 2]), Vec::from([3, 4]));
+        for limit in [Limit::Packets(3), Limit::Bytes(3 * 1514)] {
+            let mut queue = Single::new(DropTail, limit);
+            assert_eq!(five_into_three(&mut queue), kept);
+        }
+    }
+
+    #[test]
+    fn head_drop_gives_up_the_oldest() {
+        let kept = (Vec::from([2, 3, 4]), Vec::from([0, 1]));
+        for limit in [Limit::Packets(3), Limit::Bytes(3 * 1514)] {
+            assert_eq!(five_into_three(&mut HeadDrop::new(limit)), kept);
+        }
+    }
+
+    #[test]
+    fn a_packet_larger_than_the_limit_empties_no_head_drop_queue() {
+        let mut queue = HeadDrop::new(Limit::Bytes(2000));
+        let mut env = Environment::new(0);
+        queue.enqueue(TestPacket::new(0), Time::ZERO, &mut env);
+        let mut giant = TestPacket::new(1);
+        giant.bytes = 2001;
+        queue.enqueue(giant, Time::ZERO, &mut env);
+        assert_eq!((queue.packets(), env.take_dropped().count()), (1, 1));
+    }
 }

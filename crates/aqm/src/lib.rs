@@ -14,17 +14,29 @@
 //! than a decision about a queue (a scheduler, a choice among queued packets) implements [`Qdisc`].
 #![no_std]
 extern crate alloc;
+// Tests share a packet type with the integration tests, which name this crate from outside.
+#[cfg(test)]
+extern crate self as sojourn_aqm;
 
 pub mod aqm;
+pub mod ared;
+pub mod blue;
 pub mod catalogue;
+mod ce_exclude;
 pub mod codel;
 pub mod fifo;
+pub mod madpie;
 pub mod packet;
+pub mod pie;
 pub mod qdisc;
+pub mod red;
+pub mod replay;
 pub mod single;
+#[cfg(test)]
+mod test_packet;
 
 pub use aqm::{Aqm, Backlog, Verdict};
 pub use catalogue::{Catalogue, Discipline, Key, SettingError, Settings};
-pub use packet::{Ecn, FlowKey, Packet};
+pub use packet::{AckView, Ecn, FlowKey, Packet};
 pub use qdisc::{DropReason, Environment, Limit, Qdisc};
 pub use single::Single;

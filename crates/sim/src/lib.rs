@@ -1,1 +1,34 @@
-//! A discrete-event simulator of bottleneck links.
+//! A discrete-event simulator of a bottleneck link: our disciplines, our TCP, integer time.
+//!
+//! [`run()`] takes one arm of an experiment and one seed and gives a [`RunResult`]. The same input gives the
+//! same result, bit for bit.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`run()`], [`check()`] | an experiment's arm, run or only built |
+//! | [`result`] | what a run gives: the summary's figures and the recorded tables |
+//! | [`packet`] | a packet in the simulator |
+//! | `simulation` | the event loop: which component acts next |
+//! | `link`, `delay_line` | the bottleneck with its discipline; propagation |
+//! | `traffic/` | what the hosts do, a file per kind |
+//! | `timers`, `streams` | the hosts' timers; a random stream per purpose |
+//! | `probe` | what is measured on the way |
+
+mod delay_line;
+mod link;
+mod monitor;
+mod names;
+pub mod packet;
+mod probe;
+pub mod result;
+mod run;
+mod simulation;
+mod streams;
+mod timers;
+mod traffic;
+
+pub use monitor::Monitor;
+pub use names::names;
+pub use packet::SimPacket;
+pub use result::RunResult;
+pub use run::{RunError, catalogue, check, run};

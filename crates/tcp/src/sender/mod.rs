@@ -71,6 +71,7 @@ pub struct Sender {
     delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
+    sent: u64,
     retransmits: u64,
     /// RTT samples for the user since they were last taken.
     last_rtt: Option<Duration>,
@@ -132,6 +133,7 @@ impl Sender {
             delivered: 0,
             delivered_at: Time::ZERO,
             first_sent_at: Time::ZERO,
+            sent: 0,
             retransmits: 0,
             last_rtt: None,
         }
@@ -187,6 +189,10 @@ impl Sender {
     /// SND.NXT, which pure acknowledgements carry.
     pub const fn next_seq(&self) -> Seq {
         self.next
+    }
+    /// Payload bytes sent so far, each counted once.
+    pub const fn sent(&self) -> u64 {
+        self.sent
     }
     /// Segments retransmitted so far.
     pub const fn retransmits(&self) -> u64 {
@@ -275,6 +281,7 @@ impl Sender {
         let seq = self.next;
         let space = len + u32::from(fin);
         self.next += space;
+        self.sent += u64::from(len);
         if self.board.is_empty() || self.alarm.is_none_or(|(alarm, _)| alarm == Alarm::Probe) {
             self.arm = timers::Arm::NewData;
         }

@@ -1,0 +1,366 @@
+//! ARED: Adaptive RED (Floyd, Gummadi and Shenker 2001), RED whose `max_p` follows the load.
+//!
+//! Every `adapt_interval` the average is compared with a band around the middle of the thresholds: above
+//! it max_p grows by alpha = min(0.01, max_p / 4), below it it shrinks to beta = 0.9 of itself, within
+//! 0.01 and 0.5.
+//!
+//! The thresholds may be given as for [`crate::red`], or as a target delay: half and one and a half of
+//! the target queue, at least one and two full frames (Khademi, Ros and Welzl 2013, §3).
+//!
+//! Departures from the report: its lower threshold is at least 5 packets, ours one; the band is
+//! judged by a timer, as in Linux, not at arrivals; the gentle slope follows max_p.
+//! `variant = "linux"` is sch_red's `adaptive`.
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use sojourn_units::{Duration, Kind, Rate, Time};
+
+use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::packet::Packet;
+use crate::qdisc::{Environment, Limit};
+use crate::red::{self, Red, Rule, Unit, Variant, linux::ONE_PERCENT};
+use crate::single::Single;
+
+/// The parameters of the adaptation.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Adaptation {
+    /// Time between two looks at the average. Default 500 ms.
+    pub interval: Duration,
+    /// Largest increase of max_p per interval; a quarter of max_p if that is less. Default 0.01.
+    pub alpha: f64,
+    /// Factor of a decrease of max_p. Default 0.9.
+    pub beta: f64,
+    /// max_p is not raised when above. Default 0.5.
+    pub top: f64,
+    /// max_p is not lowered when below. Default 0.01.
+    pub bottom: f64,
+}
+
+impl Default for Adaptation {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_millis(500),
+            alpha: 0.01,
+            beta: 0.9,
+            top: 0.5,
+            bottom: 0.01,
+        }
+    }
+}
+
+/// Adaptive RED for one queue.
+pub struct Ared {
+    red: Red,
+    adaptation: Adaptation,
+    next: Time,
+}
+
+impl Ared {
+    /// An adaptive RED that has seen no packet; `red.max_p` is where max_p starts.
+    pub fn new(red: red::Config, adaptation: Adaptation) -> Self {
+        Self {
+            red: Red::new(red),
+            next: Time::ZERO + adaptation.interval,
+            adaptation,
+        }
+    }
+
+    /// The RED that is adapted.
+    pub const fn red(&self) -> &Red {
+        &self.red
+    }
+
+    fn adapt(&mut self, now: Time) {
+        let (min, max) = (self.red.config().min, self.red.config().max);
+        let Adaptation {
+            alpha,
+            beta,
+            top,
+            bottom,
+            ..
+        } = self.adaptation;
+        match &mut self.red.rule {
+            Rule::Floyd(floyd) => {
+                let average = floyd.average_at(now);
+                let max_p = floyd.max_p();
+                let part = |part: f64| min as f64 + part * (max - min) as f64;
+                if average > part(0.6) && max_p <= top {
+                    floyd.set_max_p((max_p + alpha.min(max_p / 4.0)).min(1.0));
+                } else if average < part(0.4) && max_p >= bottom {
+                    floyd.set_max_p(max_p * beta);
+                }
+            }
+            // Whole bytes, whole fifths of the distance and tenths of max_p, as the kernel has them.
+            Rule::Linux(linux) => {
+                let average = linux.average_bytes_at(now);
+                let max_p = linux.max_p_fixed();
+                let fifth = (max - min) / 5;
+                if average > min + 3 * fifth && max_p <= 50 * ONE_PERCENT {
+                    linux.set_max_p_fixed(max_p + ONE_PERCENT.min(max_p / 4));
+                } else if average < min + 2 * fifth && max_p >= ONE_PERCENT {
+                    linux.set_max_p_fixed(max_p / 10 * 9);
+                }
+            }
+        }
+    }
+}
+
+impl Aqm for Ared {
+    fn on_enqueue<P: Packet>(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        self.red.on_enqueue(packet, backlog, now, env)
+    }
+
+    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
+        self.red.on_overflow(backlog, now);
+    }
+
+    fn on_empty(&mut self, now: Time) {
+        self.red.on_empty(now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.next)
+    }
+
+    fn on_timer(&mut self, _backlog: Backlog, now: Time) {
+        self.adapt(now);
+        self.next = now.saturating_add(self.adaptation.interval);
+    }
+
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.red.state(visit);
+    }
+}
+
+const OWN_KEYS: [Key; 4] = [
+    Key {
+        name: "target",
+        kind: Kind::Duration,
+        default: "5 ms",
+        doc: "queueing delay to hold; sets min and max where they are not given",
+    },
+    Key {
+        name: "adapt_interval",
+        kind: Kind::Duration,
+        default: "500 ms",
+        doc: "time between two adaptations of max_p",
+    },
+    Key {
+        name: "alpha",
+        kind: Kind::Probability,
+        default: "0.01",
+        doc: "largest increase of max_p per interval (max_p / 4 if that is less)",
+    },
+    Key {
+        name: "beta",
+        kind: Kind::Probability,
+        default: "0.9",
+        doc: "factor of a decrease of max_p",
+    },
+];
+
+const KEYS: &[Key] = &Key::join::<{ 4 + red::KEYS.len() }>(&OWN_KEYS, red::KEYS);
+
+/// th_min and th_max in bytes for a target delay at a rate: half and one and a half of the target queue,
+/// at least one and two frames of `mtu` bytes.
+pub fn thresholds(rate: Rate, target: Duration, mtu: u32) -> (u64, u64) {
+    let mtu = u64::from(mtu);
+    let queue = rate.bytes_in(target);
+    let min = (queue / 2).max(mtu);
+    let max = (queue / 2).saturating_mul(3).max(2 * mtu);
+    (min, max)
+}
+
+/// w_q = 1 - exp(-1/C), C the link's rate in packets per second (Floyd et al. 2001, §5).
+fn automatic_weight(config: &red::Config) -> f64 {
+    let packets_per_sec = config.bandwidth.bytes_per_sec() / f64::from(config.avpkt);
+    -libm::expm1(-1.0 / packets_per_sec)
+}
+
+fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
+    let thresholds_given = settings.has("min") || settings.has("max");
+    if thresholds_given && settings.has("target") {
+        return Err(red::error(
+            "target",
+            "cannot go with min or max, which it would set: give one or the other".into(),
+        ));
+    }
+    let mut config = if thresholds_given {
+        red::config(settings, limit)?
+    } else {
+        let target = settings.duration("target", Duration::from_millis(5));
+        let (min, max) = thresholds(settings.rate, target, settings.mtu);
+        red::config_between(settings, Unit::Bytes, min, max)?
+    };
+    if config.variant == Variant::Floyd && !settings.has("weight") && !settings.has("burst") {
+        config.weight = automatic_weight(&config);
+    }
+    Ok(config)
+}
+
+fn adaptation(settings: &Settings) -> Result<Adaptation, SettingError> {
+    let default = Adaptation::default();
+    let interval = settings.duration("adapt_interval", default.interval);
+    if interval.is_zero() {
+        return Err(red::error(
+            "adapt_interval",
+            format!("got \"{interval}\"; must be above 0"),
+        ));
+    }
+    if red::variant(settings) == Variant::Linux {
+        for key in ["alpha", "beta"] {
+            if settings.has(key) {
+                return Err(red::error(
+                    key,
+                    "is fixed in variant \"linux\": leave one of the two out".into(),
+                ));
+            }
+        }
+    }
+    Ok(Adaptation {
+        interval,
+        alpha: settings.number("alpha", default.alpha),
+        beta: settings.number("beta", default.beta),
+        ..default
+    })
+}
+
+/// `ared`.
+pub fn ared<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "ared",
+        summary: "adaptive RED: RED whose drop probability follows the load",
+        source: "Floyd, Gummadi and Shenker 2001",
+        keys: KEYS,
+        build: |settings| {
+            let limit = red::default_limit(settings);
+            let ared = Ared::new(config(settings, limit)?, adaptation(settings)?);
+            Ok(Box::new(Single::new(ared, limit)))
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_packet::TestPacket;
+    use alloc::vec::Vec;
+    use sojourn_units::Value;
+
+    /// An ARED of one variant with thresholds 10 and 30 kB and no memory, after its average was set by
+    /// arrivals at `queue` bytes.
+    fn at(variant: Variant, max_p: f64, queue: u64) -> Ared {
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([
+            ("min".into(), Value::Bytes(10_000)),
+            ("max".into(), Value::Bytes(30_000)),
+            ("weight".into(), Value::Number(0.5)),
+            ("probability".into(), Value::Number(max_p)),
+        ]);
+        if variant == Variant::Linux {
+            settings
+                .values
+                .push(("variant".into(), Value::Word("linux".into())));
+        }
+        let config = config(&settings, Limit::Bytes(100_000)).unwrap();
+        let mut ared = Ared::new(config, Adaptation::default());
+        let backlog = Backlog {
+            packets: queue / 1000,
+            bytes: queue,
+            ce_bytes: 0,
+            qdisc_bytes: queue,
+        };
+        for _ in 0..100 {
+            let mut env = Environment::new(1);
+            ared.on_enqueue(&TestPacket::new(0), backlog, Time::ZERO, &mut env);
+        }
+        ared
+    }
+
+    fn max_p_after_one_interval(mut ared: Ared) -> f64 {
+        let due = ared.next_timer().unwrap();
+        assert_eq!(due, Time::from_millis(500));
+        ared.on_timer(Backlog::default(), due);
+        assert_eq!(ared.next_timer(), Some(Time::from_secs(1)));
+        ared.red().max_p()
+    }
+
+    #[test]
+    fn max_p_climbs_above_the_band_falls_below_and_rests_within() {
+        // Band 18 to 22 kB. Up by min(0.01, max_p/4), down to nine tenths (Floyd et al. 2001, §4).
+        for variant in [Variant::Floyd, Variant::Linux] {
+            for (queue, before, after) in [
+                (25_000, 0.1, 0.11),
+                (25_000, 0.02, 0.025),
+                (15_000, 0.1, 0.09),
+                (20_000, 0.1, 0.1),
+                (25_000, 0.6, 0.6),
+                (15_000, 0.005, 0.005),
+            ] {
+                let max_p = max_p_after_one_interval(at(variant, before, queue));
+                assert!(
+                    (max_p - after).abs() < 1e-6,
+                    "{variant:?} at {queue} B: {before} -> {max_p}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn thresholds_follow_the_target_delay_down_to_one_and_two_frames() {
+        // Khademi et al. 2013: 10 Mbit/s x 5 ms = 6250 B; x 1 ms = 1250 B, below a frame.
+        let rate = Rate::from_mbps(10);
+        let at = |ms| thresholds(rate, Duration::from_millis(ms), 1514);
+        assert_eq!(at(5), (3125, 9375));
+        assert_eq!(at(30), (18_750, 56_250));
+        assert_eq!(at(1), (1514, 3028));
+    }
+
+    #[test]
+    fn the_automatic_weight_is_that_of_one_second_of_packets() {
+        // 10 Mbit/s in packets of 1250 B are 1000 a second: 1 - exp(-1/1000) = 0.00099950.
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([("avpkt".into(), Value::Bytes(1250))]);
+        let config = config(&settings, Limit::Packets(1000)).unwrap();
+        assert!((config.weight - 0.000_999_500_2).abs() < 1e-10);
+    }
+
+    #[test]
+    fn tcs_parameters_are_understood() {
+        // tc: red limit 150000 min 12500 max 37500 avpkt 1000 burst 21 bandwidth 10Mbit adaptive, which tc
+        // turns into a weight of 1/16.
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([
+            ("min".into(), Value::Bytes(12_500)),
+            ("max".into(), Value::Bytes(37_500)),
+            ("avpkt".into(), Value::Bytes(1000)),
+            ("burst".into(), Value::Count(21)),
+            ("bandwidth".into(), Value::Rate(Rate::from_mbps(10))),
+            ("variant".into(), Value::Word("linux".into())),
+        ]);
+        let config = config(&settings, Limit::Bytes(150_000)).unwrap();
+        assert_eq!((config.min, config.max), (12_500, 37_500));
+        assert_eq!((config.weight, config.max_p), (1.0 / 16.0, 0.02));
+    }
+
+    #[test]
+    fn a_target_beside_thresholds_is_refused() {
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([
+            ("min".into(), Value::Bytes(12_500)),
+            ("target".into(), Value::Duration(Duration::from_millis(5))),
+        ]);
+        assert_eq!(
+            config(&settings, Limit::Packets(100)).unwrap_err().key,
+            "target"
+        );
+    }
+}

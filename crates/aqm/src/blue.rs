@@ -1,0 +1,256 @@
+//! BLUE (Feng, Kandlur, Saha and Shin 1999): one probability, raised by loss and lowered by idleness.
+//!
+//! On a packet lost for want of room (or, with `level`, an arrival at a queue above it) the probability
+//! grows by `increment`; when the link falls idle it shrinks by `decrement`; either at most once per
+//! `freeze_time`. Arrivals are dropped or marked with that probability.
+//!
+//! The defaults are one of the settings of the paper's simulations; it recommends none beyond `increment`
+//! being much larger than `decrement`. No departure from the paper otherwise.
+
+use alloc::boxed::Box;
+
+use sojourn_units::{Duration, Kind, Time, Value};
+
+use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::catalogue::{Discipline, Key, Settings};
+use crate::packet::Packet;
+use crate::qdisc::{Environment, Limit};
+use crate::single::Single;
+
+/// The parameters of BLUE.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// d1: increase of the probability. Default 0.0025.
+    pub increment: f64,
+    /// d2: decrease of the probability. Default 0.00025.
+    pub decrement: f64,
+    /// Least time between two changes. Default 100 ms.
+    pub freeze_time: Duration,
+    /// L: an arrival at a queue longer than this raises the probability too.
+    pub level: Option<Limit>,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            increment: 0.0025,
+            decrement: 0.000_25,
+            freeze_time: Duration::from_millis(100),
+            level: None,
+            ecn: false,
+        }
+    }
+}
+
+/// BLUE for one queue.
+pub struct Blue {
+    config: Config,
+    /// p_m, 0 to 1.
+    probability: f64,
+    last_update: Option<Time>,
+}
+
+impl Blue {
+    /// A BLUE that has seen no packet.
+    pub const fn new(config: Config) -> Self {
+        Self {
+            config,
+            probability: 0.0,
+            last_update: None,
+        }
+    }
+
+    fn change(&mut self, by: f64, now: Time) {
+        let frozen = self
+            .last_update
+            .is_some_and(|last| now.saturating_since(last) <= self.config.freeze_time);
+        if !frozen {
+            self.probability = (self.probability + by).clamp(0.0, 1.0);
+            self.last_update = Some(now);
+        }
+    }
+}
+
+impl Aqm for Blue {
+    fn on_enqueue<P: Packet>(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        let above_level = match self.config.level {
+            Some(Limit::Packets(level)) => backlog.packets > level,
+            Some(Limit::Bytes(level)) => backlog.bytes > level,
+            None => false,
+        };
+        if above_level {
+            self.change(self.config.increment, now);
+        }
+        if env.uniform() >= self.probability {
+            Verdict::Pass
+        } else if self.config.ecn && packet.ecn().is_capable() {
+            Verdict::Mark
+        } else {
+            Verdict::Drop
+        }
+    }
+
+    fn on_overflow(&mut self, _backlog: Backlog, now: Time) {
+        self.change(self.config.increment, now);
+    }
+
+    fn on_empty(&mut self, now: Time) {
+        self.change(-self.config.decrement, now);
+    }
+
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("probability", self.probability);
+    }
+}
+
+const KEYS: &[Key] = &[
+    Key {
+        name: "increment",
+        kind: Kind::Probability,
+        default: "0.0025",
+        doc: "increase of the probability on a loss (d1)",
+    },
+    Key {
+        name: "decrement",
+        kind: Kind::Probability,
+        default: "0.00025",
+        doc: "decrease of the probability when the link falls idle (d2)",
+    },
+    Key {
+        name: "freeze_time",
+        kind: Kind::Duration,
+        default: "100 ms",
+        doc: "least time between two changes of the probability",
+    },
+    Key {
+        name: "level",
+        kind: Kind::Size,
+        default: "none",
+        doc: "an arrival at a longer queue raises the probability too (L)",
+    },
+];
+
+fn config(settings: &Settings) -> Config {
+    let default = Config::default();
+    let level = settings
+        .values
+        .iter()
+        .find_map(|(key, value)| match (key.as_str(), value) {
+            ("level", Value::Packets(packets)) => Some(Limit::Packets(*packets)),
+            ("level", Value::Bytes(bytes)) => Some(Limit::Bytes(*bytes)),
+            _ => None,
+        });
+    Config {
+        increment: settings.number("increment", default.increment),
+        decrement: settings.number("decrement", default.decrement),
+        freeze_time: settings.duration("freeze_time", default.freeze_time),
+        level,
+        ecn: settings.flag("ecn", false),
+    }
+}
+
+/// `blue`.
+pub fn blue<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "blue",
+        summary: "drop probability raised by loss and lowered by idleness",
+        source: "Feng, Kandlur, Saha and Shin 1999",
+        keys: KEYS,
+        build: |settings| {
+            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            Ok(Box::new(Single::new(Blue::new(config(settings)), limit)))
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Ecn;
+    use crate::test_packet::TestPacket;
+
+    fn share_hit(blue: &mut Blue, ecn: Ecn, hit: Verdict, backlog: Backlog) -> f64 {
+        let mut env = Environment::new(3);
+        let mut packet = TestPacket::new(0);
+        packet.ecn = ecn;
+        let hits = (0..10_000)
+            .filter(|_| blue.on_enqueue(&packet, backlog, Time::from_secs(100), &mut env) == hit)
+            .count();
+        hits as f64 / 10_000.0
+    }
+
+    #[test]
+    fn loss_raises_and_idleness_lowers_at_most_once_per_freeze_time() {
+        let mut blue = Blue::new(Config::default());
+        let ms = Time::from_millis;
+        for (at, expected) in [(0, 0.0025), (100, 0.0025), (101, 0.005), (150, 0.005)] {
+            blue.on_overflow(Backlog::default(), ms(at));
+            assert!((blue.probability - expected).abs() < 1e-12, "{at} ms");
+        }
+        for (at, expected) in [(160, 0.005), (202, 0.00475), (303, 0.0045)] {
+            blue.on_empty(ms(at));
+            assert!((blue.probability - expected).abs() < 1e-12, "{at} ms");
+        }
+    }
+
+    #[test]
+    fn arrivals_are_hit_with_the_probability() {
+        let mut blue = Blue::new(Config {
+            increment: 0.3,
+            ecn: true,
+            ..Config::default()
+        });
+        blue.on_overflow(Backlog::default(), Time::ZERO);
+        for (ecn, hit) in [(Ecn::NotEct, Verdict::Drop), (Ecn::Ect0, Verdict::Mark)] {
+            let share = share_hit(&mut blue, ecn, hit, Backlog::default());
+            assert!((0.28..0.32).contains(&share), "{share}");
+        }
+    }
+
+    #[test]
+    fn a_queue_above_the_level_counts_as_loss() {
+        let mut blue = Blue::new(Config {
+            increment: 1.0,
+            level: Some(Limit::Packets(3)),
+            ..Config::default()
+        });
+        let queue = |packets| Backlog {
+            packets,
+            ..Backlog::default()
+        };
+        assert_eq!(
+            share_hit(&mut blue, Ecn::NotEct, Verdict::Drop, queue(3)),
+            0.0
+        );
+        assert_eq!(
+            share_hit(&mut blue, Ecn::NotEct, Verdict::Drop, queue(4)),
+            1.0
+        );
+    }
+
+    #[test]
+    fn the_probability_stays_between_zero_and_one() {
+        let mut blue = Blue::new(Config {
+            increment: 0.6,
+            decrement: 0.9,
+            freeze_time: Duration::ZERO,
+            ..Config::default()
+        });
+        for at in 1..4 {
+            blue.on_overflow(Backlog::default(), Time::from_secs(at));
+        }
+        assert_eq!(blue.probability, 1.0);
+        for at in 4..7 {
+            blue.on_empty(Time::from_secs(at));
+        }
+        assert_eq!(blue.probability, 0.0);
+    }
+}

@@ -1,0 +1,232 @@
+//! RFC 8289 by hand, and its stated properties on any traffic.
+
+use alloc::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::test_packet::TestPacket;
+
+const CONFIG: Config = Config {
+    target: Duration::from_millis(5),
+    interval: Duration::from_millis(100),
+    mtu: 1514,
+    ecn: false,
+    ce_threshold: None,
+    ce_exclude: false,
+    law: Law::Exact,
+};
+
+const LINUX: Config = Config {
+    law: Law::Linux,
+    ..CONFIG
+};
+
+/// Two full frames behind the packet asked about.
+const LONG: Backlog = Backlog {
+    packets: 2,
+    bytes: 3028,
+    ce_bytes: 0,
+    qdisc_bytes: 3028,
+};
+
+fn asked(codel: &mut CoDel, ecn: Ecn, sojourn: Duration, backlog: Backlog, now: Time) -> Verdict {
+    let mut packet = TestPacket::new(0);
+    packet.ecn = ecn;
+    packet.enqueued = now.saturating_sub(sojourn);
+    codel.on_dequeue(&packet, backlog, now, &mut Environment::new(0))
+}
+
+/// Milliseconds, from `begin`, at which a packet is not passed when every millisecond one leaves after a
+/// sojourn of 10 ms.
+fn hits(codel: &mut CoDel, ecn: Ecn, begin: Time, millis: u64) -> Vec<u64> {
+    let mut hits = Vec::new();
+    for ms in 0..millis {
+        let now = begin + Duration::from_millis(ms);
+        loop {
+            match asked(codel, ecn, Duration::from_millis(10), LONG, now) {
+                Verdict::Pass => break,
+                Verdict::Mark => {
+                    hits.push(ms);
+                    break;
+                }
+                Verdict::Drop => hits.push(ms),
+            }
+        }
+    }
+    hits
+}
+
+#[test]
+fn drops_come_closer_with_the_square_root_of_the_count() {
+    // 100 ms / sqrt(n) for perfect squares (RFC 8289 §5.3).
+    let mut codel = CoDel::new(CONFIG);
+    for (count, gap_ms) in [(1, 100), (4, 50), (16, 25), (25, 20), (100, 10)] {
+        codel.count = count;
+        assert_eq!(
+            codel.control_law(7),
+            7 + gap_ms * 1_000_000,
+            "count {count}"
+        );
+    }
+}
+
+#[test]
+fn linuxs_reciprocal_square_root_approaches_the_exact_one() {
+    let mut codel = CoDel::new(LINUX);
+    for count in 1..=400 {
+        codel.set_count(count);
+    }
+    // 100 ms / sqrt(400) = 5 ms, in units of 1024 ns.
+    let gap = codel.control_law(0) * 1024;
+    assert!((4_990_000..5_010_000).contains(&gap), "{gap} ns");
+}
+
+#[test]
+fn the_first_drop_comes_an_interval_after_the_crossing_then_ever_faster() {
+    // Crossing at 0: first drop at 100 ms; then after 100, 70.7, 57.7, 50 and 44.7 ms: at 200, 270.7, 328.4,
+    // 378.4, 423.2, seen at the next whole millisecond (RFC 8289 §5.3).
+    let mut codel = CoDel::new(CONFIG);
+    assert_eq!(
+        hits(&mut codel, Ecn::NotEct, Time::from_secs(1), 424),
+        [100, 200, 271, 329, 379]
+    );
+}
+
+#[test]
+fn ecn_capable_packets_are_marked_at_the_same_instants() {
+    let mut codel = CoDel::new(Config {
+        ecn: true,
+        ..CONFIG
+    });
+    assert_eq!(
+        hits(&mut codel, Ecn::Ect0, Time::from_secs(1), 424),
+        [100, 200, 271, 329, 379]
+    );
+}
+
+#[test]
+fn a_sojourn_below_target_ends_the_dropping_state() {
+    let mut codel = CoDel::new(CONFIG);
+    hits(&mut codel, Ecn::NotEct, Time::from_secs(1), 280);
+    assert!(codel.dropping);
+    let now = Time::from_millis(1280);
+    let verdict = asked(&mut codel, Ecn::NotEct, Duration::from_millis(4), LONG, now);
+    assert_eq!(verdict, Verdict::Pass);
+    assert!(!codel.dropping && codel.first_above_time.is_none());
+}
+
+#[test]
+fn re_entry_within_sixteen_intervals_resumes_near_the_last_rate() {
+    // RFC 8289 §5.4 / Appendix A: count - lastcount if that is above 1, else 1.
+    for (pause_ms, count) in [(500, 4), (1700, 1)] {
+        let mut codel = CoDel::new(CONFIG);
+        // Drops at 100, 200, 271, 329, 379 ms: count 5, lastcount 1, drop_next 423 ms.
+        hits(&mut codel, Ecn::NotEct, Time::from_secs(1), 400);
+        assert_eq!((codel.count, codel.lastcount), (5, 1));
+        let now = Time::from_millis(1400);
+        asked(&mut codel, Ecn::NotEct, Duration::ZERO, LONG, now);
+        let begin = now + Duration::from_millis(pause_ms);
+        assert_eq!(hits(&mut codel, Ecn::NotEct, begin, 101), [100]);
+        assert_eq!(codel.count, count, "after {pause_ms} ms");
+    }
+}
+
+#[test]
+fn ce_threshold_marks_by_sojourn_alone() {
+    let mut codel = CoDel::new(Config {
+        ce_threshold: Some(Duration::from_millis(1)),
+        ..CONFIG
+    });
+    let now = Time::from_secs(1);
+    for (ecn, sojourn_us, verdict) in [
+        (Ecn::Ect1, 1001, Verdict::Mark),
+        (Ecn::Ect1, 1000, Verdict::Pass),
+        (Ecn::NotEct, 1001, Verdict::Pass),
+    ] {
+        let sojourn = Duration::from_micros(sojourn_us);
+        assert_eq!(asked(&mut codel, ecn, sojourn, LONG, now), verdict);
+    }
+}
+
+#[test]
+fn drops_by_the_scheduler_count_in_linux_only() {
+    for (config, count) in [(CONFIG, 0), (LINUX, 9)] {
+        let mut codel = CoDel::new(config);
+        codel.on_head_drops(9);
+        assert_eq!(codel.count, count);
+    }
+}
+
+#[test]
+fn ce_exclude_leaves_out_what_marked_packets_took() {
+    // Behind a packet come four; the first is already marked, the second is not: the third waited for both,
+    // so half its 8 ms count and it is below target.
+    let leaves = |codel: &mut CoDel, ecn, sojourn_ms| {
+        asked(
+            codel,
+            ecn,
+            Duration::from_millis(sojourn_ms),
+            LONG,
+            Time::from_secs(1),
+        );
+        codel.first_above_time.is_some()
+    };
+    for (ce_exclude, third_is_above) in [(true, false), (false, true)] {
+        let mut codel = CoDel::new(Config {
+            ce_exclude,
+            ..CONFIG
+        });
+        for id in 0..3 {
+            let mut env = Environment::new(0);
+            codel.on_enqueue(&TestPacket::new(id), LONG, Time::ZERO, &mut env);
+        }
+        leaves(&mut codel, Ecn::Ce, 0);
+        leaves(&mut codel, Ecn::NotEct, 4);
+        assert_eq!(leaves(&mut codel, Ecn::NotEct, 8), third_is_above);
+    }
+}
+
+proptest! {
+    #[test]
+    fn with_one_frame_or_less_behind_it_nothing_is_dropped(
+        steps in proptest::collection::vec((0_u64..1_000_000_000, 0_u64..5_000_000_000, 0_u64..=1514), 1..200),
+        linux: bool,
+    ) {
+        // RFC 8289 §5.4.
+        let mut codel = CoDel::new(if linux { LINUX } else { CONFIG });
+        let mut now = Time::from_secs(10);
+        for (pause, sojourn, behind) in steps {
+            now += Duration::from_nanos(pause);
+            let backlog = Backlog { packets: 1, bytes: behind, ce_bytes: 0, qdisc_bytes: behind };
+            let verdict = asked(&mut codel, Ecn::NotEct, Duration::from_nanos(sojourn), backlog, now);
+            prop_assert_eq!(verdict, Verdict::Pass);
+        }
+    }
+
+    #[test]
+    fn in_the_dropping_state_gaps_follow_the_control_law(
+        interval_ms in 1_u64..1000,
+        drops in 2_usize..200,
+    ) {
+        // RFC 8289 §5.3: asked without pause, drop n+1 follows drop n by interval / sqrt(n).
+        let config = Config { interval: Duration::from_millis(interval_ms), ..CONFIG };
+        let mut codel = CoDel::new(config);
+        let mut now = Time::from_secs(1);
+        let long_ago = Duration::from_secs(1);
+        asked(&mut codel, Ecn::NotEct, long_ago, LONG, now);
+        now += config.interval;
+        prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, now), Verdict::Drop);
+        asked(&mut codel, Ecn::NotEct, long_ago, LONG, now);
+        // Each gap is rounded down to a nanosecond.
+        let mut due = now.as_nanos() as f64;
+        for n in 1..drops {
+            due += interval_ms as f64 * 1e6 / (n as f64).sqrt();
+            let early = Time::from_nanos(due as u64 - n as u64 - 1);
+            let late = Time::from_nanos(due as u64 + 1);
+            prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, early), Verdict::Pass);
+            prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, late), Verdict::Drop);
+            prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, late), Verdict::Pass);
+        }
+    }
+}

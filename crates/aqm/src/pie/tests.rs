@@ -1,0 +1,345 @@
+//! RFC 8033 and Linux's PIE, by hand.
+
+use alloc::vec::Vec;
+
+use super::*;
+use crate::packet::Ecn;
+use crate::test_packet::TestPacket;
+
+const MTU: u32 = 1514;
+/// Ten full frames: enough that the short-queue rule does not apply.
+const LONG: Backlog = Backlog {
+    packets: 10,
+    bytes: 15_140,
+    ce_bytes: 0,
+    qdisc_bytes: 15_140,
+};
+
+fn env() -> Environment<TestPacket> {
+    Environment::new(1)
+}
+
+/// Tells `pie` of a packet that left at `now` after `sojourn`, with more behind it.
+fn departs(pie: &mut Pie, sojourn: Duration, now: Time) {
+    let mut packet = TestPacket::new(0);
+    packet.enqueued = now.saturating_sub(sojourn);
+    assert_eq!(
+        pie.on_dequeue(&packet, LONG, now, &mut env()),
+        Verdict::Pass
+    );
+}
+
+/// Updates with a constant delay until the probability is at least `p`. The time reached.
+fn raise_to(pie: &mut Pie, p: f64, delay: Duration) -> Time {
+    for _ in 0..100_000 {
+        let now = pie.next_timer().unwrap();
+        departs(pie, delay, now);
+        pie.on_timer(LONG, now);
+        if pie.probability() >= p {
+            return now;
+        }
+    }
+    panic!("stays at {}", pie.probability());
+}
+
+#[test]
+fn a_step_is_scaled_by_the_probability_it_starts_from() {
+    // RFC 8033 §4.2: first step with p = 0, divisor 2048: 0.125 x (30 - 15) ms + 1.25 x 30 ms
+    // = 0.001875 + 0.0375 = 0.039375; /2048 = 1.92261e-5. Second: p below 1e-4, divisor 128, no change of
+    // delay: 0.001875/128 = 1.46484e-5.
+    let mut pie = Pie::new(Config::rfc8033(MTU));
+    let mut now = Time::from_secs(1);
+    departs(&mut pie, Duration::from_millis(30), now);
+    pie.on_timer(LONG, now);
+    assert!((pie.probability() - 1.922_607e-5).abs() < 1e-10);
+    now = pie.next_timer().unwrap();
+    assert_eq!(now, Time::from_millis(1015));
+    pie.on_timer(LONG, now);
+    assert!((pie.probability() - (1.922_607e-5 + 1.464_844e-5)).abs() < 1e-10);
+}
+
+#[test]
+fn at_one_per_cent_and_twice_the_target_a_step_is_half_of_alpha_times_target() {
+    // Divisor 2 from 0.01 to 0.1: 0.125 x 15 ms / 2 = 0.0009375.
+    let mut pie = Pie::new(Config::rfc8033(MTU));
+    let now = raise_to(&mut pie, 0.01, Duration::from_millis(30));
+    let before = pie.probability();
+    pie.on_timer(LONG, now + Duration::from_millis(15));
+    assert!((pie.probability() - before - 0.000_937_5).abs() < 1e-12);
+}
+
+#[test]
+fn the_cap_limits_a_step_to_two_per_cent_once_p_is_a_tenth() {
+    // 1.25 x 200 ms of change alone would be 0.25.
+    for (cap, at_least, at_most) in [(true, 0.02, 0.02), (false, 0.2, 1.0)] {
+        let mut pie = Pie::new(Config {
+            cap,
+            ..Config::rfc8033(MTU)
+        });
+        let now = raise_to(&mut pie, 0.1, Duration::from_millis(40)) + Duration::from_millis(15);
+        let before = pie.probability();
+        departs(&mut pie, Duration::from_millis(240), now);
+        pie.on_timer(LONG, now);
+        let step = pie.probability() - before;
+        assert!(step > at_least - 1e-12 && step < at_most + 1e-12, "{step}");
+    }
+}
+
+#[test]
+fn nothing_is_dropped_while_burst_allowance_is_left() {
+    // RFC 8033 §4.4: 150 ms are ten updates of 15 ms.
+    for config in [
+        Config::rfc8033(MTU),
+        Config {
+            dq_rate_estimator: false,
+            max_burst: Duration::from_millis(300),
+            ..Config::draft2013(MTU)
+        },
+    ] {
+        let mut pie = Pie::new(config);
+        for update in 1..=10 {
+            let now = pie.next_timer().unwrap();
+            for _ in 0..100 {
+                let verdict = pie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env());
+                assert_eq!(verdict, Verdict::Pass, "update {update}");
+            }
+            departs(&mut pie, Duration::from_secs(3), now);
+            pie.on_timer(LONG, now);
+        }
+        assert!(pie.burst_allowance().is_zero());
+        let mut env = env();
+        let drops = (0..1000)
+            .filter(|_| {
+                pie.on_enqueue(&TestPacket::new(0), LONG, Time::from_secs(1), &mut env)
+                    == Verdict::Drop
+            })
+            .count();
+        assert!(drops > 0);
+    }
+}
+
+#[test]
+fn a_queue_of_two_frames_is_left_alone() {
+    // RFC 8033 §4.1: no drop at or below twice the mean packet; Linux: below twice the MTU.
+    let two = Backlog {
+        packets: 2,
+        bytes: 3028,
+        ce_bytes: 0,
+        qdisc_bytes: 3028,
+    };
+    let just_less = Backlog { bytes: 3027, ..two };
+    for (config, short, enough) in [
+        (Config::rfc8033(MTU), two, LONG),
+        (Config::linux(MTU), just_less, two),
+    ] {
+        let mut pie = Pie::new(config);
+        let now = raise_to(&mut pie, 0.9, Duration::from_millis(400));
+        let mut env = env();
+        let mut drops = |backlog| {
+            (0..100)
+                .filter(|_| {
+                    pie.on_enqueue(&TestPacket::new(0), backlog, now, &mut env) == Verdict::Drop
+                })
+                .count()
+        };
+        assert_eq!(drops(short), 0, "{:?}", config.variant);
+        assert!(drops(enough) > 50, "{:?}", config.variant);
+    }
+}
+
+#[test]
+fn a_delay_below_half_the_target_shields_while_p_is_below_a_fifth() {
+    // RFC 8033 §4.1. At 7 ms of 15 the probability falls slowly: 0.125 x -8 ms = -0.001 an update.
+    let mut pie = Pie::new(Config {
+        max_burst: Duration::ZERO,
+        ..Config::rfc8033(MTU)
+    });
+    let now = raise_to(&mut pie, 0.15, Duration::from_millis(60)) + Duration::from_millis(15);
+    departs(&mut pie, Duration::from_millis(7), now);
+    pie.on_timer(LONG, now);
+    assert!(pie.probability() < 0.2);
+    let mut env = env();
+    for _ in 0..1000 {
+        assert_eq!(
+            pie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env),
+            Verdict::Pass
+        );
+    }
+}
+
+#[test]
+fn an_idle_queue_brings_the_probability_to_zero_and_the_burst_allowance_back() {
+    for config in [
+        Config::rfc8033(MTU),
+        Config::linux(MTU),
+        Config {
+            dq_rate_estimator: false,
+            ..Config::draft2013(MTU)
+        },
+    ] {
+        let mut pie = Pie::new(config);
+        let mut now = raise_to(&mut pie, 0.5, Duration::from_millis(100));
+        pie.on_dequeue(&TestPacket::new(0), Backlog::default(), now, &mut env());
+        let mut last = pie.probability();
+        for _ in 0..3000 {
+            now = pie.next_timer().unwrap();
+            pie.on_timer(Backlog::default(), now);
+            assert!(pie.probability() <= last);
+            last = pie.probability();
+        }
+        assert_eq!(last, 0.0, "{:?}", config.variant);
+        assert_eq!(
+            pie.burst_allowance().as_millis(),
+            config.max_burst.as_millis()
+        );
+    }
+}
+
+#[test]
+fn ecn_capable_packets_are_marked_up_to_a_tenth_and_dropped_above() {
+    // RFC 8033 §5.1.
+    let mut ect = TestPacket::new(0);
+    ect.ecn = Ecn::Ect0;
+    for (p, expected) in [(0.05, Verdict::Mark), (0.3, Verdict::Drop)] {
+        let mut pie = Pie::new(Config {
+            ecn: true,
+            ..Config::rfc8033(MTU)
+        });
+        let now = raise_to(&mut pie, p, Duration::from_millis(25));
+        let mut env = env();
+        let hits: Vec<Verdict> = (0..200)
+            .map(|_| pie.on_enqueue(&ect, LONG, now, &mut env))
+            .filter(|verdict| *verdict != Verdict::Pass)
+            .collect();
+        assert!(!hits.is_empty());
+        assert!(hits.iter().all(|verdict| *verdict == expected), "p = {p}");
+    }
+}
+
+#[test]
+fn derandomised_drops_are_neither_close_nor_far() {
+    // RFC 8033 §5.4: no drop before the sum of p is 0.85, one at 8.5: with p = 0.1 gaps of 9 to 85.
+    for config in [
+        Config {
+            derandomize: true,
+            ..Config::rfc8033(MTU)
+        },
+        Config::linux(MTU),
+    ] {
+        let mut pie = Pie::new(config);
+        let now = raise_to(&mut pie, 0.1, Duration::from_millis(25));
+        let p = pie.probability();
+        let mut env = env();
+        let mut gap = 0;
+        let mut gaps = Vec::new();
+        for _ in 0..20_000 {
+            gap += 1;
+            if pie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env) == Verdict::Drop {
+                gaps.push(gap);
+                gap = 0;
+            }
+        }
+        let (least, most) = ((0.85 / p).floor() as i32, (8.5 / p).ceil() as i32);
+        assert!(gaps.len() > 100);
+        assert!(
+            gaps.iter().all(|gap| (least..=most).contains(gap)),
+            "{least}..{most}"
+        );
+        assert!(
+            gaps.iter().any(|gap| *gap < 2 * least),
+            "spread down to the least"
+        );
+    }
+}
+
+#[test]
+fn a_resting_pie_wakes_at_a_third_of_the_limit() {
+    // RFC 8033 §5.3.
+    let mut pie = Pie::new(Config {
+        rest_below: Some(Limit::Packets(30)),
+        max_burst: Duration::ZERO,
+        ..Config::rfc8033(MTU)
+    });
+    let update = |pie: &mut Pie| {
+        let now = pie.next_timer().unwrap();
+        departs(pie, Duration::from_secs(1), now);
+        pie.on_timer(LONG, now);
+    };
+    let nine = Backlog { packets: 9, ..LONG };
+    pie.on_enqueue(&TestPacket::new(0), nine, Time::ZERO, &mut env());
+    update(&mut pie);
+    assert_eq!(pie.probability(), 0.0);
+    pie.on_enqueue(&TestPacket::new(0), LONG, Time::ZERO, &mut env());
+    update(&mut pie);
+    assert!(pie.probability() > 0.0);
+}
+
+#[test]
+fn linux_rounds_the_update_period_up_to_ticks_and_adds_one() {
+    // 250 Hz: 15 ms are 4 ticks, 30 ms are 8; the wheel fires one later.
+    for (tupdate_ms, period_ms) in [(15, 20), (16, 20), (30, 36), (1, 8)] {
+        let mut pie = Pie::new(Config {
+            tupdate: Duration::from_millis(tupdate_ms),
+            ..Config::linux(MTU)
+        });
+        let first = pie.next_timer().unwrap();
+        assert_eq!(first, Time::from_millis(500));
+        pie.on_timer(LONG, first);
+        assert_eq!(
+            pie.next_timer().unwrap() - first,
+            Duration::from_millis(period_ms)
+        );
+    }
+}
+
+#[test]
+fn linux_adds_two_per_cent_above_a_quarter_of_a_second() {
+    // At p >= 0.1 the step is capped at 0.02; 251 ms add another 0.02.
+    let mut pie = Pie::new(Config::linux(MTU));
+    let now = raise_to(&mut pie, 0.1, Duration::from_millis(40)) + Duration::from_millis(20);
+    let before = pie.probability();
+    departs(&mut pie, Duration::from_millis(251), now);
+    pie.on_timer(LONG, now);
+    assert!((pie.probability() - before - 0.04).abs() < 1e-9);
+}
+
+#[test]
+fn half_a_queue_of_marked_packets_halves_the_delay_with_ce_exclude() {
+    let marked = Backlog {
+        ce_bytes: LONG.bytes / 2,
+        ..LONG
+    };
+    for (ce_exclude, millis) in [(true, 20), (false, 40)] {
+        let mut pie = Pie::new(Config {
+            ce_exclude,
+            ..Config::rfc8033(MTU)
+        });
+        let now = Time::from_millis(40);
+        pie.on_dequeue(&TestPacket::new(0), marked, now, &mut env());
+        pie.on_timer(marked, now);
+        assert_eq!(pie.qdelay().as_millis(), millis);
+    }
+}
+
+#[test]
+fn settings_out_of_range_name_the_key() {
+    let with = |key: &str, value: Value| {
+        let mut settings = Settings::new(sojourn_units::Rate::from_mbps(10), MTU);
+        settings.values.push((key.into(), value));
+        settings
+    };
+    use sojourn_units::Value;
+    let limit = Limit::Packets(1000);
+    let error = config(
+        &with("target", Value::Duration(Duration::ZERO)),
+        "rfc8033",
+        limit,
+    );
+    assert_eq!(error.unwrap_err().key, "target");
+    let error = config(&with("alpha", Value::Number(0.125)), "linux", limit);
+    assert_eq!(error.unwrap_err().key, "alpha");
+    let error = config(&with("derandomize", Value::Flag(false)), "linux", limit);
+    assert_eq!(error.unwrap_err().key, "derandomize");
+    let sixteenths = config(&with("alpha", Value::Number(4.0)), "linux", limit).unwrap();
+    assert_eq!(sixteenths.alpha, 0.25);
+}

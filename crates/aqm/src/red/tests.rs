@@ -1,0 +1,282 @@
+//! RED by hand: Floyd and Jacobson 1993, tc and sch_red.
+
+use alloc::vec::Vec;
+
+use super::*;
+use crate::packet::Ecn;
+use crate::test_packet::TestPacket;
+
+/// Thresholds of 10 and 30 packets, max_p a tenth, no memory (weight 1): the average is the queue.
+const PLAIN: Config = Config {
+    unit: Unit::Packets,
+    min: 10,
+    max: 30,
+    max_p: 0.1,
+    weight: 1.0,
+    gentle: false,
+    wait: false,
+    bytemode: false,
+    avpkt: 1000,
+    bandwidth: Rate::from_mbps(8),
+    ecn: false,
+    harddrop: false,
+    ce_exclude: false,
+    variant: Variant::Floyd,
+};
+
+/// The same in bytes for Linux, with packets of 1000 B.
+const LINUX: Config = Config {
+    unit: Unit::Bytes,
+    min: 10_000,
+    max: 30_000,
+    variant: Variant::Linux,
+    ..PLAIN
+};
+
+fn queue(packets: u64) -> Backlog {
+    Backlog {
+        packets,
+        bytes: packets * 1000,
+        ce_bytes: 0,
+        qdisc_bytes: packets * 1000,
+    }
+}
+
+fn arrivals(red: &mut Red, packet: &TestPacket, backlog: Backlog, count: usize) -> Vec<Verdict> {
+    let mut env = Environment::new(7);
+    (0..count)
+        .map(|_| red.on_enqueue(packet, backlog, Time::ZERO, &mut env))
+        .collect()
+}
+
+/// Packets from one hit to the next, the hit one counted.
+fn gaps(verdicts: &[Verdict]) -> Vec<usize> {
+    verdicts
+        .split(|verdict| *verdict != Verdict::Pass)
+        .map(|passed| passed.len() + 1)
+        .collect()
+}
+
+#[test]
+fn below_min_everything_passes_and_at_max_nothing() {
+    for config in [PLAIN, LINUX] {
+        let mut red = Red::new(config);
+        let packet = TestPacket::new(0);
+        let below = arrivals(&mut red, &packet, queue(9), 1000);
+        assert!(below.iter().all(|verdict| *verdict == Verdict::Pass));
+        let above = arrivals(&mut red, &packet, queue(60), 1000);
+        let dropped = above.iter().filter(|v| **v == Verdict::Drop).count();
+        // With Linux's weight of at most a half the average climbs over the thresholds first.
+        assert!(dropped >= 990, "{dropped}");
+    }
+}
+
+#[test]
+fn half_way_between_the_thresholds_gaps_are_uniform_up_to_two_over_max_p() {
+    // p_b = max_p/2 = 0.05 in the middle. The paper's count is 1 at the first packet after a hit, so p_a is
+    // 1 at the 19th: uniform on 1..19 (§7). Linux's random threshold is passed at the 20th at the latest.
+    for (config, longest) in [(PLAIN, 19), (LINUX, 20)] {
+        let mut red = Red::new(config);
+        let verdicts = arrivals(&mut red, &TestPacket::new(0), queue(20), 50_000);
+        let gaps = gaps(&verdicts);
+        // The first and the last gap are cut off.
+        let gaps = &gaps[1..gaps.len() - 1];
+        assert!(gaps.iter().all(|gap| (1..=longest).contains(gap)));
+        for length in 1..=longest {
+            let share = gaps.iter().filter(|gap| **gap == length).count() as f64;
+            assert!(share / gaps.len() as f64 > 0.035, "a gap of {length}");
+        }
+    }
+}
+
+#[test]
+fn wait_keeps_drops_at_least_one_over_p_apart() {
+    // ns-2: uniform on 1/p..2/p instead; p_b = 0.05.
+    let mut red = Red::new(Config {
+        wait: true,
+        ..PLAIN
+    });
+    let verdicts = arrivals(&mut red, &TestPacket::new(0), queue(20), 20_000);
+    let gaps = gaps(&verdicts);
+    assert!(
+        gaps[1..gaps.len() - 1]
+            .iter()
+            .all(|gap| (20..=41).contains(gap))
+    );
+}
+
+#[test]
+fn gentle_goes_on_to_twice_max() {
+    // At 1.1 x max: 0.1 + 0.9 x 0.1 = 0.19, so some pass; at twice max none.
+    let mut red = Red::new(Config {
+        gentle: true,
+        ..PLAIN
+    });
+    let packet = TestPacket::new(0);
+    assert!(arrivals(&mut red, &packet, queue(33), 100).contains(&Verdict::Pass));
+    let twice = arrivals(&mut red, &packet, queue(60), 100);
+    assert!(twice.iter().all(|verdict| *verdict == Verdict::Drop));
+}
+
+#[test]
+fn byte_mode_hits_small_packets_in_proportion() {
+    let mut red = Red::new(Config {
+        bytemode: true,
+        ..PLAIN
+    });
+    let mut small = TestPacket::new(0);
+    small.bytes = 100;
+    let hits = |verdicts: &[Verdict]| verdicts.iter().filter(|v| **v == Verdict::Drop).count();
+    // p_b = 0.05 x 100/1000 = 0.005: gaps uniform on 1..199, 100 on average.
+    let dropped = hits(&arrivals(&mut red, &small, queue(20), 100_000));
+    assert!((900..1100).contains(&dropped), "{dropped}");
+}
+
+#[test]
+fn the_average_moves_by_its_weight() {
+    // 0 + 0.25 x 16 = 4, then 4 + 0.25 x (16 - 4) = 7.
+    for (config, unit) in [(PLAIN, 1.0), (LINUX, 1000.0)] {
+        let mut red = Red::new(Config {
+            weight: 0.25,
+            ..config
+        });
+        for expected in [4.0, 7.0] {
+            arrivals(&mut red, &TestPacket::new(0), queue(16), 1);
+            assert_eq!(red.average(), expected * unit);
+        }
+    }
+}
+
+#[test]
+fn idle_time_counts_as_arrivals_at_an_empty_queue() {
+    // Paper, §4: avg (1-w)^m, m packets of 1000 B at 8 Mbit/s are 1 ms each: 3 ms halve three times,
+    // 16 -> 2, then the arrival itself: 1.
+    let mut red = Red::new(Config {
+        weight: 0.5,
+        ..PLAIN
+    });
+    for _ in 0..60 {
+        arrivals(&mut red, &TestPacket::new(0), queue(16), 1);
+    }
+    assert!((red.average() - 16.0).abs() < 1e-9);
+    red.on_empty(Time::from_millis(10));
+    red.on_empty(Time::from_millis(12));
+    let mut env = Environment::new(1);
+    red.on_enqueue(
+        &TestPacket::new(0),
+        Backlog::default(),
+        Time::from_millis(13),
+        &mut env,
+    );
+    assert!((red.average() - 1.0).abs() < 1e-9, "{}", red.average());
+}
+
+#[test]
+fn in_linux_idle_time_shifts_the_average_by_tcs_table() {
+    // w = 1/2, 1000 B at 8 Mbit/s: 15625 ticks; ln 2 / 15625 = 4.436e-5; 31 / that = 698 802 / 2^11 < 512.
+    // Entry 12 holds 12 x 2048 x 4.436e-5 = 1.09: a shift by one after 24 576 us, 15.6 times a packet's 1 ms
+    // and a little more.
+    let mut red = Red::new(Config {
+        weight: 0.5,
+        ..LINUX
+    });
+    for _ in 0..60 {
+        arrivals(&mut red, &TestPacket::new(0), queue(8), 1);
+    }
+    let before = red.average();
+    assert!((before - 8000.0).abs() < 2.0);
+    red.on_empty(Time::ZERO);
+    let mut env = Environment::new(1);
+    red.on_enqueue(
+        &TestPacket::new(0),
+        Backlog::default(),
+        Time::from_micros(24_576),
+        &mut env,
+    );
+    assert!((red.average() - before / 2.0).abs() < 1.0);
+}
+
+#[test]
+fn ecn_capable_packets_are_marked_and_above_max_too_unless_harddrop() {
+    let mut ect = TestPacket::new(0);
+    ect.ecn = Ecn::Ect0;
+    for config in [PLAIN, LINUX] {
+        for (harddrop, above_max) in [(false, Verdict::Mark), (true, Verdict::Drop)] {
+            let mut red = Red::new(Config {
+                ecn: true,
+                harddrop,
+                ..config
+            });
+            let early = arrivals(&mut red, &ect, queue(20), 1000);
+            assert!(early.contains(&Verdict::Mark) && !early.contains(&Verdict::Drop));
+            arrivals(&mut red, &ect, queue(90), 100);
+            assert_eq!(arrivals(&mut red, &ect, queue(90), 1), [above_max]);
+        }
+    }
+}
+
+#[test]
+fn ce_exclude_averages_unmarked_bytes_up_to_twice_max() {
+    let mut red = Red::new(Config {
+        ce_exclude: true,
+        ..LINUX
+    });
+    let marked = |packets: u64| Backlog {
+        ce_bytes: packets * 500,
+        ..queue(packets)
+    };
+    for (packets, average) in [(40, 20_000.0), (60, 30_000.0), (61, 61_000.0)] {
+        for _ in 0..100 {
+            arrivals(&mut red, &TestPacket::new(0), marked(packets), 1);
+        }
+        assert!((red.average() - average).abs() < 2.0, "{packets} packets");
+    }
+}
+
+fn settings(keys: &[(&str, Value)]) -> Settings {
+    let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+    settings.values = keys
+        .iter()
+        .map(|(key, value)| ((*key).into(), value.clone()))
+        .collect();
+    settings
+}
+
+#[test]
+fn linux_defaults_are_tcs() {
+    // limit 120 kB: max a quarter, min a twelfth; burst (2 x 10 + 30)/3 = 16: 17 - 10 = 7;
+    // w = 1/8: 8 (1 - 0.875^16) = 7.06, enough. probability 0.02.
+    let config = config(
+        &settings(&[("variant", Value::Word("linux".into()))]),
+        Limit::Bytes(120_000),
+    )
+    .unwrap();
+    assert_eq!((config.min, config.max), (10_000, 30_000));
+    assert_eq!((config.weight, config.max_p), (0.125, 0.02));
+}
+
+#[test]
+fn bad_combinations_name_the_key() {
+    let limit = Limit::Bytes(100_000);
+    let packets = |n| Value::Packets(n);
+    for (keys, key) in [
+        (
+            settings(&[("min", packets(5)), ("max", Value::Bytes(9000))]),
+            "max",
+        ),
+        (settings(&[("min", packets(5)), ("max", packets(5))]), "max"),
+        (settings(&[("min", packets(0))]), "min"),
+        (settings(&[("weight", Value::Number(0.0))]), "weight"),
+        (settings(&[("burst", Value::Count(1))]), "burst"),
+        (settings(&[("avpkt", Value::Bytes(0))]), "avpkt"),
+        (
+            settings(&[
+                ("variant", Value::Word("linux".into())),
+                ("gentle", Value::Flag(true)),
+            ]),
+            "gentle",
+        ),
+    ] {
+        assert_eq!(config(&keys, limit).unwrap_err().key, key);
+    }
+}

@@ -1,0 +1,219 @@
+//! A recorded queue's arrivals and departures through a discipline, decision by decision.
+//!
+//! [`replay`] asks whether a discipline lets the same packets go at the same instants. [`follow`] keeps
+//! the queue as recorded, whatever the algorithm says, and shows its state at chosen instants; that
+//! is for algorithms that drop at random.
+//!
+//! A recording made by Linux's tracepoints has no row for a packet that was refused on arrival, so only
+//! disciplines that drop at the head can agree with one packet by packet.
+
+use alloc::collections::VecDeque;
+
+use sojourn_units::Time;
+
+use crate::aqm::{Aqm, Backlog};
+use crate::packet::{Ecn, FlowKey, Packet};
+use crate::qdisc::{Environment, Qdisc};
+
+/// One row of a recording. Ids count arrivals from zero; times do not go back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A packet entered the queue.
+    Enqueue {
+        /// The packet.
+        id: u64,
+        /// When, in microseconds.
+        t_us: u64,
+        /// Its size on the link in bytes.
+        bytes: u32,
+    },
+    /// A packet left the queue.
+    Dequeue {
+        /// The packet.
+        id: u64,
+        /// When, in microseconds.
+        t_us: u64,
+    },
+}
+
+impl Event {
+    /// When it happened.
+    pub const fn time(self) -> Time {
+        match self {
+            Self::Enqueue { t_us, .. } | Self::Dequeue { t_us, .. } => Time::from_micros(t_us),
+        }
+    }
+}
+
+/// A packet of a recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recorded {
+    /// Which one.
+    pub id: u64,
+    bytes: u32,
+    enqueued: Time,
+}
+
+impl Packet for Recorded {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+    fn set_ce(&mut self) {}
+    fn enqueued(&self) -> Time {
+        self.enqueued
+    }
+    fn set_enqueued(&mut self, now: Time) {
+        self.enqueued = now;
+    }
+    fn flow(&self) -> FlowKey {
+        FlowKey::default()
+    }
+}
+
+/// How far a discipline and a recording agree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// Packets that entered.
+    pub enqueued: u64,
+    /// Packets that left, by the recording.
+    pub dequeued: u64,
+    /// Packets that the recorded queue gave up: those that never left although a later one did.
+    pub dropped_recorded: u64,
+    /// Packets that the discipline gave up.
+    pub dropped_ours: u64,
+    /// True if every departure was of the recorded packet, and as many were given up.
+    pub agree: bool,
+    /// The first departure that was not of the recorded packet.
+    pub first_divergence: Option<Divergence>,
+}
+
+/// A departure that went otherwise than recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Divergence {
+    /// The row of the recording, from zero.
+    pub event: u64,
+    /// When, in microseconds.
+    pub t_us: u64,
+    /// The packet that left by the recording.
+    pub expected: u64,
+    /// The packet that the discipline let go; `None` if it had none.
+    pub got: Option<u64>,
+}
+
+/// Drives a discipline with the recorded arrivals and asks it for a packet at each recorded departure.
+/// `seed` is for disciplines that draw random numbers.
+pub fn replay(
+    qdisc: &mut dyn Qdisc<Recorded>,
+    events: impl IntoIterator<Item = Event>,
+    seed: u64,
+) -> Outcome {
+    let mut env = Environment::new(seed);
+    let (mut enqueued, mut dequeued, mut dropped_ours) = (0, 0, 0);
+    let mut newest_departed = None;
+    let mut first_divergence = None;
+    for (row, event) in (0..).zip(events) {
+        let now = event.time();
+        while let Some(due) = qdisc.next_timer().filter(|due| *due <= now) {
+            qdisc.on_timer(due, &mut env);
+        }
+        match event {
+            Event::Enqueue { id, bytes, .. } => {
+                enqueued += 1;
+                let packet = Recorded {
+                    id,
+                    bytes,
+                    enqueued: now,
+                };
+                qdisc.enqueue(packet, now, &mut env);
+            }
+            Event::Dequeue { id, t_us } => {
+                dequeued += 1;
+                newest_departed = newest_departed.max(Some(id));
+                let got = qdisc.dequeue(now, &mut env).map(|packet| packet.id);
+                if got != Some(id) && first_divergence.is_none() {
+                    first_divergence = Some(Divergence {
+                        event: row,
+                        t_us,
+                        expected: id,
+                        got,
+                    });
+                }
+            }
+        }
+        dropped_ours += env.take_dropped().count() as u64;
+    }
+    let dropped_recorded = newest_departed.map_or(0_u64, |newest| {
+        newest.saturating_add(1).saturating_sub(dequeued)
+    });
+    Outcome {
+        enqueued,
+        dequeued,
+        dropped_recorded,
+        dropped_ours,
+        agree: first_divergence.is_none() && dropped_recorded == dropped_ours,
+        first_divergence,
+    }
+}
+
+/// Shows an algorithm everything that entered and left a recorded FIFO, without acting on its verdicts,
+/// and calls `observe` with it at each of `instants`, which ascend.
+pub fn follow<A: Aqm>(
+    aqm: &mut A,
+    events: impl IntoIterator<Item = Event>,
+    instants: &[Time],
+    observe: &mut dyn FnMut(Time, &A),
+) {
+    let mut env = Environment::new(0);
+    let mut queue: VecDeque<Recorded> = VecDeque::new();
+    let mut backlog = Backlog::default();
+    let mut instants = instants.iter().copied().peekable();
+    for event in events {
+        let now = event.time();
+        loop {
+            let timer = aqm.next_timer().filter(|due| *due <= now);
+            let instant = instants.peek().copied().filter(|at| *at <= now);
+            match (timer, instant) {
+                (Some(due), at) if at.is_none_or(|at| due <= at) => aqm.on_timer(backlog, due),
+                (_, Some(at)) => {
+                    observe(at, aqm);
+                    instants.next();
+                }
+                _ => break,
+            }
+        }
+        match event {
+            Event::Enqueue { id, bytes, .. } => {
+                let packet = Recorded {
+                    id,
+                    bytes,
+                    enqueued: now,
+                };
+                aqm.on_enqueue(&packet, backlog, now, &mut env);
+                queue.push_back(packet);
+                account(&mut backlog, &queue, i64::from(bytes));
+            }
+            // Packets ahead of the one that left were given up at the head.
+            Event::Dequeue { id, .. } => {
+                while let Some(packet) = queue.pop_front() {
+                    account(&mut backlog, &queue, -i64::from(packet.bytes));
+                    aqm.on_dequeue(&packet, backlog, now, &mut env);
+                    if packet.id == id {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    for at in instants {
+        observe(at, aqm);
+    }
+}
+
+fn account(backlog: &mut Backlog, queue: &VecDeque<Recorded>, change: i64) {
+    backlog.packets = queue.len() as u64;
+    backlog.bytes = backlog.bytes.wrapping_add_signed(change);
+    backlog.qdisc_bytes = backlog.bytes;
+}

@@ -1,0 +1,278 @@
+//! The bottleneck in one direction: a discipline, and a shaper that lets packets go at the link's rate.
+//!
+//! The shaper is a token bucket as Linux's HTB: a packet leaves when the bucket is not empty, and is charged
+//! afterwards, so that a burst of zero is a serial line. A packet's sojourn ends when it leaves the discipline; the
+//! time on the wire is part of the base RTT.
+
+use std::collections::VecDeque;
+
+use sojourn_aqm::{Environment, Qdisc};
+use sojourn_units::{Duration, Rate, Time};
+
+use crate::packet::SimPacket;
+use crate::probe::LinkProbe;
+
+/// A discipline that the simulator can own.
+pub type BoxedQdisc = Box<dyn Qdisc<SimPacket> + Send>;
+
+/// What a link is built from.
+pub struct Config {
+    /// The rate from each instant on; the first is at zero.
+    pub rate: Vec<(Duration, Rate)>,
+    /// Bytes it may send ahead of its rate after an idle time.
+    pub burst: u64,
+    /// Packets in the unmanaged FIFO below the discipline.
+    pub device_queue: u64,
+    /// Seed of the discipline's random stream.
+    pub seed: u64,
+}
+
+/// One direction of the bottleneck.
+pub struct Link {
+    qdisc: BoxedQdisc,
+    environment: Environment<SimPacket>,
+    rate: Vec<(Duration, Rate)>,
+    /// Place in `rate` of the rate in force.
+    current: usize,
+    burst: u64,
+    device: VecDeque<SimPacket>,
+    device_limit: usize,
+    /// When the bucket is next not empty.
+    next_free: Time,
+    /// Packets that have left and are on their way out.
+    departed: VecDeque<SimPacket>,
+    wake: Time,
+    /// What is measured here.
+    pub probe: LinkProbe,
+}
+
+impl Link {
+    /// An idle link.
+    pub fn new(qdisc: BoxedQdisc, config: Config, probe: LinkProbe) -> Self {
+        Self {
+            qdisc,
+            environment: Environment::new(config.seed),
+            rate: config.rate,
+            current: 0,
+            burst: config.burst,
+            device: VecDeque::new(),
+            device_limit: config.device_queue as usize,
+            next_free: Time::ZERO,
+            departed: VecDeque::new(),
+            wake: Time::MAX,
+            probe,
+        }
+    }
+
+    /// When [`Link::serve`] is to be called; [`Time::MAX`]: not before another packet arrives.
+    pub const fn wake(&self) -> Time {
+        self.wake
+    }
+
+    /// When [`Link::on_timer`] is due.
+    pub fn next_timer(&self) -> Time {
+        self.qdisc.next_timer().unwrap_or(Time::MAX)
+    }
+
+    /// Lets the discipline act.
+    pub fn on_timer(&mut self, now: Time) {
+        self.qdisc.on_timer(now, &mut self.environment);
+        self.note_drops(now);
+    }
+
+    /// The discipline, for its backlog and state.
+    pub fn qdisc(&self) -> &dyn Qdisc<SimPacket> {
+        &*self.qdisc
+    }
+
+    /// Marks made so far.
+    pub const fn marked(&self) -> u64 {
+        self.environment.marked()
+    }
+
+    /// A packet arrives.
+    pub fn enqueue(&mut self, packet: SimPacket, now: Time) {
+        self.qdisc.enqueue(packet, now, &mut self.environment);
+        self.note_drops(now);
+        if self.wake == Time::MAX {
+            self.advance(now);
+        } else if self.device_limit > 0 {
+            self.fill_device(now);
+        }
+    }
+
+    /// The next packet that leaves at `now`. To be called until `None` once [`Link::wake`] is reached.
+    pub fn serve(&mut self, now: Time) -> Option<SimPacket> {
+        if self.departed.is_empty() {
+            self.advance(now);
+        }
+        let packet = self.departed.pop_front();
+        if packet.is_some() && self.departed.is_empty() {
+            self.wake = self.next_wake();
+        }
+        packet
+    }
+
+    /// Lets one packet go if the bucket allows, and sets the next wake-up.
+    fn advance(&mut self, now: Time) {
+        if now >= self.next_free
+            && let Some(packet) = self.take(now)
+        {
+            let rate = self.rate_at(now);
+            let ahead = rate.tx_time(self.burst);
+            self.next_free =
+                self.next_free.max(now.saturating_sub(ahead)) + rate.tx_time(packet.bytes.into());
+            self.departed.push_back(packet);
+            self.wake = now;
+        } else {
+            self.wake = self.next_wake();
+        }
+    }
+
+    /// When there is something to do next.
+    fn next_wake(&self) -> Time {
+        if self.qdisc.packets() == 0 && self.device.is_empty() {
+            return Time::MAX;
+        }
+        match self.qdisc.ready_at() {
+            Some(ready) if self.device.is_empty() => self.next_free.max(ready),
+            _ => self.next_free,
+        }
+    }
+
+    fn rate_at(&mut self, now: Time) -> Rate {
+        while let Some((from, _)) = self.rate.get(self.current + 1) {
+            if Time::ZERO + *from > now {
+                break;
+            }
+            self.current += 1;
+        }
+        self.rate[self.current].1
+    }
+
+    /// The packet that goes onto the wire next.
+    fn take(&mut self, now: Time) -> Option<SimPacket> {
+        if self.device_limit == 0 {
+            return self.dequeue(now);
+        }
+        self.fill_device(now);
+        let packet = self.device.pop_front();
+        self.fill_device(now);
+        packet
+    }
+
+    fn fill_device(&mut self, now: Time) {
+        while self.device.len() < self.device_limit {
+            let Some(packet) = self.dequeue(now) else {
+                break;
+            };
+            self.device.push_back(packet);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time) -> Option<SimPacket> {
+        let packet = self.qdisc.dequeue(now, &mut self.environment);
+        self.note_drops(now);
+        if let Some(packet) = &packet {
+            self.probe.on_departure(packet, now);
+        }
+        packet
+    }
+
+    fn note_drops(&mut self, now: Time) {
+        if self.environment.has_dropped() {
+            for (packet, reason) in self.environment.take_dropped() {
+                self.probe.on_drop(&packet, reason, now);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Body;
+    use sojourn_aqm::fifo::DropTail;
+    use sojourn_aqm::{Ecn, Limit, Single};
+
+    fn packet(flow: u32) -> SimPacket {
+        SimPacket {
+            body: Body::Udp {
+                number: 0,
+                sent_at: Time::ZERO,
+            },
+            flow,
+            group: 0,
+            generation: 0,
+            returning: false,
+            ecn: Ecn::NotEct,
+            bytes: 1250, // 1 ms at 10 Mbit/s
+            enqueued: Time::ZERO,
+        }
+    }
+
+    fn link(burst: u64, device_queue: u64, rate: Vec<(Duration, Rate)>) -> Link {
+        let qdisc = Box::new(Single::new(DropTail, Limit::Packets(100)));
+        let config = Config {
+            rate,
+            burst,
+            device_queue,
+            seed: 1,
+        };
+        Link::new(qdisc, config, LinkProbe::new(Time::ZERO, false))
+    }
+
+    /// The instants, in ms, at which ten packets that arrive together at 100 ms leave.
+    fn departures(mut link: Link) -> Vec<u64> {
+        for n in 0..10 {
+            link.enqueue(packet(n), Time::from_millis(100));
+        }
+        let mut left = Vec::new();
+        while link.wake() < Time::MAX {
+            let now = link.wake();
+            while let Some(packet) = link.serve(now) {
+                assert_eq!(packet.flow as usize, left.len(), "first in, first out");
+                left.push(now.as_nanos() / 1_000_000);
+            }
+        }
+        left
+    }
+
+    fn ten_megabit() -> Vec<(Duration, Rate)> {
+        vec![(Duration::ZERO, Rate::from_mbps(10))]
+    }
+
+    #[test]
+    fn a_serial_line_sends_a_packet_per_transmission_time() {
+        assert_eq!(
+            departures(link(0, 0, ten_megabit())),
+            (100..110).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn a_burst_of_one_packet_lets_two_go_at_once() {
+        let expected = [100, 100, 101, 102, 103, 104, 105, 106, 107, 108];
+        assert_eq!(departures(link(1250, 0, ten_megabit())), expected);
+    }
+
+    #[test]
+    fn a_device_queue_does_not_change_when_packets_leave_the_link() {
+        assert_eq!(
+            departures(link(0, 3, ten_megabit())),
+            (100..110).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn a_new_rate_holds_from_its_instant() {
+        let rate = vec![
+            (Duration::ZERO, Rate::from_mbps(10)),
+            (Duration::from_millis(105), Rate::from_mbps(5)),
+        ];
+        assert_eq!(
+            departures(link(0, 0, rate)),
+            [100, 101, 102, 103, 104, 105, 107, 109, 111, 113]
+        );
+    }
+}

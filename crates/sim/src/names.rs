@@ -1,0 +1,34 @@
+//! What the simulator knows by name, for the reader of experiment files.
+
+use sojourn_experiment::{DisciplineKeys, KeySpec, Names};
+use sojourn_tcp::cc;
+
+use crate::run::catalogue;
+
+/// Every discipline with its keys, and every congestion control.
+pub fn names() -> Names {
+    let disciplines = catalogue()
+        .iter()
+        .map(|discipline| DisciplineKeys {
+            name: discipline.name.into(),
+            keys: discipline
+                .keys
+                .iter()
+                .map(|key| KeySpec {
+                    name: key.name.into(),
+                    kind: key.kind,
+                    default: key.default.into(),
+                    doc: key.doc.into(),
+                })
+                .collect(),
+        })
+        .collect();
+    let congestion_controls = cc::ALGORITHMS
+        .iter()
+        .map(|algorithm| algorithm.name.into())
+        .collect();
+    Names {
+        disciplines,
+        congestion_controls,
+    }
+}

@@ -1,0 +1,379 @@
+//! The event loop: which component acts next, and where packets go.
+
+use sojourn_experiment::model::Direction;
+use sojourn_units::{Duration, Time};
+
+use crate::delay_line::{DelayLine, Exit};
+use crate::link::Link;
+use crate::monitor::Monitor;
+use crate::packet::SimPacket;
+use crate::probe::Recent;
+use crate::timers::Timers;
+use crate::traffic::{Side, Source};
+
+/// Events between two looks at the monitor.
+const EVENTS_PER_REPORT: u64 = 1 << 14;
+
+/// The path of a flow's packets: forward from the sender of data, and back.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// The bottleneck on the way forward, by index of the link; `None`: straight to the line.
+    pub forward_link: Option<usize>,
+    /// The line from there to the receiving host; `None`: no delay.
+    pub forward_line: Option<usize>,
+    /// The line from the receiving host back, to the sender or to the other bottleneck.
+    pub return_line: usize,
+}
+
+/// Links, delay lines and the paths over them. Time is the caller's.
+pub struct Network {
+    /// The bottlenecks: down, then up if there is one.
+    pub links: Vec<Link>,
+    lines: Vec<DelayLine>,
+    /// The line behind each link; `None`: its packets arrive at once.
+    behind: Vec<Option<usize>>,
+    paths: Vec<Path>,
+    agenda: Agenda,
+}
+
+/// When each component acts next. There are few: a scan finds the first faster than a heap would.
+struct Agenda {
+    due: Vec<Time>,
+}
+
+/// The fixed places in the agenda; links and lines follow.
+const TIMERS: usize = 0;
+const SAMPLER: usize = 1;
+const FIRST_LINK: usize = 2;
+
+impl Agenda {
+    /// The component that acts next, and when. Of several at the same instant the one with the lowest number.
+    fn first(&self) -> (usize, Time) {
+        let mut best = (0, self.due[0]);
+        for (component, &due) in self.due.iter().enumerate().skip(1) {
+            if due < best.1 {
+                best = (component, due);
+            }
+        }
+        best
+    }
+}
+
+impl Network {
+    /// A network at rest.
+    pub fn new(
+        links: Vec<Link>,
+        lines: Vec<DelayLine>,
+        behind: Vec<Option<usize>>,
+        paths: Vec<Path>,
+    ) -> Self {
+        let due = vec![Time::MAX; FIRST_LINK + 2 * links.len() + lines.len()];
+        let mut network = Self {
+            links,
+            lines,
+            behind,
+            paths,
+            agenda: Agenda { due },
+        };
+        for link in 0..network.links.len() {
+            network.note_link(link);
+        }
+        network
+    }
+
+    /// A link has two places in the agenda: its wake-up and its discipline's timer.
+    const fn place_of_link(link: usize) -> usize {
+        FIRST_LINK + 2 * link
+    }
+
+    const fn place_of_line(&self, line: usize) -> usize {
+        FIRST_LINK + 2 * self.links.len() + line
+    }
+
+    fn note_link(&mut self, link: usize) {
+        let place = Self::place_of_link(link);
+        self.agenda.due[place] = self.links[link].wake();
+        self.agenda.due[place + 1] = self.links[link].next_timer();
+    }
+
+    /// A host sends a packet.
+    pub fn send(&mut self, packet: SimPacket, now: Time) {
+        let path = self.paths[packet.flow as usize];
+        if packet.returning {
+            self.enter_line(path.return_line, packet, now);
+        } else if let Some(link) = path.forward_link {
+            self.enter_link(link, packet, now);
+        } else if let Some(line) = path.forward_line {
+            self.enter_line(line, packet, now);
+        }
+    }
+
+    fn enter_link(&mut self, link: usize, packet: SimPacket, now: Time) {
+        self.links[link].enqueue(packet, now);
+        self.agenda.due[Self::place_of_link(link)] = self.links[link].wake();
+    }
+
+    fn enter_line(&mut self, line: usize, packet: SimPacket, now: Time) {
+        if self.lines[line].push(packet, now) {
+            let place = self.place_of_line(line);
+            self.agenda.due[place] = self.lines[line].next();
+        }
+    }
+}
+
+/// The instants at which the series is sampled, and what was seen.
+pub struct Sampler {
+    /// Width of a bin; `None`: no series.
+    pub width: Option<Duration>,
+    /// When the warm-up ends, if that is still to come.
+    pub warmup: Option<Time>,
+    next: Time,
+    /// One row per link and bin.
+    pub queues: Vec<QueueSample>,
+    /// One row per flow and bin.
+    pub flows: Vec<FlowSample>,
+}
+
+/// A link at the end of a bin.
+pub struct QueueSample {
+    /// End of the bin.
+    pub time: Time,
+    /// Index of the link.
+    pub link: usize,
+    /// Sojourn times within the bin.
+    pub recent: Recent,
+    /// Packets queued at its end.
+    pub backlog_packets: u64,
+    /// Bytes queued at its end.
+    pub backlog_bytes: u64,
+    /// Drops of both reasons, and marks, since the run began.
+    pub dropped: u64,
+    /// Marks since the run began.
+    pub marked: u64,
+    /// The algorithm's drop probability, if it has one.
+    pub probability: f64,
+}
+
+/// A flow at the end of a bin.
+pub struct FlowSample {
+    /// End of the bin.
+    pub time: Time,
+    /// The flow, by number over all groups.
+    pub flow: u32,
+    /// Payload bits per second received within the bin.
+    pub goodput_bps: f64,
+    /// Congestion window in segments; NaN for flows without.
+    pub cwnd: f64,
+}
+
+impl Sampler {
+    /// A sampler of a run whose warm-up ends at `warmup`.
+    pub fn new(warmup: Time, width: Option<Duration>) -> Self {
+        Self {
+            width,
+            warmup: Some(warmup),
+            next: width.map_or(Time::MAX, |width| Time::ZERO + width),
+            queues: Vec::new(),
+            flows: Vec::new(),
+        }
+    }
+
+    fn due(&self) -> Time {
+        self.warmup.unwrap_or(Time::MAX).min(self.next)
+    }
+
+    fn act(&mut self, now: Time, network: &mut Network, sources: &mut [Source]) {
+        if self.warmup.is_some_and(|at| at <= now) {
+            self.warmup = None;
+            for source in &mut *sources {
+                source.meter_mut().mark_warmup();
+            }
+        }
+        let Some(width) = self.width.filter(|_| self.next <= now) else {
+            return;
+        };
+        self.next += width;
+        for (index, link) in network.links.iter_mut().enumerate() {
+            let mut probability = f64::NAN;
+            link.qdisc().state(&mut |name, value| {
+                if name == "probability" {
+                    probability = value;
+                }
+            });
+            self.queues.push(QueueSample {
+                time: now,
+                link: index,
+                backlog_packets: link.qdisc().packets(),
+                backlog_bytes: link.qdisc().bytes(),
+                dropped: link.probe.dropped_aqm + link.probe.dropped_overflow,
+                marked: link.marked(),
+                recent: link.probe.take_recent(),
+                probability,
+            });
+        }
+        for (flow, source) in sources.iter_mut().enumerate() {
+            let bits = source.meter_mut().take_sample() as f64 * 8.0;
+            self.flows.push(FlowSample {
+                time: now,
+                flow: flow as u32,
+                goodput_bps: bits / width.as_secs_f64(),
+                cwnd: source.cwnd().map_or(f64::NAN, f64::from),
+            });
+        }
+    }
+}
+
+/// A run under way.
+pub struct Simulation {
+    /// The network.
+    pub network: Network,
+    /// The flows.
+    pub sources: Vec<Source>,
+    /// The series.
+    pub sampler: Sampler,
+    timers: Timers,
+    /// Events handled.
+    pub events: u64,
+}
+
+/// The run was stopped from outside.
+pub struct Cancelled;
+
+impl Simulation {
+    /// A run at its beginning.
+    pub fn new(network: Network, sources: Vec<Source>, sampler: Sampler) -> Self {
+        let mut timers = Timers::new(2 * sources.len());
+        for (flow, source) in sources.iter().enumerate() {
+            timers.set(2 * flow as u32, source.next_timer(Side::Sending));
+        }
+        Self {
+            network,
+            sources,
+            sampler,
+            timers,
+            events: 0,
+        }
+    }
+
+    /// Runs until `end`, which is left out.
+    ///
+    /// # Errors
+    /// [`Cancelled`] if the monitor says so.
+    pub fn run(&mut self, end: Time, monitor: &Monitor) -> Result<(), Cancelled> {
+        loop {
+            self.network.agenda.due[TIMERS] = self.timers.next();
+            self.network.agenda.due[SAMPLER] = self.sampler.due();
+            let (component, now) = self.network.agenda.first();
+            if now >= end {
+                break;
+            }
+            self.act(component, now);
+            self.events += 1;
+            if self.events.is_multiple_of(EVENTS_PER_REPORT) {
+                if monitor.is_cancelled() {
+                    return Err(Cancelled);
+                }
+                monitor.report(now);
+            }
+        }
+        if self.sampler.due() <= end {
+            self.sampler.act(end, &mut self.network, &mut self.sources);
+        }
+        monitor.report(end);
+        Ok(())
+    }
+
+    fn act(&mut self, component: usize, now: Time) {
+        let lines_from = FIRST_LINK + 2 * self.network.links.len();
+        match component {
+            TIMERS => {
+                if let Some(owner) = self.timers.pop() {
+                    self.wake_host(owner, now);
+                }
+            }
+            SAMPLER => self.sampler.act(now, &mut self.network, &mut self.sources),
+            place if place < lines_from => {
+                let link = (place - FIRST_LINK) / 2;
+                if (place - FIRST_LINK).is_multiple_of(2) {
+                    self.serve(link, now);
+                } else {
+                    self.network.links[link].on_timer(now);
+                }
+                self.network.note_link(link);
+            }
+            place => {
+                let line = place - lines_from;
+                while self.network.lines[line].next() <= now {
+                    self.leave_line(line, now);
+                }
+                self.network.agenda.due[place] = self.network.lines[line].next();
+            }
+        }
+    }
+
+    /// Lets out of a link what may go now.
+    fn serve(&mut self, link: usize, now: Time) {
+        while let Some(packet) = self.network.links[link].serve(now) {
+            match self.network.behind[link] {
+                Some(line) => self.network.enter_line(line, packet, now),
+                None => self.arrive(packet, now),
+            }
+        }
+    }
+
+    fn leave_line(&mut self, line: usize, now: Time) {
+        let exit = self.network.lines[line].exit;
+        if let Some(packet) = self.network.lines[line].pop() {
+            match exit {
+                Exit::Host => self.arrive(packet, now),
+                Exit::Link(link) => self.network.enter_link(link, packet, now),
+            }
+        }
+    }
+
+    /// A packet reaches the host that it is for.
+    fn arrive(&mut self, packet: SimPacket, now: Time) {
+        let flow = packet.flow as usize;
+        let source = &mut self.sources[flow];
+        source.on_packet(&packet, now, &mut self.network);
+        let side = if packet.returning {
+            Side::Sending
+        } else {
+            Side::Receiving
+        };
+        self.timers
+            .set(owner(packet.flow, side), source.next_timer(side));
+        if side == Side::Receiving && matches!(source, Source::Tcp(_)) {
+            return;
+        }
+        self.timers.set(
+            owner(packet.flow, Side::Receiving),
+            source.next_timer(Side::Receiving),
+        );
+    }
+
+    fn wake_host(&mut self, owner: u32, now: Time) {
+        let side = if owner.is_multiple_of(2) {
+            Side::Sending
+        } else {
+            Side::Receiving
+        };
+        let source = &mut self.sources[owner as usize / 2];
+        if source.next_timer(side).is_some_and(|due| due <= now) {
+            source.on_timer(side, now, &mut self.network);
+        }
+        self.timers.set(owner, source.next_timer(side));
+    }
+}
+
+const fn owner(flow: u32, side: Side) -> u32 {
+    2 * flow + matches!(side, Side::Receiving) as u32
+}
+
+/// The index of the link that data in this direction goes through, if there is such a link.
+pub fn link_of(direction: Direction, links: usize) -> Option<usize> {
+    match direction {
+        Direction::Down | Direction::Both => Some(0),
+        Direction::Up => (links > 1).then_some(1),
+    }
+}

@@ -1,0 +1,76 @@
+//! The hosts' timers: one deadline per host, most of which move long before they come due.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use sojourn_units::Time;
+
+/// Deadlines by owner. Moving a deadline back costs nothing: the entry stays, and when it comes up the owner is
+/// asked again.
+#[derive(Debug, Default)]
+pub struct Timers {
+    heap: BinaryHeap<Reverse<(Time, u32)>>,
+    /// The earliest entry of each owner in the heap; [`Time::MAX`]: none.
+    scheduled: Vec<Time>,
+}
+
+impl Timers {
+    /// Timers for `owners` owners.
+    pub fn new(owners: usize) -> Self {
+        Self {
+            heap: BinaryHeap::new(),
+            scheduled: vec![Time::MAX; owners],
+        }
+    }
+
+    /// The owner's deadline is `due`.
+    pub fn set(&mut self, owner: u32, due: Option<Time>) {
+        let Some(due) = due else { return };
+        let scheduled = &mut self.scheduled[owner as usize];
+        if due < *scheduled {
+            *scheduled = due;
+            self.heap.push(Reverse((due, owner)));
+        }
+    }
+
+    /// When the next entry comes up; [`Time::MAX`] if there is none.
+    pub fn next(&self) -> Time {
+        self.heap.peek().map_or(Time::MAX, |Reverse((due, _))| *due)
+    }
+
+    /// Takes the next entry: its owner is to be asked whether anything is due. `None` for an entry that an
+    /// earlier one has replaced.
+    pub fn pop(&mut self) -> Option<u32> {
+        let Reverse((due, owner)) = self.heap.pop()?;
+        let scheduled = &mut self.scheduled[owner as usize];
+        if *scheduled != due {
+            return None;
+        }
+        *scheduled = Time::MAX;
+        Some(owner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earlier_of_two_deadlines_counts() {
+        let mut timers = Timers::new(2);
+        timers.set(0, Some(Time::from_millis(20)));
+        timers.set(1, Some(Time::from_millis(15)));
+        timers.set(0, Some(Time::from_millis(10)));
+        timers.set(0, Some(Time::from_millis(30))); // later: asked again at 10 ms
+        assert_eq!(
+            (timers.next(), timers.pop()),
+            (Time::from_millis(10), Some(0))
+        );
+        assert_eq!(
+            (timers.next(), timers.pop()),
+            (Time::from_millis(15), Some(1))
+        );
+        assert_eq!(timers.pop(), None); // the entry at 20 ms was replaced
+        assert_eq!(timers.next(), Time::MAX);
+    }
+}
