@@ -91,7 +91,7 @@ def compare(
     rate, rtt
         Of the bottleneck and of all flows, with units: ``"10 Mbit/s"`` (or ``"10mbit"``), ``"100 ms"``.
     flows, tcp, ecn
-        Bulk flows, their congestion control, and whether flows and queues use ECN.
+        Bulk flows that start within the first 100 ms, their congestion control, and whether flows and queues use ECN.
     buffer
         Limit of every queue: ``"1000 packets"``, ``"150 kB"``, ``"1 bdp"``.
     duration, warmup

@@ -25,6 +25,8 @@ def experiment_text(queues: Sequence[str], options: Mapping[str, object]) -> str
         f"flows = {value['flows']}",
         f"tcp = {value['tcp']}",
         f"rtt = {value['rtt']}",
+        # Flows that start at once would make the seeds of a deterministic queue all alike.
+        'start = "0..100 ms"',
         f"ecn = {value['ecn']}",
     ]
     for queue in queues:

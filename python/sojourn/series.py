@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from sojourn.results import Direction, Run
 from sojourn.statistics import FloatArray
@@ -27,22 +26,31 @@ class Series(NamedTuple):
     value: FloatArray
 
 
-def goodput(run: Run) -> Series | None:
-    """Goodput of all flows together in bit/s, at the middle of each bin; None if no series was recorded."""
+def goodput(run: Run, direction: Direction = "down") -> Series | None:
+    """Goodput in bit/s of all flows that send data this way together, at the middle of each bin.
+
+    None if no series was recorded.
+    """
     table = run.flow_series()
     if table is None:
         return None
-    start_ns, which = np.unique(table["t_ns"].to_numpy(), return_inverse=True)
-    total = np.bincount(which, weights=table["goodput_bps"].to_numpy().astype(np.float64))
-    return Series(_middle_s(start_ns), total.astype(np.float64))
+    this_way = np.array([flow["direction"] == direction for flow in run.summary["flows"]])[table["flow"].to_numpy()]
+    start_s, which = np.unique(table["time_s"].to_numpy(), return_inverse=True)
+    total = np.bincount(which, weights=table["goodput_bps"].to_numpy() * this_way)
+    return Series(_middle(start_s), total.astype(np.float64))
 
 
-def sojourn(run: Run) -> Series | None:
-    """Mean sojourn time in ms of the packets that left the queue in each bin; None if no series was recorded."""
+def sojourn(run: Run, direction: Direction = "down") -> Series | None:
+    """Mean sojourn time in ms of the packets that left the queue in each bin; NaN for a bin without any.
+
+    None if no series was recorded.
+    """
     table = run.queue_series()
     if table is None:
         return None
-    return Series(_middle_s(table["t_ns"].to_numpy()), table["sojourn_mean_ms"].to_numpy().astype(np.float64))
+    this_way = table["direction"].to_numpy() == DIRECTIONS[direction]
+    start_s = table["time_s"].to_numpy()[this_way]
+    return Series(_middle(start_s), table["sojourn_mean_ms"].to_numpy()[this_way])
 
 
 def flow_sojourn(run: Run, flow: int) -> Series | None:
@@ -79,7 +87,6 @@ def _delivered(run: Run, direction: Direction) -> pa.Table | None:
     return table.filter(pc.and_(left, pc.equal(table["direction"], DIRECTIONS[direction])))
 
 
-def _middle_s(start_ns: npt.NDArray[np.generic]) -> FloatArray:
-    start_s = start_ns.astype(np.float64) / 1e9
+def _middle(start_s: FloatArray) -> FloatArray:
     half_s = (start_s[1] - start_s[0]) / 2 if start_s.size > 1 else 0.0
     return start_s + half_s

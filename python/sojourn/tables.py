@@ -29,7 +29,7 @@ def results_table(results: Results) -> Table:
         title += f", stopped early: {len(results.runs)} of {summary['planned_runs']} runs"
     table = Table(
         title=Text(title),
-        caption=f"p50, p95 and mean are of the sojourn time; {interval_note(repeats)}",
+        caption=Text(f"p50, p95 and mean are of the sojourn time; {interval_note(repeats)}"),
         box=box.SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",

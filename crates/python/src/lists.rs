@@ -25,7 +25,7 @@ pub fn disciplines_json() -> String {
             "keys": discipline.keys.iter().map(key).collect::<Vec<_>>(),
         })
     };
-    catalogue
+    catalogue()
         .iter()
         .map(discipline)
         .collect::<Json>()

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use numpy::{Element, IntoPyArray};
+use numpy::{Element as Number, IntoPyArray};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde::Serialize;
 use serde_json::Value as Json;
 use sojourn_sim::RunResult;
 use sojourn_sim::result::{Column, Table};
@@ -50,6 +51,14 @@ pub struct Run {
     tables: Mutex<BTreeMap<&'static str, Option<Table>>>,
 }
 
+/// An element of `runs` in summary.json.
+#[derive(Serialize)]
+struct Element {
+    #[serde(flatten)]
+    result: RunResult,
+    set: Json,
+}
+
 impl Run {
     /// A run's results; `set` holds the swept values of its cell.
     pub fn new(mut result: RunResult, set: Json) -> PyResult<Self> {
@@ -58,12 +67,10 @@ impl Run {
             ("queue_series", result.queue_series.take()),
             ("flow_series", result.flow_series.take()),
         ]);
-        let summary = serde_json::to_value(&result).map(|mut summary| {
-            summary["set"] = set;
-            summary.to_string()
-        });
+        let summary_json = serde_json::to_string(&Element { result, set })
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         Ok(Self {
-            summary_json: summary.map_err(|error| PyRuntimeError::new_err(error.to_string()))?,
+            summary_json,
             tables: Mutex::new(tables),
         })
     }
@@ -103,7 +110,7 @@ fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
 }
 
 fn array(py: Python<'_>, column: Column) -> Bound<'_, PyAny> {
-    fn of<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> {
+    fn of<T: Number>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> {
         values.into_pyarray(py).into_any()
     }
     match column {

@@ -31,7 +31,7 @@ def run(
     figure: Annotated[
         str | None, typer.Option("--figure", metavar="F", help="Run only what this figure shows.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter runs: a first look.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer or shorter runs: a first look.")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Where figures and claims go; default: results/NAME.")
     ] = None,

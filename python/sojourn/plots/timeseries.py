@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 from sojourn import series
 from sojourn.plots.style import figure, looks, style
 from sojourn.series import Series
+from sojourn.statistics import FloatArray
 
 if TYPE_CHECKING:
     from sojourn.results import Arm, Results, Run
@@ -36,11 +38,9 @@ def _figure(results: Results, read: Callable[[Run], Series | None], factor: floa
         axes = drawn.add_subplot()
         for arm, look in zip(results.arms, looks(len(results.arms)), strict=True):
             t_s, values = _aligned(arm, read)
-            with np.errstate(all="ignore"):
-                middle = np.nanmedian(values * factor, axis=0)
+            low, middle, high = _over_repeats(values * factor)
             axes.plot(t_s, middle, label=arm.name, color=look.color, linestyle=look.dashes)
             if len(values) > 1:
-                low, high = np.nanmin(values * factor, axis=0), np.nanmax(values * factor, axis=0)
                 axes.fill_between(t_s, low, high, color=look.color, alpha=0.15, linewidth=0)
         axes.set(xlabel="time [s]", ylabel=label)
         axes.set_ylim(bottom=0)
@@ -49,7 +49,15 @@ def _figure(results: Results, read: Callable[[Run], Series | None], factor: floa
         return drawn
 
 
-def _aligned(arm: Arm, read: Callable[[Run], Series | None]) -> tuple[np.ndarray, np.ndarray]:
+def _over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(least, median, greatest) of each bin; NaN where no repeat has a value."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="All-NaN", category=RuntimeWarning)
+        low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+        return low, np.nanmedian(values, axis=0), high
+
+
+def _aligned(arm: Arm, read: Callable[[Run], Series | None]) -> tuple[FloatArray, FloatArray]:
     """(bins, one row of values per repeat) of an arm."""
     found = [one for run in arm.runs if (one := read(run)) is not None]
     if not found:

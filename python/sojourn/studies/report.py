@@ -26,14 +26,14 @@ def tally(judgements: Sequence[Judgement]) -> str:
 
 def basis(results: StudyResults, *, quick: bool) -> str:
     """What the verdicts rest on."""
-    return f"{results.planned} runs" + (", quick: fewer and shorter than the paper's" if quick else "")
+    return f"{results.planned} runs" + (", quick: fewer or shorter than the paper's" if quick else "")
 
 
 def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quick: bool) -> Table:
     """Every claim that was judged; those that could not be are only counted."""
     judged = [j for j in judgements if j.verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)]
     table = Table(
-        title=f"{results.study.title}: published and measured ({basis(results, quick=quick)})",
+        title=Text(f"{results.study.title}: published and measured ({basis(results, quick=quick)})"),
         caption=f"{len(judgements)} claims: {tally(judgements)}",
         box=box.SIMPLE_HEAD,
         title_justify="left",

@@ -88,7 +88,7 @@ def run_study(
     figure
         Run only what this figure shows.
     quick
-        Fewer and shorter runs, as the recipe says: for a first look, not for a verdict.
+        Fewer or shorter runs, as the recipe says: for a first look, not for a verdict.
     backend, jobs, report
         As for ``sojourn.run``.
 
