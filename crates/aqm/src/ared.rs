@@ -17,7 +17,7 @@ use alloc::format;
 use sojourn_units::{Duration, Kind, Rate, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
 use crate::packet::Packet;
 use crate::qdisc::{Environment, Limit};
 use crate::red::{self, Red, Rule, Unit, Variant, linux::ONE_PERCENT};
@@ -167,7 +167,7 @@ const OWN_KEYS: [Key; 4] = [
     },
 ];
 
-const KEYS: &[Key] = &Key::join::<{ 4 + red::KEYS.len() }>(&OWN_KEYS, red::KEYS);
+const KEYS: &[Key] = &join_keys::<{ 4 + red::KEYS.len() }>(&[&OWN_KEYS, red::KEYS]);
 
 /// th_min and th_max in bytes for a target delay at a rate: half and one and a half of the target queue,
 /// at least one and two frames of `mtu` bytes.

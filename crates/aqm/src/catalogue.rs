@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{ared, blue, codel, fifo, madpie, pie, red};
+use crate::{ared, blue, cake, cobalt, codel, fifo, fq_codel, madpie, pfifo_fast, pie, red, sfq};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -24,22 +24,21 @@ pub struct Key {
     pub doc: &'static str,
 }
 
-impl Key {
-    /// One table of keys out of two; `N` is the sum of their lengths.
-    pub(crate) const fn join<const N: usize>(first: &[Self], second: &[Self]) -> [Self; N] {
-        assert!(N == first.len() + second.len());
-        let mut keys = [first[0]; N];
-        let mut i = 0;
-        while i < N {
-            keys[i] = if i < first.len() {
-                first[i]
-            } else {
-                second[i - first.len()]
-            };
-            i += 1;
+/// The keys of several lists as one, `N` in all: for a discipline that combines others.
+pub(crate) const fn join_keys<const N: usize>(lists: &[&[Key]]) -> [Key; N] {
+    let mut joined = [lists[0][0]; N];
+    let (mut list, mut at) = (0, 0);
+    while list < lists.len() {
+        let mut key = 0;
+        while key < lists[list].len() {
+            joined[at] = lists[list][key];
+            at += 1;
+            key += 1;
         }
-        keys
+        list += 1;
     }
+    assert!(at == N, "N is the number of keys");
+    joined
 }
 
 /// What a discipline is built from.
@@ -190,12 +189,18 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 fifo::pfifo(),
                 fifo::bfifo(),
                 fifo::pfifo_head_drop(),
+                pfifo_fast::pfifo_fast(),
                 red::red(),
                 ared::ared(),
+                blue::blue(),
                 pie::pie(),
                 madpie::madpie(),
                 codel::codel(),
-                blue::blue(),
+                cobalt::cobalt(),
+                sfq::sfq(),
+                fq_codel::fq_codel(),
+                fq_codel::fq_nocodel(),
+                cake::cake(),
             ]),
         }
     }

@@ -6,6 +6,7 @@
 //! | [`qdisc`] | the [`Qdisc`] trait: enqueue and dequeue; its environment |
 //! | [`aqm`] | the [`Aqm`] trait: a decision per packet, for one queue |
 //! | [`single`] | one FIFO governed by an [`Aqm`] |
+//! | [`fq`] | a queue per flow, each governed by an [`Aqm`] |
 //! | [`catalogue`] | every discipline by name, with its keys, defaults and builder |
 //! | [`fifo`], [`codel`], … | an algorithm each, to be read beside the document that defines it |
 //!
@@ -21,22 +22,35 @@ extern crate self as sojourn_aqm;
 pub mod aqm;
 pub mod ared;
 pub mod blue;
+pub mod cake;
 pub mod catalogue;
 mod ce_exclude;
+mod classify;
+pub mod cobalt;
 pub mod codel;
 pub mod fifo;
+pub mod fq;
+pub mod fq_codel;
+mod list;
 pub mod madpie;
 pub mod packet;
+pub mod pfifo_fast;
 pub mod pie;
+mod pool;
 pub mod qdisc;
 pub mod red;
 pub mod replay;
+pub mod sfq;
 pub mod single;
 #[cfg(test)]
 mod test_packet;
+#[cfg(test)]
+mod testing;
 
 pub use aqm::{Aqm, Backlog, Verdict};
 pub use catalogue::{Catalogue, Discipline, Key, SettingError, Settings};
+pub use classify::Hashing;
+pub use fq::Fair;
 pub use packet::{AckView, Ecn, FlowKey, Packet};
 pub use qdisc::{DropReason, Environment, Limit, Qdisc};
 pub use single::Single;

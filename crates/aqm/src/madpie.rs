@@ -13,7 +13,7 @@ use alloc::format;
 use sojourn_units::{Duration, Kind, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
 use crate::packet::Packet;
 use crate::pie::{self, Pie};
 use crate::qdisc::{Environment, Limit};
@@ -107,7 +107,7 @@ const OWN_KEYS: [Key; 2] = [
     },
 ];
 
-const KEYS: &[Key] = &Key::join::<{ 2 + pie::KEYS.len() }>(&OWN_KEYS, pie::KEYS);
+const KEYS: &[Key] = &join_keys::<{ 2 + pie::KEYS.len() }>(&[&OWN_KEYS, pie::KEYS]);
 
 fn build(settings: &Settings, limit: Limit) -> Result<Madpie, SettingError> {
     let deterministic_above = settings.duration("deterministic_above", Duration::from_millis(30));

@@ -393,7 +393,9 @@ pub(crate) fn config(
     ];
     let linux = default.variant == Variant::Linux;
     for (key, gain) in gains {
-        if linux && settings.has(key) && !(gain <= 32.0 && gain >= 0.0 && gain == libm::trunc(gain))
+        if linux
+            && settings.has(key)
+            && !((0.0..=32.0).contains(&gain) && gain == libm::trunc(gain))
         {
             return Err(error(
                 key,

@@ -155,7 +155,7 @@ impl Linux {
             self.qavg >> shift
         } else {
             // The table's first step, interpolated: it starts at a shift of zero.
-            let part = (u128::from(self.qavg) * u128::from(micros) >> self.cell_log) as u64;
+            let part = ((u128::from(self.qavg) * u128::from(micros)) >> self.cell_log) as u64;
             self.qavg - part.min(self.qavg / 2)
         }
     }

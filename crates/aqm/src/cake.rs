@@ -1,0 +1,344 @@
+//! CAKE: a shaper, tins by DiffServ, flow queueing with host fairness, COBALT and an ACK filter in one
+//! discipline (Høiland-Jørgensen, Täht and Morton 2018; tc-cake(8)).
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`diffserv`] | code points to tins, and the tins' shares |
+//! | [`hosts`] | the modes of isolation; fairness among hosts |
+//! | [`framing`] | overhead, least packet, ATM and PTM cells |
+//! | [`ack_filter`] | redundant acknowledgements |
+//! | `tin` | the queues of one tin |
+//! | `shaper` | the virtual clock |
+//!
+//! Not modelled of Linux's `sch_cake`: `ingress`, `autorate-ingress`, `nat`, `wash`, `fwmark` and negative overhead; packets
+//! are never super-packets, so there is nothing to split. Departure: spans on the link are whole nanoseconds,
+//! not scaled fractions.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+
+use sojourn_units::{Duration, Kind, Rate, Time};
+
+use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::cobalt;
+use crate::fq::PACKET_MEMORY;
+use crate::packet::Packet;
+use crate::pool::Pool;
+use crate::qdisc::{Environment, Limit, Qdisc};
+
+pub mod ack_filter;
+pub mod diffserv;
+pub mod framing;
+pub mod hosts;
+mod shaper;
+mod tin;
+
+use ack_filter::AckFilter;
+use diffserv::DiffServ;
+use framing::{Cells, Framing};
+use hosts::Isolation;
+use shaper::Shaper;
+use tin::{Served, Tin};
+
+/// The length of an IP packet that fills a frame; what a frame has more is its link header.
+const IP_MTU: u32 = 1500;
+/// The default limit in packets, all of them frames.
+const PACKETS: u64 = 10_240;
+
+/// The parameters of CAKE.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// The rate to shape to; `None`: not at all.
+    pub bandwidth: Option<Rate>,
+    /// The tins. Default diffserv3.
+    pub diffserv: DiffServ,
+    /// What is kept apart. Default triple-isolate.
+    pub isolation: Isolation,
+    /// What becomes of redundant acknowledgements. Default: they stay.
+    pub ack_filter: AckFilter,
+    /// What a packet takes on the link.
+    pub framing: Framing,
+    /// A typical round-trip time: COBALT's interval; its target is a 20th of it. Default 100 ms.
+    pub rtt: Duration,
+    /// The most memory that queued packets may take, in bytes: their own and [`PACKET_MEMORY`] each.
+    pub memory_limit: u64,
+    /// A limit besides, if one is given.
+    pub limit: Option<Limit>,
+    /// A full frame, in bytes.
+    pub mtu: u32,
+    /// Mark ECN-capable packets. Default yes, and always in Linux.
+    pub ecn: bool,
+    /// Whose COBALT.
+    pub variant: cobalt::Variant,
+}
+
+/// CAKE.
+pub struct Cake<P> {
+    config: Config,
+    pool: Pool<P>,
+    tins: Vec<Tin>,
+    /// The tin served last.
+    tin: usize,
+    shaper: Option<Shaper>,
+}
+
+impl<P: Packet> Cake<P> {
+    /// A CAKE without packets.
+    pub fn new(config: Config) -> Self {
+        let tins = (0..config.diffserv.tins()).map(|number| {
+            let share = config.diffserv.share(number);
+            let rate = config.bandwidth.and_then(|bandwidth| {
+                let part = u128::from(bandwidth.as_bps()) * u128::from(share.of);
+                Rate::from_bps(((part / u128::from(share.out_of)) as u64).max(1))
+            });
+            let Config { mtu, rtt, ecn, .. } = config;
+            Tin::new(tin::Config {
+                rate,
+                quantum: share.quantum,
+                cobalt: tin::cobalt_config(rate, mtu, rtt, ecn, config.variant),
+                isolation: config.isolation,
+                ack_filter: config.ack_filter,
+                framing: config.framing,
+            })
+        });
+        Self {
+            config,
+            pool: Pool::new(),
+            tins: tins.collect(),
+            tin: 0,
+            shaper: config.bandwidth.map(Shaper::new),
+        }
+    }
+
+    fn is_over_limit(&self) -> bool {
+        let memory = self.pool.bytes() + self.pool.packets() * PACKET_MEMORY;
+        let over = match self.config.limit {
+            Some(Limit::Packets(limit)) => self.pool.packets() > limit,
+            Some(Limit::Bytes(limit)) => self.pool.bytes() > limit,
+            None => false,
+        };
+        over || memory > self.config.memory_limit
+    }
+
+    /// Drops the packet at the head of the queue with the most bytes, whatever its tin.
+    fn make_room(&mut self, now: Time, env: &mut Environment<P>) {
+        let fattest = self
+            .tins
+            .iter()
+            .enumerate()
+            .filter_map(|(tin, state)| state.fattest().map(|(queue, bytes)| (bytes, tin, queue)))
+            .max_by_key(|&(bytes, ..)| bytes);
+        if let Some((_, tin, queue)) = fattest {
+            self.tins[tin].drop_head(queue, &mut self.pool, now, env);
+        }
+    }
+
+    /// The tin to serve: with a shaper the highest that is within its share, or else the one that will
+    /// be first; without one by deficit round robin. Some packet is queued.
+    fn choose_tin(&mut self, now: Time) -> usize {
+        if self.shaper.is_none() {
+            while self.tins[self.tin].is_overdrawn() || !self.tins[self.tin].is_active() {
+                self.tins[self.tin].give_credit();
+                self.tin = (self.tin + 1) % self.tins.len();
+            }
+            return self.tin;
+        }
+        let mut best = (0, Time::MAX);
+        for (number, tin) in self.tins.iter().enumerate() {
+            if tin.is_active() && (tin.next() <= now || tin.next() <= best.1) {
+                best = (number, tin.next());
+            }
+        }
+        best.0
+    }
+
+    /// True if the shaper lets nothing leave.
+    fn is_held(&self, now: Time) -> bool {
+        self.shaper.is_some_and(|shaper| shaper.ready_at() > now)
+    }
+
+    fn charge(&mut self, tin: usize, packet: &P, now: Time) {
+        let bytes = self.config.framing.bytes_on_link(packet.bytes());
+        self.tins[tin].charge(bytes, now);
+        if let Some(shaper) = &mut self.shaper {
+            shaper.charge(bytes);
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Cake<P> {
+    fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
+        packet.set_enqueued(now);
+        if let Some(shaper) = self.shaper.as_mut().filter(|_| self.pool.packets() == 0) {
+            shaper.wake(now);
+        }
+        let tin = self.config.diffserv.tin_of(packet.dscp());
+        self.tins[tin].enqueue(packet, &mut self.pool, now, env);
+        while self.is_over_limit() && self.pool.packets() > 0 {
+            self.make_room(now, env);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
+        // One queue per call is looked at only to let its COBALT decay.
+        let mut decaying_first = true;
+        while self.pool.packets() > 0 && !self.is_held(now) {
+            let tin = self.choose_tin(now);
+            let served = self.tins[tin].serve(decaying_first, &mut self.pool, now, env);
+            if let Served::Packet(packet) = served {
+                self.charge(tin, &packet, now);
+                return Some(packet);
+            }
+            decaying_first = false;
+        }
+        None
+    }
+
+    fn packets(&self) -> u64 {
+        self.pool.packets()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.pool.bytes()
+    }
+
+    fn ready_at(&self) -> Option<Time> {
+        let shaper = self.shaper.filter(|_| self.pool.packets() > 0);
+        shaper.map(|shaper| shaper.ready_at())
+    }
+
+    /// The numbers of bulk and of sparse flows in all tins.
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        let bulk: u32 = self.tins.iter().map(Tin::bulk_flows).sum();
+        let sparse: u32 = self.tins.iter().map(Tin::sparse_flows).sum();
+        visit("bulk_flows", f64::from(bulk));
+        visit("sparse_flows", f64::from(sparse));
+    }
+}
+
+const KEYS: &[Key] = &[
+    Key {
+        name: "bandwidth",
+        kind: Kind::Rate,
+        default: "unlimited",
+        doc: "rate to shape to; without it the link below sets the pace",
+    },
+    Key {
+        name: "rtt",
+        kind: Kind::Duration,
+        default: "100 ms",
+        doc: "typical round-trip time: the AQM's interval, and 20 times its target",
+    },
+    Key {
+        name: "diffserv",
+        kind: Kind::Choice(DiffServ::WORDS),
+        default: "diffserv3",
+        doc: "the tins that DiffServ code points are sorted into",
+    },
+    Key {
+        name: "isolation",
+        kind: Kind::Choice(Isolation::WORDS),
+        default: "triple-isolate",
+        doc: "what has a queue of its own, and among which hosts queues are fair",
+    },
+    Key {
+        name: "ack_filter",
+        kind: Kind::Choice(AckFilter::WORDS),
+        default: "no-ack-filter",
+        doc: "whether acknowledgements that later ones make redundant are dropped",
+    },
+    Key {
+        name: "overhead",
+        kind: Kind::Bytes,
+        default: "the link header",
+        doc: "bytes that the link adds to an IP packet",
+    },
+    Key {
+        name: "mpu",
+        kind: Kind::Bytes,
+        default: "0 B",
+        doc: "least that a packet takes on the link",
+    },
+    Key {
+        name: "framing",
+        kind: Kind::Choice(&["noatm", "atm", "ptm"]),
+        default: "noatm",
+        doc: "the cells that the link cuts packets up into",
+    },
+    Key {
+        name: "memlimit",
+        kind: Kind::Bytes,
+        default: "4 × bandwidth × rtt, 4 MiB to 10240 frames",
+        doc: "memory that the queued packets may take, 576 B each besides their own bytes",
+    },
+    Key {
+        name: "variant",
+        kind: Kind::Choice(cobalt::Variant::WORDS),
+        default: "published",
+        doc: "COBALT's first signal an interval away, or at once as in Linux",
+    },
+];
+
+fn config(settings: &Settings) -> Result<Config, SettingError> {
+    let bandwidth = settings
+        .has("bandwidth")
+        .then(|| settings.rate("bandwidth", settings.rate));
+    let rtt = cobalt::span(settings, "rtt", Duration::from_millis(100))?;
+    let small = |key: &'static str| -> Result<u32, SettingError> {
+        let given = settings.bytes(key, 0);
+        u32::try_from(given)
+            .ok()
+            .filter(|&bytes| bytes <= 256)
+            .ok_or_else(|| SettingError {
+                key,
+                message: format!("got \"{given} B\"; must be 0 B to 256 B"),
+            })
+    };
+    let overhead = small("overhead")?;
+    Ok(Config {
+        bandwidth,
+        diffserv: DiffServ::from_word(settings.word("diffserv", "diffserv3")),
+        isolation: Isolation::from_word(settings.word("isolation", "triple-isolate")),
+        ack_filter: AckFilter::from_word(settings.word("ack_filter", "no-ack-filter")),
+        framing: Framing {
+            overhead: settings.has("overhead").then_some(overhead),
+            header: settings.mtu.saturating_sub(IP_MTU),
+            mpu: small("mpu")?,
+            cells: match settings.word("framing", "noatm") {
+                "atm" => Cells::Atm,
+                "ptm" => Cells::Ptm,
+                _ => Cells::None,
+            },
+        },
+        rtt,
+        memory_limit: settings.bytes("memlimit", default_memory(bandwidth, rtt, settings.mtu)),
+        limit: settings.limit,
+        mtu: settings.mtu,
+        ecn: settings.flag("ecn", true),
+        variant: cobalt::Variant::from_word(settings.word("variant", "published")),
+    })
+}
+
+/// Four bandwidth-delay products, at least 4 MiB, at most 10240 frames.
+fn default_memory(bandwidth: Option<Rate>, rtt: Duration, mtu: u32) -> u64 {
+    const LEAST: u64 = 4 << 20;
+    let wanted = bandwidth.map_or(u64::MAX, |rate| {
+        rate.bytes_in(rtt.saturating_mul(4)).max(LEAST)
+    });
+    wanted.min(PACKETS * u64::from(mtu))
+}
+
+/// `cake`.
+pub fn cake<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "cake",
+        summary: "shaper, tins, flow and host fairness, COBALT and ACK filter in one",
+        source: "Høiland-Jørgensen, Täht and Morton 2018; tc-cake(8)",
+        keys: KEYS,
+        build: |settings| Ok(Box::new(Cake::new(config(settings)?))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! What a packet takes on a link whose framing is not the one that its length includes (tc-cake(8),
+//! "Overhead compensation").
+
+/// Payload and size of an ATM cell, in bytes (ITU-T I.361).
+const CELL: (u32, u32) = (48, 53);
+/// PTM sends 65 bytes per 64 (IEEE 802.3 §61.3, 64/65-octet encapsulation).
+const PTM_BLOCK: u32 = 64;
+
+/// The framing of the link that the shaper stands in for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Framing {
+    /// Bytes that the link adds to an IP packet, in place of the link header that packets are counted
+    /// with; `None`: packets count as they are.
+    pub overhead: Option<u32>,
+    /// The link header that packets are counted with, in bytes.
+    pub header: u32,
+    /// The least that a packet takes, in bytes.
+    pub mpu: u32,
+    /// What the result is cut up into.
+    pub cells: Cells,
+}
+
+/// What a link cuts packets up into.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cells {
+    /// Nothing.
+    None,
+    /// ATM cells: 53 bytes for each 48 or part of them.
+    Atm,
+    /// PTM: a byte more for each 64 or part of them, slightly more than the exact share.
+    Ptm,
+}
+
+impl Framing {
+    /// Bytes on the link for a packet that counts `bytes`.
+    pub fn bytes_on_link(&self, bytes: u32) -> u32 {
+        let framed = match self.overhead {
+            Some(overhead) => bytes.saturating_sub(self.header).saturating_add(overhead),
+            None => bytes,
+        };
+        let framed = framed.max(self.mpu);
+        match self.cells {
+            Cells::None => framed,
+            Cells::Atm => framed.div_ceil(CELL.0) * CELL.1,
+            Cells::Ptm => framed + framed.div_ceil(PTM_BLOCK),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RAW: Framing = Framing {
+        overhead: None,
+        header: 14,
+        mpu: 0,
+        cells: Cells::None,
+    };
+
+    #[test]
+    fn overhead_replaces_the_header_and_counts_before_the_cells() {
+        let pppoe_vcmux = Framing {
+            overhead: Some(32),
+            cells: Cells::Atm,
+            ..RAW
+        };
+        for (framing, bytes, expected) in [
+            (RAW, 1514, 1514),
+            // 1500 + 18.
+            (
+                Framing {
+                    overhead: Some(18),
+                    ..RAW
+                },
+                1514,
+                1518,
+            ),
+            // 40 + 18 = 58, at least 64.
+            (
+                Framing {
+                    overhead: Some(18),
+                    mpu: 64,
+                    ..RAW
+                },
+                54,
+                64,
+            ),
+            // 1500 + 32 = 1532: 32 cells (1536).
+            (pppoe_vcmux, 1514, 32 * 53),
+            // 40 + 32 = 72: 2 cells.
+            (pppoe_vcmux, 54, 106),
+            // 1500 + 22 = 1522: 24 blocks of 64 (1536).
+            (
+                Framing {
+                    overhead: Some(22),
+                    cells: Cells::Ptm,
+                    ..RAW
+                },
+                1514,
+                1546,
+            ),
+        ] {
+            assert_eq!(
+                framing.bytes_on_link(bytes),
+                expected,
+                "{framing:?} {bytes}"
+            );
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What CAKE keeps apart: flows, hosts, or flows within hosts (tc-cake(8), "Flow isolation parameters").
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::classify::{Classifier, Hashing};
+use crate::packet::{FlowKey, Packet};
+use crate::qdisc::Environment;
+
+/// What packets share a queue, and among whom the queues are fair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Isolation {
+    /// One queue for all.
+    FlowBlind,
+    /// A queue per sending host.
+    SrcHost,
+    /// A queue per receiving host.
+    DstHost,
+    /// A queue per pair of hosts.
+    Hosts,
+    /// A queue per flow.
+    Flows,
+    /// A queue per flow; fair among sending hosts first, then among the flows of each.
+    DualSrcHost,
+    /// As [`Isolation::DualSrcHost`] with receiving hosts.
+    DualDstHost,
+    /// A queue per flow; fair among the hosts on either side, whichever has more flows.
+    TripleIsolate,
+}
+
+impl Isolation {
+    /// The words of the key `isolation`.
+    pub(crate) const WORDS: &'static [&'static str] = &[
+        "flowblind",
+        "srchost",
+        "dsthost",
+        "hosts",
+        "flows",
+        "dual-srchost",
+        "dual-dsthost",
+        "triple-isolate",
+    ];
+
+    /// Reads a word of [`Isolation::WORDS`].
+    pub(crate) fn from_word(word: &str) -> Self {
+        match word {
+            "flowblind" => Self::FlowBlind,
+            "srchost" => Self::SrcHost,
+            "dsthost" => Self::DstHost,
+            "hosts" => Self::Hosts,
+            "flows" => Self::Flows,
+            "dual-srchost" => Self::DualSrcHost,
+            "dual-dsthost" => Self::DualDstHost,
+            _ => Self::TripleIsolate,
+        }
+    }
+
+    /// The part of a flow's key that decides on its queue.
+    pub(super) fn queue_key(self, flow: FlowKey) -> FlowKey {
+        let (source, destination) = (source_of(flow), destination_of(flow));
+        match self {
+            Self::FlowBlind => FlowKey::default(),
+            Self::SrcHost => source,
+            Self::DstHost => destination,
+            Self::Hosts => FlowKey {
+                source: flow.source,
+                ..destination
+            },
+            _ => flow,
+        }
+    }
+
+    const fn is_fair_to_sources(self) -> bool {
+        matches!(self, Self::DualSrcHost | Self::TripleIsolate)
+    }
+
+    const fn is_fair_to_destinations(self) -> bool {
+        matches!(self, Self::DualDstHost | Self::TripleIsolate)
+    }
+}
+
+fn source_of(flow: FlowKey) -> FlowKey {
+    FlowKey {
+        source: flow.source,
+        ..FlowKey::default()
+    }
+}
+
+fn destination_of(flow: FlowKey) -> FlowKey {
+    FlowKey {
+        destination: flow.destination,
+        ..FlowKey::default()
+    }
+}
+
+/// The hosts at either end of a flow, by their places in the tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Ends {
+    source: u32,
+    destination: u32,
+}
+
+/// How many bulk flows the hosts of a tin have.
+pub(super) struct Hosts {
+    isolation: Isolation,
+    sources: Table,
+    destinations: Table,
+}
+
+/// Hosts in a set-associative table; a place is free while its host has no bulk flow.
+struct Table {
+    classifier: Classifier,
+    bulk_flows: Vec<u32>,
+}
+
+impl Table {
+    fn new(hosts: u32) -> Self {
+        Self {
+            classifier: Classifier::new(Hashing::SetAssociative, hosts),
+            bulk_flows: vec![0; hosts as usize],
+        }
+    }
+
+    fn place_of<P: Packet>(&mut self, host: &FlowKey, env: &mut Environment<P>) -> u32 {
+        let bulk_flows = &self.bulk_flows;
+        let is_free = |at: u32| bulk_flows[at as usize] == 0;
+        self.classifier.queue_of(host, is_free, env)
+    }
+}
+
+impl Hosts {
+    /// Room for `hosts` hosts on either side; none if this isolation does not ask for them.
+    pub(super) fn new(isolation: Isolation, hosts: u32) -> Self {
+        let room = |wanted: bool| Table::new(if wanted { hosts } else { 0 });
+        Self {
+            isolation,
+            sources: room(isolation.is_fair_to_sources()),
+            destinations: room(isolation.is_fair_to_destinations()),
+        }
+    }
+
+    /// The hosts of a flow.
+    pub(super) fn ends_of<P: Packet>(&mut self, flow: FlowKey, env: &mut Environment<P>) -> Ends {
+        let mut ends = Ends::default();
+        if self.isolation.is_fair_to_sources() {
+            ends.source = self.sources.place_of(&source_of(flow), env);
+        }
+        if self.isolation.is_fair_to_destinations() {
+            ends.destination = self.destinations.place_of(&destination_of(flow), env);
+        }
+        ends
+    }
+
+    /// A flow of these hosts has become a bulk flow.
+    pub(super) fn join(&mut self, ends: Ends) {
+        self.each_count(ends, |count| *count += 1);
+    }
+
+    /// A flow of these hosts has ceased to be a bulk flow.
+    pub(super) fn leave(&mut self, ends: Ends) {
+        self.each_count(ends, |count| *count -= 1);
+    }
+
+    fn each_count(&mut self, ends: Ends, change: impl Fn(&mut u32)) {
+        if self.isolation.is_fair_to_sources() {
+            change(&mut self.sources.bulk_flows[ends.source as usize]);
+        }
+        if self.isolation.is_fair_to_destinations() {
+            change(&mut self.destinations.bulk_flows[ends.destination as usize]);
+        }
+    }
+
+    /// Among how many flows a flow has to share its hosts' part: at least itself.
+    pub(super) fn load(&self, ends: Ends) -> u32 {
+        let mut load = 1;
+        if self.isolation.is_fair_to_sources() {
+            load = load.max(self.sources.bulk_flows[ends.source as usize]);
+        }
+        if self.isolation.is_fair_to_destinations() {
+            load = load.max(self.destinations.bulk_flows[ends.destination as usize]);
+        }
+        load
+    }
+}

@@ -1,0 +1,327 @@
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::packet::{AckView, Ecn, FlowKey};
+use crate::qdisc::DropReason;
+use crate::testing::{Driven, TestPacket, packet};
+
+/// Unlimited, one tin, queues per flow.
+const CONFIG: Config = Config {
+    bandwidth: None,
+    diffserv: DiffServ::BestEffort,
+    isolation: Isolation::Flows,
+    ack_filter: AckFilter::Off,
+    framing: Framing {
+        overhead: None,
+        header: 14,
+        mpu: 0,
+        cells: Cells::None,
+    },
+    rtt: Duration::from_millis(100),
+    memory_limit: 15 << 20,
+    limit: None,
+    mtu: 1514,
+    ecn: true,
+    variant: cobalt::Variant::Published,
+};
+
+fn cake(config: Config) -> Driven<Cake<TestPacket>> {
+    Driven::new(Cake::new(config))
+}
+
+/// A packet of flow number `flow` of a pair of hosts.
+fn between(source: u32, destination: u32, flow: u16) -> TestPacket {
+    TestPacket {
+        flow: FlowKey {
+            source,
+            destination,
+            source_port: flow,
+            destination_port: 80,
+            protocol: 6,
+        },
+        ..packet(0, 0)
+    }
+}
+
+fn dscp(dscp: u8) -> TestPacket {
+    TestPacket {
+        dscp,
+        ..packet(u32::from(dscp), u64::from(dscp))
+    }
+}
+
+/// Bytes sent of each of these packets' kinds, when `count` packets leave and each is replaced by its like. Nothing
+/// ever waits for long, so COBALT is not in it.
+fn shares(queue: &mut Driven<Cake<TestPacket>>, kinds: &[TestPacket], count: usize) -> Vec<f64> {
+    for (id, kind) in kinds.iter().enumerate() {
+        for _ in 0..4 {
+            queue.enqueue(TestPacket {
+                id: id as u64,
+                ..*kind
+            });
+        }
+    }
+    let mut sent = alloc::vec![0_u64; kinds.len()];
+    for _ in 0..count {
+        if let Some(ready) = queue.qdisc.ready_at() {
+            queue.now = queue.now.max(ready);
+        }
+        let packet = queue.dequeue().expect("always replaced");
+        sent[packet.id as usize] += u64::from(packet.bytes);
+        queue.enqueue(packet);
+    }
+    let all: u64 = sent.iter().sum();
+    sent.iter()
+        .map(|&bytes| bytes as f64 / all as f64)
+        .collect()
+}
+
+fn assert_near(shares: &[f64], expected: &[f64]) {
+    for (share, expected) in shares.iter().zip(expected) {
+        assert!(
+            (share - expected).abs() < 0.01,
+            "{shares:?}, not {expected:?}"
+        );
+    }
+}
+
+#[test]
+fn packets_leave_at_the_bandwidth_and_no_burst_goes_ahead() {
+    // 8 Mbit/s: 1000 bytes take 1 ms.
+    let mut queue = cake(Config {
+        bandwidth: Some(Rate::from_mbps(8)),
+        ..CONFIG
+    });
+    queue.now = Time::from_millis(50);
+    for id in 0..3 {
+        queue.enqueue(packet(1, id));
+    }
+    for (millis, id) in [(50, 0), (51, 1), (52, 2)] {
+        let due = Time::from_millis(millis);
+        assert_eq!(queue.qdisc.ready_at(), Some(due));
+        if queue.now < due {
+            queue.now = due.saturating_sub(Duration::from_nanos(1));
+            assert_eq!(queue.dequeue(), None);
+        }
+        queue.now = due;
+        assert_eq!(queue.ids(1), [id]);
+    }
+    assert_eq!(queue.qdisc.ready_at(), None);
+}
+
+#[test]
+fn the_shaper_counts_what_the_link_adds() {
+    // 1000 bytes with 14 of header are 986 of IP; with 38 they are 1024, and take 1.024 ms at 8 Mbit/s.
+    let mut queue = cake(Config {
+        bandwidth: Some(Rate::from_mbps(8)),
+        framing: Framing {
+            overhead: Some(38),
+            ..CONFIG.framing
+        },
+        ..CONFIG
+    });
+    queue.enqueue(packet(1, 0));
+    queue.enqueue(packet(1, 1));
+    queue.dequeue();
+    assert_eq!(queue.qdisc.ready_at(), Some(Time::from_micros(1024)));
+}
+
+#[test]
+fn isolation_decides_who_shares_equally() {
+    // Host 1 has four flows to host 9, host 2 one.
+    let kinds: Vec<TestPacket> = (0..4)
+        .map(|flow| between(1, 9, flow))
+        .chain([between(2, 9, 7)])
+        .collect();
+    let fifth = [0.2; 5];
+    let half = [0.125, 0.125, 0.125, 0.125, 0.5];
+    for (isolation, expected) in [
+        (Isolation::Flows, fifth),
+        (Isolation::DualSrcHost, half),
+        // All go to one host, so all are equal there.
+        (Isolation::DualDstHost, fifth),
+        (Isolation::SrcHost, half),
+        (Isolation::Hosts, half),
+    ] {
+        let mut queue = cake(Config {
+            isolation,
+            ..CONFIG
+        });
+        assert_near(&shares(&mut queue, &kinds, 20_000), &expected);
+    }
+}
+
+#[test]
+fn triple_isolation_counts_the_busier_end_of_a_flow() {
+    // Host 1 sends four flows to four hosts, host 2 one flow to a fifth: the busier end of the four is host 1.
+    let kinds: Vec<TestPacket> = (0..4)
+        .map(|flow| between(1, 10 + u32::from(flow), flow))
+        .chain([between(2, 20, 7)])
+        .collect();
+    let isolation = Isolation::TripleIsolate;
+    let mut queue = cake(Config {
+        isolation,
+        ..CONFIG
+    });
+    let expected = [0.125, 0.125, 0.125, 0.125, 0.5];
+    assert_near(&shares(&mut queue, &kinds, 20_000), &expected);
+}
+
+#[test]
+fn tins_with_a_shaper_get_their_share_first_and_best_effort_the_rest() {
+    // diffserv3: latency-sensitive 1/4, bulk 1/16, what is left for best effort.
+    let mut queue = cake(Config {
+        bandwidth: Some(Rate::from_mbps(8)),
+        diffserv: DiffServ::DiffServ3,
+        ..CONFIG
+    });
+    let kinds = [dscp(0), dscp(8), dscp(46)];
+    assert_near(&shares(&mut queue, &kinds, 20_000), &[0.6875, 0.0625, 0.25]);
+}
+
+#[test]
+fn a_tin_alone_gets_the_whole_rate() {
+    let mut queue = cake(Config {
+        bandwidth: Some(Rate::from_mbps(8)),
+        diffserv: DiffServ::DiffServ4,
+        ..CONFIG
+    });
+    shares(&mut queue, &[dscp(8)], 1000);
+    // 1000 packets of 1 ms each, the first at once.
+    assert_eq!(queue.now, Time::from_millis(999));
+}
+
+#[test]
+fn tins_without_a_shaper_share_by_their_quanta() {
+    // 1024 : 64 : 256.
+    let mut queue = cake(Config {
+        diffserv: DiffServ::DiffServ3,
+        ..CONFIG
+    });
+    let kinds = [dscp(0), dscp(8), dscp(46)];
+    let all = 1344.0;
+    let expected = [1024.0 / all, 64.0 / all, 256.0 / all];
+    assert_near(&shares(&mut queue, &kinds, 20_000), &expected);
+}
+
+#[test]
+fn a_sparse_flow_goes_before_the_bulk_flows() {
+    let mut queue = cake(CONFIG);
+    for id in 0..6 {
+        queue.enqueue(packet(1, id));
+    }
+    // The quantum of 1514 bytes lets two packets pass, then flow 1 is a bulk flow.
+    assert_eq!(queue.ids(3), [0, 1, 2]);
+    queue.enqueue(packet(2, 20).bytes(100));
+    assert_eq!(queue.ids(2), [20, 3]);
+}
+
+#[test]
+fn overflow_takes_the_head_of_the_fattest_queue_of_any_tin() {
+    let mut queue = cake(Config {
+        diffserv: DiffServ::DiffServ3,
+        limit: Some(Limit::Packets(5)),
+        ..CONFIG
+    });
+    for id in 0..4 {
+        queue.enqueue(TestPacket {
+            dscp: 8,
+            ..packet(1, id)
+        });
+    }
+    queue.enqueue(packet(2, 20));
+    queue.enqueue(packet(4, 40));
+    assert_eq!(queue.dropped(), [(0, DropReason::Overflow)]);
+}
+
+#[test]
+fn redundant_acknowledgements_are_dropped_if_asked_for() {
+    let ack = |id: u64| TestPacket {
+        ack: Some(AckView {
+            ack: 1000 * id as u32,
+            sacked_bytes: 0,
+            must_keep: false,
+        }),
+        ..packet(1, id)
+    };
+    for (ack_filter, left) in [(AckFilter::Off, 4), (AckFilter::Conservative, 2)] {
+        let mut queue = cake(Config {
+            ack_filter,
+            ..CONFIG
+        });
+        for id in 0..4 {
+            queue.enqueue(ack(id));
+        }
+        assert_eq!(queue.qdisc.packets(), left);
+        assert_eq!(queue.dropped().len() as u64, 4 - left);
+        assert_eq!(queue.ids(4).len() as u64, left);
+    }
+}
+
+#[test]
+fn memory_defaults_to_four_bandwidth_delay_products() {
+    let rtt = Duration::from_millis(100);
+    // 200 Mbit/s × 0.4 s = 10 MB; 10 Mbit/s × 0.4 s = 500 kB, so 4 MiB; 1 Gbit/s × 0.4 s is above 10240 frames.
+    for (mbps, expected) in [(200, 10_000_000), (10, 4 << 20), (1000, 10_240 * 1514)] {
+        assert_eq!(
+            default_memory(Some(Rate::from_mbps(mbps)), rtt, 1514),
+            expected
+        );
+    }
+    assert_eq!(default_memory(None, rtt, 1514), 10_240 * 1514);
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_lost_reordered_within_a_flow_or_kept_above_the_limits(
+        (diffserv, isolation) in (
+            prop::sample::select(DiffServ::WORDS),
+            prop::sample::select(Isolation::WORDS),
+        ),
+        shaped in any::<bool>(),
+        limit in 0_u64..40,
+        steps in prop::collection::vec((0_u32..3, 0_u16..4, 0_u8..4, 40_u32..1514, 0_u8..12), 0..500),
+    ) {
+        let config = Config {
+            bandwidth: shaped.then(|| Rate::from_mbps(1)),
+            diffserv: DiffServ::from_word(diffserv),
+            isolation: Isolation::from_word(isolation),
+            limit: Some(Limit::Packets(limit)),
+            ..CONFIG
+        };
+        let mut queue = cake(config);
+        let (mut id, mut sent, mut dropped) = (0, 0, 0);
+        let mut last_sent = BTreeMap::new();
+        for (host, flow, class, bytes, step) in steps {
+            match step {
+                0..6 => {
+                    let ecn = if flow == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+                    let packet = TestPacket { id, bytes, ecn, dscp: class * 18, ..between(host, 9, flow) };
+                    queue.enqueue(packet);
+                    id += 1;
+                }
+                6..11 => {
+                    if let Some(ready) = queue.qdisc.ready_at() {
+                        queue.now = queue.now.max(ready);
+                    }
+                    match queue.dequeue() {
+                        Some(packet) => {
+                            sent += 1;
+                            let flow = (packet.flow.source, packet.flow.source_port, packet.dscp);
+                            let before = last_sent.insert(flow, packet.id);
+                            prop_assert!(before.is_none_or(|before| before < packet.id));
+                        }
+                        None => prop_assert_eq!(queue.qdisc.packets(), 0),
+                    }
+                }
+                _ => queue.now += Duration::from_millis(u64::from(bytes)),
+            }
+            dropped += queue.dropped().len() as u64;
+            prop_assert_eq!(id, sent + dropped + queue.qdisc.packets());
+            prop_assert!(!queue.qdisc.is_over_limit());
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Which of a discipline's queues a flow's packets go to.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::packet::{FlowKey, Packet};
+use crate::qdisc::Environment;
+
+/// Queues of a set: the associativity of CAKE's hash.
+pub(crate) const WAYS: u32 = 8;
+
+/// How a flow's hash becomes the number of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hashing {
+    /// The hash decides (RFC 8290 §4.1.1): flows of the same value share a queue.
+    Plain,
+    /// The hash decides on a set of 8 queues, and a flow takes any that is its own or idle: flows share
+    /// only once all 8 are taken (Høiland-Jørgensen, Täht, Morton 2018, §III.A). A flow that has shared
+    /// and then finds a queue of its own may be reordered.
+    SetAssociative,
+}
+
+impl Hashing {
+    /// The words of the key `hash`.
+    pub(crate) const WORDS: &'static [&'static str] = &["plain", "set_associative"];
+
+    /// Reads a word of [`Hashing::WORDS`].
+    pub(crate) fn from_word(word: &str) -> Self {
+        if word == "set_associative" {
+            Self::SetAssociative
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+/// Sends flows to queues by a hash that is salted by the queue's own random stream.
+pub(crate) struct Classifier {
+    hashing: Hashing,
+    queues: u32,
+    salt: Option<u64>,
+    /// The whole hash of the flow that last took each queue; empty for plain hashing.
+    tags: Vec<u32>,
+}
+
+impl Classifier {
+    /// For `queues` queues, at least one.
+    pub(crate) fn new(hashing: Hashing, queues: u32) -> Self {
+        let tags = match hashing {
+            Hashing::Plain => Vec::new(),
+            Hashing::SetAssociative => vec![0; queues as usize],
+        };
+        Self {
+            hashing,
+            queues,
+            salt: None,
+            tags,
+        }
+    }
+
+    /// Draws a new salt before the next packet: flows that shared a queue most likely no longer do.
+    pub(crate) fn perturb(&mut self) {
+        self.salt = None;
+    }
+
+    /// The queue for a flow. `is_idle` tells whether a queue holds nothing and waits for nothing.
+    pub(crate) fn queue_of<P: Packet>(
+        &mut self,
+        flow: &FlowKey,
+        is_idle: impl Fn(u32) -> bool,
+        env: &mut Environment<P>,
+    ) -> u32 {
+        let salt = *self.salt.get_or_insert_with(|| env.random_u64());
+        let hash = flow.hash(salt);
+        // hash / 2^32 · queues: as even as the remainder, and without a division.
+        let direct = ((u64::from(hash) * u64::from(self.queues)) >> 32) as u32;
+        match self.hashing {
+            Hashing::Plain => direct,
+            Hashing::SetAssociative => self.associate(hash, direct, is_idle),
+        }
+    }
+
+    fn associate(&mut self, hash: u32, direct: u32, is_idle: impl Fn(u32) -> bool) -> u32 {
+        let first = direct - direct % WAYS;
+        let ways = WAYS.min(self.queues - first);
+        let way = |offset: u32| first + (direct - first + offset) % ways;
+        let own = (0..ways)
+            .map(way)
+            .find(|&queue| self.tags[queue as usize] == hash);
+        let chosen = own
+            .or_else(|| (0..ways).map(way).find(|&queue| is_idle(queue)))
+            .unwrap_or(direct);
+        self.tags[chosen as usize] = hash;
+        chosen
+    }
+}

@@ -1,0 +1,401 @@
+//! Flow queueing: a queue per flow, served by deficit round robin with priority for sparse flows, each
+//! queue governed by an AQM of its own (RFC 8290, with CoDel; the scheduler is DRR++, §1.3 and §4).
+//!
+//! [`Fair`] is the scheduler under any [`Aqm`]: fq_codel, fq_pie and the rest differ in their [`Config`].
+//! What Linux does otherwise than the RFC is a field of it, never a second scheduler.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use sojourn_units::{Kind, Time};
+
+use crate::aqm::{Aqm, Verdict};
+use crate::catalogue::{Key, SettingError, Settings};
+use crate::classify::{Classifier, Hashing};
+use crate::list::{Link, Linked, List};
+use crate::packet::Packet;
+use crate::pool::{Pool, Queue, Scope, earliest};
+use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+
+/// Bytes of memory that a packet takes besides its own: what Linux's `struct sk_buff` and
+/// `struct skb_shared_info` take on a 64-bit machine (256 and 320). The kernel counts what the driver
+/// allocated, which is more; the estimate makes `memory_limit` bind where a kernel's best case would.
+pub const PACKET_MEMORY: u64 = 576;
+
+/// The parameters of the scheduler.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// Queues, 1 to 65536. Default 1024 (RFC 8290 §5.2.4).
+    pub flows: u32,
+    /// How a flow finds its queue.
+    pub hashing: Hashing,
+    /// Bytes of credit that a queue gets per round, at least 1. Default one frame (§5.2.3).
+    pub quantum: u32,
+    /// The most that all queues hold together. Default 10240 packets (§5.2.1).
+    pub limit: Limit,
+    /// The most memory that the packets of all queues may take, in bytes: their own bytes and
+    /// [`PACKET_MEMORY`] each. Default 32 MiB (Linux).
+    pub memory_limit: u64,
+    /// What goes when a limit is exceeded.
+    pub overflow: Overflow,
+    /// Whose scheduler.
+    pub variant: Variant,
+}
+
+/// What goes when a limit is exceeded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Overflow {
+    /// Packets from the head of the queue with the most bytes, until half of these bytes or `batch`
+    /// packets are gone (RFC 8290 §4.1.2: up to 64), and again while the limit is exceeded.
+    Fattest {
+        /// The most packets dropped at once, at least 1.
+        batch: u32,
+    },
+    /// The packet that arrives.
+    Arrival,
+}
+
+/// Whose scheduler: they differ in two points.
+///
+/// Where a queue of the new list goes that was found empty. To the end of the old list, says the RFC
+/// (§4.2): without this detour a flow that sends a packet each time its queue has emptied would starve
+/// the others. Linux takes it out of the lists if the old list is empty.
+///
+/// What the AQM finds in [`crate::Backlog::qdisc_bytes`], by which CoDel spares the last frame. The bytes of its own
+/// queue, for the RFC takes CoDel as it is defined for a queue. In Linux the bytes of all queues: a
+/// flow's only packet can be dropped while others wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Variant {
+    /// RFC 8290.
+    Rfc8290,
+    /// Linux's `sch_fq_codel` and `sch_fq_pie`.
+    Linux,
+}
+
+impl Variant {
+    const fn scope(self) -> Scope {
+        match self {
+            Self::Rfc8290 => Scope::Queue,
+            Self::Linux => Scope::Discipline,
+        }
+    }
+}
+
+/// The list that a queue is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Idle,
+    New,
+    Old,
+}
+
+struct Flow<A> {
+    link: Link,
+    place: Place,
+    /// Credits (RFC 8290) in bytes.
+    deficit: i64,
+    queue: Queue,
+    aqm: A,
+}
+
+impl<A> Linked for Flow<A> {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// A flow-queueing scheduler with an [`Aqm`] per queue.
+///
+/// Per queue it keeps 64 bytes besides the AQM's state, per packet 8 bytes besides the packet.
+pub struct Fair<P, A> {
+    config: Config,
+    classifier: Classifier,
+    pool: Pool<P>,
+    flows: Vec<Flow<A>>,
+    new: List,
+    old: List,
+    /// No AQM's timer is due before.
+    next_timer: Option<Time>,
+}
+
+impl<P: Packet, A: Aqm> Fair<P, A> {
+    /// A scheduler with empty queues, each with an AQM from `aqm`.
+    pub fn new(config: Config, mut aqm: impl FnMut() -> A) -> Self {
+        let flows: Vec<Flow<A>> = (0..config.flows.max(1))
+            .map(|_| Flow {
+                link: Link::ALONE,
+                place: Place::Idle,
+                deficit: 0,
+                queue: Queue::EMPTY,
+                aqm: aqm(),
+            })
+            .collect();
+        let mut fair = Self {
+            config,
+            classifier: Classifier::new(config.hashing, flows.len() as u32),
+            pool: Pool::new(),
+            flows,
+            new: List::EMPTY,
+            old: List::EMPTY,
+            next_timer: None,
+        };
+        fair.find_next_timer();
+        fair
+    }
+
+    fn find_next_timer(&mut self) {
+        let timers = self.flows.iter().filter_map(|flow| flow.aqm.next_timer());
+        self.next_timer = timers.min();
+    }
+
+    fn note_timer(&mut self, at: u32) {
+        let timer = self.flows[at as usize].aqm.next_timer();
+        self.next_timer = earliest(self.next_timer, timer);
+    }
+
+    fn queue_of(&mut self, packet: &P, env: &mut Environment<P>) -> u32 {
+        let flows = &self.flows;
+        let is_idle = |at: u32| flows[at as usize].place == Place::Idle;
+        self.classifier.queue_of(&packet.flow(), is_idle, env)
+    }
+
+    fn has_room(&self, packet: &P) -> bool {
+        let bytes = u64::from(packet.bytes());
+        self.config
+            .limit
+            .has_room(self.pool.packets(), self.pool.bytes(), packet.bytes())
+            && self.memory() + PACKET_MEMORY + bytes <= self.config.memory_limit
+    }
+
+    fn is_over_limit(&self) -> bool {
+        let over = match self.config.limit {
+            Limit::Packets(limit) => self.pool.packets() > limit,
+            Limit::Bytes(limit) => self.pool.bytes() > limit,
+        };
+        over || self.memory() > self.config.memory_limit
+    }
+
+    fn memory(&self) -> u64 {
+        self.pool.bytes() + self.pool.packets() * PACKET_MEMORY
+    }
+
+    /// The queue with the most bytes, of those that hold any. Only queues in the lists can.
+    fn fattest(&self) -> Option<u32> {
+        let mut fattest = None;
+        let mut most = 0;
+        for list in [self.new, self.old] {
+            let mut next = list.front();
+            while let Some(at) = next {
+                let flow = &self.flows[at as usize];
+                if flow.queue.bytes() > most {
+                    most = flow.queue.bytes();
+                    fattest = Some(at);
+                }
+                next = flow.link.next();
+            }
+        }
+        fattest
+    }
+
+    fn drop_from_fattest(&mut self, batch: u32, env: &mut Environment<P>) -> Option<()> {
+        let fattest = self.fattest()?;
+        let flow = &mut self.flows[fattest as usize];
+        let half = flow.queue.bytes() / 2;
+        let mut dropped_bytes = 0;
+        let mut dropped = 0;
+        while let Some(packet) = self.pool.pop_front(&mut flow.queue) {
+            dropped_bytes += u64::from(packet.bytes());
+            dropped += 1;
+            env.drop(packet, DropReason::Overflow);
+            if dropped >= batch || dropped_bytes >= half {
+                break;
+            }
+        }
+        flow.aqm.on_head_drops(u64::from(dropped));
+        Some(())
+    }
+
+    /// Puts a queue at the end of the new list with a quantum of credit, unless it is in a list.
+    fn activate(&mut self, at: u32) {
+        let flow = &mut self.flows[at as usize];
+        if flow.place == Place::Idle {
+            flow.place = Place::New;
+            flow.deficit = i64::from(self.config.quantum);
+            self.new.push_back(&mut self.flows, at);
+        }
+    }
+
+    fn leave_list(&mut self, at: u32) {
+        match core::mem::replace(&mut self.flows[at as usize].place, Place::Idle) {
+            Place::New => self.new.remove(&mut self.flows, at),
+            Place::Old => self.old.remove(&mut self.flows, at),
+            Place::Idle => {}
+        }
+    }
+
+    fn move_to_old(&mut self, at: u32) {
+        self.leave_list(at);
+        self.flows[at as usize].place = Place::Old;
+        self.old.push_back(&mut self.flows, at);
+    }
+
+    /// The queue at the head of the lists was found empty.
+    fn retire(&mut self, at: u32) {
+        let detour = match self.config.variant {
+            Variant::Rfc8290 => true,
+            Variant::Linux => !self.old.is_empty(),
+        };
+        if self.flows[at as usize].place == Place::New && detour {
+            self.move_to_old(at);
+        } else {
+            self.leave_list(at);
+        }
+    }
+}
+
+impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
+    fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
+        packet.set_enqueued(now);
+        let at = self.queue_of(&packet, env);
+        let has_room = self.config.overflow != Overflow::Arrival || self.has_room(&packet);
+        let flow = &mut self.flows[at as usize];
+        let backlog = self.pool.backlog(&flow.queue, self.config.variant.scope());
+        if !has_room {
+            flow.aqm.on_overflow(backlog, now);
+            return env.drop(packet, DropReason::Overflow);
+        }
+        match flow.aqm.on_enqueue(&packet, backlog, now, env) {
+            Verdict::Drop => {
+                self.note_timer(at);
+                return env.drop(packet, DropReason::Aqm);
+            }
+            Verdict::Mark => env.mark(&mut packet),
+            Verdict::Pass => {}
+        }
+        self.pool.push_back(&mut flow.queue, packet);
+        self.activate(at);
+        self.note_timer(at);
+        if let Overflow::Fattest { batch } = self.config.overflow {
+            while self.is_over_limit() && self.drop_from_fattest(batch, env).is_some() {}
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
+        loop {
+            let at = self.new.front().or_else(|| self.old.front())?;
+            let flow = &mut self.flows[at as usize];
+            if flow.deficit <= 0 {
+                flow.deficit += i64::from(self.config.quantum);
+                self.move_to_old(at);
+                continue;
+            }
+            let scope = self.config.variant.scope();
+            let served = self
+                .pool
+                .serve(&mut flow.queue, &mut flow.aqm, scope, now, env);
+            let Some(packet) = served else {
+                self.retire(at);
+                continue;
+            };
+            flow.deficit -= i64::from(packet.bytes());
+            self.note_timer(at);
+            return Some(packet);
+        }
+    }
+
+    fn packets(&self) -> u64 {
+        self.pool.packets()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.pool.bytes()
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.next_timer
+    }
+
+    fn on_timer(&mut self, now: Time, _env: &mut Environment<P>) {
+        for flow in &mut self.flows {
+            if flow.aqm.next_timer().is_some_and(|timer| timer <= now) {
+                let backlog = self.pool.backlog(&flow.queue, self.config.variant.scope());
+                flow.aqm.on_timer(backlog, now);
+            }
+        }
+        self.find_next_timer();
+    }
+
+    /// The number of queues in the lists, and the state of the AQM of the fattest queue.
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        let active = self.flows.iter().filter(|flow| flow.place != Place::Idle);
+        visit("active_flows", active.count() as f64);
+        if let Some(at) = self.fattest() {
+            self.flows[at as usize].aqm.state(visit);
+        }
+    }
+}
+
+/// The keys of the scheduler.
+pub(crate) const KEYS: &[Key] = &[
+    Key {
+        name: "flows",
+        kind: Kind::Count,
+        default: "1024",
+        doc: "queues that the flows are hashed to, 1 to 65536",
+    },
+    Key {
+        name: "quantum",
+        kind: Kind::Bytes,
+        default: "one frame",
+        doc: "bytes that a queue may send per round",
+    },
+    Key {
+        name: "memory_limit",
+        kind: Kind::Bytes,
+        default: "32 MiB",
+        doc: "memory that the queued packets may take, 576 B each besides their own bytes",
+    },
+    Key {
+        name: "hash",
+        kind: Kind::Choice(Hashing::WORDS),
+        default: "plain",
+        doc: "plain, or 8-way set-associative as in CAKE, which has fewer collisions",
+    },
+];
+
+/// Reads the scheduler's keys.
+///
+/// # Errors
+/// A number is out of range.
+pub(crate) fn config(
+    settings: &Settings,
+    overflow: Overflow,
+    variant: Variant,
+) -> Result<Config, SettingError> {
+    let flows = settings.count("flows", 1024);
+    if !(1..=65_536).contains(&flows) {
+        return Err(SettingError {
+            key: "flows",
+            message: format!("got {flows}; must be 1 to 65536"),
+        });
+    }
+    let quantum = settings.bytes("quantum", u64::from(settings.mtu));
+    if !(1..=1 << 20).contains(&quantum) {
+        return Err(SettingError {
+            key: "quantum",
+            message: format!("got \"{quantum} B\"; must be 1 B to 1 MiB"),
+        });
+    }
+    Ok(Config {
+        flows: flows as u32,
+        hashing: Hashing::from_word(settings.word("hash", "plain")),
+        quantum: quantum as u32,
+        limit: settings.limit.unwrap_or(Limit::Packets(10_240)),
+        memory_limit: settings.bytes("memory_limit", 32 << 20),
+        overflow,
+        variant,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! FQ-CoDel: flow queueing with CoDel on every queue (RFC 8290), and the same with CoDel switched off.
+//!
+//! Everything is in [`crate::fq`] and [`crate::codel`]; here they are put together. With
+//! `variant = "linux"` both do as sch_fq_codel does: CoDel's fixed-point arithmetic, its last-frame guard by the
+//! backlog of the whole discipline, overflow drops counted by CoDel, and no detour through an empty
+//! old list.
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use sojourn_units::Kind;
+
+use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
+use crate::codel::{self, CoDel, Law};
+use crate::fifo::DropTail;
+use crate::fq::{self, Config, Fair, Overflow, Variant};
+use crate::packet::Packet;
+
+const DROP_BATCH: &[Key] = &[Key {
+    name: "drop_batch",
+    kind: Kind::Count,
+    default: "64",
+    doc: "most packets dropped at once from the queue with the most bytes when the limit is exceeded",
+}];
+
+const KEYS: &[Key] = &join_keys::<{ codel::KEYS.len() + fq::KEYS.len() + DROP_BATCH.len() }>(&[
+    codel::KEYS,
+    fq::KEYS,
+    DROP_BATCH,
+]);
+
+const VARIANT: &[Key] = &[Key {
+    name: "variant",
+    kind: Kind::Choice(&["rfc8290", "linux"]),
+    default: "rfc8290",
+    doc: "where an emptied new queue goes: RFC 8290's rule or Linux's",
+}];
+
+const NOCODEL_KEYS: &[Key] =
+    &join_keys::<{ fq::KEYS.len() + DROP_BATCH.len() + VARIANT.len() }>(&[
+        fq::KEYS,
+        DROP_BATCH,
+        VARIANT,
+    ]);
+
+fn config(settings: &Settings, variant: Variant) -> Result<Config, SettingError> {
+    let batch = settings.count("drop_batch", 64);
+    if batch == 0 || batch > u64::from(u32::MAX) {
+        return Err(SettingError {
+            key: "drop_batch",
+            message: format!("got {batch}; must be 1 to {}", u32::MAX),
+        });
+    }
+    let batch = batch as u32;
+    fq::config(settings, Overflow::Fattest { batch }, variant)
+}
+
+/// `fq_codel`.
+pub fn fq_codel<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "fq_codel",
+        summary: "flow queueing with CoDel on every queue",
+        source: "RFC 8290",
+        keys: KEYS,
+        build: |settings| {
+            let codel = codel::config(settings, true)?;
+            let variant = match codel.law {
+                Law::Exact => Variant::Rfc8290,
+                Law::Linux => Variant::Linux,
+            };
+            let config = config(settings, variant)?;
+            Ok(Box::new(Fair::new(config, || CoDel::new(codel))))
+        },
+    }
+}
+
+/// `fq_nocodel`: the scheduler alone. What does not fit is dropped from the head of the fattest queue.
+pub fn fq_nocodel<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "fq_nocodel",
+        summary: "fq_codel with its CoDel switched off",
+        source: "RFC 8290; Høiland-Jørgensen et al. 2015",
+        keys: NOCODEL_KEYS,
+        build: |settings| {
+            let variant = match settings.word("variant", "rfc8290") {
+                "linux" => Variant::Linux,
+                _ => Variant::Rfc8290,
+            };
+            let config = config(settings, variant)?;
+            Ok(Box::new(Fair::new(config, || DropTail)))
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::{String, ToString};
+    use alloc::vec::Vec;
+
+    use sojourn_units::{Rate, Time, Value};
+
+    use super::*;
+    use crate::packet::Ecn;
+    use crate::qdisc::{DropReason, Limit, Qdisc};
+    use crate::testing::{Driven, TestPacket, packet};
+
+    fn settings(values: &[(&str, Value)]) -> Settings {
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = values
+            .iter()
+            .map(|(name, value)| (String::from(*name), value.clone()))
+            .collect();
+        settings
+    }
+
+    fn built(
+        discipline: &Discipline<TestPacket>,
+        settings: &Settings,
+    ) -> Driven<dyn Qdisc<TestPacket> + Send> {
+        Driven::boxed((discipline.build)(settings).expect("good settings"))
+    }
+
+    /// Two packets per 10 ms arrive and one leaves, for 3 s: above CoDel's target from the first.
+    fn overload(queue: &mut Driven<dyn Qdisc<TestPacket> + Send>, ecn: Ecn) -> Vec<DropReason> {
+        for step in 0..300 {
+            queue.now = Time::from_millis(10 * step);
+            queue.enqueue(packet(1, 2 * step).ecn(ecn));
+            queue.enqueue(packet(1, 2 * step + 1).ecn(ecn));
+            queue.dequeue();
+        }
+        queue.dropped().into_iter().map(|(_, why)| why).collect()
+    }
+
+    #[test]
+    fn ecn_is_on_unless_switched_off() {
+        // RFC 8290 §5.2.7: ECN is enabled by default.
+        let mut queue = built(&fq_codel(), &settings(&[]));
+        assert!(overload(&mut queue, Ecn::Ect0).is_empty());
+        assert!(queue.env.marked() > 0);
+        let mut queue = built(&fq_codel(), &settings(&[("ecn", Value::Flag(false))]));
+        assert!(!overload(&mut queue, Ecn::Ect0).is_empty());
+        assert_eq!(queue.env.marked(), 0);
+    }
+
+    #[test]
+    fn without_codel_only_the_limit_drops() {
+        let mut queue = built(&fq_nocodel(), &settings(&[]));
+        assert!(overload(&mut queue, Ecn::NotEct).is_empty());
+        let mut settings = settings(&[]);
+        settings.limit = Some(Limit::Packets(100));
+        let mut queue = built(&fq_nocodel(), &settings);
+        let dropped = overload(&mut queue, Ecn::NotEct);
+        assert!(!dropped.is_empty() && dropped.iter().all(|&why| why == DropReason::Overflow));
+    }
+
+    #[test]
+    fn a_number_out_of_range_is_refused_with_what_is_accepted() {
+        for (key, value, message) in [
+            ("flows", Value::Count(0), "flows: got 0; must be 1 to 65536"),
+            (
+                "quantum",
+                Value::Bytes(0),
+                "quantum: got \"0 B\"; must be 1 B to 1 MiB",
+            ),
+            (
+                "drop_batch",
+                Value::Count(0),
+                "drop_batch: got 0; must be 1 to 4294967295",
+            ),
+        ] {
+            let build = fq_codel::<TestPacket>().build;
+            let error = build(&settings(&[(key, value)])).err().expect("refused");
+            assert_eq!(error.to_string(), message);
+        }
+    }
+}

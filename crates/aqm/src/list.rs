@@ -1,0 +1,161 @@
+//! Lists threaded through the elements of a slice: insertion and removal anywhere in constant time,
+//! and no allocation. Schedulers keep their packets and their queues in such lists.
+
+/// No element.
+const NIL: u32 = u32::MAX;
+
+/// An element's neighbours in the list that it is in. An element is in one list at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    previous: u32,
+    next: u32,
+}
+
+impl Link {
+    /// The link of an element that is in no list.
+    pub(crate) const ALONE: Self = Self {
+        previous: NIL,
+        next: NIL,
+    };
+
+    /// The element behind it.
+    pub(crate) fn next(self) -> Option<u32> {
+        present(self.next)
+    }
+}
+
+/// An element that can be put in a [`List`].
+pub(crate) trait Linked {
+    /// Its link.
+    fn link(&mut self) -> &mut Link;
+}
+
+/// The two ends of a list. Every operation takes the slice that holds the elements, always the same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl List {
+    /// A list without elements.
+    pub(crate) const EMPTY: Self = Self {
+        head: NIL,
+        tail: NIL,
+    };
+
+    /// True if there is no element.
+    pub(crate) const fn is_empty(self) -> bool {
+        self.head == NIL
+    }
+
+    /// The first element.
+    pub(crate) fn front(self) -> Option<u32> {
+        present(self.head)
+    }
+
+    /// The last element.
+    pub(crate) fn back(self) -> Option<u32> {
+        present(self.tail)
+    }
+
+    /// Adds element `at`, which is in no list, at the end.
+    pub(crate) fn push_back<T: Linked>(&mut self, elements: &mut [T], at: u32) {
+        *elements[at as usize].link() = Link {
+            previous: self.tail,
+            next: NIL,
+        };
+        match present(self.tail) {
+            Some(tail) => elements[tail as usize].link().next = at,
+            None => self.head = at,
+        }
+        self.tail = at;
+    }
+
+    /// Adds element `at`, which is in no list, at the front.
+    pub(crate) fn push_front<T: Linked>(&mut self, elements: &mut [T], at: u32) {
+        *elements[at as usize].link() = Link {
+            previous: NIL,
+            next: self.head,
+        };
+        match present(self.head) {
+            Some(head) => elements[head as usize].link().previous = at,
+            None => self.tail = at,
+        }
+        self.head = at;
+    }
+
+    /// Takes element `at` out of this list, in which it is.
+    pub(crate) fn remove<T: Linked>(&mut self, elements: &mut [T], at: u32) {
+        let Link { previous, next } = *elements[at as usize].link();
+        match present(previous) {
+            Some(previous) => elements[previous as usize].link().next = next,
+            None => self.head = next,
+        }
+        match present(next) {
+            Some(next) => elements[next as usize].link().previous = previous,
+            None => self.tail = previous,
+        }
+    }
+}
+
+fn present(at: u32) -> Option<u32> {
+    (at != NIL).then_some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::VecDeque;
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct Element(Link);
+
+    impl Linked for Element {
+        fn link(&mut self) -> &mut Link {
+            &mut self.0
+        }
+    }
+
+    fn contents(list: List, elements: &[Element]) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut at = list.front();
+        while let Some(element) = at {
+            found.push(element);
+            at = elements[element as usize].0.next();
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_does_what_a_deque_does(steps in prop::collection::vec((0_u8..3, 0_u32..8), 0..100)) {
+            let mut elements: Vec<Element> = (0..8).map(|_| Element(Link::ALONE)).collect();
+            let mut list = List::EMPTY;
+            let mut model: VecDeque<u32> = VecDeque::new();
+            for (step, at) in steps {
+                match (step, model.iter().position(|&known| known == at)) {
+                    (0, None) => {
+                        list.push_back(&mut elements, at);
+                        model.push_back(at);
+                    }
+                    (1, None) => {
+                        list.push_front(&mut elements, at);
+                        model.push_front(at);
+                    }
+                    (2, Some(place)) => {
+                        list.remove(&mut elements, at);
+                        model.remove(place);
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(contents(list, &elements), Vec::from(model.clone()));
+                prop_assert_eq!(list.back(), model.back().copied());
+                prop_assert_eq!(list.is_empty(), model.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The packets of a discipline that has many queues: one pool of nodes, queues as lists through it.
+//! Once the pool has grown to the largest backlog, nothing allocates.
+
+use alloc::vec::Vec;
+
+use sojourn_units::Time;
+
+use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::list::{Link, Linked, List};
+use crate::packet::{Ecn, Packet};
+use crate::qdisc::{DropReason, Environment};
+
+/// One FIFO of packets that are kept in a [`Pool`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    list: List,
+    packets: u32,
+    bytes: u64,
+    ce_bytes: u64,
+}
+
+impl Queue {
+    /// A queue without packets.
+    pub(crate) const EMPTY: Self = Self {
+        list: List::EMPTY,
+        packets: 0,
+        bytes: 0,
+        ce_bytes: 0,
+    };
+
+    /// Packets in it.
+    pub(crate) const fn packets(&self) -> u32 {
+        self.packets
+    }
+
+    /// Bytes in it.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// True if there is no packet.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.packets == 0
+    }
+
+    /// The first packet's place in the pool.
+    pub(crate) fn front(&self) -> Option<u32> {
+        self.list.front()
+    }
+
+    /// The last packet's place in the pool.
+    pub(crate) fn back(&self) -> Option<u32> {
+        self.list.back()
+    }
+}
+
+/// What an AQM finds in [`Backlog::qdisc_bytes`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scope {
+    /// The bytes of its own queue.
+    Queue,
+    /// The bytes of all queues of the discipline.
+    Discipline,
+}
+
+struct Node<P> {
+    link: Link,
+    packet: Option<P>,
+}
+
+impl<P> Linked for Node<P> {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// The packets of all queues of a discipline.
+pub(crate) struct Pool<P> {
+    nodes: Vec<Node<P>>,
+    free: List,
+    packets: u64,
+    bytes: u64,
+}
+
+impl<P: Packet> Pool<P> {
+    /// A pool without packets.
+    pub(crate) const fn new() -> Self {
+        Self {
+            nodes: Vec::new(),
+            free: List::EMPTY,
+            packets: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Packets in all queues.
+    pub(crate) const fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Bytes in all queues.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What an AQM is told about its queue.
+    pub(crate) fn backlog(&self, queue: &Queue, scope: Scope) -> Backlog {
+        Backlog {
+            packets: u64::from(queue.packets),
+            bytes: queue.bytes,
+            ce_bytes: queue.ce_bytes,
+            qdisc_bytes: match scope {
+                Scope::Queue => queue.bytes,
+                Scope::Discipline => self.bytes,
+            },
+        }
+    }
+
+    /// The next packet of a queue that its AQM lets pass. Those that it gives up go to `env`.
+    pub(crate) fn serve<A: Aqm>(
+        &mut self,
+        queue: &mut Queue,
+        aqm: &mut A,
+        scope: Scope,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Option<P> {
+        while let Some(mut packet) = self.pop_front(queue) {
+            match aqm.on_dequeue(&packet, self.backlog(queue, scope), now, env) {
+                Verdict::Drop => {
+                    env.drop(packet, DropReason::Aqm);
+                    continue;
+                }
+                Verdict::Mark => env.mark(&mut packet),
+                Verdict::Pass => {}
+            }
+            return Some(packet);
+        }
+        aqm.on_empty(now);
+        None
+    }
+
+    /// Appends a packet to a queue.
+    pub(crate) fn push_back(&mut self, queue: &mut Queue, packet: P) {
+        self.count_in(queue, &packet);
+        let at = self.place(packet);
+        queue.list.push_back(&mut self.nodes, at);
+    }
+
+    /// Puts a packet at the head of a queue.
+    pub(crate) fn push_front(&mut self, queue: &mut Queue, packet: P) {
+        self.count_in(queue, &packet);
+        let at = self.place(packet);
+        queue.list.push_front(&mut self.nodes, at);
+    }
+
+    /// Takes the packet at the head of a queue.
+    pub(crate) fn pop_front(&mut self, queue: &mut Queue) -> Option<P> {
+        let at = queue.list.front()?;
+        self.remove(queue, at)
+    }
+
+    /// Takes the packet at the tail of a queue.
+    pub(crate) fn pop_back(&mut self, queue: &mut Queue) -> Option<P> {
+        let at = queue.list.back()?;
+        self.remove(queue, at)
+    }
+
+    /// Takes the packet at place `at` out of a queue, in which it is.
+    pub(crate) fn remove(&mut self, queue: &mut Queue, at: u32) -> Option<P> {
+        queue.list.remove(&mut self.nodes, at);
+        let packet = self.nodes[at as usize].packet.take()?;
+        self.free.push_front(&mut self.nodes, at);
+        let bytes = u64::from(packet.bytes());
+        self.packets -= 1;
+        self.bytes -= bytes;
+        queue.packets -= 1;
+        queue.bytes -= bytes;
+        queue.ce_bytes -= ce_bytes(&packet);
+        Some(packet)
+    }
+
+    /// The packet at place `at`, if there is one.
+    pub(crate) fn get(&self, at: u32) -> Option<&P> {
+        self.nodes[at as usize].packet.as_ref()
+    }
+
+    /// The place behind `at` in its queue.
+    pub(crate) fn after(&self, at: u32) -> Option<u32> {
+        self.nodes[at as usize].link.next()
+    }
+
+    fn count_in(&mut self, queue: &mut Queue, packet: &P) {
+        let bytes = u64::from(packet.bytes());
+        self.packets += 1;
+        self.bytes += bytes;
+        queue.packets += 1;
+        queue.bytes += bytes;
+        queue.ce_bytes += ce_bytes(packet);
+    }
+
+    fn place(&mut self, packet: P) -> u32 {
+        if let Some(at) = self.free.front() {
+            self.free.remove(&mut self.nodes, at);
+            self.nodes[at as usize].packet = Some(packet);
+            at
+        } else {
+            self.nodes.push(Node {
+                link: Link::ALONE,
+                packet: Some(packet),
+            });
+            (self.nodes.len() - 1) as u32
+        }
+    }
+}
+
+fn ce_bytes(packet: &impl Packet) -> u64 {
+    if packet.ecn() == Ecn::Ce {
+        u64::from(packet.bytes())
+    } else {
+        0
+    }
+}
+
+/// The earlier of two timers.
+pub(crate) fn earliest(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,554 @@
+//! SFQ: stochastic fairness queueing (McKenney 1990), a queue per hash of the flow, served in turn. A full buffer
+//! takes from the longest queue.
+//!
+//! Two variants. McKenney's serves one packet per turn and lets a queue grow to the whole buffer.
+//! Linux's `sch_sfq` (tc-sfq(8)) serves a quantum of bytes per turn, counted in units of 8 bytes, and
+//! bounds the queues in number (128) and length (127 packets). A key that is given counts in both.
+//!
+//! Unlike [`crate::fq`] there is no priority for sparse flows: a queue that fills joins the round at its
+//! end. The queues can be governed by an [`Aqm`] each.
+//!
+//! Departures from Linux: at a perturbation the averages of queues under RED start anew; an idle
+//! bucket's RED state starts anew as there.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+
+use sojourn_units::{Duration, Kind, Time};
+
+use crate::aqm::{Aqm, Verdict};
+use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::classify::{Classifier, Hashing};
+use crate::fifo::DropTail;
+use crate::list::{Link, Linked, List};
+use crate::packet::Packet;
+use crate::pool::{Pool, Queue, Scope, earliest};
+use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+
+/// Linux's queues with packets in them at a time (`SFQ_DEFAULT_FLOWS`).
+const LINUX_FLOWS: u64 = 128;
+/// Linux's longest queue, in packets (`SFQ_MAX_DEPTH`), and its default limit.
+const LINUX_DEPTH: u64 = 127;
+/// Linux counts a queue's allotment in units of so many bytes.
+const LINUX_ALLOT_UNIT: u32 = 8;
+
+/// The parameters of SFQ.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// Buckets of the hash, each with a queue. Default 1024.
+    pub divisor: u32,
+    /// The most queues that hold packets at a time; a packet of a further flow is dropped.
+    pub flows: u32,
+    /// The longest that a queue may get, in packets.
+    pub depth: u32,
+    /// The most that all queues hold together.
+    pub limit: Limit,
+    /// What a queue may send per turn.
+    pub turn: Turn,
+    /// How often the hash gets a new salt; `None`: never.
+    pub perturb: Option<Duration>,
+    /// Where a queue that has to lose a packet loses it.
+    pub end: End,
+    /// Give a queue a new AQM whenever it starts to fill, as Linux does, instead of keeping its state.
+    pub renew_aqm: bool,
+}
+
+/// What a queue may send per turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// One packet (McKenney).
+    Packet,
+    /// So many bytes.
+    Bytes(u32),
+    /// So many bytes, counted in units of 8 (Linux 6.1).
+    Allotment(u32),
+}
+
+/// An end of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The oldest packet.
+    Head,
+    /// The newest packet.
+    Tail,
+}
+
+impl Turn {
+    fn credit(self) -> i64 {
+        match self {
+            Self::Packet => 1,
+            Self::Bytes(quantum) => i64::from(quantum),
+            Self::Allotment(quantum) => i64::from(quantum.div_ceil(LINUX_ALLOT_UNIT)),
+        }
+    }
+
+    fn cost(self, bytes: u32) -> i64 {
+        match self {
+            Self::Packet => 1,
+            Self::Bytes(_) => i64::from(bytes),
+            Self::Allotment(_) => i64::from(bytes.div_ceil(LINUX_ALLOT_UNIT)),
+        }
+    }
+}
+
+struct Bucket<A> {
+    /// Its place in the round.
+    link: Link,
+    allot: i64,
+    queue: Queue,
+    aqm: A,
+}
+
+impl<A> Linked for Bucket<A> {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// The queues by their length, to find the longest in constant time.
+struct Lengths {
+    links: Vec<LengthLink>,
+    /// The queues of each length, the latest to reach it first.
+    of_length: Vec<List>,
+    longest: usize,
+}
+
+struct LengthLink(Link);
+
+impl Linked for LengthLink {
+    fn link(&mut self) -> &mut Link {
+        &mut self.0
+    }
+}
+
+impl Lengths {
+    fn new(queues: u32) -> Self {
+        Self {
+            links: (0..queues).map(|_| LengthLink(Link::ALONE)).collect(),
+            of_length: Vec::from([List::EMPTY]),
+            longest: 0,
+        }
+    }
+
+    fn change(&mut self, queue: u32, from: u32, to: u32) {
+        if from == to {
+            return;
+        }
+        let (from, to) = (from as usize, to as usize);
+        if from > 0 {
+            self.of_length[from].remove(&mut self.links, queue);
+        }
+        if to > 0 {
+            if to >= self.of_length.len() {
+                self.of_length.resize(to + 1, List::EMPTY);
+            }
+            self.of_length[to].push_front(&mut self.links, queue);
+        }
+        self.longest = self.longest.max(to);
+        while self.longest > 0 && self.of_length[self.longest].is_empty() {
+            self.longest -= 1;
+        }
+    }
+
+    /// The queue that is the longest, of several the latest to become so.
+    fn longest(&self) -> Option<u32> {
+        self.of_length[self.longest].front()
+    }
+}
+
+/// Stochastic fairness queueing with an [`Aqm`] on each queue.
+pub struct Sfq<P, A> {
+    config: Config,
+    classifier: Classifier,
+    pool: Pool<P>,
+    buckets: Vec<Bucket<A>>,
+    /// The buckets that hold packets, the next in turn first.
+    round: List,
+    active: u32,
+    lengths: Lengths,
+    new_aqm: Box<dyn Fn() -> A + Send>,
+    next_perturbation: Option<Time>,
+    /// No AQM's timer is due before.
+    aqm_timer: Option<Time>,
+}
+
+impl<P: Packet, A: Aqm> Sfq<P, A> {
+    /// An empty discipline whose queues get their AQMs from `new_aqm`.
+    pub fn new(config: Config, new_aqm: impl Fn() -> A + Send + 'static) -> Self {
+        let buckets: Vec<Bucket<A>> = (0..config.divisor.max(1))
+            .map(|_| Bucket {
+                link: Link::ALONE,
+                allot: 0,
+                queue: Queue::EMPTY,
+                aqm: new_aqm(),
+            })
+            .collect();
+        let queues = buckets.len() as u32;
+        let mut sfq = Self {
+            config,
+            classifier: Classifier::new(Hashing::Plain, queues),
+            pool: Pool::new(),
+            buckets,
+            round: List::EMPTY,
+            active: 0,
+            lengths: Lengths::new(queues),
+            new_aqm: Box::new(new_aqm),
+            next_perturbation: config.perturb.map(|period| Time::ZERO + period),
+            aqm_timer: None,
+        };
+        sfq.find_aqm_timer();
+        sfq
+    }
+
+    fn find_aqm_timer(&mut self) {
+        let timers = self
+            .buckets
+            .iter()
+            .filter_map(|bucket| bucket.aqm.next_timer());
+        self.aqm_timer = timers.min();
+    }
+
+    fn note_timer(&mut self, at: u32) {
+        let timer = self.buckets[at as usize].aqm.next_timer();
+        self.aqm_timer = earliest(self.aqm_timer, timer);
+    }
+
+    fn bucket_of(&mut self, packet: &P, env: &mut Environment<P>) -> u32 {
+        self.classifier.queue_of(&packet.flow(), |_| true, env)
+    }
+
+    /// True if no packet can be added to the queue without another leaving it.
+    fn is_full(&self, at: u32) -> bool {
+        self.buckets[at as usize].queue.packets() >= self.config.depth
+    }
+
+    /// True if the queue is empty and no more queues may fill.
+    fn is_shut_out(&self, at: u32) -> bool {
+        self.buckets[at as usize].queue.is_empty() && self.active >= self.config.flows
+    }
+
+    fn push(&mut self, at: u32, packet: P) {
+        let bucket = &mut self.buckets[at as usize];
+        self.pool.push_back(&mut bucket.queue, packet);
+        let length = bucket.queue.packets();
+        if length == 1 {
+            bucket.allot = self.config.turn.credit();
+            self.round.push_back(&mut self.buckets, at);
+            self.active += 1;
+        }
+        self.lengths.change(at, length - 1, length);
+    }
+
+    /// Keeps the round and the lengths true after a queue of `before` packets has lost some.
+    fn note_loss(&mut self, at: u32, before: u32) {
+        let length = self.buckets[at as usize].queue.packets();
+        self.lengths.change(at, before, length);
+        if before > 0 && length == 0 {
+            self.round.remove(&mut self.buckets, at);
+            self.active -= 1;
+        }
+    }
+
+    fn give_up(&mut self, at: u32, reason: DropReason, env: &mut Environment<P>) {
+        let queue = &mut self.buckets[at as usize].queue;
+        let before = queue.packets();
+        let packet = match self.config.end {
+            End::Head => self.pool.pop_front(queue),
+            End::Tail => self.pool.pop_back(queue),
+        };
+        if let Some(packet) = packet {
+            env.drop(packet, reason);
+        }
+        self.note_loss(at, before);
+    }
+
+    fn is_over_limit(&self) -> bool {
+        match self.config.limit {
+            Limit::Packets(limit) => self.pool.packets() > limit,
+            Limit::Bytes(limit) => self.pool.bytes() > limit,
+        }
+    }
+
+    /// Buffer stealing (McKenney 1990, §3): the longest queue makes room. If none has more than a
+    /// packet, the next in turn does (Linux).
+    fn steal(&mut self, now: Time, env: &mut Environment<P>) {
+        let victim = if self.lengths.longest > 1 {
+            self.lengths.longest()
+        } else {
+            self.round.front()
+        };
+        if let Some(at) = victim {
+            self.give_up(at, DropReason::Overflow, env);
+            let bucket = &mut self.buckets[at as usize];
+            let backlog = self.pool.backlog(&bucket.queue, Scope::Queue);
+            match self.config.end {
+                End::Head => bucket.aqm.on_head_drops(1),
+                End::Tail => bucket.aqm.on_overflow(backlog, now),
+            }
+        }
+    }
+
+    /// Marks the packet where the signal is fastest: the one at the head if heads are dropped too.
+    fn mark(&mut self, at: u32, packet: &mut P, env: &mut Environment<P>) {
+        let queue = &mut self.buckets[at as usize].queue;
+        let head_is_capable = queue
+            .front()
+            .and_then(|head| self.pool.get(head))
+            .is_some_and(|head| head.ecn().is_capable());
+        if self.config.end == End::Head && head_is_capable {
+            if let Some(mut head) = self.pool.pop_front(queue) {
+                env.mark(&mut head);
+                self.pool.push_front(queue, head);
+            }
+        } else {
+            env.mark(packet);
+        }
+    }
+
+    /// Sends all packets to new queues by a new salt. The packets of a flow keep their order.
+    fn rehash(&mut self, env: &mut Environment<P>) {
+        self.classifier.perturb();
+        let mut packets = Vec::with_capacity(self.pool.packets() as usize);
+        for at in 0..self.buckets.len() as u32 {
+            let queue = &mut self.buckets[at as usize].queue;
+            let before = queue.packets();
+            while let Some(packet) = self.pool.pop_front(queue) {
+                packets.push(packet);
+            }
+            self.note_loss(at, before);
+        }
+        for packet in packets {
+            let at = self.bucket_of(&packet, env);
+            if self.is_shut_out(at) || self.is_full(at) {
+                env.drop(packet, DropReason::Overflow);
+            } else {
+                self.push(at, packet);
+            }
+        }
+    }
+}
+
+impl<P: Packet, A: Aqm> Qdisc<P> for Sfq<P, A> {
+    fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
+        packet.set_enqueued(now);
+        let at = self.bucket_of(&packet, env);
+        if self.is_shut_out(at) {
+            return env.drop(packet, DropReason::Overflow);
+        }
+        let bucket = &mut self.buckets[at as usize];
+        if self.config.renew_aqm && bucket.queue.is_empty() {
+            bucket.aqm = (self.new_aqm)();
+        }
+        let backlog = self.pool.backlog(&bucket.queue, Scope::Queue);
+        let verdict = bucket.aqm.on_enqueue(&packet, backlog, now, env);
+        let lost = match verdict {
+            Verdict::Drop => Some(DropReason::Aqm),
+            _ if self.is_full(at) => Some(DropReason::Overflow),
+            Verdict::Mark => {
+                self.mark(at, &mut packet, env);
+                None
+            }
+            Verdict::Pass => None,
+        };
+        if let Some(reason) = lost {
+            self.note_timer(at);
+            if reason == DropReason::Overflow {
+                self.buckets[at as usize].aqm.on_overflow(backlog, now);
+            }
+            if self.config.end == End::Tail || backlog.packets == 0 {
+                return env.drop(packet, reason);
+            }
+            self.give_up(at, reason, env);
+        }
+        self.push(at, packet);
+        self.note_timer(at);
+        while self.is_over_limit() && self.pool.packets() > 0 {
+            self.steal(now, env);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
+        loop {
+            let at = self.round.front()?;
+            let bucket = &mut self.buckets[at as usize];
+            if bucket.allot <= 0 {
+                bucket.allot += self.config.turn.credit();
+                self.round.remove(&mut self.buckets, at);
+                self.round.push_back(&mut self.buckets, at);
+                continue;
+            }
+            let before = bucket.queue.packets();
+            let served =
+                self.pool
+                    .serve(&mut bucket.queue, &mut bucket.aqm, Scope::Queue, now, env);
+            if let Some(packet) = &served {
+                bucket.allot -= self.config.turn.cost(packet.bytes());
+            }
+            self.note_loss(at, before);
+            self.note_timer(at);
+            if served.is_some() {
+                return served;
+            }
+        }
+    }
+
+    fn packets(&self) -> u64 {
+        self.pool.packets()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.pool.bytes()
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        earliest(self.next_perturbation, self.aqm_timer)
+    }
+
+    fn on_timer(&mut self, now: Time, env: &mut Environment<P>) {
+        if let (Some(due), Some(period)) = (self.next_perturbation, self.config.perturb)
+            && due <= now
+        {
+            self.rehash(env);
+            self.next_perturbation = Some(now + period);
+        }
+        if self.aqm_timer.is_some_and(|due| due <= now) {
+            for bucket in &mut self.buckets {
+                if bucket.aqm.next_timer().is_some_and(|due| due <= now) {
+                    let backlog = self.pool.backlog(&bucket.queue, Scope::Queue);
+                    bucket.aqm.on_timer(backlog, now);
+                }
+            }
+            self.find_aqm_timer();
+        }
+    }
+
+    /// The number of queues with packets, and the state of the AQM of the longest.
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("active_flows", f64::from(self.active));
+        if let Some(at) = self.lengths.longest() {
+            self.buckets[at as usize].aqm.state(visit);
+        }
+    }
+}
+
+/// The keys of SFQ.
+pub(crate) const KEYS: &[Key] = &[
+    Key {
+        name: "divisor",
+        kind: Kind::Count,
+        default: "1024",
+        doc: "buckets of the hash, 1 to 65536",
+    },
+    Key {
+        name: "flows",
+        kind: Kind::Count,
+        default: "divisor; 128 in Linux",
+        doc: "most queues that hold packets at a time",
+    },
+    Key {
+        name: "depth",
+        kind: Kind::Count,
+        default: "limit; 127 packets in Linux",
+        doc: "longest that a queue may get, in packets",
+    },
+    Key {
+        name: "quantum",
+        kind: Kind::Bytes,
+        default: "one packet; one frame in Linux",
+        doc: "bytes that a queue may send per turn",
+    },
+    Key {
+        name: "perturb",
+        kind: Kind::Duration,
+        default: "0 s",
+        doc: "how often the hash gets a new salt; 0 s: never",
+    },
+    Key {
+        name: "headdrop",
+        kind: Kind::Flag,
+        default: "false",
+        doc: "drop the oldest packet of a queue instead of the newest",
+    },
+    Key {
+        name: "variant",
+        kind: Kind::Choice(&["mckenney1990", "linux"]),
+        default: "mckenney1990",
+        doc: "packet round robin with the buffer as the only bound, or Linux's sch_sfq",
+    },
+];
+
+/// Reads SFQ's keys.
+///
+/// # Errors
+/// A number is out of range.
+pub(crate) fn config(settings: &Settings) -> Result<Config, SettingError> {
+    let linux = settings.word("variant", "mckenney1990") == "linux";
+    let divisor = in_range(settings, "divisor", 1024, 65_536)?;
+    let flows = if linux { LINUX_FLOWS } else { divisor };
+    let depth = if linux {
+        LINUX_DEPTH
+    } else {
+        u64::from(u32::MAX)
+    };
+    let flows = in_range(settings, "flows", flows, 65_536)?;
+    let depth = in_range(settings, "depth", depth, depth)?;
+    let quantum = settings.bytes("quantum", u64::from(settings.mtu));
+    if !(1..=1 << 20).contains(&quantum) {
+        return Err(SettingError {
+            key: "quantum",
+            message: format!("got \"{quantum} B\"; must be 1 B to 1 MiB"),
+        });
+    }
+    let perturb = settings.duration("perturb", Duration::ZERO);
+    Ok(Config {
+        divisor: divisor as u32,
+        flows: flows as u32,
+        depth: depth as u32,
+        limit: settings
+            .limit
+            .unwrap_or(Limit::Packets(if linux { LINUX_DEPTH } else { 1000 })),
+        turn: match (linux, settings.has("quantum")) {
+            (true, _) => Turn::Allotment(quantum as u32),
+            (false, true) => Turn::Bytes(quantum as u32),
+            (false, false) => Turn::Packet,
+        },
+        perturb: (!perturb.is_zero()).then_some(perturb),
+        end: if settings.flag("headdrop", false) {
+            End::Head
+        } else {
+            End::Tail
+        },
+        renew_aqm: linux,
+    })
+}
+
+fn in_range(
+    settings: &Settings,
+    key: &'static str,
+    default: u64,
+    most: u64,
+) -> Result<u64, SettingError> {
+    let given = settings.count(key, default);
+    if (1..=most).contains(&given) {
+        return Ok(given);
+    }
+    Err(SettingError {
+        key,
+        message: format!("got {given}; must be 1 to {most}"),
+    })
+}
+
+/// `sfq`.
+pub fn sfq<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "sfq",
+        summary: "stochastic fairness queueing: a queue per hashed flow, in turn",
+        source: "McKenney 1990; tc-sfq(8)",
+        keys: KEYS,
+        build: |settings| Ok(Box::new(Sfq::new(config(settings)?, || DropTail))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+use alloc::collections::BTreeMap;
+
+use proptest::prelude::*;
+use sojourn_units::Rate;
+
+use super::*;
+use crate::testing::{Driven, TestPacket, packet};
+
+/// McKenney's with a buffer of 1000 packets.
+const CONFIG: Config = Config {
+    divisor: 1024,
+    flows: 1024,
+    depth: u32::MAX,
+    limit: Limit::Packets(1000),
+    turn: Turn::Packet,
+    perturb: None,
+    end: End::Tail,
+    renew_aqm: false,
+};
+
+fn sfq(config: Config) -> Driven<Sfq<TestPacket, DropTail>> {
+    Driven::new(Sfq::new(config, || DropTail))
+}
+
+fn linux() -> Config {
+    let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+    settings
+        .values
+        .push(("variant".into(), sojourn_units::Value::Word("linux".into())));
+    config(&settings).expect("defaults")
+}
+
+#[test]
+fn linux_defaults_are_those_of_tc() {
+    // tc-sfq(8): 127 packets, 1024 buckets, 128 flows, depth 127, quantum one frame, no perturbation.
+    let expected = Config {
+        divisor: 1024,
+        flows: 128,
+        depth: 127,
+        limit: Limit::Packets(127),
+        turn: Turn::Allotment(1514),
+        perturb: None,
+        end: End::Tail,
+        renew_aqm: true,
+    };
+    assert_eq!(linux(), expected);
+}
+
+#[test]
+fn queues_send_a_packet_each_in_turn_whatever_its_size() {
+    let mut queue = sfq(CONFIG);
+    for id in 0..3 {
+        queue.enqueue(packet(1, 10 + id).bytes(1514));
+    }
+    for id in 0..3 {
+        queue.enqueue(packet(2, 20 + id).bytes(64));
+    }
+    assert_eq!(queue.ids(6), [10, 20, 11, 21, 12, 22]);
+}
+
+#[test]
+fn a_queue_that_fills_joins_at_the_end_of_the_round() {
+    let mut queue = sfq(CONFIG);
+    for flow in [1, 2] {
+        for id in 0..3 {
+            queue.enqueue(packet(flow, u64::from(10 * flow) + id));
+        }
+    }
+    assert_eq!(queue.ids(1), [10]);
+    queue.enqueue(packet(4, 40));
+    // 2 was next, 1 has had its turn and goes behind: by then 4 has joined.
+    assert_eq!(queue.ids(4), [20, 40, 11, 21]);
+}
+
+#[test]
+fn linux_counts_turns_in_units_of_eight_bytes() {
+    // A frame of 1514 bytes is 190 units, a packet of 100 bytes 13: after 14 of these (182) the turn goes on, after 15
+    // (195) it is over.
+    let mut queue = sfq(linux());
+    for id in 0..40 {
+        queue.enqueue(packet(1, id).bytes(100));
+    }
+    for id in 0..3 {
+        queue.enqueue(packet(2, 100 + id).bytes(1514));
+    }
+    let mut expected: Vec<u64> = (0..15).collect();
+    expected.push(100);
+    // 195 - 190 = 5 units are owed: the next turn has 185, again used up by the 15th packet (182, 195).
+    expected.extend(15..30);
+    expected.push(101);
+    assert_eq!(queue.ids(32), expected);
+}
+
+#[test]
+fn a_full_buffer_takes_the_newest_packet_of_the_longest_queue() {
+    let mut queue = sfq(Config {
+        limit: Limit::Packets(6),
+        ..CONFIG
+    });
+    for id in 0..4 {
+        queue.enqueue(packet(1, 10 + id));
+    }
+    for id in 0..3 {
+        queue.enqueue(packet(2, 20 + id));
+    }
+    assert_eq!(queue.dropped(), [(13, DropReason::Overflow)]);
+    assert_eq!(queue.ids(6), [10, 20, 11, 21, 12, 22]);
+}
+
+#[test]
+fn with_headdrop_the_oldest_packet_of_the_longest_queue_goes() {
+    let mut queue = sfq(Config {
+        limit: Limit::Packets(3),
+        end: End::Head,
+        ..CONFIG
+    });
+    for id in 0..4 {
+        queue.enqueue(packet(1, 10 + id));
+    }
+    assert_eq!(queue.dropped(), [(10, DropReason::Overflow)]);
+    assert_eq!(queue.ids(3), [11, 12, 13]);
+}
+
+#[test]
+fn when_every_queue_has_one_packet_the_next_in_turn_loses_it() {
+    let mut queue = sfq(Config {
+        limit: Limit::Packets(2),
+        ..CONFIG
+    });
+    for flow in [1, 2, 4] {
+        queue.enqueue(packet(flow, u64::from(flow)));
+    }
+    assert_eq!(queue.dropped(), [(1, DropReason::Overflow)]);
+    assert_eq!(queue.ids(3), [2, 4]);
+}
+
+#[test]
+fn linux_bounds_the_length_and_the_number_of_queues() {
+    let mut queue = sfq(Config {
+        limit: Limit::Packets(100_000),
+        divisor: 65_536,
+        ..linux()
+    });
+    for id in 0..130 {
+        queue.enqueue(packet(1, id));
+    }
+    let dropped: Vec<u64> = queue.dropped().into_iter().map(|(id, _)| id).collect();
+    assert_eq!(dropped, [127, 128, 129]);
+    for flow in 2..=300 {
+        queue.enqueue(packet(flow, 1000));
+    }
+    assert_eq!(queue.qdisc.active, 128);
+    let queued = queue.qdisc.packets();
+    assert_eq!(queued + queue.dropped().len() as u64, 127 + 299);
+}
+
+#[test]
+fn an_aqm_drops_at_the_end_that_is_configured() {
+    struct Always;
+    impl Aqm for Always {
+        fn on_enqueue<P: Packet>(
+            &mut self,
+            _packet: &P,
+            backlog: crate::aqm::Backlog,
+            _now: Time,
+            _env: &mut Environment<P>,
+        ) -> Verdict {
+            if backlog.packets == 0 {
+                Verdict::Pass
+            } else {
+                Verdict::Drop
+            }
+        }
+    }
+    for (end, dropped) in [(End::Tail, 11), (End::Head, 10)] {
+        let mut queue = Driven::new(Sfq::new(Config { end, ..CONFIG }, || Always));
+        queue.enqueue(packet(1, 10));
+        queue.enqueue(packet(1, 11));
+        assert_eq!(queue.dropped(), [(dropped, DropReason::Aqm)]);
+        assert_eq!(queue.qdisc.packets(), 1);
+    }
+}
+
+#[test]
+fn perturbation_separates_flows_that_shared_a_queue_and_loses_nothing() {
+    let mut queue = sfq(Config {
+        divisor: 2,
+        flows: 2,
+        perturb: Some(Duration::from_secs(10)),
+        ..CONFIG
+    });
+    for id in 0..20 {
+        queue.enqueue(packet(1, 100 + id));
+        queue.enqueue(packet(2, 200 + id));
+    }
+    // With two buckets a new salt changes whether two flows share one, half of the times.
+    let mut seen = [false; 2];
+    for _ in 0..20 {
+        let due = queue.qdisc.next_timer().expect("perturbation");
+        assert_eq!(due, queue.now + Duration::from_secs(10));
+        queue.now = due;
+        queue.qdisc.on_timer(due, &mut queue.env);
+        assert_eq!(queue.qdisc.packets(), 40);
+        seen[queue.qdisc.active as usize - 1] = true;
+    }
+    assert_eq!(seen, [true, true]);
+    let ids = queue.ids(40);
+    for flow in [100, 200] {
+        let of_flow: Vec<u64> = ids
+            .iter()
+            .copied()
+            .filter(|id| id / 100 * 100 == flow)
+            .collect();
+        assert_eq!(of_flow, (flow..flow + 20).collect::<Vec<u64>>());
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_longest_queue_is_the_longest(changes in prop::collection::vec((0_u32..6, 0_u32..9), 0..100)) {
+        let mut lengths = Lengths::new(6);
+        let mut model = [0_u32; 6];
+        for (queue, length) in changes {
+            lengths.change(queue, model[queue as usize], length);
+            model[queue as usize] = length;
+            let longest = lengths.longest().map_or(0, |queue| model[queue as usize]);
+            prop_assert_eq!(longest, *model.iter().max().unwrap());
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_or_reordered_within_a_flow(
+        limit in 0_u64..30,
+        divisor in prop_oneof![Just(1_u32), Just(3), Just(1024)],
+        flows in 1_u32..20,
+        depth in prop_oneof![Just(1_u32), Just(4), Just(u32::MAX)],
+        turn in prop_oneof![Just(Turn::Packet), Just(Turn::Bytes(700)), Just(Turn::Allotment(1514))],
+        end in prop_oneof![Just(End::Head), Just(End::Tail)],
+        steps in prop::collection::vec((0_u32..8, 40_u32..1514, 0_u8..10), 0..400),
+    ) {
+        let perturb = Some(Duration::from_millis(100));
+        let limit = Limit::Packets(limit);
+        let config = Config { divisor, flows, depth, limit, turn, perturb, end, renew_aqm: false };
+        let mut queue = sfq(config);
+        let (mut offered, mut sent, mut dropped) = (0, 0, 0);
+        let mut last_sent = BTreeMap::new();
+        for (flow, bytes, step) in steps {
+            match step {
+                0..5 => {
+                    queue.enqueue(packet(flow, offered).bytes(bytes));
+                    offered += 1;
+                }
+                5..9 => match queue.dequeue() {
+                    Some(packet) => {
+                        sent += 1;
+                        let before = last_sent.insert(packet.flow.source, packet.id);
+                        prop_assert!(before.is_none_or(|before| before < packet.id));
+                    }
+                    None => prop_assert_eq!(queue.qdisc.packets(), 0),
+                },
+                _ => {
+                    queue.now += Duration::from_millis(100);
+                    queue.qdisc.on_timer(queue.now, &mut queue.env);
+                }
+            }
+            dropped += queue.dropped().len() as u64;
+            prop_assert_eq!(offered, sent + dropped + queue.qdisc.packets());
+            prop_assert!(!queue.qdisc.is_over_limit());
+            prop_assert!(queue.qdisc.active <= flows);
+        }
+    }
+}
