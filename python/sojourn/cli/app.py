@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from sojourn import _core
 from sojourn.cli import compare, doctor, listing, run, study
-from sojourn.cli.outcome import FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
+from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
 from sojourn.storage import OutputError
 
 app = typer.Typer(
@@ -40,17 +38,14 @@ def _root(
         print(context.get_help())
 
 
-def main() -> NoReturn:
-    """Runs the command line and exits with its status."""
-    signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(_status())
-
-
-def _status() -> int:
+def status() -> int:
+    """Runs the command line and returns its exit status; a KeyboardInterrupt passes through."""
     try:
-        return app(standalone_mode=False, prog_name="sojourn") or 0
-    except typer.Exit as exit_:
-        return exit_.exit_code
+        code: object = app(standalone_mode=False, prog_name="sojourn")
+        if code == INTERRUPTED:
+            # What typer makes of a KeyboardInterrupt.
+            raise KeyboardInterrupt
+        return code if isinstance(code, int) else DONE
     except Stopped as stopped:
         complain(f"sojourn: {stopped.message}")
         return stopped.status
@@ -68,10 +63,3 @@ def _status() -> int:
         # Whoever read our output has gone, as in `sojourn list aqm | head -1`. Keep the interpreter from trying again.
         sys.stdout = None
         return FAILED
-    except KeyboardInterrupt:
-        complain("sojourn: interrupted")
-        return INTERRUPTED
-
-
-def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+DONE = 0
 FAILED = 1
 WRONG_INPUT = 2
 INTERRUPTED = 130

@@ -57,7 +57,12 @@ def run_and_show(plan: _core.Plan, *, backend: str, out: Path | None, jobs: int 
 
 def _save(results: Results, out: Path, *, plots: bool) -> None:
     try:
-        results.save(out, plots=plots)
+        try:
+            results.save(out, plots=plots)
+        except KeyboardInterrupt:
+            # Figures can be drawn again, runs not.
+            results.save(out, plots=False)
+            raise
     except OSError as error:
         raise Stopped(FAILED, storage.write_failed(out, error)) from None
 

@@ -16,6 +16,7 @@ from sojourn.storage import Staging
 from sojourn.studies.grid import AxisValue, Grid, same
 from sojourn.studies.recipe import FigureSpec, Study
 
+_UNITS = {"ms": "ms", "s": "s", "mbps": "Mbit/s", "kbps": "kbit/s"}
 _BOX = ("p10", "p25", "p50", "p75", "p90")
 
 
@@ -40,7 +41,7 @@ def draw(spec: FigureSpec, study: Study, grid: Grid) -> Figure:
         for axes, panel in zip(all_axes, panels, strict=True):
             at = {} if panel is None else {spec.panels: panel}
             if panel is not None:
-                axes.set_title(f"{_words(spec.panels)} {_tick(panel)}")
+                axes.set_title(_at(spec.panels, panel))
             (_draw_boxes if spec.kind == "box" else _draw_series)(axes, spec, shown, at)
         measure = grid.measures[spec.metric]
         all_axes[0].set_ylabel(f"{measure.label} [{measure.unit}]")
@@ -86,7 +87,15 @@ def _draw_series(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, Axis
 def _words(axis: str) -> str:
     """``target_ms`` as ``target [ms]``."""
     name, _, unit = axis.rpartition("_")
-    return f"{name.replace('_', ' ')} [{unit}]" if name and unit in ("ms", "s", "mbps", "kbps") else axis
+    return f"{name.replace('_', ' ')} [{_UNITS[unit]}]" if name and unit in _UNITS else axis.replace("_", " ")
+
+
+def _at(axis: str, value: AxisValue) -> str:
+    """``target 5 ms``, ``4 flows``."""
+    name, _, unit = axis.rpartition("_")
+    if name and unit in _UNITS:
+        return f"{name.replace('_', ' ')} {_tick(value)} {_UNITS[unit]}"
+    return f"{_tick(value)} {axis.replace('_', ' ')}"
 
 
 def _tick(value: AxisValue) -> str:
