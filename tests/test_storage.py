@@ -42,3 +42,17 @@ def test_an_existing_file_is_no_output_directory(tmp_path):
 def test_preparing_leaves_no_trace_but_the_directory(tmp_path):
     prepare(tmp_path / "new" / "deep")
     assert list((tmp_path / "new" / "deep").iterdir()) == []
+
+
+def test_a_file_that_was_interrupted_is_left_out_of_the_rest(tmp_path):
+    def interrupted(path: Path) -> None:
+        path.write_text("half")
+        raise KeyboardInterrupt
+
+    with Staging(tmp_path) as staging:
+        with pytest.raises(KeyboardInterrupt):
+            staging.add("figure.png", interrupted)
+        staging.add_text("summary.json", "first")
+        staging.add_text("summary.json", "second")
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
+    assert (tmp_path / "summary.json").read_text() == "second"

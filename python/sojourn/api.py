@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from sojourn import _core, schema
 from sojourn.comparison import experiment_text, overrides_for_queues
-from sojourn.execution import PlannedJob, Report, execute
+from sojourn.execution import Report, execute, jobs_of
 from sojourn.results import Results, Run, TableName
 
 if TYPE_CHECKING:
@@ -154,11 +154,24 @@ def check_backend(backend: str) -> None:
 
 
 def run_plan(
-    plan: _core.Plan, *, jobs: int | None = None, backend: str = "sim", report: Report | None = None
+    plan: _core.Plan,
+    *,
+    jobs: int | None = None,
+    backend: str = "sim",
+    report: Report | None = None,
+    record: Callable[[Run], Run] | None = None,
 ) -> tuple[Results, BaseException | None]:
-    """Runs a plan. Returns its results, and what stopped it early if something did: they are then partial."""
-    outcome = execute([PlannedJob(plan, index) for index in range(len(plan.jobs))], threads=jobs, report=report)
-    runs = [as_run(core) for core in outcome.runs if core is not None]
+    """Runs a plan. Returns its results, and what stopped it early if something did: they are then partial.
+
+    ``record`` is given each run as soon as it and those before it are finished; its answer is kept instead.
+    """
+    runs: list[Run] = []
+
+    def take(_index: int, core: _core.Run) -> None:
+        run = as_run(core)
+        runs.append(run if record is None else record(run))
+
+    stopped_by = execute(jobs_of(plan), take, threads=jobs, report=report)
     summary: schema.Summary = {
         "format": schema.FORMAT,
         "sojourn": _core.version,
@@ -169,7 +182,7 @@ def run_plan(
     if len(runs) < len(plan.jobs):
         summary["partial"] = True
         summary["planned_runs"] = len(plan.jobs)
-    return Results(summary, runs, plan.resolved_json()), outcome.stopped_by
+    return Results(summary, runs, plan.resolved_json()), stopped_by
 
 
 def as_run(core: _core.Run) -> Run:

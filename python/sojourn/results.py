@@ -170,7 +170,7 @@ class Results:
         import pyarrow as pa
 
         tables = [(index, run, run.read_table(name)) for index, run in enumerate(self.runs)]
-        parts = [_with_run(table, index, run) for index, run, table in tables if table is not None]
+        parts = [with_run_columns(table, index, run) for index, run, table in tables if table is not None]
         return pa.concat_tables(parts) if parts else None
 
     @property
@@ -199,23 +199,24 @@ class Results:
         OSError
             The directory cannot be written to, or the disk is full.
         """
-        import pyarrow.csv
-        import pyarrow.parquet
+        from sojourn.recording import Recording
 
-        written: list[Path] = []
         with Staging(Path(directory)) as staging:
-            for name, file in TABLE_FILES.items():
-                table = self.recorded(name)
-                if table is not None:
-                    written.append(staging.add(file, partial(pyarrow.parquet.write_table, table)))
-            if plots:
-                written.extend(self.plot.save_all(staging))
-            if self.resolved_json is not None:
-                written.append(staging.add_text("experiment.json", self.resolved_json))
-            if self.runs:
-                table = self.to_arrow()
-                written.append(staging.add("summary.csv", lambda path: pyarrow.csv.write_csv(table, path)))
-            written.append(staging.add_text("summary.json", self.to_json()))
+            with Recording(staging) as recording:
+                for run in self.runs:
+                    recording.add(run)
+            return recording.paths + self.stage(staging, plots=plots)
+
+    def stage(self, staging: Staging, *, plots: bool) -> list[Path]:
+        """Stages all files of ``save`` but the recorded tables; summary.json comes last."""
+        import pyarrow.csv
+
+        written = self.plot.save_all(staging) if plots else []
+        if self.resolved_json is not None:
+            written.append(staging.add_text("experiment.json", self.resolved_json))
+        if self.runs:
+            written.append(staging.add("summary.csv", partial(pyarrow.csv.write_csv, self.to_arrow())))
+        written.append(staging.add_text("summary.json", self.to_json()))
         return written
 
 
@@ -247,19 +248,22 @@ def load(directory: str | Path) -> Results:
     )
 
 
-_RUN_COLUMNS = ["run", "label", "seed"]
+RUN_COLUMNS = ["run", "label", "seed"]
+"""What comes before a recorded table's own columns when several runs are put together."""
 
 
-def _with_run(table: pa.Table, index: int, run: Run) -> pa.Table:
+def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:
+    """A run's table with ``RUN_COLUMNS`` before its own, which are not copied."""
     import pyarrow as pa
 
     rows = table.num_rows
     columns = [
+        pa.repeat(pa.scalar(index, pa.int32()), rows),
         pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([run.label])),
         pa.repeat(pa.scalar(run.seed, pa.uint64()), rows),
     ]
-    for name, column in zip(_RUN_COLUMNS, [pa.repeat(pa.scalar(index, pa.int32()), rows), *columns], strict=True):
-        table = table.add_column(_RUN_COLUMNS.index(name), name, column)
+    for place, (name, column) in enumerate(zip(RUN_COLUMNS, columns, strict=True)):
+        table = table.add_column(place, name, column)
     return table
 
 
@@ -268,4 +272,4 @@ def _load_table(path: Path, run: int) -> pa.Table | None:
 
     if not path.exists():
         return None
-    return pyarrow.parquet.read_table(path, filters=[("run", "=", run)]).drop_columns(_RUN_COLUMNS)
+    return pyarrow.parquet.read_table(path, filters=[("run", "=", run)]).drop_columns(RUN_COLUMNS)

@@ -10,7 +10,7 @@ from typing import Any
 from sojourn import _core
 from sojourn.api import BACKENDS
 from sojourn.cli.options import Json
-from sojourn.execution import default_jobs
+from sojourn.execution import default_threads
 
 _PACKAGES = {
     "numpy": "statistics",
@@ -29,7 +29,7 @@ def command(json: Json = False) -> None:
         "sojourn": _core.version,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "processors": default_jobs(),
+        "processors": default_threads(),
         "backends": {
             **{name: {"available": True, "needs": "nothing beyond this package"} for name in BACKENDS},
             **{name: {"available": False, "needs": "a later version"} for name in _PLANNED_BACKENDS},

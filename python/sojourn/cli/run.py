@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +16,9 @@ from sojourn.api import read_plan, run_plan
 from sojourn.cli.options import Backend, Jobs, Json, Out, Set, overrides
 from sojourn.cli.outcome import FAILED, Stopped, stop_reason
 from sojourn.cli.progress import Display
-from sojourn.results import Results
+from sojourn.recording import Recording
+from sojourn.results import Results, Run
+from sojourn.storage import Staging
 from sojourn.tables import plain
 
 
@@ -40,31 +44,44 @@ def run_and_show(plan: _core.Plan, *, backend: str, out: Path | None, jobs: int 
     OutputError
         ``out`` cannot be written to; nothing was run.
     """
-    if out is not None:
-        storage.prepare(out)
-    with Display() as display:
-        results, stopped_by = run_plan(plan, jobs=jobs, backend=backend, report=display)
-    finished = f"{len(results.runs)} of {len(plan.jobs)} runs finished"
-    if out is not None and results.runs:
-        # An interrupted user waits for nothing but what cannot be made again.
-        _save(results, out, plots=stopped_by is None)
-        finished += f", kept in {out / 'summary.json'}"
-    if results.runs:
-        _print(results, json=json)
+    finished, stopped_by = (_run if out is None else partial(_run_and_save, out))(plan, backend, jobs)
+    kept = f"{len(finished.runs)} of {len(plan.jobs)} runs finished"
+    if out is not None and finished.runs:
+        kept += f", kept in {out / 'summary.json'}"
+    if finished.runs:
+        _print(finished, json=json)
     if stopped_by is not None:
-        raise stop_reason(stopped_by, finished)
+        raise stop_reason(stopped_by, kept)
 
 
-def _save(results: Results, out: Path, *, plots: bool) -> None:
+def _run(
+    plan: _core.Plan, backend: str, jobs: int | None, record: Callable[[Run], Run] | None = None
+) -> tuple[Results, BaseException | None]:
+    with Display() as display:
+        return run_plan(plan, jobs=jobs, backend=backend, report=display, record=record)
+
+
+def _run_and_save(out: Path, plan: _core.Plan, backend: str, jobs: int | None) -> tuple[Results, BaseException | None]:
+    storage.prepare(out)
     try:
-        try:
-            results.save(out, plots=plots)
-        except KeyboardInterrupt:
-            # Figures can be drawn again, runs not.
-            results.save(out, plots=False)
-            raise
+        with Staging(out) as staging:
+            with Recording(staging) as recording:
+                results, stopped_by = _run(plan, backend, jobs, recording.add)
+            if results.runs:
+                stopped_by = _stage(results, staging, stopped_by)
+        return results, stopped_by
     except OSError as error:
         raise Stopped(FAILED, storage.write_failed(out, error)) from None
+
+
+def _stage(results: Results, staging: Staging, stopped_by: BaseException | None) -> BaseException | None:
+    # An interrupted user waits for nothing but what cannot be made again.
+    try:
+        results.stage(staging, plots=stopped_by is None)
+    except KeyboardInterrupt as interrupt:
+        results.stage(staging, plots=False)
+        return interrupt
+    return stopped_by
 
 
 def _print(results: Results, *, json: bool) -> None:

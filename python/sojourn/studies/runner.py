@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sojourn import _core
 from sojourn.api import as_run, read_plan
-from sojourn.execution import PlannedJob, Report, execute
+from sojourn.execution import Report, execute, jobs_of
 from sojourn.results import Run
 from sojourn.studies.grid import AxisValue, Cell, Grid
 from sojourn.studies.recipe import FigureSpec, Part, Published, Study
@@ -99,21 +99,26 @@ def run_study(
     """
     experiments = None if figure is None else {spec.experiment for spec in choose_figures(study, figure)}
     plans = plan_study(study, experiments=experiments, quick=quick, backend=backend)
-    batch = [PlannedJob(plan, index) for _, _, plan in plans for index in range(len(plan.jobs))]
-    outcome = execute(batch, threads=jobs, report=report)
+    batch = [job for _, _, plan in plans for job in jobs_of(plan)]
+    runs: dict[int, Run] = {}
 
-    finished = iter(outcome.runs)
+    def take(index: int, core: _core.Run) -> None:
+        runs[index] = as_run(core)
+
+    stopped_by = execute(batch, take, threads=jobs, report=report)
+
     cells: dict[str, list[Cell]] = {}
+    first = 0
     for experiment, part, plan in plans:
-        runs = [as_run(core) for _, core in zip(plan.jobs, finished, strict=False) if core is not None]
-        cells.setdefault(experiment.id, []).extend(_cells(experiment, part, runs))
+        own = [runs[index] for index in range(first, first + len(plan.jobs)) if index in runs]
+        cells.setdefault(experiment.id, []).extend(_cells(experiment, part, own))
+        first += len(plan.jobs)
     grids = {
         experiment.id: Grid(cells[experiment.id], study.measures, experiment.aliases, experiment.constants)
         for experiment in study.experiments
         if cells.get(experiment.id)
     }
-    done = sum(run is not None for run in outcome.runs)
-    return StudyResults(study, grids, done, len(batch), outcome.stopped_by)
+    return StudyResults(study, grids, len(runs), len(batch), stopped_by)
 
 
 def _cells(experiment: Published, part: Part, runs: Sequence[Run]) -> list[Cell]:
