@@ -139,11 +139,14 @@ impl Sender {
         }
     }
 
-    /// The round trip of the handshake: the first RTT sample (RFC 6298 §2.2).
+    /// The round trip of the handshake: the first RTT sample (RFC 6298 §2.2), and one for congestion control:
+    /// Linux's forgets it, but has another from the request that precedes any bulk.
     pub fn on_handshake(&mut self, rtt: Option<Duration>, peer_window: u32, now: Time) {
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt, now, self.una, self.next);
             self.last_rtt = Some(rtt);
+            let event = AckEvent { now, delivered: 0, rtt: Some(rtt), una: self.una, next: self.next };
+            self.control.on_delivery(&event, &mut self.window);
         }
         self.edge = self.una + peer_window;
         self.delivered_at = now;
