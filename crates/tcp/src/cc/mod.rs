@@ -129,7 +129,7 @@ pub trait CongestionControl: Send {
     }
 
     /// The sender had nothing in flight for `idle` and sends again.
-    fn on_restart(&mut self, _idle: Duration) {}
+    fn on_restart(&mut self, _idle: Duration, _now: Time) {}
 }
 
 /// A congestion control that can be asked for by name.

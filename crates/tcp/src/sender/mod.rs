@@ -244,9 +244,10 @@ impl Sender {
     /// The next segment to send at `now`, without its acknowledgement fields, and whether it is sent for the
     /// first time. `None`: nothing may go. To be called until then after every other call.
     pub fn poll(&mut self, now: Time) -> Option<(Segment, bool)> {
-        if self.probe_due {
-            self.probe_due = false;
-            return Some(self.send_probe(now));
+        if std::mem::take(&mut self.probe_due)
+            && let Some(probe) = self.send_probe(now)
+        {
+            return Some(probe);
         }
         if std::mem::take(&mut self.window_probe_due) {
             return Some(self.probe_window(now));

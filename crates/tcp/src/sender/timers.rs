@@ -101,24 +101,23 @@ impl Sender {
     }
 
     /// RFC 8985 §7.3: new data if there is any, else the newest segment again.
-    pub(super) fn send_probe(&mut self, now: Time) -> (Segment, bool) {
-        let segment = self.send_new(now, super::Fill::Full);
-        let resent = segment.is_none();
-        let segment = segment.unwrap_or_else(|| {
-            let (seq, len) = self
-                .board
-                .last()
-                .expect("a probe is armed only while something is outstanding");
-            let stamp = self.stamp(now);
-            self.board.mark_last_resent(stamp);
-            self.resend(seq, len, now)
-        });
+    pub(super) fn send_probe(&mut self, now: Time) -> Option<(Segment, bool)> {
+        let new = self.send_new(now, super::Fill::Full);
+        let resent = new.is_none();
+        let segment = match new {
+            Some(segment) => segment,
+            None => {
+                let stamp = self.stamp(now);
+                let (seq, len) = self.board.resend_newest(stamp)?;
+                self.resend(seq, len, now)
+            }
+        };
         self.probe = Some(Probe {
             end: self.next,
             resent,
         });
         self.arm = Arm::Retransmit;
-        (segment, !resent)
+        Some((segment, !resent))
     }
 
     /// RFC 8985 §7.4: did the probe repair a loss?
@@ -243,7 +242,7 @@ impl Sender {
         if self.delivered == 0 || self.last_sent == Time::ZERO {
             return;
         }
-        self.control.on_restart(idle);
+        self.control.on_restart(idle, now);
         let rto = self.rtt.rto();
         if idle <= rto {
             return;
