@@ -213,7 +213,8 @@ impl Endpoint {
         if self.phase != Phase::Established {
             return self.poll_handshake(now);
         }
-        let (mut segment, is_new) = match self.sender.poll(now) {
+        let polled = if self.sender.is_idle() { None } else { self.sender.poll(now) };
+        let (mut segment, is_new) = match polled {
             Some(polled) => polled,
             None if self.receiver.wants_ack() => (
                 Segment {

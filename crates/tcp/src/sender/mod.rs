@@ -205,6 +205,14 @@ impl Sender {
         }
     }
 
+    /// True if there is nothing to send and nothing in flight: [`Sender::poll`] would do nothing.
+    pub fn is_idle(&self) -> bool {
+        self.board.is_empty()
+            && self.unsent == 0
+            && self.fin != Fin::Wanted
+            && self.arm == timers::Arm::Leave
+    }
+
     /// True if everything written, and the FIN if any, has been acknowledged.
     pub fn is_drained(&self) -> bool {
         self.board.is_empty() && self.unsent == 0 && self.fin != Fin::Wanted
