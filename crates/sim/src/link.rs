@@ -3,6 +3,10 @@
 //! The shaper is a token bucket as Linux's HTB: a packet leaves when the bucket is not empty, and is charged
 //! afterwards, so that a burst of zero is a serial line. A packet's sojourn ends when it leaves the discipline; the
 //! time on the wire is part of the base RTT.
+//!
+//! A serial line that has become free asks its discipline for a packet even if there is none, as a network device
+//! does; a shaper does not, as Linux's HTB does not ask an inactive class. Disciplines that note idle times
+//! when they are asked in vain (Linux's RED) thus see them on a line and not below a shaper.
 
 use std::collections::VecDeque;
 
@@ -124,14 +128,24 @@ impl Link {
                 self.next_free.max(now.saturating_sub(ahead)) + rate.tx_time(packet.bytes.into());
             self.departed.push_back(packet);
             self.wake = now;
+        } else if now >= self.next_free && !self.has_packets() {
+            self.wake = Time::MAX;
         } else {
             self.wake = self.next_wake();
         }
     }
 
+    const fn is_line(&self) -> bool {
+        self.burst == 0
+    }
+
+    fn has_packets(&self) -> bool {
+        self.qdisc.packets() > 0 || !self.device.is_empty()
+    }
+
     /// When there is something to do next.
     fn next_wake(&self) -> Time {
-        if self.qdisc.packets() == 0 && self.device.is_empty() {
+        if !self.is_line() && !self.has_packets() {
             return Time::MAX;
         }
         match self.qdisc.ready_at() {

@@ -1,13 +1,18 @@
 //! Congestion control: how large the window is, behind one trait. One file per algorithm.
 
+mod bbr;
 mod cubic;
 mod hystart;
 mod reno;
+mod sample;
+mod windowed;
 
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Rate, Time};
 
+pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use reno::Reno;
+pub use sample::{Demands, RateSample, Repair, Sample};
 
 use crate::seq::Seq;
 
@@ -111,6 +116,19 @@ pub trait CongestionControl: Send {
     /// The name by which it is asked for.
     fn name(&self) -> &'static str;
 
+    /// What the sender is to do for it.
+    fn demands(&self) -> Demands {
+        Demands::default()
+    }
+
+    /// Every acknowledgement, if [`Demands::samples`]; before `on_ack`, after losses were judged.
+    fn on_sample(&mut self, _ack: &AckEvent, _sample: &Sample, _window: &mut Window) {}
+
+    /// The rate to pace at, payload only, if [`Demands::paces`]; `None` before there is an estimate.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
     /// Every acknowledgement that delivers something, in recovery too, before the window may grow.
     fn on_delivery(&mut self, _ack: &AckEvent, _window: &mut Window) {}
 
@@ -149,6 +167,13 @@ pub struct Algorithm {
 
 /// Every congestion control of this crate.
 pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        name: "bbr",
+        summary: "paces at the largest delivery rate, twice the bandwidth-delay product in flight (version 1)",
+        source: "Cardwell et al. 2016, Linux 6.1",
+        needs_ecn: false,
+        build: |_| Box::new(Bbr::new()),
+    },
     Algorithm {
         name: "cubic",
         summary: "window a cubic function of the time since the last loss; Linux's default",
