@@ -2,17 +2,29 @@
 
 mod bbr;
 mod cubic;
+mod dctcp;
 mod hystart;
+mod illinois;
+mod ledbat;
+mod ledbat_plus;
 mod reno;
 mod sample;
+mod vegas;
+mod westwood;
 mod windowed;
 
 use sojourn_units::{Duration, Rate, Time};
 
 pub use bbr::Bbr;
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
+pub use illinois::Illinois;
+pub use ledbat::Ledbat;
+pub use ledbat_plus::LedbatPlus;
 pub use reno::Reno;
 pub use sample::{Demands, RateSample, Repair, Sample};
+pub use vegas::Vegas;
+pub use westwood::Westwood;
 
 use crate::seq::Seq;
 
@@ -182,11 +194,53 @@ pub const ALGORITHMS: &[Algorithm] = &[
         build: |abe| Box::new(Cubic::new(abe)),
     },
     Algorithm {
+        name: "dctcp",
+        summary: "backs off by the share of marked packets; for data centres, needs ECN",
+        source: "RFC 8257",
+        needs_ecn: true,
+        build: |_| Box::new(Dctcp::new()),
+    },
+    Algorithm {
+        name: "illinois",
+        summary: "backs off on loss, by and up to what the delay says",
+        source: "Liu, Basar, Srikant 2008",
+        needs_ecn: false,
+        build: |_| Box::new(Illinois::new()),
+    },
+    Algorithm {
+        name: "ledbat",
+        summary: "keeps the queueing delay at 100 ms, for background transfers",
+        source: "RFC 6817",
+        needs_ecn: false,
+        build: |_| Box::new(Ledbat::new()),
+    },
+    Algorithm {
+        name: "ledbat++",
+        summary: "as ledbat, at 60 ms of round-trip delay, with slowdowns",
+        source: "draft-irtf-iccrg-ledbat-plus-plus-01",
+        needs_ecn: false,
+        build: |_| Box::new(LedbatPlus::new()),
+    },
+    Algorithm {
         name: "reno",
         summary: "additive increase, multiplicative decrease (NewReno)",
         source: "RFC 5681, RFC 6582",
         needs_ecn: false,
         build: |abe| Box::new(Reno::new(abe)),
+    },
+    Algorithm {
+        name: "vegas",
+        summary: "keeps two to four segments queued",
+        source: "Brakmo, Peterson 1995",
+        needs_ecn: false,
+        build: |_| Box::new(Vegas::new()),
+    },
+    Algorithm {
+        name: "westwood",
+        summary: "backs off to the estimated bandwidth times the least RTT (Westwood+)",
+        source: "Mascolo et al. 2001",
+        needs_ecn: false,
+        build: |_| Box::new(Westwood::new()),
     },
 ];
 
