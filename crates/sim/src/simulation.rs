@@ -99,7 +99,7 @@ impl Network {
         self.agenda.due[place] = self.links[link].wake();
         self.agenda.due[place + 1] = self.links[link].next_timer();
         for handle in self.links[link].take_lost() {
-            self.segments.take(handle);
+            self.segments.release(handle);
         }
     }
 

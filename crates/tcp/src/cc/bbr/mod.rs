@@ -402,7 +402,7 @@ impl Bbr {
     fn burst(&self) -> u32 {
         let bps = self.rate.map_or(0, Rate::as_bps);
         let at_least = if bps < 1_200_000 { 1 } else { 2 };
-        let segments = (bps / 8 >> 10) / 1448;
+        let segments = ((bps / 8) >> 10) / 1448;
         (segments as u32).clamp(at_least, 127)
     }
 
