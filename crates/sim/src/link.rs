@@ -143,6 +143,11 @@ impl Link {
         }
     }
 
+    /// True if packets with segments were given up since they were last taken.
+    pub const fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
     /// Segments of packets given up since the last call.
     pub fn take_lost(&mut self) -> std::vec::Drain<'_, Handle> {
         self.lost.drain(..)
@@ -236,6 +241,7 @@ impl Link {
         packet
     }
 
+    #[inline]
     fn note_drops(&mut self, now: Time) {
         if self.environment.has_dropped() {
             for (packet, reason) in self.environment.take_dropped() {
