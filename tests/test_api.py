@@ -73,10 +73,11 @@ def test_every_figure_can_be_drawn(results: sj.Results, name, tmp_path: Path):
 def test_the_cdf_of_packets_and_of_quantiles_agree(results: sj.Results):
     plain = sj.run_text(EXPERIMENT)
     exact, rough = (r.plot.cdf().axes[0].lines for r in (results, plain))
+    # Between two quantiles the rough curve is straight where the exact one has steps: a packet's 1.2 ms on this link.
     for line, other in zip(exact, rough, strict=True):
         x, y = other.get_xdata(), other.get_ydata()
         at = np.interp(0.5, y, x)
-        assert np.interp(0.5, line.get_ydata(), line.get_xdata()) == pytest.approx(at, rel=0.02, abs=0.1)
+        assert np.interp(0.5, line.get_ydata(), line.get_xdata()) == pytest.approx(at, abs=1.3)
 
 
 def test_saved_results_load_again(results: sj.Results, tmp_path: Path):

@@ -131,6 +131,9 @@ class Results:
 
         return plain(self.table())
 
+    def __repr__(self) -> str:
+        return f"<Results of {self.summary['experiment']!r}: {len(self.runs)} runs of {len(self.arms)} arms>"
+
     def to_arrow(self) -> pa.Table:
         """One row per run and direction; units are in the column names."""
         import pyarrow as pa
