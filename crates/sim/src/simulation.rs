@@ -150,8 +150,8 @@ pub struct QueueSample {
     pub dropped: u64,
     /// Marks since the run began.
     pub marked: u64,
-    /// The algorithm's drop probability, if it has one.
-    pub probability: f64,
+    /// The algorithm's state, by the names of its defining document.
+    pub state: Vec<(&'static str, f64)>,
 }
 
 /// A flow at the end of a bin.
@@ -194,12 +194,9 @@ impl Sampler {
         };
         self.next += width;
         for (index, link) in network.links.iter_mut().enumerate() {
-            let mut probability = f64::NAN;
-            link.qdisc().state(&mut |name, value| {
-                if name == "probability" {
-                    probability = value;
-                }
-            });
+            let mut state = Vec::new();
+            link.qdisc()
+                .state(&mut |name, value| state.push((name, value)));
             self.queues.push(QueueSample {
                 time: now,
                 link: index,
@@ -208,7 +205,7 @@ impl Sampler {
                 dropped: link.probe.dropped_aqm + link.probe.dropped_overflow,
                 marked: link.marked(),
                 recent: link.probe.take_recent(),
-                probability,
+                state,
             });
         }
         for (flow, source) in sources.iter_mut().enumerate() {
