@@ -118,3 +118,14 @@ def test_progress_is_reported_to_the_end():
 def test_a_queue_name_cannot_break_out_of_the_file():
     with pytest.raises(sj.ExperimentError):
         sj.compare('codel"\n[link]\nrate="1 Mbit/s', rate="10mbit", rtt="40ms")
+
+
+def test_a_figure_saved_by_hand_is_the_same_as_ours(results: sj.Results, tmp_path: Path):
+    results.save(tmp_path / "out")
+    for kind in ("png", "svg", "pdf"):
+        results.plot.cdf().savefig(tmp_path / f"own.{kind}")
+        assert (tmp_path / f"own.{kind}").read_bytes() == (tmp_path / "out" / f"sojourn_cdf.{kind}").read_bytes(), kind
+
+
+def test_a_notebook_shows_a_figure(results: sj.Results):
+    assert results.plot.box()._repr_png_().startswith(b"\x89PNG")
