@@ -6,7 +6,7 @@ use sojourn_tcp::Segment;
 use sojourn_tcp::segment::Flags;
 use sojourn_units::Time;
 
-use crate::slab::{Handle, Segments};
+use crate::slab::Handle;
 
 /// What a packet carries.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +48,8 @@ enum Role {
 }
 
 impl Body {
-    /// A segment as the body of a packet; it waits in `segments` until it arrives or is dropped.
-    pub(crate) fn of_segment(segment: Segment, segments: &mut Segments) -> Self {
+    /// The segment at `handle` as the body of a packet.
+    pub(crate) fn of_segment(handle: Handle, segment: &Segment) -> Self {
         let blocks = segment.sack_blocks();
         let role = if segment.sequence_len() > 0 || !segment.flags.contains(Flags::ACK) {
             Role::Data
@@ -70,7 +70,7 @@ impl Body {
             ack: segment.ack.0,
             sacked_bytes: lengths.fold(0, u32::saturating_add),
             role,
-            handle: segments.insert(segment),
+            handle,
         })
     }
 }
@@ -161,6 +161,7 @@ impl Packet for SimPacket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slab::Segments;
 
     #[test]
     fn a_packet_is_small_enough_to_be_moved() {
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn both_ways_of_a_flow_are_told_apart() {
         let there = SimPacket {
-            body: Body::of_segment(Segment::default(), &mut Segments::default()),
+            body: Body::of_segment(Segments::default().reserve(), &Segment::default()),
             flow: 3,
             group: 1,
             generation: 0,

@@ -99,7 +99,7 @@ impl Network {
         self.agenda.due[place] = self.links[link].wake();
         self.agenda.due[place + 1] = self.links[link].next_timer();
         for handle in self.links[link].take_lost() {
-            self.segments.take(handle);
+            self.segments.release(handle);
         }
     }
 
@@ -347,13 +347,6 @@ impl Simulation {
         };
         self.timers
             .set(owner(packet.flow, side), source.next_timer(side));
-        if side == Side::Receiving && matches!(source, Source::Tcp(_)) {
-            return;
-        }
-        self.timers.set(
-            owner(packet.flow, Side::Receiving),
-            source.next_timer(Side::Receiving),
-        );
     }
 
     fn wake_host(&mut self, owner: u32, now: Time) {

@@ -6,7 +6,7 @@ use sojourn_experiment::streams::Stream;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::sender::UNLIMITED;
 use sojourn_tcp::seq::Seq;
-use sojourn_tcp::{Arrival, Config, Endpoint, Transmit};
+use sojourn_tcp::{Arrival, Config, Endpoint};
 use sojourn_units::{Duration, Time};
 
 use super::{Identity, Meter, Side};
@@ -136,17 +136,22 @@ impl TcpFlow {
         let Body::Tcp(view) = packet.body else {
             return;
         };
-        let segment = &network.segments.take(view.handle);
-        if packet.generation != self.generation {
-            return; // of a connection that is over
+        // Segments of a connection that is over find nobody.
+        if packet.generation == self.generation {
+            let ecn = match packet.ecn {
+                Ecn::NotEct => Arrival::NotEct,
+                Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
+                Ecn::Ce => Arrival::Ce,
+            };
+            let segment = network.segments.at(view.handle);
+            if packet.returning {
+                self.sender.on_segment(segment, ecn, now);
+            } else {
+                self.receiver.on_segment(segment, ecn, now);
+            }
         }
-        let ecn = match packet.ecn {
-            Ecn::NotEct => Arrival::NotEct,
-            Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
-            Ecn::Ce => Arrival::Ce,
-        };
+        network.segments.release(view.handle);
         if packet.returning {
-            self.sender.on_segment(segment, ecn, now);
             if let Some(rtt) = self.sender.take_rtt_sample()
                 && self.meter.is_steady(now)
             {
@@ -156,7 +161,6 @@ impl TcpFlow {
             self.meter.sent = self.past_sent + self.sender.sender().sent();
             self.meter.retransmits = self.past_retransmits + self.sender.sender().retransmits();
         } else {
-            self.receiver.on_segment(segment, ecn, now);
             self.meter.received = self.past_received + self.receiver.received();
             if self.receiver.peer_has_closed() {
                 self.receiver.close();
@@ -258,32 +262,28 @@ impl TcpFlow {
 
     fn transmit(&mut self, side: Side, now: Time, network: &mut Network) {
         let returning = side == Side::Receiving;
-        loop {
-            let endpoint = if returning {
-                &mut self.receiver
-            } else {
-                &mut self.sender
-            };
-            let Some(Transmit {
-                segment,
-                ecn_capable,
-            }) = endpoint.poll(now)
-            else {
-                return;
-            };
-            let bytes = segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
+        let endpoint = if returning {
+            &mut self.receiver
+        } else {
+            &mut self.sender
+        };
+        let mut handle = network.segments.reserve();
+        while let Some(ecn_capable) = endpoint.poll_into(network.segments.at_mut(handle), now) {
+            let segment = network.segments.at(handle);
             let packet = SimPacket {
-                body: Body::of_segment(segment, &mut network.segments),
+                body: Body::of_segment(handle, segment),
                 flow: self.identity.flow,
                 group: self.identity.group,
                 generation: self.generation,
                 returning,
                 ecn: if ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
-                bytes,
+                bytes: segment.header_bytes() + u32::from(segment.len) + self.identity.overhead,
                 enqueued: now,
             };
             network.send(packet, now);
+            handle = network.segments.reserve();
         }
+        network.segments.release(handle);
     }
 
     /// The congestion window in segments.
