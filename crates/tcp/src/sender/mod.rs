@@ -26,6 +26,19 @@ use crate::seq::Seq;
 /// Data without end, for [`Sender::write`].
 pub const UNLIMITED: u64 = u64::MAX;
 
+/// What the sending half knows of a segment that goes out; the receiving half adds its acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    /// First sequence number.
+    pub seq: Seq,
+    /// Payload bytes.
+    pub len: u16,
+    /// FIN, PSH and CWR.
+    pub flags: Flags,
+    /// It is sent for the first time.
+    pub is_new: bool,
+}
+
 /// The sending half of a connection.
 pub struct Sender {
     clock: Clock,
@@ -222,6 +235,14 @@ impl Sender {
         }
     }
 
+    /// True if there is nothing to send and nothing in flight: [`Sender::poll`] would do nothing.
+    pub fn is_idle(&self) -> bool {
+        self.board.is_empty()
+            && self.unsent == 0
+            && self.fin != Fin::Wanted
+            && self.arm == timers::Arm::Leave
+    }
+
     /// True if everything written, and the FIN if any, has been acknowledged.
     pub fn is_drained(&self) -> bool {
         self.board.is_empty() && self.unsent == 0 && self.fin != Fin::Wanted
@@ -267,9 +288,8 @@ impl Sender {
 
     // ---- Transmission ----------------------------------------------------------------------------------
 
-    /// The next segment to send at `now`, without its acknowledgement fields, and whether it is sent for the
-    /// first time. `None`: nothing may go. To be called until then after every other call.
-    pub fn poll(&mut self, now: Time) -> Option<(Segment, bool)> {
+    /// The next segment to send at `now`. `None`: nothing may go. To be called until then after every other call.
+    pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
         if std::mem::take(&mut self.probe_due)
             && let Some(probe) = self.send_probe(now)
         {
@@ -284,10 +304,10 @@ impl Sender {
                 && !self.new_data_first
                 && let Some(segment) = self.send_lost(now)
             {
-                return Some((segment, false));
+                return Some(segment);
             }
             if let Some(segment) = self.send_new(now, Fill::Full) {
-                return Some((segment, true));
+                return Some(segment);
             }
         }
         self.new_data_first = false;
@@ -296,7 +316,7 @@ impl Sender {
     }
 
     /// Sends the first lost segment again.
-    fn send_lost(&mut self, now: Time) -> Option<Segment> {
+    fn send_lost(&mut self, now: Time) -> Option<Outgoing> {
         let (seq, len) = self.board.next_lost()?;
         let stamp = self.stamp(now);
         self.board.mark_resent(stamp);
@@ -320,7 +340,7 @@ impl Sender {
     }
 
     /// Sends the next segment of new data, or the FIN, if there is any and the receive window has room.
-    fn send_new(&mut self, now: Time, fill: Fill) -> Option<Segment> {
+    fn send_new(&mut self, now: Time, fill: Fill) -> Option<Outgoing> {
         let (len, fin) = self.next_new(fill)?;
         if self.unsent != UNLIMITED {
             self.unsent -= u64::from(len);
@@ -348,24 +368,24 @@ impl Sender {
         if self.ecn && len > 0 && std::mem::take(&mut self.confirm_reduction) {
             flags = flags.with(Flags::CWR);
         }
-        Some(Segment {
+        Some(Outgoing {
             seq,
             len: len as u16,
             flags,
-            ..Segment::default()
+            is_new: true,
         })
     }
 
-    fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Segment {
+    fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Outgoing {
         self.retransmits += 1;
         self.undo.on_resend(now);
         self.after_sending(space, now);
         let fin = self.fin == Fin::Sent && seq + space == self.next;
-        Segment {
+        Outgoing {
             seq,
             len: (space - u32::from(fin)) as u16,
             flags: Flags::default().with_if(Flags::FIN, fin),
-            ..Segment::default()
+            is_new: false,
         }
     }
 
@@ -480,7 +500,7 @@ impl Sender {
             duplicate: repeats,
             dsack: duplicate,
             ts_ecr: segment.ts_ecr,
-            acked,
+            acked: &acked,
         };
         self.on_probe_answered(&facts);
         if advanced {
@@ -576,7 +596,7 @@ impl Sender {
                 duplicate: false,
                 dsack: true,
                 ts_ecr: segment.ts_ecr,
-                acked,
+                acked: &acked,
             };
             self.on_probe_answered(&facts);
             self.recover(&facts, now);
