@@ -16,8 +16,12 @@ use crate::seq::Seq;
 pub struct Stamp {
     /// When it was sent.
     pub sent_at: Time,
-    /// The connection's delivery count then, for rate samples.
-    pub delivered: u64,
+    /// The connection's count of delivered segments then, for rate samples, modulo 2^32.
+    pub delivered: u32,
+    /// The same of lost ones.
+    pub lost: u32,
+    /// Segments in flight then, this one not counted.
+    pub in_flight: u32,
     /// When that count was reached.
     pub delivered_at: Time,
     /// When the first segment of that flight was sent.
