@@ -57,7 +57,7 @@ def main(paths: list[str]) -> int:
 def experiment(measured: dict[str, Any]) -> str:
     """The experiment file of a measurement."""
     scenario = measured["scenario"]
-    traffic = [group(scenario, one, data_begins_s(measured, one)) for one in scenario["groups"]]
+    traffic = [group(scenario, one, begins_s(measured, one)) for one in scenario["groups"]]
     lasts = max((s for _, s in traffic if s is not None), default=scenario["duration"])
     blocks = [
         f"# {scenario['id']}: {scenario['rate']}, tc qdisc {scenario['aqm']}\n"
@@ -141,10 +141,10 @@ def amount(kind: str, key: str, value: str) -> str:
     raise ValueError(f"tc qdisc {kind}: got {key}; not known here")
 
 
-def data_begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
-    """When a group's first data left its sender, in seconds after the first packet at the bottleneck.
+def begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
+    """When a group's flows connect, in seconds after the first packet at the bottleneck: a round trip before their data.
 
-    iperf3's control connection takes several round trips before. With groups of different RTT the series shows
+    iperf3's control connection takes several round trips before that. With groups of different RTT the series shows
     only the first of them: there it is eight of the group's round trips, as measured with one flow.
     """
     scenario = measured["scenario"]
@@ -155,28 +155,27 @@ def data_begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
         return 8 * one["rtt_ms"] / 1000
     series = measured["series_100ms_mean_ms"]
     first = next(number for number, delay_ms in enumerate(series) if delay_ms is not None and delay_ms > CONTROL_MS)
-    # A round trip passes between the first window and the second, which is the first to queue that much.
     return max(0.0, first * BIN_S - one["rtt_ms"] / 1000)
 
 
-def group(scenario: dict[str, Any], one: dict[str, Any], begins_s: float) -> tuple[str, float | None]:
+def group(scenario: dict[str, Any], one: dict[str, Any], start_s: float) -> tuple[str, float | None]:
     """The ``[[traffic]]`` of a group of hosts, and when it ends if that may be after the measurement."""
     rtt = quoted(f"{one['rtt_ms']} ms")
     match one.get("kind", "tcp"):
         case "tcp":
-            # iperf3 sends for the given time and counts all of that, so it ends as late as it began.
-            stop_s = begins_s + one.get("dur", scenario["duration"])
+            # iperf3's time begins when its connections stand, ours with their handshake; it counts all that it sent.
+            stop_s = start_s + one["rtt_ms"] / 1000 + one.get("dur", scenario["duration"])
             keys = {
                 "kind": '"bulk"',
                 "flows": str(one["flows"]),
                 "tcp": quoted(one["cc"]),
                 "rtt": rtt,
-                "start": quoted(f"{begins_s:.3f}..{begins_s + JITTER_S:.3f} s"),
+                "start": quoted(f"{start_s:.3f}..{start_s + JITTER_S:.3f} s"),
                 "stop": quoted(f"{stop_s:.3f} s"),
             }
             return table("[[traffic]]", **keys, **({"ecn": "true"} if one.get("ecn") else {})), stop_s
         case "udp":
-            start_s = begins_s + 0.5
+            start_s += 0.5
             keys = {
                 "kind": '"cbr"',
                 "flows": "1",
