@@ -32,6 +32,24 @@ pub struct Config {
     pub seed: u64,
 }
 
+/// What the rate means for a packet of the size last sent: worked out again when either changes.
+struct Pace {
+    bytes: u32,
+    tx_time: Duration,
+    /// How far the link may be ahead of its rate.
+    ahead: Duration,
+}
+
+impl Pace {
+    const fn new(rate: Rate, bytes: u32, burst: u64) -> Self {
+        Self {
+            bytes,
+            tx_time: rate.tx_time(bytes as u64),
+            ahead: rate.tx_time(burst),
+        }
+    }
+}
+
 /// One direction of the bottleneck.
 pub struct Link {
     qdisc: BoxedQdisc,
@@ -40,6 +58,7 @@ pub struct Link {
     /// Place in `rate` of the rate in force.
     current: usize,
     burst: u64,
+    pace: Pace,
     device: VecDeque<SimPacket>,
     device_limit: usize,
     /// When the bucket is next not empty.
@@ -59,6 +78,7 @@ impl Link {
         Self {
             qdisc,
             environment: Environment::new(config.seed),
+            pace: Pace::new(config.rate[0].1, 0, config.burst),
             rate: config.rate,
             current: 0,
             burst: config.burst,
@@ -147,10 +167,12 @@ impl Link {
             };
             return None;
         };
-        let rate = self.rate_at(now);
-        let ahead = rate.tx_time(self.burst);
-        let begin = self.next_free.max(now.saturating_sub(ahead));
-        self.next_free = begin + rate.tx_time(packet.bytes.into());
+        self.follow_schedule(now);
+        if packet.bytes != self.pace.bytes {
+            self.pace = Pace::new(self.rate[self.current].1, packet.bytes, self.burst);
+        }
+        let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));
+        self.next_free = begin + self.pace.tx_time;
         self.wake = self.next_wake();
         Some(packet)
     }
@@ -174,14 +196,15 @@ impl Link {
         }
     }
 
-    fn rate_at(&mut self, now: Time) -> Rate {
-        while let Some((from, _)) = self.rate.get(self.current + 1) {
+    /// Takes up the rate in force at `now`.
+    fn follow_schedule(&mut self, now: Time) {
+        while let Some((from, rate)) = self.rate.get(self.current + 1) {
             if Time::ZERO + *from > now {
                 break;
             }
+            self.pace = Pace::new(*rate, self.pace.bytes, self.burst);
             self.current += 1;
         }
-        self.rate[self.current].1
     }
 
     /// The packet that goes onto the wire next.

@@ -347,13 +347,6 @@ impl Simulation {
         };
         self.timers
             .set(owner(packet.flow, side), source.next_timer(side));
-        if side == Side::Receiving && matches!(source, Source::Tcp(_)) {
-            return;
-        }
-        self.timers.set(
-            owner(packet.flow, Side::Receiving),
-            source.next_timer(Side::Receiving),
-        );
     }
 
     fn wake_host(&mut self, owner: u32, now: Time) {

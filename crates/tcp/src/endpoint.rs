@@ -16,7 +16,8 @@ use crate::seq::Seq;
 pub struct Transmit {
     /// The segment.
     pub segment: Segment,
-    /// It goes out as ECN-capable: new data of a connection that negotiated ECN (RFC 3168 §6.1.5).
+    /// It goes out as ECN-capable: new data of a connection that negotiated ECN (RFC 3168 §6.1.5); with a congestion
+    /// control that needs ECN everything, retransmissions and the handshake too (as Linux).
     pub ecn_capable: bool,
 }
 
@@ -175,6 +176,9 @@ impl Endpoint {
         self.ecn = self.wants_ecn() && peer_wants_ecn;
         self.sack = self.config.sack && syn.flags.contains(Flags::SACK_PERMITTED);
         self.receiver = Receiver::new(&self.config, syn.seq + 1, self.sack, self.ecn);
+        if self.ecn && self.algorithm.needs_ecn {
+            self.receiver.echo_exactly();
+        }
         self.receiver.note_timestamp(&Segment {
             seq: syn.seq,
             ..*syn
@@ -213,7 +217,8 @@ impl Endpoint {
         if self.phase != Phase::Established {
             return self.poll_handshake(now);
         }
-        let (mut segment, is_new) = match self.sender.poll(now) {
+        let polled = if self.sender.is_idle() { None } else { self.sender.poll(now) };
+        let (mut segment, is_new) = match polled {
             Some(polled) => polled,
             None if self.receiver.wants_ack() => (
                 Segment {
@@ -228,7 +233,7 @@ impl Endpoint {
         self.receiver.stamp(&mut segment);
         Some(Transmit {
             segment,
-            ecn_capable: self.ecn && is_new && segment.len > 0,
+            ecn_capable: self.ecn && (self.algorithm.needs_ecn || (is_new && segment.len > 0)),
         })
     }
 
@@ -267,7 +272,7 @@ impl Endpoint {
         self.syn_tries += 1;
         Some(Transmit {
             segment,
-            ecn_capable: false,
+            ecn_capable: self.algorithm.needs_ecn && ecn_setup != Flags::default(),
         })
     }
 

@@ -4,16 +4,19 @@
 //! | --- | --- |
 //! | `mod.rs` | state, transmission, the intake of an acknowledgement |
 //! | `recovery.rs` | loss recovery and ECN response: states, proportional rate reduction, undo |
+//! | `pacing.rs` | when a paced segment may leave |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
+mod pacing;
 mod recovery;
 mod timers;
 
 use sojourn_units::{Duration, Time};
 
+use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
 use self::timers::Alarm;
-use crate::cc::{AckEvent, CongestionControl, Window};
+use crate::cc::{AckEvent, CongestionControl, Demands, RateSample, Repair, Sample, Window};
 use crate::config::{Clock, Config};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Acked, Scoreboard, Stamp};
@@ -45,6 +48,11 @@ pub struct Sender {
     board: Scoreboard,
     window: Window,
     control: Box<dyn CongestionControl>,
+    /// What the congestion control asks for.
+    demands: Demands,
+    pacer: Pacer,
+    /// Something waits for the pacer.
+    held: bool,
     rtt: RttEstimator,
     state: State,
     /// SND.NXT when the current state was entered (RFC 6675's RecoveryPoint).
@@ -74,6 +82,8 @@ pub struct Sender {
     filled_at: Time,
     initial_window: u32,
     delivered: u64,
+    /// While `delivered` is below, rate samples tell of the application, not of the path.
+    app_limited_until: u64,
     delivered_at: Time,
     first_sent_at: Time,
     sent: u64,
@@ -125,7 +135,10 @@ impl Sender {
             fin: Fin::Open,
             board: Scoreboard::new(config.mss),
             window: Window::new(config.initial_window),
+            demands: control.demands(),
             control,
+            pacer: Pacer::default(),
+            held: false,
             rtt: RttEstimator::new(config.rto_min),
             state: State::Open,
             recovery_point: first,
@@ -148,6 +161,7 @@ impl Sender {
             filled_at: Time::ZERO,
             initial_window: config.initial_window,
             delivered: 0,
+            app_limited_until: 0,
             delivered_at: Time::ZERO,
             first_sent_at: Time::ZERO,
             sent: 0,
@@ -203,6 +217,14 @@ impl Sender {
         if self.fin == Fin::Open {
             self.fin = Fin::Wanted;
         }
+    }
+
+    /// True if there is nothing to send and nothing in flight: [`Sender::poll`] would do nothing.
+    pub fn is_idle(&self) -> bool {
+        self.board.is_empty()
+            && self.unsent == 0
+            && self.fin != Fin::Wanted
+            && self.arm == timers::Arm::Leave
     }
 
     /// True if everything written, and the FIN if any, has been acknowledged.
@@ -261,7 +283,8 @@ impl Sender {
         if std::mem::take(&mut self.window_probe_due) {
             return Some(self.probe_window(now));
         }
-        if self.in_flight() < self.window.cwnd {
+        self.held = self.pacer.holds(now);
+        if self.in_flight() < self.window.cwnd && !self.held {
             if self.state.resends()
                 && !self.new_data_first
                 && let Some(segment) = self.send_lost(now)
@@ -322,7 +345,7 @@ impl Sender {
         }
         let stamp = self.stamp(now);
         self.board.push(seq, space, stamp);
-        self.after_sending(now);
+        self.after_sending(len, now);
         let mut flags = Flags::default()
             .with_if(Flags::FIN, fin)
             .with_if(Flags::PSH, self.unsent == 0);
@@ -341,7 +364,7 @@ impl Sender {
     fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Segment {
         self.retransmits += 1;
         self.undo.on_resend(now);
-        self.after_sending(now);
+        self.after_sending(space, now);
         let fin = self.fin == Fin::Sent && seq + space == self.next;
         Segment {
             seq,
@@ -351,7 +374,8 @@ impl Sender {
         }
     }
 
-    fn after_sending(&mut self, now: Time) {
+    fn after_sending(&mut self, payload: u32, now: Time) {
+        self.pacer.on_send(payload, self.mss, now);
         self.last_sent = now;
         self.sent_since_judged += 1;
         if self.state.reduces() {
@@ -370,15 +394,26 @@ impl Sender {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-            app_limited: self.unsent == 0,
+            app_limited: self.app_limited_until > self.delivered,
         }
     }
 
     /// Everything that may go has been sent: sets the alarm and judges the use of the window.
     fn settle(&mut self, now: Time) {
         self.set_alarm(now);
+        if self.demands.samples {
+            self.judge_application();
+        }
         if std::mem::take(&mut self.sent_since_judged) > 0 {
             self.judge_usage(now);
+        }
+    }
+
+    /// draft-cheng-iccrg-delivery-rate-estimation §3.4: nothing to send though the window has room.
+    fn judge_application(&mut self) {
+        let in_flight = self.in_flight();
+        if self.unsent == 0 && in_flight < self.window.cwnd && !self.board.has_waiting() {
+            self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
         }
     }
 
@@ -422,6 +457,7 @@ impl Sender {
             return;
         }
         let mut acked = Acked::default();
+        let prior_in_flight = self.in_flight();
         let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
         let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
         let repeats = !advanced && segment.len == 0 && ack == self.una;
@@ -464,6 +500,16 @@ impl Sender {
             self.control.on_delivery(&event, &mut self.window);
         }
         let lost = self.recover(&facts, now);
+        if self.demands.samples {
+            let sample = self.sample(segment, &facts, lost, prior_in_flight, now);
+            self.control.on_sample(&event, &sample, &mut self.window);
+            if self.demands.paces {
+                self.pacer.set_rate(self.control.pacing_rate(), now);
+            }
+        }
+        if self.demands.governs_window {
+            return;
+        }
         if self.state.reduces() {
             let in_flight = self.in_flight();
             self.reduction
@@ -471,6 +517,52 @@ impl Sender {
         } else if acked.cumulative > 0 || (self.reordering.is_seen() && acked.delivered > 0) {
             self.control.on_ack(&event, &mut self.window);
         }
+    }
+
+    /// The acknowledgement in detail, for a congestion control that asks for it.
+    fn sample(
+        &self,
+        segment: &Segment,
+        facts: &recovery::Facts,
+        lost: u32,
+        prior_in_flight: u32,
+        now: Time,
+    ) -> Sample {
+        let one_way_ms = (segment.ts_ecr != 0)
+            .then(|| segment.ts_val.wrapping_sub(segment.ts_ecr) & 0x7fff_ffff);
+        Sample {
+            rate: facts
+                .acked
+                .latest
+                .and_then(|latest| self.rate_sample(&latest, now)),
+            total_delivered: self.delivered,
+            lost,
+            prior_in_flight,
+            in_flight: self.in_flight(),
+            echo: facts.echo,
+            repair: match self.state {
+                State::Open | State::Disorder | State::Cwr => Repair::None,
+                State::Recovery => Repair::Recovery,
+                State::Loss => Repair::Timeout,
+            },
+            smoothed_rtt: self.rtt.smoothed(),
+            one_way_ms,
+            release: self.pacer.release(),
+            mss: self.mss,
+        }
+    }
+
+    /// draft-cheng-iccrg-delivery-rate-estimation §3.3 (GenerateRateSample): what was delivered since `latest`, the
+    /// newest segment delivered, was sent. An interval below the minimum RTT is not credible.
+    fn rate_sample(&self, latest: &Stamp, now: Time) -> Option<RateSample> {
+        let sending = latest.sent_at.saturating_since(latest.first_sent_at);
+        let interval = sending.max(now - latest.delivered_at);
+        (Some(interval) >= self.rtt.min()).then_some(RateSample {
+            delivered: self.delivered - latest.delivered,
+            interval,
+            prior_delivered: latest.delivered,
+            app_limited: latest.app_limited,
+        })
     }
 
     /// An acknowledgement while nothing is in flight: perhaps a new window, or a D-SACK for what was resent.

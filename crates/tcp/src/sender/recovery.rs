@@ -449,7 +449,8 @@ impl Sender {
     }
 
     fn end_reduction(&mut self) {
-        if self.window.ssthresh < Window::INFINITE
+        if !self.demands.governs_window
+            && self.window.ssthresh < Window::INFINITE
             && (self.state == State::Cwr || self.undo.marker.is_some())
         {
             self.window.cwnd = self.window.ssthresh;

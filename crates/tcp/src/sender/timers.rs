@@ -51,11 +51,17 @@ pub(super) struct Probe {
 impl Sender {
     /// When [`Sender::on_timer`] is due.
     pub fn next_timer(&self) -> Option<Time> {
-        self.alarm.map(|(_, due)| due)
+        let alarm = self.alarm.map(|(_, due)| due);
+        if !self.held {
+            return alarm;
+        }
+        let release = self.pacer.release();
+        Some(alarm.map_or(release, |due| due.min(release)))
     }
 
     /// Acts on a timer that has come due.
     pub fn on_timer(&mut self, now: Time) {
+        self.held = self.held && self.pacer.holds(now);
         let Some((alarm, _)) = self.alarm.filter(|(_, due)| *due <= now) else {
             return;
         };
@@ -86,7 +92,7 @@ impl Sender {
                     if self.state != State::Loss {
                         self.enter_recovery(false);
                     }
-                    if self.state.reduces() {
+                    if self.state.reduces() && !self.demands.governs_window {
                         self.reduction.set_window(
                             &mut self.window,
                             self.board.in_flight(),
@@ -244,7 +250,7 @@ impl Sender {
         }
         self.control.on_restart(idle, now);
         let rto = self.rtt.rto();
-        if idle <= rto {
+        if idle <= rto || self.demands.governs_window {
             return;
         }
         let floor = self.initial_window.min(self.window.cwnd);
@@ -261,7 +267,10 @@ impl Sender {
 
     /// A window that was not filled for an RTO comes down half way to what was used (RFC 7661 §4.4.3 as Linux).
     pub(super) fn shrink_unused(&mut self, now: Time) {
-        if now.saturating_since(self.filled_at) < self.rtt.rto() || self.state != State::Open {
+        if now.saturating_since(self.filled_at) < self.rtt.rto()
+            || self.state != State::Open
+            || self.demands.governs_window
+        {
             return;
         }
         let used = self.peak_unfilled.max(self.initial_window);
