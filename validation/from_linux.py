@@ -19,6 +19,8 @@ SHOWN_BINS = 200
 """Bins of the series that are kept: the first 20 s."""
 CONTROL_MS = 2.5
 """Queue delay that iperf3's control connection and ping never cause; what exceeds it is the flows' data."""
+STEEP_MS = 10.0
+"""Growth of the delay from one bin to the next that only a new rate or a new constant flow causes."""
 JITTER_S = 0.005
 """Spread of the starts over seeds: Linux's flows start together, at an instant that is chance."""
 DATAGRAM_BYTES = 1448
@@ -58,19 +60,18 @@ def experiment(measured: dict[str, Any]) -> str:
     """The experiment file of a measurement."""
     scenario = measured["scenario"]
     traffic = [group(scenario, one, begins_s(measured, one)) for one in scenario["groups"]]
-    lasts = max((s for _, s in traffic if s is not None), default=scenario["duration"])
     blocks = [
         f"# {scenario['id']}: {scenario['rate']}, tc qdisc {scenario['aqm']}\n"
         + table(
             "[experiment]",
             name=quoted(scenario["id"]),
             # Time for what is queued or lost at the end to arrive.
-            duration=quoted(f"{math.ceil(lasts) + 2} s"),
+            duration=quoted(f"{math.ceil(max(ends_s for _, ends_s in traffic)) + 2} s"),
             warmup=quoted(f"{scenario['warmup']} s"),
             repeat="5",
             seed="1",
         ),
-        table("[link]", rate=json.dumps(rate(scenario))),
+        table("[link]", rate=json.dumps(rate(measured))),
         table("[[queue]]", **dict(queue(scenario["aqm"]))),
         *(text for text, _ in traffic),
         table("[record]", series='"100 ms"'),
@@ -88,14 +89,35 @@ def quoted(value: object) -> str:
     return f'"{value}"'
 
 
-def rate(scenario: dict[str, Any]) -> str | list[list[str]]:
+def rate(measured: dict[str, Any]) -> str | list[list[str]]:
     """The link's rate or its schedule; each step of a measurement counts from the one before."""
-    first = spelled_rate(scenario["rate"])
-    schedule, at_s = [["0 s", first]], 0
-    for wait_s, new in scenario.get("rate_steps", []):
-        at_s += wait_s
-        schedule.append([f"{at_s} s", spelled_rate(new)])
-    return schedule if len(schedule) > 1 else first
+    scenario = measured["scenario"]
+    first, steps = spelled_rate(scenario["rate"]), scenario.get("rate_steps", [])
+    if not steps:
+        return first
+    schedule, at_s = [["0 s", first]], 0.0
+    for wait_s, new in steps:
+        # Later ones keep their distance from the first, which can be seen.
+        at_s = at_s + wait_s if at_s else jump(measured, wait_s)[0]
+        schedule.append([f"{at_s:.3f} s", spelled_rate(new)])
+    return schedule
+
+
+def jump(measured: dict[str, Any], nominal_s: float) -> tuple[float, float]:
+    """When the queue began to grow steeply near an instant, and the delay in ms before: (nominal_s, 0) if it did not.
+
+    What a measurement does after so many seconds happens by another clock than that of its packets, up to a second
+    apart. A queue that grows steadily from a fraction u of a bin before the bin's end on has a mean of u²/2 of a
+    bin's growth in that bin and of u + 1/2 in the next; their ratio gives u.
+    """
+    series = [delay_ms or 0.0 for delay_ms in measured["series_100ms_mean_ms"]]
+    first = max(1, round((nominal_s - 1) / BIN_S))
+    for number in range(first, min(first + round(2.5 / BIN_S), len(series) - 1)):
+        before, now, after = series[number - 1 : number + 2]
+        if now - before > STEEP_MS:
+            ratio = (now - before) / max(after - before, now - before)
+            return (number + 1 - ratio - math.sqrt(ratio * ratio + ratio)) * BIN_S, before
+    return nominal_s, 0.0
 
 
 def spelled_rate(text: str) -> str:
@@ -142,14 +164,16 @@ def amount(kind: str, key: str, value: str) -> str:
 
 
 def begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
-    """When a group's flows connect, in seconds after the first packet at the bottleneck: a round trip before their data.
+    """When a group begins, in seconds after the first packet at the bottleneck; TCP a round trip before its data.
 
     iperf3's control connection takes several round trips before that. With groups of different RTT the series shows
     only the first of them: there it is eight of the group's round trips, as measured with one flow.
     """
     scenario = measured["scenario"]
-    if one.get("kind", "tcp") != "tcp":
-        return float(one.get("start", 0))
+    if one.get("kind", "tcp") == "udp":
+        at_s, delay_ms = jump(measured, one.get("start", 0))
+        # Seen when the first of them left the queue.
+        return at_s - delay_ms / 1000
     rtts_ms = {g["rtt_ms"] for g in scenario["groups"] if g.get("kind", "tcp") == "tcp"}
     if len(rtts_ms) > 1:
         return 8 * one["rtt_ms"] / 1000
@@ -158,8 +182,8 @@ def begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
     return max(0.0, first * BIN_S - one["rtt_ms"] / 1000)
 
 
-def group(scenario: dict[str, Any], one: dict[str, Any], start_s: float) -> tuple[str, float | None]:
-    """The ``[[traffic]]`` of a group of hosts, and when it ends if that may be after the measurement."""
+def group(scenario: dict[str, Any], one: dict[str, Any], start_s: float) -> tuple[str, float]:
+    """The ``[[traffic]]`` of a group of hosts, and when it ends."""
     rtt = quoted(f"{one['rtt_ms']} ms")
     match one.get("kind", "tcp"):
         case "tcp":
@@ -175,17 +199,16 @@ def group(scenario: dict[str, Any], one: dict[str, Any], start_s: float) -> tupl
             }
             return table("[[traffic]]", **keys, **({"ecn": "true"} if one.get("ecn") else {})), stop_s
         case "udp":
-            start_s += 0.5
             keys = {
                 "kind": '"cbr"',
                 "flows": "1",
                 "rate": quoted(f"{one['rate'].removesuffix('M')} Mbit/s"),
                 "packet": quoted(f"{one['bytes']} B"),
                 "rtt": rtt,
-                "start": quoted(f"{start_s:g}..{start_s + 0.05:g} s"),
-                "stop": quoted(f"{start_s + 0.025 + one['dur']:.3f} s"),
+                "start": quoted(f"{start_s:.3f}..{start_s + JITTER_S:.3f} s"),
+                "stop": quoted(f"{start_s + one['dur']:.3f} s"),
             }
-            return table("[[traffic]]", **keys), None
+            return table("[[traffic]]", **keys), start_s + one["dur"]
         case "ping":
             keys = {
                 "kind": '"ping"',
@@ -193,7 +216,7 @@ def group(scenario: dict[str, Any], one: dict[str, Any], start_s: float) -> tupl
                 "stop": quoted(f"{scenario['duration']} s"),
                 "rtt": rtt,
             }
-            return table("[[traffic]]", **keys), None
+            return table("[[traffic]]", **keys), scenario["duration"]
         case other:
             raise ValueError(f"scenario.groups: got kind {other}; must be tcp, udp or ping")
 

@@ -65,7 +65,7 @@ class Replay:
 def verdict_line(outcome: Outcome) -> str:
     """A scenario in one line, for the terminal."""
     figures = "  ".join(
-        f"{one.metric.title.removeprefix('sojourn ')} {amount(one.median)}/{amount(one.linux)}"
+        f"{one.metric.title.removeprefix('sojourn ')} {amount(one.median, one.metric.unit)}/{amount(one.linux, one.metric.unit)}"
         + ("!" if one.within is False else "")
         for one in outcome.comparisons
     )
@@ -79,7 +79,7 @@ def tally(outcomes: Sequence[Outcome]) -> str:
     rivals = [distances for outcome in outcomes if (distances := outcome.distances)]
     closer = sum(ours < theirs for ours, theirs in rivals)
     return (
-        f"{within} of {len(outcomes)} scenarios within every tolerance (target {TARGET:.0%}: {word}); "
+        f"{within} of {len(outcomes)} scenarios within every tolerance (target {percent(TARGET)}: {word}); "
         f"closer to Linux than ns-3-dev in {closer} of {len(rivals)}"
     )
 
@@ -157,8 +157,8 @@ def _metric_section(outcomes: Sequence[Outcome]) -> list[str]:
         errors = sorted(abs(error) for one in found if (error := one.error(one.median)) is not None)
         absolute = f" or {metric.absolute:g} {metric.unit}" if metric.absolute else ""
         lines.append(
-            f"| {metric.title} | {metric.relative:.0%}{absolute} | {sum(bool(one.within) for one in found)} "
-            f"of {len(found)} | {errors[len(errors) // 2]:.1%} |"
+            f"| {metric.title} | {percent(metric.relative)}{absolute} | {sum(bool(one.within) for one in found)} "
+            f"of {len(found)} | {percent(errors[len(errors) // 2], 1)} |"
         )
     return [*lines, ""]
 
@@ -183,10 +183,11 @@ def _scenario_section(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _comparison(one: Comparison) -> str:
-    middle = f"{amount(one.linux)} → {amount(one.median)}"
-    if one.within is False:
-        middle = f"**{middle}**"
-    return f"{middle} ({amount(min(one.values))}–{amount(max(one.values))})"
+    linux, least, middle, most = (
+        amount(value, one.metric.unit) for value in (one.linux, min(one.values), one.median, max(one.values))
+    )
+    pair = f"{linux} → {middle}"
+    return f"{f'**{pair}**' if one.within is False else pair} ({least}–{most})"
 
 
 def _ns3_section(outcomes: Sequence[Outcome]) -> list[str]:
@@ -212,7 +213,7 @@ def _ns3_section(outcomes: Sequence[Outcome]) -> list[str]:
             if one is None or theirs is None:
                 cells.append("")
             else:
-                cells.append(f"{_percent(one.error(one.median))} / {_percent(one.error(theirs))}")
+                cells.append(" / ".join(percent(one.error(value), 1, sign="+") for value in (one.median, theirs)))
         ours, theirs_distance = distances
         lines.append(
             f"| {outcome.name} | " + " | ".join(cells) + f" | {ours:.2f} / {theirs_distance:.2f} "
@@ -241,10 +242,13 @@ def _replay_section(replays: Sequence[Replay]) -> list[str]:
     ]
 
 
-def amount(value: float) -> str:
+def amount(value: float, unit: str = "") -> str:
     """A figure, to what can be told apart."""
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    if unit in ("packets", "segments") or abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-def _percent(error: float | None) -> str:
-    return "–" if error is None else f"{100 * error:+.1f} %"
+def percent(share: float | None, digits: int = 0, *, sign: str = "") -> str:
+    """A share as a percentage; a dash for None."""
+    return "–" if share is None else f"{100 * share:{sign}.{digits}f} %"
