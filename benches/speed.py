@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -111,7 +112,6 @@ class Measured:
     packets: int
     """Packets that left the bottleneck towards the receivers."""
     user_s: float
-    peak_kib: int
     goodput_mbps: float
     retransmits: float = 0
     """Segments per run; only of ours."""
@@ -205,7 +205,7 @@ def run_ours(scenario: Scenario, *overrides: str, wrapper: Sequence[str] = (), s
     packets = sum(run["bottleneck"]["down"]["delivered_packets"] for run in runs)
     goodput = statistics.mean(sum(flow["goodput_bps"] for flow in run["flows"]) for run in runs) / 1e6
     retransmits = statistics.mean(sum(flow["retransmits"] for flow in run["flows"]) for run in runs)
-    return Measured(packets, done.user_s, done.peak_kib, goodput, retransmits, done.output)
+    return Measured(packets, done.user_s, goodput, retransmits, done.output)
 
 
 def run_ns3(program: Path, settings: Mapping[str, object], *, seed: int) -> Measured:
@@ -213,11 +213,11 @@ def run_ns3(program: Path, settings: Mapping[str, object], *, seed: int) -> Meas
     options = [f"--{key}={value}" for key, value in {**settings, "seed": seed, "jitter": 1}.items()]
     done = timed([str(program), *options])
     figures = json.loads(done.output)
-    return Measured(figures["packets"], done.user_s, done.peak_kib, figures["goodput_mbps"])
+    return Measured(figures["packets"], done.user_s, figures["goodput_mbps"])
 
 
 def timed(command: Sequence[str]) -> Measured:
-    """Runs a command for its CPU time, memory and output; packets are the caller's to fill in."""
+    """Runs a command for its CPU time and output; packets are the caller's to fill in."""
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -230,7 +230,7 @@ def timed(command: Sequence[str]) -> Measured:
     if process.returncode:
         last = (text.strip().splitlines() or ["no message"])[-1]
         raise BenchError(f"{' '.join(command)}: exit status {process.returncode}: {last}")
-    return Measured(0, usage.ru_utime, usage.ru_maxrss, 0.0, output=text)
+    return Measured(0, usage.ru_utime, 0.0, output=text)
 
 
 def instructions() -> dict[str, float] | None:
@@ -255,9 +255,26 @@ def instructions() -> dict[str, float] | None:
 
 
 def memory() -> dict[int, int]:
-    """Peak memory in KiB by simulated seconds."""
+    """Peak resident memory in KiB by simulated seconds; empty where /proc does not tell."""
     scenario = next(one for one in SCENARIOS if one.name == SMALL_WINDOW)
-    return {s: run_ours(scenario, f"experiment.duration={s} s", seeds=1).peak_kib for s in MEMORY_S}
+    peaks = {}
+    for seconds in MEMORY_S:
+        command = [str(OURS), str(scenario.file), "experiment.repeat=1", f"experiment.duration={seconds} s"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        # What wait() reports would include this interpreter's memory, from before the exec.
+        while process.poll() is None:
+            if found := re.search(r"VmHWM:\s+(\d+) kB", status_of(process.pid)):
+                peaks[seconds] = int(found[1])
+            time.sleep(0.001)
+    return peaks
+
+
+def status_of(pid: int) -> str:
+    """What /proc tells of a process; nothing once it has ended."""
+    try:
+        return Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return ""
 
 
 def page(speeds: Sequence[Speed], counted: dict[str, float] | None, peaks: dict[int, int]) -> str:
@@ -349,7 +366,7 @@ def instruction_lines(counted: dict[str, float] | None) -> list[str]:
 
 def memory_line(peaks: dict[int, int]) -> str:
     """Peaks by simulated length."""
-    return ", ".join(f"{kib / 1024:.1f} MiB in {seconds} s" for seconds, kib in peaks.items())
+    return ", ".join(f"{kib / 1024:.1f} MiB in {seconds} s" for seconds, kib in peaks.items()) or "not told here"
 
 
 def machine() -> str:

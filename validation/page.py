@@ -76,12 +76,12 @@ def tally(outcomes: Sequence[Outcome]) -> str:
     """How many scenarios agree with Linux, and how many are closer to it than ns-3-dev."""
     within = sum(outcome.within for outcome in outcomes)
     word = "reached" if within >= TARGET * len(outcomes) else "missed"
+    text = f"{within} of {len(outcomes)} scenarios within every tolerance (target {percent(TARGET)}: {word})"
     rivals = [distances for outcome in outcomes if (distances := outcome.distances)]
-    closer = sum(ours < theirs for ours, theirs in rivals)
-    return (
-        f"{within} of {len(outcomes)} scenarios within every tolerance (target {percent(TARGET)}: {word}); "
-        f"closer to Linux than ns-3-dev in {closer} of {len(rivals)}"
-    )
+    if rivals:
+        closer = sum(ours < theirs for ours, theirs in rivals)
+        text += f"; closer to Linux than ns-3-dev in {closer} of {len(rivals)}"
+    return text
 
 
 def table(outcomes: Iterable[Outcome]) -> str:
