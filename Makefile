@@ -26,12 +26,13 @@ test: install
 	cargo test --workspace
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/.lint
+lint: install $(VENV)/.lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check $(PYTHON_ROOMS)
 	$(BIN)/ruff check $(PYTHON_ROOMS)
 	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest sojourn._core
 
 bench: bench-tools
 	cargo build --release -p sojourn-sim --example run_file

@@ -379,6 +379,7 @@ impl Receiver {
         segment.ack = next;
         segment.ts_ecr = self.ts_recent;
         segment.window = self.window.offer(self.next);
+        segment.sack = [SackBlock::NONE; MAX_SACK_BLOCKS];
         if self.sack && (self.duplicate.is_some() || !self.ranges.is_empty()) {
             let blocks = self.duplicate.take().into_iter().chain(self.recent);
             for (place, block) in segment.sack.iter_mut().zip(

@@ -26,6 +26,19 @@ use crate::seq::Seq;
 /// Data without end, for [`Sender::write`].
 pub const UNLIMITED: u64 = u64::MAX;
 
+/// What the sending half knows of a segment that goes out; the receiving half adds its acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    /// First sequence number.
+    pub seq: Seq,
+    /// Payload bytes.
+    pub len: u16,
+    /// FIN, PSH and CWR.
+    pub flags: Flags,
+    /// It is sent for the first time.
+    pub is_new: bool,
+}
+
 /// The sending half of a connection.
 pub struct Sender {
     clock: Clock,
@@ -82,6 +95,8 @@ pub struct Sender {
     filled_at: Time,
     initial_window: u32,
     delivered: u64,
+    /// Segments judged lost so far, modulo 2^32.
+    lost: u32,
     /// While `delivered` is below, rate samples tell of the application, not of the path.
     app_limited_until: u64,
     delivered_at: Time,
@@ -161,6 +176,7 @@ impl Sender {
             filled_at: Time::ZERO,
             initial_window: config.initial_window,
             delivered: 0,
+            lost: 0,
             app_limited_until: 0,
             delivered_at: Time::ZERO,
             first_sent_at: Time::ZERO,
@@ -272,9 +288,8 @@ impl Sender {
 
     // ---- Transmission ----------------------------------------------------------------------------------
 
-    /// The next segment to send at `now`, without its acknowledgement fields, and whether it is sent for the
-    /// first time. `None`: nothing may go. To be called until then after every other call.
-    pub fn poll(&mut self, now: Time) -> Option<(Segment, bool)> {
+    /// The next segment to send at `now`. `None`: nothing may go. To be called until then after every other call.
+    pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
         if std::mem::take(&mut self.probe_due)
             && let Some(probe) = self.send_probe(now)
         {
@@ -289,10 +304,10 @@ impl Sender {
                 && !self.new_data_first
                 && let Some(segment) = self.send_lost(now)
             {
-                return Some((segment, false));
+                return Some(segment);
             }
             if let Some(segment) = self.send_new(now, Fill::Full) {
-                return Some((segment, true));
+                return Some(segment);
             }
         }
         self.new_data_first = false;
@@ -301,7 +316,7 @@ impl Sender {
     }
 
     /// Sends the first lost segment again.
-    fn send_lost(&mut self, now: Time) -> Option<Segment> {
+    fn send_lost(&mut self, now: Time) -> Option<Outgoing> {
         let (seq, len) = self.board.next_lost()?;
         let stamp = self.stamp(now);
         self.board.mark_resent(stamp);
@@ -325,7 +340,7 @@ impl Sender {
     }
 
     /// Sends the next segment of new data, or the FIN, if there is any and the receive window has room.
-    fn send_new(&mut self, now: Time, fill: Fill) -> Option<Segment> {
+    fn send_new(&mut self, now: Time, fill: Fill) -> Option<Outgoing> {
         let (len, fin) = self.next_new(fill)?;
         if self.unsent != UNLIMITED {
             self.unsent -= u64::from(len);
@@ -353,24 +368,24 @@ impl Sender {
         if self.ecn && len > 0 && std::mem::take(&mut self.confirm_reduction) {
             flags = flags.with(Flags::CWR);
         }
-        Some(Segment {
+        Some(Outgoing {
             seq,
             len: len as u16,
             flags,
-            ..Segment::default()
+            is_new: true,
         })
     }
 
-    fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Segment {
+    fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Outgoing {
         self.retransmits += 1;
         self.undo.on_resend(now);
         self.after_sending(space, now);
         let fin = self.fin == Fin::Sent && seq + space == self.next;
-        Segment {
+        Outgoing {
             seq,
             len: (space - u32::from(fin)) as u16,
             flags: Flags::default().with_if(Flags::FIN, fin),
-            ..Segment::default()
+            is_new: false,
         }
     }
 
@@ -391,7 +406,9 @@ impl Sender {
         }
         Stamp {
             sent_at: now,
-            delivered: self.delivered,
+            delivered: self.delivered as u32,
+            lost: self.lost,
+            in_flight: self.board.in_flight(),
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             app_limited: self.app_limited_until > self.delivered,
@@ -483,7 +500,7 @@ impl Sender {
             duplicate: repeats,
             dsack: duplicate,
             ts_ecr: segment.ts_ecr,
-            acked,
+            acked: &acked,
         };
         self.on_probe_answered(&facts);
         if advanced {
@@ -500,6 +517,7 @@ impl Sender {
             self.control.on_delivery(&event, &mut self.window);
         }
         let lost = self.recover(&facts, now);
+        self.lost = self.lost.wrapping_add(lost);
         if self.demands.samples {
             let sample = self.sample(segment, &facts, lost, prior_in_flight, now);
             self.control.on_sample(&event, &sample, &mut self.window);
@@ -534,7 +552,7 @@ impl Sender {
             rate: facts
                 .acked
                 .latest
-                .and_then(|latest| self.rate_sample(&latest, now)),
+                .and_then(|latest| self.rate_sample(self.board.stamp_of(latest), now)),
             total_delivered: self.delivered,
             lost,
             prior_in_flight,
@@ -557,10 +575,13 @@ impl Sender {
     fn rate_sample(&self, latest: &Stamp, now: Time) -> Option<RateSample> {
         let sending = latest.sent_at.saturating_since(latest.first_sent_at);
         let interval = sending.max(now - latest.delivered_at);
+        let delivered = u64::from((self.delivered as u32).wrapping_sub(latest.delivered));
         (Some(interval) >= self.rtt.min()).then_some(RateSample {
-            delivered: self.delivered - latest.delivered,
+            delivered,
             interval,
-            prior_delivered: latest.delivered,
+            prior_delivered: self.delivered - delivered,
+            in_flight_at_send: latest.in_flight + 1,
+            lost: self.lost.wrapping_sub(latest.lost),
             app_limited: latest.app_limited,
         })
     }
@@ -575,7 +596,7 @@ impl Sender {
                 duplicate: false,
                 dsack: true,
                 ts_ecr: segment.ts_ecr,
-                acked,
+                acked: &acked,
             };
             self.on_probe_answered(&facts);
             self.recover(&facts, now);

@@ -3,9 +3,9 @@
 
 use sojourn_units::{Duration, Time};
 
-use super::Sender;
 use super::recovery::{Facts, State};
-use crate::segment::Segment;
+use super::{Outgoing, Sender};
+use crate::segment::Flags;
 use crate::seq::Seq;
 
 /// Linux's TCP_TIMEOUT_MIN: the shortest timer, two ticks.
@@ -107,7 +107,7 @@ impl Sender {
     }
 
     /// RFC 8985 §7.3: new data if there is any, else the newest segment again.
-    pub(super) fn send_probe(&mut self, now: Time) -> Option<(Segment, bool)> {
+    pub(super) fn send_probe(&mut self, now: Time) -> Option<Outgoing> {
         let new = self.send_new(now, super::Fill::Full);
         let resent = new.is_none();
         let segment = match new {
@@ -123,11 +123,11 @@ impl Sender {
             resent,
         });
         self.arm = Arm::Retransmit;
-        Some((segment, !resent))
+        Some(segment)
     }
 
     /// RFC 8985 §7.4: did the probe repair a loss?
-    pub(super) fn on_probe_answered(&mut self, facts: &Facts) {
+    pub(super) fn on_probe_answered(&mut self, facts: &Facts<'_>) {
         let Some(probe) = self.probe else { return };
         if self.una.before(probe.end) {
             return;
@@ -192,17 +192,14 @@ impl Sender {
 
     /// RFC 9293 §3.8.6.1: what the window has room for, if only a little (§3.8.6.2.1's override timeout), else, as
     /// Linux, an empty segment from before the window, which must be acknowledged.
-    pub(super) fn probe_window(&mut self, now: Time) -> (Segment, bool) {
-        match self.send_new(now, super::Fill::Partial) {
-            Some(segment) => (segment, true),
-            None => {
-                let before = Segment {
-                    seq: self.una + u32::MAX,
-                    ..Segment::default()
-                };
-                (before, false)
-            }
-        }
+    pub(super) fn probe_window(&mut self, now: Time) -> Outgoing {
+        let before = Outgoing {
+            seq: self.una + u32::MAX,
+            len: 0,
+            flags: Flags::default(),
+            is_new: false,
+        };
+        self.send_new(now, super::Fill::Partial).unwrap_or(before)
     }
 
     /// Arms the retransmission timer for the oldest segment outstanding.
