@@ -55,7 +55,7 @@ mod test_packet;
 #[cfg(test)]
 mod testing;
 
-pub use aqm::{Aqm, Backlog, Verdict};
+pub use aqm::{Aqm, Backlog, DynAqm, Verdict};
 pub use catalogue::{Catalogue, Discipline, Key, SettingError, Settings};
 pub use classify::Hashing;
 pub use fq::Fair;

@@ -6,6 +6,7 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sojourn_units::Time;
 
+use crate::aqm::DynAqm;
 use crate::packet::Packet;
 
 /// Why a packet was given up.
@@ -126,4 +127,10 @@ pub trait Qdisc<P: Packet> {
 
     /// Shows the algorithm's state by the defining document's names, for probes: `probability`, `count` …
     fn state(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
+
+    /// The algorithm that alone governs its one queue, to be shown a recorded queue (see
+    /// [`crate::replay::follow`]); `None` if there is more to the discipline.
+    fn aqm(&mut self) -> Option<&mut dyn DynAqm<P>> {
+        None
+    }
 }
