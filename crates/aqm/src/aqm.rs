@@ -98,6 +98,12 @@ pub trait DynAqm<P: Packet> {
         env: &mut Environment<P>,
     ) -> Verdict;
 
+    /// [`Aqm::on_overflow`].
+    fn on_overflow(&mut self, backlog: Backlog, now: Time);
+
+    /// [`Aqm::on_empty`].
+    fn on_empty(&mut self, now: Time);
+
     /// [`Aqm::next_timer`].
     fn next_timer(&self) -> Option<Time>;
 
@@ -127,6 +133,14 @@ impl<P: Packet, A: Aqm> DynAqm<P> for A {
         env: &mut Environment<P>,
     ) -> Verdict {
         Aqm::on_dequeue(self, packet, backlog, now, env)
+    }
+
+    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
+        Aqm::on_overflow(self, backlog, now);
+    }
+
+    fn on_empty(&mut self, now: Time) {
+        Aqm::on_empty(self, now);
     }
 
     fn next_timer(&self) -> Option<Time> {

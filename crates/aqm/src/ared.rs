@@ -259,11 +259,11 @@ pub fn ared<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "adaptive RED: RED whose drop probability follows the load",
         source: "Floyd, Gummadi and Shenker 2001",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = red::default_limit(settings);
             let ared = Ared::new(config(settings, limit)?, adaptation(settings)?);
             Ok(Box::new(Single::new(ared, limit)))
-        },
+        }),
     }
 }
 

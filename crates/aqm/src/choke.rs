@@ -165,10 +165,10 @@ pub fn choke<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "RED that drops an arrival together with a queued packet of its flow",
         source: "Pan, Prabhakar and Psounis 2000",
         keys: red::KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = settings.limit.unwrap_or(Limit::Packets(1000));
             Ok(Box::new(Choke::new(config(settings, limit)?, limit)))
-        },
+        }),
     }
 }
 

@@ -215,13 +215,13 @@ pub fn red<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "random early detection: drops on arrival by the average queue length",
         source: "Floyd and Jacobson 1993",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = default_limit(settings);
             Ok(Box::new(Single::new(
                 Red::new(config(settings, limit)?),
                 limit,
             )))
-        },
+        }),
     }
 }
 

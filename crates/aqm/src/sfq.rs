@@ -499,7 +499,7 @@ pub fn sfq<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "stochastic fairness queueing: a queue per hashed flow, in turn",
         source: "McKenney 1990; tc-sfq(8)",
         keys: KEYS,
-        build: |settings| Ok(Box::new(Sfq::new(config(settings)?, || DropTail))),
+        build: Box::new(|settings| Ok(Box::new(Sfq::new(config(settings)?, || DropTail)))),
     }
 }
 

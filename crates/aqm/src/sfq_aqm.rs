@@ -10,11 +10,11 @@ use alloc::boxed::Box;
 
 use crate::aqm::Aqm;
 use crate::ared::{self, Ared};
-use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys, keys_without};
+use crate::catalogue::{Built, Discipline, Key, SettingError, Settings, join_keys, keys_without};
 use crate::madpie;
 use crate::packet::Packet;
 use crate::pie::{self, Pie};
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Limit;
 use crate::red::{self, Red};
 use crate::sfq::{self, Sfq};
 
@@ -24,8 +24,6 @@ const RED_KEYS: &[Key] = &join_keys::<{ OWN + red::KEYS.len() }>(&[&SFQ_KEYS, re
 const ARED_KEYS: &[Key] = &join_keys::<{ OWN + ared::KEYS.len() }>(&[&SFQ_KEYS, ared::KEYS]);
 const PIE_KEYS: &[Key] = &join_keys::<{ OWN + pie::KEYS.len() }>(&[&SFQ_KEYS, pie::KEYS]);
 const MADPIE_KEYS: &[Key] = &join_keys::<{ OWN + madpie::KEYS.len() }>(&[&SFQ_KEYS, madpie::KEYS]);
-
-type Built<P> = Result<Box<dyn Qdisc<P> + Send>, SettingError>;
 
 /// SFQ by the settings with AQMs that `aqm` makes, given what one queue may hold.
 fn over<P, A, F>(
@@ -48,12 +46,12 @@ pub fn sfq_red<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "SFQ with RED on every queue",
         source: "tc-sfq(8); Floyd and Jacobson 1993",
         keys: RED_KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let mut config = sfq::config(settings)?;
             let red = red::config(settings, config.limit)?;
             config.renew_aqm = red.variant == red::Variant::Linux;
             Ok(Box::new(Sfq::new(config, move || Red::new(red))))
-        },
+        }),
     }
 }
 
@@ -64,13 +62,13 @@ pub fn sfq_ared<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "SFQ with adaptive RED on every queue",
         source: "Khademi et al. 2013, section 8",
         keys: ARED_KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             over(settings, |limit| {
                 let (red, adaptation) =
                     (ared::config(settings, limit)?, ared::adaptation(settings)?);
                 Ok(move || Ared::new(red, adaptation))
             })
-        },
+        }),
     }
 }
 
@@ -81,12 +79,12 @@ pub fn sfq_pie<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "SFQ with PIE on every queue",
         source: "Khademi et al. 2013, section 8",
         keys: PIE_KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             over(settings, |limit| {
                 let pie = pie::config(settings, "rfc8033", limit)?;
                 Ok(move || Pie::new(pie))
             })
-        },
+        }),
     }
 }
 
@@ -97,7 +95,7 @@ pub fn sfq_madpie<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "SFQ with MADPIE on every queue",
         source: "Kuhn and Ros 2016; Khademi et al. 2013, section 8",
         keys: MADPIE_KEYS,
-        build: |settings| over(settings, |limit| madpie::maker(settings, limit)),
+        build: Box::new(|settings| over(settings, |limit| madpie::maker(settings, limit))),
     }
 }
 

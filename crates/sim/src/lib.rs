@@ -28,7 +28,7 @@ mod timers;
 mod traffic;
 
 pub use monitor::Monitor;
-pub use names::names;
+pub use names::{names, names_in};
 pub use packet::SimPacket;
 pub use result::RunResult;
 pub use run::{RunError, catalogue, check, run};

@@ -56,7 +56,8 @@ pub fn read(text: &str) -> Result<Vec<Event>, RecordingError> {
     if events.is_empty() {
         return Err(RecordingError {
             line: None,
-            message: "no event; a recording has rows \"E id t_us [bytes]\" and \"D id t_us\"".into(),
+            message: "no event; a recording has rows \"E id t_us [bytes]\" and \"D id t_us\""
+                .into(),
         });
     }
     Ok(events)
@@ -197,7 +198,10 @@ mod tests {
         ] {
             let error = read(text).unwrap_err();
             assert_eq!(error.line, Some(line), "{error}");
-            assert!(parts.iter().all(|part| error.message.contains(part)), "{error}");
+            assert!(
+                parts.iter().all(|part| error.message.contains(part)),
+                "{error}"
+            );
         }
         assert_eq!(read("\n# nothing\n").unwrap_err().line, None);
     }
