@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::receiver::{Arrival, Receiver, SYN_WINDOW};
 use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, Segment};
-use crate::sender::Sender;
+use crate::sender::{Outgoing, Sender};
 use crate::seq::Seq;
 
 /// A segment to be sent.
@@ -16,7 +16,8 @@ use crate::seq::Seq;
 pub struct Transmit {
     /// The segment.
     pub segment: Segment,
-    /// It goes out as ECN-capable: new data of a connection that negotiated ECN (RFC 3168 §6.1.5).
+    /// It goes out as ECN-capable: new data of a connection that negotiated ECN (RFC 3168 §6.1.5); with a congestion
+    /// control that needs ECN everything, retransmissions and the handshake too (as Linux).
     pub ecn_capable: bool,
 }
 
@@ -175,6 +176,9 @@ impl Endpoint {
         self.ecn = self.wants_ecn() && peer_wants_ecn;
         self.sack = self.config.sack && syn.flags.contains(Flags::SACK_PERMITTED);
         self.receiver = Receiver::new(&self.config, syn.seq + 1, self.sack, self.ecn);
+        if self.ecn && self.algorithm.needs_ecn {
+            self.receiver.echo_exactly();
+        }
         self.receiver.note_timestamp(&Segment {
             seq: syn.seq,
             ..*syn
@@ -210,29 +214,45 @@ impl Endpoint {
 
     /// The next segment to send at `now`; to be called until `None` after every other call.
     pub fn poll(&mut self, now: Time) -> Option<Transmit> {
-        if self.phase != Phase::Established {
-            return self.poll_handshake(now);
-        }
-        let (mut segment, is_new) = match self.sender.poll(now) {
-            Some(polled) => polled,
-            None if self.receiver.wants_ack() => (
-                Segment {
-                    seq: self.sender.next_seq(),
-                    ..Segment::default()
-                },
-                false,
-            ),
-            None => return None,
-        };
-        segment.ts_val = crate::timestamp(now);
-        self.receiver.stamp(&mut segment);
+        let mut segment = Segment::default();
+        let ecn_capable = self.poll_into(&mut segment, now)?;
         Some(Transmit {
             segment,
-            ecn_capable: self.ecn && is_new && segment.len > 0,
+            ecn_capable,
         })
     }
 
-    fn poll_handshake(&mut self, now: Time) -> Option<Transmit> {
+    /// As [`Endpoint::poll`], written to where the segment will stay: true if it goes out as ECN-capable. Moving
+    /// a segment just written costs more than making it.
+    pub fn poll_into(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
+        if self.phase != Phase::Established {
+            return self.poll_handshake(segment, now);
+        }
+        let polled = if self.sender.is_idle() {
+            None
+        } else {
+            self.sender.poll(now)
+        };
+        let outgoing = match polled {
+            Some(outgoing) => outgoing,
+            None if self.receiver.wants_ack() => Outgoing {
+                seq: self.sender.next_seq(),
+                len: 0,
+                flags: Flags::default(),
+                is_new: false,
+            },
+            None => return None,
+        };
+        segment.seq = outgoing.seq;
+        segment.len = outgoing.len;
+        segment.flags = outgoing.flags;
+        segment.ts_val = crate::timestamp(now);
+        self.receiver.stamp(segment);
+        let is_new_data = outgoing.is_new && outgoing.len > 0;
+        Some(self.ecn && (self.algorithm.needs_ecn || is_new_data))
+    }
+
+    fn poll_handshake(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
         if !std::mem::take(&mut self.syn_due) {
             return None;
         }
@@ -244,31 +264,25 @@ impl Endpoint {
             Phase::SynReceived if self.ecn => Flags::ECE,
             _ => Flags::default(),
         };
-        let mut segment = Segment {
+        let setup = Flags::SYN.with(ecn_setup);
+        *segment = Segment {
             seq: self.iss,
             ts_val: crate::timestamp(now),
-            window: SYN_WINDOW,
-            flags: Flags::SYN
-                .with(ecn_setup)
-                .with_if(Flags::SACK_PERMITTED, self.config.sack),
+            flags: setup.with_if(Flags::SACK_PERMITTED, self.config.sack),
             ..Segment::default()
         };
         if self.phase == Phase::SynReceived {
-            self.receiver.stamp(&mut segment);
-            segment.flags = Flags::SYN
+            self.receiver.stamp(segment);
+            segment.flags = setup
                 .with(Flags::ACK)
-                .with(ecn_setup)
                 .with_if(Flags::SACK_PERMITTED, self.sack);
-            segment.window = SYN_WINDOW;
         }
+        segment.window = SYN_WINDOW;
         self.syn_sent_at = Some(now);
         let patience = INITIAL_RTO * (1 << self.syn_tries.min(SYN_RETRIES));
         self.syn_alarm = Some(self.config.clock.expiry(now, patience));
         self.syn_tries += 1;
-        Some(Transmit {
-            segment,
-            ecn_capable: false,
-        })
+        Some(self.algorithm.needs_ecn && ecn_setup != Flags::default())
     }
 
     /// When [`Endpoint::on_timer`] is due.

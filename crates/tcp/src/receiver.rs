@@ -53,6 +53,10 @@ pub struct Receiver {
     compress_until: Option<Time>,
     ts_recent: u32,
     ecn: bool,
+    /// ECE tells of each segment whether it was marked (RFC 8257 §3.2), not of the window.
+    exact_echo: bool,
+    /// What was received before the marking changed, to be acknowledged with the old echo: RCV.NXT and ECE.
+    before_change: Option<(Seq, bool)>,
     echo: bool,
     ect_seen: bool,
     /// The sequence number after the peer's FIN, once one has arrived.
@@ -85,11 +89,18 @@ impl Receiver {
             compress_until: None,
             ts_recent: 0,
             ecn,
+            exact_echo: false,
+            before_change: None,
             echo: false,
             ect_seen: false,
             fin_end: None,
             finished: false,
         }
+    }
+
+    /// Echoes marks exactly (RFC 8257 §3.2), as DCTCP wants it.
+    pub const fn echo_exactly(&mut self) {
+        self.exact_echo = true;
     }
 
     /// Payload bytes delivered in order.
@@ -150,7 +161,9 @@ impl Receiver {
     /// Takes a segment with payload or FIN, whose IP header arrived as `ecn` says. `now_ms` is the host's
     /// timestamp clock.
     pub fn on_data(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
-        if segment.flags.contains(Flags::CWR) && self.ecn {
+        if self.exact_echo {
+            self.note_marking(ecn == Arrival::Ce);
+        } else if segment.flags.contains(Flags::CWR) && self.ecn {
             self.echo = false;
             self.ack_now = true;
         }
@@ -192,7 +205,7 @@ impl Receiver {
             }
         }
         self.last_arrival = Some(now);
-        if self.ecn {
+        if self.ecn && !self.exact_echo {
             match ecn {
                 Arrival::Ce if !self.echo => {
                     self.raise_quick(2);
@@ -346,15 +359,27 @@ impl Receiver {
         }
     }
 
+    /// RFC 8257 §3.2: when the marking changes, what came before is acknowledged at once, under the old one.
+    fn note_marking(&mut self, marked: bool) {
+        if marked == self.echo {
+            return;
+        }
+        if self.deadline.is_some() {
+            self.before_change = Some((self.next, self.echo));
+        }
+        self.echo = marked;
+        self.ack_now = true;
+    }
+
     /// Writes acknowledgement, window, SACK blocks and ECN echo into a segment that is about to be sent.
     pub fn stamp(&mut self, segment: &mut Segment) {
-        segment.flags = segment
-            .flags
-            .with(Flags::ACK)
-            .with_if(Flags::ECE, self.echo);
-        segment.ack = self.next;
+        let before_change = self.before_change.take();
+        let (next, echo) = before_change.unwrap_or((self.next, self.echo));
+        segment.flags = segment.flags.with(Flags::ACK).with_if(Flags::ECE, echo);
+        segment.ack = next;
         segment.ts_ecr = self.ts_recent;
         segment.window = self.window.offer(self.next);
+        segment.sack = [SackBlock::NONE; MAX_SACK_BLOCKS];
         if self.sack && (self.duplicate.is_some() || !self.ranges.is_empty()) {
             let blocks = self.duplicate.take().into_iter().chain(self.recent);
             for (place, block) in segment.sack.iter_mut().zip(
@@ -365,8 +390,8 @@ impl Receiver {
                 *place = block;
             }
         }
-        self.acknowledged = self.next;
-        self.ack_now = false;
+        self.acknowledged = next;
+        self.ack_now = before_change.is_some();
         self.deadline = None;
         self.compressed = 0;
         self.compress_until = None;

@@ -160,6 +160,10 @@ impl Scoreboard {
     pub const fn resent(&self) -> u32 {
         self.resent
     }
+    /// True if something lost waits to be sent again.
+    pub const fn has_waiting(&self) -> bool {
+        self.waiting > 0
+    }
     /// When the oldest outstanding segment was last sent.
     pub fn oldest_sent_at(&self) -> Option<Time> {
         (!self.is_empty()).then(|| self.at(self.first).stamp.sent_at)

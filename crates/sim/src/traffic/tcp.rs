@@ -2,16 +2,16 @@
 
 use sojourn_aqm::Ecn;
 use sojourn_experiment::model;
+use sojourn_experiment::streams::Stream;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::sender::UNLIMITED;
 use sojourn_tcp::seq::Seq;
-use sojourn_tcp::{Arrival, Config, Endpoint, Transmit};
+use sojourn_tcp::{Arrival, Config, Endpoint};
 use sojourn_units::{Duration, Time};
 
 use super::{Identity, Meter, Side};
 use crate::packet::{Body, SimPacket};
 use crate::simulation::Network;
-use crate::streams::Stream;
 
 /// What a connection carries.
 enum Work {
@@ -133,19 +133,25 @@ impl TcpFlow {
 
     /// A segment arrives at one of the hosts.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
-        let Body::Tcp(segment) = &packet.body else {
+        let Body::Tcp(view) = packet.body else {
             return;
         };
-        if packet.generation != self.generation {
-            return; // of a connection that is over
+        // Segments of a connection that is over find nobody.
+        if packet.generation == self.generation {
+            let ecn = match packet.ecn {
+                Ecn::NotEct => Arrival::NotEct,
+                Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
+                Ecn::Ce => Arrival::Ce,
+            };
+            let segment = network.segments.at(view.handle);
+            if packet.returning {
+                self.sender.on_segment(segment, ecn, now);
+            } else {
+                self.receiver.on_segment(segment, ecn, now);
+            }
         }
-        let ecn = match packet.ecn {
-            Ecn::NotEct => Arrival::NotEct,
-            Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
-            Ecn::Ce => Arrival::Ce,
-        };
+        network.segments.release(view.handle);
         if packet.returning {
-            self.sender.on_segment(segment, ecn, now);
             if let Some(rtt) = self.sender.take_rtt_sample()
                 && self.meter.is_steady(now)
             {
@@ -155,7 +161,6 @@ impl TcpFlow {
             self.meter.sent = self.past_sent + self.sender.sender().sent();
             self.meter.retransmits = self.past_retransmits + self.sender.sender().retransmits();
         } else {
-            self.receiver.on_segment(segment, ecn, now);
             self.meter.received = self.past_received + self.receiver.received();
             if self.receiver.peer_has_closed() {
                 self.receiver.close();
@@ -257,21 +262,16 @@ impl TcpFlow {
 
     fn transmit(&mut self, side: Side, now: Time, network: &mut Network) {
         let returning = side == Side::Receiving;
-        loop {
-            let endpoint = if returning {
-                &mut self.receiver
-            } else {
-                &mut self.sender
-            };
-            let Some(Transmit {
-                segment,
-                ecn_capable,
-            }) = endpoint.poll(now)
-            else {
-                return;
-            };
+        let endpoint = if returning {
+            &mut self.receiver
+        } else {
+            &mut self.sender
+        };
+        let mut handle = network.segments.reserve();
+        while let Some(ecn_capable) = endpoint.poll_into(network.segments.at_mut(handle), now) {
+            let segment = network.segments.at(handle);
             let packet = SimPacket {
-                body: Body::Tcp(segment),
+                body: Body::of_segment(handle, segment),
                 flow: self.identity.flow,
                 group: self.identity.group,
                 generation: self.generation,
@@ -281,7 +281,9 @@ impl TcpFlow {
                 enqueued: now,
             };
             network.send(packet, now);
+            handle = network.segments.reserve();
         }
+        network.segments.release(handle);
     }
 
     /// The congestion window in segments.

@@ -1,13 +1,30 @@
 //! Congestion control: how large the window is, behind one trait. One file per algorithm.
 
+mod bbr;
 mod cubic;
+mod dctcp;
 mod hystart;
+mod illinois;
+mod ledbat;
+mod ledbat_plus;
 mod reno;
+mod sample;
+mod vegas;
+mod westwood;
+mod windowed;
 
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Rate, Time};
 
+pub use bbr::Bbr;
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
+pub use illinois::Illinois;
+pub use ledbat::Ledbat;
+pub use ledbat_plus::LedbatPlus;
 pub use reno::Reno;
+pub use sample::{Demands, RateSample, Repair, Sample};
+pub use vegas::Vegas;
+pub use westwood::Westwood;
 
 use crate::seq::Seq;
 
@@ -111,6 +128,19 @@ pub trait CongestionControl: Send {
     /// The name by which it is asked for.
     fn name(&self) -> &'static str;
 
+    /// What the sender is to do for it.
+    fn demands(&self) -> Demands {
+        Demands::default()
+    }
+
+    /// Every acknowledgement, if [`Demands::samples`]; before `on_ack`, after losses were judged.
+    fn on_sample(&mut self, _ack: &AckEvent, _sample: &Sample, _window: &mut Window) {}
+
+    /// The rate to pace at, payload only, if [`Demands::paces`]; `None` before there is an estimate.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
     /// Every acknowledgement that delivers something, in recovery too, before the window may grow.
     fn on_delivery(&mut self, _ack: &AckEvent, _window: &mut Window) {}
 
@@ -150,6 +180,13 @@ pub struct Algorithm {
 /// Every congestion control of this crate.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm {
+        name: "bbr",
+        summary: "paces at the largest delivery rate, twice the bandwidth-delay product in flight (version 1)",
+        source: "Cardwell et al. 2016, Linux 6.1",
+        needs_ecn: false,
+        build: |_| Box::new(Bbr::new()),
+    },
+    Algorithm {
         name: "cubic",
         summary: "window a cubic function of the time since the last loss; Linux's default",
         source: "RFC 9438",
@@ -157,11 +194,53 @@ pub const ALGORITHMS: &[Algorithm] = &[
         build: |abe| Box::new(Cubic::new(abe)),
     },
     Algorithm {
+        name: "dctcp",
+        summary: "backs off by the share of marked packets; for data centres, needs ECN",
+        source: "RFC 8257",
+        needs_ecn: true,
+        build: |_| Box::new(Dctcp::new()),
+    },
+    Algorithm {
+        name: "illinois",
+        summary: "backs off on loss, by and up to what the delay says",
+        source: "Liu, Basar, Srikant 2008",
+        needs_ecn: false,
+        build: |_| Box::new(Illinois::new()),
+    },
+    Algorithm {
+        name: "ledbat",
+        summary: "keeps the queueing delay at 100 ms, for background transfers",
+        source: "RFC 6817",
+        needs_ecn: false,
+        build: |_| Box::new(Ledbat::new()),
+    },
+    Algorithm {
+        name: "ledbat++",
+        summary: "as ledbat, at 60 ms of round-trip delay, with slowdowns",
+        source: "draft-irtf-iccrg-ledbat-plus-plus-01",
+        needs_ecn: false,
+        build: |_| Box::new(LedbatPlus::new()),
+    },
+    Algorithm {
         name: "reno",
         summary: "additive increase, multiplicative decrease (NewReno)",
         source: "RFC 5681, RFC 6582",
         needs_ecn: false,
         build: |abe| Box::new(Reno::new(abe)),
+    },
+    Algorithm {
+        name: "vegas",
+        summary: "keeps two to four segments queued",
+        source: "Brakmo, Peterson 1995",
+        needs_ecn: false,
+        build: |_| Box::new(Vegas::new()),
+    },
+    Algorithm {
+        name: "westwood",
+        summary: "backs off to the estimated bandwidth times the least RTT (Westwood+)",
+        source: "Mascolo et al. 2001",
+        needs_ecn: false,
+        build: |_| Box::new(Westwood::new()),
     },
 ];
 

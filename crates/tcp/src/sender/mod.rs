@@ -4,16 +4,19 @@
 //! | --- | --- |
 //! | `mod.rs` | state, transmission, the intake of an acknowledgement |
 //! | `recovery.rs` | loss recovery and ECN response: states, proportional rate reduction, undo |
+//! | `pacing.rs` | when a paced segment may leave |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
+mod pacing;
 mod recovery;
 mod timers;
 
 use sojourn_units::{Duration, Time};
 
+use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
 use self::timers::Alarm;
-use crate::cc::{AckEvent, CongestionControl, Window};
+use crate::cc::{AckEvent, CongestionControl, Demands, RateSample, Repair, Sample, Window};
 use crate::config::{Clock, Config};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Acked, Scoreboard, Stamp};
@@ -22,6 +25,19 @@ use crate::seq::Seq;
 
 /// Data without end, for [`Sender::write`].
 pub const UNLIMITED: u64 = u64::MAX;
+
+/// What the sending half knows of a segment that goes out; the receiving half adds its acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    /// First sequence number.
+    pub seq: Seq,
+    /// Payload bytes.
+    pub len: u16,
+    /// FIN, PSH and CWR.
+    pub flags: Flags,
+    /// It is sent for the first time.
+    pub is_new: bool,
+}
 
 /// The sending half of a connection.
 pub struct Sender {
@@ -45,6 +61,11 @@ pub struct Sender {
     board: Scoreboard,
     window: Window,
     control: Box<dyn CongestionControl>,
+    /// What the congestion control asks for.
+    demands: Demands,
+    pacer: Pacer,
+    /// Something waits for the pacer.
+    held: bool,
     rtt: RttEstimator,
     state: State,
     /// SND.NXT when the current state was entered (RFC 6675's RecoveryPoint).
@@ -74,6 +95,8 @@ pub struct Sender {
     filled_at: Time,
     initial_window: u32,
     delivered: u64,
+    /// While `delivered` is below, rate samples tell of the application, not of the path.
+    app_limited_until: u64,
     delivered_at: Time,
     first_sent_at: Time,
     sent: u64,
@@ -125,7 +148,10 @@ impl Sender {
             fin: Fin::Open,
             board: Scoreboard::new(config.mss),
             window: Window::new(config.initial_window),
+            demands: control.demands(),
             control,
+            pacer: Pacer::default(),
+            held: false,
             rtt: RttEstimator::new(config.rto_min),
             state: State::Open,
             recovery_point: first,
@@ -148,6 +174,7 @@ impl Sender {
             filled_at: Time::ZERO,
             initial_window: config.initial_window,
             delivered: 0,
+            app_limited_until: 0,
             delivered_at: Time::ZERO,
             first_sent_at: Time::ZERO,
             sent: 0,
@@ -205,6 +232,14 @@ impl Sender {
         }
     }
 
+    /// True if there is nothing to send and nothing in flight: [`Sender::poll`] would do nothing.
+    pub fn is_idle(&self) -> bool {
+        self.board.is_empty()
+            && self.unsent == 0
+            && self.fin != Fin::Wanted
+            && self.arm == timers::Arm::Leave
+    }
+
     /// True if everything written, and the FIN if any, has been acknowledged.
     pub fn is_drained(&self) -> bool {
         self.board.is_empty() && self.unsent == 0 && self.fin != Fin::Wanted
@@ -250,9 +285,8 @@ impl Sender {
 
     // ---- Transmission ----------------------------------------------------------------------------------
 
-    /// The next segment to send at `now`, without its acknowledgement fields, and whether it is sent for the
-    /// first time. `None`: nothing may go. To be called until then after every other call.
-    pub fn poll(&mut self, now: Time) -> Option<(Segment, bool)> {
+    /// The next segment to send at `now`. `None`: nothing may go. To be called until then after every other call.
+    pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
         if std::mem::take(&mut self.probe_due)
             && let Some(probe) = self.send_probe(now)
         {
@@ -261,15 +295,16 @@ impl Sender {
         if std::mem::take(&mut self.window_probe_due) {
             return Some(self.probe_window(now));
         }
-        if self.in_flight() < self.window.cwnd {
+        self.held = self.pacer.holds(now);
+        if self.in_flight() < self.window.cwnd && !self.held {
             if self.state.resends()
                 && !self.new_data_first
                 && let Some(segment) = self.send_lost(now)
             {
-                return Some((segment, false));
+                return Some(segment);
             }
             if let Some(segment) = self.send_new(now, Fill::Full) {
-                return Some((segment, true));
+                return Some(segment);
             }
         }
         self.new_data_first = false;
@@ -278,7 +313,7 @@ impl Sender {
     }
 
     /// Sends the first lost segment again.
-    fn send_lost(&mut self, now: Time) -> Option<Segment> {
+    fn send_lost(&mut self, now: Time) -> Option<Outgoing> {
         let (seq, len) = self.board.next_lost()?;
         let stamp = self.stamp(now);
         self.board.mark_resent(stamp);
@@ -302,7 +337,7 @@ impl Sender {
     }
 
     /// Sends the next segment of new data, or the FIN, if there is any and the receive window has room.
-    fn send_new(&mut self, now: Time, fill: Fill) -> Option<Segment> {
+    fn send_new(&mut self, now: Time, fill: Fill) -> Option<Outgoing> {
         let (len, fin) = self.next_new(fill)?;
         if self.unsent != UNLIMITED {
             self.unsent -= u64::from(len);
@@ -322,7 +357,7 @@ impl Sender {
         }
         let stamp = self.stamp(now);
         self.board.push(seq, space, stamp);
-        self.after_sending(now);
+        self.after_sending(len, now);
         let mut flags = Flags::default()
             .with_if(Flags::FIN, fin)
             .with_if(Flags::PSH, self.unsent == 0);
@@ -330,28 +365,29 @@ impl Sender {
         if self.ecn && len > 0 && std::mem::take(&mut self.confirm_reduction) {
             flags = flags.with(Flags::CWR);
         }
-        Some(Segment {
+        Some(Outgoing {
             seq,
             len: len as u16,
             flags,
-            ..Segment::default()
+            is_new: true,
         })
     }
 
-    fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Segment {
+    fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Outgoing {
         self.retransmits += 1;
         self.undo.on_resend(now);
-        self.after_sending(now);
+        self.after_sending(space, now);
         let fin = self.fin == Fin::Sent && seq + space == self.next;
-        Segment {
+        Outgoing {
             seq,
             len: (space - u32::from(fin)) as u16,
             flags: Flags::default().with_if(Flags::FIN, fin),
-            ..Segment::default()
+            is_new: false,
         }
     }
 
-    fn after_sending(&mut self, now: Time) {
+    fn after_sending(&mut self, payload: u32, now: Time) {
+        self.pacer.on_send(payload, self.mss, now);
         self.last_sent = now;
         self.sent_since_judged += 1;
         if self.state.reduces() {
@@ -370,15 +406,26 @@ impl Sender {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-            app_limited: self.unsent == 0,
+            app_limited: self.app_limited_until > self.delivered,
         }
     }
 
     /// Everything that may go has been sent: sets the alarm and judges the use of the window.
     fn settle(&mut self, now: Time) {
         self.set_alarm(now);
+        if self.demands.samples {
+            self.judge_application();
+        }
         if std::mem::take(&mut self.sent_since_judged) > 0 {
             self.judge_usage(now);
+        }
+    }
+
+    /// draft-cheng-iccrg-delivery-rate-estimation §3.4: nothing to send though the window has room.
+    fn judge_application(&mut self) {
+        let in_flight = self.in_flight();
+        if self.unsent == 0 && in_flight < self.window.cwnd && !self.board.has_waiting() {
+            self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
         }
     }
 
@@ -422,6 +469,7 @@ impl Sender {
             return;
         }
         let mut acked = Acked::default();
+        let prior_in_flight = self.in_flight();
         let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
         let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
         let repeats = !advanced && segment.len == 0 && ack == self.una;
@@ -447,7 +495,7 @@ impl Sender {
             duplicate: repeats,
             dsack: duplicate,
             ts_ecr: segment.ts_ecr,
-            acked,
+            acked: &acked,
         };
         self.on_probe_answered(&facts);
         if advanced {
@@ -464,6 +512,16 @@ impl Sender {
             self.control.on_delivery(&event, &mut self.window);
         }
         let lost = self.recover(&facts, now);
+        if self.demands.samples {
+            let sample = self.sample(segment, &facts, lost, prior_in_flight, now);
+            self.control.on_sample(&event, &sample, &mut self.window);
+            if self.demands.paces {
+                self.pacer.set_rate(self.control.pacing_rate(), now);
+            }
+        }
+        if self.demands.governs_window {
+            return;
+        }
         if self.state.reduces() {
             let in_flight = self.in_flight();
             self.reduction
@@ -471,6 +529,52 @@ impl Sender {
         } else if acked.cumulative > 0 || (self.reordering.is_seen() && acked.delivered > 0) {
             self.control.on_ack(&event, &mut self.window);
         }
+    }
+
+    /// The acknowledgement in detail, for a congestion control that asks for it.
+    fn sample(
+        &self,
+        segment: &Segment,
+        facts: &recovery::Facts,
+        lost: u32,
+        prior_in_flight: u32,
+        now: Time,
+    ) -> Sample {
+        let one_way_ms = (segment.ts_ecr != 0)
+            .then(|| segment.ts_val.wrapping_sub(segment.ts_ecr) & 0x7fff_ffff);
+        Sample {
+            rate: facts
+                .acked
+                .latest
+                .and_then(|latest| self.rate_sample(&latest, now)),
+            total_delivered: self.delivered,
+            lost,
+            prior_in_flight,
+            in_flight: self.in_flight(),
+            echo: facts.echo,
+            repair: match self.state {
+                State::Open | State::Disorder | State::Cwr => Repair::None,
+                State::Recovery => Repair::Recovery,
+                State::Loss => Repair::Timeout,
+            },
+            smoothed_rtt: self.rtt.smoothed(),
+            one_way_ms,
+            release: self.pacer.release(),
+            mss: self.mss,
+        }
+    }
+
+    /// draft-cheng-iccrg-delivery-rate-estimation §3.3 (GenerateRateSample): what was delivered since `latest`, the
+    /// newest segment delivered, was sent. An interval below the minimum RTT is not credible.
+    fn rate_sample(&self, latest: &Stamp, now: Time) -> Option<RateSample> {
+        let sending = latest.sent_at.saturating_since(latest.first_sent_at);
+        let interval = sending.max(now - latest.delivered_at);
+        (Some(interval) >= self.rtt.min()).then_some(RateSample {
+            delivered: self.delivered - latest.delivered,
+            interval,
+            prior_delivered: latest.delivered,
+            app_limited: latest.app_limited,
+        })
     }
 
     /// An acknowledgement while nothing is in flight: perhaps a new window, or a D-SACK for what was resent.
@@ -483,7 +587,7 @@ impl Sender {
                 duplicate: false,
                 dsack: true,
                 ts_ecr: segment.ts_ecr,
-                acked,
+                acked: &acked,
             };
             self.on_probe_answered(&facts);
             self.recover(&facts, now);
