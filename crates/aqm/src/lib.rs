@@ -56,7 +56,7 @@ mod test_packet;
 mod testing;
 
 pub use aqm::{Aqm, Backlog, DynAqm, Verdict};
-pub use catalogue::{Catalogue, Discipline, Key, SettingError, Settings};
+pub use catalogue::{Built, Catalogue, Discipline, Key, SettingError, Settings};
 pub use classify::Hashing;
 pub use fq::Fair;
 pub use packet::{AckView, Ecn, FlowKey, Packet};

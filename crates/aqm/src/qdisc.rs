@@ -59,6 +59,12 @@ impl<P: Packet> Environment<P> {
         self.rng.next_u64()
     }
 
+    /// Exchanges random streams with the environment of other packets, for an algorithm that sees ours as
+    /// those. Called a second time it undoes the first.
+    pub const fn swap_random<Q>(&mut self, other: &mut Environment<Q>) {
+        core::mem::swap(&mut self.rng, &mut other.rng);
+    }
+
     /// Takes the packets given up since the last call, oldest first.
     pub fn take_dropped(&mut self) -> alloc::vec::Drain<'_, (P, DropReason)> {
         self.dropped.drain(..)
