@@ -125,6 +125,16 @@ impl Aqm for Ared {
         self.red.on_overflow(backlog, now);
     }
 
+    fn on_dequeue<P: Packet>(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        self.red.on_dequeue(packet, backlog, now, env)
+    }
+
     fn on_empty(&mut self, now: Time) {
         self.red.on_empty(now);
     }
