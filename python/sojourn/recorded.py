@@ -1,4 +1,4 @@
-"""Recorded queues through disciplines: does ours let the same packets go at the same instants?"""
+"""Recorded queues through disciplines: do they let the same packets go at the same instants?"""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TypedDict, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from sojourn import _core
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+Series = dict[str, npt.NDArray[np.generic]]
+"""Columns by name, of equal length."""
 
 _GZIP = b"\x1f\x8b"
 
@@ -66,9 +68,7 @@ def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = N
     return replay_with(events, aqm, pairs)
 
 
-def follow(
-    events: str | Path, *, aqm: str, every: str, set: Mapping[str, object] | None = None
-) -> dict[str, npt.NDArray[np.generic]]:
+def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object] | None = None) -> Series:
     """Shows a discipline's algorithm the recorded queue, whatever it decides, and reads its variables.
 
     For algorithms that drop arrivals, which a recording of what entered does not determine packet by packet. Only for
@@ -99,9 +99,7 @@ def replay_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str
         raise _told_as_option(error) from None
 
 
-def follow_with(
-    events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]], every: str
-) -> dict[str, npt.NDArray[np.generic]]:
+def follow_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]], every: str) -> Series:
     """``follow`` with keys and values as on the command line."""
     recording = _read(events)
     try:
@@ -117,7 +115,7 @@ def _read(events: str | Path) -> _core.Recording:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise _core.ExperimentError(f"{events}: not a whole gzip file: {error}") from None
     except OSError as error:
-        raise _core.ExperimentError(f"{events}: {error.strerror}") from None
+        raise _core.ExperimentError(f"{events}: cannot be read: {error.strerror or error}") from None
 
 
 def _told_as_option(error: _core.ExperimentError) -> _core.ExperimentError:

@@ -26,8 +26,7 @@ impl Recording {
     #[staticmethod]
     fn read(py: Python<'_>, text: &[u8], name: &str) -> PyResult<Self> {
         let refuse = |what: String| ExperimentError::new_err(format!("{name}:{what}"));
-        let text = std::str::from_utf8(text)
-            .map_err(|_| refuse(" not text in UTF-8; rows are \"E id t_us [bytes]\"".into()))?;
+        let text = std::str::from_utf8(text).map_err(|_| refuse(" not a text of events".into()))?;
         let events = py.detach(|| replay::read(text)).map_err(|error| {
             let space = if error.line.is_some() { "" } else { " " };
             refuse(format!("{space}{error}"))

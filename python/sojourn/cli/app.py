@@ -50,6 +50,7 @@ def status() -> int:
     """Runs the command line and returns its exit status; a KeyboardInterrupt passes through."""
     try:
         code: object = app(standalone_mode=False, prog_name="sojourn")
+        sys.stdout.flush()
         if code == INTERRUPTED:
             # What typer makes of a KeyboardInterrupt.
             raise KeyboardInterrupt
@@ -69,5 +70,9 @@ def status() -> int:
         return FAILED
     except BrokenPipeError:
         # Whoever read our output has gone, as in `sojourn list aqm | head -1`. Keep the interpreter from trying again.
+        sys.stdout = None
+        return FAILED
+    except OSError as error:
+        complain(f"sojourn: {error.filename or 'standard output'}: {error.strerror or error}")
         sys.stdout = None
         return FAILED

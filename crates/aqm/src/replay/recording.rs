@@ -56,7 +56,7 @@ pub fn read(text: &str) -> Result<Vec<Event>, RecordingError> {
     if events.is_empty() {
         return Err(RecordingError {
             line: None,
-            message: "no event; a recording has rows \"E id t_us [bytes]\" and \"D id t_us\""
+            message: "no events; a recording has rows \"E id t_us [bytes]\" and \"D id t_us\""
                 .into(),
         });
     }
@@ -115,7 +115,7 @@ impl Books {
         let first_us = *self.first_us.get_or_insert(t_us);
         if t_us < self.latest_us {
             return Err(format!(
-                "t_us: got {t_us}; must not be before the row above it ({})",
+                "t_us: got {t_us}; time must not go back (the row before has {})",
                 self.latest_us
             ));
         }
@@ -189,7 +189,7 @@ mod tests {
             ("E -1 5", 1, ["id: got \"-1\"", "whole number"]),
             ("E 1 5.5", 1, ["t_us: got \"5.5\"", "whole number"]),
             ("E 1 5 0", 1, ["bytes: got \"0\"", "from 1 to"]),
-            ("# x\nE 1 5\nE 2 4", 3, ["t_us: got 4", "(5)"]),
+            ("# x\nE 1 5\nE 2 4", 3, ["t_us: got 4", "has 5)"]),
             (&late, 2, ["t_us: got 2592000000002", "30 days"]),
             ("E 2 5\nE 2 6", 2, ["id: got 2", "above"]),
             ("E 2 5\nE 1 6", 2, ["id: got 1", "(2)"]),

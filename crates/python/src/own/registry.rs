@@ -35,7 +35,7 @@ fn registry() -> MutexGuard<'static, Vec<Arc<Registered>>> {
 #[pyfunction]
 pub fn register_aqm(
     name: &str,
-    class: Bound<'_, PyType>,
+    class_: Bound<'_, PyType>,
     summary: &str,
     parameters: Vec<(String, Vec<Bound<'_, PyAny>>)>,
 ) -> PyResult<()> {
@@ -55,7 +55,7 @@ pub fn register_aqm(
         .iter()
         .map(|(name, default)| Parameter::new(name, default.first()))
         .collect::<PyResult<_>>()
-        .map_err(|error| refuse(format!("{name}: {}", error.value(class.py()))))?;
+        .map_err(|error| refuse(format!("{name}: {}", error.value(class_.py()))))?;
     let keys: Vec<Key> = parameters
         .iter()
         .filter_map(|parameter| match parameter {
@@ -66,10 +66,10 @@ pub fn register_aqm(
     let registered = Registered {
         name: String::leak(name.into()),
         summary: String::leak(summary.into()),
-        source: String::leak(class.fully_qualified_name()?.to_string()),
+        source: String::leak(class_.fully_qualified_name()?.to_string()),
         keys: Vec::leak(keys),
         parameters,
-        class: class.unbind(),
+        class: class_.unbind(),
     };
     let mut registry = registry();
     registry.retain(|known| known.name != name);

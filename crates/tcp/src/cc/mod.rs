@@ -15,7 +15,7 @@ mod windowed;
 
 use sojourn_units::{Duration, Rate, Time};
 
-pub use bbr::Bbr;
+pub use bbr::{Bbr, Bbr3};
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use illinois::Illinois;
@@ -185,6 +185,13 @@ pub const ALGORITHMS: &[Algorithm] = &[
         source: "Cardwell et al. 2016, Linux 6.1",
         needs_ecn: false,
         build: |_| Box::new(Bbr::new()),
+    },
+    Algorithm {
+        name: "bbr3",
+        summary: "BBR bounded by losses: long-term and short-term limits on rate and window (version 3)",
+        source: "draft-ietf-ccwg-bbr-01",
+        needs_ecn: false,
+        build: |_| Box::new(Bbr3::new()),
     },
     Algorithm {
         name: "cubic",

@@ -36,6 +36,10 @@ pub struct RateSample {
     pub interval: Duration,
     /// The connection's count of delivered segments when the newest of these was sent.
     pub prior_delivered: u64,
+    /// Segments in flight then, itself included.
+    pub in_flight_at_send: u32,
+    /// Segments judged lost since.
+    pub lost: u32,
     /// The application had nothing to send for some of the time.
     pub app_limited: bool,
 }

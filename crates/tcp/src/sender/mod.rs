@@ -95,6 +95,8 @@ pub struct Sender {
     filled_at: Time,
     initial_window: u32,
     delivered: u64,
+    /// Segments judged lost so far, modulo 2^32.
+    lost: u32,
     /// While `delivered` is below, rate samples tell of the application, not of the path.
     app_limited_until: u64,
     delivered_at: Time,
@@ -174,6 +176,7 @@ impl Sender {
             filled_at: Time::ZERO,
             initial_window: config.initial_window,
             delivered: 0,
+            lost: 0,
             app_limited_until: 0,
             delivered_at: Time::ZERO,
             first_sent_at: Time::ZERO,
@@ -403,7 +406,9 @@ impl Sender {
         }
         Stamp {
             sent_at: now,
-            delivered: self.delivered,
+            delivered: self.delivered as u32,
+            lost: self.lost,
+            in_flight: self.board.in_flight(),
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             app_limited: self.app_limited_until > self.delivered,
@@ -512,6 +517,7 @@ impl Sender {
             self.control.on_delivery(&event, &mut self.window);
         }
         let lost = self.recover(&facts, now);
+        self.lost = self.lost.wrapping_add(lost);
         if self.demands.samples {
             let sample = self.sample(segment, &facts, lost, prior_in_flight, now);
             self.control.on_sample(&event, &sample, &mut self.window);
@@ -546,7 +552,7 @@ impl Sender {
             rate: facts
                 .acked
                 .latest
-                .and_then(|latest| self.rate_sample(&latest, now)),
+                .and_then(|latest| self.rate_sample(self.board.stamp_of(latest), now)),
             total_delivered: self.delivered,
             lost,
             prior_in_flight,
@@ -569,10 +575,13 @@ impl Sender {
     fn rate_sample(&self, latest: &Stamp, now: Time) -> Option<RateSample> {
         let sending = latest.sent_at.saturating_since(latest.first_sent_at);
         let interval = sending.max(now - latest.delivered_at);
+        let delivered = u64::from((self.delivered as u32).wrapping_sub(latest.delivered));
         (Some(interval) >= self.rtt.min()).then_some(RateSample {
-            delivered: self.delivered - latest.delivered,
+            delivered,
             interval,
-            prior_delivered: latest.delivered,
+            prior_delivered: self.delivered - delivered,
+            in_flight_at_send: latest.in_flight + 1,
+            lost: self.lost.wrapping_sub(latest.lost),
             app_limited: latest.app_limited,
         })
     }

@@ -1,62 +1,29 @@
-//! BBR version 1 (Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14:5, 2016;
-//! draft-cardwell-iccrg-bbr-congestion-control-00), with what Linux 6.1 adds to the draft: a long-term bandwidth
-//! under policers (`policer.rs`) and a window for aggregated acknowledgements (`aggregation.rs`).
-//!
-//! A model of the path, the largest delivery rate of ten round trips (BtlBw) and the smallest RTT of ten seconds
-//! (RTprop), sets the pacing rate and, at twice their product, the window. Departures: the maximum is exact
-//! where Linux keeps three candidates; the random phase in which PROBE_BW begins comes from the sequence number.
+//! BBR, versions 1 and 3, and what they share: bandwidths, rounds, bursts.
 
 mod aggregation;
 mod policer;
+mod v1;
+mod v3;
 
-use sojourn_units::{Duration, Rate, Time};
+use sojourn_units::{Duration, Rate};
 
-use self::aggregation::Aggregation;
-use self::policer::Policer;
-use super::windowed::WindowedMax;
-use super::{AckEvent, CongestionControl, Demands, RateSample, Repair, Sample, Signal, Window};
-use crate::seq::Seq;
+pub use v1::Bbr;
+pub use v3::Bbr3;
+
+use super::{AckEvent, Sample};
 
 /// Gains are in 256ths.
 const UNIT: u64 = 256;
-/// 2/ln 2 = 2.885: doubles the rate each round (draft §4.2.2, BBRHighGain).
-const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
-/// Empties in a round what start-up queued.
-const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
-/// Twice the bandwidth-delay product, for delayed and aggregated acknowledgements (draft §4.2.3.2).
-const CWND_GAIN: u64 = UNIT * 2;
-/// PROBE_BW's cycle (draft §4.3.4.2).
-const CYCLE: [u64; 8] = [
-    UNIT * 5 / 4,
-    UNIT * 3 / 4,
-    UNIT,
-    UNIT,
-    UNIT,
-    UNIT,
-    UNIT,
-    UNIT,
-];
-/// Rounds over which the bandwidth is a maximum (BtlBwFilterLen).
-const BANDWIDTH_ROUNDS: u64 = 10;
-/// How long a minimum RTT is believed (RTpropFilterLen) and how long it is then probed for (ProbeRTTDuration).
-const MIN_RTT_SPAN: Duration = Duration::from_secs(10);
-const PROBE_RTT_SPAN: Duration = Duration::from_millis(200);
-/// BBRMinPipeCwnd: enough for delayed acknowledgements.
-const MIN_WINDOW: u32 = 4;
-/// Start-up ends when the bandwidth has not grown by a quarter for three rounds (draft §4.3.2.2).
-const FULL_GROWTH: u64 = UNIT * 5 / 4;
-const FULL_ROUNDS: u32 = 3;
-/// Linux paces 1 % below the estimate.
-const PACING_PERCENT: u64 = 99;
-/// RTT assumed before there is one.
-const UNKNOWN_RTT: Duration = Duration::from_millis(1);
-/// The window before there is an RTT.
-const INITIAL_WINDOW: u32 = 10;
-
 /// Bandwidth in segments per second, times [`BANDWIDTH_SCALE`].
 type Bandwidth = u64;
 const BANDWIDTH_SCALE: u64 = 1024;
 const NANOS: u128 = 1_000_000_000;
+/// Linux paces 1 % below the estimate.
+const PACING_PERCENT: u64 = 99;
+/// The window before there is an RTT.
+const INITIAL_WINDOW: u32 = 10;
+/// BBRMinPipeCwnd: enough for delayed acknowledgements.
+const MIN_WINDOW: u32 = 4;
 
 fn bandwidth(segments: u64, interval: Duration) -> Bandwidth {
     (u128::from(segments) * u128::from(BANDWIDTH_SCALE) * NANOS
@@ -69,413 +36,85 @@ fn delivered_in(bandwidth: Bandwidth, span: Duration) -> u64 {
         as u64
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mode {
-    /// Doubles the rate each round until the pipe is full.
-    Startup,
-    /// Empties the queue that this made.
-    Drain,
-    /// Cycles around the estimate; the phase.
-    ProbeBandwidth(usize),
-    /// Empties the path to see its RTT; when that ends, once the window has come down, and whether a round has passed.
-    ProbeRtt(Option<(Time, bool)>),
-}
-
-/// BBR's state.
-pub struct Bbr {
-    mode: Mode,
-    bandwidth: WindowedMax,
-    min_rtt: Option<Duration>,
-    min_rtt_at: Time,
-    rounds: u64,
-    round_start: bool,
-    /// Delivery count at which the round ends.
-    round_end: u64,
-    cycle_start: Time,
-    full_bandwidth: Bandwidth,
-    full_rounds: u32,
-    full: bool,
-    rate: Option<Rate>,
-    rate_from_rtt: bool,
-    /// The window to return to after recovery or PROBE_RTT.
-    prior_cwnd: u32,
-    repair: Repair,
-    conserving: bool,
-    restarting: bool,
-    aggregation: Aggregation,
-    policer: Policer,
-}
-
-impl Bbr {
-    /// A BBR in start-up.
-    pub const fn new() -> Self {
-        Self {
-            mode: Mode::Startup,
-            bandwidth: WindowedMax::new(BANDWIDTH_ROUNDS),
-            min_rtt: None,
-            min_rtt_at: Time::ZERO,
-            rounds: 0,
-            round_start: false,
-            round_end: 0,
-            cycle_start: Time::ZERO,
-            full_bandwidth: 0,
-            full_rounds: 0,
-            full: false,
-            rate: None,
-            rate_from_rtt: false,
-            prior_cwnd: 0,
-            repair: Repair::None,
-            conserving: false,
-            restarting: false,
-            aggregation: Aggregation::new(),
-            policer: Policer::new(),
-        }
-    }
-
-    fn estimate(&self) -> Bandwidth {
-        self.policer
-            .bandwidth()
-            .unwrap_or_else(|| self.bandwidth.get())
-    }
-
-    fn pacing_gain(&self) -> u64 {
-        match self.mode {
-            Mode::Startup => HIGH_GAIN,
-            Mode::Drain => DRAIN_GAIN,
-            Mode::ProbeBandwidth(_) if self.policer.bandwidth().is_some() => UNIT,
-            Mode::ProbeBandwidth(phase) => CYCLE[phase],
-            Mode::ProbeRtt(_) => UNIT,
-        }
-    }
-
-    const fn cwnd_gain(&self) -> u64 {
-        match self.mode {
-            Mode::Startup | Mode::Drain => HIGH_GAIN,
-            Mode::ProbeBandwidth(_) => CWND_GAIN,
-            Mode::ProbeRtt(_) => UNIT,
-        }
-    }
-
-    // ---- The model -------------------------------------------------------------------------------------
-
-    fn update_model(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
-        self.update_bandwidth(ack, sample);
-        let estimate = self.estimate();
-        if sample.rate.is_some() {
-            self.aggregation
-                .update(estimate, self.round_start, ack, window.cwnd);
-        }
-        self.update_cycle(ack, sample);
-        self.check_full(sample);
-        self.check_drain(ack, sample, window);
-        self.update_min_rtt(ack, sample, window);
-    }
-
-    /// draft §4.1.1.3 and §4.1.1.5 (BBRUpdateRound, BBRUpdateBtlBw).
-    fn update_bandwidth(&mut self, ack: &AckEvent, sample: &Sample) {
-        self.round_start = false;
-        let Some(rate) = sample.rate else { return };
-        if rate.prior_delivered >= self.round_end {
-            self.round_end = sample.total_delivered;
-            self.rounds += 1;
-            self.round_start = true;
-            self.conserving = false;
-        }
-        self.police(&rate, ack, sample);
-        let bandwidth = bandwidth(rate.delivered, rate.interval);
-        if !rate.app_limited || bandwidth >= self.bandwidth.get() {
-            self.bandwidth.update(bandwidth, self.rounds);
-        }
-    }
-
-    fn police(&mut self, rate: &RateSample, ack: &AckEvent, sample: &Sample) {
-        let round_start = self.round_start;
-        let cycling = matches!(self.mode, Mode::ProbeBandwidth(_));
-        if self
-            .policer
-            .on_sample(rate, round_start, cycling, ack.now, sample)
-        {
-            self.begin_cycle(ack); // the policed bandwidth is no longer believed: probe again
-        }
-    }
-
-    /// draft §4.3.4.3 (BBRCheckCyclePhase).
-    fn update_cycle(&mut self, ack: &AckEvent, sample: &Sample) {
-        let Mode::ProbeBandwidth(phase) = self.mode else {
-            return;
-        };
-        let full_length =
-            ack.now.saturating_since(self.cycle_start) > self.min_rtt.unwrap_or(Duration::MAX);
-        let (gain, bandwidth) = (self.pacing_gain(), self.bandwidth.get());
-        let in_path = || self.in_path_when_released(ack.now, sample.prior_in_flight, sample);
-        let over = if gain > UNIT {
-            // Until the path holds what the gain asks for, or that is more than it takes.
-            full_length && (sample.lost > 0 || in_path() >= self.in_flight_at(bandwidth, gain))
-        } else if gain < UNIT {
-            full_length || in_path() <= self.in_flight_at(bandwidth, UNIT)
-        } else {
-            full_length
-        };
-        if over {
-            self.mode = Mode::ProbeBandwidth((phase + 1) % CYCLE.len());
-            self.cycle_start = ack.now;
-        }
-    }
-
-    /// Begins PROBE_BW in any phase but the one that drains (draft §4.3.4.1).
-    fn begin_cycle(&mut self, ack: &AckEvent) {
-        let draw =
-            (u64::from(ack.una.0) ^ ack.now.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let phase = (draw * 7) >> 32;
-        self.mode = Mode::ProbeBandwidth(if phase == 0 { 0 } else { phase as usize + 1 });
-        self.cycle_start = ack.now;
-    }
-
-    /// draft §4.3.2.2 (BBRCheckFullPipe).
-    fn check_full(&mut self, sample: &Sample) {
-        let limited = sample.rate.is_some_and(|rate| rate.app_limited);
-        if self.full || !self.round_start || limited {
-            return;
-        }
-        let bandwidth = self.bandwidth.get();
-        if bandwidth * UNIT >= self.full_bandwidth * FULL_GROWTH {
-            self.full_bandwidth = bandwidth;
-            self.full_rounds = 0;
-            return;
-        }
-        self.full_rounds += 1;
-        self.full = self.full_rounds >= FULL_ROUNDS;
-    }
-
-    /// draft §4.3.3 (BBRCheckDrain).
-    fn check_drain(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
-        let pipe = self.in_flight_at(self.bandwidth.get(), UNIT);
-        if self.mode == Mode::Startup && self.full {
-            self.mode = Mode::Drain;
-            window.ssthresh = pipe;
-        }
-        if self.mode == Mode::Drain
-            && self.in_path_when_released(ack.now, sample.in_flight, sample) <= pipe
-        {
-            self.begin_cycle(ack);
-        }
-    }
-
-    /// draft §4.1.2.3, §4.3.5 (BBRUpdateRTprop, BBRCheckProbeRTT).
-    fn update_min_rtt(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
-        let expired = ack.now.saturating_since(self.min_rtt_at) > MIN_RTT_SPAN;
-        if let Some(rtt) = ack.rtt
-            && (expired || self.min_rtt.is_none_or(|least| rtt < least))
-        {
-            self.min_rtt = Some(rtt);
-            self.min_rtt_at = ack.now;
-        }
-        if expired && !self.restarting && !matches!(self.mode, Mode::ProbeRtt(_)) {
-            self.save_window(window);
-            self.mode = Mode::ProbeRtt(None);
-        }
-        match self.mode {
-            Mode::ProbeRtt(None) if sample.in_flight <= MIN_WINDOW => {
-                self.mode = Mode::ProbeRtt(Some((ack.now + PROBE_RTT_SPAN, false)));
-                self.round_end = sample.total_delivered;
-            }
-            Mode::ProbeRtt(Some((end, round))) => {
-                let round = round || self.round_start;
-                self.mode = Mode::ProbeRtt(Some((end, round)));
-                if round {
-                    self.leave_probe_rtt(ack, window);
-                }
-            }
-            _ => {}
-        }
-        if sample.rate.is_some_and(|rate| rate.delivered > 0) {
-            self.restarting = false;
-        }
-    }
-
-    fn leave_probe_rtt(&mut self, ack: &AckEvent, window: &mut Window) {
-        let Mode::ProbeRtt(Some((end, _))) = self.mode else {
-            return;
-        };
-        if ack.now <= end {
-            return;
-        }
-        self.min_rtt_at = ack.now;
-        window.cwnd = window.cwnd.max(self.prior_cwnd);
-        if self.full {
-            self.begin_cycle(ack);
-        } else {
-            self.mode = Mode::Startup;
-        }
-    }
-
-    // ---- What follows from it --------------------------------------------------------------------------
-
-    /// Linux: the rate follows the estimate; in start-up it only rises.
-    fn update_rate(&mut self, sample: &Sample, cwnd: u32) {
-        if !self.rate_from_rtt {
-            self.rate_from_rtt = sample.smoothed_rtt.is_some();
-            let rtt = sample.smoothed_rtt.unwrap_or(UNKNOWN_RTT);
-            self.rate = rate(bandwidth(u64::from(cwnd), rtt), HIGH_GAIN, sample.mss);
-        }
-        let rate = rate(self.estimate(), self.pacing_gain(), sample.mss);
-        if self.full || rate > self.rate {
-            self.rate = rate.or(self.rate);
-        }
-    }
-
-    /// draft §4.2.3 (BBRSetCwnd).
-    fn update_window(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
-        if ack.delivered > 0 && !self.recover_window(ack, sample, window) {
-            let mut target = self.product(self.estimate(), self.cwnd_gain());
-            if self.full {
-                target += self.aggregation.window(self.estimate());
-            }
-            target = self.with_quantum(target);
-            if self.full {
-                window.cwnd = (window.cwnd + ack.delivered).min(target);
-            } else if window.cwnd < target || sample.total_delivered < u64::from(INITIAL_WINDOW) {
-                window.cwnd += ack.delivered;
-            }
-            window.cwnd = window.cwnd.max(MIN_WINDOW);
-        }
-        if matches!(self.mode, Mode::ProbeRtt(_)) {
-            window.cwnd = window.cwnd.min(MIN_WINDOW);
-        }
-    }
-
-    /// draft §4.2.3.4 (BBRModulateCwndForRecovery): in the first round of recovery as much as was delivered, then back
-    /// to the window from before. True if that settles the window.
-    fn recover_window(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) -> bool {
-        if sample.lost > 0 {
-            window.cwnd = window.cwnd.saturating_sub(sample.lost).max(1);
-        }
-        let conserved = sample.in_flight + ack.delivered;
-        let before = std::mem::replace(&mut self.repair, sample.repair);
-        if sample.repair == Repair::Recovery && before != Repair::Recovery {
-            self.conserving = true;
-            self.round_end = sample.total_delivered;
-            window.cwnd = conserved;
-        } else if sample.repair == Repair::None && before != Repair::None {
-            self.conserving = false;
-            window.cwnd = window.cwnd.max(self.prior_cwnd);
-        }
-        if self.conserving {
-            window.cwnd = window.cwnd.max(conserved);
-        }
-        self.conserving
-    }
-
-    fn save_window(&mut self, window: &Window) {
-        let calm = self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRtt(_));
-        self.prior_cwnd = if calm {
-            window.cwnd
-        } else {
-            self.prior_cwnd.max(window.cwnd)
-        };
-    }
-
-    /// Bandwidth times delay times `gain`, in segments, rounded up (draft §4.2.3.2, BBRInflight).
-    fn product(&self, bandwidth: Bandwidth, gain: u64) -> u32 {
-        let Some(min_rtt) = self.min_rtt else {
-            return INITIAL_WINDOW;
-        };
-        let product = u128::from(bandwidth) * u128::from(min_rtt.as_nanos()) * u128::from(gain);
-        product.div_ceil(u128::from(UNIT) * u128::from(BANDWIDTH_SCALE) * NANOS) as u32
-    }
-
-    /// Allows for three bursts in the hosts, delayed acknowledgements of an odd segment, and a probe on a short path.
-    fn with_quantum(&self, window: u32) -> u32 {
-        let even = (window + 3 * self.burst() + 1) & !1;
-        even + if self.mode == Mode::ProbeBandwidth(0) {
-            2
-        } else {
-            0
-        }
-    }
-
-    fn in_flight_at(&self, bandwidth: Bandwidth, gain: u64) -> u32 {
-        self.with_quantum(self.product(bandwidth, gain))
-    }
-
-    /// Segments of a pacing burst: a 1024th of a second's worth, at least two (one below 1.2 Mbit/s), at most 127.
-    fn burst(&self) -> u32 {
-        let bps = self.rate.map_or(0, Rate::as_bps);
-        let at_least = if bps < 1_200_000 { 1 } else { 2 };
-        let segments = ((bps / 8) >> 10) / 1448;
-        (segments as u32).clamp(at_least, 127)
-    }
-
-    /// Segments that will be in the path when the next one may leave.
-    fn in_path_when_released(&self, now: Time, in_flight: u32, sample: &Sample) -> u32 {
-        let wait = sample.release.saturating_since(now);
-        let leaving = if self.pacing_gain() > UNIT {
-            self.burst()
-        } else {
-            0
-        };
-        let arrived = delivered_in(self.estimate(), wait);
-        (u64::from(in_flight + leaving).saturating_sub(arrived)) as u32
-    }
+/// Bandwidth times delay times `gain`, in segments, rounded up; the initial window before there is a delay.
+fn product(bandwidth: Bandwidth, min_rtt: Option<Duration>, gain: u64) -> u32 {
+    let Some(min_rtt) = min_rtt else {
+        return INITIAL_WINDOW;
+    };
+    let product = u128::from(bandwidth) * u128::from(min_rtt.as_nanos()) * u128::from(gain);
+    product.div_ceil(u128::from(UNIT * BANDWIDTH_SCALE) * NANOS) as u32
 }
 
 /// The pacing rate of a bandwidth, in payload bits.
-fn rate(bandwidth: Bandwidth, gain: u64, mss: u32) -> Option<Rate> {
+fn pacing_rate(bandwidth: Bandwidth, gain: u64, mss: u32) -> Option<Rate> {
     let bits = u128::from(bandwidth) * u128::from(gain) * u128::from(mss) * 8;
-    let scale = u128::from(BANDWIDTH_SCALE) * u128::from(UNIT) * 100;
+    let scale = u128::from(BANDWIDTH_SCALE * UNIT) * 100;
     Rate::from_bps((bits * u128::from(PACING_PERCENT) / scale) as u64)
 }
 
-impl CongestionControl for Bbr {
-    fn name(&self) -> &'static str {
-        "bbr"
-    }
+/// Segments of a pacing burst: a 1024th of a second's worth, at least two (one below 1.2 Mbit/s), at most 127.
+fn burst(rate: Option<Rate>, mss: u32) -> u32 {
+    let bps = rate.map_or(0, Rate::as_bps);
+    let at_least = if bps < 1_200_000 { 1 } else { 2 };
+    let segments = ((bps / 8) >> 10) / u64::from(mss.max(1));
+    segments.clamp(at_least, 127) as u32
+}
 
-    fn demands(&self) -> Demands {
-        Demands {
-            samples: true,
-            governs_window: true,
-            paces: true,
+/// Allows for three bursts in the hosts, delayed acknowledgements of an odd segment, and, while probing for bandwidth,
+/// two segments, so that the probe shows on a short path (draft-cardwell-iccrg-bbr-congestion-control-00 §4.2.3.2).
+fn with_quantum(window: u32, burst: u32, probing: bool) -> u32 {
+    ((window + 3 * burst + 1) & !1) + if probing { 2 } else { 0 }
+}
+
+/// Segments that will be in the path when pacing lets the next one go; `leaving` of them go then.
+fn in_path_when_released(
+    in_flight: u32,
+    leaving: u32,
+    bandwidth: Bandwidth,
+    ack: &AckEvent,
+    sample: &Sample,
+) -> u32 {
+    let arrived = delivered_in(bandwidth, sample.release.saturating_since(ack.now));
+    u64::from(in_flight + leaving).saturating_sub(arrived) as u32
+}
+
+/// A number below `below`, from what differs between connections and instants: two runs with the same seeds draw the same.
+fn draw(ack: &AckEvent, below: u64) -> u64 {
+    let mixed = (u64::from(ack.una.0) ^ ack.now.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed >> 32) * below) >> 32
+}
+
+/// Rounds by packets: one is over when something sent after its beginning is delivered (draft §4.1.1.3).
+#[derive(Clone, Debug, Default)]
+struct Rounds {
+    /// Delivery count at which the round ends.
+    end: u64,
+    count: u64,
+    /// The last sample began a round.
+    started: bool,
+}
+
+impl Rounds {
+    const fn new() -> Self {
+        Self {
+            end: 0,
+            count: 0,
+            started: false,
         }
     }
 
-    fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
-        self.update_model(ack, sample, window);
-        self.update_rate(sample, window.cwnd);
-        self.update_window(ack, sample, window);
+    fn on_sample(&mut self, sample: &Sample) {
+        self.started = sample
+            .rate
+            .is_some_and(|rate| rate.prior_delivered >= self.end);
+        if self.started {
+            self.begin(sample);
+            self.count += 1;
+        }
     }
 
-    fn pacing_rate(&self) -> Option<Rate> {
-        self.rate
-    }
-
-    fn on_ack(&mut self, _ack: &AckEvent, _window: &mut Window) {}
-
-    fn on_congestion(&mut self, _signal: Signal, window: &Window) -> u32 {
-        self.save_window(window);
-        window.ssthresh
-    }
-
-    fn on_timeout(&mut self, now: Time, _next: Seq) {
-        self.repair = Repair::Timeout;
-        self.full_bandwidth = 0;
-        self.round_start = true;
-        self.policer.on_timeout(now);
-    }
-
-    /// The losses were none: neither was what they said of the path.
-    fn on_undo(&mut self, window: &Window, _prior_cwnd: u32) -> u32 {
-        self.full_bandwidth = 0;
-        self.full_rounds = 0;
-        self.policer = Policer::new();
-        window.cwnd
-    }
-
-    fn on_restart(&mut self, _idle: Duration, now: Time) {
-        self.restarting = true;
-        self.aggregation.restart(now);
+    /// A round begins now.
+    const fn begin(&mut self, sample: &Sample) {
+        self.end = sample.total_delivered;
     }
 }
-
-#[cfg(test)]
-mod tests;

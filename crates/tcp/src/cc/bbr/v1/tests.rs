@@ -1,6 +1,7 @@
 //! BBR on a path of 100 segments per second and 100 ms, step by step.
 
 use super::*;
+use crate::seq::Seq;
 
 const RTT: Duration = Duration::from_millis(100);
 
@@ -21,7 +22,7 @@ fn sample(prior: u64, total: u64, in_flight: u32) -> Sample {
             delivered: 10,
             interval: RTT,
             prior_delivered: prior,
-            app_limited: false,
+            ..RateSample::default()
         }),
         total_delivered: total,
         prior_in_flight: in_flight + 1,
@@ -75,7 +76,7 @@ fn the_window_is_twice_the_product() {
         min_rtt: Some(RTT),
         ..Bbr::new()
     };
-    let product = bbr.product(bandwidth(10, RTT), CWND_GAIN);
+    let product = product(bandwidth(10, RTT), bbr.min_rtt, CWND_GAIN);
     assert_eq!(product, 20);
     assert_eq!(bbr.with_quantum(product), 24);
 }
