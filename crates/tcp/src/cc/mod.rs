@@ -7,6 +7,7 @@ mod hystart;
 mod illinois;
 mod ledbat;
 mod ledbat_plus;
+mod prague;
 mod reno;
 mod sample;
 mod vegas;
@@ -21,11 +22,13 @@ pub use dctcp::Dctcp;
 pub use illinois::Illinois;
 pub use ledbat::Ledbat;
 pub use ledbat_plus::LedbatPlus;
+pub use prague::Prague;
 pub use reno::Reno;
 pub use sample::{Demands, RateSample, Repair, Sample};
 pub use vegas::Vegas;
 pub use westwood::Westwood;
 
+use crate::ecn::Feedback;
 use crate::seq::Seq;
 
 /// The congestion window and what belongs to it, in segments as Linux counts them.
@@ -171,8 +174,9 @@ pub struct Algorithm {
     pub summary: &'static str,
     /// The document that defines it.
     pub source: &'static str,
-    /// It works with ECN only, so that endpoints negotiate ECN whatever they were told.
-    pub needs_ecn: bool,
+    /// The feedback that it needs beyond RFC 3168's, so that endpoints ask for it whatever they were told;
+    /// [`Feedback::None`]: nothing special.
+    pub feedback: Feedback,
     /// Makes one. `abe`: with alternative backoff (RFC 8511), if it has it.
     pub build: fn(abe: bool) -> Box<dyn CongestionControl>,
 }
@@ -183,70 +187,77 @@ pub const ALGORITHMS: &[Algorithm] = &[
         name: "bbr",
         summary: "paces at the largest delivery rate, twice the bandwidth-delay product in flight (version 1)",
         source: "Cardwell et al. 2016, Linux 6.1",
-        needs_ecn: false,
+        feedback: Feedback::None,
         build: |_| Box::new(Bbr::new()),
     },
     Algorithm {
         name: "bbr3",
         summary: "BBR bounded by losses: long-term and short-term limits on rate and window (version 3)",
         source: "draft-ietf-ccwg-bbr-01",
-        needs_ecn: false,
+        feedback: Feedback::None,
         build: |_| Box::new(Bbr3::new()),
     },
     Algorithm {
         name: "cubic",
         summary: "window a cubic function of the time since the last loss; Linux's default",
         source: "RFC 9438",
-        needs_ecn: false,
+        feedback: Feedback::None,
         build: |abe| Box::new(Cubic::new(abe)),
     },
     Algorithm {
         name: "dctcp",
         summary: "backs off by the share of marked packets; for data centres, needs ECN",
         source: "RFC 8257",
-        needs_ecn: true,
+        feedback: Feedback::Exact,
         build: |_| Box::new(Dctcp::new()),
     },
     Algorithm {
         name: "illinois",
         summary: "backs off on loss, by and up to what the delay says",
         source: "Liu, Basar, Srikant 2008",
-        needs_ecn: false,
+        feedback: Feedback::None,
         build: |_| Box::new(Illinois::new()),
     },
     Algorithm {
         name: "ledbat",
         summary: "keeps the queueing delay at 100 ms, for background transfers",
         source: "RFC 6817",
-        needs_ecn: false,
+        feedback: Feedback::None,
         build: |_| Box::new(Ledbat::new()),
     },
     Algorithm {
         name: "ledbat++",
         summary: "as ledbat, at 60 ms of round-trip delay, with slowdowns",
         source: "draft-irtf-iccrg-ledbat-plus-plus-01",
-        needs_ecn: false,
+        feedback: Feedback::None,
         build: |_| Box::new(LedbatPlus::new()),
+    },
+    Algorithm {
+        name: "prague",
+        summary: "backs off by the share of marked packets, on ECT(1) with accurate feedback; for L4S",
+        source: "draft-briscoe-iccrg-prague-congestion-control-04",
+        feedback: Feedback::Accurate,
+        build: |_| Box::new(Prague::new()),
     },
     Algorithm {
         name: "reno",
         summary: "additive increase, multiplicative decrease (NewReno)",
         source: "RFC 5681, RFC 6582",
-        needs_ecn: false,
+        feedback: Feedback::None,
         build: |abe| Box::new(Reno::new(abe)),
     },
     Algorithm {
         name: "vegas",
         summary: "keeps two to four segments queued",
         source: "Brakmo, Peterson 1995",
-        needs_ecn: false,
+        feedback: Feedback::None,
         build: |_| Box::new(Vegas::new()),
     },
     Algorithm {
         name: "westwood",
         summary: "backs off to the estimated bandwidth times the least RTT (Westwood+)",
         source: "Mascolo et al. 2001",
-        needs_ecn: false,
+        feedback: Feedback::None,
         build: |_| Box::new(Westwood::new()),
     },
 ];
