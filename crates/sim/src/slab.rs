@@ -4,7 +4,7 @@ use sojourn_tcp::Segment;
 
 /// A place in the slab.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Handle(u32);
+pub struct Handle(pub u32);
 
 /// The segments under way. Places are used again, so memory follows the largest number at once.
 #[derive(Debug, Default)]

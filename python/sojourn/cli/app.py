@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.cli import compare, doctor, listing, run, study
+from sojourn.cli import compare, doctor, listing, replay, run, study
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
 from sojourn.storage import OutputError
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.command("run")(run.command)
 app.command("compare")(compare.command)
+app.command("replay")(replay.command)
 app.command("list")(listing.command)
 app.command("doctor")(doctor.command)
 app.add_typer(study.app, name="study")
@@ -42,6 +43,7 @@ def status() -> int:
     """Runs the command line and returns its exit status; a KeyboardInterrupt passes through."""
     try:
         code: object = app(standalone_mode=False, prog_name="sojourn")
+        sys.stdout.flush()
         if code == INTERRUPTED:
             # What typer makes of a KeyboardInterrupt.
             raise KeyboardInterrupt
@@ -61,5 +63,9 @@ def status() -> int:
         return FAILED
     except BrokenPipeError:
         # Whoever read our output has gone, as in `sojourn list aqm | head -1`. Keep the interpreter from trying again.
+        sys.stdout = None
+        return FAILED
+    except OSError as error:
+        complain(f"sojourn: {error.filename or 'standard output'}: {error.strerror or error}")
         sys.stdout = None
         return FAILED

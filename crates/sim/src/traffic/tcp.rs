@@ -10,7 +10,7 @@ use sojourn_tcp::{Arrival, Config, Endpoint};
 use sojourn_units::{Duration, Time};
 
 use super::{Identity, Meter, Side};
-use crate::packet::{Body, SimPacket};
+use crate::packet::SimPacket;
 use crate::simulation::Network;
 
 /// What a connection carries.
@@ -133,7 +133,7 @@ impl TcpFlow {
 
     /// A segment arrives at one of the hosts.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
-        let Body::Tcp(view) = packet.body else {
+        let Some(handle) = packet.handle() else {
             return;
         };
         // Segments of a connection that is over find nobody.
@@ -143,14 +143,14 @@ impl TcpFlow {
                 Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
                 Ecn::Ce => Arrival::Ce,
             };
-            let segment = network.segments.at(view.handle);
+            let segment = network.segments.at(handle);
             if packet.returning {
                 self.sender.on_segment(segment, ecn, now);
             } else {
                 self.receiver.on_segment(segment, ecn, now);
             }
         }
-        network.segments.release(view.handle);
+        network.segments.release(handle);
         if packet.returning {
             if let Some(rtt) = self.sender.take_rtt_sample()
                 && self.meter.is_steady(now)
@@ -197,11 +197,15 @@ impl TcpFlow {
         if side == Side::Receiving {
             return self.receiver.next_timer();
         }
-        let stop = (!self.stopped).then_some(self.identity.stop);
-        [self.sender.next_timer(), self.open_at, stop]
-            .into_iter()
-            .flatten()
-            .min()
+        let stop = if self.stopped {
+            Time::MAX
+        } else {
+            self.identity.stop
+        };
+        let open = self.open_at.unwrap_or(Time::MAX);
+        let connection = self.sender.next_timer().unwrap_or(Time::MAX);
+        let due = connection.min(open).min(stop);
+        (due < Time::MAX).then_some(due)
     }
 
     fn open(&mut self, now: Time) {
@@ -267,19 +271,15 @@ impl TcpFlow {
         } else {
             &mut self.sender
         };
+        let of = self.identity.membership(self.generation, returning);
         let mut handle = network.segments.reserve();
         while let Some(ecn_capable) = endpoint.poll_into(network.segments.at_mut(handle), now) {
             let segment = network.segments.at(handle);
-            let packet = SimPacket {
-                body: Body::of_segment(handle, segment),
-                flow: self.identity.flow,
-                group: self.identity.group,
-                generation: self.generation,
-                returning,
-                ecn: if ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
-                bytes: segment.header_bytes() + u32::from(segment.len) + self.identity.overhead,
-                enqueued: now,
-            };
+            let bytes = segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
+            let mut packet = SimPacket::segment(of, handle, segment, bytes);
+            if ecn_capable {
+                packet.ecn = Ecn::Ect0;
+            }
             network.send(packet, now);
             handle = network.segments.reserve();
         }

@@ -557,7 +557,7 @@ impl Sender {
             rate: facts
                 .acked
                 .latest
-                .and_then(|latest| self.rate_sample(&latest, now)),
+                .and_then(|latest| self.rate_sample(self.board.stamp_of(latest), now)),
             total_delivered: self.delivered,
             lost,
             prior_in_flight,
