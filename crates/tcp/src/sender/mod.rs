@@ -404,6 +404,12 @@ impl Sender {
 
     /// What a rate sample needs to know of a segment sent now.
     fn stamp(&mut self, now: Time) -> Stamp {
+        if !self.demands.samples {
+            return Stamp {
+                sent_at: now,
+                ..Stamp::default()
+            };
+        }
         if self.board.is_empty() {
             self.first_sent_at = now;
             self.delivered_at = now;
