@@ -291,8 +291,9 @@ proptest! {
     #[test]
     fn whatever_the_network_does_the_bytes_arrive_and_the_connection_ends(trial in trial()) {
         let mut world = World::new(&trial);
-        // Back-off ends at two minutes a time, and a fate list lets five packets through in at most 65.
-        let closed = world.run(Time::from_secs(20_000))?;
+        // 750 segments of 200 bytes at most, one per window; a list of fates of which five let a packet through can cost
+        // each of them some timeouts of up to two minutes.
+        let closed = world.run(Time::from_secs(750 * 10 * 120))?;
         if world.ends.iter().any(Endpoint::has_failed) {
             return Ok(()); // the handshake was given up: seven SYNs were lost
         }
