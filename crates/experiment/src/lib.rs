@@ -12,9 +12,12 @@
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
 //! | `sweep` | the cartesian product of the swept values |
 //! | [`schema()`] | the JSON Schema of the file, from the same keys that are read |
+//! | [`streams`], [`derived`] | what every backend works out alike: random draws, instants, limits, capacity |
+//! | [`result`] | what a run gives, on every backend |
 //! | `written` | quantities as one would write them |
 //! | [`resolved()`] | an experiment written out again with every default |
 
+pub mod derived;
 mod document;
 mod error;
 mod form;
@@ -24,8 +27,10 @@ mod names;
 mod plan;
 mod read;
 mod resolved;
+pub mod result;
 mod schema;
 mod section;
+pub mod streams;
 mod suggest;
 mod sweep;
 mod written;

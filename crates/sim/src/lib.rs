@@ -6,12 +6,12 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`run()`], [`check()`] | an experiment's arm, run or only built |
-//! | [`result`] | what a run gives: the summary's figures and the recorded tables |
+//! | [`result`] | what a run gives: the summary's figures and the recorded tables, as on every backend |
 //! | [`packet`] | a packet in the simulator |
 //! | `simulation` | the event loop: which component acts next |
 //! | `link`, `delay_line` | the bottleneck with its discipline; propagation |
 //! | `traffic/` | what the hosts do, a file per kind |
-//! | `timers`, `streams` | the hosts' timers; a random stream per purpose |
+//! | `timers` | the hosts' timers |
 //! | `probe` | what is measured on the way |
 
 mod delay_line;
@@ -20,15 +20,13 @@ mod monitor;
 mod names;
 pub mod packet;
 mod probe;
-pub mod result;
 mod run;
 mod simulation;
-mod streams;
 mod timers;
 mod traffic;
 
 pub use monitor::Monitor;
 pub use names::names;
 pub use packet::SimPacket;
-pub use result::RunResult;
 pub use run::{RunError, catalogue, check, run};
+pub use sojourn_experiment::result::{self, RunResult};

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use sojourn_aqm::{Catalogue, Limit, SettingError, Settings};
+use sojourn_experiment::derived::{self, capacity_bytes, directions, kind_name};
 use sojourn_experiment::model::{Buffer, Direction, Experiment, Kind, Queue, Traffic};
+use sojourn_experiment::streams;
 use sojourn_tcp::cc;
 use sojourn_units::{Duration, Time};
 
@@ -15,13 +17,8 @@ use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
 use crate::result::{Bottleneck, Column, Flow, RunResult, Table, jain};
 use crate::simulation::{Network, Path, QueueSample, Sampler, Simulation, link_of};
-use crate::streams::{self, Stream};
 use crate::traffic::{Cbr, Identity, Ping, Source, TcpFlow};
 
-/// IP bytes of a full packet where no segment is larger.
-const MTU: u32 = 1500;
-/// TCP and IP headers with timestamps.
-const TCP_HEADERS: u32 = 52;
 /// The directions in the order of the links.
 const DIRECTIONS: [&str; 2] = ["down", "up"];
 
@@ -109,49 +106,6 @@ pub fn run(
 
 // ---- Building ------------------------------------------------------------------------------------------
 
-/// Bytes on the link of the largest packet that the traffic sends, at least that of an MTU of 1500.
-fn frame(experiment: &Experiment) -> u32 {
-    let segments = experiment
-        .traffic
-        .iter()
-        .map(|traffic| match &traffic.kind {
-            Kind::Bulk(tcp) => tcp.mss + TCP_HEADERS,
-            Kind::Files(files) => files.tcp.mss + TCP_HEADERS,
-            Kind::Cbr(_) | Kind::Ping(_) => 0,
-        });
-    segments.fold(MTU, u32::max) + experiment.link.overhead
-}
-
-/// The limit that an arm's queue gets. A multiple of the BDP counts in packets, as the discipline does, except for
-/// those whose limit `tc` takes in bytes.
-fn limit(
-    experiment: &Experiment,
-    arm: &Queue,
-    buffer: Option<Buffer>,
-    rate: sojourn_units::Rate,
-) -> Option<Limit> {
-    let buffer = arm.limit.or(buffer)?;
-    Some(match buffer {
-        Buffer::Packets(packets) => Limit::Packets(packets),
-        Buffer::Bytes(bytes) => Limit::Bytes(bytes),
-        Buffer::Bdp(multiple) => {
-            let longest = experiment
-                .traffic
-                .iter()
-                .map(|traffic| traffic.rtt)
-                .max()
-                .unwrap_or(Duration::ZERO);
-            let bytes = rate.bytes_per_sec() * longest.as_secs_f64() * multiple;
-            let frame = f64::from(frame(experiment));
-            if matches!(arm.aqm.as_str(), "bfifo" | "red" | "ared") {
-                Limit::Bytes(bytes.max(frame) as u64)
-            } else {
-                Limit::Packets((bytes / frame).round().max(1.0) as u64)
-            }
-        }
-    })
-}
-
 fn build_links(
     experiment: &Experiment,
     queue: usize,
@@ -193,8 +147,11 @@ fn build_link(
         .ok_or_else(|| RunError::UnknownDiscipline(arm.aqm.clone()))?;
     let settings = Settings {
         rate: rate[0].1,
-        mtu: frame(experiment),
-        limit: limit(experiment, arm, buffer, rate[0].1),
+        mtu: derived::frame(experiment),
+        limit: derived::limit(experiment, arm, buffer, rate[0].1).map(|limit| match limit {
+            derived::Limit::Packets(packets) => Limit::Packets(packets),
+            derived::Limit::Bytes(bytes) => Limit::Bytes(bytes),
+        }),
         values: arm.settings.clone(),
     };
     let qdisc: BoxedQdisc = (discipline.build)(&settings)?;
@@ -241,72 +198,49 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
     let behind = vec![behind_link; links.len()];
     let mut paths = Vec::new();
     let mut sources = Vec::new();
-    for (group, traffic) in experiment.traffic.iter().enumerate() {
+    for flow in derived::flows(experiment, seed) {
+        let traffic = flow.traffic;
         let algorithm = algorithm(traffic)?;
-        for direction in directions(traffic.direction) {
-            let forward_link = link_of(*direction, links.len());
-            let back = if *direction == Direction::Down {
-                (links.len() > 1).then_some(1)
-            } else {
-                Some(0)
-            };
-            let exit = back.map_or(Exit::Host, Exit::Link);
-            let forward_line = if forward_link.is_none() {
-                Some(lines.find(delay, Exit::Host))
-            } else {
-                behind_link
-            };
-            let return_line = lines.find(traffic.rtt.saturating_sub(delay), exit);
-            for _ in 0..traffic.flows {
-                paths.push(Path {
-                    forward_link,
-                    forward_line,
-                    return_line,
-                });
-                let flow = sources.len() as u32;
-                let identity = identity(experiment, traffic, group, flow, seed);
-                sources.push(match &traffic.kind {
-                    Kind::Bulk(tcp) => {
-                        Source::Tcp(Box::new(TcpFlow::bulk(identity, tcp, algorithm, seed)))
-                    }
-                    Kind::Files(files) => {
-                        Source::Tcp(Box::new(TcpFlow::files(identity, files, algorithm, seed)))
-                    }
-                    Kind::Cbr(cbr) => Source::Cbr(Cbr::new(identity, cbr)),
-                    Kind::Ping(ping) => Source::Ping(Ping::new(identity, ping)),
-                });
+        let forward_link = link_of(flow.direction, links.len());
+        let back = if flow.direction == Direction::Down {
+            (links.len() > 1).then_some(1)
+        } else {
+            Some(0)
+        };
+        let exit = back.map_or(Exit::Host, Exit::Link);
+        let forward_line = if forward_link.is_none() {
+            Some(lines.find(delay, Exit::Host))
+        } else {
+            behind_link
+        };
+        let return_line = lines.find(traffic.rtt.saturating_sub(delay), exit);
+        paths.push(Path {
+            forward_link,
+            forward_line,
+            return_line,
+        });
+        let identity = identity(experiment, &flow);
+        sources.push(match &traffic.kind {
+            Kind::Bulk(tcp) => Source::Tcp(Box::new(TcpFlow::bulk(identity, tcp, algorithm, seed))),
+            Kind::Files(files) => {
+                Source::Tcp(Box::new(TcpFlow::files(identity, files, algorithm, seed)))
             }
-        }
+            Kind::Cbr(cbr) => Source::Cbr(Cbr::new(identity, cbr)),
+            Kind::Ping(ping) => Source::Ping(Ping::new(identity, ping)),
+        });
     }
     let sampler = Sampler::new(Time::ZERO + experiment.warmup, experiment.record.series);
     let network = Network::new(links, lines.0, behind, paths);
     Ok(Simulation::new(network, sources, sampler))
 }
 
-const fn directions(direction: Direction) -> &'static [Direction] {
-    match direction {
-        Direction::Down => &[Direction::Down],
-        Direction::Up => &[Direction::Up],
-        Direction::Both => &[Direction::Down, Direction::Up],
-    }
-}
-
-fn identity(
-    experiment: &Experiment,
-    traffic: &Traffic,
-    group: usize,
-    flow: u32,
-    seed: u64,
-) -> Identity {
-    let (from, to) = traffic.start;
-    let spread = to.saturating_sub(from).as_nanos();
-    let offset = Stream::new(seed, &format!("flow/{flow}/start")).below(spread.max(1));
+fn identity(experiment: &Experiment, flow: &derived::Flow<'_>) -> Identity {
     Identity {
-        flow,
-        group: group as u16,
+        flow: flow.number,
+        group: flow.group as u16,
         overhead: experiment.link.overhead,
-        start: Time::ZERO + from + Duration::from_nanos(offset),
-        stop: Time::ZERO + traffic.stop,
+        start: Time::ZERO + flow.start,
+        stop: Time::ZERO + flow.traffic.stop,
         warmup: Time::ZERO + experiment.warmup,
     }
 }
@@ -379,24 +313,6 @@ fn bottleneck_figures(experiment: &Experiment, index: usize, link: &Link) -> Bot
     }
 }
 
-/// Bytes that a link with this schedule can carry from `from` to `to`.
-fn capacity_bytes(
-    schedule: &[(Duration, sojourn_units::Rate)],
-    from: Duration,
-    to: Duration,
-) -> f64 {
-    let ends = schedule
-        .iter()
-        .skip(1)
-        .map(|(at, _)| *at)
-        .chain([Duration::MAX]);
-    let spans = schedule.iter().zip(ends).map(|((begin, rate), end)| {
-        let span = end.min(to).saturating_sub((*begin).max(from));
-        rate.bytes_per_sec() * span.as_secs_f64()
-    });
-    spans.sum()
-}
-
 fn flow_figures(experiment: &Experiment, sources: &[Source]) -> Vec<Flow> {
     let mut sources = sources.iter();
     let mut flows = Vec::new();
@@ -427,15 +343,6 @@ fn flow_figures(experiment: &Experiment, sources: &[Source]) -> Vec<Flow> {
         }
     }
     flows
-}
-
-const fn kind_name(kind: &Kind) -> &'static str {
-    match kind {
-        Kind::Bulk(_) => "bulk",
-        Kind::Cbr(_) => "cbr",
-        Kind::Ping(_) => "ping",
-        Kind::Files(_) => "files",
-    }
 }
 
 fn queue_series(sampler: &Sampler, width: Duration) -> Table {

@@ -2,6 +2,7 @@
 
 use sojourn_aqm::Ecn;
 use sojourn_experiment::model;
+use sojourn_experiment::streams::Stream;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::sender::UNLIMITED;
 use sojourn_tcp::seq::Seq;
@@ -11,7 +12,6 @@ use sojourn_units::{Duration, Time};
 use super::{Identity, Meter, Side};
 use crate::packet::{Body, SimPacket};
 use crate::simulation::Network;
-use crate::streams::Stream;
 
 /// What a connection carries.
 enum Work {
