@@ -1,8 +1,7 @@
 //! The bottleneck in one direction: a discipline, and a shaper that lets packets go at the link's rate.
 //!
-//! The shaper is a token bucket as Linux's HTB: a packet leaves when the bucket is not empty, and is charged
-//! afterwards, so that a burst of zero is a serial line. A packet's sojourn ends when it leaves the discipline; the
-//! time on the wire is part of the base RTT.
+//! When a packet may go is for the [`Shaper`] to say; a burst of zero is a serial line. A packet's sojourn ends when it
+//! leaves the discipline; the time on the wire is part of the base RTT.
 //!
 //! A serial line that has become free asks its discipline for a packet even if there is none, as a network device
 //! does; a shaper does not, as Linux's HTB does not ask an inactive class. Disciplines that note idle times
@@ -10,21 +9,25 @@
 
 use std::collections::VecDeque;
 
-use sojourn_aqm::{Environment, Qdisc};
-use sojourn_units::{Duration, Rate, Time};
+use sojourn_aqm::{Environment, Packet, Qdisc};
+use sojourn_experiment::model::Capacity;
+use sojourn_units::Time;
 
 use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
+use crate::shaper::Shaper;
 
 /// A discipline that the simulator can own.
 pub type BoxedQdisc = Box<dyn Qdisc<SimPacket> + Send>;
 
 /// What a link is built from.
 pub struct Config {
-    /// The rate from each instant on; the first is at zero.
-    pub rate: Vec<(Duration, Rate)>,
+    /// What it can carry.
+    pub capacity: Capacity,
     /// Bytes it may send ahead of its rate after an idle time.
     pub burst: u64,
+    /// Bytes that a packet takes beyond its IP length.
+    pub overhead: u32,
     /// Packets in the unmanaged FIFO below the discipline.
     pub device_queue: u64,
     /// Seed of the discipline's random stream.
@@ -35,14 +38,9 @@ pub struct Config {
 pub struct Link {
     qdisc: BoxedQdisc,
     environment: Environment<SimPacket>,
-    rate: Vec<(Duration, Rate)>,
-    /// Place in `rate` of the rate in force.
-    current: usize,
-    burst: u64,
+    shaper: Shaper,
     device: VecDeque<SimPacket>,
     device_limit: usize,
-    /// When the bucket is next not empty.
-    next_free: Time,
     /// Packets that have left and are on their way out.
     departed: VecDeque<SimPacket>,
     wake: Time,
@@ -56,12 +54,9 @@ impl Link {
         Self {
             qdisc,
             environment: Environment::new(config.seed),
-            rate: config.rate,
-            current: 0,
-            burst: config.burst,
+            shaper: Shaper::new(&config.capacity, config.burst, config.overhead),
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
-            next_free: Time::ZERO,
             departed: VecDeque::new(),
             wake: Time::MAX,
             probe,
@@ -96,6 +91,7 @@ impl Link {
 
     /// A packet arrives.
     pub fn enqueue(&mut self, packet: SimPacket, now: Time) {
+        self.probe.on_arrival(&packet);
         self.qdisc.enqueue(packet, now, &mut self.environment);
         self.note_drops(now);
         if self.wake == Time::MAX {
@@ -112,31 +108,23 @@ impl Link {
         }
         let packet = self.departed.pop_front();
         if packet.is_some() && self.departed.is_empty() {
-            self.wake = self.next_wake();
+            self.wake = self.next_wake(now);
         }
         packet
     }
 
-    /// Lets one packet go if the bucket allows, and sets the next wake-up.
+    /// Lets one packet go if the shaper allows, and sets the next wake-up.
     fn advance(&mut self, now: Time) {
-        if now >= self.next_free
-            && let Some(packet) = self.take(now)
-        {
-            let rate = self.rate_at(now);
-            let ahead = rate.tx_time(self.burst);
-            self.next_free =
-                self.next_free.max(now.saturating_sub(ahead)) + rate.tx_time(packet.bytes.into());
+        let is_free = self.shaper.free_at(now) <= now;
+        if is_free && let Some(packet) = self.take(now) {
+            self.shaper.charge(packet.bytes, now);
             self.departed.push_back(packet);
             self.wake = now;
-        } else if now >= self.next_free && !self.has_packets() {
+        } else if is_free && !self.has_packets() {
             self.wake = Time::MAX;
         } else {
-            self.wake = self.next_wake();
+            self.wake = self.next_wake(now);
         }
-    }
-
-    const fn is_line(&self) -> bool {
-        self.burst == 0
     }
 
     fn has_packets(&self) -> bool {
@@ -144,24 +132,15 @@ impl Link {
     }
 
     /// When there is something to do next.
-    fn next_wake(&self) -> Time {
-        if !self.is_line() && !self.has_packets() {
+    fn next_wake(&mut self, now: Time) -> Time {
+        if !self.shaper.is_line() && !self.has_packets() {
             return Time::MAX;
         }
+        let free = self.shaper.free_at(now);
         match self.qdisc.ready_at() {
-            Some(ready) if self.device.is_empty() => self.next_free.max(ready),
-            _ => self.next_free,
+            Some(ready) if self.device.is_empty() => free.max(ready),
+            _ => free,
         }
-    }
-
-    fn rate_at(&mut self, now: Time) -> Rate {
-        while let Some((from, _)) = self.rate.get(self.current + 1) {
-            if Time::ZERO + *from > now {
-                break;
-            }
-            self.current += 1;
-        }
-        self.rate[self.current].1
     }
 
     /// The packet that goes onto the wire next.
@@ -195,8 +174,11 @@ impl Link {
 
     fn note_drops(&mut self, now: Time) {
         if self.environment.has_dropped() {
+            let backlog = self.shaper.rate(now).tx_time(self.qdisc.bytes());
             for (packet, reason) in self.environment.take_dropped() {
-                self.probe.on_drop(&packet, reason, now);
+                let sojourn = now - packet.enqueued();
+                let queued = if sojourn.is_zero() { backlog } else { sojourn };
+                self.probe.on_drop(&packet, reason, queued, now);
             }
         }
     }
@@ -206,8 +188,10 @@ impl Link {
 mod tests {
     use super::*;
     use crate::packet::Body;
+    use crate::probe::Population;
     use sojourn_aqm::fifo::DropTail;
     use sojourn_aqm::{Ecn, Limit, Single};
+    use sojourn_units::{Duration, Rate};
 
     fn packet(flow: u32) -> SimPacket {
         SimPacket {
@@ -217,9 +201,10 @@ mod tests {
             },
             flow,
             group: 0,
-            generation: 0,
+            connection: 0,
             returning: false,
             ecn: Ecn::NotEct,
+            dscp: 0,
             bytes: 1250, // 1 ms at 10 Mbit/s
             enqueued: Time::ZERO,
         }
@@ -228,12 +213,14 @@ mod tests {
     fn link(burst: u64, device_queue: u64, rate: Vec<(Duration, Rate)>) -> Link {
         let qdisc = Box::new(Single::new(DropTail, Limit::Packets(100)));
         let config = Config {
-            rate,
+            capacity: Capacity::Steps(rate),
             burst,
+            overhead: 14,
             device_queue,
             seed: 1,
         };
-        Link::new(qdisc, config, LinkProbe::new(Time::ZERO, false))
+        let probe = LinkProbe::new(Time::ZERO, false, Population::of(10));
+        Link::new(qdisc, config, probe)
     }
 
     /// The instants, in ms, at which ten packets that arrive together at 100 ms leave.

@@ -18,10 +18,12 @@ pub enum Body {
         /// When it was sent.
         sent_at: Time,
     },
-    /// An echo request or its reply: when the request was sent.
+    /// An echo request or its reply: when the request was sent, and whether it is UDP, with ports, or ICMP.
     Echo {
         /// When the request was sent.
         sent_at: Time,
+        /// It is UDP.
+        has_ports: bool,
     },
 }
 
@@ -34,12 +36,14 @@ pub struct SimPacket {
     pub flow: u32,
     /// The traffic group of the flow: its hosts.
     pub group: u16,
-    /// Connections of one flow are numbered, so that a late segment finds its connection gone.
-    pub generation: u16,
+    /// Connections of one flow are numbered; each has a port of its own.
+    pub connection: u32,
     /// True on the way back to the sender of the data.
     pub returning: bool,
     /// The ECN field.
     pub ecn: Ecn,
+    /// The DiffServ code point.
+    pub dscp: u8,
     /// Bytes on the link.
     pub bytes: u32,
     /// When it entered the queue it is in.
@@ -68,14 +72,26 @@ impl Packet for SimPacket {
         self.enqueued = now;
     }
 
+    fn dscp(&self) -> u8 {
+        self.dscp
+    }
+
     /// Every group has a sending and a receiving host of its own; its flows differ in their ports.
     fn flow(&self) -> FlowKey {
         let sending = 0x0a01_0001 | u32::from(self.group) << 8;
         let receiving = 0x0a02_0001 | u32::from(self.group) << 8;
+        // Linux's range of ephemeral ports; connections of one flow take ports far apart.
+        let number = u64::from(self.flow) + 4_507 * u64::from(self.connection);
+        let port = 32_768 + (number % 28_232) as u16;
         let (protocol, source_port, destination_port) = match self.body {
-            Body::Tcp(_) => (TCP, 32_768 + (self.flow % 28_232) as u16, 5201),
-            Body::Udp { .. } => (UDP, 32_768 + (self.flow % 28_232) as u16, 5201),
-            Body::Echo { .. } => (ICMP, 0, 0),
+            Body::Tcp(_) => (TCP, port, 5201),
+            Body::Udp { .. }
+            | Body::Echo {
+                has_ports: true, ..
+            } => (UDP, port, 5201),
+            Body::Echo {
+                has_ports: false, ..
+            } => (ICMP, 0, 0),
         };
         if self.returning {
             FlowKey {
@@ -136,9 +152,10 @@ mod tests {
             body: Body::Tcp(Segment::default()),
             flow: 3,
             group: 1,
-            generation: 0,
+            connection: 0,
             returning: false,
             ecn: Ecn::NotEct,
+            dscp: 0,
             bytes: 1514,
             enqueued: Time::ZERO,
         };

@@ -1,33 +1,33 @@
-//! Echo requests at a fixed interval, answered at once (RFC 792).
+//! Echo requests at a fixed interval, answered at once (RFC 792; over UDP RFC 862).
 
-use sojourn_aqm::Ecn;
-use sojourn_experiment::model;
-use sojourn_units::{Duration, Time};
+use sojourn_experiment::derived::UDP_HEADERS;
+use sojourn_experiment::model::{EchoProtocol, Kind, Ping as Config};
+use sojourn_units::Time;
 
 use super::{Identity, Meter};
 use crate::packet::{Body, SimPacket};
 use crate::simulation::Network;
 
-/// 56 bytes of payload, ICMP and IP headers.
-const IP_BYTES: u32 = 56 + 8 + 20;
-
 /// A flow of echo requests and their replies.
 pub struct Ping {
     identity: Identity,
-    interval: Duration,
+    config: Config,
     next: Time,
     meter: Meter,
 }
 
 impl Ping {
-    /// A flow that has not started.
-    pub fn new(identity: Identity, config: &model::Ping) -> Self {
-        Self {
-            interval: config.interval,
+    /// A flow that has not started; `None` if the kind is another.
+    pub fn new(identity: Identity, kind: &Kind) -> Option<Self> {
+        let Kind::Ping(config) = kind else {
+            return None;
+        };
+        Some(Self {
+            config: config.clone(),
             next: identity.start,
-            meter: Meter::of_echoes(identity.warmup),
+            meter: Meter::new(&identity, kind),
             identity,
-        }
+        })
     }
 
     /// When the next request is due.
@@ -38,48 +38,39 @@ impl Ping {
     /// Sends what is due.
     pub fn on_timer(&mut self, now: Time, network: &mut Network) {
         while self.next_timer().is_some_and(|due| due <= now) {
-            self.next += self.interval;
-            if let Some((sent, _)) = &mut self.meter.datagrams {
-                *sent += 1;
-            }
-            self.meter.sent += 56;
-            network.send(self.packet(now, false), now);
+            self.next += self.config.interval;
+            self.meter.record_departure();
+            self.meter.sent += u64::from(self.config.packet);
+            network.send(self.packet(now, now), now);
         }
     }
 
     /// A request or a reply arrives.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
-        let Body::Echo { sent_at } = packet.body else {
+        let Body::Echo { sent_at, .. } = packet.body else {
             return;
         };
-        if !packet.returning {
-            self.meter.received += 56;
-            return network.send(
-                SimPacket {
-                    enqueued: now,
-                    ..self.packet(sent_at, true)
-                },
-                now,
-            );
-        }
-        if let Some((_, answered)) = &mut self.meter.datagrams {
-            *answered += 1;
-        }
-        if self.meter.is_steady(now) {
-            self.meter.round_trips.record(now - sent_at);
+        if packet.returning {
+            self.meter.record_echo(now - sent_at, now);
+        } else {
+            self.meter.received += u64::from(self.config.packet);
+            let reply = SimPacket {
+                returning: true,
+                ..self.packet(sent_at, now)
+            };
+            network.send(reply, now);
         }
     }
 
-    fn packet(&self, sent_at: Time, returning: bool) -> SimPacket {
+    fn packet(&self, sent_at: Time, now: Time) -> SimPacket {
         SimPacket {
-            body: Body::Echo { sent_at },
-            flow: self.identity.flow,
-            group: self.identity.group,
-            generation: 0,
-            returning,
-            ecn: Ecn::NotEct,
-            bytes: IP_BYTES + self.identity.overhead,
-            enqueued: sent_at,
+            body: Body::Echo {
+                sent_at,
+                has_ports: self.config.protocol == EchoProtocol::Udp,
+            },
+            // An ICMP header is as long as one of UDP.
+            bytes: self.config.packet + UDP_HEADERS + self.identity.overhead,
+            ..self.identity.packet(now)
         }
     }
 
