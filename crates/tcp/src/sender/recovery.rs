@@ -171,6 +171,8 @@ impl Undo {
 #[derive(Debug)]
 pub(super) struct Reordering {
     seen: bool,
+    /// By more than three segments, so that duplicates alone are no sign of a loss (Linux's tcp_reordering).
+    far: bool,
     /// Multiples of a quarter of the minimum RTT.
     steps: u32,
     /// SND.NXT at the last D-SACK: at most one step per round trip.
@@ -183,6 +185,7 @@ impl Default for Reordering {
     fn default() -> Self {
         Self {
             seen: false,
+            far: false,
             steps: 1,
             round_end: None,
             persist: 0,
@@ -191,12 +194,13 @@ impl Default for Reordering {
 }
 
 impl Reordering {
-    pub(super) const fn is_seen(&self) -> bool {
-        self.seen
+    pub(super) const fn is_far(&self) -> bool {
+        self.far
     }
 
     fn on_ack(&mut self, facts: &Facts<'_>, una: Seq, next: Seq) {
         self.seen |= facts.acked.reordering > 0;
+        self.far |= facts.acked.reordering > DUP_THRESH;
         if self.round_end.is_some_and(|end| !una.before(end)) {
             self.round_end = None;
         }
@@ -473,7 +477,9 @@ impl Sender {
         if !self.sack {
             self.duplicates = 0;
         }
+        let lost = self.board.lost();
         self.board.mark_all_lost(now, reneged);
+        self.lost = self.lost.wrapping_add(self.board.lost() - lost);
         if fresh {
             let prior = self.current_ssthresh();
             self.undo.prior_ssthresh = Some(prior);

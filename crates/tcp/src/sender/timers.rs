@@ -88,6 +88,7 @@ impl Sender {
             }
             Alarm::Reordering => {
                 let losses = self.board.detect_losses(now, self.reordering_window());
+                self.lost = self.lost.wrapping_add(losses.segments);
                 if losses.segments > 0 && self.state != State::Recovery {
                     if self.state != State::Loss {
                         self.enter_recovery(false);
