@@ -326,6 +326,7 @@ impl Sender {
         let (seq, len) = self.board.next_lost()?;
         let stamp = self.stamp(now);
         self.board.mark_resent(stamp);
+        self.undo.on_resend(now);
         if seq == self.una {
             self.arm = timers::Arm::Retransmit;
         }
@@ -384,7 +385,6 @@ impl Sender {
 
     fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Outgoing {
         self.retransmits += 1;
-        self.undo.on_resend(now);
         self.after_sending(space, now);
         let fin = self.fin == Fin::Sent && seq + space == self.next;
         Outgoing {
@@ -457,6 +457,7 @@ impl Sender {
         let mut acked = Acked::default();
         let prior_in_flight = self.in_flight();
         let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
+        let dsack_of_probe = self.is_dsack_of_probe(segment);
         let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
         let repeats = !advanced && segment.len == 0 && ack == self.una;
         if advanced {
@@ -481,6 +482,7 @@ impl Sender {
             echo: marks > 0,
             duplicate: repeats,
             dsack: duplicate,
+            dsack_of_probe,
             ts_ecr: segment.ts_ecr,
             acked: &acked,
         };
@@ -522,12 +524,14 @@ impl Sender {
     /// An acknowledgement while nothing is in flight: perhaps a new window, or a D-SACK for what was resent.
     fn on_ack_of_nothing(&mut self, segment: &Segment, now: Time) {
         let mut acked = Acked::default();
+        let dsack_of_probe = self.is_dsack_of_probe(segment);
         if self.take_sacks(segment, now, Duration::ZERO, &mut acked) {
             let facts = recovery::Facts {
                 advanced: false,
                 echo: false,
                 duplicate: false,
                 dsack: true,
+                dsack_of_probe,
                 ts_ecr: segment.ts_ecr,
                 acked: &acked,
             };
@@ -599,7 +603,8 @@ impl Sender {
                 count += 1;
             }
         }
-        if duplicate {
+        // A probe is none of the retransmissions that an undo waits for (Linux counts it).
+        if duplicate && !self.is_dsack_of_probe(segment) {
             self.undo.on_dsack(first, self.mss);
         }
         self.board

@@ -49,6 +49,8 @@ pub(super) struct Facts<'a> {
     pub duplicate: bool,
     /// It carried a D-SACK.
     pub dsack: bool,
+    /// The D-SACK is a tail loss probe's.
+    pub dsack_of_probe: bool,
     /// Its timestamp echo.
     pub ts_ecr: u32,
     /// What it delivered.
@@ -204,7 +206,9 @@ impl Reordering {
         if self.round_end.is_some_and(|end| !una.before(end)) {
             self.round_end = None;
         }
-        if facts.dsack && self.round_end.is_none() {
+        // As Linux: a probe was not due to reordering, and nothing was on a path that never reordered.
+        let too_soon = facts.dsack && !facts.dsack_of_probe && self.seen;
+        if too_soon && self.round_end.is_none() {
             self.round_end = Some(next);
             self.persist = 16;
             self.steps = (self.steps + 1).min(255);
@@ -300,6 +304,7 @@ impl Sender {
     fn in_recovery(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         if facts.advanced && self.undo.marker.is_some() && self.undo.is_delayed(facts.ts_ecr) {
             // A hole was filled by an original that was merely late.
+            self.reordering.seen = true;
             if self.board.resent() == 0 {
                 self.take_back(true);
                 self.keep_open();
