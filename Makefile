@@ -24,6 +24,7 @@ demo: install
 
 test: install
 	cargo test --workspace
+	cargo test --manifest-path examples/my-aqm/Cargo.toml --target-dir target
 	$(BIN)/python -m pytest
 
 lint: install $(VENV)/.lint
