@@ -161,7 +161,7 @@ impl TcpFlow {
             let bytes = segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
             let mut packet = SimPacket::segment(of, handle, segment, bytes);
             if ecn_capable {
-                packet.ecn = Ecn::Ect0;
+                packet.ecn = end.ecn_field();
             }
             network.send(&packet, now);
             handle = network.segments.reserve();
