@@ -4,9 +4,11 @@
 //! | --- | --- |
 //! | `mod.rs` | state, transmission, the intake of an acknowledgement |
 //! | `recovery.rs` | loss recovery and ECN response: states, proportional rate reduction, undo |
+//! | `delivery.rs` | delivery-rate samples |
 //! | `pacing.rs` | when a paced segment may leave |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
+mod delivery;
 mod pacing;
 mod recovery;
 mod timers;
@@ -16,10 +18,11 @@ use sojourn_units::{Duration, Time};
 use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
 use self::timers::Alarm;
-use crate::cc::{AckEvent, CongestionControl, Demands, RateSample, Repair, Sample, Window};
+use crate::cc::{AckEvent, CongestionControl, Demands, Window};
 use crate::config::{Clock, Config};
+use crate::ecn::{self, Feedback};
 use crate::rtt::RttEstimator;
-use crate::scoreboard::{Acked, Scoreboard, Stamp};
+use crate::scoreboard::{Acked, Scoreboard};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
 
@@ -44,7 +47,9 @@ pub struct Sender {
     clock: Clock,
     mss: u32,
     sack: bool,
-    ecn: bool,
+    feedback: Feedback,
+    /// Marked packets that the peer has told of (s.cep of RFC 9768 §3.2.1).
+    marks: u32,
     /// Linux offers no CWR for a window that was restored; set while one is to go out.
     confirm_reduction: bool,
     /// SND.UNA and SND.NXT.
@@ -126,20 +131,21 @@ enum Fill {
 
 impl Sender {
     /// A sender whose handshake is over. `iss` is the sequence number of the SYN, which is acknowledged; `rtt` has
-    /// its sample; `sack` and `ecn` as negotiated.
+    /// its sample; `sack` and `feedback` as negotiated.
     pub fn new(
         config: &Config,
         control: Box<dyn CongestionControl>,
         iss: Seq,
         sack: bool,
-        ecn: bool,
+        feedback: Feedback,
     ) -> Self {
         let first = iss + 1;
         Self {
             clock: config.clock,
             mss: u32::from(config.mss),
             sack,
-            ecn,
+            feedback,
+            marks: ecn::FIRST_COUNT,
             confirm_reduction: false,
             una: first,
             next: first,
@@ -320,6 +326,7 @@ impl Sender {
         let (seq, len) = self.board.next_lost()?;
         let stamp = self.stamp(now);
         self.board.mark_resent(stamp);
+        self.undo.on_resend(now);
         if seq == self.una {
             self.arm = timers::Arm::Retransmit;
         }
@@ -365,7 +372,7 @@ impl Sender {
             .with_if(Flags::FIN, fin)
             .with_if(Flags::PSH, self.unsent == 0);
         // RFC 3168 §6.1.2: CWR goes with the first new data after a reduction.
-        if self.ecn && len > 0 && std::mem::take(&mut self.confirm_reduction) {
+        if len > 0 && std::mem::take(&mut self.confirm_reduction) {
             flags = flags.with(Flags::CWR);
         }
         Some(Outgoing {
@@ -378,7 +385,6 @@ impl Sender {
 
     fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Outgoing {
         self.retransmits += 1;
-        self.undo.on_resend(now);
         self.after_sending(space, now);
         let fin = self.fin == Fin::Sent && seq + space == self.next;
         Outgoing {
@@ -398,23 +404,6 @@ impl Sender {
         }
     }
 
-    /// What a rate sample needs to know of a segment sent now.
-    fn stamp(&mut self, now: Time) -> Stamp {
-        if self.board.is_empty() {
-            self.first_sent_at = now;
-            self.delivered_at = now;
-        }
-        Stamp {
-            sent_at: now,
-            delivered: self.delivered as u32,
-            lost: self.lost,
-            in_flight: self.board.in_flight(),
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
-            app_limited: self.app_limited_until > self.delivered,
-        }
-    }
-
     /// Everything that may go has been sent: sets the alarm and judges the use of the window.
     fn settle(&mut self, now: Time) {
         self.set_alarm(now);
@@ -423,14 +412,6 @@ impl Sender {
         }
         if std::mem::take(&mut self.sent_since_judged) > 0 {
             self.judge_usage(now);
-        }
-    }
-
-    /// draft-cheng-iccrg-delivery-rate-estimation §3.4: nothing to send though the window has room.
-    fn judge_application(&mut self) {
-        let in_flight = self.in_flight();
-        if self.unsent == 0 && in_flight < self.window.cwnd && !self.board.has_waiting() {
-            self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
         }
     }
 
@@ -476,6 +457,7 @@ impl Sender {
         let mut acked = Acked::default();
         let prior_in_flight = self.in_flight();
         let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
+        let dsack_of_probe = self.is_dsack_of_probe(segment);
         let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
         let repeats = !advanced && segment.len == 0 && ack == self.una;
         if advanced {
@@ -493,12 +475,14 @@ impl Sender {
                 self.first_sent_at = latest.sent_at;
             }
         }
+        let marks = self.take_marks(segment, &acked);
         let rtt = self.sample_rtt(&acked, segment, advanced, now, now_ms);
         let facts = recovery::Facts {
             advanced,
-            echo: self.ecn && segment.flags.contains(Flags::ECE),
+            echo: marks > 0,
             duplicate: repeats,
             dsack: duplicate,
+            dsack_of_probe,
             ts_ecr: segment.ts_ecr,
             acked: &acked,
         };
@@ -519,7 +503,7 @@ impl Sender {
         let lost = self.recover(&facts, now);
         self.lost = self.lost.wrapping_add(lost);
         if self.demands.samples {
-            let sample = self.sample(segment, &facts, lost, prior_in_flight, now);
+            let sample = self.sample(segment, &facts, (lost, marks), prior_in_flight, now);
             self.control.on_sample(&event, &sample, &mut self.window);
             if self.demands.paces {
                 self.pacer.set_rate(self.control.pacing_rate(), now);
@@ -532,69 +516,22 @@ impl Sender {
             let in_flight = self.in_flight();
             self.reduction
                 .apply(&mut self.window, in_flight, &facts, lost);
-        } else if acked.cumulative > 0 || (self.reordering.is_seen() && acked.delivered > 0) {
+        } else if acked.cumulative > 0 || (self.reordering.is_far() && acked.delivered > 0) {
             self.control.on_ack(&event, &mut self.window);
         }
-    }
-
-    /// The acknowledgement in detail, for a congestion control that asks for it.
-    fn sample(
-        &self,
-        segment: &Segment,
-        facts: &recovery::Facts,
-        lost: u32,
-        prior_in_flight: u32,
-        now: Time,
-    ) -> Sample {
-        let one_way_ms = (segment.ts_ecr != 0)
-            .then(|| segment.ts_val.wrapping_sub(segment.ts_ecr) & 0x7fff_ffff);
-        Sample {
-            rate: facts
-                .acked
-                .latest
-                .and_then(|latest| self.rate_sample(self.board.stamp_of(latest), now)),
-            total_delivered: self.delivered,
-            lost,
-            prior_in_flight,
-            in_flight: self.in_flight(),
-            echo: facts.echo,
-            repair: match self.state {
-                State::Open | State::Disorder | State::Cwr => Repair::None,
-                State::Recovery => Repair::Recovery,
-                State::Loss => Repair::Timeout,
-            },
-            smoothed_rtt: self.rtt.smoothed(),
-            one_way_ms,
-            release: self.pacer.release(),
-            mss: self.mss,
-        }
-    }
-
-    /// draft-cheng-iccrg-delivery-rate-estimation §3.3 (GenerateRateSample): what was delivered since `latest`, the
-    /// newest segment delivered, was sent. An interval below the minimum RTT is not credible.
-    fn rate_sample(&self, latest: &Stamp, now: Time) -> Option<RateSample> {
-        let sending = latest.sent_at.saturating_since(latest.first_sent_at);
-        let interval = sending.max(now - latest.delivered_at);
-        let delivered = u64::from((self.delivered as u32).wrapping_sub(latest.delivered));
-        (Some(interval) >= self.rtt.min()).then_some(RateSample {
-            delivered,
-            interval,
-            prior_delivered: self.delivered - delivered,
-            in_flight_at_send: latest.in_flight + 1,
-            lost: self.lost.wrapping_sub(latest.lost),
-            app_limited: latest.app_limited,
-        })
     }
 
     /// An acknowledgement while nothing is in flight: perhaps a new window, or a D-SACK for what was resent.
     fn on_ack_of_nothing(&mut self, segment: &Segment, now: Time) {
         let mut acked = Acked::default();
+        let dsack_of_probe = self.is_dsack_of_probe(segment);
         if self.take_sacks(segment, now, Duration::ZERO, &mut acked) {
             let facts = recovery::Facts {
                 advanced: false,
                 echo: false,
                 duplicate: false,
                 dsack: true,
+                dsack_of_probe,
                 ts_ecr: segment.ts_ecr,
                 acked: &acked,
             };
@@ -612,6 +549,32 @@ impl Sender {
             let bound = if window > 536 { window / 2 } else { window };
             self.full = self.mss.min(bound);
         }
+    }
+
+    /// Segments that the acknowledgement newly tells to have been marked.
+    fn take_marks(&mut self, segment: &Segment, acked: &Acked) -> u32 {
+        match self.feedback {
+            Feedback::None => 0,
+            Feedback::Classic | Feedback::Exact => {
+                if segment.flags.contains(Flags::ECE) {
+                    acked.delivered.max(1)
+                } else {
+                    0
+                }
+            }
+            // What delivers nothing may have been overtaken and tell of the past.
+            Feedback::Accurate if acked.delivered == 0 => 0,
+            Feedback::Accurate => {
+                let marks = ecn::newly_marked(segment.flags.ace(), self.marks, acked.delivered);
+                self.marks = self.marks.wrapping_add(marks);
+                marks
+            }
+        }
+    }
+
+    /// True if the peer waits for CWR (RFC 3168 §6.1.2).
+    fn confirms_reductions(&self) -> bool {
+        matches!(self.feedback, Feedback::Classic | Feedback::Exact)
     }
 
     /// Feeds the SACK blocks to the scoreboard; true if the first is a D-SACK (RFC 2883).
@@ -640,7 +603,8 @@ impl Sender {
                 count += 1;
             }
         }
-        if duplicate {
+        // A probe is none of the retransmissions that an undo waits for (Linux counts it).
+        if duplicate && !self.is_dsack_of_probe(segment) {
             self.undo.on_dsack(first, self.mss);
         }
         self.board
