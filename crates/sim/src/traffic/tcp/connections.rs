@@ -213,10 +213,11 @@ impl Connections {
         }
     }
 
-    /// When the ends of one side have a timer next.
-    pub fn next_timer(&self, side: Side) -> Option<Time> {
-        let first = self.due.iter().map(|due| due[side as usize]).min();
-        first.filter(|due| *due < Time::MAX)
+    /// When the ends of each side have a timer next; [`Time::MAX`]: never.
+    pub fn next_timers(&self) -> [Time; 2] {
+        self.due.iter().fold([Time::MAX; 2], |first, due| {
+            [first[0].min(due[0]), first[1].min(due[1])]
+        })
     }
 
     /// Takes an end that may have something to send.
