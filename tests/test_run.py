@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow.parquet
@@ -27,7 +28,7 @@ def test_the_table_has_a_row_per_queue_with_intervals(sojourn: Cli, experiment: 
     assert result.returncode == 0
     lines = result.stdout.splitlines()
     assert [line.split()[0] for line in lines if line.split()[:1] in (["pfifo"], ["codel"])] == ["pfifo", "codel"]
-    assert "[" in result.stdout
+    assert re.search(r"\d–\d", result.stdout)
     assert "2 repeats" in result.stdout
     assert "95% bootstrap" in result.stdout
 
@@ -206,3 +207,25 @@ def test_a_reader_that_goes_away_is_no_traceback(experiment: Path):
         f"{SOJOURN} list aqm --json | head -1", shell=True, capture_output=True, text=True, timeout=60
     )
     assert result.stderr == ""
+
+
+def test_a_full_standard_output_is_one_line(sojourn: Cli):
+    import subprocess
+
+    from conftest import SOJOURN
+
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run([SOJOURN, "list", "aqm"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert result.returncode == 1
+    assert result.stderr == "sojourn: standard output: No space left on device\n"
+
+
+def test_a_terminal_without_unicode_gets_no_traceback(experiment: Path):
+    import os
+    import subprocess
+
+    from conftest import SOJOURN
+
+    result = subprocess.run([SOJOURN, "run", experiment], capture_output=True, timeout=60,
+                            env={**os.environ, "PYTHONIOENCODING": "ascii"})  # fmt: skip
+    assert (result.returncode, result.stderr) == (0, b"")

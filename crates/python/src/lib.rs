@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | [`plan`] | an experiment file, read, and its runs |
 //! | [`run`] | a run's monitor and its results |
+//! | [`replay`] | a recorded queue through a discipline |
+//! | [`own`] | algorithms written in Python |
 //! | [`lists`] | what can be named in a file, as JSON |
 //! | [`errors`] | Rust errors as Python exceptions |
 
@@ -11,7 +13,9 @@ use pyo3::prelude::*;
 
 mod errors;
 mod lists;
+mod own;
 mod plan;
+mod replay;
 mod run;
 
 /// The compiled core: reads experiment files and runs them.
@@ -24,7 +28,11 @@ mod _core {
     #[pymodule_export]
     use lists::{congestion_controls_json, disciplines_json, schema_json, traffic_json};
     #[pymodule_export]
+    use own::{Algorithm, PacketView, QueueView, register_aqm};
+    #[pymodule_export]
     use plan::Plan;
+    #[pymodule_export]
+    use replay::Recording;
     #[pymodule_export]
     use run::{Monitor, Run};
 

@@ -1,7 +1,7 @@
 //! A run's monitor and its results.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use numpy::{Element as Number, IntoPyArray};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -15,12 +15,17 @@ use sojourn_sim::result::{Column, Table};
 /// Watches one run from another thread.
 #[pyclass(frozen, module = "sojourn._core")]
 #[derive(Default)]
-pub struct Monitor(sojourn_sim::Monitor);
+pub struct Monitor(Arc<sojourn_sim::Monitor>);
 
 impl Monitor {
     /// The simulator's side of it.
     pub fn inner(&self) -> &sojourn_sim::Monitor {
         &self.0
+    }
+
+    /// The simulator's side of it, for those who outlive the call.
+    pub fn shared(&self) -> Arc<sojourn_sim::Monitor> {
+        Arc::clone(&self.0)
     }
 }
 
@@ -66,6 +71,7 @@ impl Run {
             ("packets", result.packets.take()),
             ("queue_series", result.queue_series.take()),
             ("flow_series", result.flow_series.take()),
+            ("rtts", result.rtts.take()),
         ]);
         let summary_json = serde_json::to_string(&Element { result, set })
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
@@ -84,7 +90,7 @@ impl Run {
         &self.summary_json
     }
 
-    /// Hands over the columns of `packets`, `queue_series` or `flow_series` as NumPy arrays, without a
+    /// Hands over the columns of `packets`, `queue_series`, `flow_series` or `rtts` as NumPy arrays, without a
     /// copy and therefore once; `None` if the table was not recorded.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let table = {

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`run()`], [`check()`] | an experiment's arm, run or only built |
 //! | [`result`] | what a run gives: the summary's figures and the recorded tables, as on every backend |
-//! | [`packet`] | a packet in the simulator |
+//! | [`packet`], `slab` | a packet in the simulator; where the segments wait that packets carry |
 //! | `simulation` | the event loop: which component acts next |
 //! | `link`, `shaper`, `delay_line` | the bottleneck: its discipline, when it may send; propagation |
 //! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections with a file per application |
@@ -25,12 +25,13 @@ mod probe;
 mod run;
 mod shaper;
 mod simulation;
+mod slab;
 mod summary;
 mod timers;
 mod traffic;
 
 pub use monitor::Monitor;
-pub use names::names;
+pub use names::{names, names_in};
 pub use packet::SimPacket;
 pub use run::{RunError, catalogue, check, run};
 pub use sojourn_experiment::result::{self, RunResult};

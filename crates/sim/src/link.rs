@@ -16,6 +16,7 @@ use sojourn_units::Time;
 use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
 use crate::shaper::Shaper;
+use crate::slab::Handle;
 
 /// A discipline that the simulator can own.
 pub type BoxedQdisc = Box<dyn Qdisc<SimPacket> + Send>;
@@ -41,8 +42,10 @@ pub struct Link {
     shaper: Shaper,
     device: VecDeque<SimPacket>,
     device_limit: usize,
-    /// Packets that have left and are on their way out.
-    departed: VecDeque<SimPacket>,
+    /// A packet that left when it came, on its way out.
+    departed: Option<SimPacket>,
+    /// Segments of packets given up, for the caller to take back.
+    lost: Vec<Handle>,
     wake: Time,
     /// What is measured here.
     pub probe: LinkProbe,
@@ -57,7 +60,8 @@ impl Link {
             shaper: Shaper::new(&config.capacity, config.burst, config.overhead),
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
-            departed: VecDeque::new(),
+            departed: None,
+            lost: Vec::new(),
             wake: Time::MAX,
             probe,
         }
@@ -90,12 +94,15 @@ impl Link {
     }
 
     /// A packet arrives.
-    pub fn enqueue(&mut self, packet: SimPacket, now: Time) {
-        self.probe.on_arrival(&packet);
-        self.qdisc.enqueue(packet, now, &mut self.environment);
+    pub fn enqueue(&mut self, packet: &SimPacket, now: Time) {
+        self.probe.on_arrival(packet);
+        self.qdisc.enqueue(*packet, now, &mut self.environment);
         self.note_drops(now);
         if self.wake == Time::MAX {
-            self.advance(now);
+            self.departed = self.advance(now);
+            if self.departed.is_some() {
+                self.wake = now;
+            }
         } else if self.device_limit > 0 {
             self.fill_device(now);
         }
@@ -103,28 +110,47 @@ impl Link {
 
     /// The next packet that leaves at `now`. To be called until `None` once [`Link::wake`] is reached.
     pub fn serve(&mut self, now: Time) -> Option<SimPacket> {
-        if self.departed.is_empty() {
-            self.advance(now);
+        match self.departed.take() {
+            Some(packet) => {
+                self.wake = self.next_wake(now);
+                Some(packet)
+            }
+            None => self.advance(now),
         }
-        let packet = self.departed.pop_front();
-        if packet.is_some() && self.departed.is_empty() {
-            self.wake = self.next_wake(now);
-        }
-        packet
+    }
+
+    /// True if packets with segments were given up since they were last taken.
+    pub const fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Segments of packets given up since the last call.
+    pub fn take_lost(&mut self) -> std::vec::Drain<'_, Handle> {
+        self.lost.drain(..)
     }
 
     /// Lets one packet go if the shaper allows, and sets the next wake-up.
-    fn advance(&mut self, now: Time) {
-        let is_free = self.shaper.free_at(now) <= now;
-        if is_free && let Some(packet) = self.take(now) {
-            self.shaper.charge(packet.bytes, now);
-            self.departed.push_back(packet);
-            self.wake = now;
-        } else if is_free && !self.has_packets() {
-            self.wake = Time::MAX;
-        } else {
+    fn advance(&mut self, now: Time) -> Option<SimPacket> {
+        if now < self.shaper.free_at(now) {
             self.wake = self.next_wake(now);
+            return None;
         }
+        let packet = if self.shaper.is_line() || self.has_packets() {
+            self.take(now)
+        } else {
+            None
+        };
+        let Some(packet) = packet else {
+            self.wake = if self.has_packets() {
+                self.next_wake(now)
+            } else {
+                Time::MAX
+            };
+            return None;
+        };
+        self.shaper.charge(packet.bytes, now);
+        self.wake = self.next_wake(now);
+        Some(packet)
     }
 
     fn has_packets(&self) -> bool {
@@ -172,13 +198,15 @@ impl Link {
         packet
     }
 
+    #[inline]
     fn note_drops(&mut self, now: Time) {
         if self.environment.has_dropped() {
-            let backlog = self.shaper.rate(now).tx_time(self.qdisc.bytes());
+            let backlog = self.shaper.rate().tx_time(self.qdisc.bytes());
             for (packet, reason) in self.environment.take_dropped() {
                 let sojourn = now - packet.enqueued();
                 let queued = if sojourn.is_zero() { backlog } else { sojourn };
                 self.probe.on_drop(&packet, reason, queued, now);
+                self.lost.extend(packet.handle());
             }
         }
     }
@@ -187,27 +215,21 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Body;
+    use crate::packet::Membership;
     use crate::probe::Population;
     use sojourn_aqm::fifo::DropTail;
-    use sojourn_aqm::{Ecn, Limit, Single};
+    use sojourn_aqm::{Limit, Single};
     use sojourn_units::{Duration, Rate};
 
     fn packet(flow: u32) -> SimPacket {
-        SimPacket {
-            body: Body::Udp {
-                number: 0,
-                sent_at: Time::ZERO,
-            },
+        let of = Membership {
             flow,
             group: 0,
             connection: 0,
-            returning: false,
-            ecn: Ecn::NotEct,
             dscp: 0,
-            bytes: 1250, // 1 ms at 10 Mbit/s
-            enqueued: Time::ZERO,
-        }
+            returning: false,
+        };
+        SimPacket::datagram(of, 0, Time::ZERO, 1250) // 1 ms at 10 Mbit/s
     }
 
     fn link(burst: u64, device_queue: u64, rate: Vec<(Duration, Rate)>) -> Link {
@@ -226,7 +248,7 @@ mod tests {
     /// The instants, in ms, at which ten packets that arrive together at 100 ms leave.
     fn departures(mut link: Link) -> Vec<u64> {
         for n in 0..10 {
-            link.enqueue(packet(n), Time::from_millis(100));
+            link.enqueue(&packet(n), Time::from_millis(100));
         }
         let mut left = Vec::new();
         while link.wake() < Time::MAX {

@@ -2,50 +2,70 @@
 
 use sojourn_aqm::packet::AckView;
 use sojourn_aqm::{Ecn, FlowKey, Packet};
+use sojourn_experiment::model::EchoProtocol;
 use sojourn_tcp::Segment;
 use sojourn_tcp::segment::Flags;
 use sojourn_units::Time;
 
+use crate::slab::Handle;
+
 /// What a packet carries.
-#[derive(Clone, Copy, Debug)]
-pub enum Body {
-    /// A TCP segment.
-    Tcp(Segment),
-    /// A datagram: its number within the flow and when it was sent.
-    Udp {
-        /// Number within the flow, from 0.
-        number: u64,
-        /// When it was sent.
-        sent_at: Time,
-    },
-    /// An echo request or its reply: when the request was sent, and whether it is UDP, with ports, or ICMP.
-    Echo {
-        /// When the request was sent.
-        sent_at: Time,
-        /// It is UDP.
-        has_ports: bool,
-    },
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A TCP segment with data, SYN or FIN.
+    Segment,
+    /// A pure TCP acknowledgement.
+    Ack,
+    /// A pure TCP acknowledgement with a signal that must not be lost (ECE, CWR, RST, D-SACK).
+    SignallingAck,
+    /// A datagram.
+    Datagram,
+    /// An echo request or its reply, over ICMP.
+    Echo,
+    /// An echo request or its reply, over UDP.
+    UdpEcho,
 }
 
-/// A simulated packet. Moved by value: it is little more than a cache line.
+/// Which flow a packet belongs to, and on which side of it it travels.
 #[derive(Clone, Copy, Debug)]
-pub struct SimPacket {
-    /// What it carries.
-    pub body: Body,
-    /// The flow it belongs to, by number over all groups.
+pub struct Membership {
+    /// The flow, by number over all groups.
     pub flow: u32,
     /// The traffic group of the flow: its hosts.
     pub group: u16,
     /// Connections of one flow are numbered; each has a port of its own.
     pub connection: u32,
+    /// The DiffServ code point.
+    pub dscp: u8,
+    /// True on the way back to the sender of the data.
+    pub returning: bool,
+}
+
+/// A simulated packet. Moved by value; plain aligned words, so that moving it is two wide copies and one narrow one,
+/// and the word that a queue writes lies apart from those.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct SimPacket {
+    /// Nanoseconds at which it was sent; of an acknowledgement: its number and how many bytes beyond it are sacked.
+    detail: u64,
+    /// Where its segment waits, or its number within the flow.
+    tag: u32,
+    /// The flow it belongs to, by number over all groups.
+    pub flow: u32,
+    /// Bytes on the link.
+    pub bytes: u32,
+    /// The connection within the flow.
+    pub connection: u32,
+    /// The traffic group of the flow: its hosts.
+    pub group: u16,
+    /// What it carries.
+    pub kind: Kind,
+    /// The DiffServ code point.
+    pub dscp: u8,
     /// True on the way back to the sender of the data.
     pub returning: bool,
     /// The ECN field.
     pub ecn: Ecn,
-    /// The DiffServ code point.
-    pub dscp: u8,
-    /// Bytes on the link.
-    pub bytes: u32,
     /// When it entered the queue it is in.
     pub enqueued: Time,
 }
@@ -54,6 +74,79 @@ pub struct SimPacket {
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+
+impl SimPacket {
+    const fn new(kind: Kind, of: Membership, bytes: u32, tag: u32, detail: u64) -> Self {
+        Self {
+            detail,
+            tag,
+            flow: of.flow,
+            bytes,
+            connection: of.connection,
+            group: of.group,
+            kind,
+            dscp: of.dscp,
+            returning: of.returning,
+            ecn: Ecn::NotEct,
+            enqueued: Time::ZERO,
+        }
+    }
+
+    /// The segment that waits at `handle`, `bytes` long on the link.
+    pub(crate) fn segment(of: Membership, handle: Handle, segment: &Segment, bytes: u32) -> Self {
+        let blocks = segment.sack_blocks();
+        let kind = if segment.sequence_len() > 0 || !segment.flags.contains(Flags::ACK) {
+            Kind::Segment
+        } else {
+            let signals = [Flags::ECE, Flags::CWR, Flags::RST];
+            let signalling = signals.iter().any(|flag| segment.flags.contains(*flag));
+            let repeats_old = blocks
+                .first()
+                .is_some_and(|block| !block.end.after(segment.ack));
+            if signalling || repeats_old {
+                Kind::SignallingAck
+            } else {
+                Kind::Ack
+            }
+        };
+        let lengths = blocks.iter().map(|block| block.end.since(block.start));
+        let sacked = lengths.fold(0, u32::saturating_add);
+        let detail = u64::from(segment.ack.0) << 32 | u64::from(sacked);
+        Self::new(kind, of, bytes, handle.0, detail)
+    }
+
+    /// Datagram number `number` of its flow.
+    pub fn datagram(of: Membership, number: u32, sent_at: Time, bytes: u32) -> Self {
+        Self::new(Kind::Datagram, of, bytes, number, sent_at.as_nanos())
+    }
+
+    /// An echo request sent at `sent_at`, or its reply.
+    pub fn echo(of: Membership, protocol: EchoProtocol, sent_at: Time, bytes: u32) -> Self {
+        let kind = match protocol {
+            EchoProtocol::Icmp => Kind::Echo,
+            EchoProtocol::Udp => Kind::UdpEcho,
+        };
+        Self::new(kind, of, bytes, 0, sent_at.as_nanos())
+    }
+
+    /// Where its segment waits; `None` if it carries none.
+    pub(crate) const fn handle(&self) -> Option<Handle> {
+        match self.kind {
+            Kind::Segment | Kind::Ack | Kind::SignallingAck => Some(Handle(self.tag)),
+            Kind::Datagram | Kind::Echo | Kind::UdpEcho => None,
+        }
+    }
+
+    /// When a datagram or echo request was sent.
+    pub const fn sent_at(&self) -> Time {
+        Time::from_nanos(self.detail)
+    }
+
+    /// A datagram's number within its flow; wraps.
+    pub const fn number(&self) -> u32 {
+        self.tag
+    }
+}
 
 impl Packet for SimPacket {
     fn bytes(&self) -> u32 {
@@ -83,15 +176,10 @@ impl Packet for SimPacket {
         // Linux's range of ephemeral ports; connections of one flow take ports far apart.
         let number = u64::from(self.flow) + 4_507 * u64::from(self.connection);
         let port = 32_768 + (number % 28_232) as u16;
-        let (protocol, source_port, destination_port) = match self.body {
-            Body::Tcp(_) => (TCP, port, 5201),
-            Body::Udp { .. }
-            | Body::Echo {
-                has_ports: true, ..
-            } => (UDP, port, 5201),
-            Body::Echo {
-                has_ports: false, ..
-            } => (ICMP, 0, 0),
+        let (protocol, source_port, destination_port) = match self.kind {
+            Kind::Segment | Kind::Ack | Kind::SignallingAck => (TCP, port, 5201),
+            Kind::Datagram | Kind::UdpEcho => (UDP, port, 5201),
+            Kind::Echo => (ICMP, 0, 0),
         };
         if self.returning {
             FlowKey {
@@ -113,26 +201,10 @@ impl Packet for SimPacket {
     }
 
     fn ack(&self) -> Option<AckView> {
-        let Body::Tcp(segment) = self.body else {
-            return None;
-        };
-        if segment.sequence_len() > 0 || !segment.flags.contains(Flags::ACK) {
-            return None;
-        }
-        let signals = [Flags::ECE, Flags::CWR, Flags::RST]
-            .iter()
-            .any(|flag| segment.flags.contains(*flag));
-        let blocks = segment.sack_blocks();
-        let repeats_old = blocks
-            .first()
-            .is_some_and(|block| !block.end.after(segment.ack));
-        Some(AckView {
-            ack: segment.ack.0,
-            sacked_bytes: blocks
-                .iter()
-                .map(|block| block.end.since(block.start))
-                .fold(0, u32::saturating_add),
-            must_keep: signals || repeats_old,
+        matches!(self.kind, Kind::Ack | Kind::SignallingAck).then_some(AckView {
+            ack: (self.detail >> 32) as u32,
+            sacked_bytes: self.detail as u32,
+            must_keep: self.kind == Kind::SignallingAck,
         })
     }
 }
@@ -140,25 +212,29 @@ impl Packet for SimPacket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slab::Segments;
+    use sojourn_tcp::seq::Seq;
+
+    const THERE: Membership = Membership {
+        flow: 3,
+        group: 1,
+        connection: 0,
+        dscp: 0,
+        returning: false,
+    };
+
+    fn carrying(segment: &Segment) -> SimPacket {
+        SimPacket::segment(THERE, Segments::default().reserve(), segment, 66)
+    }
 
     #[test]
     fn a_packet_is_small_enough_to_be_moved() {
-        assert!(size_of::<SimPacket>() <= 96, "{}", size_of::<SimPacket>());
+        assert_eq!(size_of::<SimPacket>(), 40);
     }
 
     #[test]
     fn both_ways_of_a_flow_are_told_apart() {
-        let there = SimPacket {
-            body: Body::Tcp(Segment::default()),
-            flow: 3,
-            group: 1,
-            connection: 0,
-            returning: false,
-            ecn: Ecn::NotEct,
-            dscp: 0,
-            bytes: 1514,
-            enqueued: Time::ZERO,
-        };
+        let there = carrying(&Segment::default());
         let back = SimPacket {
             returning: true,
             ..there
@@ -166,5 +242,32 @@ mod tests {
         assert_eq!(there.flow().source, back.flow().destination);
         assert_eq!(there.flow().source_port, back.flow().destination_port);
         assert_ne!(there.flow(), back.flow());
+    }
+
+    #[test]
+    fn an_ack_filter_sees_pure_acknowledgements_and_which_must_stay() {
+        let data = Segment {
+            len: 1448,
+            flags: Flags::ACK,
+            ..Segment::default()
+        };
+        assert_eq!(carrying(&data).ack(), None);
+        let ack = Segment {
+            ack: Seq(77),
+            flags: Flags::ACK,
+            ..Segment::default()
+        };
+        let seen = carrying(&ack).ack().expect("it is a pure acknowledgement");
+        assert_eq!((seen.ack, seen.must_keep), (77, false));
+        let echo = Segment {
+            flags: Flags::ACK.with(Flags::ECE),
+            ..ack
+        };
+        assert!(
+            carrying(&echo)
+                .ack()
+                .expect("a pure acknowledgement")
+                .must_keep
+        );
     }
 }

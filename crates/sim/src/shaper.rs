@@ -19,6 +19,7 @@ impl Shaper {
     pub fn new(capacity: &Capacity, burst: u64, overhead: u32) -> Self {
         match capacity {
             Capacity::Steps(steps) => Self::Bucket(Bucket {
+                pace: Pace::new(steps[0].1, 0, burst),
                 rate: steps.clone(),
                 current: 0,
                 burst,
@@ -44,10 +45,10 @@ impl Shaper {
         }
     }
 
-    /// The rate at which a backlog leaves: the one in force, or the mean of a trace.
-    pub fn rate(&mut self, now: Time) -> Rate {
+    /// The rate at which a backlog leaves: that of the last packet, or the mean of a trace.
+    pub fn rate(&self) -> Rate {
         match self {
-            Self::Bucket(bucket) => bucket.rate_at(now),
+            Self::Bucket(bucket) => bucket.rate[bucket.current].1,
             Self::Opportunities(opportunities) => opportunities.mean_rate,
         }
     }
@@ -66,26 +67,48 @@ pub struct Bucket {
     current: usize,
     /// Bytes it may send ahead of its rate after an idle time.
     burst: u64,
+    pace: Pace,
     /// When it is next not empty.
     next_free: Time,
 }
 
+/// What the rate means for a packet of the size last sent: worked out again when either changes.
+struct Pace {
+    bytes: u32,
+    tx_time: Duration,
+    /// How far the link may be ahead of its rate.
+    ahead: Duration,
+}
+
+impl Pace {
+    const fn new(rate: Rate, bytes: u32, burst: u64) -> Self {
+        Self {
+            bytes,
+            tx_time: rate.tx_time(bytes as u64),
+            ahead: rate.tx_time(burst),
+        }
+    }
+}
+
 impl Bucket {
     fn charge(&mut self, bytes: u32, now: Time) {
-        let rate = self.rate_at(now);
-        let ahead = rate.tx_time(self.burst);
-        let from = self.next_free.max(now.saturating_sub(ahead));
-        self.next_free = from + rate.tx_time(bytes.into());
+        self.follow_schedule(now);
+        if bytes != self.pace.bytes {
+            self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst);
+        }
+        let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));
+        self.next_free = begin + self.pace.tx_time;
     }
 
-    fn rate_at(&mut self, now: Time) -> Rate {
-        while let Some((from, _)) = self.rate.get(self.current + 1) {
+    /// Takes up the rate in force at `now`.
+    fn follow_schedule(&mut self, now: Time) {
+        while let Some((from, rate)) = self.rate.get(self.current + 1) {
             if Time::ZERO + *from > now {
                 break;
             }
+            self.pace = Pace::new(*rate, self.pace.bytes, self.burst);
             self.current += 1;
         }
-        self.rate[self.current].1
     }
 }
 

@@ -8,6 +8,7 @@ use crate::link::Link;
 use crate::monitor::Monitor;
 use crate::packet::SimPacket;
 use crate::probe::Recent;
+use crate::slab::Segments;
 use crate::timers::Timers;
 use crate::traffic::{Side, Source};
 
@@ -34,6 +35,8 @@ pub struct Network {
     behind: Vec<Option<usize>>,
     paths: Vec<Path>,
     agenda: Agenda,
+    /// The segments under way.
+    pub segments: Segments,
 }
 
 /// When each component acts next. There are few: a scan finds the first faster than a heap would.
@@ -49,13 +52,13 @@ const FIRST_LINK: usize = 2;
 impl Agenda {
     /// The component that acts next, and when. Of several at the same instant the one with the lowest number.
     fn first(&self) -> (usize, Time) {
-        let mut best = (0, self.due[0]);
-        for (component, &due) in self.due.iter().enumerate().skip(1) {
-            if due < best.1 {
-                best = (component, due);
-            }
+        let (mut first, mut at) = (0, Time::MAX);
+        for (component, &due) in self.due.iter().enumerate() {
+            let is_earlier = due < at;
+            first = if is_earlier { component } else { first };
+            at = if is_earlier { due } else { at };
         }
-        best
+        (first, at)
     }
 }
 
@@ -74,6 +77,7 @@ impl Network {
             behind,
             paths,
             agenda: Agenda { due },
+            segments: Segments::default(),
         };
         for link in 0..network.links.len() {
             network.note_link(link);
@@ -94,10 +98,15 @@ impl Network {
         let place = Self::place_of_link(link);
         self.agenda.due[place] = self.links[link].wake();
         self.agenda.due[place + 1] = self.links[link].next_timer();
+        if self.links[link].has_lost() {
+            for handle in self.links[link].take_lost() {
+                self.segments.release(handle);
+            }
+        }
     }
 
     /// A host sends a packet.
-    pub fn send(&mut self, packet: SimPacket, now: Time) {
+    pub fn send(&mut self, packet: &SimPacket, now: Time) {
         let path = self.paths[packet.flow as usize];
         if packet.returning {
             self.enter_line(path.return_line, packet, now);
@@ -108,12 +117,12 @@ impl Network {
         }
     }
 
-    fn enter_link(&mut self, link: usize, packet: SimPacket, now: Time) {
+    fn enter_link(&mut self, link: usize, packet: &SimPacket, now: Time) {
         self.links[link].enqueue(packet, now);
         self.agenda.due[Self::place_of_link(link)] = self.links[link].wake();
     }
 
-    fn enter_line(&mut self, line: usize, packet: SimPacket, now: Time) {
+    fn enter_line(&mut self, line: usize, packet: &SimPacket, now: Time) {
         if self.lines[line].push(packet, now) {
             let place = self.place_of_line(line);
             self.agenda.due[place] = self.lines[line].next();
@@ -316,8 +325,8 @@ impl Simulation {
     fn serve(&mut self, link: usize, now: Time) {
         while let Some(packet) = self.network.links[link].serve(now) {
             match self.network.behind[link] {
-                Some(line) => self.network.enter_line(line, packet, now),
-                None => self.arrive(packet, now),
+                Some(line) => self.network.enter_line(line, &packet, now),
+                None => self.arrive(&packet, now),
             }
         }
     }
@@ -326,17 +335,17 @@ impl Simulation {
         let exit = self.network.lines[line].exit;
         if let Some(packet) = self.network.lines[line].pop() {
             match exit {
-                Exit::Host => self.arrive(packet, now),
-                Exit::Link(link) => self.network.enter_link(link, packet, now),
+                Exit::Host => self.arrive(&packet, now),
+                Exit::Link(link) => self.network.enter_link(link, &packet, now),
             }
         }
     }
 
     /// A packet reaches the host that it is for.
-    fn arrive(&mut self, packet: SimPacket, now: Time) {
+    fn arrive(&mut self, packet: &SimPacket, now: Time) {
         let flow = packet.flow as usize;
         let source = &mut self.sources[flow];
-        source.on_packet(&packet, now, &mut self.network);
+        source.on_packet(packet, now, &mut self.network);
         for side in [Side::Sending, Side::Receiving] {
             self.timers
                 .set(owner(packet.flow, side), source.next_timer(side));

@@ -8,7 +8,7 @@ use sojourn_units::{Duration, Rate, Time};
 
 use super::alternation::Alternation;
 use super::{Identity, Meter};
-use crate::packet::{Body, SimPacket};
+use crate::packet::SimPacket;
 use crate::simulation::Network;
 
 /// A flow of datagrams.
@@ -88,29 +88,22 @@ impl Datagrams {
     pub fn on_timer(&mut self, now: Time, network: &mut Network) {
         while let Some(due) = self.next_timer().filter(|due| *due <= now) {
             let payload = self.next.1;
-            let packet = SimPacket {
-                body: Body::Udp {
-                    number: self.number,
-                    sent_at: now,
-                },
-                bytes: payload + UDP_HEADERS + self.identity.overhead,
-                ..self.identity.packet(now)
-            };
+            let bytes = payload + UDP_HEADERS + self.identity.overhead;
+            let of = self.identity.membership(0, false);
+            let packet = SimPacket::datagram(of, self.number as u32, now, bytes);
             self.number += 1;
             self.next = self.pattern.next(self.identity.start, self.number, due);
             self.meter.sent += u64::from(payload);
             self.meter.record_departure();
-            network.send(packet, now);
+            network.send(&packet, now);
         }
     }
 
     /// A datagram arrives.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time) {
-        let Body::Udp { number, sent_at } = packet.body else {
-            return;
-        };
         self.meter.received += u64::from(packet.bytes - UDP_HEADERS - self.identity.overhead);
-        self.meter.record_datagram(number, now - sent_at, now);
+        self.meter
+            .record_datagram(packet.number(), now - packet.sent_at(), now);
     }
 
     /// What was measured.

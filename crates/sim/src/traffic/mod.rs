@@ -6,7 +6,6 @@ mod meter;
 mod ping;
 mod tcp;
 
-use sojourn_aqm::Ecn;
 use sojourn_experiment::model::{Direction, Kind};
 use sojourn_tcp::cc::Algorithm;
 use sojourn_units::Time;
@@ -15,7 +14,7 @@ use self::datagrams::Datagrams;
 pub use self::meter::{Delays, Meter};
 use self::ping::Ping;
 use self::tcp::TcpFlow;
-use crate::packet::{Body, SimPacket};
+use crate::packet::{Membership, SimPacket};
 use crate::simulation::Network;
 
 /// The two hosts of a flow.
@@ -62,21 +61,14 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A packet of this flow that is sent `now`, to be filled in.
-    const fn packet(&self, now: Time) -> SimPacket {
-        SimPacket {
-            body: Body::Udp {
-                number: 0,
-                sent_at: now,
-            },
+    /// The flow's packets of one connection, in one direction.
+    pub const fn membership(&self, connection: u32, returning: bool) -> Membership {
+        Membership {
             flow: self.flow,
             group: self.group,
-            connection: 0,
-            returning: false,
-            ecn: Ecn::NotEct,
+            connection,
             dscp: self.dscp,
-            bytes: 0,
-            enqueued: now,
+            returning,
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Echo requests at a fixed interval, answered at once (RFC 792; over UDP RFC 862).
 
 use sojourn_experiment::derived::UDP_HEADERS;
-use sojourn_experiment::model::{EchoProtocol, Kind, Ping as Config};
+use sojourn_experiment::model::{Kind, Ping as Config};
 use sojourn_units::Time;
 
 use super::{Identity, Meter};
-use crate::packet::{Body, SimPacket};
+use crate::packet::SimPacket;
 use crate::simulation::Network;
 
 /// A flow of echo requests and their replies.
@@ -41,37 +41,25 @@ impl Ping {
             self.next += self.config.interval;
             self.meter.record_departure();
             self.meter.sent += u64::from(self.config.packet);
-            network.send(self.packet(now, now), now);
+            network.send(&self.packet(now, false), now);
         }
     }
 
     /// A request or a reply arrives.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
-        let Body::Echo { sent_at, .. } = packet.body else {
-            return;
-        };
         if packet.returning {
-            self.meter.record_echo(now - sent_at, now);
+            self.meter.record_echo(now - packet.sent_at(), now);
         } else {
             self.meter.received += u64::from(self.config.packet);
-            let reply = SimPacket {
-                returning: true,
-                ..self.packet(sent_at, now)
-            };
-            network.send(reply, now);
+            network.send(&self.packet(packet.sent_at(), true), now);
         }
     }
 
-    fn packet(&self, sent_at: Time, now: Time) -> SimPacket {
-        SimPacket {
-            body: Body::Echo {
-                sent_at,
-                has_ports: self.config.protocol == EchoProtocol::Udp,
-            },
-            // An ICMP header is as long as one of UDP.
-            bytes: self.config.packet + UDP_HEADERS + self.identity.overhead,
-            ..self.identity.packet(now)
-        }
+    fn packet(&self, sent_at: Time, returning: bool) -> SimPacket {
+        let of = self.identity.membership(0, returning);
+        // An ICMP header is as long as one of UDP.
+        let bytes = self.config.packet + UDP_HEADERS + self.identity.overhead;
+        SimPacket::echo(of, self.config.protocol, sent_at, bytes)
     }
 
     /// What was measured.

@@ -40,7 +40,7 @@ impl State {
 }
 
 /// What one acknowledgement told, put together for recovery.
-pub(super) struct Facts {
+pub(super) struct Facts<'a> {
     /// It moved SND.UNA.
     pub advanced: bool,
     /// It echoed congestion.
@@ -49,10 +49,12 @@ pub(super) struct Facts {
     pub duplicate: bool,
     /// It carried a D-SACK.
     pub dsack: bool,
+    /// The D-SACK is a tail loss probe's.
+    pub dsack_of_probe: bool,
     /// Its timestamp echo.
     pub ts_ecr: u32,
     /// What it delivered.
-    pub acked: Acked,
+    pub acked: &'a Acked,
 }
 
 /// Proportional rate reduction (RFC 6937, with Linux's slow start reduction bound).
@@ -73,7 +75,13 @@ impl Reduction {
     }
 
     /// Sets the window so that sending follows delivery in the ratio ssthresh / prior window (RFC 6937 §3).
-    pub(super) fn apply(&mut self, window: &mut Window, in_flight: u32, facts: &Facts, lost: u32) {
+    pub(super) fn apply(
+        &mut self,
+        window: &mut Window,
+        in_flight: u32,
+        facts: &Facts<'_>,
+        lost: u32,
+    ) {
         let newly = facts.acked.delivered;
         if newly == 0 || self.prior_cwnd == 0 {
             return;
@@ -165,6 +173,8 @@ impl Undo {
 #[derive(Debug)]
 pub(super) struct Reordering {
     seen: bool,
+    /// By more than three segments, so that duplicates alone are no sign of a loss (Linux's tcp_reordering).
+    far: bool,
     /// Multiples of a quarter of the minimum RTT.
     steps: u32,
     /// SND.NXT at the last D-SACK: at most one step per round trip.
@@ -177,6 +187,7 @@ impl Default for Reordering {
     fn default() -> Self {
         Self {
             seen: false,
+            far: false,
             steps: 1,
             round_end: None,
             persist: 0,
@@ -185,16 +196,19 @@ impl Default for Reordering {
 }
 
 impl Reordering {
-    pub(super) const fn is_seen(&self) -> bool {
-        self.seen
+    pub(super) const fn is_far(&self) -> bool {
+        self.far
     }
 
-    fn on_ack(&mut self, facts: &Facts, una: Seq, next: Seq) {
+    fn on_ack(&mut self, facts: &Facts<'_>, una: Seq, next: Seq) {
         self.seen |= facts.acked.reordering > 0;
+        self.far |= facts.acked.reordering > DUP_THRESH;
         if self.round_end.is_some_and(|end| !una.before(end)) {
             self.round_end = None;
         }
-        if facts.dsack && self.round_end.is_none() {
+        // As Linux: a probe was not due to reordering, and nothing was on a path that never reordered.
+        let too_soon = facts.dsack && !facts.dsack_of_probe && self.seen;
+        if too_soon && self.round_end.is_none() {
             self.round_end = Some(next);
             self.persist = 16;
             self.steps = (self.steps + 1).min(255);
@@ -211,7 +225,7 @@ impl Reordering {
 
 impl Sender {
     /// Moves through the states on an acknowledgement. Returns segments newly judged lost.
-    pub(super) fn recover(&mut self, facts: &Facts, now: Time) -> u32 {
+    pub(super) fn recover(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         self.reordering.on_ack(facts, self.una, self.next);
         if facts.echo {
             self.undo.prior_ssthresh = None;
@@ -243,7 +257,7 @@ impl Sender {
     }
 
     /// Ends an episode whose every segment has been acknowledged.
-    fn leave_if_past_recovery_point(&mut self, facts: &Facts) {
+    fn leave_if_past_recovery_point(&mut self, facts: &Facts<'_>) {
         if self.una.before(self.recovery_point) {
             return;
         }
@@ -287,9 +301,10 @@ impl Sender {
         }
     }
 
-    fn in_recovery(&mut self, facts: &Facts, now: Time) -> u32 {
+    fn in_recovery(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         if facts.advanced && self.undo.marker.is_some() && self.undo.is_delayed(facts.ts_ecr) {
             // A hole was filled by an original that was merely late.
+            self.reordering.seen = true;
             if self.board.resent() == 0 {
                 self.take_back(true);
                 self.keep_open();
@@ -312,7 +327,7 @@ impl Sender {
         self.find_losses(now)
     }
 
-    fn in_loss(&mut self, facts: &Facts, now: Time) -> u32 {
+    fn in_loss(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         if facts.advanced && self.undo.is_warranted(facts.ts_ecr) {
             self.take_back(true);
             self.leave_loss();
@@ -359,7 +374,7 @@ impl Sender {
         self.state = State::Open;
     }
 
-    fn in_doubt(&mut self, facts: &Facts, now: Time) -> u32 {
+    fn in_doubt(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         if facts.dsack && self.state != State::Cwr && self.undo.is_refuted() {
             self.take_back(false); // the last duplicate was reported after recovery had ended
         }
@@ -445,11 +460,12 @@ impl Sender {
         self.undo.prior_cwnd = self.window.cwnd;
         self.reduction.start(self.window.cwnd);
         self.window.ssthresh = self.control.on_congestion(signal, &self.window);
-        self.confirm_reduction = self.ecn;
+        self.confirm_reduction = self.confirms_reductions();
     }
 
     fn end_reduction(&mut self) {
-        if self.window.ssthresh < Window::INFINITE
+        if !self.demands.governs_window
+            && self.window.ssthresh < Window::INFINITE
             && (self.state == State::Cwr || self.undo.marker.is_some())
         {
             self.window.cwnd = self.window.ssthresh;
@@ -466,7 +482,9 @@ impl Sender {
         if !self.sack {
             self.duplicates = 0;
         }
+        let lost = self.board.lost();
         self.board.mark_all_lost(now, reneged);
+        self.lost = self.lost.wrapping_add(self.board.lost() - lost);
         if fresh {
             let prior = self.current_ssthresh();
             self.undo.prior_ssthresh = Some(prior);
@@ -479,7 +497,7 @@ impl Sender {
         self.window.cwnd = self.board.in_flight() + 1;
         self.window.clear_credit();
         self.recovery_point = self.next;
-        self.confirm_reduction = self.ecn;
+        self.confirm_reduction = self.confirms_reductions();
         self.state = State::Loss;
         self.frto = self.sack && (new_recovery || self.backoff > 0);
     }

@@ -1,12 +1,14 @@
 //! The connections of a flow, both ends of each.
 
+use sojourn_aqm::Ecn;
 use sojourn_experiment::model;
 use sojourn_experiment::streams::Stream;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::seq::Seq;
-use sojourn_tcp::{Arrival, Config, Endpoint, Segment, Transmit};
+use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
 use sojourn_units::{Duration, Time};
 
+use crate::slab::{Handle, Segments};
 use crate::traffic::Side;
 
 /// A connection of a flow: they are numbered in the order in which they are opened.
@@ -22,7 +24,7 @@ pub struct Connections {
     /// The open ones, with what is asked about most kept apart: their numbers, and when each end has a timer.
     ids: Vec<Id>,
     due: Vec<[Time; 2]>,
-    open: Vec<Box<Connection>>,
+    open: Vec<Connection>,
     /// Ends that may have something to send.
     ready: Vec<(Id, Side)>,
 }
@@ -115,12 +117,12 @@ impl Connections {
         self.opened += 1;
         self.ids.push(id);
         self.due.push([Time::MAX; 2]);
-        self.open.push(Box::new(Connection {
+        self.open.push(Connection {
             sending,
             receiving,
             opener,
             counted: Counts::default(),
-        }));
+        });
         self.ready.push((id, opener));
         id
     }
@@ -198,15 +200,27 @@ impl Connections {
         self.ready.pop()
     }
 
-    /// The next segment of an end; to be called until `None`.
-    pub fn poll(&mut self, id: Id, side: Side, now: Time) -> Option<Transmit> {
+    /// The next segment of an end, where it waits, and its ECN field; to be called until `None`.
+    pub fn poll(
+        &mut self,
+        id: Id,
+        side: Side,
+        now: Time,
+        segments: &mut Segments,
+    ) -> Option<(Handle, Ecn)> {
         let at = self.find(id)?;
         let end = self.open[at].end(side);
-        let polled = end.poll(now);
-        if polled.is_none() {
-            self.due[at][side as usize] = end.next_timer().unwrap_or(Time::MAX);
+        let handle = segments.reserve();
+        match end.poll_into(segments.at_mut(handle), now) {
+            Some(false) => Some((handle, Ecn::NotEct)),
+            Some(true) if end.sends_ect1() => Some((handle, Ecn::Ect1)),
+            Some(true) => Some((handle, Ecn::Ect0)),
+            None => {
+                segments.release(handle);
+                self.due[at][side as usize] = end.next_timer().unwrap_or(Time::MAX);
+                None
+            }
         }
-        polled
     }
 
     /// What has been sent and received since the last call.

@@ -12,13 +12,13 @@ mod video;
 use sojourn_aqm::Ecn;
 use sojourn_experiment::model::{Browsing, Kind, Tcp, Transport};
 use sojourn_experiment::streams::Stream;
+use sojourn_tcp::Arrival;
 use sojourn_tcp::cc::Algorithm;
-use sojourn_tcp::{Arrival, Transmit};
 use sojourn_units::Time;
 
 use self::connections::{Connections, Id};
 use super::{Identity, Meter, Side};
-use crate::packet::{Body, SimPacket};
+use crate::packet::SimPacket;
 use crate::simulation::Network;
 
 /// What uses the connections of a flow. Data in the direction of the flow is written by the sending side; requests,
@@ -91,7 +91,7 @@ impl TcpFlow {
 
     /// A segment arrives at one of the hosts.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
-        let Body::Tcp(segment) = &packet.body else {
+        let Some(handle) = packet.handle() else {
             return;
         };
         let ecn = match packet.ecn {
@@ -100,8 +100,11 @@ impl TcpFlow {
             Ecn::Ce => Arrival::Ce,
         };
         let (id, side) = (Id(packet.connection), Side::reached_by(packet));
-        if !self.connections.deliver(id, side, segment, ecn, now) {
-            return;
+        let segment = network.segments.at(handle);
+        let is_open = self.connections.deliver(id, side, segment, ecn, now);
+        network.segments.release(handle);
+        if !is_open {
+            return; // a late segment of a connection that is over
         }
         if side == Side::Sending
             && let Some(rtt) = self.connections.take_rtt_sample(id)
@@ -132,8 +135,16 @@ impl TcpFlow {
     /// Sends all that is ready, and lets go of connections that are over.
     fn send(&mut self, now: Time, network: &mut Network) {
         while let Some((id, side)) = self.connections.take_ready() {
-            while let Some(transmit) = self.connections.poll(id, side, now) {
-                network.send(self.packet(id, side, &transmit, now), now);
+            let of = self.identity.membership(id.0, side == Side::Receiving);
+            while let Some((handle, ecn)) =
+                self.connections.poll(id, side, now, &mut network.segments)
+            {
+                let segment = network.segments.at(handle);
+                let bytes =
+                    segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
+                let mut packet = SimPacket::segment(of, handle, segment, bytes);
+                packet.ecn = ecn;
+                network.send(&packet, now);
             }
             self.count(id);
             if self.connections.remove_if_over(id) {
@@ -144,21 +155,6 @@ impl TcpFlow {
         let application = self.application.next_timer().unwrap_or(Time::MAX);
         let [sending, receiving] = self.connections.next_timers();
         self.wake = [sending.min(application), receiving];
-    }
-
-    fn packet(&self, id: Id, side: Side, transmit: &Transmit, now: Time) -> SimPacket {
-        let Transmit {
-            segment,
-            ecn_capable,
-        } = transmit;
-        SimPacket {
-            body: Body::Tcp(*segment),
-            connection: id.0,
-            returning: side == Side::Receiving,
-            ecn: if *ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
-            bytes: segment.header_bytes() + u32::from(segment.len) + self.identity.overhead,
-            ..self.identity.packet(now)
-        }
     }
 
     fn count(&mut self, id: Id) {
