@@ -67,8 +67,8 @@ impl Identity {
             flow: self.flow,
             group: self.group,
             connection,
-            returning,
             dscp: self.dscp,
+            returning,
         }
     }
 }
