@@ -1,6 +1,6 @@
 //! A discipline under a steady load, to be counted by callgrind, and the memory that it takes.
 //!
-//! - `steady run NAME FLOWS PACKETS`: so many packets, calm; the difference of two lengths is the cost of the packets
+//! - `steady run NAME calm|busy FLOWS PACKETS`: so many packets; the difference of two lengths is the cost of the packets
 //!   between them
 //! - `steady names`: all disciplines
 //! - `steady state`: a row per discipline: bytes allocated when it is built, and bytes per queue or `-`
@@ -19,12 +19,18 @@ fn main() {
     match words[..] {
         ["names"] => catalogue.iter().for_each(|d| println!("{}", d.name)),
         ["state"] => catalogue.iter().for_each(state),
-        ["run", name, flows, packets] => {
+        ["run", name, load @ ("calm" | "busy"), flows, packets] => {
             let discipline = catalogue.get(name).expect("a discipline");
             let number = |text: &str| text.parse().expect("a number");
-            Steady::new(discipline, Load::calm(number(flows))).run(number(packets));
+            let load = match load {
+                "calm" => Load::calm(number(flows)),
+                _ => Load::busy(number(flows)),
+            };
+            Steady::new(discipline, load).run(number(packets));
         }
-        _ => eprintln!("usage: steady names | steady state | steady run NAME FLOWS PACKETS"),
+        _ => eprintln!(
+            "usage: steady names | steady state | steady run NAME calm|busy FLOWS PACKETS"
+        ),
     }
 }
 

@@ -19,11 +19,11 @@ pub struct Load {
 }
 
 impl Load {
-    /// Every flow is backlogged and the sojourn time 2.4 ms at most: no algorithm that goes by delay acts.
+    /// Every flow is backlogged and the sojourn time 4 ms at most: no algorithm that goes by delay acts.
     pub const fn calm(flows: u64) -> Self {
         Self {
             level: level(flows),
-            per_packet: Duration::from_nanos(1_200),
+            per_packet: Duration::from_nanos(1_000),
             flows,
         }
     }
@@ -38,9 +38,9 @@ impl Load {
     }
 }
 
-/// Two packets of each flow, at least 50.
+/// Four packets of each flow, at least 50.
 const fn level(flows: u64) -> u64 {
-    if flows > 25 { 2 * flows } else { 50 }
+    if flows > 25 { 4 * flows } else { 50 }
 }
 
 /// The settings of a benchmark: defaults, and room for every load.
