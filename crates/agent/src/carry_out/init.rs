@@ -1,0 +1,108 @@
+//! Being the first process of a virtual machine: the machine is there for one run.
+//!
+//! The initial file system holds this program as `/init`, the job as `/job.json`, the tools, and modules in the order
+//! in which they are to be loaded: `/modules/` before the run, `/modules-late/` after it. Those for the disk come
+//! late, so that nothing outside of the machine's own time takes part in the run. The recording goes to `/dev/vda`.
+//! What the host is to know meanwhile goes to the console, in lines that begin with `@`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use nix::mount::{MsFlags, mount};
+use nix::sys::reboot::{RebootMode, reboot};
+
+use super::setup::load_module;
+use super::{Context, Failure, carry_out};
+use crate::job::Job;
+
+const DISK: &str = "/dev/vda";
+
+/// Runs the machine from beginning to end.
+pub fn main() {
+    let done = prepare().and_then(|mut console| {
+        let done = run(&mut console);
+        let line = match &done {
+            Ok(()) => "@done".to_owned(),
+            Err(failure) => format!("@failed {failure}"),
+        };
+        writeln!(console, "{line}").context(|| "writing to the console".into())
+    });
+    if let Err(failure) = done {
+        // The kernel's own standard error, if there is one.
+        eprintln!("@failed {failure}");
+    }
+    nix::unistd::sync();
+    // Powering off does not return; if it fails, the kernel panics as its first process ends, which ends the machine.
+    let _ = reboot(RebootMode::RB_POWER_OFF);
+}
+
+fn prepare() -> Result<File, Failure> {
+    for (kind, place) in [
+        ("proc", "/proc"),
+        ("sysfs", "/sys"),
+        ("devtmpfs", "/dev"),
+        ("tmpfs", "/tmp"),
+        ("tmpfs", "/run"),
+        ("tracefs", "/sys/kernel/tracing"),
+    ] {
+        fs::create_dir_all(place).context(|| format!("creating {place}"))?;
+        mount(
+            Some(kind),
+            place,
+            Some(kind),
+            MsFlags::empty(),
+            None::<&str>,
+        )
+        .context(|| format!("mounting {place}"))?;
+    }
+    OpenOptions::new()
+        .write(true)
+        .open("/dev/console")
+        .context(|| "opening the console".into())
+}
+
+fn run(console: &mut File) -> Result<(), Failure> {
+    load_modules("/modules")?;
+    let job = fs::read("/job.json").context(|| "reading the job".into())?;
+    let job: Job = serde_json::from_slice(&job).context(|| "reading the job".into())?;
+    let mut progress = |seconds: u64| {
+        // Nobody is told, then; the run goes on.
+        let _ = writeln!(console, "@second {seconds}");
+    };
+    progress(0);
+    let recording = carry_out(&job, &mut progress)?;
+    let bytes = recording
+        .to_bytes()
+        .context(|| "writing the recording".into())?;
+    load_modules("/modules-late")?;
+    let writing = || format!("writing {} bytes of results", bytes.len());
+    let mut disk = open_disk()?;
+    disk.write_all(&bytes).context(writing)?;
+    disk.sync_all().context(writing)
+}
+
+fn load_modules(folder: &str) -> Result<(), Failure> {
+    let entries = fs::read_dir(folder).context(|| format!("reading {folder}"))?;
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    paths.sort();
+    paths.iter().try_for_each(|path| load_module(path))
+}
+
+/// The disk appears a moment after its driver.
+fn open_disk() -> Result<File, Failure> {
+    for _ in 0..500 {
+        if Path::new(DISK).exists() {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    OpenOptions::new()
+        .write(true)
+        .open(DISK)
+        .context(|| "opening the disk for results".into())
+}
