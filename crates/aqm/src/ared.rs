@@ -9,7 +9,9 @@
 //!
 //! Departures from the report: its lower threshold is at least 5 packets, ours one; the band is
 //! judged by a timer, as in Linux, not at arrivals; the gentle slope follows max_p.
-//! `variant = "linux"` is sch_red's `adaptive`.
+//! `variant = "linux-3.10"` is sch_red's `adaptive` as written. `variant = "linux"` is what Linux 6.1 with its tc
+//! does: tc 5.6 and later hands the flag over in a new attribute, the kernel starts the timer by the old one,
+//! and max_p stays where it was. Measured: `tc -s -d qdisc` shows `adaptive` and the probability never moves.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -17,7 +19,7 @@ use alloc::format;
 use sojourn_units::{Duration, Kind, Rate, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
+use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys, keys_without};
 use crate::packet::Packet;
 use crate::qdisc::{Environment, Limit};
 use crate::red::{self, Red, Rule, Unit, Variant, linux::ONE_PERCENT};
@@ -53,16 +55,17 @@ impl Default for Adaptation {
 /// Adaptive RED for one queue.
 pub struct Ared {
     red: Red,
-    adaptation: Adaptation,
-    next: Time,
+    /// `None`: max_p stays where it starts.
+    adaptation: Option<Adaptation>,
+    next: Option<Time>,
 }
 
 impl Ared {
     /// An adaptive RED that has seen no packet; `red.max_p` is where max_p starts.
-    pub fn new(red: red::Config, adaptation: Adaptation) -> Self {
+    pub fn new(red: red::Config, adaptation: Option<Adaptation>) -> Self {
         Self {
             red: Red::new(red),
-            next: Time::ZERO + adaptation.interval,
+            next: adaptation.map(|adaptation| Time::ZERO + adaptation.interval),
             adaptation,
         }
     }
@@ -72,7 +75,7 @@ impl Ared {
         &self.red
     }
 
-    fn adapt(&mut self, now: Time) {
+    fn adapt(&mut self, adaptation: Adaptation, now: Time) {
         let (min, max) = (self.red.config().min, self.red.config().max);
         let Adaptation {
             alpha,
@@ -80,7 +83,7 @@ impl Ared {
             top,
             bottom,
             ..
-        } = self.adaptation;
+        } = adaptation;
         match &mut self.red.rule {
             Rule::Floyd(floyd) => {
                 let average = floyd.average_at(now);
@@ -127,12 +130,14 @@ impl Aqm for Ared {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        Some(self.next)
+        self.next
     }
 
     fn on_timer(&mut self, _backlog: Backlog, now: Time) {
-        self.adapt(now);
-        self.next = now.saturating_add(self.adaptation.interval);
+        if let Some(adaptation) = self.adaptation {
+            self.adapt(adaptation, now);
+            self.next = Some(now.saturating_add(adaptation.interval));
+        }
     }
 
     fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
@@ -140,11 +145,11 @@ impl Aqm for Ared {
     }
 }
 
-const OWN_KEYS: [Key; 4] = [
+const OWN_KEYS: [Key; 5] = [
     Key {
         name: "target",
         kind: Kind::Duration,
-        default: "5 ms",
+        default: "5 ms; linux: none",
         doc: "queueing delay to hold; sets min and max where they are not given",
     },
     Key {
@@ -165,9 +170,18 @@ const OWN_KEYS: [Key; 4] = [
         default: "0.9",
         doc: "factor of a decrease of max_p",
     },
+    Key {
+        name: "variant",
+        kind: Kind::Choice(&["floyd", "linux", "linux-3.10"]),
+        default: "floyd",
+        doc: "as published, or Linux's fixed point with tc's derived parameters; linux itself never adapts",
+    },
 ];
 
-const KEYS: &[Key] = &join_keys::<{ 4 + red::KEYS.len() }>(&[&OWN_KEYS, red::KEYS]);
+/// RED's keys but for its variants.
+const RED_KEYS: [Key; red::KEYS.len() - 1] = keys_without(red::KEYS, "variant");
+
+pub(crate) const KEYS: &[Key] = &join_keys::<{ 5 + RED_KEYS.len() }>(&[&OWN_KEYS, &RED_KEYS]);
 
 /// th_min and th_max in bytes for a target delay at a rate: half and one and a half of the target queue,
 /// at least one and two frames of `mtu` bytes.
@@ -185,7 +199,8 @@ fn automatic_weight(config: &red::Config) -> f64 {
     -libm::expm1(-1.0 / packets_per_sec)
 }
 
-fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
+/// Reads the keys of the RED that is adapted; `limit` is what the queue may hold.
+pub(crate) fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
     let thresholds_given = settings.has("min") || settings.has("max");
     if thresholds_given && settings.has("target") {
         return Err(red::error(
@@ -193,7 +208,9 @@ fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError
             "cannot go with min or max, which it would set: give one or the other".into(),
         ));
     }
-    let mut config = if thresholds_given {
+    // tc knows no target: without thresholds it takes them from the limit.
+    let as_tc = red::variant(settings) == Variant::Linux && !settings.has("target");
+    let mut config = if thresholds_given || as_tc {
         red::config(settings, limit)?
     } else {
         let target = settings.duration("target", Duration::from_millis(5));
@@ -206,7 +223,8 @@ fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError
     Ok(config)
 }
 
-fn adaptation(settings: &Settings) -> Result<Adaptation, SettingError> {
+/// Reads the keys of the adaptation; `None` where it does not happen.
+pub(crate) fn adaptation(settings: &Settings) -> Result<Option<Adaptation>, SettingError> {
     let default = Adaptation::default();
     let interval = settings.duration("adapt_interval", default.interval);
     if interval.is_zero() {
@@ -220,17 +238,18 @@ fn adaptation(settings: &Settings) -> Result<Adaptation, SettingError> {
             if settings.has(key) {
                 return Err(red::error(
                     key,
-                    "is fixed in variant \"linux\": leave one of the two out".into(),
+                    "is fixed in Linux's variants: leave one of the two out".into(),
                 ));
             }
         }
     }
-    Ok(Adaptation {
+    let stays = settings.word("variant", "floyd") == "linux";
+    Ok((!stays).then(|| Adaptation {
         interval,
         alpha: settings.number("alpha", default.alpha),
         beta: settings.number("beta", default.beta),
         ..default
-    })
+    }))
 }
 
 /// `ared`.
@@ -271,7 +290,7 @@ mod tests {
                 .push(("variant".into(), Value::Word("linux".into())));
         }
         let config = config(&settings, Limit::Bytes(100_000)).unwrap();
-        let mut ared = Ared::new(config, Adaptation::default());
+        let mut ared = Ared::new(config, Some(Adaptation::default()));
         let backlog = Backlog {
             packets: queue / 1000,
             bytes: queue,
@@ -314,6 +333,16 @@ mod tests {
         }
     }
 
+    /// Linux 6.1 with tc 6.1: `adaptive` is accepted and shown, and nothing adapts.
+    #[test]
+    fn today_s_linux_leaves_max_p_where_it_starts() {
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([("variant".into(), Value::Word("linux".into()))]);
+        assert_eq!(adaptation(&settings).unwrap(), None);
+        settings.values = Vec::from([("variant".into(), Value::Word("linux-3.10".into()))]);
+        assert_eq!(adaptation(&settings).unwrap(), Some(Adaptation::default()));
+    }
+
     #[test]
     fn thresholds_follow_the_target_delay_down_to_one_and_two_frames() {
         // Khademi et al. 2013: 10 Mbit/s x 5 ms = 6250 B; x 1 ms = 1250 B, below a frame.
@@ -349,6 +378,18 @@ mod tests {
         let config = config(&settings, Limit::Bytes(150_000)).unwrap();
         assert_eq!((config.min, config.max), (12_500, 37_500));
         assert_eq!((config.weight, config.max_p), (1.0 / 16.0, 0.02));
+    }
+
+    #[test]
+    fn without_thresholds_linux_takes_them_from_the_limit() {
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([("variant".into(), Value::Word("linux".into()))]);
+        let tcs = config(&settings, Limit::Bytes(120_000)).unwrap();
+        assert_eq!((tcs.min, tcs.max), (10_000, 30_000));
+        let target = Value::Duration(Duration::from_millis(5));
+        settings.values.push(("target".into(), target));
+        let ours = config(&settings, Limit::Bytes(120_000)).unwrap();
+        assert_eq!((ours.min, ours.max), (3125, 9375));
     }
 
     #[test]

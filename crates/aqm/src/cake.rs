@@ -10,9 +10,9 @@
 //! | `tin` | the queues of one tin |
 //! | `shaper` | the virtual clock |
 //!
-//! Not modelled of Linux's `sch_cake`: `ingress`, `autorate-ingress`, `nat`, `wash`, `fwmark` and negative overhead; packets
-//! are never super-packets, so there is nothing to split. Departure: spans on the link are whole nanoseconds,
-//! not scaled fractions.
+//! Not modelled of Linux's `sch_cake`: `ingress`, `autorate-ingress`, `nat`, `wash`, `fwmark` and
+//! negative overhead; packets are never super-packets, so there is nothing to split. Departure:
+//! spans on the link are whole nanoseconds, not scaled fractions.
 
 use alloc::boxed::Box;
 use alloc::format;

@@ -9,7 +9,10 @@ use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
-use crate::{ared, blue, cake, cobalt, codel, fifo, fq_codel, madpie, pfifo_fast, pie, red, sfq};
+use crate::{
+    ared, blue, cake, choke, cobalt, codel, docsis_pie, dualpi2, fifo, fq_codel, fq_pie, madpie,
+    pfifo_fast, pi2, pie, red, sfb, sfq, sfq_aqm,
+};
 
 /// A key of a discipline, as `tc` or the defining document names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -39,6 +42,36 @@ pub(crate) const fn join_keys<const N: usize>(lists: &[&[Key]]) -> [Key; N] {
     }
     assert!(at == N, "N is the number of keys");
     joined
+}
+
+/// The keys without the one called `name`, which is among them once; `N` are left.
+pub(crate) const fn keys_without<const N: usize>(keys: &[Key], name: &str) -> [Key; N] {
+    assert!(N + 1 == keys.len(), "one key is left out");
+    let mut kept = [keys[0]; N];
+    let (mut from, mut to) = (0, 0);
+    while from < keys.len() {
+        if !equal(keys[from].name.as_bytes(), name.as_bytes()) {
+            kept[to] = keys[from];
+            to += 1;
+        }
+        from += 1;
+    }
+    kept
+}
+
+/// Whether two strings are equal, at compile time.
+const fn equal(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < one.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
 }
 
 /// What a discipline is built from.
@@ -194,12 +227,22 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 ared::ared(),
                 blue::blue(),
                 pie::pie(),
+                docsis_pie::docsis_pie(),
                 madpie::madpie(),
                 codel::codel(),
-                cobalt::cobalt(),
-                sfq::sfq(),
+                choke::choke(),
+                sfb::sfb(),
+                pi2::pi2(),
+                dualpi2::dualpi2(),
                 fq_codel::fq_codel(),
                 fq_codel::fq_nocodel(),
+                fq_pie::fq_pie(),
+                sfq::sfq(),
+                sfq_aqm::sfq_red(),
+                sfq_aqm::sfq_ared(),
+                sfq_aqm::sfq_pie(),
+                sfq_aqm::sfq_madpie(),
+                cobalt::cobalt(),
                 cake::cake(),
             ]),
         }

@@ -6,11 +6,10 @@
 //! A sender that ignores marks could fill the buffer unseen. Hence every user of this module also has a
 //! level above which the full measure counts, and limits always count everything.
 
-use sojourn_units::Duration;
+use sojourn_units::{Duration, Kind};
 
 use crate::aqm::Backlog;
 use crate::catalogue::Key;
-use sojourn_units::Kind;
 
 /// The key that every supporting discipline has.
 pub(crate) const KEY: Key = Key {

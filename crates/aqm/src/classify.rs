@@ -12,11 +12,11 @@ pub(crate) const WAYS: u32 = 8;
 /// How a flow's hash becomes the number of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hashing {
-    /// The hash decides (RFC 8290 §4.1.1): flows of the same value share a queue.
+    /// The hash decides (RFC 8290 §4.1): flows of the same value share a queue.
     Plain,
-    /// The hash decides on a set of 8 queues, and a flow takes any that is its own or idle: flows share
-    /// only once all 8 are taken (Høiland-Jørgensen, Täht, Morton 2018, §III.A). A flow that has shared
-    /// and then finds a queue of its own may be reordered.
+    /// The hash decides on a set of 8 queues, and a flow takes any that is its own or idle: flows
+    /// share only once all 8 are taken (Høiland-Jørgensen, Täht and Morton 2018). A flow that has
+    /// shared and then finds a queue of its own may be reordered.
     SetAssociative,
 }
 
@@ -92,5 +92,74 @@ impl Classifier {
             .unwrap_or(direct);
         self.tags[chosen as usize] = hash;
         chosen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::testing::{TestPacket, flow_key};
+
+    /// The queues of flows 0 to `flows` - 1, none of which ever becomes idle again.
+    fn queues(hashing: Hashing, queues: u32, flows: u32, seed: u64) -> Vec<u32> {
+        let mut env = Environment::<TestPacket>::new(seed);
+        let mut classifier = Classifier::new(hashing, queues);
+        let mut taken = vec![false; queues as usize];
+        (0..flows)
+            .map(|flow| {
+                let is_idle = |at: u32| !taken[at as usize];
+                let queue = classifier.queue_of(&flow_key(flow), is_idle, &mut env);
+                taken[queue as usize] = true;
+                queue
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_hundred_flows_collide_as_often_as_chance_says() {
+        // RFC 8290 §5.3: one flow among 100 is alone in 1024 queues with (1 - 1/1024)^99 = 0.9078.
+        // With 8 ways it practically always is.
+        for (hashing, low, high) in [
+            (Hashing::Plain, 0.89, 0.925),
+            (Hashing::SetAssociative, 0.999, 1.0),
+        ] {
+            let mut alone = 0;
+            for seed in 0..100 {
+                let queues = queues(hashing, 1024, 100, seed);
+                let is_alone =
+                    |queue: &u32| queues.iter().filter(|other| *other == queue).count() == 1;
+                alone += queues.iter().filter(|queue| is_alone(queue)).count();
+            }
+            let share = f64::from(alone as u32) / 10_000.0;
+            assert!((low..=high).contains(&share), "{hashing:?}: {share}");
+        }
+    }
+
+    #[test]
+    fn eight_flows_fill_a_set_of_eight_ways_and_a_ninth_shares() {
+        let queues = queues(Hashing::SetAssociative, WAYS, 9, 1);
+        let mut first = queues[..8].to_vec();
+        first.sort_unstable();
+        assert_eq!(first, (0..8).collect::<Vec<u32>>());
+        assert!(queues[8] < 8);
+    }
+
+    #[test]
+    fn a_flow_keeps_its_queue_until_the_hash_is_perturbed() {
+        for hashing in [Hashing::Plain, Hashing::SetAssociative] {
+            let mut env = Environment::<TestPacket>::new(1);
+            let mut classifier = Classifier::new(hashing, 1024);
+            let mut queue_of = |classifier: &mut Classifier, flow| {
+                classifier.queue_of(&flow_key(flow), |_| false, &mut env)
+            };
+            let before: Vec<u32> = (0..8).map(|flow| queue_of(&mut classifier, flow)).collect();
+            let again: Vec<u32> = (0..8).map(|flow| queue_of(&mut classifier, flow)).collect();
+            assert_eq!(before, again);
+            classifier.perturb();
+            let after: Vec<u32> = (0..8).map(|flow| queue_of(&mut classifier, flow)).collect();
+            assert_ne!(before, after);
+        }
     }
 }

@@ -1,13 +1,13 @@
-//! COBALT: CoDel and BLUE alternate (Palmei et al. 2019; Høiland-Jørgensen, Täht and Morton 2018, §III.D).
+//! COBALT: CoDel and BLUE alternate (Palmei et al. 2019; Høiland-Jørgensen, Täht and Morton 2018).
 //!
-//! CoDel's part signals by sojourn time as [`crate::codel`] does, but it winds `count` down step by step while the
-//! queue is short, instead of starting anew. BLUE's part drops at random with a probability that
-//! overflow raises and an empty queue lowers: it holds flows that do not answer to signals. It never
-//! marks, and the last packet of a queue is never dropped.
+//! CoDel's part signals by sojourn time as [`crate::codel`] does, but it winds `count` down step by
+//! step while the queue is short, instead of starting anew. BLUE's part drops at random with a
+//! probability that overflow raises and an empty queue lowers: it holds flows that do not answer to
+//! signals. It never marks, and the last packet of a queue is never dropped.
 //!
 //! Written to the published description and to Linux's `sch_cake`, which agree but for one point,
-//! [`Variant`]. Departure from both: `interval / sqrt(count)` is exact here, where they take one Newton
-//! step per change of `count` from 16 on.
+//! [`Variant`]. Departure from both: `interval / sqrt(count)` is exact here, where they take one
+//! Newton step per change of `count` from 16 on.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -30,7 +30,8 @@ const FEW_FRAMES: u64 = 4;
 /// The parameters of COBALT.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// Sojourn time accepted as standing, and the shortest time between two steps of BLUE. Default 5 ms.
+    /// Sojourn time accepted as standing, and the shortest time between two steps of BLUE. Default
+    /// 5 ms.
     pub target: Duration,
     /// How long `target` must be exceeded before a signal. Default 100 ms.
     pub interval: Duration,
@@ -56,7 +57,8 @@ pub enum Variant {
 pub struct Cobalt {
     config: Config,
     count: u32,
-    /// True once `count` has changed by a step, after which `interval / sqrt(count)` holds in Linux too.
+    /// True once `count` has changed by a step, after which `interval / sqrt(count)` holds in Linux
+    /// too.
     stepped: bool,
     dropping: bool,
     /// When the next signal is due; while `count` is 0, until when the queue was active.
@@ -95,7 +97,8 @@ impl Cobalt {
         if self.count <= 1 {
             return t + interval;
         }
-        // 2^32 / sqrt(count): the square root of a 64-bit number is a quarter of the cost of interval² / count's.
+        // 2^32 / sqrt(count): the square root of a 64-bit number is a quarter of the cost of
+        // interval² / count's.
         let reciprocal = (u64::MAX / u64::from(self.count)).isqrt();
         let gap = (u128::from(interval.as_nanos()) * u128::from(reciprocal)) >> 32;
         t + Duration::from_nanos(gap as u64)
@@ -323,7 +326,8 @@ mod tests {
             self.cobalt.on_dequeue(&packet, backlog, now, &mut self.env)
         }
 
-        /// The milliseconds since now of the packets that did not pass, of `millis` with that sojourn time.
+        /// The milliseconds since now of the packets that did not pass, of `millis` with that
+        /// sojourn time.
         fn hits(&mut self, millis: u64, sojourn_millis: u64, ecn: Ecn) -> Vec<u64> {
             let start = self.millis;
             (0..millis)
@@ -337,8 +341,8 @@ mod tests {
 
     #[test]
     fn signals_come_an_interval_over_the_root_of_the_count_apart() {
-        // One short packet, then 10 ms each: above target at 1, the first signal 100 ms on. Then count is 2: 70.71 ms
-        // later, at the packet after 171.71; 3: 57.74, 229.45; 4: 50, 279.45.
+        // One short packet, then 10 ms each: above target at 1, the first signal 100 ms on. Then
+        // count is 2: 70.71 ms later, at the packet after 171.71; 3: 57.74, 229.45; 4: 50, 279.45.
         let mut asked = Asked::new(CONFIG);
         asked.hits(1, 0, Ecn::NotEct);
         assert_eq!(asked.hits(290, 10, Ecn::NotEct), [101, 172, 230, 280]);
@@ -374,7 +378,8 @@ mod tests {
 
     #[test]
     fn four_frames_are_no_standing_queue() {
-        // 10 ms of delay are above a target of 5 ms, but at 3 ms per frame they are less than four frames.
+        // 10 ms of delay are above a target of 5 ms, but at 3 ms per frame they are less than four
+        // frames.
         let mtu_time = Duration::from_millis(3);
         let mut asked = Asked::new(Config { mtu_time, ..CONFIG });
         asked.hits(1, 0, Ecn::NotEct);
@@ -384,8 +389,8 @@ mod tests {
 
     #[test]
     fn count_is_wound_down_step_by_step_once_the_queue_is_short() {
-        // After four signals count is 5, the next due 44.72 ms after 279.45, at 324.17. Below target from 291 on: count 4
-        // then, 3 at 374.17, 2 at 431.91, 1 at 502.62, 0 at 602.62.
+        // After four signals count is 5, the next due 44.72 ms after 279.45, at 324.17. Below
+        // target from 291 on: count 4 then, 3 at 374.17, 2 at 431.91, 1 at 502.62, 0 at 602.62.
         let mut asked = Asked::new(CONFIG);
         asked.hits(1, 0, Ecn::NotEct);
         asked.hits(290, 10, Ecn::NotEct);
@@ -428,7 +433,8 @@ mod tests {
 
     #[test]
     fn blue_drops_its_share_and_never_marks() {
-        // After 64 overflows the probability is 1/4: of 4000 packets about 1000 go, ECN-capable though they are.
+        // After 64 overflows the probability is 1/4: of 4000 packets about 1000 go, ECN-capable
+        // though they are.
         let mut asked = Asked::new(CONFIG);
         for step in 0..64 {
             let now = Time::from_millis(600 + 6 * step);

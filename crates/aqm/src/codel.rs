@@ -5,7 +5,8 @@
 //! below.
 //!
 //! Two arithmetics, [`Law`]: exact nanoseconds (the RFC's), and Linux's, in units of 1024 ns with a 16-bit
-//! reciprocal square root that takes one Newton step per drop. Otherwise no departure from RFC 8289
+//! reciprocal square root that takes one Newton step per drop. `variant = "2012"` is the algorithm as first
+//! published, which re-enters the dropping state one below the last count. Otherwise no departure from RFC 8289
 //! Appendix A; the backlog at or below which nothing is dropped (§5.4's MAXPACKET) is one frame of the link.
 //!
 //! With `ce_exclude` the sojourn time counts only in so far as the link was busy with unmarked packets: it is
@@ -41,6 +42,8 @@ pub struct Config {
     pub ce_exclude: bool,
     /// The arithmetic.
     pub law: Law,
+    /// Which count a re-entry into the dropping state begins with.
+    pub reentry: Reentry,
 }
 
 /// How the time of the next drop is computed.
@@ -50,6 +53,15 @@ pub enum Law {
     Exact,
     /// As Linux does: units of 1024 ns, a 16-bit reciprocal square root, one Newton step per count.
     Linux,
+}
+
+/// What is kept of the count when the dropping state is entered again soon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reentry {
+    /// The drops made in the last dropping state (RFC 8289 Appendix A; Linux since 3.6).
+    DropsMade,
+    /// All but one (Nichols and Jacobson 2012).
+    OneLess,
 }
 
 /// The bits of a nanosecond that Linux's clock leaves out.
@@ -179,13 +191,12 @@ impl CoDel {
 
     fn enter_dropping<P: Packet>(&mut self, packet: &P, now: i64) -> Verdict {
         self.dropping = true;
-        let since_last = self.count.saturating_sub(self.lastcount);
+        let resumed = match self.config.reentry {
+            Reentry::DropsMade => self.count.saturating_sub(self.lastcount),
+            Reentry::OneLess => self.count.saturating_sub(1),
+        };
         let recent = now - self.drop_next < REENTRY_INTERVALS * self.interval;
-        self.set_count(if recent && since_last > 1 {
-            since_last
-        } else {
-            1
-        });
+        self.set_count(if recent { resumed.max(1) } else { 1 });
         self.lastcount = self.count;
         self.drop_next = self.control_law(now);
         self.signal(packet, AfterDrop::Entered)
@@ -335,9 +346,9 @@ pub(crate) const KEYS: &[Key] = &[
     ce_exclude::KEY,
     Key {
         name: "variant",
-        kind: Kind::Choice(&["rfc8289", "linux"]),
+        kind: Kind::Choice(&["rfc8289", "linux", "2012"]),
         default: "rfc8289",
-        doc: "arithmetic: exact, or Linux's fixed point",
+        doc: "RFC 8289, Linux's fixed point, or as first published",
     },
 ];
 
@@ -357,6 +368,7 @@ pub(crate) fn config(settings: &Settings, ecn: bool) -> Result<Config, SettingEr
             message: format!("got \"{target}\"; must be above 0"),
         });
     }
+    let variant = settings.word("variant", "rfc8289");
     Ok(Config {
         target,
         interval,
@@ -366,10 +378,15 @@ pub(crate) fn config(settings: &Settings, ecn: bool) -> Result<Config, SettingEr
             .has("ce_threshold")
             .then(|| settings.duration("ce_threshold", Duration::ZERO)),
         ce_exclude: settings.flag("ce_exclude", false),
-        law: if settings.word("variant", "rfc8289") == "linux" {
+        law: if variant == "linux" {
             Law::Linux
         } else {
             Law::Exact
+        },
+        reentry: if variant == "2012" {
+            Reentry::OneLess
+        } else {
+            Reentry::DropsMade
         },
     })
 }

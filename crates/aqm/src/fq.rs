@@ -1,8 +1,8 @@
 //! Flow queueing: a queue per flow, served by deficit round robin with priority for sparse flows, each
-//! queue governed by an AQM of its own (RFC 8290, with CoDel; the scheduler is DRR++, §1.3 and §4).
+//! queue governed by an AQM of its own (RFC 8290, with CoDel; the scheduler is DRR++, §1.3, §4).
 //!
-//! [`Fair`] is the scheduler under any [`Aqm`]: fq_codel, fq_pie and the rest differ in their [`Config`].
-//! What Linux does otherwise than the RFC is a field of it, never a second scheduler.
+//! [`Fair`] is the scheduler under any [`Aqm`]: fq_codel, fq_pie and the rest differ in their
+//! [`Config`]. What Linux does otherwise than the RFC is a field of it, never a second scheduler.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -25,13 +25,13 @@ pub const PACKET_MEMORY: u64 = 576;
 /// The parameters of the scheduler.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// Queues, 1 to 65536. Default 1024 (RFC 8290 §5.2.4).
+    /// Queues, 1 to 65536. Default 1024 (RFC 8290 §5.2.5).
     pub flows: u32,
     /// How a flow finds its queue.
     pub hashing: Hashing,
-    /// Bytes of credit that a queue gets per round, at least 1. Default one frame (§5.2.3).
+    /// Bytes of credit that a queue gets per round, at least 1. Default one frame (§5.2.4).
     pub quantum: u32,
-    /// The most that all queues hold together. Default 10240 packets (§5.2.1).
+    /// The most that all queues hold together. Default 10240 packets (§5.2.3).
     pub limit: Limit,
     /// The most memory that the packets of all queues may take, in bytes: their own bytes and
     /// [`PACKET_MEMORY`] each. Default 32 MiB (Linux).
@@ -46,7 +46,7 @@ pub struct Config {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Overflow {
     /// Packets from the head of the queue with the most bytes, until half of these bytes or `batch`
-    /// packets are gone (RFC 8290 §4.1.2: up to 64), and again while the limit is exceeded.
+    /// packets are gone (RFC 8290 §4.1: up to 64), and again while the limit is exceeded.
     Fattest {
         /// The most packets dropped at once, at least 1.
         batch: u32,
@@ -61,9 +61,9 @@ pub enum Overflow {
 /// (§4.2): without this detour a flow that sends a packet each time its queue has emptied would starve
 /// the others. Linux takes it out of the lists if the old list is empty.
 ///
-/// What the AQM finds in [`crate::Backlog::qdisc_bytes`], by which CoDel spares the last frame. The bytes of its own
-/// queue, for the RFC takes CoDel as it is defined for a queue. In Linux the bytes of all queues: a
-/// flow's only packet can be dropped while others wait.
+/// What the AQM finds in [`crate::Backlog::qdisc_bytes`], by which CoDel spares the last frame. The
+/// bytes of its own queue, for the RFC takes CoDel as it is defined for a queue. In Linux the bytes
+/// of all queues: a flow's only packet can be dropped while others wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Variant {
     /// RFC 8290.
@@ -106,7 +106,7 @@ impl<A> Linked for Flow<A> {
 
 /// A flow-queueing scheduler with an [`Aqm`] per queue.
 ///
-/// Per queue it keeps 64 bytes besides the AQM's state, per packet 8 bytes besides the packet.
+/// Per queue it keeps at most 64 bytes besides the AQM's state, per packet a link of 8 bytes.
 pub struct Fair<P, A> {
     config: Config,
     classifier: Classifier,

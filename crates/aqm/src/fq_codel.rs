@@ -1,9 +1,9 @@
 //! FQ-CoDel: flow queueing with CoDel on every queue (RFC 8290), and the same with CoDel switched off.
 //!
-//! Everything is in [`crate::fq`] and [`crate::codel`]; here they are put together. With
-//! `variant = "linux"` both do as sch_fq_codel does: CoDel's fixed-point arithmetic, its last-frame guard by the
-//! backlog of the whole discipline, overflow drops counted by CoDel, and no detour through an empty
-//! old list.
+//! Everything is in [`crate::fq`] and [`crate::codel`]; here they are put together. With `variant =
+//! "linux"` both do as sch_fq_codel does: CoDel's fixed-point arithmetic, its last-frame guard by
+//! the backlog of the whole discipline, overflow drops counted by CoDel, and no detour through an
+//! empty old list.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -16,32 +16,27 @@ use crate::fifo::DropTail;
 use crate::fq::{self, Config, Fair, Overflow, Variant};
 use crate::packet::Packet;
 
-const DROP_BATCH: &[Key] = &[Key {
+const DROP_BATCH: [Key; 1] = [Key {
     name: "drop_batch",
     kind: Kind::Count,
     default: "64",
     doc: "most packets dropped at once from the queue with the most bytes when the limit is exceeded",
 }];
 
-const KEYS: &[Key] = &join_keys::<{ codel::KEYS.len() + fq::KEYS.len() + DROP_BATCH.len() }>(&[
-    codel::KEYS,
-    fq::KEYS,
-    DROP_BATCH,
-]);
-
-const VARIANT: &[Key] = &[Key {
+const VARIANT: [Key; 1] = [Key {
     name: "variant",
     kind: Kind::Choice(&["rfc8290", "linux"]),
     default: "rfc8290",
     doc: "where an emptied new queue goes: RFC 8290's rule or Linux's",
 }];
 
-const NOCODEL_KEYS: &[Key] =
-    &join_keys::<{ fq::KEYS.len() + DROP_BATCH.len() + VARIANT.len() }>(&[
-        fq::KEYS,
-        DROP_BATCH,
-        VARIANT,
-    ]);
+/// The keys of the scheduler as it is used here.
+const SCHEDULER: [Key; fq::KEYS.len() + 1] = join_keys(&[fq::KEYS, &DROP_BATCH]);
+
+const KEYS: &[Key] =
+    &join_keys::<{ codel::KEYS.len() + SCHEDULER.len() }>(&[codel::KEYS, &SCHEDULER]);
+
+const NOCODEL_KEYS: &[Key] = &join_keys::<{ SCHEDULER.len() + 1 }>(&[&SCHEDULER, &VARIANT]);
 
 fn config(settings: &Settings, variant: Variant) -> Result<Config, SettingError> {
     let batch = settings.count("drop_batch", 64);
@@ -133,7 +128,7 @@ mod tests {
 
     #[test]
     fn ecn_is_on_unless_switched_off() {
-        // RFC 8290 §5.2.7: ECN is enabled by default.
+        // RFC 8290 §5.2.6: ECN is enabled by default.
         let mut queue = built(&fq_codel(), &settings(&[]));
         assert!(overload(&mut queue, Ecn::Ect0).is_empty());
         assert!(queue.env.marked() > 0);

@@ -9,6 +9,7 @@
 //! | [`fq`] | a queue per flow, each governed by an [`Aqm`] |
 //! | [`catalogue`] | every discipline by name, with its keys, defaults and builder |
 //! | [`fifo`], [`codel`], … | an algorithm each, to be read beside the document that defines it |
+//! | [`replay`] | a recorded queue's arrivals and departures through a discipline |
 //!
 //! An algorithm that governs one queue implements [`Aqm`] and becomes a discipline by
 //! [`single::Single`]; the same algorithm can be put under a flow-queueing scheduler. One that is more
@@ -25,22 +26,29 @@ pub mod blue;
 pub mod cake;
 pub mod catalogue;
 mod ce_exclude;
+pub mod choke;
 mod classify;
 pub mod cobalt;
 pub mod codel;
+pub mod docsis_pie;
+pub mod dualpi2;
 pub mod fifo;
 pub mod fq;
 pub mod fq_codel;
+pub mod fq_pie;
 mod list;
 pub mod madpie;
 pub mod packet;
 pub mod pfifo_fast;
+pub mod pi2;
 pub mod pie;
 mod pool;
 pub mod qdisc;
 pub mod red;
 pub mod replay;
+pub mod sfb;
 pub mod sfq;
+pub mod sfq_aqm;
 pub mod single;
 #[cfg(test)]
 mod test_packet;

@@ -92,7 +92,7 @@ impl Aqm for Madpie {
     }
 }
 
-const OWN_KEYS: [Key; 2] = [
+const OWN_KEYS: [Key; 3] = [
     Key {
         name: "deterministic_above",
         kind: Kind::Duration,
@@ -105,11 +105,17 @@ const OWN_KEYS: [Key; 2] = [
         default: "true",
         doc: "no deterministic drop while PIE's burst allowance lasts",
     },
+    pie::variant_key("2013"),
 ];
 
-const KEYS: &[Key] = &join_keys::<{ 2 + pie::KEYS.len() }>(&[&OWN_KEYS, pie::KEYS]);
+pub(crate) const KEYS: &[Key] =
+    &join_keys::<{ 3 + pie::SHARED_KEYS.len() }>(&[&OWN_KEYS, pie::SHARED_KEYS]);
 
-fn build(settings: &Settings, limit: Limit) -> Result<Madpie, SettingError> {
+/// What makes MADPIEs by their keys; `limit` is what the queue may hold.
+pub(crate) fn maker(
+    settings: &Settings,
+    limit: Limit,
+) -> Result<impl Fn() -> Madpie + Send + use<>, SettingError> {
     let deterministic_above = settings.duration("deterministic_above", Duration::from_millis(30));
     if deterministic_above.is_zero() {
         return Err(SettingError {
@@ -117,11 +123,9 @@ fn build(settings: &Settings, limit: Limit) -> Result<Madpie, SettingError> {
             message: format!("got \"{deterministic_above}\"; must be above 0"),
         });
     }
-    Ok(Madpie::new(
-        pie::config(settings, "2013", limit)?,
-        deterministic_above,
-        settings.flag("burst_shield", true),
-    ))
+    let pie = pie::config(settings, "2013", limit)?;
+    let burst_shield = settings.flag("burst_shield", true);
+    Ok(move || Madpie::new(pie, deterministic_above, burst_shield))
 }
 
 /// `madpie`.
@@ -133,7 +137,7 @@ pub fn madpie<P: Packet + Send + 'static>() -> Discipline<P> {
         keys: KEYS,
         build: |settings| {
             let limit = settings.limit.unwrap_or(Limit::Packets(1000));
-            Ok(Box::new(Single::new(build(settings, limit)?, limit)))
+            Ok(Box::new(Single::new(maker(settings, limit)?(), limit)))
         },
     }
 }

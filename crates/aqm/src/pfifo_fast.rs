@@ -1,8 +1,8 @@
 //! Three FIFOs by type of service, served in strict order: what Linux puts on a link by default where
 //! nothing else is asked for (tc-pfifo_fast(8), tc-prio(8)).
 //!
-//! Departure from Linux since 4.16, unless `variant = "linux"`: the limit is for the three bands together, as before,
-//! and not for each.
+//! Departure from Linux since 4.16, unless `variant = "linux"`: the limit is for the three bands
+//! together, as before, and not for each.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -21,7 +21,7 @@ use alloc::string::String;
 use sojourn_units::{Duration, Kind, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
 use crate::ce_exclude;
 use crate::packet::Packet;
 use crate::qdisc::{Environment, Limit};
@@ -277,8 +277,21 @@ impl Aqm for Pie {
     }
 }
 
-/// The keys of PIE, which madpie and fq_pie share.
-pub(crate) const KEYS: &[Key] = &[
+/// PIE's `variant` with its default, which differs between pie and madpie.
+pub(crate) const fn variant_key(default: &'static str) -> Key {
+    Key {
+        name: "variant",
+        kind: Kind::Choice(&["rfc8033", "linux", "2013"]),
+        default,
+        doc: "RFC 8033, Linux 6.1's fixed point, or the algorithm of 2013",
+    }
+}
+
+pub(crate) const KEYS: &[Key] =
+    &join_keys::<{ SHARED_KEYS.len() + 1 }>(&[SHARED_KEYS, &[variant_key("rfc8033")]]);
+
+/// The keys of PIE but for `variant`, which madpie and fq_pie share.
+pub(crate) const SHARED_KEYS: &[Key] = &[
     Key {
         name: "target",
         kind: Kind::Duration,
@@ -352,15 +365,7 @@ pub(crate) const KEYS: &[Key] = &[
         doc: "measure delay as backlog over departure rate instead of by time stamps",
     },
     ce_exclude::KEY,
-    Key {
-        name: "variant",
-        kind: Kind::Choice(VARIANTS),
-        default: "rfc8033",
-        doc: "RFC 8033, Linux 6.1's fixed point, or the algorithm of 2013",
-    },
 ];
-
-pub(crate) const VARIANTS: &[&str] = &["rfc8033", "linux", "2013"];
 
 fn error(key: &'static str, message: String) -> SettingError {
     SettingError { key, message }

@@ -229,3 +229,53 @@ pub(crate) fn earliest(one: Option<Time>, other: Option<Time>) -> Option<Time> {
         (one, other) => one.or(other),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestPacket, packet};
+
+    fn ids(pool: &mut Pool<TestPacket>, queue: &mut Queue) -> Vec<u64> {
+        core::iter::from_fn(|| pool.pop_front(queue))
+            .map(|packet| packet.id)
+            .collect()
+    }
+
+    #[test]
+    fn queues_in_one_pool_keep_their_order_and_their_books() {
+        let mut pool = Pool::new();
+        let (mut one, mut other) = (Queue::EMPTY, Queue::EMPTY);
+        for id in 0..3 {
+            pool.push_back(&mut one, packet(1, id));
+            pool.push_back(&mut other, packet(2, 10 + id).bytes(100).ecn(Ecn::Ce));
+        }
+        pool.push_front(&mut other, packet(2, 9).bytes(50));
+        let expected = Backlog {
+            packets: 4,
+            bytes: 350,
+            ce_bytes: 300,
+            qdisc_bytes: 3350,
+        };
+        assert_eq!(pool.backlog(&other, Scope::Discipline), expected);
+        assert_eq!(pool.backlog(&other, Scope::Queue).qdisc_bytes, 350);
+        assert_eq!(pool.pop_back(&mut other).map(|packet| packet.id), Some(12));
+        assert_eq!(ids(&mut pool, &mut one), [0, 1, 2]);
+        assert_eq!(ids(&mut pool, &mut other), [9, 10, 11]);
+        assert_eq!((pool.packets(), pool.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn places_are_used_again() {
+        let mut pool = Pool::new();
+        let mut queue = Queue::EMPTY;
+        for id in 0..100 {
+            pool.push_back(&mut queue, packet(1, id));
+            pool.push_back(&mut queue, packet(1, id));
+            let middle = queue.front().and_then(|front| pool.after(front));
+            middle.and_then(|at| pool.remove(&mut queue, at));
+            pool.pop_front(&mut queue);
+        }
+        assert!(queue.is_empty());
+        assert_eq!(pool.nodes.len(), 2);
+    }
+}

@@ -11,23 +11,25 @@
 //! Linux does.
 
 use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
 
-use sojourn_units::{Duration, Kind, Rate, Time, Value};
+use sojourn_units::{Duration, Rate, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::Discipline;
 use crate::ce_exclude;
 use crate::packet::Packet;
-use crate::qdisc::{Environment, Limit};
+use crate::qdisc::Environment;
 use crate::single::Single;
 
 pub mod floyd;
 pub mod linux;
+mod settings;
 
 use floyd::Floyd;
 use linux::Linux;
+pub(crate) use settings::{
+    KEYS, config, config_between, default_limit, error, require_order, variant,
+};
 
 /// The parameters of RED.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -148,20 +150,21 @@ impl Red {
     }
 }
 
-impl Aqm for Red {
-    fn on_enqueue<P: Packet>(
-        &mut self,
-        packet: &P,
-        backlog: Backlog,
-        now: Time,
-        env: &mut Environment<P>,
-    ) -> Verdict {
+impl Red {
+    /// Takes the queue as an arrival finds it into the average.
+    pub(crate) fn observe(&mut self, backlog: Backlog, now: Time) {
         let queue = self.measure(backlog);
+        match &mut self.rule {
+            Rule::Floyd(floyd) => floyd.observe(queue, now),
+            Rule::Linux(linux) => linux.observe(queue, now),
+        }
+    }
+
+    /// Decides about the arrival that was observed.
+    pub(crate) fn decide<P: Packet>(&mut self, packet: &P, env: &mut Environment<P>) -> Verdict {
         let decision = match &mut self.rule {
-            Rule::Floyd(floyd) => {
-                floyd.on_arrival(queue, packet.bytes(), now, &mut || env.uniform())
-            }
-            Rule::Linux(linux) => linux.on_arrival(queue, now, &mut || env.random_u64()),
+            Rule::Floyd(floyd) => floyd.decide(packet.bytes(), &mut || env.uniform()),
+            Rule::Linux(linux) => linux.decide(&mut || env.random_u64()),
         };
         let markable = self.config.ecn && packet.ecn().is_capable();
         match decision {
@@ -171,12 +174,24 @@ impl Aqm for Red {
             Decision::Early | Decision::Forced => Verdict::Drop,
         }
     }
+}
+
+impl Aqm for Red {
+    fn on_enqueue<P: Packet>(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        self.observe(backlog, now);
+        self.decide(packet, env)
+    }
 
     fn on_overflow(&mut self, backlog: Backlog, now: Time) {
-        let queue = self.measure(backlog);
-        match &mut self.rule {
-            Rule::Floyd(floyd) => floyd.on_overflow(queue, now),
-            Rule::Linux(linux) => linux.on_overflow(queue, now),
+        self.observe(backlog, now);
+        if let Rule::Floyd(floyd) = &mut self.rule {
+            floyd.on_loss();
         }
     }
 
@@ -191,253 +206,6 @@ impl Aqm for Red {
         visit("avg", self.average());
         visit("max_p", self.max_p());
     }
-}
-
-/// The keys of RED, which sfq_red and ared share.
-pub(crate) const KEYS: &[Key] = &[
-    Key {
-        name: "min",
-        kind: Kind::Size,
-        default: "5 packets; linux: max / 3",
-        doc: "average queue below which nothing is dropped",
-    },
-    Key {
-        name: "max",
-        kind: Kind::Size,
-        default: "3 x min; linux: limit / 4 if min is not given either",
-        doc: "average queue at which the drop probability reaches `probability`",
-    },
-    Key {
-        name: "probability",
-        kind: Kind::Probability,
-        default: "0.1; linux: 0.02",
-        doc: "drop probability at max (max_p)",
-    },
-    Key {
-        name: "weight",
-        kind: Kind::Probability,
-        default: "0.002; linux: from burst",
-        doc: "weight of the present queue in the average (w_q)",
-    },
-    Key {
-        name: "burst",
-        kind: Kind::Count,
-        default: "linux: (2 x min + max) / (3 x avpkt)",
-        doc: "packets of a burst to let pass; tc derives the weight from it",
-    },
-    Key {
-        name: "avpkt",
-        kind: Kind::Bytes,
-        default: "a full frame; linux: 1000 B",
-        doc: "mean packet size",
-    },
-    Key {
-        name: "bandwidth",
-        kind: Kind::Rate,
-        default: "the link's rate; linux: 10 Mbit/s",
-        doc: "rate by which idle time is counted in packets",
-    },
-    Key {
-        name: "gentle",
-        kind: Kind::Flag,
-        default: "true; linux: false and nothing else",
-        doc: "above max, raise the probability to 1 at twice max instead of at once",
-    },
-    Key {
-        name: "wait",
-        kind: Kind::Flag,
-        default: "false",
-        doc: "space drops by at least 1/p packets (ns-2)",
-    },
-    Key {
-        name: "bytemode",
-        kind: Kind::Flag,
-        default: "false",
-        doc: "scale the probability by packet size / avpkt",
-    },
-    Key {
-        name: "harddrop",
-        kind: Kind::Flag,
-        default: "false",
-        doc: "where every packet is hit, drop ECN-capable ones too",
-    },
-    ce_exclude::KEY,
-    Key {
-        name: "variant",
-        kind: Kind::Choice(&["floyd", "linux"]),
-        default: "floyd",
-        doc: "as published, or Linux's fixed point with tc's derived parameters",
-    },
-];
-
-pub(crate) fn error(key: &'static str, message: String) -> SettingError {
-    SettingError { key, message }
-}
-
-/// The variant that the settings ask for.
-pub(crate) fn variant(settings: &Settings) -> Variant {
-    if settings.word("variant", "floyd") == "linux" {
-        Variant::Linux
-    } else {
-        Variant::Floyd
-    }
-}
-
-/// min and max with their unit. One of them given without the other is a third or three times it.
-fn thresholds(settings: &Settings, limit: Limit) -> Result<(Unit, u64, u64), SettingError> {
-    let linux = variant(settings) == Variant::Linux;
-    let given_as = |name: &str, is: fn(&Value) -> bool| {
-        settings
-            .values
-            .iter()
-            .any(|(key, value)| key == name && is(value))
-    };
-    let in_packets = |key| given_as(key, |value| matches!(value, Value::Packets(_)));
-    let in_bytes = |key| given_as(key, |value| matches!(value, Value::Bytes(_)));
-    if !linux && (in_packets("min") && in_bytes("max") || in_bytes("min") && in_packets("max")) {
-        return Err(error(
-            "max",
-            "must be in the unit of min: both in packets, or both in bytes".into(),
-        ));
-    }
-    let unit = if linux || in_bytes("min") || in_bytes("max") {
-        Unit::Bytes
-    } else {
-        Unit::Packets
-    };
-    let frame = match unit {
-        Unit::Bytes => 1,
-        Unit::Packets => u64::from(settings.mtu),
-    };
-    let given = |key| {
-        settings
-            .has(key)
-            .then(|| settings.bytes(key, 0) / frame.max(1))
-    };
-    let (min, max) = match (given("min"), given("max")) {
-        (Some(min), Some(max)) => (min, max),
-        (Some(min), None) => (min, min.saturating_mul(3)),
-        (None, Some(max)) => (max / 3, max),
-        (None, None) if linux => {
-            let bytes = match limit {
-                Limit::Bytes(bytes) => bytes,
-                Limit::Packets(packets) => packets.saturating_mul(u64::from(settings.mtu)),
-            };
-            (bytes / 12, bytes / 4)
-        }
-        (None, None) => (5, 15),
-    };
-    if min >= max {
-        let unit = match unit {
-            Unit::Packets => "packets",
-            Unit::Bytes => "B",
-        };
-        return Err(error(
-            if settings.has("max") { "max" } else { "min" },
-            format!("got min {min} {unit} and max {max} {unit}; max must be above min"),
-        ));
-    }
-    Ok((unit, min, max))
-}
-
-/// Reads RED's keys; `limit` is what the queue may hold.
-pub(crate) fn config(settings: &Settings, limit: Limit) -> Result<Config, SettingError> {
-    let (unit, min, max) = thresholds(settings, limit)?;
-    config_between(settings, unit, min, max)
-}
-
-/// Reads RED's keys but for the thresholds.
-pub(crate) fn config_between(
-    settings: &Settings,
-    unit: Unit,
-    min: u64,
-    max: u64,
-) -> Result<Config, SettingError> {
-    let variant = variant(settings);
-    let linux = variant == Variant::Linux;
-    let avpkt = settings.bytes("avpkt", if linux { 1000 } else { settings.mtu.into() });
-    if avpkt == 0 || avpkt > 1 << 20 {
-        return Err(error(
-            "avpkt",
-            format!("got \"{avpkt} B\"; must be from 1 B to 1 MiB"),
-        ));
-    }
-    if linux && max >= 1 << 31 {
-        return Err(error(
-            "max",
-            format!("got \"{max} B\"; must be below 2 GiB with variant \"linux\""),
-        ));
-    }
-    if linux {
-        for key in ["gentle", "wait", "bytemode"] {
-            if settings.flag(key, false) {
-                let key = KEYS.iter().find(|known| known.name == key);
-                return Err(error(
-                    key.map_or("variant", |key| key.name),
-                    "got true; Linux has no such mode: leave it out, or leave out variant = \"linux\""
-                        .into(),
-                ));
-            }
-        }
-    }
-    let derived = if linux || settings.has("burst") {
-        let bytes = |queue: u64| match unit {
-            Unit::Bytes => queue,
-            Unit::Packets => queue.saturating_mul(avpkt),
-        };
-        let default = bytes(min.saturating_mul(2).saturating_add(max)) / (3 * avpkt);
-        let burst = settings.count("burst", default);
-        linux::weight_log(bytes(min), burst, avpkt)
-            .map(|log| libm::ldexp(1.0, -i32::from(log)))
-            .ok_or_else(|| {
-                let least = (bytes(min) / avpkt).saturating_add(1);
-                error(
-                    "burst",
-                    format!("got {burst}; must be about min / avpkt or more, here {least}"),
-                )
-            })
-    } else {
-        Ok(0.002)
-    };
-    let weight = if settings.has("weight") {
-        settings.number("weight", 0.002)
-    } else {
-        derived?
-    };
-    if weight <= 0.0 {
-        return Err(error(
-            "weight",
-            "got 0; must be above 0 and at most 1".into(),
-        ));
-    }
-    Ok(Config {
-        unit,
-        min,
-        max,
-        max_p: settings.number("probability", if linux { 0.02 } else { 0.1 }),
-        weight,
-        gentle: !linux && settings.flag("gentle", true),
-        wait: settings.flag("wait", false),
-        bytemode: settings.flag("bytemode", false),
-        avpkt: avpkt as u32,
-        bandwidth: settings.rate(
-            "bandwidth",
-            if linux {
-                Rate::from_mbps(10)
-            } else {
-                settings.rate
-            },
-        ),
-        ecn: settings.flag("ecn", false),
-        harddrop: settings.flag("harddrop", false),
-        ce_exclude: settings.flag("ce_exclude", false),
-        variant,
-    })
-}
-
-/// What the queue of `red` and `ared` may hold unless it is given.
-pub(crate) fn default_limit(settings: &Settings) -> Limit {
-    settings.limit.unwrap_or(Limit::Packets(1000))
 }
 
 /// `red`.

@@ -40,7 +40,9 @@ impl Event {
     /// When it happened.
     pub const fn time(self) -> Time {
         match self {
-            Self::Enqueue { t_us, .. } | Self::Dequeue { t_us, .. } => Time::from_micros(t_us),
+            Self::Enqueue { t_us, .. } | Self::Dequeue { t_us, .. } => {
+                Time::from_nanos(t_us.saturating_mul(1_000))
+            }
         }
     }
 }

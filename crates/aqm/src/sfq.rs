@@ -1,12 +1,12 @@
-//! SFQ: stochastic fairness queueing (McKenney 1990), a queue per hash of the flow, served in turn. A full buffer
-//! takes from the longest queue.
+//! SFQ: stochastic fairness queueing (McKenney 1990), a queue per hash of the flow, served in turn.
+//! A full buffer takes from the longest queue.
 //!
 //! Two variants. McKenney's serves one packet per turn and lets a queue grow to the whole buffer.
 //! Linux's `sch_sfq` (tc-sfq(8)) serves a quantum of bytes per turn, counted in units of 8 bytes, and
 //! bounds the queues in number (128) and length (127 packets). A key that is given counts in both.
 //!
-//! Unlike [`crate::fq`] there is no priority for sparse flows: a queue that fills joins the round at its
-//! end. The queues can be governed by an [`Aqm`] each.
+//! Unlike [`crate::fq`] there is no priority for sparse flows: a queue that fills joins the round
+//! at its end. The queues can be governed by an [`Aqm`] each.
 //!
 //! Departures from Linux: at a perturbation the averages of queues under RED start anew; an idle
 //! bucket's RED state starts anew as there.
@@ -25,6 +25,10 @@ use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
 use crate::pool::{Pool, Queue, Scope, earliest};
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+
+mod lengths;
+
+use lengths::Lengths;
 
 /// Linux's queues with packets in them at a time (`SFQ_DEFAULT_FLOWS`).
 const LINUX_FLOWS: u64 = 128;
@@ -103,57 +107,6 @@ struct Bucket<A> {
 impl<A> Linked for Bucket<A> {
     fn link(&mut self) -> &mut Link {
         &mut self.link
-    }
-}
-
-/// The queues by their length, to find the longest in constant time.
-struct Lengths {
-    links: Vec<LengthLink>,
-    /// The queues of each length, the latest to reach it first.
-    of_length: Vec<List>,
-    longest: usize,
-}
-
-struct LengthLink(Link);
-
-impl Linked for LengthLink {
-    fn link(&mut self) -> &mut Link {
-        &mut self.0
-    }
-}
-
-impl Lengths {
-    fn new(queues: u32) -> Self {
-        Self {
-            links: (0..queues).map(|_| LengthLink(Link::ALONE)).collect(),
-            of_length: Vec::from([List::EMPTY]),
-            longest: 0,
-        }
-    }
-
-    fn change(&mut self, queue: u32, from: u32, to: u32) {
-        if from == to {
-            return;
-        }
-        let (from, to) = (from as usize, to as usize);
-        if from > 0 {
-            self.of_length[from].remove(&mut self.links, queue);
-        }
-        if to > 0 {
-            if to >= self.of_length.len() {
-                self.of_length.resize(to + 1, List::EMPTY);
-            }
-            self.of_length[to].push_front(&mut self.links, queue);
-        }
-        self.longest = self.longest.max(to);
-        while self.longest > 0 && self.of_length[self.longest].is_empty() {
-            self.longest -= 1;
-        }
-    }
-
-    /// The queue that is the longest, of several the latest to become so.
-    fn longest(&self) -> Option<u32> {
-        self.of_length[self.longest].front()
     }
 }
 
@@ -270,10 +223,10 @@ impl<P: Packet, A: Aqm> Sfq<P, A> {
         }
     }
 
-    /// Buffer stealing (McKenney 1990, §3): the longest queue makes room. If none has more than a
+    /// Buffer stealing (McKenney 1990): the longest queue makes room. If none has more than a
     /// packet, the next in turn does (Linux).
     fn steal(&mut self, now: Time, env: &mut Environment<P>) {
-        let victim = if self.lengths.longest > 1 {
+        let victim = if self.lengths.greatest() > 1 {
             self.lengths.longest()
         } else {
             self.round.front()
@@ -443,19 +396,19 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "flows",
         kind: Kind::Count,
-        default: "divisor; 128 in Linux",
+        default: "divisor; linux: 128",
         doc: "most queues that hold packets at a time",
     },
     Key {
         name: "depth",
         kind: Kind::Count,
-        default: "limit; 127 packets in Linux",
+        default: "limit; linux: 127 packets",
         doc: "longest that a queue may get, in packets",
     },
     Key {
         name: "quantum",
         kind: Kind::Bytes,
-        default: "one packet; one frame in Linux",
+        default: "one packet; linux: one frame",
         doc: "bytes that a queue may send per turn",
     },
     Key {
@@ -519,7 +472,7 @@ pub(crate) fn config(settings: &Settings) -> Result<Config, SettingError> {
         } else {
             End::Tail
         },
-        renew_aqm: linux,
+        renew_aqm: false,
     })
 }
 

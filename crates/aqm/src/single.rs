@@ -46,7 +46,8 @@ impl<P: Packet, A: Aqm> Single<P, A> {
     }
 }
 
-fn ce_bytes(packet: &impl Packet) -> u64 {
+/// The packet's bytes if it carries CE, else zero.
+pub(crate) fn ce_bytes(packet: &impl Packet) -> u64 {
     if packet.ecn() == Ecn::Ce {
         u64::from(packet.bytes())
     } else {

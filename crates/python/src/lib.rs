@@ -1,1 +1,35 @@
-//! Python bindings.
+//! The Python bindings, module `sojourn._core`: convert, call, convert back. Nothing is decided here.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`plan`] | an experiment file, read, and its runs |
+//! | [`run`] | a run's monitor and its results |
+//! | [`lists`] | what can be named in a file, as JSON |
+//! | [`errors`] | Rust errors as Python exceptions |
+
+use pyo3::prelude::*;
+
+mod errors;
+mod lists;
+mod plan;
+mod run;
+
+/// The compiled core: reads experiment files and runs them.
+#[pymodule]
+mod _core {
+    use super::*;
+
+    #[pymodule_export]
+    use errors::{Cancelled, ExperimentError, RunError};
+    #[pymodule_export]
+    use lists::{congestion_controls_json, disciplines_json, schema_json, traffic_json};
+    #[pymodule_export]
+    use plan::Plan;
+    #[pymodule_export]
+    use run::{Monitor, Run};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("version", env!("CARGO_PKG_VERSION"))
+    }
+}

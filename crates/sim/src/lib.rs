@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`run()`], [`check()`] | an experiment's arm, run or only built |
 //! | [`result`] | what a run gives: the summary's figures and the recorded tables, as on every backend |
-//! | [`packet`] | a packet in the simulator |
+//! | [`packet`], `slab` | a packet in the simulator; where the segments wait that packets carry |
 //! | `simulation` | the event loop: which component acts next |
 //! | `link`, `delay_line` | the bottleneck with its discipline; propagation |
 //! | `traffic/` | what the hosts do, a file per kind |
@@ -22,6 +22,7 @@ pub mod packet;
 mod probe;
 mod run;
 mod simulation;
+mod slab;
 mod timers;
 mod traffic;
 

@@ -3,14 +3,19 @@
 //! The shaper is a token bucket as Linux's HTB: a packet leaves when the bucket is not empty, and is charged
 //! afterwards, so that a burst of zero is a serial line. A packet's sojourn ends when it leaves the discipline; the
 //! time on the wire is part of the base RTT.
+//!
+//! A serial line that has become free asks its discipline for a packet even if there is none, as a network device
+//! does; a shaper does not, as Linux's HTB does not ask an inactive class. Disciplines that note idle times
+//! when they are asked in vain (Linux's RED) thus see them on a line and not below a shaper.
 
 use std::collections::VecDeque;
 
 use sojourn_aqm::{Environment, Qdisc};
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::packet::SimPacket;
+use crate::packet::{Body, SimPacket};
 use crate::probe::LinkProbe;
+use crate::slab::Handle;
 
 /// A discipline that the simulator can own.
 pub type BoxedQdisc = Box<dyn Qdisc<SimPacket> + Send>;
@@ -27,6 +32,24 @@ pub struct Config {
     pub seed: u64,
 }
 
+/// What the rate means for a packet of the size last sent: worked out again when either changes.
+struct Pace {
+    bytes: u32,
+    tx_time: Duration,
+    /// How far the link may be ahead of its rate.
+    ahead: Duration,
+}
+
+impl Pace {
+    const fn new(rate: Rate, bytes: u32, burst: u64) -> Self {
+        Self {
+            bytes,
+            tx_time: rate.tx_time(bytes as u64),
+            ahead: rate.tx_time(burst),
+        }
+    }
+}
+
 /// One direction of the bottleneck.
 pub struct Link {
     qdisc: BoxedQdisc,
@@ -35,12 +58,15 @@ pub struct Link {
     /// Place in `rate` of the rate in force.
     current: usize,
     burst: u64,
+    pace: Pace,
     device: VecDeque<SimPacket>,
     device_limit: usize,
     /// When the bucket is next not empty.
     next_free: Time,
-    /// Packets that have left and are on their way out.
-    departed: VecDeque<SimPacket>,
+    /// A packet that left when it came, on its way out.
+    departed: Option<SimPacket>,
+    /// Segments of packets given up, for the caller to take back.
+    lost: Vec<Handle>,
     wake: Time,
     /// What is measured here.
     pub probe: LinkProbe,
@@ -52,13 +78,15 @@ impl Link {
         Self {
             qdisc,
             environment: Environment::new(config.seed),
+            pace: Pace::new(config.rate[0].1, 0, config.burst),
             rate: config.rate,
             current: 0,
             burst: config.burst,
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
             next_free: Time::ZERO,
-            departed: VecDeque::new(),
+            departed: None,
+            lost: Vec::new(),
             wake: Time::MAX,
             probe,
         }
@@ -95,7 +123,10 @@ impl Link {
         self.qdisc.enqueue(packet, now, &mut self.environment);
         self.note_drops(now);
         if self.wake == Time::MAX {
-            self.advance(now);
+            self.departed = self.advance(now);
+            if self.departed.is_some() {
+                self.wake = now;
+            }
         } else if self.device_limit > 0 {
             self.fill_device(now);
         }
@@ -103,35 +134,60 @@ impl Link {
 
     /// The next packet that leaves at `now`. To be called until `None` once [`Link::wake`] is reached.
     pub fn serve(&mut self, now: Time) -> Option<SimPacket> {
-        if self.departed.is_empty() {
-            self.advance(now);
+        match self.departed.take() {
+            Some(packet) => {
+                self.wake = self.next_wake();
+                Some(packet)
+            }
+            None => self.advance(now),
         }
-        let packet = self.departed.pop_front();
-        if packet.is_some() && self.departed.is_empty() {
-            self.wake = self.next_wake();
-        }
-        packet
+    }
+
+    /// Segments of packets given up since the last call.
+    pub fn take_lost(&mut self) -> std::vec::Drain<'_, Handle> {
+        self.lost.drain(..)
     }
 
     /// Lets one packet go if the bucket allows, and sets the next wake-up.
-    fn advance(&mut self, now: Time) {
-        if now >= self.next_free
-            && let Some(packet) = self.take(now)
-        {
-            let rate = self.rate_at(now);
-            let ahead = rate.tx_time(self.burst);
-            self.next_free =
-                self.next_free.max(now.saturating_sub(ahead)) + rate.tx_time(packet.bytes.into());
-            self.departed.push_back(packet);
-            self.wake = now;
-        } else {
+    fn advance(&mut self, now: Time) -> Option<SimPacket> {
+        if now < self.next_free {
             self.wake = self.next_wake();
+            return None;
         }
+        let packet = if self.is_line() || self.has_packets() {
+            self.take(now)
+        } else {
+            None
+        };
+        let Some(packet) = packet else {
+            self.wake = if self.has_packets() {
+                self.next_wake()
+            } else {
+                Time::MAX
+            };
+            return None;
+        };
+        self.follow_schedule(now);
+        if packet.bytes != self.pace.bytes {
+            self.pace = Pace::new(self.rate[self.current].1, packet.bytes, self.burst);
+        }
+        let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));
+        self.next_free = begin + self.pace.tx_time;
+        self.wake = self.next_wake();
+        Some(packet)
+    }
+
+    const fn is_line(&self) -> bool {
+        self.burst == 0
+    }
+
+    fn has_packets(&self) -> bool {
+        self.qdisc.packets() > 0 || !self.device.is_empty()
     }
 
     /// When there is something to do next.
     fn next_wake(&self) -> Time {
-        if self.qdisc.packets() == 0 && self.device.is_empty() {
+        if !self.is_line() && !self.has_packets() {
             return Time::MAX;
         }
         match self.qdisc.ready_at() {
@@ -140,14 +196,15 @@ impl Link {
         }
     }
 
-    fn rate_at(&mut self, now: Time) -> Rate {
-        while let Some((from, _)) = self.rate.get(self.current + 1) {
+    /// Takes up the rate in force at `now`.
+    fn follow_schedule(&mut self, now: Time) {
+        while let Some((from, rate)) = self.rate.get(self.current + 1) {
             if Time::ZERO + *from > now {
                 break;
             }
+            self.pace = Pace::new(*rate, self.pace.bytes, self.burst);
             self.current += 1;
         }
-        self.rate[self.current].1
     }
 
     /// The packet that goes onto the wire next.
@@ -183,6 +240,9 @@ impl Link {
         if self.environment.has_dropped() {
             for (packet, reason) in self.environment.take_dropped() {
                 self.probe.on_drop(&packet, reason, now);
+                if let Body::Tcp(view) = packet.body {
+                    self.lost.push(view.handle);
+                }
             }
         }
     }
@@ -191,7 +251,6 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Body;
     use sojourn_aqm::fifo::DropTail;
     use sojourn_aqm::{Ecn, Limit, Single};
 

@@ -6,15 +6,17 @@ use sojourn_tcp::Segment;
 use sojourn_tcp::segment::Flags;
 use sojourn_units::Time;
 
+use crate::slab::{Handle, Segments};
+
 /// What a packet carries.
 #[derive(Clone, Copy, Debug)]
 pub enum Body {
     /// A TCP segment.
-    Tcp(Segment),
+    Tcp(SegmentView),
     /// A datagram: its number within the flow and when it was sent.
     Udp {
-        /// Number within the flow, from 0.
-        number: u64,
+        /// Number within the flow, from 0; wraps.
+        number: u32,
         /// When it was sent.
         sent_at: Time,
     },
@@ -25,7 +27,55 @@ pub enum Body {
     },
 }
 
-/// A simulated packet. Moved by value: it is little more than a cache line.
+/// A TCP segment in a packet: where it waits, and what an ACK filter may know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentView {
+    pub(crate) handle: Handle,
+    ack: u32,
+    sacked_bytes: u32,
+    role: Role,
+}
+
+/// What a segment is to an ACK filter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Role {
+    /// It carries data, SYN or FIN, or acknowledges nothing.
+    Data,
+    /// A pure acknowledgement.
+    Ack,
+    /// A pure acknowledgement that carries a signal which must not be lost.
+    SignallingAck,
+}
+
+impl Body {
+    /// A segment as the body of a packet; it waits in `segments` until it arrives or is dropped.
+    pub(crate) fn of_segment(segment: Segment, segments: &mut Segments) -> Self {
+        let blocks = segment.sack_blocks();
+        let role = if segment.sequence_len() > 0 || !segment.flags.contains(Flags::ACK) {
+            Role::Data
+        } else {
+            let signals = [Flags::ECE, Flags::CWR, Flags::RST];
+            let signalling = signals.iter().any(|flag| segment.flags.contains(*flag));
+            let repeats_old = blocks
+                .first()
+                .is_some_and(|block| !block.end.after(segment.ack));
+            if signalling || repeats_old {
+                Role::SignallingAck
+            } else {
+                Role::Ack
+            }
+        };
+        let lengths = blocks.iter().map(|block| block.end.since(block.start));
+        Self::Tcp(SegmentView {
+            ack: segment.ack.0,
+            sacked_bytes: lengths.fold(0, u32::saturating_add),
+            role,
+            handle: segments.insert(segment),
+        })
+    }
+}
+
+/// A simulated packet. Moved by value: it is smaller than a cache line.
 #[derive(Clone, Copy, Debug)]
 pub struct SimPacket {
     /// What it carries.
@@ -97,27 +147,14 @@ impl Packet for SimPacket {
     }
 
     fn ack(&self) -> Option<AckView> {
-        let Body::Tcp(segment) = self.body else {
-            return None;
-        };
-        if segment.sequence_len() > 0 || !segment.flags.contains(Flags::ACK) {
-            return None;
+        match self.body {
+            Body::Tcp(view) if view.role != Role::Data => Some(AckView {
+                ack: view.ack,
+                sacked_bytes: view.sacked_bytes,
+                must_keep: view.role == Role::SignallingAck,
+            }),
+            _ => None,
         }
-        let signals = [Flags::ECE, Flags::CWR, Flags::RST]
-            .iter()
-            .any(|flag| segment.flags.contains(*flag));
-        let blocks = segment.sack_blocks();
-        let repeats_old = blocks
-            .first()
-            .is_some_and(|block| !block.end.after(segment.ack));
-        Some(AckView {
-            ack: segment.ack.0,
-            sacked_bytes: blocks
-                .iter()
-                .map(|block| block.end.since(block.start))
-                .fold(0, u32::saturating_add),
-            must_keep: signals || repeats_old,
-        })
     }
 }
 
@@ -127,13 +164,13 @@ mod tests {
 
     #[test]
     fn a_packet_is_small_enough_to_be_moved() {
-        assert!(size_of::<SimPacket>() <= 96, "{}", size_of::<SimPacket>());
+        assert!(size_of::<SimPacket>() <= 48, "{}", size_of::<SimPacket>());
     }
 
     #[test]
     fn both_ways_of_a_flow_are_told_apart() {
         let there = SimPacket {
-            body: Body::Tcp(Segment::default()),
+            body: Body::of_segment(Segment::default(), &mut Segments::default()),
             flow: 3,
             group: 1,
             generation: 0,

@@ -16,7 +16,7 @@ use crate::monitor::Monitor;
 use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
 use crate::result::{Bottleneck, Column, Flow, RunResult, Table, jain};
-use crate::simulation::{Network, Path, Sampler, Simulation, link_of};
+use crate::simulation::{Network, Path, QueueSample, Sampler, Simulation, link_of};
 use crate::traffic::{Cbr, Identity, Ping, Source, TcpFlow};
 
 /// The directions in the order of the links.
@@ -347,52 +347,54 @@ fn flow_figures(experiment: &Experiment, sources: &[Source]) -> Vec<Flow> {
 
 fn queue_series(sampler: &Sampler, width: Duration) -> Table {
     let rows = &sampler.queues;
-    let of = |value: fn(&crate::simulation::QueueSample) -> f64| {
-        Column::F64(rows.iter().map(value).collect())
-    };
-    let middle = width.as_secs_f64();
-    Table {
-        columns: vec![
-            (
-                "time_s",
-                Column::F64(
-                    rows.iter()
-                        .map(|row| row.time.as_secs_f64() - middle)
-                        .collect(),
-                ),
-            ),
-            (
-                "direction",
-                Column::U8(rows.iter().map(|row| row.link as u8).collect()),
-            ),
-            (
-                "packets",
-                Column::U64(rows.iter().map(|row| row.recent.packets).collect()),
-            ),
-            (
-                "sojourn_mean_ms",
-                of(|row| row.recent.sum as f64 / row.recent.packets as f64 / 1e6),
-            ),
-            ("sojourn_max_ms", of(|row| row.recent.longest as f64 / 1e6)),
-            (
-                "backlog_packets",
-                Column::U64(rows.iter().map(|row| row.backlog_packets).collect()),
-            ),
-            (
-                "backlog_bytes",
-                Column::U64(rows.iter().map(|row| row.backlog_bytes).collect()),
-            ),
-            (
-                "dropped",
-                Column::U64(rows.iter().map(|row| row.dropped).collect()),
-            ),
-            (
-                "marked",
-                Column::U64(rows.iter().map(|row| row.marked).collect()),
-            ),
-            ("probability", of(|row| row.probability)),
-        ],
+    let of = |value: fn(&QueueSample) -> f64| Column::F64(rows.iter().map(value).collect());
+    let begin = |row: &QueueSample| row.time.as_secs_f64() - width.as_secs_f64();
+    let mut columns = vec![
+        ("time_s", Column::F64(rows.iter().map(begin).collect())),
+        (
+            "direction",
+            Column::U8(rows.iter().map(|row| row.link as u8).collect()),
+        ),
+        (
+            "packets",
+            Column::U64(rows.iter().map(|row| row.recent.packets).collect()),
+        ),
+        (
+            "sojourn_mean_ms",
+            of(|row| row.recent.sum as f64 / row.recent.packets as f64 / 1e6),
+        ),
+        ("sojourn_max_ms", of(|row| row.recent.longest as f64 / 1e6)),
+        (
+            "backlog_packets",
+            Column::U64(rows.iter().map(|row| row.backlog_packets).collect()),
+        ),
+        (
+            "backlog_bytes",
+            Column::U64(rows.iter().map(|row| row.backlog_bytes).collect()),
+        ),
+        (
+            "dropped",
+            Column::U64(rows.iter().map(|row| row.dropped).collect()),
+        ),
+        (
+            "marked",
+            Column::U64(rows.iter().map(|row| row.marked).collect()),
+        ),
+    ];
+    let mut names: Vec<&'static str> = Vec::new();
+    for (name, _) in rows.iter().flat_map(|row| &row.state) {
+        if !names.contains(name) {
+            names.push(name);
+        }
     }
+    for name in names {
+        let value = |row: &QueueSample| {
+            let found = row.state.iter().find(|(known, _)| *known == name);
+            found.map_or(f64::NAN, |(_, value)| *value)
+        };
+        columns.push((name, Column::F64(rows.iter().map(value).collect())));
+    }
+    Table { columns }
 }
 
 fn flow_series(sampler: &Sampler) -> Table {

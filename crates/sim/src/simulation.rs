@@ -8,6 +8,7 @@ use crate::link::Link;
 use crate::monitor::Monitor;
 use crate::packet::SimPacket;
 use crate::probe::Recent;
+use crate::slab::Segments;
 use crate::timers::Timers;
 use crate::traffic::{Side, Source};
 
@@ -34,6 +35,8 @@ pub struct Network {
     behind: Vec<Option<usize>>,
     paths: Vec<Path>,
     agenda: Agenda,
+    /// The segments under way.
+    pub segments: Segments,
 }
 
 /// When each component acts next. There are few: a scan finds the first faster than a heap would.
@@ -74,6 +77,7 @@ impl Network {
             behind,
             paths,
             agenda: Agenda { due },
+            segments: Segments::default(),
         };
         for link in 0..network.links.len() {
             network.note_link(link);
@@ -94,6 +98,9 @@ impl Network {
         let place = Self::place_of_link(link);
         self.agenda.due[place] = self.links[link].wake();
         self.agenda.due[place + 1] = self.links[link].next_timer();
+        for handle in self.links[link].take_lost() {
+            self.segments.take(handle);
+        }
     }
 
     /// A host sends a packet.
@@ -150,8 +157,8 @@ pub struct QueueSample {
     pub dropped: u64,
     /// Marks since the run began.
     pub marked: u64,
-    /// The algorithm's drop probability, if it has one.
-    pub probability: f64,
+    /// The algorithm's state, by the names of its defining document.
+    pub state: Vec<(&'static str, f64)>,
 }
 
 /// A flow at the end of a bin.
@@ -194,12 +201,9 @@ impl Sampler {
         };
         self.next += width;
         for (index, link) in network.links.iter_mut().enumerate() {
-            let mut probability = f64::NAN;
-            link.qdisc().state(&mut |name, value| {
-                if name == "probability" {
-                    probability = value;
-                }
-            });
+            let mut state = Vec::new();
+            link.qdisc()
+                .state(&mut |name, value| state.push((name, value)));
             self.queues.push(QueueSample {
                 time: now,
                 link: index,
@@ -208,7 +212,7 @@ impl Sampler {
                 dropped: link.probe.dropped_aqm + link.probe.dropped_overflow,
                 marked: link.marked(),
                 recent: link.probe.take_recent(),
-                probability,
+                state,
             });
         }
         for (flow, source) in sources.iter_mut().enumerate() {
@@ -343,13 +347,6 @@ impl Simulation {
         };
         self.timers
             .set(owner(packet.flow, side), source.next_timer(side));
-        if side == Side::Receiving && matches!(source, Source::Tcp(_)) {
-            return;
-        }
-        self.timers.set(
-            owner(packet.flow, Side::Receiving),
-            source.next_timer(Side::Receiving),
-        );
     }
 
     fn wake_host(&mut self, owner: u32, now: Time) {

@@ -32,6 +32,10 @@ enum Phase {
     Established,
 }
 
+/// SYNs sent again after which the initial window stands: Linux takes one loss for the impatience of its first
+/// timeout of 1 s; RFC 5681 §3.1 allows none.
+const SYN_LOSSES_FORGIVEN: u32 = 1;
+
 /// SYNs sent again before giving up (Linux's tcp_syn_retries and tcp_synack_retries).
 const SYN_RETRIES: u32 = 6;
 
@@ -161,12 +165,14 @@ impl Endpoint {
         self.sender.on_ack(segment, now, now_ms);
         if segment.sequence_len() > 0 {
             self.receiver.on_data(segment, ecn, now, now_ms);
+        } else {
+            self.receiver.on_empty(segment);
         }
     }
 
     /// Settles the options: what both ends want.
     fn negotiate(&mut self, syn: &Segment, peer_wants_ecn: bool) {
-        self.ecn = self.config.ecn && peer_wants_ecn;
+        self.ecn = self.wants_ecn() && peer_wants_ecn;
         self.sack = self.config.sack && syn.flags.contains(Flags::SACK_PERMITTED);
         self.receiver = Receiver::new(&self.config, syn.seq + 1, self.sack, self.ecn);
         self.receiver.note_timestamp(&Segment {
@@ -175,20 +181,29 @@ impl Endpoint {
         });
     }
 
+    const fn wants_ecn(&self) -> bool {
+        self.config.ecn || self.algorithm.needs_ecn
+    }
+
     fn establish(&mut self, segment: &Segment, now: Time) {
+        let rtt = match self.syn_sent_at {
+            Some(sent) if self.syn_tries == 1 => Some(now - sent),
+            // The echo tells which SYN is answered (RFC 7323 §4.1).
+            Some(_) if self.phase == Phase::SynSent && segment.ts_ecr != 0 => {
+                let elapsed = crate::timestamp(now).wrapping_sub(segment.ts_ecr);
+                Some(Duration::from_millis(u64::from(elapsed.max(1))))
+            }
+            _ => None,
+        };
         self.phase = Phase::Established;
         self.syn_alarm = None;
         self.syn_due = false;
-        let rtt = self
-            .syn_sent_at
-            .filter(|_| self.syn_tries == 1)
-            .map(|sent| now - sent);
         let control = (self.algorithm.build)(self.config.abe);
         let fresh = Sender::new(&self.config, control, self.iss, self.sack, self.ecn);
         let waiting = std::mem::replace(&mut self.sender, fresh);
         self.sender.take_over(&waiting);
         self.sender.on_handshake(rtt, segment.window, now);
-        if self.syn_tries > 1 {
+        if self.syn_tries > 1 + SYN_LOSSES_FORGIVEN {
             self.sender.lose_initial_window(); // RFC 5681 §3.1
         }
     }
@@ -198,7 +213,8 @@ impl Endpoint {
         if self.phase != Phase::Established {
             return self.poll_handshake(now);
         }
-        let (mut segment, is_new) = match self.sender.poll(now) {
+        let polled = if self.sender.is_idle() { None } else { self.sender.poll(now) };
+        let (mut segment, is_new) = match polled {
             Some(polled) => polled,
             None if self.receiver.wants_ack() => (
                 Segment {
@@ -222,7 +238,10 @@ impl Endpoint {
             return None;
         }
         let ecn_setup = match self.phase {
-            Phase::SynSent if self.config.ecn && self.syn_tries < 2 => Flags::ECE.with(Flags::CWR),
+            // RFC 3168 §6.1.1.1: sent again it does not ask for ECN, which something on the path may dislike.
+            Phase::SynSent if self.wants_ecn() && self.syn_tries == 0 => {
+                Flags::ECE.with(Flags::CWR)
+            }
             Phase::SynReceived if self.ecn => Flags::ECE,
             _ => Flags::default(),
         };

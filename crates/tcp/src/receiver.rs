@@ -55,6 +55,8 @@ pub struct Receiver {
     ecn: bool,
     echo: bool,
     ect_seen: bool,
+    /// The sequence number after the peer's FIN, once one has arrived.
+    fin_end: Option<Seq>,
     finished: bool,
 }
 
@@ -85,6 +87,7 @@ impl Receiver {
             ecn,
             echo: false,
             ect_seen: false,
+            fin_end: None,
             finished: false,
         }
     }
@@ -138,6 +141,12 @@ impl Receiver {
         }
     }
 
+    /// Takes a segment without payload or FIN: one from before the window is a probe, to be answered (RFC 9293
+    /// §3.10.7.4).
+    pub fn on_empty(&mut self, segment: &Segment) {
+        self.ack_now |= segment.seq.before(self.acknowledged);
+    }
+
     /// Takes a segment with payload or FIN, whose IP header arrived as `ecn` says. `now_ms` is the host's
     /// timestamp clock.
     pub fn on_data(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
@@ -155,10 +164,13 @@ impl Receiver {
             return;
         }
         self.on_arrival(segment, ecn, now, now_ms);
+        if segment.flags.contains(Flags::FIN) {
+            self.fin_end = Some(end);
+        }
         if seq.after(self.next) {
             self.take_out_of_order(segment);
         } else {
-            self.take_in_order(end, segment.flags.contains(Flags::FIN));
+            self.take_in_order(end);
         }
         self.schedule_ack(now);
     }
@@ -201,11 +213,10 @@ impl Receiver {
         self.quick = self.quick.max(affordable.min(most));
     }
 
-    fn take_in_order(&mut self, end: Seq, fin: bool) {
+    fn take_in_order(&mut self, end: Seq) {
         let had_gap = !self.ranges.is_empty();
         let before = self.next;
         self.next = end;
-        self.finished |= fin;
         if had_gap {
             while let Some(range) = self
                 .ranges
@@ -221,6 +232,8 @@ impl Receiver {
             // RFC 5681 §4.2: at once when a gap is filled.
             self.ack_now |= self.ranges.is_empty();
         }
+        let fin = !self.finished && self.fin_end == Some(self.next);
+        self.finished |= fin;
         self.received += u64::from(self.next.since(before)) - u64::from(fin);
         self.window.delivered(self.next);
     }

@@ -10,6 +10,8 @@ use crate::seq::Seq;
 
 /// RFC 6298 §2.1: RTO before the first measurement.
 pub const INITIAL_RTO: Duration = Duration::from_secs(1);
+/// RFC 6298 §5.7: RTO when data follows a handshake that gave no measurement.
+const FALLBACK_RTO: Duration = Duration::from_secs(3);
 /// Linux's TCP_RTO_MAX.
 const MAX_RTO: Duration = Duration::from_secs(120);
 /// Linux's tcp_min_rtt_wlen: how long a minimum is believed.
@@ -19,6 +21,8 @@ const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     rto_min: i64,
+    /// RTO before the first sample.
+    initial: Duration,
     /// Eight times the smoothed RTT; 0 before the first sample.
     srtt_8: i64,
     /// Four times the mean deviation.
@@ -34,6 +38,7 @@ impl RttEstimator {
     pub fn new(rto_min: Duration) -> Self {
         Self {
             rto_min: rto_min.as_micros() as i64,
+            initial: INITIAL_RTO,
             srtt_8: 0,
             mdev_4: 0,
             mdev_max: 0,
@@ -76,6 +81,11 @@ impl RttEstimator {
         }
     }
 
+    /// The handshake is over and gave no sample.
+    pub const fn handshake_gave_none(&mut self) {
+        self.initial = FALLBACK_RTO;
+    }
+
     /// The smoothed RTT; `None` before the first sample.
     pub const fn smoothed(&self) -> Option<Duration> {
         if self.srtt_8 == 0 {
@@ -93,7 +103,7 @@ impl RttEstimator {
     /// The retransmission timeout, not backed off.
     pub fn rto(&self) -> Duration {
         if self.srtt_8 == 0 {
-            return INITIAL_RTO;
+            return self.initial;
         }
         Duration::from_micros(((self.srtt_8 >> 3) + self.rttvar) as u64).min(MAX_RTO)
     }

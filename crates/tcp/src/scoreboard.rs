@@ -547,15 +547,15 @@ impl Scoreboard {
         self.resend_from = index.wrapping_add(1);
     }
 
-    /// The newest outstanding segment, which a tail loss probe sends again: its sequence number and length.
-    pub fn last(&self) -> Option<(Seq, u32)> {
-        let last = (!self.is_empty()).then(|| self.at(self.end.wrapping_sub(1)))?;
-        Some((last.seq, last.len))
-    }
-
-    /// Notes that a probe sent the newest outstanding segment again.
-    pub fn mark_last_resent(&mut self, stamp: Stamp) {
-        self.stamp_resent(self.end.wrapping_sub(1), stamp);
+    /// Notes that a tail loss probe sends the newest segment again that is not known to have arrived. Returns its
+    /// sequence number and length.
+    pub fn resend_newest(&mut self, stamp: Stamp) -> Option<(Seq, u32)> {
+        let index = (1..=self.outstanding())
+            .map(|back| self.end.wrapping_sub(back))
+            .find(|index| !self.at(*index).sacked)?;
+        self.stamp_resent(index, stamp);
+        let newest = self.at(index);
+        Some((newest.seq, newest.len))
     }
 
     fn stamp_resent(&mut self, index: u32, stamp: Stamp) {

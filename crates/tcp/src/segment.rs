@@ -128,6 +128,9 @@ impl Segment {
     }
     /// The SACK blocks in use.
     pub fn sack_blocks(&self) -> &[SackBlock] {
+        if self.sack[0].is_none() {
+            return &[];
+        }
         let used = self
             .sack
             .iter()

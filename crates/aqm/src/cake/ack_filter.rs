@@ -1,8 +1,8 @@
 //! Acknowledgements that a later one in the same queue makes redundant (Høiland-Jørgensen, Täht and
-//! Morton 2018, §III.E; tc-cake(8), `ack-filter`).
+//! Morton 2018; tc-cake(8), `ack-filter`).
 //!
-//! Departures from Linux: only a pure acknowledgement triggers the filter, not one with data, and of SACK only the
-//! number of bytes is compared.
+//! Departures from Linux: only a pure acknowledgement triggers the filter, not one with data, and
+//! of SACK only the number of bytes is compared.
 
 use crate::packet::{AckView, Packet};
 use crate::pool::{Pool, Queue};

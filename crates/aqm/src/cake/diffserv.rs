@@ -1,5 +1,6 @@
-//! Tins: which packets go together by their DiffServ code point, and what share of the rate each tin may
-//! claim (tc-cake(8), "Priority queue parameters"; code points by RFC 2474, 2597, 3246, 5865, 8622).
+//! Tins: which packets go together by their DiffServ code point, and what share of the rate each
+//! tin may claim (tc-cake(8), "Priority queue parameters"; code points by RFC 2474, 2597, 3246,
+//! 5865, 8622).
 
 /// Best effort's and bulk's place among the tins of diffserv3 and diffserv4.
 const BEST_EFFORT: usize = 0;

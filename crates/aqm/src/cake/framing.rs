@@ -3,7 +3,7 @@
 
 /// Payload and size of an ATM cell, in bytes (ITU-T I.361).
 const CELL: (u32, u32) = (48, 53);
-/// PTM sends 65 bytes per 64 (IEEE 802.3 §61.3, 64/65-octet encapsulation).
+/// PTM sends 65 bytes per 64 (IEEE 802.3 clause 61, 64/65-octet encapsulation).
 const PTM_BLOCK: u32 = 64;
 
 /// The framing of the link that the shaper stands in for.

@@ -1,4 +1,5 @@
-//! What CAKE keeps apart: flows, hosts, or flows within hosts (tc-cake(8), "Flow isolation parameters").
+//! What CAKE keeps apart: flows, hosts, or flows within hosts (tc-cake(8), "Flow isolation
+//! parameters").
 
 use alloc::vec;
 use alloc::vec::Vec;

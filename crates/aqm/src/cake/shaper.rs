@@ -1,5 +1,5 @@
-//! The shaper: a virtual clock that each packet sent advances by its time on the link, so that there is
-//! no burst to configure (Høiland-Jørgensen, Täht and Morton 2018, §III.A).
+//! The shaper: a virtual clock that each packet sent advances by its time on the link, so that
+//! there is no burst to configure (Høiland-Jørgensen, Täht and Morton 2018).
 
 use sojourn_units::{Duration, Rate, Time};
 
@@ -44,8 +44,8 @@ impl Shaper {
     }
 }
 
-/// A tin's claim to its share of the rate: it goes before others while it keeps to it, and is never held
-/// back when they have nothing to send.
+/// A tin's claim to its share of the rate: it goes before others while it keeps to it, and is never
+/// held back when they have nothing to send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     rate: Rate,

@@ -53,8 +53,8 @@ fn dscp(dscp: u8) -> TestPacket {
     }
 }
 
-/// Bytes sent of each of these packets' kinds, when `count` packets leave and each is replaced by its like. Nothing
-/// ever waits for long, so COBALT is not in it.
+/// Bytes sent of each of these packets' kinds, when `count` packets leave and each is replaced by
+/// its like. Nothing ever waits for long, so COBALT is not in it.
 fn shares(queue: &mut Driven<Cake<TestPacket>>, kinds: &[TestPacket], count: usize) -> Vec<f64> {
     for (id, kind) in kinds.iter().enumerate() {
         for _ in 0..4 {
@@ -114,7 +114,8 @@ fn packets_leave_at_the_bandwidth_and_no_burst_goes_ahead() {
 
 #[test]
 fn the_shaper_counts_what_the_link_adds() {
-    // 1000 bytes with 14 of header are 986 of IP; with 38 they are 1024, and take 1.024 ms at 8 Mbit/s.
+    // 1000 bytes with 14 of header are 986 of IP; with 38 they are 1024, and take 1.024 ms at 8
+    // Mbit/s.
     let mut queue = cake(Config {
         bandwidth: Some(Rate::from_mbps(8)),
         framing: Framing {
@@ -156,7 +157,8 @@ fn isolation_decides_who_shares_equally() {
 
 #[test]
 fn triple_isolation_counts_the_busier_end_of_a_flow() {
-    // Host 1 sends four flows to four hosts, host 2 one flow to a fifth: the busier end of the four is host 1.
+    // Host 1 sends four flows to four hosts, host 2 one flow to a fifth: the busier end of the four
+    // is host 1.
     let kinds: Vec<TestPacket> = (0..4)
         .map(|flow| between(1, 10 + u32::from(flow), flow))
         .chain([between(2, 20, 7)])
@@ -264,7 +266,8 @@ fn redundant_acknowledgements_are_dropped_if_asked_for() {
 #[test]
 fn memory_defaults_to_four_bandwidth_delay_products() {
     let rtt = Duration::from_millis(100);
-    // 200 Mbit/s × 0.4 s = 10 MB; 10 Mbit/s × 0.4 s = 500 kB, so 4 MiB; 1 Gbit/s × 0.4 s is above 10240 frames.
+    // 200 Mbit/s × 0.4 s = 10 MB; 10 Mbit/s × 0.4 s = 500 kB, so 4 MiB; 1 Gbit/s × 0.4 s is above
+    // 10240 frames.
     for (mbps, expected) in [(200, 10_000_000), (10, 4 << 20), (1000, 10_240 * 1514)] {
         assert_eq!(
             default_memory(Some(Rate::from_mbps(mbps)), rtt, 1514),

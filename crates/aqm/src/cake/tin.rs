@@ -1,8 +1,8 @@
 //! A tin: flow queueing with host fairness, COBALT on each queue.
 //!
-//! As in [`crate::fq`], new queues go first and the rest take turns by deficit; a bulk flow's quantum is
-//! divided by the number of bulk flows of its hosts (Høiland-Jørgensen, Täht and Morton 2018, §III.B).
-//! A queue that is empty stays in the round while COBALT's state decays.
+//! As in [`crate::fq`], new queues go first and the rest take turns by deficit; a bulk flow's
+//! quantum is divided by the number of bulk flows of its hosts (Høiland-Jørgensen, Täht and Morton
+//! 2018). A queue that is empty stays in the round while COBALT's state decays.
 
 use alloc::vec::Vec;
 
@@ -356,8 +356,8 @@ impl Tin {
     }
 }
 
-/// A 4096th of a second's bytes, at least 300 and at most a frame: small packets of many flows at a low
-/// rate do not wait behind a whole frame of each.
+/// A 4096th of a second's bytes, at least 300 and at most a frame: small packets of many flows at a
+/// low rate do not wait behind a whole frame of each.
 fn flow_quantum(rate: Option<Rate>) -> u32 {
     const LEAST: u64 = 300;
     const MOST: u64 = 1514;
@@ -365,8 +365,8 @@ fn flow_quantum(rate: Option<Rate>) -> u32 {
     bytes.clamp(LEAST, MOST) as u32
 }
 
-/// COBALT's parameters for a tin: at a low rate a target below 1.5 frames' time cannot be kept, and the
-/// interval grows by as much (Høiland-Jørgensen, Täht and Morton 2018, §III.D).
+/// COBALT's parameters for a tin: at a low rate a target below 1.5 frames' time cannot be kept, and
+/// the interval grows by as much (Høiland-Jørgensen, Täht and Morton 2018).
 pub(super) fn cobalt_config(
     rate: Option<Rate>,
     mtu: u32,

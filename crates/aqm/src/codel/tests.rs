@@ -15,6 +15,7 @@ const CONFIG: Config = Config {
     ce_threshold: None,
     ce_exclude: false,
     law: Law::Exact,
+    reentry: Reentry::DropsMade,
 };
 
 const LINUX: Config = Config {
@@ -118,9 +119,13 @@ fn a_sojourn_below_target_ends_the_dropping_state() {
 
 #[test]
 fn re_entry_within_sixteen_intervals_resumes_near_the_last_rate() {
-    // RFC 8289 §5.4 / Appendix A: count - lastcount if that is above 1, else 1.
-    for (pause_ms, count) in [(500, 4), (1700, 1)] {
-        let mut codel = CoDel::new(CONFIG);
+    // RFC 8289 Appendix A: count - lastcount if that is above 1, else 1. The code of May 2012: count - 1.
+    for (reentry, pause_ms, count) in [
+        (Reentry::DropsMade, 500, 4),
+        (Reentry::DropsMade, 1700, 1),
+        (Reentry::OneLess, 1700, 1),
+    ] {
+        let mut codel = CoDel::new(Config { reentry, ..CONFIG });
         // Drops at 100, 200, 271, 329, 379 ms: count 5, lastcount 1, drop_next 423 ms.
         hits(&mut codel, Ecn::NotEct, Time::from_secs(1), 400);
         assert_eq!((codel.count, codel.lastcount), (5, 1));
@@ -129,6 +134,22 @@ fn re_entry_within_sixteen_intervals_resumes_near_the_last_rate() {
         let begin = now + Duration::from_millis(pause_ms);
         assert_eq!(hits(&mut codel, Ecn::NotEct, begin, 101), [100]);
         assert_eq!(codel.count, count, "after {pause_ms} ms");
+    }
+}
+
+#[test]
+fn a_second_re_entry_tells_the_rules_apart() {
+    // After the drops above (count 5) and one re-entry with a single drop, the RFC has made one drop, so it starts
+    // at 1; the rule of 2012 goes down one at a time, 4 then 3.
+    for (reentry, first, second) in [(Reentry::DropsMade, 4, 1), (Reentry::OneLess, 4, 3)] {
+        let mut codel = CoDel::new(Config { reentry, ..CONFIG });
+        hits(&mut codel, Ecn::NotEct, Time::from_secs(1), 400);
+        for (begin_ms, count) in [(1500, first), (1700, second)] {
+            let begin = Time::from_millis(begin_ms);
+            asked(&mut codel, Ecn::NotEct, Duration::ZERO, LONG, begin);
+            hits(&mut codel, Ecn::NotEct, begin, 101);
+            assert_eq!(codel.count, count);
+        }
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) const ACCU_LOW: f64 = 0.85;
 pub(crate) const ACCU_HIGH: f64 = 8.5;
 
 /// Divisors of the step by probability, RFC 8033 §4.2: a bound, and the divisor below it.
-const STEPS_RFC8033: &[(f64, f64)] = &[
+pub(crate) const STEPS_RFC8033: &[(f64, f64)] = &[
     (0.000_001, 2048.0),
     (0.000_01, 512.0),
     (0.000_1, 128.0),
@@ -24,6 +24,14 @@ const STEPS_RFC8033: &[(f64, f64)] = &[
 ];
 /// The same in Linux to 5.0.
 const STEPS_2013: &[(f64, f64)] = &[(0.01, 8.0), (0.1, 2.0)];
+
+/// The divisor of a step that starts from probability `p`; 1 above the last bound.
+pub(crate) fn divisor(steps: &[(f64, f64)], p: f64) -> f64 {
+    steps
+        .iter()
+        .find(|(bound, _)| p < *bound)
+        .map_or(1.0, |(_, divisor)| *divisor)
+}
 
 /// The state of PIE, by the RFC's names.
 pub struct Float {
@@ -205,11 +213,7 @@ impl Float {
             Variant::Draft2013 => STEPS_2013,
             Variant::Rfc8033 | Variant::Linux => STEPS_RFC8033,
         };
-        let divisor = steps
-            .iter()
-            .find(|(bound, _)| self.drop_prob < *bound)
-            .map_or(1.0, |(_, divisor)| *divisor);
-        let mut step = step / divisor;
+        let mut step = step / divisor(steps, self.drop_prob);
         if self.config.cap && self.drop_prob >= 0.1 {
             step = step.min(0.02);
         }

@@ -8,6 +8,7 @@ use sojourn_units::{Duration, Time};
 
 use super::{Config, HIGH_DELAY};
 use crate::aqm::Backlog;
+use crate::ce_exclude;
 
 /// Certainty. A probability is a fraction of it.
 const MAX_PROB: u64 = u64::MAX >> 8;
@@ -30,6 +31,7 @@ pub struct Linux {
     mtu: u64,
     bytemode: bool,
     dq_rate_estimator: bool,
+    ce_exclude: bool,
     period: Duration,
     prob: u64,
     accu_prob: u64,
@@ -63,6 +65,7 @@ impl Linux {
             mtu: u64::from(config.mtu),
             bytemode: config.bytemode,
             dq_rate_estimator: config.dq_rate_estimator,
+            ce_exclude: config.ce_exclude,
             period: JIFFY * jiffies,
             prob: 0,
             accu_prob: 0,
@@ -185,9 +188,14 @@ impl Linux {
     pub(super) fn update(&mut self, backlog: Backlog) {
         if self.dq_rate_estimator {
             self.qdelay_old = self.qdelay;
-            self.qdelay = (backlog.bytes << RATE_SCALE)
+            let delay = (backlog.bytes << RATE_SCALE)
                 .checked_div(self.avg_dq_rate)
                 .unwrap_or(0);
+            self.qdelay = if self.ce_exclude && delay <= ticks(HIGH_DELAY) {
+                ce_exclude::unmarked_part(delay, backlog)
+            } else {
+                delay
+            };
         }
         let (delay, old) = (self.qdelay, self.qdelay_old);
         // A delay of zero with packets queued is one too short to measure, not an idle queue.

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::packet::Ecn;
 use crate::test_packet::TestPacket;
@@ -305,19 +307,34 @@ fn linux_adds_two_per_cent_above_a_quarter_of_a_second() {
 
 #[test]
 fn half_a_queue_of_marked_packets_halves_the_delay_with_ce_exclude() {
+    // 30 280 B queued, leaving at one frame a millisecond: 20 ms by either measure, 10 ms without the marked.
+    // Linux's departure rate is a whole number of bytes per 256 ticks, 24.8 here, so a tenth is allowed.
     let marked = Backlog {
-        ce_bytes: LONG.bytes / 2,
-        ..LONG
+        packets: 20,
+        bytes: 30_280,
+        ce_bytes: 15_140,
+        qdisc_bytes: 30_280,
     };
-    for (ce_exclude, millis) in [(true, 20), (false, 40)] {
-        let mut pie = Pie::new(Config {
-            ce_exclude,
-            ..Config::rfc8033(MTU)
-        });
-        let now = Time::from_millis(40);
-        pie.on_dequeue(&TestPacket::new(0), marked, now, &mut env());
-        pie.on_timer(marked, now);
-        assert_eq!(pie.qdelay().as_millis(), millis);
+    for config in [Config::rfc8033(MTU), Config::linux(MTU)] {
+        for dq_rate_estimator in [false, true] {
+            for (ce_exclude, micros) in [(true, 10_000), (false, 20_000)] {
+                let mut pie = Pie::new(Config {
+                    ce_exclude,
+                    dq_rate_estimator,
+                    ..config
+                });
+                let mut now = Time::from_secs(1);
+                for _ in 0..400 {
+                    now += Duration::from_millis(1);
+                    let mut packet = TestPacket::new(0);
+                    packet.enqueued = now.saturating_sub(Duration::from_millis(20));
+                    pie.on_dequeue(&packet, marked, now, &mut env());
+                }
+                pie.on_timer(marked, now);
+                let off = pie.qdelay().as_micros().abs_diff(micros);
+                assert!(off < micros / 10, "{:?}: {off} us", pie.config());
+            }
+        }
     }
 }
 
@@ -342,4 +359,35 @@ fn settings_out_of_range_name_the_key() {
     assert_eq!(error.unwrap_err().key, "derandomize");
     let sixteenths = config(&with("alpha", Value::Number(4.0)), "linux", limit).unwrap();
     assert_eq!(sixteenths.alpha, 0.25);
+}
+
+proptest! {
+    #[test]
+    fn the_probability_stays_within_bounds_and_bursts_pass(
+        delays in proptest::collection::vec((0_u64..2_000_000, 0_u64..200_000), 1..300),
+        which in 0_usize..3,
+    ) {
+        let config = [
+            Config::rfc8033(MTU),
+            Config::linux(MTU),
+            Config { dq_rate_estimator: false, ..Config::draft2013(MTU) },
+        ][which];
+        let mut pie = Pie::new(config);
+        let mut env = env();
+        let mut packet = TestPacket::new(0);
+        let mut now = Time::from_secs(1);
+        for (delay, pause) in delays {
+            now += Duration::from_micros(pause);
+            packet.enqueued = now.saturating_sub(Duration::from_micros(delay));
+            pie.on_dequeue(&packet, LONG, now, &mut env);
+            let due = pie.next_timer().unwrap();
+            if due <= now {
+                pie.on_timer(LONG, now);
+            }
+            prop_assert!((0.0..=1.0).contains(&pie.probability()));
+            let allowance = pie.burst_allowance();
+            let verdict = pie.on_enqueue(&packet, LONG, now, &mut env);
+            prop_assert!(allowance.is_zero() || verdict == Verdict::Pass);
+        }
+    }
 }

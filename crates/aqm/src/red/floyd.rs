@@ -65,14 +65,13 @@ impl Floyd {
         }
     }
 
-    pub(crate) fn on_arrival(
-        &mut self,
-        queue: u64,
-        bytes: u32,
-        now: Time,
-        uniform: &mut dyn FnMut() -> f64,
-    ) -> Decision {
-        self.update_average(queue, now);
+    pub(crate) fn observe(&mut self, queue: u64, now: Time) {
+        self.avg = self.average_at(now);
+        self.q_time = None;
+        self.avg += self.weight * (queue as f64 - self.avg);
+    }
+
+    pub(crate) fn decide(&mut self, bytes: u32, uniform: &mut dyn FnMut() -> f64) -> Decision {
         let Some(p_b) = self.base_probability() else {
             self.count = -1;
             return if self.avg < self.min {
@@ -94,19 +93,13 @@ impl Floyd {
         }
     }
 
-    pub(crate) fn on_overflow(&mut self, queue: u64, now: Time) {
-        self.update_average(queue, now);
+    /// A packet was lost for want of room: spacing starts anew.
+    pub(crate) const fn on_loss(&mut self) {
         self.count = 0;
     }
 
     pub(crate) fn on_empty(&mut self, now: Time) {
         self.q_time.get_or_insert(now);
-    }
-
-    fn update_average(&mut self, queue: u64, now: Time) {
-        self.avg = self.average_at(now);
-        self.q_time = None;
-        self.avg += self.weight * (queue as f64 - self.avg);
     }
 
     /// p_b; `None` where chance does not come in.

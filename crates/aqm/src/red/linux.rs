@@ -92,13 +92,17 @@ impl Linux {
         self.max_p_delta = ((u64::from(max_p) + distance / 2) / distance).max(1) as u32;
     }
 
-    pub(crate) fn on_arrival(
-        &mut self,
-        queue: u64,
-        now: Time,
-        random: &mut dyn FnMut() -> u64,
-    ) -> Decision {
-        self.update_average(queue, now);
+    /// After idle time the average only decays; the empty queue itself is not averaged in.
+    pub(crate) fn observe(&mut self, queue: u64, now: Time) {
+        if self.idle_since.is_some() {
+            self.qavg = self.decayed(now);
+            self.idle_since = None;
+        } else {
+            self.qavg = self.qavg - (self.qavg >> self.weight_log) + queue.min(u64::from(u32::MAX));
+        }
+    }
+
+    pub(crate) fn decide(&mut self, random: &mut dyn FnMut() -> u64) -> Decision {
         if self.qavg < self.min << self.weight_log {
             self.count = -1;
             return Decision::Pass;
@@ -126,22 +130,8 @@ impl Linux {
         (random() >> 32) / u64::from(self.max_p_delta)
     }
 
-    pub(crate) fn on_overflow(&mut self, queue: u64, now: Time) {
-        self.update_average(queue, now);
-    }
-
     pub(crate) fn on_empty(&mut self, now: Time) {
         self.idle_since.get_or_insert(now);
-    }
-
-    /// After idle time the average only decays; the empty queue itself is not averaged in.
-    fn update_average(&mut self, queue: u64, now: Time) {
-        if self.idle_since.is_some() {
-            self.qavg = self.decayed(now);
-            self.idle_since = None;
-        } else {
-            self.qavg = self.qavg - (self.qavg >> self.weight_log) + queue.min(u64::from(u32::MAX));
-        }
     }
 
     fn decayed(&self, now: Time) -> u64 {

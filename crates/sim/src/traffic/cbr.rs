@@ -45,7 +45,7 @@ impl Cbr {
         while self.next_timer().is_some_and(|due| due <= now) {
             let packet = SimPacket {
                 body: Body::Udp {
-                    number: self.number,
+                    number: self.number as u32,
                     sent_at: now,
                 },
                 flow: self.identity.flow,

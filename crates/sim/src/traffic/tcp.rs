@@ -133,9 +133,10 @@ impl TcpFlow {
 
     /// A segment arrives at one of the hosts.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
-        let Body::Tcp(segment) = &packet.body else {
+        let Body::Tcp(view) = packet.body else {
             return;
         };
+        let segment = &network.segments.take(view.handle);
         if packet.generation != self.generation {
             return; // of a connection that is over
         }
@@ -270,14 +271,15 @@ impl TcpFlow {
             else {
                 return;
             };
+            let bytes = segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
             let packet = SimPacket {
-                body: Body::Tcp(segment),
+                body: Body::of_segment(segment, &mut network.segments),
                 flow: self.identity.flow,
                 group: self.identity.group,
                 generation: self.generation,
                 returning,
                 ecn: if ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
-                bytes: segment.header_bytes() + u32::from(segment.len) + self.identity.overhead,
+                bytes,
                 enqueued: now,
             };
             network.send(packet, now);

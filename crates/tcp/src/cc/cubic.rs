@@ -204,9 +204,9 @@ impl CongestionControl for Cubic {
     }
 
     /// The time without anything in flight does not count towards W(t) (RFC 9438 §5.8).
-    fn on_restart(&mut self, idle: Duration) {
+    fn on_restart(&mut self, idle: Duration, now: Time) {
         if let Some(start) = &mut self.epoch_start {
-            *start += idle.as_nanos() / JIFFY;
+            *start = (*start + idle.as_nanos() / JIFFY).min(now.as_nanos() / JIFFY);
         }
     }
 }

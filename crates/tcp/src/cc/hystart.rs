@@ -9,7 +9,7 @@ use sojourn_units::{Duration, Time};
 use super::{AckEvent, Window};
 use crate::seq::Seq;
 
-/// Below this window nothing is detected.
+/// Below this window nothing is detected; rounds are told apart all the same.
 const LOW_WINDOW: u32 = 16;
 /// Acknowledgements this close belong to one train.
 const TRAIN_GAP: Duration = Duration::from_millis(2);
@@ -67,11 +67,14 @@ impl HyStart {
         ack: &AckEvent,
         window: &mut Window,
     ) {
-        if self.found || !window.in_slow_start() || window.cwnd < LOW_WINDOW {
+        if self.found || !window.in_slow_start() {
             return;
         }
         if self.round_end.is_none_or(|end| ack.una.after(end)) {
             self.start_round(ack.now, ack.next);
+        }
+        if window.cwnd < LOW_WINDOW {
+            return;
         }
         if ack.now.saturating_since(self.last_ack) <= TRAIN_GAP {
             self.last_ack = ack.now;

@@ -129,7 +129,7 @@ pub trait CongestionControl: Send {
     }
 
     /// The sender had nothing in flight for `idle` and sends again.
-    fn on_restart(&mut self, _idle: Duration) {}
+    fn on_restart(&mut self, _idle: Duration, _now: Time) {}
 }
 
 /// A congestion control that can be asked for by name.
@@ -141,6 +141,8 @@ pub struct Algorithm {
     pub summary: &'static str,
     /// The document that defines it.
     pub source: &'static str,
+    /// It works with ECN only, so that endpoints negotiate ECN whatever they were told.
+    pub needs_ecn: bool,
     /// Makes one. `abe`: with alternative backoff (RFC 8511), if it has it.
     pub build: fn(abe: bool) -> Box<dyn CongestionControl>,
 }
@@ -151,12 +153,14 @@ pub const ALGORITHMS: &[Algorithm] = &[
         name: "cubic",
         summary: "window a cubic function of the time since the last loss; Linux's default",
         source: "RFC 9438",
+        needs_ecn: false,
         build: |abe| Box::new(Cubic::new(abe)),
     },
     Algorithm {
         name: "reno",
         summary: "additive increase, multiplicative decrease (NewReno)",
         source: "RFC 5681, RFC 6582",
+        needs_ecn: false,
         build: |abe| Box::new(Reno::new(abe)),
     },
 ];

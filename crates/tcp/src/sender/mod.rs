@@ -36,6 +36,9 @@ pub struct Sender {
     next: Seq,
     /// Right edge of the receive window.
     edge: Seq,
+    /// Largest window ever offered, and the segment that is full for it (RFC 9293 §3.8.6.2.1).
+    largest_offer: u32,
+    full: u32,
     /// Bytes that the application has given and that were never sent; [`UNLIMITED`]: always more.
     unsent: u64,
     fin: Fin,
@@ -60,6 +63,8 @@ pub struct Sender {
     backoff: u32,
     probe: Option<timers::Probe>,
     probe_due: bool,
+    /// A probe of a closed window is to go out.
+    window_probe_due: bool,
     /// SND.NXT when the window's use was last judged, and segments sent since.
     usage_point: Seq,
     sent_since_judged: u32,
@@ -85,6 +90,15 @@ enum Fin {
     Sent,
 }
 
+/// Which segments of new data may go (RFC 9293 §3.8.6.2.1, the sender's silly window avoidance).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fill {
+    /// Full ones, and the last.
+    Full,
+    /// However little the receive window has room for.
+    Partial,
+}
+
 impl Sender {
     /// A sender whose handshake is over. `iss` is the sequence number of the SYN, which is acknowledged; `rtt` has
     /// its sample; `sack` and `ecn` as negotiated.
@@ -105,6 +119,8 @@ impl Sender {
             una: first,
             next: first,
             edge: first,
+            largest_offer: 0,
+            full: u32::from(config.mss),
             unsent: 0,
             fin: Fin::Open,
             board: Scoreboard::new(config.mss),
@@ -124,6 +140,7 @@ impl Sender {
             backoff: 0,
             probe: None,
             probe_due: false,
+            window_probe_due: false,
             usage_point: first,
             sent_since_judged: 0,
             last_sent: Time::ZERO,
@@ -139,13 +156,25 @@ impl Sender {
         }
     }
 
-    /// The round trip of the handshake: the first RTT sample (RFC 6298 §2.2).
+    /// The round trip of the handshake: the first RTT sample (RFC 6298 §2.2), and one for congestion control:
+    /// Linux's forgets it, but has another from the request that precedes any bulk.
     pub fn on_handshake(&mut self, rtt: Option<Duration>, peer_window: u32, now: Time) {
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt, now, self.una, self.next);
             self.last_rtt = Some(rtt);
+            let event = AckEvent {
+                now,
+                delivered: 0,
+                rtt: Some(rtt),
+                una: self.una,
+                next: self.next,
+            };
+            self.control.on_delivery(&event, &mut self.window);
+        } else {
+            self.rtt.handshake_gave_none();
         }
         self.edge = self.una + peer_window;
+        self.note_offer(peer_window);
         self.delivered_at = now;
         self.filled_at = now;
     }
@@ -174,6 +203,14 @@ impl Sender {
         if self.fin == Fin::Open {
             self.fin = Fin::Wanted;
         }
+    }
+
+    /// True if there is nothing to send and nothing in flight: [`Sender::poll`] would do nothing.
+    pub fn is_idle(&self) -> bool {
+        self.board.is_empty()
+            && self.unsent == 0
+            && self.fin != Fin::Wanted
+            && self.arm == timers::Arm::Leave
     }
 
     /// True if everything written, and the FIN if any, has been acknowledged.
@@ -224,9 +261,13 @@ impl Sender {
     /// The next segment to send at `now`, without its acknowledgement fields, and whether it is sent for the
     /// first time. `None`: nothing may go. To be called until then after every other call.
     pub fn poll(&mut self, now: Time) -> Option<(Segment, bool)> {
-        if self.probe_due {
-            self.probe_due = false;
-            return Some(self.send_probe(now));
+        if std::mem::take(&mut self.probe_due)
+            && let Some(probe) = self.send_probe(now)
+        {
+            return Some(probe);
+        }
+        if std::mem::take(&mut self.window_probe_due) {
+            return Some(self.probe_window(now));
         }
         if self.in_flight() < self.window.cwnd {
             if self.state.resends()
@@ -235,7 +276,7 @@ impl Sender {
             {
                 return Some((segment, false));
             }
-            if let Some(segment) = self.send_new(now) {
+            if let Some(segment) = self.send_new(now, Fill::Full) {
                 return Some((segment, true));
             }
         }
@@ -255,23 +296,25 @@ impl Sender {
         Some(self.resend(seq, len, now))
     }
 
+    /// What of the new data the receive window lets go next: payload bytes, and whether the FIN goes along.
+    fn next_new(&self, fill: Fill) -> Option<(u32, bool)> {
+        let room = if self.next.before(self.edge) {
+            self.edge.since(self.next)
+        } else {
+            0
+        };
+        let len = self.unsent.min(u64::from(self.full.min(room))) as u32;
+        let fin = self.fin == Fin::Wanted && u64::from(len) == self.unsent && len < room;
+        let silly = len < self.full && u64::from(len) < self.unsent;
+        ((len > 0 || fin) && (fill == Fill::Partial || !silly)).then_some((len, fin))
+    }
+
     /// Sends the next segment of new data, or the FIN, if there is any and the receive window has room.
-    fn send_new(&mut self, now: Time) -> Option<Segment> {
-        let len = self.unsent.min(u64::from(self.mss)) as u32;
-        let fin = self.fin == Fin::Wanted && u64::from(len) == self.unsent;
-        if len == 0 && !fin {
-            return None;
-        }
-        let len = len.min(self.edge.since(self.next).min(0x7fff_ffff));
-        if self.edge.before(self.next + len.max(1))
-            || (len < self.mss && u64::from(len) < self.unsent)
-        {
-            return None; // RFC 9293 §3.8.6.2.1: no silly windows
-        }
+    fn send_new(&mut self, now: Time, fill: Fill) -> Option<Segment> {
+        let (len, fin) = self.next_new(fill)?;
         if self.unsent != UNLIMITED {
             self.unsent -= u64::from(len);
         }
-        let fin = fin && self.unsent == 0;
         if fin {
             self.fin = Fin::Sent;
         }
@@ -380,19 +423,23 @@ impl Sender {
         let advanced = ack.after(self.una);
         if advanced || ack == self.una {
             self.edge = self.edge.max(ack + segment.window);
+            self.note_offer(segment.window);
         }
         if self.board.is_empty() {
-            return; // nothing is in flight: at most a new window
+            self.on_ack_of_nothing(segment, now);
+            return;
         }
         let mut acked = Acked::default();
         let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
         let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
-        let prior_una = self.una;
+        let repeats = !advanced && segment.len == 0 && ack == self.una;
         if advanced {
             self.una = ack;
             self.board
                 .acknowledge(ack, self.recovery_point, now, min_rtt, &mut acked);
-            self.duplicates = 0;
+        }
+        if !self.sack {
+            self.count_duplicates(repeats, &mut acked);
         }
         if acked.delivered > 0 {
             self.delivered += u64::from(acked.delivered);
@@ -405,7 +452,7 @@ impl Sender {
         let facts = recovery::Facts {
             advanced,
             echo: self.ecn && segment.flags.contains(Flags::ECE),
-            duplicate: !advanced && segment.len == 0 && ack == prior_una && !self.board.is_empty(),
+            duplicate: repeats,
             dsack: duplicate,
             ts_ecr: segment.ts_ecr,
             acked,
@@ -426,10 +473,39 @@ impl Sender {
         }
         let lost = self.recover(&facts, now);
         if self.state.reduces() {
+            let in_flight = self.in_flight();
             self.reduction
-                .apply(&mut self.window, self.board.in_flight(), &facts, lost);
+                .apply(&mut self.window, in_flight, &facts, lost);
         } else if acked.cumulative > 0 || (self.reordering.is_seen() && acked.delivered > 0) {
             self.control.on_ack(&event, &mut self.window);
+        }
+    }
+
+    /// An acknowledgement while nothing is in flight: perhaps a new window, or a D-SACK for what was resent.
+    fn on_ack_of_nothing(&mut self, segment: &Segment, now: Time) {
+        let mut acked = Acked::default();
+        if self.take_sacks(segment, now, Duration::ZERO, &mut acked) {
+            let facts = recovery::Facts {
+                advanced: false,
+                echo: false,
+                duplicate: false,
+                dsack: true,
+                ts_ecr: segment.ts_ecr,
+                acked,
+            };
+            self.on_probe_answered(&facts);
+            self.recover(&facts, now);
+        }
+        self.on_window_probe_answered();
+    }
+
+    /// A segment is full that has all of the MSS, or half of the largest window if that is less (as Linux; all of a
+    /// window of up to 536 bytes).
+    fn note_offer(&mut self, window: u32) {
+        if window > self.largest_offer {
+            self.largest_offer = window;
+            let bound = if window > 536 { window / 2 } else { window };
+            self.full = self.mss.min(bound);
         }
     }
 

@@ -145,7 +145,12 @@ impl Undo {
     /// RFC 4015 §3.2, RFC 3708: every retransmission was reported a duplicate, or the acknowledgement echoes a
     /// timestamp from before the first one.
     fn is_warranted(&self, ts_ecr: u32) -> bool {
-        self.marker.is_some() && (self.unconfirmed == Some(0) || self.is_delayed(ts_ecr))
+        self.is_refuted() || (self.marker.is_some() && self.is_delayed(ts_ecr))
+    }
+
+    /// RFC 3708: every retransmission was reported a duplicate.
+    fn is_refuted(&self) -> bool {
+        self.marker.is_some() && self.unconfirmed == Some(0)
     }
 
     fn is_delayed(&self, ts_ecr: u32) -> bool {
@@ -225,8 +230,11 @@ impl Sender {
         if self.board.is_reneged() && facts.advanced {
             self.board.mark_all_lost(now, true); // RFC 2018 §8
         }
+        if !self.sack && self.state.resends() && self.una == self.recovery_point {
+            // RFC 6582 §3.2, "Avoiding multiple fast retransmits": not before something beyond it is acknowledged.
+            return 0;
+        }
         self.leave_if_past_recovery_point(facts);
-        self.count_duplicate(facts);
         match self.state {
             State::Recovery => self.in_recovery(facts, now),
             State::Loss => self.in_loss(facts, now),
@@ -255,7 +263,6 @@ impl Sender {
                 if !undone {
                     self.end_reduction();
                 }
-                self.undo.marker = None;
                 self.state = State::Open;
                 self.reordering.on_recovery_end();
             }
@@ -263,10 +270,20 @@ impl Sender {
         }
     }
 
-    /// Without SACK, each duplicate tells that one more segment has left the network (RFC 6582 §3.2).
-    fn count_duplicate(&mut self, facts: &Facts) {
-        if !self.sack && facts.duplicate {
-            self.duplicates = (self.duplicates + 1).min(self.board.outstanding().saturating_sub(1));
+    /// Without SACK, each duplicate tells that one more segment has left the network (RFC 6582 §3.2); what is then
+    /// acknowledged beyond the hole was counted already.
+    pub(super) fn count_duplicates(&mut self, repeats: bool, acked: &mut Acked) {
+        if repeats && self.duplicates + 1 < self.board.outstanding() {
+            self.duplicates += 1;
+            acked.delivered += 1;
+        } else if acked.cumulative > 0 {
+            acked.delivered = acked.delivered.saturating_sub(self.duplicates).max(1);
+            let beyond_hole = acked.cumulative - 1;
+            self.duplicates = if self.state.resends() {
+                self.duplicates.saturating_sub(beyond_hole)
+            } else {
+                0
+            };
         }
     }
 
@@ -279,7 +296,7 @@ impl Sender {
             }
             return 0;
         }
-        if facts.dsack && self.undo.marker.is_some() && self.undo.unconfirmed == Some(0) {
+        if facts.dsack && self.undo.is_refuted() {
             self.take_back(true);
             self.keep_open();
             return 0;
@@ -339,11 +356,13 @@ impl Sender {
 
     fn leave_loss(&mut self) {
         self.frto = false;
-        self.undo.marker = None;
         self.state = State::Open;
     }
 
     fn in_doubt(&mut self, facts: &Facts, now: Time) -> u32 {
+        if facts.dsack && self.state != State::Cwr && self.undo.is_refuted() {
+            self.take_back(false); // the last duplicate was reported after recovery had ended
+        }
         let newly_lost = if self.sack {
             self.find_losses(now)
         } else if self.duplicates >= DUP_THRESH {

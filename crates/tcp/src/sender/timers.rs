@@ -22,6 +22,8 @@ pub(super) enum Alarm {
     Probe,
     /// RACK's reordering window has passed.
     Reordering,
+    /// The receive window has been closed for too long (RFC 9293 §3.8.6.1).
+    Persist,
 }
 
 /// What the alarm is to be set for once everything that may go has been sent.
@@ -58,10 +60,16 @@ impl Sender {
             return;
         };
         self.alarm = None;
+        if alarm == Alarm::Persist {
+            self.window_probe_due = true;
+            self.backoff += 1;
+            return;
+        }
         if self.board.is_empty() {
             return;
         }
         match alarm {
+            Alarm::Persist => {}
             Alarm::Retransmit => {
                 self.enter_loss(now);
                 self.backoff += 1;
@@ -93,24 +101,23 @@ impl Sender {
     }
 
     /// RFC 8985 §7.3: new data if there is any, else the newest segment again.
-    pub(super) fn send_probe(&mut self, now: Time) -> (Segment, bool) {
-        let segment = self.send_new(now);
-        let resent = segment.is_none();
-        let segment = segment.unwrap_or_else(|| {
-            let (seq, len) = self
-                .board
-                .last()
-                .expect("a probe is armed only while something is outstanding");
-            let stamp = self.stamp(now);
-            self.board.mark_last_resent(stamp);
-            self.resend(seq, len, now)
-        });
+    pub(super) fn send_probe(&mut self, now: Time) -> Option<(Segment, bool)> {
+        let new = self.send_new(now, super::Fill::Full);
+        let resent = new.is_none();
+        let segment = match new {
+            Some(segment) => segment,
+            None => {
+                let stamp = self.stamp(now);
+                let (seq, len) = self.board.resend_newest(stamp)?;
+                self.resend(seq, len, now)
+            }
+        };
         self.probe = Some(Probe {
             end: self.next,
             resent,
         });
         self.arm = Arm::Retransmit;
-        (segment, !resent)
+        Some((segment, !resent))
     }
 
     /// RFC 8985 §7.4: did the probe repair a loss?
@@ -133,8 +140,11 @@ impl Sender {
 
     pub(super) fn set_alarm(&mut self, now: Time) {
         let arm = std::mem::replace(&mut self.arm, Arm::Leave);
-        if arm != Arm::Leave && self.board.is_empty() {
-            self.alarm = None;
+        if self.board.is_empty() {
+            if arm != Arm::Leave {
+                self.alarm = None;
+            }
+            self.arm_persist(now);
             return;
         }
         match arm {
@@ -152,6 +162,40 @@ impl Sender {
                 }
             }
             Arm::Retransmit => self.arm_retransmit(now),
+        }
+    }
+
+    /// With nothing in flight and data that the receive window holds back, only a probe finds out that it opened.
+    fn arm_persist(&mut self, now: Time) {
+        let held_back = self.unsent > 0 || self.fin == super::Fin::Wanted;
+        if held_back && self.alarm.is_none() && self.next_new(super::Fill::Full).is_none() {
+            let rto = self.rtt.backed_off_rto(self.backoff);
+            self.alarm = Some((Alarm::Persist, self.clock.expiry(now, rto)));
+        }
+    }
+
+    /// The answer to a window probe: the window has opened, or is asked again later, from now on.
+    pub(super) fn on_window_probe_answered(&mut self) {
+        if self.alarm.is_some_and(|(alarm, _)| alarm == Alarm::Persist) {
+            self.alarm = None;
+            if self.next_new(super::Fill::Full).is_some() {
+                self.backoff = 0;
+            }
+        }
+    }
+
+    /// RFC 9293 §3.8.6.1: what the window has room for, if only a little (§3.8.6.2.1's override timeout), else, as
+    /// Linux, an empty segment from before the window, which must be acknowledged.
+    pub(super) fn probe_window(&mut self, now: Time) -> (Segment, bool) {
+        match self.send_new(now, super::Fill::Partial) {
+            Some(segment) => (segment, true),
+            None => {
+                let before = Segment {
+                    seq: self.una + u32::MAX,
+                    ..Segment::default()
+                };
+                (before, false)
+            }
         }
     }
 
@@ -198,7 +242,7 @@ impl Sender {
         if self.delivered == 0 || self.last_sent == Time::ZERO {
             return;
         }
-        self.control.on_restart(idle);
+        self.control.on_restart(idle, now);
         let rto = self.rtt.rto();
         if idle <= rto {
             return;

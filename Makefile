@@ -1,0 +1,60 @@
+# Everything runs in .venv; afterwards the command line is .venv/bin/sojourn.
+# Needed: Rust 1.88 or later (https://rustup.rs), Python 3.11 or later with venv, network for the first run.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := Cargo.toml Cargo.lock pyproject.toml \
+	$(shell find crates python studies -type f -not -name '*.pyc' -not -path '*/target/*')
+
+.PHONY: help demo test lint bench validate docs install
+help:
+	@echo "make demo      a quick re-run of a published study: figures and published-vs-measured"
+	@echo "make test      all tests, Rust and Python"
+	@echo "make lint      formatters and linters, nothing is changed"
+	@echo "make bench     speed of the simulator"
+	@echo "make validate  every study in full: published against measured"
+	@echo "make docs      write docs/experiment.md from the schema"
+
+demo: install
+	$(BIN)/sojourn study run khademi2013 --quick --out demo
+	@echo "Figures are in $(CURDIR)/demo; the command line is $(CURDIR)/$(BIN)/sojourn"
+
+test: install
+	cargo test --workspace
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.lint
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	$(BIN)/ruff format --check python tests docs
+	$(BIN)/ruff check python tests docs
+	$(BIN)/mypy
+
+bench:
+	cargo bench --workspace
+
+validate: install
+	set -e; for study in studies/*/study.toml; do \
+		$(BIN)/sojourn study run $$(basename $$(dirname $$study)); done
+
+docs: install
+	$(BIN)/python docs/generate.py
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: $(BIN)/python $(SOURCES)
+	@command -v cargo >/dev/null || { echo "Rust is missing: see https://rustup.rs" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --group test .
+	@touch $@
+
+$(VENV)/.lint: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --group lint
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "$(PYTHON) is missing or older than 3.11; name another: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'

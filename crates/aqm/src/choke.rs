@@ -1,0 +1,295 @@
+//! CHOKe: choose and keep, or choose and kill (Pan, Prabhakar and Psounis 2000).
+//!
+//! RED's average decides when: above `min`, an arrival is compared with a packet drawn from the queue.
+//! If both are of one flow, both are dropped; else the arrival takes RED's decision. A flow that
+//! fills the queue is met most often, so it loses most, without any state per flow.
+//!
+//! Departure from the paper: a drawn place whose packet was dropped before is drawn again, up to three
+//! times, then the head is taken (as Linux does). Thresholds are in packets, as in Linux and tc.
+//! `variant = "linux"` is RED's: sch_choke uses the same arithmetic as sch_red.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use sojourn_units::Time;
+
+use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::catalogue::{Discipline, SettingError, Settings};
+use crate::packet::Packet;
+use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::red::{self, Red, Unit};
+use crate::single::ce_bytes;
+
+const DRAWS: usize = 3;
+
+/// A FIFO from whose middle packets can be dropped.
+pub struct Choke<P> {
+    red: Red,
+    limit: Limit,
+    /// Holes are packets that were dropped; the first and the last place are never holes.
+    queue: VecDeque<Option<P>>,
+    backlog: Backlog,
+}
+
+impl<P: Packet> Choke<P> {
+    /// An empty queue that holds at most `limit`.
+    pub fn new(red: red::Config, limit: Limit) -> Self {
+        Self {
+            red: Red::new(red),
+            limit,
+            queue: VecDeque::new(),
+            backlog: Backlog::default(),
+        }
+    }
+
+    /// The place of a packet chosen at random; `None` if nothing is queued.
+    fn draw(&self, env: &mut Environment<P>) -> Option<usize> {
+        let places = self.queue.len();
+        if places == 0 {
+            return None;
+        }
+        (0..DRAWS)
+            .map(|_| ((u128::from(env.random_u64()) * places as u128) >> 64) as usize)
+            .find(|place| self.queue[*place].is_some())
+            .or(Some(0))
+    }
+
+    /// Drops a random packet if it is of `arrival`'s flow. True if it was.
+    fn kill_companion(&mut self, arrival: &P, env: &mut Environment<P>) -> bool {
+        let Some(place) = self.draw(env) else {
+            return false;
+        };
+        let same = self.queue[place]
+            .as_ref()
+            .is_some_and(|drawn| drawn.flow() == arrival.flow());
+        if same && let Some(drawn) = self.queue[place].take() {
+            self.removed(&drawn);
+            self.trim();
+            env.drop(drawn, DropReason::Aqm);
+        }
+        same
+    }
+
+    /// Removes holes from both ends.
+    fn trim(&mut self) {
+        while let Some(None) = self.queue.front() {
+            self.queue.pop_front();
+        }
+        while let Some(None) = self.queue.back() {
+            self.queue.pop_back();
+        }
+    }
+
+    fn removed(&mut self, packet: &P) {
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= u64::from(packet.bytes());
+        self.backlog.ce_bytes -= ce_bytes(packet);
+        self.backlog.qdisc_bytes = self.backlog.bytes;
+    }
+
+    fn above_min(&self) -> bool {
+        self.red.average() > self.red.config().min as f64
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Choke<P> {
+    fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
+        packet.set_enqueued(now);
+        self.red.observe(self.backlog, now);
+        if self.above_min() && self.kill_companion(&packet, env) {
+            return env.drop(packet, DropReason::Aqm);
+        }
+        match self.red.decide(&packet, env) {
+            Verdict::Drop => return env.drop(packet, DropReason::Aqm),
+            Verdict::Mark => env.mark(&mut packet),
+            Verdict::Pass => {}
+        }
+        if !self
+            .limit
+            .has_room(self.backlog.packets, self.backlog.bytes, packet.bytes())
+        {
+            return env.drop(packet, DropReason::Overflow);
+        }
+        self.backlog.packets += 1;
+        self.backlog.bytes += u64::from(packet.bytes());
+        self.backlog.ce_bytes += ce_bytes(&packet);
+        self.backlog.qdisc_bytes = self.backlog.bytes;
+        self.queue.push_back(Some(packet));
+    }
+
+    fn dequeue(&mut self, now: Time, _env: &mut Environment<P>) -> Option<P> {
+        let Some(packet) = self.queue.pop_front().flatten() else {
+            self.red.on_empty(now);
+            return None;
+        };
+        self.removed(&packet);
+        self.trim();
+        Some(packet)
+    }
+
+    fn packets(&self) -> u64 {
+        self.backlog.packets
+    }
+
+    fn bytes(&self) -> u64 {
+        self.backlog.bytes
+    }
+
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.red.state(visit);
+    }
+}
+
+fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
+    let frame = u64::from(settings.mtu).max(1);
+    let limit_packets = match limit {
+        Limit::Packets(packets) => packets,
+        Limit::Bytes(bytes) => bytes / frame,
+    };
+    let packets = |key, default| settings.bytes(key, default * frame) / frame;
+    // tc's defaults: a quarter of the limit, and a third of that.
+    let max = if settings.has("max") || !settings.has("min") {
+        packets("max", limit_packets / 4)
+    } else {
+        packets("min", 0).saturating_mul(3)
+    };
+    let min = packets("min", max / 3);
+    red::require_order(settings, Unit::Packets, min, max)?;
+    red::config_between(settings, Unit::Packets, min, max)
+}
+
+/// `choke`.
+pub fn choke<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "choke",
+        summary: "RED that drops an arrival together with a queued packet of its flow",
+        source: "Pan, Prabhakar and Psounis 2000",
+        keys: red::KEYS,
+        build: |settings| {
+            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            Ok(Box::new(Choke::new(config(settings, limit)?, limit)))
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::red::Variant;
+    use crate::test_packet::TestPacket;
+    use alloc::vec::Vec;
+    use sojourn_units::{Rate, Value};
+
+    /// Compared from 3 packets on, with no memory; RED itself hits nothing below 1000.
+    fn config(variant: Variant) -> red::Config {
+        red::Config {
+            unit: Unit::Packets,
+            min: 3,
+            max: 1000,
+            max_p: 0.0,
+            weight: 1.0,
+            gentle: false,
+            wait: false,
+            bytemode: false,
+            avpkt: 1000,
+            bandwidth: Rate::from_mbps(10),
+            ecn: false,
+            harddrop: false,
+            ce_exclude: false,
+            variant,
+        }
+    }
+
+    fn offer(choke: &mut Choke<TestPacket>, env: &mut Environment<TestPacket>, id: u64, flow: u32) {
+        let mut packet = TestPacket::new(id);
+        packet.flow = flow;
+        choke.enqueue(packet, Time::ZERO, env);
+    }
+
+    #[test]
+    fn a_flow_alone_above_min_loses_the_arrival_and_a_queued_packet() {
+        let mut env = Environment::new(1);
+        let mut choke = Choke::new(config(Variant::Floyd), Limit::Packets(100));
+        for id in 0..4 {
+            offer(&mut choke, &mut env, id, 0);
+        }
+        assert_eq!(choke.packets(), 4);
+        // The fifth finds four, above three: it and one of them go.
+        offer(&mut choke, &mut env, 4, 0);
+        let lost: Vec<u64> = env.take_dropped().map(|(packet, _)| packet.id).collect();
+        assert_eq!((choke.packets(), lost.len()), (3, 2));
+        assert_eq!(lost[1], 4);
+        let left: Vec<u64> = core::iter::from_fn(|| choke.dequeue(Time::ZERO, &mut env))
+            .map(|packet| packet.id)
+            .collect();
+        assert!(left.is_sorted() && !left.contains(&lost[0]));
+    }
+
+    #[test]
+    fn flows_of_one_packet_each_are_not_hit() {
+        for variant in [Variant::Floyd, Variant::Linux] {
+            let mut env = Environment::new(1);
+            let mut choke = Choke::new(
+                red::Config {
+                    weight: 0.5,
+                    ..config(variant)
+                },
+                Limit::Packets(100),
+            );
+            for id in 0..100 {
+                offer(&mut choke, &mut env, id, id as u32);
+            }
+            assert_eq!(choke.packets(), 100, "{variant:?}");
+        }
+    }
+
+    #[test]
+    fn a_flow_with_most_of_the_queue_loses_most() {
+        let mut env = Environment::new(1);
+        let mut choke = Choke::new(config(Variant::Floyd), Limit::Packets(1000));
+        let mut lost = [0, 0];
+        for id in 0..50_000 {
+            // One arrival in ten is of flow 1; the link takes half of what is offered.
+            offer(&mut choke, &mut env, id, u32::from(id % 10 == 0));
+            for (packet, _) in env.take_dropped() {
+                lost[packet.flow as usize] += 1;
+            }
+            if id % 2 == 0 {
+                choke.dequeue(Time::ZERO, &mut env);
+            }
+        }
+        let share = |flow: usize, offered: i32| f64::from(lost[flow]) / f64::from(offered);
+        assert!(share(0, 45_000) > 2.0 * share(1, 5_000), "{lost:?}");
+    }
+
+    #[test]
+    fn thresholds_default_to_tcs_shares_of_the_limit() {
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        let given = |settings: &Settings| {
+            super::config(settings, Limit::Packets(120)).map(|config| (config.min, config.max))
+        };
+        assert_eq!(given(&settings), Ok((10, 30)));
+        settings.values.push(("min".into(), Value::Packets(20)));
+        assert_eq!(given(&settings), Ok((20, 60)));
+        settings.values.push(("max".into(), Value::Packets(20)));
+        assert_eq!(given(&settings).unwrap_err().key, "max");
+    }
+
+    #[test]
+    fn tcs_parameters_are_understood() {
+        // tc: choke limit 1000 min 17 max 50 avpkt 1500 burst 34 bandwidth 10Mbit, which tc turns into a
+        // weight of 1/32: 35 - 17 = 18; 16 (1 - 0.9375^34) = 14.2, too little; 32 (1 - 0.96875^34) = 21.1.
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.values = Vec::from([
+            ("min".into(), Value::Packets(17)),
+            ("max".into(), Value::Packets(50)),
+            ("avpkt".into(), Value::Bytes(1500)),
+            ("burst".into(), Value::Count(34)),
+            ("bandwidth".into(), Value::Rate(Rate::from_mbps(10))),
+            ("variant".into(), Value::Word("linux".into())),
+        ]);
+        let config = super::config(&settings, Limit::Packets(1000)).unwrap();
+        assert_eq!((config.min, config.max), (17, 50));
+        assert_eq!((config.weight, config.max_p), (1.0 / 32.0, 0.02));
+    }
+}

@@ -1,0 +1,395 @@
+//! DualPI2: two queues with coupled marking for L4S and classic traffic (RFC 9332 Appendix A).
+//!
+//! ECT(1) and CE go to the L queue, the rest to the C queue. One PI controller on the longer of the two
+//! delays yields p'. The C queue drops (or marks ECT(0)) with p_C = p'^2; the L queue marks with the larger
+//! of p_CL = k p' and a ramp or step on its own delay. Both are applied evenly (`recur`), not at random.
+//! A weighted round robin, or a time-shifted FIFO, gives the L queue priority without starving C.
+//!
+//! When p_CL reaches 1, marking has run out: classic packets are dropped whatever their ECN field, and
+//! the L queue drops with p_C besides marking (RFC 9332 §4.2.3, Appendix A.2).
+//!
+//! `variant = "linux"`: tc-dualpi2's defaults: 16 ms, 0.16 and 3.2 per second, a step at 1 ms.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::format;
+
+use sojourn_units::{Duration, Kind, Time};
+
+use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
+use crate::packet::Packet;
+use crate::pi2::{CONTROLLER_KEYS, Controller, coupling_factor, is_scalable};
+use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+
+/// The parameters of DualPI2.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// The controller. Default: target 15 ms, update 15 ms, alpha 0.1 Tupdate / RTT_max^2 = 0.15 and beta
+    /// 0.3 / RTT_max = 3 per second for RTT_max 100 ms (A.1).
+    pub controller: Controller,
+    /// k: the L queue is marked with k p'. Default 2.
+    pub coupling_factor: f64,
+    /// minTh: delay of an L packet at which its own ramp starts. Default 800 us.
+    pub min_thresh: Duration,
+    /// Width of the ramp up to certainty; zero makes it a step. Default 400 us.
+    pub range: Duration,
+    /// Who is served next.
+    pub scheduler: Scheduler,
+}
+
+/// How the two queues share the link.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Scheduler {
+    /// Weighted round robin: C is left this share of the bytes, 0 to 1. Default 0.1.
+    Weighted {
+        /// C's share.
+        c_protection: f64,
+    },
+    /// By arrival time, L packets counting as come earlier by this much.
+    TimeShifted {
+        /// The shift.
+        shift: Duration,
+    },
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            controller: Controller::new(
+                Duration::from_millis(15),
+                Duration::from_millis(15),
+                0.15,
+                3.0,
+            ),
+            coupling_factor: 2.0,
+            min_thresh: Duration::from_micros(800),
+            range: Duration::from_micros(400),
+            scheduler: Scheduler::Weighted { c_protection: 0.1 },
+        }
+    }
+}
+
+impl Config {
+    /// tc-dualpi2's defaults.
+    pub fn linux() -> Self {
+        Self {
+            controller: Controller::new(
+                Duration::from_millis(15),
+                Duration::from_millis(16),
+                0.16,
+                3.2,
+            ),
+            min_thresh: Duration::from_millis(1),
+            range: Duration::ZERO,
+            ..Self::default()
+        }
+    }
+}
+
+/// One of the two queues.
+struct Queue<P> {
+    packets: VecDeque<P>,
+    bytes: u64,
+    /// Likelihoods not yet paid out as marks or drops.
+    count: f64,
+}
+
+impl<P: Packet> Queue<P> {
+    const fn new() -> Self {
+        Self {
+            packets: VecDeque::new(),
+            bytes: 0,
+            count: 0.0,
+        }
+    }
+
+    fn push(&mut self, packet: P) {
+        self.bytes += u64::from(packet.bytes());
+        self.packets.push_back(packet);
+    }
+
+    fn pop(&mut self) -> Option<P> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= u64::from(packet.bytes());
+        Some(packet)
+    }
+
+    /// The sojourn time so far of the packet at the head; zero if there is none.
+    fn delay(&self, now: Time) -> Duration {
+        self.packets
+            .front()
+            .map_or(Duration::ZERO, |head| now.saturating_since(head.enqueued()))
+    }
+
+    /// True every 1/`likelihood` calls (the RFC's `recur`).
+    fn recur(&mut self, likelihood: f64) -> bool {
+        self.count += likelihood;
+        if self.count > 1.0 {
+            self.count -= 1.0;
+            return true;
+        }
+        false
+    }
+}
+
+/// The coupled queues.
+pub struct DualPi2<P> {
+    config: Config,
+    limit: Limit,
+    controller: Controller,
+    next_update: Time,
+    low_latency: Queue<P>,
+    classic: Queue<P>,
+    /// Bytes that C is owed, in units that weigh L's by C's share and C's by L's.
+    owed: f64,
+}
+
+impl<P: Packet> DualPi2<P> {
+    /// Empty queues that hold at most `limit` together.
+    pub fn new(config: Config, limit: Limit) -> Self {
+        Self {
+            limit,
+            controller: config.controller,
+            next_update: Time::ZERO + config.controller.tupdate,
+            low_latency: Queue::new(),
+            classic: Queue::new(),
+            owed: 0.0,
+            config,
+        }
+    }
+
+    /// p_C: probability of a classic signal.
+    fn p_c(&self) -> f64 {
+        self.controller.p() * self.controller.p()
+    }
+
+    /// p_CL: coupled probability of an L4S mark, above 1 in overload.
+    fn p_cl(&self) -> f64 {
+        self.config.coupling_factor * self.controller.p()
+    }
+
+    /// p'_L: the L queue's own marking by the delay of its packet.
+    fn native(&self, delay: Duration) -> f64 {
+        let Config {
+            min_thresh, range, ..
+        } = self.config;
+        if delay <= min_thresh {
+            0.0
+        } else if delay >= min_thresh + range {
+            1.0
+        } else {
+            delay.saturating_sub(min_thresh).as_secs_f64() / range.as_secs_f64()
+        }
+    }
+
+    /// True if the L queue is served next.
+    fn serves_low_latency(&mut self, now: Time) -> bool {
+        if self.low_latency.packets.is_empty() || self.classic.packets.is_empty() {
+            self.owed = 0.0;
+            return self.classic.packets.is_empty();
+        }
+        match self.config.scheduler {
+            Scheduler::Weighted { .. } => self.owed <= 0.0,
+            Scheduler::TimeShifted { shift } => {
+                self.low_latency
+                    .delay(now)
+                    .as_nanos()
+                    .saturating_add(shift.as_nanos())
+                    >= self.classic.delay(now).as_nanos()
+            }
+        }
+    }
+
+    fn next_low_latency(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
+        let mut packet = self.low_latency.pop()?;
+        if let Scheduler::Weighted { c_protection } = self.config.scheduler {
+            self.owed += c_protection * f64::from(packet.bytes());
+        }
+        // A packet alone in its queue is no queue (Th_len).
+        let native = if self.low_latency.packets.is_empty() {
+            0.0
+        } else {
+            self.native(now.saturating_since(packet.enqueued()))
+        };
+        let p_cl = self.p_cl();
+        if p_cl >= 1.0 {
+            let p_c = self.p_c();
+            if self.low_latency.recur(p_c) {
+                env.drop(packet, DropReason::Aqm);
+                return None;
+            }
+            env.mark(&mut packet);
+        } else if self.low_latency.recur(native.max(p_cl)) {
+            env.mark(&mut packet);
+        }
+        Some(packet)
+    }
+
+    fn next_classic(&mut self, env: &mut Environment<P>) -> Option<P> {
+        let mut packet = self.classic.pop()?;
+        if let Scheduler::Weighted { c_protection } = self.config.scheduler {
+            self.owed -= (1.0 - c_protection) * f64::from(packet.bytes());
+        }
+        let p_c = self.p_c();
+        if self.classic.recur(p_c) {
+            if !packet.ecn().is_capable() || self.p_cl() >= 1.0 {
+                env.drop(packet, DropReason::Aqm);
+                return None;
+            }
+            env.mark(&mut packet);
+        }
+        Some(packet)
+    }
+}
+
+impl<P: Packet> Qdisc<P> for DualPi2<P> {
+    fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
+        packet.set_enqueued(now);
+        if !self
+            .limit
+            .has_room(self.packets(), self.bytes(), packet.bytes())
+        {
+            return env.drop(packet, DropReason::Overflow);
+        }
+        if is_scalable(&packet) {
+            self.low_latency.push(packet);
+        } else {
+            self.classic.push(packet);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
+        while self.packets() > 0 {
+            let next = if self.serves_low_latency(now) {
+                self.next_low_latency(now, env)
+            } else {
+                self.next_classic(env)
+            };
+            if next.is_some() {
+                return next;
+            }
+        }
+        None
+    }
+
+    fn packets(&self) -> u64 {
+        (self.low_latency.packets.len() + self.classic.packets.len()) as u64
+    }
+
+    fn bytes(&self) -> u64 {
+        self.low_latency.bytes + self.classic.bytes
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.next_update)
+    }
+
+    fn on_timer(&mut self, now: Time, _env: &mut Environment<P>) {
+        let longer = self.classic.delay(now).max(self.low_latency.delay(now));
+        self.controller.update(longer);
+        self.next_update = now.saturating_add(self.controller.tupdate);
+    }
+
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("p_prime", self.controller.p());
+        visit("probability", self.p_c());
+        visit("probability_l", self.p_cl().min(1.0));
+        visit("qdelay_ms", self.controller.delay().as_millis_f64());
+    }
+}
+
+const OWN_KEYS: [Key; 6] = [
+    Key {
+        name: "min_thresh",
+        kind: Kind::Duration,
+        default: "800 us; linux: 1 ms",
+        doc: "delay of an L4S packet at which its queue's own marking starts (minTh)",
+    },
+    Key {
+        name: "range",
+        kind: Kind::Duration,
+        default: "400 us; linux: 0 ms",
+        doc: "how far above min_thresh that marking is certain; 0 ms: a step",
+    },
+    Key {
+        name: "c_protection",
+        kind: Kind::Probability,
+        default: "0.1",
+        doc: "share of the link left to the classic queue by the weighted round robin",
+    },
+    Key {
+        name: "scheduler",
+        kind: Kind::Choice(&["wrr", "ts_fifo"]),
+        default: "wrr",
+        doc: "weighted round robin, or time-shifted FIFO",
+    },
+    Key {
+        name: "t_shift",
+        kind: Kind::Duration,
+        default: "50 ms",
+        doc: "head start of L4S packets in the time-shifted FIFO",
+    },
+    Key {
+        name: "variant",
+        kind: Kind::Choice(&["rfc9332", "linux"]),
+        default: "rfc9332",
+        doc: "whose defaults: the RFC's or Linux's",
+    },
+];
+
+const KEYS: &[Key] = &join_keys::<{ CONTROLLER_KEYS.len() + 6 }>(&[&CONTROLLER_KEYS, &OWN_KEYS]);
+
+fn config(settings: &Settings) -> Result<Config, SettingError> {
+    let default = match settings.word("variant", "rfc9332") {
+        "linux" => Config::linux(),
+        _ => Config::default(),
+    };
+    let time_shifted = settings.word("scheduler", "wrr") == "ts_fifo";
+    for (key, used) in [("c_protection", !time_shifted), ("t_shift", time_shifted)] {
+        if settings.has(key) && !used {
+            return Err(SettingError {
+                key,
+                message: format!(
+                    "has no effect with scheduler \"{}\"",
+                    settings.word("scheduler", "wrr")
+                ),
+            });
+        }
+    }
+    Ok(Config {
+        controller: default.controller.with(settings)?,
+        coupling_factor: coupling_factor(settings, default.coupling_factor)?,
+        min_thresh: settings.duration("min_thresh", default.min_thresh),
+        range: settings.duration("range", default.range),
+        scheduler: if time_shifted {
+            Scheduler::TimeShifted {
+                shift: settings.duration("t_shift", Duration::from_millis(50)),
+            }
+        } else {
+            Scheduler::Weighted {
+                c_protection: settings.number("c_protection", 0.1),
+            }
+        },
+    })
+}
+
+/// `dualpi2`.
+pub fn dualpi2<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "dualpi2",
+        summary: "dual queue for L4S and classic traffic with coupled marking",
+        source: "RFC 9332",
+        keys: KEYS,
+        build: |settings| {
+            // A.1: a quarter of a second at the link's rate.
+            let bytes = settings.rate.bytes_in(Duration::from_millis(250));
+            let limit = settings
+                .limit
+                .unwrap_or(Limit::Bytes(bytes.max(2 * u64::from(settings.mtu))));
+            Ok(Box::new(DualPi2::new(config(settings)?, limit)))
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

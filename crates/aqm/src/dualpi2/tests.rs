@@ -1,0 +1,157 @@
+//! RFC 9332 Appendix A by hand.
+
+use super::*;
+use crate::packet::Ecn;
+use crate::test_packet::TestPacket;
+use alloc::vec::Vec;
+use proptest::prelude::*;
+
+/// Two queues at p', with room for all.
+fn at(p_prime: f64, config: Config) -> DualPi2<TestPacket> {
+    let mut dual = DualPi2::new(config, Limit::Packets(1_000_000));
+    // One update from zero: (alpha + beta) d - alpha target = p'.
+    let Controller {
+        alpha,
+        beta,
+        target,
+        ..
+    } = config.controller;
+    let delay = (p_prime + alpha * target.as_secs_f64()) / (alpha + beta);
+    dual.controller.update(Duration::from_secs_f64(delay));
+    assert!((dual.controller.p() - p_prime).abs() < 1e-6);
+    dual
+}
+
+fn fill(dual: &mut DualPi2<TestPacket>, ecn: Ecn, count: u64, env: &mut Environment<TestPacket>) {
+    for id in 0..count {
+        let packet = TestPacket {
+            ecn,
+            ..TestPacket::new(id)
+        };
+        dual.enqueue(packet, Time::ZERO, env);
+    }
+}
+
+#[test]
+fn classic_signals_are_the_square_and_l4s_marks_k_times_p_prime() {
+    // p' = 0.2: p_C = 0.04, p_CL = 0.4.
+    for (ecn, marks, drops) in [
+        (Ecn::NotEct, 0, 40),
+        (Ecn::Ect0, 40, 0),
+        (Ecn::Ect1, 400, 0),
+    ] {
+        let mut env = Environment::new(0);
+        let mut dual = at(0.2, Config::default());
+        fill(&mut dual, ecn, 1000, &mut env);
+        while dual.dequeue(Time::ZERO, &mut env).is_some() {}
+        let near = |got: u64, expected: u64| got.abs_diff(expected) <= 1;
+        assert!(
+            near(env.marked(), marks),
+            "{ecn:?}: {} marked",
+            env.marked()
+        );
+        assert!(near(env.take_dropped().count() as u64, drops), "{ecn:?}");
+    }
+}
+
+#[test]
+fn in_overload_both_queues_drop_and_every_l4s_packet_is_marked() {
+    // p' = 0.5: p_CL = 1, p_C = 0.25.
+    for (ecn, marked) in [(Ecn::Ect0, 0), (Ecn::Ect1, 750)] {
+        let mut env = Environment::new(0);
+        let mut dual = at(0.5001, Config::default());
+        fill(&mut dual, ecn, 1000, &mut env);
+        while dual.dequeue(Time::ZERO, &mut env).is_some() {}
+        let dropped = env.take_dropped().count();
+        assert!((249..=251).contains(&dropped), "{ecn:?}: {dropped}");
+        assert!(env.marked().abs_diff(marked) <= 1);
+    }
+}
+
+#[test]
+fn the_l_queues_own_marking_is_a_ramp_or_a_step() {
+    let micros = Duration::from_micros;
+    let ramp = at(0.0, Config::default());
+    for (delay, p) in [(800, 0.0), (1000, 0.5), (1100, 0.75), (1200, 1.0)] {
+        assert!((ramp.native(micros(delay)) - p).abs() < 1e-12, "{delay} us");
+    }
+    let step = at(0.0, Config::linux());
+    assert_eq!(step.native(micros(1000)), 0.0);
+    assert_eq!(step.native(micros(1001)), 1.0);
+}
+
+#[test]
+fn a_lone_l4s_packet_is_not_marked_for_its_own_delay() {
+    // Likelihood 1 adds up: 1, not above 1, at the first of a backlog, then a mark at each but the last,
+    // which is alone.
+    let mut env = Environment::new(0);
+    let mut dual = DualPi2::new(Config::linux(), Limit::Packets(10));
+    let now = Time::from_millis(5);
+    fill(&mut dual, Ecn::Ect1, 1, &mut env);
+    while dual.dequeue(now, &mut env).is_some() {}
+    assert_eq!(env.marked(), 0);
+    fill(&mut dual, Ecn::Ect1, 4, &mut env);
+    while dual.dequeue(now, &mut env).is_some() {}
+    assert_eq!(env.marked(), 2);
+}
+
+#[test]
+fn the_weighted_round_robin_leaves_classic_a_tenth() {
+    let mut env = Environment::new(0);
+    let mut dual = at(0.0, Config::default());
+    fill(&mut dual, Ecn::NotEct, 1000, &mut env);
+    fill(&mut dual, Ecn::Ect1, 1000, &mut env);
+    let classic = (0..1000)
+        .filter_map(|_| dual.dequeue(Time::ZERO, &mut env))
+        .filter(|packet| packet.ecn == Ecn::NotEct)
+        .count();
+    assert!((99..=101).contains(&classic), "{classic}");
+}
+
+#[test]
+fn the_time_shifted_fifo_serves_l4s_until_classic_has_waited_longer_by_the_shift() {
+    let mut env = Environment::new(0);
+    let shift = Duration::from_millis(50);
+    let mut dual = at(
+        0.0,
+        Config {
+            scheduler: Scheduler::TimeShifted { shift },
+            ..Config::default()
+        },
+    );
+    let mut offered = |ecn, ms| {
+        let packet = TestPacket {
+            ecn,
+            ..TestPacket::new(ms)
+        };
+        dual.enqueue(packet, Time::from_millis(ms), &mut env);
+    };
+    offered(Ecn::NotEct, 0);
+    offered(Ecn::Ect1, 50);
+    offered(Ecn::Ect1, 51);
+    let order: Vec<u64> = (0..3)
+        .filter_map(|_| dual.dequeue(Time::from_millis(60), &mut env))
+        .map(|packet| packet.id)
+        .collect();
+    assert_eq!(order, [50, 0, 51]);
+}
+
+proptest! {
+    #[test]
+    fn classic_probability_is_the_square_of_the_coupled_one_over_k(
+        delays in proptest::collection::vec(0_u64..500_000, 1..100),
+        k in 1_u32..5,
+    ) {
+        // RFC 9332 §2.1: p_C = (p_CL / k)^2, whatever the controller saw.
+        let mut dual: DualPi2<TestPacket> = DualPi2::new(
+            Config { coupling_factor: f64::from(k), ..Config::default() },
+            Limit::Packets(10),
+        );
+        for delay in delays {
+            dual.controller.update(Duration::from_micros(delay));
+            let coupled = dual.p_cl() / f64::from(k);
+            prop_assert!((dual.p_c() - coupled * coupled).abs() < 1e-12);
+            prop_assert!((0.0..=1.0).contains(&dual.p_c()));
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! FQ-PIE: flow queueing with PIE on every queue (tc-fq_pie(8), draft-tahiliani-tsvwg-fq-pie).
+//!
+//! Everything is in [`crate::fq`] and [`crate::pie`]; here they are put together. Unlike FQ-CoDel it
+//! drops the packet that arrives when there is no room. With `variant = "linux"` the PIEs compute as
+//! Linux's, and a new queue found empty leaves the lists if no old one waits.
+
+use alloc::boxed::Box;
+
+use sojourn_units::Kind;
+
+use crate::catalogue::{Discipline, Key, join_keys, keys_without};
+use crate::fq::{self, Fair, Overflow};
+use crate::packet::Packet;
+use crate::pie::{self, Pie};
+
+/// tc's name for what `pie` calls `ecn_threshold`.
+const ECN_PROB: [Key; 1] = [Key {
+    name: "ecn_prob",
+    kind: Kind::Probability,
+    default: "0.1; 2013: 1",
+    doc: "probability up to which ECN-capable packets are marked, above it dropped",
+}];
+
+const PIE_KEYS: [Key; pie::KEYS.len() - 1] = keys_without(pie::KEYS, "ecn_threshold");
+
+const KEYS: &[Key] =
+    &join_keys::<{ fq::KEYS.len() + PIE_KEYS.len() + 1 }>(&[fq::KEYS, &PIE_KEYS, &ECN_PROB]);
+
+/// `fq_pie`.
+pub fn fq_pie<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "fq_pie",
+        summary: "flow queueing with PIE on every queue",
+        source: "RFC 8033, RFC 8290; tc-fq_pie(8)",
+        keys: KEYS,
+        build: |settings| {
+            let variant = match settings.word("variant", "rfc8033") {
+                "linux" => fq::Variant::Linux,
+                _ => fq::Variant::Rfc8290,
+            };
+            let fair = fq::config(settings, Overflow::Arrival, variant)?;
+            let mut pie = pie::config(settings, "rfc8033", fair.limit)?;
+            pie.ecn_threshold = settings.number("ecn_prob", pie.ecn_threshold);
+            Ok(Box::new(Fair::new(fair, || Pie::new(pie))))
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use sojourn_units::{Rate, Time, Value};
+
+    use super::*;
+    use crate::catalogue::Settings;
+    use crate::packet::Ecn;
+    use crate::qdisc::{DropReason, Limit, Qdisc};
+    use crate::testing::{Driven, TestPacket, packet};
+
+    fn built(settings: &Settings) -> Driven<dyn Qdisc<TestPacket> + Send> {
+        Driven::boxed((fq_pie().build)(settings).expect("good settings"))
+    }
+
+    fn settings() -> Settings {
+        Settings::new(Rate::from_mbps(1), 1514)
+    }
+
+    /// Flow 1 sends two packets per 10 ms and flow 2 one per 40 ms; one leaves per 10 ms, for 10 s.
+    /// Timers are served when due. The numbers of the packets dropped; flow 2's are from 1 000 000.
+    fn overload(
+        queue: &mut Driven<dyn Qdisc<TestPacket> + Send>,
+        ecn: Ecn,
+    ) -> Vec<(u64, DropReason)> {
+        for step in 0..1000 {
+            let due = Time::from_millis(10 * step);
+            while let Some(timer) = queue.qdisc.next_timer().filter(|&timer| timer <= due) {
+                queue.qdisc.on_timer(timer, &mut queue.env);
+            }
+            queue.now = due;
+            queue.enqueue(packet(1, 2 * step).ecn(ecn));
+            queue.enqueue(packet(1, 2 * step + 1).ecn(ecn));
+            if step % 4 == 0 {
+                queue.enqueue(packet(2, 1_000_000 + step).ecn(ecn));
+            }
+            queue.dequeue();
+        }
+        queue.dropped()
+    }
+
+    #[test]
+    fn each_queue_has_a_pie_of_its_own() {
+        for variant in ["rfc8033", "linux", "2013"] {
+            let mut settings = settings();
+            settings
+                .values
+                .push(("variant".into(), Value::Word(variant.into())));
+            let mut queue = built(&settings);
+            let dropped = overload(&mut queue, Ecn::NotEct);
+            assert!(dropped.len() > 100, "{variant}");
+            assert!(
+                dropped
+                    .iter()
+                    .all(|&(id, why)| id < 1_000_000 && why == DropReason::Aqm),
+                "{variant}"
+            );
+        }
+    }
+
+    #[test]
+    fn ecn_capable_packets_are_marked_up_to_ecn_prob() {
+        let mut marks = Vec::new();
+        for ecn_prob in [0.01, 1.0] {
+            let mut settings = settings();
+            settings.values.push(("ecn".into(), Value::Flag(true)));
+            settings
+                .values
+                .push(("ecn_prob".into(), Value::Number(ecn_prob)));
+            let mut queue = built(&settings);
+            let dropped = overload(&mut queue, Ecn::Ect0).len();
+            assert_eq!(dropped == 0, ecn_prob == 1.0);
+            marks.push(queue.env.marked());
+        }
+        assert!(marks[0] < marks[1]);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_dropped_itself() {
+        let mut settings = settings();
+        settings.limit = Some(Limit::Packets(2));
+        let mut queue = built(&settings);
+        for id in 0..3 {
+            queue.enqueue(packet(1, id));
+        }
+        assert_eq!(queue.dropped(), [(2, DropReason::Overflow)]);
+    }
+}

@@ -1,0 +1,404 @@
+//! SFB: stochastic fair BLUE (Feng, Kandlur, Saha and Shin 2001).
+//!
+//! A Bloom filter of 8 levels of 16 bins holds, per bin, a queue length and a BLUE probability. An arrival
+//! falls into one bin per level and takes the least of their probabilities: a flow that does not respond
+//! drives all of its bins to 1, others share at most some of them. A flow at 1 goes through the penalty box,
+//! a rate limit. The hash is changed every `rehash`, so that no flow shares its bins with a bad one for
+//! ever; a second filter is warmed up for `db` beforehand.
+//!
+//! Source beyond the paper: tc-sfb(8), whose defaults these are, and the behaviour of Linux's sch_sfb: above a
+//! probability of a half ECN-capable packets are dropped too, with a probability that reaches 1 at 1.
+//! Departures from Linux: the rate limit's token bucket keeps fractions; a retired filter's probabilities
+//! are cleared. `variant = "linux"` is the same discipline.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::format;
+
+use sojourn_units::{Duration, Kind, Time};
+
+use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::packet::{Packet, mix};
+use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+
+const LEVELS: usize = 8;
+const BIN_BITS: u32 = 4;
+const BINS: usize = 1 << BIN_BITS;
+
+/// The parameters of SFB.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// Packets in a bin at which its probability rises. Default 20.
+    pub target: u64,
+    /// Packets in each of a flow's bins at which its arrivals are dropped. Default 25.
+    pub max: u64,
+    /// Rise of a bin's probability at an arrival. Default 0.001.
+    pub increment: f64,
+    /// Fall of a bin's probability at an arrival that finds the bin empty. Default 0.001/6.
+    pub decrement: f64,
+    /// Time between changes of the hash; zero: never. Default 600 s.
+    pub rehash: Duration,
+    /// How long before a change the next filter is warmed up. Default 60 s.
+    pub db: Duration,
+    /// Packets per second that unresponsive flows may send together. Default 10.
+    pub penalty_rate: f64,
+    /// Packets that they may send at once. Default 20.
+    pub penalty_burst: f64,
+    /// Mark ECN-capable packets instead of dropping them. Default true.
+    pub ecn: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            target: 20,
+            max: 25,
+            increment: 0.001,
+            decrement: 0.001 / 6.0,
+            rehash: Duration::from_secs(600),
+            db: Duration::from_secs(60),
+            penalty_rate: 10.0,
+            penalty_burst: 20.0,
+            ecn: true,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Bin {
+    packets: u64,
+    probability: f64,
+}
+
+struct Filter {
+    salt: u64,
+    bins: [[Bin; BINS]; LEVELS],
+}
+
+/// The bin of each level that a flow falls into.
+type Place = [u8; LEVELS];
+
+/// What a flow's bins say about it.
+struct Standing {
+    least_packets: u64,
+    probability: f64,
+}
+
+impl Filter {
+    fn new(salt: u64) -> Box<Self> {
+        Box::new(Self {
+            salt,
+            bins: [[Bin::default(); BINS]; LEVELS],
+        })
+    }
+
+    fn place<P: Packet>(&self, packet: &P) -> Place {
+        let mut hash = mix(packet.flow().hash(self.salt).into(), self.salt);
+        core::array::from_fn(|_| {
+            let bin = hash as usize % BINS;
+            hash >>= BIN_BITS;
+            bin as u8
+        })
+    }
+
+    fn bins(&mut self, place: Place) -> impl Iterator<Item = &mut Bin> {
+        self.bins
+            .iter_mut()
+            .zip(place)
+            .map(|(level, bin)| &mut level[usize::from(bin)])
+    }
+
+    /// BLUE in each bin of an arrival.
+    fn arrival(&mut self, place: Place, config: &Config) -> Standing {
+        let mut standing = Standing {
+            least_packets: u64::MAX,
+            probability: 1.0,
+        };
+        for bin in self.bins(place) {
+            if bin.packets == 0 {
+                bin.probability = (bin.probability - config.decrement).max(0.0);
+            } else if bin.packets >= config.target {
+                bin.probability = (bin.probability + config.increment).min(1.0);
+            }
+            standing.least_packets = standing.least_packets.min(bin.packets);
+            standing.probability = standing.probability.min(bin.probability);
+        }
+        standing
+    }
+
+    fn entered(&mut self, place: Place) {
+        self.bins(place).for_each(|bin| bin.packets += 1);
+    }
+
+    fn left(&mut self, place: Place) {
+        self.bins(place).for_each(|bin| bin.packets -= 1);
+    }
+}
+
+/// A queued packet and where it is counted: in the filter in use when it came, and in the next one if that
+/// was warming up.
+struct Entry<P> {
+    packet: P,
+    places: [Option<Place>; 2],
+}
+
+/// A FIFO governed by SFB.
+pub struct Sfb<P> {
+    config: Config,
+    limit: Limit,
+    queue: VecDeque<Entry<P>>,
+    bytes: u64,
+    filters: [Box<Filter>; 2],
+    /// Index of the filter in use.
+    slot: usize,
+    next_rehash: Time,
+    tokens: f64,
+    tokens_at: Time,
+    last_probability: f64,
+}
+
+impl<P: Packet> Sfb<P> {
+    /// An empty queue that holds at most `limit`.
+    pub fn new(config: Config, limit: Limit) -> Self {
+        Self {
+            limit,
+            queue: VecDeque::new(),
+            bytes: 0,
+            filters: [Filter::new(1), Filter::new(2)],
+            slot: 0,
+            next_rehash: Time::ZERO.saturating_add(config.rehash),
+            tokens: config.penalty_burst,
+            tokens_at: Time::ZERO,
+            last_probability: 0.0,
+            config,
+        }
+    }
+
+    /// Switches to the other filter when it is time, and gives the retired one a new hash.
+    fn rehash_if_due(&mut self, now: Time, env: &mut Environment<P>) {
+        if self.config.rehash.is_zero() || now <= self.next_rehash {
+            return;
+        }
+        let retired = self.slot;
+        self.slot ^= 1;
+        self.next_rehash = now.saturating_add(self.config.rehash);
+        let filter = &mut self.filters[retired];
+        filter.salt = env.random_u64();
+        filter.bins = [[Bin::default(); BINS]; LEVELS];
+        // What is still queued is no longer counted there.
+        for entry in &mut self.queue {
+            entry.places[retired] = None;
+        }
+    }
+
+    fn warming_up(&self, now: Time) -> bool {
+        !self.config.rehash.is_zero() && now.saturating_add(self.config.db) > self.next_rehash
+    }
+
+    /// True if an unresponsive flow's packet is over the penalty box's rate.
+    fn penalised(&mut self, now: Time) -> bool {
+        let earned = now.saturating_since(self.tokens_at).as_secs_f64() * self.config.penalty_rate;
+        self.tokens = (self.tokens + earned).min(self.config.penalty_burst);
+        self.tokens_at = now;
+        if self.tokens < 1.0 {
+            return true;
+        }
+        self.tokens -= 1.0;
+        false
+    }
+
+    /// What becomes of an arrival with this probability.
+    fn judge(
+        &mut self,
+        packet: &mut P,
+        standing: &Standing,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Option<DropReason> {
+        let p = standing.probability;
+        if standing.least_packets >= self.config.max {
+            return Some(DropReason::Aqm);
+        }
+        if p >= 1.0 {
+            return self.penalised(now).then_some(DropReason::Aqm);
+        }
+        let draw = env.uniform();
+        if draw >= p {
+            return None;
+        }
+        // Above one half the flow does not respond, or everything is congested: drop, marks or no.
+        let drop_all = draw < (p - 0.5) * 2.0;
+        if drop_all || !self.config.ecn || !packet.ecn().is_capable() {
+            return Some(DropReason::Aqm);
+        }
+        env.mark(packet);
+        None
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Sfb<P> {
+    fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
+        packet.set_enqueued(now);
+        if !self
+            .limit
+            .has_room(self.packets(), self.bytes, packet.bytes())
+        {
+            return env.drop(packet, DropReason::Overflow);
+        }
+        self.rehash_if_due(now, env);
+        let mut places = [None; 2];
+        let place = self.filters[self.slot].place(&packet);
+        places[self.slot] = Some(place);
+        let standing = self.filters[self.slot].arrival(place, &self.config);
+        if self.warming_up(now) {
+            let next = self.slot ^ 1;
+            let place = self.filters[next].place(&packet);
+            places[next] = Some(place);
+            self.filters[next].arrival(place, &self.config);
+        }
+        self.last_probability = standing.probability;
+        if let Some(reason) = self.judge(&mut packet, &standing, now, env) {
+            return env.drop(packet, reason);
+        }
+        for (filter, place) in self.filters.iter_mut().zip(places) {
+            if let Some(place) = place {
+                filter.entered(place);
+            }
+        }
+        self.bytes += u64::from(packet.bytes());
+        self.queue.push_back(Entry { packet, places });
+    }
+
+    fn dequeue(&mut self, _now: Time, _env: &mut Environment<P>) -> Option<P> {
+        let Entry { packet, places } = self.queue.pop_front()?;
+        for (filter, place) in self.filters.iter_mut().zip(places) {
+            if let Some(place) = place {
+                filter.left(place);
+            }
+        }
+        self.bytes -= u64::from(packet.bytes());
+        Some(packet)
+    }
+
+    fn packets(&self) -> u64 {
+        self.queue.len() as u64
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("probability", self.last_probability);
+    }
+}
+
+const KEYS: &[Key] = &[
+    Key {
+        name: "target",
+        kind: Kind::Count,
+        default: "20",
+        doc: "packets in a bin at which its probability rises",
+    },
+    Key {
+        name: "max",
+        kind: Kind::Count,
+        default: "25",
+        doc: "packets in each of a flow's bins at which its arrivals are dropped",
+    },
+    Key {
+        name: "increment",
+        kind: Kind::Probability,
+        default: "0.001",
+        doc: "rise of a bin's probability at an arrival",
+    },
+    Key {
+        name: "decrement",
+        kind: Kind::Probability,
+        default: "0.000167",
+        doc: "fall of a bin's probability at an arrival that finds it empty",
+    },
+    Key {
+        name: "rehash",
+        kind: Kind::Duration,
+        default: "600 s",
+        doc: "time between changes of the hash; 0: never",
+    },
+    Key {
+        name: "db",
+        kind: Kind::Duration,
+        default: "60 s",
+        doc: "how long before a change the next filter is warmed up (double buffering)",
+    },
+    Key {
+        name: "penalty_rate",
+        kind: Kind::Number,
+        default: "10",
+        doc: "packets per second that unresponsive flows may send together",
+    },
+    Key {
+        name: "penalty_burst",
+        kind: Kind::Number,
+        default: "20",
+        doc: "packets that unresponsive flows may send at once",
+    },
+    Key {
+        name: "variant",
+        kind: Kind::Choice(&["feng", "linux"]),
+        default: "feng",
+        doc: "no difference here",
+    },
+];
+
+fn config(settings: &Settings) -> Result<Config, SettingError> {
+    let default = Config::default();
+    let config = Config {
+        target: settings.count("target", default.target),
+        max: settings.count("max", default.max),
+        increment: settings.number("increment", default.increment),
+        decrement: settings.number("decrement", default.decrement),
+        rehash: settings.duration("rehash", default.rehash),
+        db: settings.duration("db", default.db),
+        penalty_rate: settings.number("penalty_rate", default.penalty_rate),
+        penalty_burst: settings.number("penalty_burst", default.penalty_burst),
+        ecn: settings.flag("ecn", default.ecn),
+    };
+    if config.target == 0 || config.target > config.max {
+        return Err(SettingError {
+            key: "target",
+            message: format!(
+                "got {}; must be from 1 to max ({})",
+                config.target, config.max
+            ),
+        });
+    }
+    for (key, number) in [
+        ("penalty_rate", config.penalty_rate),
+        ("penalty_burst", config.penalty_burst),
+    ] {
+        if number < 0.0 {
+            return Err(SettingError {
+                key,
+                message: format!("got {number}; must be 0 or more"),
+            });
+        }
+    }
+    Ok(config)
+}
+
+/// `sfb`.
+pub fn sfb<P: Packet + Send + 'static>() -> Discipline<P> {
+    Discipline {
+        name: "sfb",
+        summary: "stochastic fair BLUE: a Bloom filter finds flows that do not respond",
+        source: "Feng, Kandlur, Saha and Shin 2001; tc-sfb(8)",
+        keys: KEYS,
+        build: |settings| {
+            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            Ok(Box::new(Sfb::new(config(settings)?, limit)))
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

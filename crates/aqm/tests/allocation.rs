@@ -1,0 +1,68 @@
+//! Once its queues have grown to size, no discipline allocates, whatever becomes of the packets.
+
+#[path = "../src/test_packet.rs"]
+mod test_packet;
+
+use sojourn_aqm::{Catalogue, Ecn, Environment, Limit, Qdisc, Settings};
+use sojourn_units::{Rate, Time, Value};
+use test_packet::TestPacket;
+
+/// Offers bursts of 16 flows, 30 % more than is fetched, for `rounds` of 13 packets in 12 ms each.
+fn congest(
+    qdisc: &mut dyn Qdisc<TestPacket>,
+    env: &mut Environment<TestPacket>,
+    begin: Time,
+    rounds: u64,
+) -> Time {
+    let mut now = begin;
+    for round in 0..rounds {
+        for id in 0..13 {
+            let packet = TestPacket {
+                flow: ((round * 13 + id) % 16) as u32,
+                ecn: if id % 3 == 0 { Ecn::Ect0 } else { Ecn::NotEct },
+                ..TestPacket::new(id)
+            };
+            qdisc.enqueue(packet, now, env);
+            env.take_dropped();
+        }
+        for _ in 0..10 {
+            now = Time::from_nanos(now.as_nanos() + 1_200_000);
+            while let Some(due) = qdisc.next_timer().filter(|due| *due <= now) {
+                qdisc.on_timer(due, env);
+            }
+            qdisc.dequeue(now, env);
+            env.take_dropped();
+        }
+    }
+    now
+}
+
+#[test]
+fn allocations_are_counted() {
+    let measured = allocation_counter::measure(|| drop(std::hint::black_box(vec![1_u8; 9])));
+    assert_eq!(measured.count_total, 1);
+}
+
+#[test]
+fn no_discipline_allocates_after_warm_up() {
+    for discipline in Catalogue::<TestPacket>::new().iter() {
+        for ce_exclude in [false, true] {
+            if ce_exclude && discipline.key("ce_exclude").is_none() {
+                continue;
+            }
+            let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+            settings.limit = Some(Limit::Packets(200));
+            settings.values.push(("ecn".into(), Value::Flag(true)));
+            settings
+                .values
+                .push(("ce_exclude".into(), Value::Flag(ce_exclude)));
+            let mut qdisc = (discipline.build)(&settings).unwrap();
+            let mut env = Environment::new(1);
+            let warm = congest(qdisc.as_mut(), &mut env, Time::ZERO, 2000);
+            let measured = allocation_counter::measure(|| {
+                congest(qdisc.as_mut(), &mut env, warm, 500);
+            });
+            assert_eq!(measured.count_total, 0, "{}", discipline.name);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The pages in `docs/disciplines` against the catalogue.
+
+use std::fs;
+
+use sojourn_aqm::Catalogue;
+use sojourn_aqm::replay::Recorded;
+
+#[test]
+fn every_discipline_has_a_page_that_lists_its_keys_and_defaults() {
+    for discipline in Catalogue::<Recorded>::new().iter() {
+        let path = format!(
+            "{}/../../docs/disciplines/{}.md",
+            env!("CARGO_MANIFEST_DIR"),
+            discipline.name
+        );
+        let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        for key in discipline.keys {
+            let row = format!("| `{}` | {} |", key.name, key.default);
+            assert!(page.contains(&row), "{path} lacks the row {row}");
+        }
+    }
+}

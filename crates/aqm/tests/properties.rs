@@ -1,0 +1,223 @@
+//! What holds for every discipline in the catalogue, in each of its variants, on any traffic.
+
+#[path = "../src/test_packet.rs"]
+mod test_packet;
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use sojourn_aqm::{Catalogue, Discipline, Ecn, Environment, Limit, Packet, Qdisc, Settings};
+use sojourn_units::{Kind, Rate, Time, Value};
+use test_packet::TestPacket;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Wait { nanos: u64 },
+    Enqueue { bytes: u32, flow: u32 },
+    Dequeue,
+}
+
+/// Mostly a busy queue; now and then an hour's pause, an empty packet or one of 64 kB.
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let bytes =
+        prop_oneof![6 => Just(1514_u32), 2 => 40_u32..1514, 1 => Just(0), 1 => Just(65_535)];
+    let step = prop_oneof![
+        6 => (bytes, 0_u32..16).prop_map(|(bytes, flow)| Step::Enqueue { bytes, flow }),
+        5 => Just(Step::Dequeue),
+        3 => (0_u64..3_000_000).prop_map(|nanos| Step::Wait { nanos }),
+        1 => (0_u64..400_000_000).prop_map(|nanos| Step::Wait { nanos }),
+        1 => prop_oneof![Just(0_u64), Just(3_600_000_000_000)].prop_map(|nanos| Step::Wait { nanos }),
+    ];
+    proptest::collection::vec(step, 1..400)
+}
+
+/// A setting of each discipline: every variant, with and without ECN, and `ce_exclude` where there is such a
+/// key.
+fn settings_of(discipline: &Discipline<TestPacket>, limit: Limit) -> Vec<Settings> {
+    let variants: Vec<Option<&str>> = match discipline.key("variant").map(|key| key.kind) {
+        Some(Kind::Choice(words)) => words.iter().map(|word| Some(*word)).collect(),
+        _ => vec![None],
+    };
+    let mut all = Vec::new();
+    for variant in variants {
+        for (ecn, ce_exclude) in [(false, false), (true, false), (true, true)] {
+            if ce_exclude && discipline.key("ce_exclude").is_none() {
+                continue;
+            }
+            let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+            settings.limit = Some(limit);
+            settings.values.push(("ecn".into(), Value::Flag(ecn)));
+            if ce_exclude {
+                settings
+                    .values
+                    .push(("ce_exclude".into(), Value::Flag(true)));
+            }
+            if let Some(variant) = variant {
+                settings
+                    .values
+                    .push(("variant".into(), Value::Word(variant.into())));
+            }
+            all.push(settings);
+        }
+    }
+    all
+}
+
+/// Where each offered packet ended, in order.
+#[derive(Default, PartialEq, Debug)]
+struct Books {
+    offered: Vec<TestPacket>,
+    dequeued: Vec<TestPacket>,
+    dropped: Vec<TestPacket>,
+}
+
+fn run_timers(qdisc: &mut dyn Qdisc<TestPacket>, now: Time, env: &mut Environment<TestPacket>) {
+    // After an hour's pause, a few of the updates missed and the last one will do.
+    for _ in 0..20 {
+        match qdisc.next_timer() {
+            Some(due) if due <= now => qdisc.on_timer(due, env),
+            _ => return,
+        }
+    }
+    qdisc.on_timer(now, env);
+}
+
+/// Plays the steps and checks after each that the books balance.
+fn play(
+    qdisc: &mut dyn Qdisc<TestPacket>,
+    steps: &[Step],
+    all_ce: bool,
+) -> Result<Books, TestCaseError> {
+    let mut env = Environment::new(42);
+    let mut now = Time::ZERO;
+    let mut books = Books::default();
+    for step in steps {
+        run_timers(qdisc, now, &mut env);
+        match *step {
+            Step::Wait { nanos } => now = Time::from_nanos(now.as_nanos() + nanos),
+            Step::Enqueue { bytes, flow } => {
+                let ecn = match (all_ce, flow % 4) {
+                    (true, _) => Ecn::Ce,
+                    (_, 0) => Ecn::NotEct,
+                    (_, 1) => Ecn::Ect0,
+                    (_, 2) => Ecn::Ect1,
+                    _ => Ecn::Ce,
+                };
+                let packet = TestPacket {
+                    bytes,
+                    flow,
+                    ecn,
+                    ..TestPacket::new(books.offered.len() as u64)
+                };
+                books.offered.push(packet);
+                qdisc.enqueue(packet, now, &mut env);
+            }
+            Step::Dequeue => books.dequeued.extend(qdisc.dequeue(now, &mut env)),
+        }
+        let gone = env.take_dropped().map(|(packet, _)| packet);
+        books.dropped.extend(gone);
+        let bytes =
+            |packets: &[TestPacket]| packets.iter().map(|p| u64::from(p.bytes)).sum::<u64>();
+        let (out, lost) = (&books.dequeued, &books.dropped);
+        prop_assert_eq!(
+            books.offered.len() as u64,
+            (out.len() + lost.len()) as u64 + qdisc.packets()
+        );
+        prop_assert_eq!(
+            bytes(&books.offered),
+            bytes(out) + bytes(lost) + qdisc.bytes()
+        );
+        let mut odd = None;
+        qdisc.state(&mut |name, value| {
+            let range = if name.contains("probability") {
+                0.0..=1.0
+            } else {
+                f64::MIN..=f64::MAX
+            };
+            if !range.contains(&value) {
+                odd = Some((name, value));
+            }
+        });
+        prop_assert_eq!(odd, None);
+    }
+    Ok(books)
+}
+
+fn each_discipline(
+    limit: Limit,
+    mut check: impl FnMut(
+        &str,
+        &mut dyn FnMut() -> Box<dyn Qdisc<TestPacket> + Send>,
+    ) -> Result<(), TestCaseError>,
+) -> Result<(), TestCaseError> {
+    for discipline in Catalogue::<TestPacket>::new().iter() {
+        for settings in settings_of(discipline, limit) {
+            let label = format!("{} {:?}", discipline.name, settings.values);
+            check(&label, &mut || match (discipline.build)(&settings) {
+                Ok(qdisc) => qdisc,
+                Err(error) => panic!("{label}: {error}"),
+            })
+            .map_err(|error| TestCaseError::fail(format!("{label}: {error}")))?;
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_packet_leaves_once_in_its_flows_order_or_is_given_up_once(
+        steps in steps(),
+        limit in prop_oneof![Just(Limit::Packets(12)), Just(Limit::Packets(300)), Just(Limit::Bytes(40_000))],
+        all_ce: bool,
+    ) {
+        each_discipline(limit, |_, build| {
+            let mut qdisc = build();
+            let books = play(qdisc.as_mut(), &steps, all_ce)?;
+            let mut last_of_flow = HashMap::new();
+            for packet in &books.dequeued {
+                let before = last_of_flow.insert(packet.flow, packet.id);
+                prop_assert!(before.is_none_or(|before| before < packet.id), "order of flow {}", packet.flow);
+                let offered = &books.offered[packet.id as usize];
+                prop_assert!(packet.ecn == offered.ecn || packet.ecn == Ecn::Ce);
+            }
+            let mut fates: Vec<u64> = books.dequeued.iter().chain(&books.dropped).map(|p| p.id).collect();
+            fates.sort_unstable();
+            fates.dedup();
+            prop_assert_eq!(fates.len(), books.dequeued.len() + books.dropped.len());
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn the_same_seed_and_traffic_give_the_same_decisions(steps in steps()) {
+        each_discipline(Limit::Packets(40), |_, build| {
+            let first = play(build().as_mut(), &steps, false)?;
+            let second = play(build().as_mut(), &steps, false)?;
+            prop_assert_eq!(first, second);
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn an_uncongested_queue_passes_everything_unmarked(pauses in proptest::collection::vec(0_u64..20_000_000, 1..200)) {
+        // Each packet is fetched as it comes.
+        each_discipline(Limit::Packets(100), |_, build| {
+            let mut qdisc = build();
+            let mut env = Environment::new(1);
+            let mut now = Time::ZERO;
+            for (id, pause) in (0..).zip(&pauses) {
+                now = Time::from_nanos(now.as_nanos() + pause);
+                run_timers(qdisc.as_mut(), now, &mut env);
+                let mut packet = TestPacket::new(id);
+                packet.ecn = Ecn::Ect0;
+                qdisc.enqueue(packet, now, &mut env);
+                packet.set_enqueued(now);
+                prop_assert_eq!(qdisc.dequeue(now, &mut env), Some(packet));
+                prop_assert_eq!(qdisc.dequeue(now, &mut env), None);
+            }
+            Ok(())
+        })?;
+    }
+}

@@ -1,0 +1,70 @@
+//! What can be named in a file, as JSON.
+
+use pyo3::prelude::*;
+use serde_json::{Value as Json, json};
+use sojourn_experiment::{TrafficSummary, traffic_kinds};
+use sojourn_sim::{SimPacket, catalogue, names};
+use sojourn_tcp::cc::{ALGORITHMS, Algorithm};
+
+/// Every discipline with its keys.
+#[pyfunction]
+pub fn disciplines_json() -> String {
+    let key = |key: &sojourn_aqm::Key| {
+        json!({
+            "name": key.name,
+            "accepts": key.kind.accepts(),
+            "default": key.default,
+            "summary": key.doc,
+        })
+    };
+    let discipline = |discipline: &sojourn_aqm::Discipline<SimPacket>| {
+        json!({
+            "name": discipline.name,
+            "summary": discipline.summary,
+            "source": discipline.source,
+            "keys": discipline.keys.iter().map(key).collect::<Vec<_>>(),
+        })
+    };
+    catalogue()
+        .iter()
+        .map(discipline)
+        .collect::<Json>()
+        .to_string()
+}
+
+/// Every congestion control.
+#[pyfunction]
+pub fn congestion_controls_json() -> String {
+    let control = |control: &Algorithm| {
+        json!({
+            "name": control.name,
+            "summary": control.summary,
+            "source": control.source,
+        })
+    };
+    ALGORITHMS.iter().map(control).collect::<Json>().to_string()
+}
+
+/// Every traffic model with the names of its keys.
+#[pyfunction]
+pub fn traffic_json() -> String {
+    let kind = |kind: TrafficSummary| {
+        let key = |name: &&str| json!({"name": name});
+        json!({
+            "name": kind.name,
+            "summary": kind.doc,
+            "keys": kind.keys.iter().map(key).collect::<Vec<_>>(),
+        })
+    };
+    traffic_kinds()
+        .into_iter()
+        .map(kind)
+        .collect::<Json>()
+        .to_string()
+}
+
+/// The JSON Schema of the experiment file.
+#[pyfunction]
+pub fn schema_json() -> String {
+    format!("{:#}\n", sojourn_experiment::schema(&names()))
+}

@@ -1,0 +1,139 @@
+//! An experiment file, read, and its runs.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use sojourn_experiment::{Cell, Source, read, read_file, resolved_with};
+use sojourn_sim::{catalogue, check, names};
+
+use crate::errors::{failed_run, wrong_input, wrong_queue};
+use crate::run::{Monitor, Run};
+
+/// A checked experiment, its sweep expanded into jobs.
+#[pyclass(frozen, module = "sojourn._core")]
+pub struct Plan {
+    plan: sojourn_experiment::Plan,
+    jobs: Vec<Job>,
+}
+
+/// One run to be made.
+#[derive(Clone, Copy)]
+struct Job {
+    cell: usize,
+    queue: usize,
+    seed: u64,
+}
+
+impl Plan {
+    /// A plan all of whose queues can be built.
+    fn checked(plan: sojourn_experiment::Plan) -> PyResult<Self> {
+        let catalogue = catalogue();
+        let mut jobs = Vec::new();
+        for (cell, Cell { experiment, .. }) in plan.cells.iter().enumerate() {
+            let queues = experiment.queues.len();
+            for queue in 0..queues {
+                check(experiment, queue, &catalogue)
+                    .map_err(|error| wrong_queue(&plan, cell, queue, &error))?;
+            }
+            for repeat in 0..u64::from(experiment.repeat) {
+                let seed = experiment.seed.wrapping_add(repeat);
+                jobs.extend((0..queues).map(|queue| Job { cell, queue, seed }));
+            }
+        }
+        Ok(Self { plan, jobs })
+    }
+
+    fn job(&self, index: usize) -> PyResult<(Job, &Cell)> {
+        let job = self.jobs.get(index);
+        let job = *job.ok_or_else(|| PyIndexError::new_err("no such job"))?;
+        Ok((job, &self.plan.cells[job.cell]))
+    }
+}
+
+#[pymethods]
+impl Plan {
+    /// Reads a file; overrides are dotted keys with values.
+    #[staticmethod]
+    fn read_file(path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<Self> {
+        let plan = read_file(&path, &overrides, &names()).map_err(|error| wrong_input(&error))?;
+        Self::checked(plan)
+    }
+
+    /// Reads an experiment's text; `name` stands for the file in messages.
+    #[staticmethod]
+    fn read_text(text: &str, name: &str, overrides: Vec<(String, String)>) -> PyResult<Self> {
+        let plan = read(Source { name, text }, &overrides, &names())
+            .map_err(|error| wrong_input(&error))?;
+        Self::checked(plan)
+    }
+
+    /// The experiment's name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.plan.cells[0].experiment.name
+    }
+
+    /// (cell, queue, seed, label) in result order: cells, then seeds, then queues.
+    #[getter]
+    fn jobs(&self) -> Vec<(usize, usize, u64, &str)> {
+        let label = |job: &Job| {
+            self.plan.cells[job.cell].experiment.queues[job.queue]
+                .label
+                .as_str()
+        };
+        self.jobs
+            .iter()
+            .map(|job| (job.cell, job.queue, job.seed, label(job)))
+            .collect()
+    }
+
+    /// Simulated length of a job, in seconds.
+    fn duration_s(&self, job: usize) -> PyResult<f64> {
+        Ok(self.job(job)?.1.experiment.duration.as_secs_f64())
+    }
+
+    /// The experiment with every default filled in: one object per cell of the sweep, its swept
+    /// values under `set`.
+    fn resolved_json(&self) -> String {
+        let names = names();
+        let cell = |cell: &Cell| {
+            let mut resolved = resolved_with(&cell.experiment, &names);
+            resolved["set"] = set_json(cell);
+            resolved
+        };
+        format!(
+            "{:#}\n",
+            self.plan
+                .cells
+                .iter()
+                .map(cell)
+                .collect::<serde_json::Value>()
+        )
+    }
+
+    /// Runs one job; other threads go on meanwhile.
+    fn run(&self, py: Python<'_>, job: usize, monitor: &Monitor) -> PyResult<Run> {
+        let (job, cell) = self.job(job)?;
+        let result = py.detach(|| {
+            sojourn_sim::run(
+                &cell.experiment,
+                job.queue,
+                job.seed,
+                &catalogue(),
+                monitor.inner(),
+            )
+        });
+        let result = result.map_err(|error| failed_run(&error))?;
+        Run::new(result, set_json(cell))
+    }
+}
+
+/// The swept keys and their values in a cell.
+fn set_json(cell: &Cell) -> serde_json::Value {
+    cell.set
+        .iter()
+        .cloned()
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}

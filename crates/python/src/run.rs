@@ -1,0 +1,122 @@
+//! A run's monitor and its results.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use numpy::{Element as Number, IntoPyArray};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde::Serialize;
+use serde_json::Value as Json;
+use sojourn_sim::RunResult;
+use sojourn_sim::result::{Column, Table};
+
+/// Watches one run from another thread.
+#[pyclass(frozen, module = "sojourn._core")]
+#[derive(Default)]
+pub struct Monitor(sojourn_sim::Monitor);
+
+impl Monitor {
+    /// The simulator's side of it.
+    pub fn inner(&self) -> &sojourn_sim::Monitor {
+        &self.0
+    }
+}
+
+#[pymethods]
+impl Monitor {
+    #[new]
+    fn py_new() -> Self {
+        Self::default()
+    }
+
+    /// How far the run has come, in simulated seconds.
+    #[getter]
+    fn simulated_s(&self) -> f64 {
+        self.0.simulated().as_secs_f64()
+    }
+
+    /// Makes the run stop soon.
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+}
+
+/// What one run left behind.
+#[pyclass(frozen, module = "sojourn._core")]
+pub struct Run {
+    summary_json: String,
+    /// Recorded tables that were not handed out yet; `None`: not recorded.
+    tables: Mutex<BTreeMap<&'static str, Option<Table>>>,
+}
+
+/// An element of `runs` in summary.json.
+#[derive(Serialize)]
+struct Element {
+    #[serde(flatten)]
+    result: RunResult,
+    set: Json,
+}
+
+impl Run {
+    /// A run's results; `set` holds the swept values of its cell.
+    pub fn new(mut result: RunResult, set: Json) -> PyResult<Self> {
+        let tables = BTreeMap::from([
+            ("packets", result.packets.take()),
+            ("queue_series", result.queue_series.take()),
+            ("flow_series", result.flow_series.take()),
+        ]);
+        let summary_json = serde_json::to_string(&Element { result, set })
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        Ok(Self {
+            summary_json,
+            tables: Mutex::new(tables),
+        })
+    }
+}
+
+#[pymethods]
+impl Run {
+    /// One element of `runs` in summary.json.
+    #[getter]
+    fn summary_json(&self) -> &str {
+        &self.summary_json
+    }
+
+    /// Hands over the columns of `packets`, `queue_series` or `flow_series` as NumPy arrays, without a
+    /// copy and therefore once; `None` if the table was not recorded.
+    fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let table = {
+            // A poisoned lock means that another thread panicked in here; the map itself is whole.
+            let mut tables = self
+                .tables
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            tables.remove(name).ok_or_else(|| {
+                PyValueError::new_err(format!("no table \"{name}\", or it was handed out before"))
+            })?
+        };
+        table.map(|table| columns(py, table)).transpose()
+    }
+}
+
+fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, column) in table.columns {
+        dict.set_item(name, array(py, column))?;
+    }
+    Ok(dict)
+}
+
+fn array(py: Python<'_>, column: Column) -> Bound<'_, PyAny> {
+    fn of<T: Number>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> {
+        values.into_pyarray(py).into_any()
+    }
+    match column {
+        Column::U8(values) => of(py, values),
+        Column::U32(values) => of(py, values),
+        Column::U64(values) => of(py, values),
+        Column::F64(values) => of(py, values),
+    }
+}

@@ -1,0 +1,145 @@
+"""Writes docs/experiment.md from the JSON Schema of the experiment file and the disciplines' own descriptions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sojourn import _core
+
+Schema = dict[str, Any]
+
+HEAD = """\
+# The experiment file
+
+A TOML file. Quantities are text with a unit: `"10 Mbit/s"`, `"100 ms"`, `"150 kB"`. A key that is not listed here is
+an error, as is a value out of its range; the message names the line. `--set` replaces any value by its dotted key:
+`--set queue.0.target="10 ms"`.
+
+This page is generated from the schema of the file (`make docs`).
+"""
+
+# Each way of writing a value, by the end of its pattern in the schema.
+WRITTEN = (
+    ("bdp$", '`"1 bdp"`'),
+    ("(ns|us|µs|ms|s|min)$", 'a time, `"5 ms"`'),
+    ("gbit)$", 'a rate, `"10 Mbit/s"`'),
+    ("(packets?|p)$", '`"10 packets"`'),
+)
+
+
+def accepts(schema: Schema) -> str:
+    """What a key accepts, in words."""
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(map(accepts, schema["anyOf"])))
+    if "oneOf" in schema:
+        return "a table"
+    if "enum" in schema:
+        return ", ".join(f"`{json.dumps(word)}`" for word in schema["enum"])
+    if "const" in schema:
+        return f"`{json.dumps(schema['const'])}`"
+    if "pattern" in schema:
+        return _written(schema["pattern"])
+    if "prefixItems" in schema:
+        return "[" + ", ".join(map(accepts, schema["prefixItems"])) + "]"
+    match schema.get("type"):
+        case "array":
+            return f"a list of {accepts(schema['items'])}" if "items" in schema else "a list"
+        case "integer" | "number" as kind:
+            low, high = schema.get("minimum"), schema.get("maximum")
+            number = "whole number" if kind == "integer" else "number"
+            if low is None:
+                return f"a {number}"
+            return f"a {number} from {low}" + (f" to {high}" if high is not None and high < 2**53 else "")
+        case "boolean":
+            return "`true`, `false`"
+        case "object":
+            return "a table"
+        case _:
+            return "text"
+
+
+def _written(pattern: str) -> str:
+    if "\\.\\." in pattern:
+        return 'a range, `"0..1 s"`'
+    if "packets?|p|B" in pattern:
+        return '`"83 packets"`, `"150 kB"`'
+    return next((text for end, text in WRITTEN if pattern.endswith(end)), 'data, `"1514 B"`')
+
+
+def rows(keys: dict[str, Schema], required: list[str]) -> list[str]:
+    """A table of keys."""
+    lines = ["| key | accepts | default | meaning |", "| --- | --- | --- | --- |"]
+    for name, schema in keys.items():
+        meaning, _, words = schema.get("description", "").partition(" Default: ")
+        if name in required:
+            default = "required"
+        elif "default" in schema:
+            default = f"`{json.dumps(schema['default'], ensure_ascii=False)}`"
+        else:
+            default = words.removesuffix(".")
+        lines.append(f"| `{name}` | {_cell(accepts(schema))} | {_cell(default)} | {_cell(meaning)} |")
+    return [*lines, ""]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def common(kinds: list[Schema], but: str) -> list[str]:
+    """The keys that all kinds share, in order."""
+    shared = set.intersection(*(set(kind["properties"]) for kind in kinds)) - {but}
+    return [name for name in kinds[0]["properties"] if name in shared]
+
+
+def section(title: str, schema: Schema) -> list[str]:
+    """A section of the file that has one form."""
+    return [f"## {title}", "", schema["description"], "", *rows(schema["properties"], schema["required"])]
+
+
+def page() -> str:
+    """The whole page."""
+    top = json.loads(_core.schema_json())["properties"]
+    lines = [HEAD, *section("[experiment]", top["experiment"]), *section("[link]", top["link"])]
+    lines += ["### [link.up]", "", top["link"]["properties"]["up"]["description"].partition(" Default: ")[0], ""]
+    lines += rows(top["link"]["properties"]["up"]["properties"], top["link"]["properties"]["up"]["required"])
+    lines += _queues(top["queue"]) + _traffic(top["traffic"])
+    lines += section("[record]", top["record"])
+    lines += ["## [sweep]", "", top["sweep"]["description"], ""]
+    lines += ["```toml", "[sweep]", '"link.rate" = ["1 Mbit/s", "10 Mbit/s"]', '"traffic.0.flows" = [4, 16, 64]', "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _queues(schema: Schema) -> list[str]:
+    kinds = schema["items"]["oneOf"]
+    shared = common(kinds, but="aqm")
+    lines = ["## [[queue]]", "", schema["description"] + " `aqm` names its discipline; every one accepts:", ""]
+    lines += rows({name: kinds[0]["properties"][name] for name in shared}, [])
+    for discipline in json.loads(_core.disciplines_json()):
+        lines += [f"### `{discipline['name']}`", "", f"{discipline['summary']} ({discipline['source']})", ""]
+        keys = [key for key in discipline["keys"] if key["name"] not in shared]
+        if keys:
+            lines += ["| key | accepts | default | meaning |", "| --- | --- | --- | --- |"]
+            lines += [
+                f"| `{key['name']}` | {_cell(key['accepts'])} | {_cell(key['default'])} | {_cell(key['summary'])} |"
+                for key in keys
+            ]
+            lines.append("")
+    return lines
+
+
+def _traffic(schema: Schema) -> list[str]:
+    kinds = schema["items"]["oneOf"]
+    shared = common(kinds, but="kind")
+    lines = ["## [[traffic]]", "", schema["description"] + " `kind` says what its flows do; every kind accepts:", ""]
+    lines += rows({name: kinds[0]["properties"][name] for name in shared}, kinds[0]["required"])
+    for kind in kinds:
+        name = kind["properties"]["kind"]
+        own = {key: value for key, value in kind["properties"].items() if key not in (*shared, "kind")}
+        lines += [f"### `{name['const']}`", "", name["description"], "", *rows(own, kind["required"])]
+    return lines
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("experiment.md").write_text(page(), encoding="utf-8")

@@ -1,0 +1,5 @@
+"""``python -m sojourn``."""
+
+from sojourn.cli import main
+
+main()

@@ -1,0 +1,63 @@
+"""The compiled core: reads experiment files and runs them."""
+
+import numpy as np
+import numpy.typing as npt
+
+version: str
+
+class ExperimentError(ValueError):
+    """The input is wrong: one line with file, line, key, what was given and what is accepted."""
+
+class RunError(RuntimeError):
+    """A run failed."""
+
+class Cancelled(RuntimeError):
+    """A run was given up because its monitor was cancelled."""
+
+class Monitor:
+    """Watches one run from another thread."""
+
+    def __init__(self) -> None: ...
+    @property
+    def simulated_s(self) -> float:
+        """How far the run has come, in simulated seconds."""
+
+    def cancel(self) -> None:
+        """Makes the run stop at its next event."""
+
+class Run:
+    """What one run left behind."""
+
+    @property
+    def summary_json(self) -> str:
+        """One element of ``runs`` in summary.json."""
+
+    def table(self, name: str) -> dict[str, npt.NDArray[np.generic]] | None:
+        """Hands over the columns of ``packets``, ``queue_series`` or ``flow_series``, once; None if not recorded."""
+
+class Plan:
+    """A checked experiment, its sweep expanded into jobs."""
+
+    @staticmethod
+    def read_file(path: str, overrides: list[tuple[str, str]]) -> Plan: ...
+    @staticmethod
+    def read_text(text: str, name: str, overrides: list[tuple[str, str]]) -> Plan: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def jobs(self) -> list[tuple[int, int, int, str]]:
+        """(cell, queue, seed, label) in result order: cells, then seeds, then queues."""
+
+    def duration_s(self, job: int) -> float:
+        """Simulated length of a job, in seconds."""
+
+    def resolved_json(self) -> str:
+        """The experiment with every default filled in, one object per cell of the sweep."""
+
+    def run(self, job: int, monitor: Monitor) -> Run:
+        """Runs one job; other threads go on meanwhile."""
+
+def disciplines_json() -> str: ...
+def congestion_controls_json() -> str: ...
+def traffic_json() -> str: ...
+def schema_json() -> str: ...

@@ -1,0 +1,219 @@
+"""Running experiments from Python; the command line goes through the same functions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from sojourn import _core, schema
+from sojourn.comparison import experiment_text, overrides_for_queues
+from sojourn.execution import Report, execute, jobs_of
+from sojourn.results import Results, Run, TableName
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BACKENDS = ("sim",)
+"""The backends that this version has."""
+
+
+def run(
+    file: str | Path,
+    *,
+    set: Mapping[str, object] | None = None,
+    jobs: int | None = None,
+    backend: str = "sim",
+    report: Report | None = None,
+) -> Results:
+    """Runs an experiment file.
+
+    Parameters
+    ----------
+    file
+        The experiment, TOML.
+    set
+        Values that replace those of the file, by dotted key: ``{"queue.0.target": "10 ms"}``.
+    jobs
+        Runs at the same time; default: one per processor. Results do not depend on it.
+    backend
+        ``"sim"``.
+    report
+        Called about ten times a second with the progress so far.
+
+    Raises
+    ------
+    ExperimentError
+        The file is wrong; the message names file, line, key, what was given and what is accepted.
+    RunError
+        A run failed.
+    """
+    plan = read_plan(file, _pairs(set or {}), backend=backend)
+    return _finished(*run_plan(plan, jobs=jobs, backend=backend, report=report))
+
+
+def run_text(
+    text: str,
+    *,
+    name: str = "experiment",
+    set: Mapping[str, object] | None = None,
+    jobs: int | None = None,
+    report: Report | None = None,
+) -> Results:
+    """Runs an experiment given as TOML text; otherwise as ``run``. ``name`` stands for the file in messages."""
+    plan = _core.Plan.read_text(text, name, _pairs(set or {}))
+    return _finished(*run_plan(plan, jobs=jobs, report=report))
+
+
+def compare(
+    *queues: str,
+    rate: str,
+    rtt: str,
+    flows: int = 1,
+    tcp: str = "cubic",
+    ecn: bool = False,
+    buffer: str = "1000 packets",
+    duration: str = "30 s",
+    warmup: str = "0 s",
+    repeat: int = 1,
+    seed: int = 1,
+    jobs: int | None = None,
+    report: Report | None = None,
+) -> Results:
+    """Runs the same bulk TCP flows through several queue disciplines.
+
+    Parameters
+    ----------
+    queues
+        Disciplines by name, with parameters after a colon: ``"codel:target=10ms,interval=50ms"``.
+    rate, rtt
+        Of the bottleneck and of all flows, with units: ``"10 Mbit/s"`` (or ``"10mbit"``), ``"100 ms"``.
+    flows, tcp, ecn
+        Bulk flows that start within the first 100 ms, their congestion control, and whether flows and queues use ECN.
+    buffer
+        Limit of every queue: ``"1000 packets"``, ``"150 kB"``, ``"1 bdp"``.
+    duration, warmup
+        Length of a run, and its beginning that the statistics leave out.
+    repeat, seed
+        Runs per queue, with seeds ``seed``, ``seed + 1``, …
+    jobs, report
+        As for ``run``.
+
+    Raises
+    ------
+    ExperimentError
+        A name or value is not accepted.
+    """
+    plan = compare_plan(
+        queues,
+        rate=rate,
+        rtt=rtt,
+        flows=flows,
+        tcp=tcp,
+        ecn=ecn,
+        buffer=buffer,
+        duration=duration,
+        warmup=warmup,
+        repeat=repeat,
+        seed=seed,
+    )
+    return _finished(*run_plan(plan, jobs=jobs, report=report))
+
+
+def compare_plan(queues: Sequence[str], **options: object) -> _core.Plan:
+    """The plan that ``compare`` runs; options as there."""
+    if not queues:
+        raise _core.ExperimentError("compare: got no queue; name at least one discipline, see sojourn list aqm")
+    try:
+        return _core.Plan.read_text(experiment_text(queues, options), "compare", overrides_for_queues(queues))
+    except _core.ExperimentError as error:
+        # The lines are those of a text that nobody sees.
+        raise _core.ExperimentError(re.sub(r"^compare:\d+:", "compare:", str(error))) from None
+
+
+def read_plan(file: str | Path, overrides: Sequence[tuple[str, str]] = (), *, backend: str = "sim") -> _core.Plan:
+    """Reads and checks an experiment file for a backend.
+
+    Raises
+    ------
+    ExperimentError
+        The file or an override is wrong, or this version has no such backend.
+    """
+    check_backend(backend)
+    return _core.Plan.read_file(str(file), list(overrides))
+
+
+def check_backend(backend: str) -> None:
+    """Raises ExperimentError unless this version has the backend."""
+    if backend not in BACKENDS:
+        raise _core.ExperimentError(
+            f'backend: got "{backend}"; not available in this version; backends: {", ".join(BACKENDS)}'
+        )
+
+
+def run_plan(
+    plan: _core.Plan,
+    *,
+    jobs: int | None = None,
+    backend: str = "sim",
+    report: Report | None = None,
+    record: Callable[[Run], Run] | None = None,
+) -> tuple[Results, BaseException | None]:
+    """Runs a plan. Returns its results, and what stopped it early if something did: they are then partial.
+
+    ``record`` is given each run as soon as it and those before it are finished; its answer is kept instead.
+    """
+    runs: list[Run] = []
+
+    def take(_index: int, core: _core.Run) -> None:
+        run = as_run(core)
+        runs.append(run if record is None else record(run))
+
+    stopped_by = execute(jobs_of(plan), take, threads=jobs, report=report)
+    summary: schema.Summary = {
+        "format": schema.FORMAT,
+        "sojourn": _core.version,
+        "experiment": plan.name,
+        "backend": backend,
+        "runs": [run.summary for run in runs],
+    }
+    if len(runs) < len(plan.jobs):
+        summary["partial"] = True
+        summary["planned_runs"] = len(plan.jobs)
+    return Results(summary, runs, plan.resolved_json()), stopped_by
+
+
+def as_run(core: _core.Run) -> Run:
+    """A run of the core with its tables as Arrow, which share the core's memory."""
+
+    def read_table(name: TableName) -> pa.Table | None:
+        import pyarrow as pa
+
+        columns = core.table(name)
+        return None if columns is None else pa.table({key: pa.array(column) for key, column in columns.items()})
+
+    return Run(cast("schema.Run", json.loads(core.summary_json)), _once(read_table))
+
+
+def _once(read: Callable[[TableName], pa.Table | None]) -> Callable[[TableName], pa.Table | None]:
+    # The core hands its columns over, once.
+    known: dict[TableName, pa.Table | None] = {}
+
+    def read_table(name: TableName) -> pa.Table | None:
+        if name not in known:
+            known[name] = read(name)
+        return known[name]
+
+    return read_table
+
+
+def _pairs(overrides: Mapping[str, object]) -> list[tuple[str, str]]:
+    return [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in overrides.items()]
+
+
+def _finished(results: Results, stopped_by: BaseException | None) -> Results:
+    if stopped_by is not None:
+        raise stopped_by
+    return results

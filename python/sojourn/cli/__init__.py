@@ -1,0 +1,31 @@
+"""The command line: ``sojourn run``, ``compare``, ``list``, ``doctor``, ``study``.
+
+Data goes to standard output, everything else to standard error. Exit status: 0 done, 1 a run failed, 2 the input is
+wrong (one line on standard error), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+from sojourn.cli.outcome import INTERRUPTED, complain
+
+
+def main() -> NoReturn:
+    """Runs the command line and exits with its status."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        # Loading the commands takes long enough for a Ctrl-C to fall into it.
+        from sojourn.cli.app import status
+
+        sys.exit(status())
+    except KeyboardInterrupt:
+        complain("sojourn: interrupted")
+        sys.exit(INTERRUPTED)
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,65 @@
+"""The application: its commands, and what happens when one ends badly."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from sojourn import _core
+from sojourn.cli import compare, doctor, listing, run, study
+from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
+from sojourn.storage import OutputError
+
+app = typer.Typer(
+    name="sojourn",
+    help="A laboratory for active queue management.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run.command)
+app.command("compare")(compare.command)
+app.command("list")(listing.command)
+app.command("doctor")(doctor.command)
+app.add_typer(study.app, name="study")
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        print(f"sojourn {_core.version}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def status() -> int:
+    """Runs the command line and returns its exit status; a KeyboardInterrupt passes through."""
+    try:
+        code: object = app(standalone_mode=False, prog_name="sojourn")
+        if code == INTERRUPTED:
+            # What typer makes of a KeyboardInterrupt.
+            raise KeyboardInterrupt
+        return code if isinstance(code, int) else DONE
+    except Stopped as stopped:
+        complain(f"sojourn: {stopped.message}")
+        return stopped.status
+    except typer.TyperException as error:
+        complain(f"sojourn: {error.format_message()}")
+        return WRONG_INPUT
+    except (_core.ExperimentError, OutputError) as error:
+        # Names its place by itself: file and line, or the option.
+        complain(str(error))
+        return WRONG_INPUT
+    except _core.RunError as error:
+        complain(f"sojourn: {error}")
+        return FAILED
+    except BrokenPipeError:
+        # Whoever read our output has gone, as in `sojourn list aqm | head -1`. Keep the interpreter from trying again.
+        sys.stdout = None
+        return FAILED

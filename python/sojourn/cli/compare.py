@@ -1,0 +1,51 @@
+"""``sojourn compare``: several disciplines on one link, without a file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sojourn.api import check_backend, compare_plan
+from sojourn.cli.options import Backend, Jobs, Json, Out
+from sojourn.cli.run import run_and_show
+
+
+def command(
+    queues: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="QUEUE...", help="Disciplines, parameters after a colon: pie codel:target=10ms,ecn=true"
+        ),
+    ],
+    rate: Annotated[str, typer.Option(help="Rate of the bottleneck: 10mbit, 10 Mbit/s.")],
+    rtt: Annotated[str, typer.Option(help="Base RTT of all flows: 100ms.")],
+    flows: Annotated[int, typer.Option(min=1, help="Bulk TCP flows.")] = 1,
+    tcp: Annotated[str, typer.Option(help="Their congestion control; sojourn list tcp.")] = "cubic",
+    ecn: Annotated[bool, typer.Option("--ecn", help="Flows and queues use ECN.")] = False,
+    buffer: Annotated[str, typer.Option(help="Limit of every queue: 1000 packets, 150 kB, 1 bdp.")] = "1000 packets",
+    duration: Annotated[str, typer.Option(help="Length of a run.")] = "30 s",
+    warmup: Annotated[str, typer.Option(help="Its beginning that the statistics leave out.")] = "0 s",
+    repeat: Annotated[int, typer.Option(min=1, help="Runs per queue, each with its own seed.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first run.")] = 1,
+    out: Out = None,
+    backend: Backend = "sim",
+    jobs: Jobs = None,
+    json: Json = False,
+) -> None:
+    """Compare queue disciplines under bulk TCP."""
+    check_backend(backend)
+    plan = compare_plan(
+        queues,
+        rate=rate,
+        rtt=rtt,
+        flows=flows,
+        tcp=tcp,
+        ecn=ecn,
+        buffer=buffer,
+        duration=duration,
+        warmup=warmup,
+        repeat=repeat,
+        seed=seed,
+    )
+    run_and_show(plan, backend=backend, out=out, jobs=jobs, json=json)

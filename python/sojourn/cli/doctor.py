@@ -1,0 +1,54 @@
+"""``sojourn doctor``: what each part needs, and whether it is here."""
+
+from __future__ import annotations
+
+import json as json_
+import platform
+from importlib import metadata
+from typing import Any
+
+from sojourn import _core
+from sojourn.api import BACKENDS
+from sojourn.cli.options import Json
+from sojourn.execution import default_threads
+
+_PACKAGES = {
+    "numpy": "statistics",
+    "pyarrow": "Arrow tables and Parquet files",
+    "matplotlib": "figures",
+    "rich": "tables and progress",
+    "typer": "the command line",
+    "pandas": "Results.to_pandas (optional)",
+}
+_PLANNED_BACKENDS = ("linux", "datapath")
+
+
+def command(json: Json = False) -> None:
+    """Show versions, backends and packages, and what is missing."""
+    report: dict[str, Any] = {
+        "sojourn": _core.version,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processors": default_threads(),
+        "backends": {
+            **{name: {"available": True, "needs": "nothing beyond this package"} for name in BACKENDS},
+            **{name: {"available": False, "needs": "a later version"} for name in _PLANNED_BACKENDS},
+        },
+        "packages": {name: {"version": _version(name), "for": use} for name, use in _PACKAGES.items()},
+    }
+    if json:
+        print(json_.dumps(report, indent=1))
+        return
+    print(f"sojourn     {report['sojourn']}")
+    print(f"python      {report['python']} on {report['platform']}, {report['processors']} processors")
+    for name, backend in report["backends"].items():
+        print(f"{name:<11} {'available' if backend['available'] else 'not available'}: needs {backend['needs']}")
+    for name, package in report["packages"].items():
+        print(f"{name:<11} {package['version'] or 'not installed'}: {package['for']}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,60 @@
+"""``sojourn list``: what can be named in an experiment."""
+
+from __future__ import annotations
+
+import json as json_
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from sojourn import _core
+from sojourn.cli.options import Json
+from sojourn.studies import available
+from sojourn.tables import plain
+
+
+class What(StrEnum):
+    """What to list."""
+
+    AQM = "aqm"
+    TCP = "tcp"
+    TRAFFIC = "traffic"
+    STUDIES = "studies"
+
+
+def command(what: Annotated[What, typer.Argument(help="aqm, tcp, traffic or studies")], json: Json = False) -> None:
+    """List disciplines, congestion controls, traffic models or studies."""
+    entries = _LISTS[what]()
+    print(json_.dumps(entries, indent=1, ensure_ascii=False) if json else plain(_table(entries)))
+
+
+def _studies() -> list[dict[str, Any]]:
+    return [{"name": study.name, "summary": study.title, "source": study.source} for study in available()]
+
+
+_LISTS: dict[What, Callable[[], list[dict[str, Any]]]] = {
+    What.AQM: lambda: _entries(_core.disciplines_json()),
+    What.TCP: lambda: _entries(_core.congestion_controls_json()),
+    What.TRAFFIC: lambda: _entries(_core.traffic_json()),
+    What.STUDIES: _studies,
+}
+
+
+def _entries(text: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = json_.loads(text)
+    return entries
+
+
+def _table(entries: list[dict[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
+    has_keys = any("keys" in entry for entry in entries)
+    for heading in ("name", "summary", "source", *(["keys"] if has_keys else [])):
+        table.add_column(heading, overflow="fold")
+    for entry in entries:
+        keys = [", ".join(key["name"] for key in entry.get("keys", []))] if has_keys else []
+        table.add_row(entry["name"], entry.get("summary", ""), entry.get("source", ""), *keys)
+    return table

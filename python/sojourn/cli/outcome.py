@@ -1,0 +1,31 @@
+"""How commands end: exit statuses, and one line on standard error."""
+
+from __future__ import annotations
+
+import sys
+
+DONE = 0
+FAILED = 1
+WRONG_INPUT = 2
+INTERRUPTED = 130
+
+
+class Stopped(Exception):
+    """Ends a command with a status and a line for the user."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+def complain(message: str) -> None:
+    """Says what went wrong, on one line of standard error."""
+    print(" ".join(message.split()), file=sys.stderr)
+
+
+def stop_reason(stopped_by: BaseException, kept: str) -> Stopped:
+    """The end of a command whose runs were stopped early; ``kept`` says what is left of them."""
+    if isinstance(stopped_by, KeyboardInterrupt):
+        return Stopped(INTERRUPTED, f"interrupted; {kept}")
+    return Stopped(FAILED, f"{stopped_by}; {kept}")

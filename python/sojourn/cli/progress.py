@@ -1,0 +1,63 @@
+"""Progress on standard error, for anything that takes longer than a second."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Task, TextColumn
+from rich.progress import Progress as Bar
+
+from sojourn.execution import Progress
+
+QUIET_S = 1.0
+"""Nothing is shown before."""
+LINE_EVERY_S = 5.0
+"""Between lines where standard error is no terminal."""
+
+
+class Display:
+    """Shows progress: a live bar on a terminal, else a line now and then. Call it with each report."""
+
+    def __init__(self, what: str = "runs") -> None:
+        self._what = what
+        self._bar: Bar | None = None
+        self._task: Task | None = None
+        self._last_line_s = -LINE_EVERY_S
+
+    def __call__(self, progress: Progress) -> None:
+        """Shows how far the batch has come, if it has been going long enough for that to matter."""
+        if progress.elapsed_s < QUIET_S or progress.finished == progress.runs:
+            return
+        left = "time left unknown" if progress.left_s is None else f"{_clock(progress.left_s)} left"
+        if sys.stderr.isatty():
+            self._draw(progress, left)
+        elif progress.elapsed_s - self._last_line_s >= LINE_EVERY_S:
+            self._last_line_s = progress.elapsed_s
+            done = f"{progress.finished} of {progress.runs} {self._what}"
+            print(f"{done}, {progress.fraction:.0%}, {left}", file=sys.stderr, flush=True)
+
+    def _draw(self, progress: Progress, left: str) -> None:
+        if self._bar is None:
+            console = Console(stderr=True)
+            columns = (TextColumn(self._what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
+            self._bar = Bar(*columns, console=console, transient=True)
+            self._bar.add_task(self._what, total=progress.runs, left=left)
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=progress.fraction * progress.runs, left=left)
+
+    def __enter__(self) -> Display:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

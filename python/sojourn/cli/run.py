@@ -1,0 +1,94 @@
+"""``sojourn run``: runs an experiment file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sojourn import _core, storage
+from sojourn.api import read_plan, run_plan
+from sojourn.cli.options import Backend, Jobs, Json, Out, Set, overrides
+from sojourn.cli.outcome import FAILED, Stopped, stop_reason
+from sojourn.cli.progress import Display
+from sojourn.recording import Recording
+from sojourn.results import Results, Run
+from sojourn.storage import Staging
+from sojourn.tables import plain
+
+
+def command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
+    out: Out = None,
+    backend: Backend = "sim",
+    set: Set = None,
+    jobs: Jobs = None,
+    json: Json = False,
+) -> None:
+    """Run an experiment file and show its results."""
+    run_and_show(read_plan(file, overrides(set), backend=backend), backend=backend, out=out, jobs=jobs, json=json)
+
+
+def run_and_show(plan: _core.Plan, *, backend: str, out: Path | None, jobs: int | None, json: bool) -> None:
+    """Runs a plan, writes what was asked for and prints the table, or summary.json.
+
+    Raises
+    ------
+    Stopped
+        A run failed, the user interrupted, or the results could not be written.
+    OutputError
+        ``out`` cannot be written to; nothing was run.
+    """
+    finished, stopped_by = (_run if out is None else partial(_run_and_save, out))(plan, backend, jobs)
+    kept = f"{len(finished.runs)} of {len(plan.jobs)} runs finished"
+    if out is not None and finished.runs:
+        kept += f", kept in {out / 'summary.json'}"
+    if finished.runs:
+        _print(finished, json=json)
+    if stopped_by is not None:
+        raise stop_reason(stopped_by, kept)
+
+
+def _run(
+    plan: _core.Plan, backend: str, jobs: int | None, record: Callable[[Run], Run] | None = None
+) -> tuple[Results, BaseException | None]:
+    with Display() as display:
+        return run_plan(plan, jobs=jobs, backend=backend, report=display, record=record)
+
+
+def _run_and_save(out: Path, plan: _core.Plan, backend: str, jobs: int | None) -> tuple[Results, BaseException | None]:
+    storage.prepare(out)
+    try:
+        with Staging(out) as staging:
+            with Recording(staging) as recording:
+                results, stopped_by = _run(plan, backend, jobs, recording.add)
+            if results.runs:
+                stopped_by = _stage(results, staging, stopped_by)
+        return results, stopped_by
+    except OSError as error:
+        raise Stopped(FAILED, storage.write_failed(out, error)) from None
+
+
+def _stage(results: Results, staging: Staging, stopped_by: BaseException | None) -> BaseException | None:
+    # An interrupted user waits for nothing but what cannot be made again.
+    try:
+        results.stage(staging, plots=stopped_by is None)
+    except KeyboardInterrupt as interrupt:
+        results.stage(staging, plots=False)
+        return interrupt
+    return stopped_by
+
+
+def _print(results: Results, *, json: bool) -> None:
+    if json:
+        sys.stdout.write(results.to_json())
+    elif sys.stdout.isatty():
+        Console().print(results.table())
+    else:
+        print(plain(results.table()))
+    sys.stdout.flush()

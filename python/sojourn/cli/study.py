@@ -1,0 +1,67 @@
+"""``sojourn study``: re-runs published studies."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sojourn import storage
+from sojourn.cli import listing
+from sojourn.cli.options import Backend, Jobs, Json
+from sojourn.cli.outcome import FAILED, Stopped, stop_reason
+from sojourn.cli.progress import Display
+from sojourn.tables import plain
+
+app = typer.Typer(help="Published studies, re-run and compared with what was published.", no_args_is_help=False)
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """List the studies."""
+    listing.command(listing.What.STUDIES, json)
+
+
+@app.command("run")
+def run(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A study's name, or its folder.")],
+    figure: Annotated[
+        str | None, typer.Option("--figure", metavar="F", help="Run only what this figure shows.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer or shorter runs: a first look.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Where figures and claims go; default: results/NAME.")
+    ] = None,
+    backend: Backend = "sim",
+    jobs: Jobs = None,
+    json: Json = False,
+) -> None:
+    """Run a study and set what was published beside what was measured."""
+    from sojourn.studies import find, report, run_study
+    from sojourn.studies.runner import choose_figures
+
+    study = find(name)
+    choose_figures(study, figure)
+    directory = out or Path("results") / study.name
+    storage.prepare(directory)
+    with Display() as display:
+        results = run_study(study, figure=figure, quick=quick, backend=backend, jobs=jobs, report=display)
+    if results.stopped_by is not None:
+        raise stop_reason(results.stopped_by, f"{results.finished} of {results.planned} runs finished, no claim judged")
+    judgements = results.judgements()
+    try:
+        figures = report.save(results, judgements, directory, quick=quick)
+    except OSError as error:
+        raise Stopped(FAILED, storage.write_failed(directory, error)) from None
+    if json:
+        sys.stdout.write(report.as_json(results, judgements, figures, quick=quick))
+        return
+    table = report.claims_table(results, judgements, quick=quick)
+    if sys.stdout.isatty():
+        Console().print(table)
+    else:
+        print(plain(table))
+    print(f"figures: {directory}/*.png, .svg, .pdf; every claim with its reason: {directory / 'claims.md'}")

@@ -1,0 +1,60 @@
+"""The experiment behind ``compare``: one group of bulk flows, one arm per queue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from sojourn._core import ExperimentError
+
+
+def experiment_text(queues: Sequence[str], options: Mapping[str, object]) -> str:
+    """The experiment as TOML. ``options`` are the keyword arguments of ``compare``."""
+    value = {key: _toml(option) for key, option in options.items()}
+    lines = [
+        "[experiment]",
+        f"duration = {value['duration']}",
+        f"warmup = {value['warmup']}",
+        f"repeat = {value['repeat']}",
+        f"seed = {value['seed']}",
+        "[link]",
+        f"rate = {value['rate']}",
+        f"buffer = {value['buffer']}",
+        "[[traffic]]",
+        'kind = "bulk"',
+        f"flows = {value['flows']}",
+        f"tcp = {value['tcp']}",
+        f"rtt = {value['rtt']}",
+        # Flows that start at once would make the seeds of a deterministic queue all alike.
+        'start = "0..100 ms"',
+        f"ecn = {value['ecn']}",
+    ]
+    for queue in queues:
+        lines += ["[[queue]]", f"aqm = {_toml(queue.partition(':')[0])}"]
+        if options["ecn"] and "ecn=" not in queue:
+            lines.append("ecn = true")
+    return "\n".join(lines) + "\n"
+
+
+def overrides_for_queues(queues: Sequence[str]) -> list[tuple[str, str]]:
+    """The parameters after each queue's colon, as overrides of the experiment."""
+    overrides = []
+    for index, queue in enumerate(queues):
+        _, colon, parameters = queue.partition(":")
+        for parameter in parameters.split(",") if colon else []:
+            key, equals, value = parameter.partition("=")
+            if not (key.strip() and equals and value.strip()):
+                raise ExperimentError(
+                    f'compare: got queue "{queue}"; must be a name or name:key=value,… like "codel:target=10ms"'
+                )
+            overrides.append((f"queue.{index}.{key.strip()}", value.strip()))
+    return overrides
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    # JSON strings are TOML strings, except for DEL, which TOML wants escaped.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,65 @@
+"""The figures of merit that a run's summary holds: name, unit, and where each is found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sojourn.schema import Bottleneck, Run
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number per run and direction."""
+
+    name: str
+    """Column name in Arrow and pandas, with its unit as suffix."""
+    heading: str
+    """Column heading in a table for people, with the unit used there."""
+    value: Callable[[Run, str], float]
+    """The number, in the unit of ``name``; NaN where the run has none."""
+    shown_per: float = 1.0
+    """``name``'s unit per unit of ``heading``."""
+    digits: int = 2
+    """Digits after the point in a table."""
+
+
+def has_direction(run: Run, direction: str) -> bool:
+    """Whether the run has a bottleneck queue that way ("down" or "up")."""
+    return direction in run["bottleneck"]
+
+
+def goodput_bps(run: Run, direction: str) -> float:
+    """Goodput of all flows that send data this way, in bit/s of payload."""
+    return float(sum(flow["goodput_bps"] for flow in run["flows"] if flow["direction"] == direction))
+
+
+def _sojourn(key: str) -> Callable[[Run, str], float]:
+    def value(run: Run, direction: str) -> float:
+        sojourn = run["bottleneck"][direction]["sojourn_ms"]
+        return float(sojourn[key]) if sojourn["n"] else math.nan  # type: ignore[literal-required]
+
+    return value
+
+
+def _bottleneck(count: Callable[[Bottleneck], float]) -> Callable[[Run, str], float]:
+    return lambda run, direction: float(count(run["bottleneck"][direction]))
+
+
+def _jain(run: Run, _direction: str) -> float:
+    jain = run["jain_goodput"]
+    return math.nan if jain is None else float(jain)
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric("sojourn_p50_ms", "p50 ms", _sojourn("p50")),
+    Metric("sojourn_p95_ms", "p95 ms", _sojourn("p95")),
+    Metric("sojourn_mean_ms", "mean ms", _sojourn("mean")),
+    Metric("goodput_bps", "goodput Mbit/s", goodput_bps, shown_per=1e6),
+    Metric("utilization", "util. %", _bottleneck(lambda b: b["utilization"]), shown_per=0.01, digits=1),
+    Metric("dropped_packets", "drops", _bottleneck(lambda b: b["dropped_aqm"] + b["dropped_overflow"]), digits=0),
+    Metric("marked_packets", "marks", _bottleneck(lambda b: b["marked"]), digits=0),
+    Metric("jain_goodput", "Jain", _jain, digits=3),
+)
+"""The columns of the results table, in order."""

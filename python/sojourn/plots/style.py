@@ -1,0 +1,75 @@
+"""One look for all figures: legible in print, distinguishable without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import matplotlib
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from sojourn.storage import Staging
+
+FORMATS = ("png", "svg", "pdf")
+_UNDATED: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow.
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_DASHES = ("-", "--", "-.", ":")
+
+_RC: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 9,
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 110,
+    "font.size": 9,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+    "svg.hashsalt": "sojourn",
+}
+
+
+class Look(NamedTuple):
+    """How one arm is drawn, in every figure the same."""
+
+    color: str
+    dashes: str
+
+
+def looks(count: int) -> list[Look]:
+    """``count`` looks, told apart by colour as well as by dashes; the first 28 are all different."""
+    return list(islice(map(Look, cycle(_COLORS), cycle(_DASHES)), count))
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The house style, for what is drawn inside."""
+    with matplotlib.rc_context(_RC):
+        yield
+
+
+def figure(width_in: float = 5.2, height_in: float = 3.4) -> Figure:
+    """An empty figure; one column of a paper wide unless told otherwise."""
+    return Figure(figsize=(width_in, height_in))
+
+
+def save(staging: Staging, name: str, drawn: Figure) -> list[Path]:
+    """Stages a figure as PNG, SVG and PDF; the same figure gives the same bytes."""
+
+    def writer(kind: str) -> Callable[[Path], None]:
+        return lambda path: drawn.savefig(path, format=kind, metadata=_UNDATED[kind])
+
+    with style():
+        return [staging.add(f"{name}.{kind}", writer(kind)) for kind in FORMATS]

@@ -1,0 +1,69 @@
+"""Sojourn time and goodput over simulated time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sojourn import series
+from sojourn.plots.style import figure, looks, style
+from sojourn.series import Series
+from sojourn.statistics import FloatArray
+
+if TYPE_CHECKING:
+    from sojourn.results import Arm, Results, Run
+
+
+class NotRecordedError(ValueError):
+    """The experiment did not record what a figure shows."""
+
+
+def sojourn_figure(results: Results) -> Figure:
+    """Mean sojourn time per bin; the line is the median of the repeats, the band their range."""
+    return _figure(results, series.sojourn, 1.0, "sojourn time [ms]")
+
+
+def goodput_figure(results: Results) -> Figure:
+    """Goodput of all flows per bin; line and band as for the sojourn time."""
+    return _figure(results, series.goodput, 1e-6, "goodput [Mbit/s]")
+
+
+def _figure(results: Results, read: Callable[[Run], Series | None], factor: float, label: str) -> Figure:
+    with style():
+        drawn = figure()
+        axes = drawn.add_subplot()
+        for arm, look in zip(results.arms, looks(len(results.arms)), strict=True):
+            t_s, values = _aligned(arm, read)
+            low, middle, high = _over_repeats(values * factor)
+            axes.plot(t_s, middle, label=arm.name, color=look.color, linestyle=look.dashes)
+            if len(values) > 1:
+                axes.fill_between(t_s, low, high, color=look.color, alpha=0.15, linewidth=0)
+        axes.set(xlabel="time [s]", ylabel=label)
+        axes.set_ylim(bottom=0)
+        axes.margins(x=0)
+        drawn.legend(loc="outside upper center", ncols=3)
+        return drawn
+
+
+def _over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(least, median, greatest) of each bin; NaN where no repeat has a value."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="All-NaN", category=RuntimeWarning)
+        low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+        return low, np.nanmedian(values, axis=0), high
+
+
+def _aligned(arm: Arm, read: Callable[[Run], Series | None]) -> tuple[FloatArray, FloatArray]:
+    """(bins, one row of values per repeat) of an arm."""
+    found = [one for run in arm.runs if (one := read(run)) is not None]
+    if not found:
+        raise NotRecordedError('no time series was recorded; ask for one with [record] series = "100 ms"')
+    bins = max((one.t_s for one in found), key=len)
+    rows = np.full((len(found), len(bins)), np.nan)
+    for row, one in zip(rows, found, strict=True):
+        row[: len(one.value)] = one.value
+    return bins, rows

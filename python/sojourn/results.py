@@ -1,0 +1,275 @@
+"""The results of an experiment: what ``run`` and ``compare`` return and ``load`` reads back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from sojourn import schema
+from sojourn.metrics import METRICS, has_direction
+from sojourn.storage import Staging
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from rich.table import Table
+
+    from sojourn.plots import Plots
+
+Direction = Literal["down", "up"]
+TableName = Literal["packets", "queue_series", "flow_series"]
+
+TABLE_FILES: dict[TableName, str] = {
+    "packets": "packets.parquet",
+    "queue_series": "series.parquet",
+    "flow_series": "flow_series.parquet",
+}
+"""Where each recorded table is kept beside summary.json."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: a queue under one seed in one cell of the sweep."""
+
+    summary: schema.Run
+    """The run's element of ``runs`` in summary.json."""
+    read_table: Callable[[TableName], pa.Table | None]
+    """Where its recorded tables come from."""
+
+    @property
+    def label(self) -> str:
+        """The arm's name."""
+        return self.summary["label"]
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return self.summary["seed"]
+
+    def sojourn_ms(self, direction: Direction = "down") -> schema.Distribution:
+        """Sojourn times of the packets that left the queue after the warm-up, in ms."""
+        return self.summary["bottleneck"][direction]["sojourn_ms"]
+
+    def packets(self) -> pa.Table | None:
+        """A row per packet that met the queue; None unless ``[record] packets = true``."""
+        return self.read_table("packets")
+
+    def queue_series(self) -> pa.Table | None:
+        """The queue in bins of time; None unless ``[record] series`` was set."""
+        return self.read_table("queue_series")
+
+    def flow_series(self) -> pa.Table | None:
+        """Every flow in bins of time; None unless ``[record] series`` was set."""
+        return self.read_table("flow_series")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """The repeats of one queue in one cell of the sweep."""
+
+    label: str
+    set: dict[str, object]
+    """The swept keys and their values in this cell."""
+    runs: tuple[Run, ...]
+
+    @property
+    def name(self) -> str:
+        """Label and swept values, for legends: ``codel, link.rate 10 Mbit/s``."""
+        return ", ".join([self.label, *(f"{key} {value}" for key, value in self.set.items())])
+
+
+class Results:
+    """All runs of an experiment, and what can be made of them.
+
+    Examples
+    --------
+    >>> import sojourn as sj
+    >>> results = sj.compare("pfifo", "codel", rate="10 Mbit/s", rtt="40 ms", duration="5 s")
+    >>> [arm.label for arm in results.arms]
+    ['pfifo', 'codel']
+    """
+
+    def __init__(self, summary: schema.Summary, runs: Sequence[Run], resolved_json: str | None = None) -> None:
+        self.summary = summary
+        """The document that ``--json`` prints."""
+        self.runs = tuple(runs)
+        """All runs: cells of the sweep in file order, then seeds, then queues."""
+        self.resolved_json = resolved_json
+        """The experiment with every default filled in; None if not known."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether the experiment was stopped before all its runs were done."""
+        return self.summary.get("partial", False)
+
+    @cached_property
+    def arms(self) -> tuple[Arm, ...]:
+        """The runs grouped by queue and cell of the sweep, in the order of the file."""
+        groups: dict[str, list[Run]] = {}
+        for run in self.runs:
+            groups.setdefault(json.dumps([run.summary["set"], run.label]), []).append(run)
+        return tuple(Arm(runs[0].label, runs[0].summary["set"], tuple(runs)) for runs in groups.values())
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The directions that have a bottleneck queue."""
+        both: tuple[Direction, ...] = ("down", "up")
+        return tuple(d for d in both if any(has_direction(run.summary, d) for run in self.runs))
+
+    def table(self) -> Table:
+        """One row per arm: the median over repeats with its 95 % confidence interval."""
+        from sojourn.tables import results_table
+
+        return results_table(self)
+
+    def __str__(self) -> str:
+        from sojourn.tables import plain
+
+        return plain(self.table())
+
+    def to_arrow(self) -> pa.Table:
+        """One row per run and direction; units are in the column names."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(list(self._rows()))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """``to_arrow`` as a pandas frame; pandas must be installed."""
+        return cast("pd.DataFrame", self.to_arrow().to_pandas())
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for run in self.runs:
+            for direction in self.directions:
+                if has_direction(run.summary, direction):
+                    row: dict[str, Any] = {key: run.summary[key] for key in ("queue", "label", "seed")}
+                    row |= {
+                        key: value if isinstance(value, int | float) else str(value)
+                        for key, value in run.summary["set"].items()
+                    }
+                    row["direction"] = direction
+                    yield row | {metric.name: metric.value(run.summary, direction) for metric in METRICS}
+
+    def packets(self) -> pa.Table | None:
+        """Every run's packet table, one after another, with columns ``run``, ``label`` and ``seed`` before it."""
+        return self.recorded("packets")
+
+    def queue_series(self) -> pa.Table | None:
+        """Every run's queue series, as ``packets``."""
+        return self.recorded("queue_series")
+
+    def flow_series(self) -> pa.Table | None:
+        """Every run's flow series, as ``packets``."""
+        return self.recorded("flow_series")
+
+    def recorded(self, name: TableName) -> pa.Table | None:
+        """A recorded table of all runs; None if it was not recorded. Columns are not copied."""
+        import pyarrow as pa
+
+        tables = [(index, run, run.read_table(name)) for index, run in enumerate(self.runs)]
+        parts = [with_run_columns(table, index, run) for index, run, table in tables if table is not None]
+        return pa.concat_tables(parts) if parts else None
+
+    @property
+    def plot(self) -> Plots:
+        """The figures: ``plot.cdf()``, ``plot.box()``, ``plot.timeseries()``, ``plot.goodput()``."""
+        from sojourn.plots import Plots
+
+        return Plots(self)
+
+    def to_json(self) -> str:
+        """summary.json."""
+        return json.dumps(self.summary, indent=1, ensure_ascii=False) + "\n"
+
+    def save(self, directory: str | Path, *, plots: bool = True) -> list[Path]:
+        """Writes summary.json, summary.csv, experiment.json, recorded tables and plots.
+
+        All files appear together under their final names, or none does.
+
+        Returns
+        -------
+        list of Path
+            The files written.
+
+        Raises
+        ------
+        OSError
+            The directory cannot be written to, or the disk is full.
+        """
+        from sojourn.recording import Recording
+
+        with Staging(Path(directory)) as staging:
+            with Recording(staging) as recording:
+                for run in self.runs:
+                    recording.add(run)
+            return recording.paths + self.stage(staging, plots=plots)
+
+    def stage(self, staging: Staging, *, plots: bool) -> list[Path]:
+        """Stages all files of ``save`` but the recorded tables; summary.json comes last."""
+        import pyarrow.csv
+
+        written = self.plot.save_all(staging) if plots else []
+        if self.resolved_json is not None:
+            written.append(staging.add_text("experiment.json", self.resolved_json))
+        if self.runs:
+            written.append(staging.add("summary.csv", partial(pyarrow.csv.write_csv, self.to_arrow())))
+        written.append(staging.add_text("summary.json", self.to_json()))
+        return written
+
+
+def load(directory: str | Path) -> Results:
+    """Reads what ``Results.save`` or ``sojourn run --out`` wrote.
+
+    Parameters
+    ----------
+    directory
+        The output directory, or its summary.json.
+
+    Raises
+    ------
+    OSError
+        There is no such file.
+    """
+    path = Path(directory)
+    folder = path if path.is_dir() else path.parent
+    summary = cast("schema.Summary", json.loads((folder / "summary.json").read_text(encoding="utf-8")))
+
+    def reader(index: int) -> Callable[[TableName], pa.Table | None]:
+        return lambda name: _load_table(folder / TABLE_FILES[name], index)
+
+    resolved = folder / "experiment.json"
+    return Results(
+        summary,
+        [Run(run, reader(index)) for index, run in enumerate(summary["runs"])],
+        resolved.read_text(encoding="utf-8") if resolved.exists() else None,
+    )
+
+
+RUN_COLUMNS = ["run", "label", "seed"]
+"""What comes before a recorded table's own columns when several runs are put together."""
+
+
+def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:
+    """A run's table with ``RUN_COLUMNS`` before its own, which are not copied."""
+    import pyarrow as pa
+
+    rows = table.num_rows
+    columns = [
+        pa.repeat(pa.scalar(index, pa.int32()), rows),
+        pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([run.label])),
+        pa.repeat(pa.scalar(run.seed, pa.uint64()), rows),
+    ]
+    for place, (name, column) in enumerate(zip(RUN_COLUMNS, columns, strict=True)):
+        table = table.add_column(place, name, column)
+    return table
+
+
+def _load_table(path: Path, run: int) -> pa.Table | None:
+    import pyarrow.parquet
+
+    if not path.exists():
+        return None
+    return pyarrow.parquet.read_table(path, filters=[("run", "=", run)]).drop_columns(RUN_COLUMNS)

@@ -1,0 +1,111 @@
+"""summary.json as types. Units are in the key names; the document is described in docs/results.md."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+FORMAT = 1
+"""Version of the layout; raised when a key changes its meaning."""
+
+QUANTILES: dict[str, float] = {
+    "min": 0.0,
+    "p1": 0.01,
+    "p5": 0.05,
+    "p10": 0.10,
+    "p25": 0.25,
+    "p50": 0.50,
+    "p75": 0.75,
+    "p90": 0.90,
+    "p95": 0.95,
+    "p99": 0.99,
+    "p99_9": 0.999,
+    "max": 1.0,
+}
+"""The quantiles that a summary holds of a distribution, by key."""
+
+
+class Distribution(TypedDict):
+    """Summary of per-packet values, in the unit that its key names. Without packets ``n`` is 0 and the rest null."""
+
+    n: int
+    mean: float
+    min: float
+    p1: float
+    p5: float
+    p10: float
+    p25: float
+    p50: float
+    p75: float
+    p90: float
+    p95: float
+    p99: float
+    p99_9: float
+    max: float
+
+
+class Bottleneck(TypedDict):
+    """One direction of the bottleneck. Counters cover the whole run."""
+
+    sojourn_ms: Distribution
+    startup_peak_ms: float
+    utilization: float
+    delivered_packets: int
+    delivered_bytes: int
+    dropped_aqm: int
+    dropped_overflow: int
+    marked: int
+
+
+class Spread(TypedDict):
+    """A distribution in short, in the unit that its key names; null without values."""
+
+    n: int
+    mean: float | None
+    p5: float | None
+    p50: float | None
+    p95: float | None
+    max: float | None
+
+
+class Flow(TypedDict):
+    """One flow: ``traffic`` is the group's index in the file, ``flow`` its index in the group."""
+
+    traffic: int
+    flow: int
+    kind: str
+    direction: str
+    goodput_bps: float
+    sent_bytes: int
+    received_bytes: int
+    retransmits: int
+    rtt_ms: Spread
+    one_way_ms: NotRequired[Spread]
+    lost_packets: NotRequired[int]
+    completion_ms: NotRequired[Spread]
+
+
+class Run(TypedDict):
+    """One run: a queue under one seed in one cell of the sweep."""
+
+    queue: str
+    label: str
+    seed: int
+    set: dict[str, object]
+    bottleneck: dict[str, Bottleneck]
+    flows: list[Flow]
+    jain_goodput: float | None
+    simulated_s: float
+    wall_s: float
+    events: int
+
+
+class Summary(TypedDict):
+    """The whole document."""
+
+    format: int
+    sojourn: str
+    experiment: str
+    backend: str
+    runs: list[Run]
+    partial: NotRequired[bool]
+    planned_runs: NotRequired[int]

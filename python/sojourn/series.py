@@ -1,0 +1,92 @@
+"""Time series and per-packet values out of the recorded tables, in the units of figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+from sojourn.results import Direction, Run
+from sojourn.statistics import FloatArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DIRECTIONS: dict[Direction, int] = {"down": 0, "up": 1}
+"""The ``direction`` column of recorded tables."""
+FATES = {"delivered": 0, "marked": 1, "dropped by the algorithm": 2, "dropped for want of room": 3}
+"""The ``fate`` column of recorded packets."""
+
+
+class Series(NamedTuple):
+    """Values over time."""
+
+    t_s: FloatArray
+    """Where each value was taken, in seconds of simulated time."""
+    value: FloatArray
+
+
+def goodput(run: Run, direction: Direction = "down") -> Series | None:
+    """Goodput in bit/s of all flows that send data this way together, at the middle of each bin.
+
+    None if no series was recorded.
+    """
+    table = run.flow_series()
+    if table is None:
+        return None
+    this_way = np.array([flow["direction"] == direction for flow in run.summary["flows"]])[table["flow"].to_numpy()]
+    start_s, which = np.unique(table["time_s"].to_numpy(), return_inverse=True)
+    total = np.bincount(which, weights=table["goodput_bps"].to_numpy() * this_way)
+    return Series(_middle(start_s), total.astype(np.float64))
+
+
+def sojourn(run: Run, direction: Direction = "down") -> Series | None:
+    """Mean sojourn time in ms of the packets that left the queue in each bin; NaN for a bin without any.
+
+    None if no series was recorded.
+    """
+    table = run.queue_series()
+    if table is None:
+        return None
+    this_way = table["direction"].to_numpy() == DIRECTIONS[direction]
+    start_s = table["time_s"].to_numpy()[this_way]
+    return Series(_middle(start_s), table["sojourn_mean_ms"].to_numpy()[this_way])
+
+
+def flow_sojourn(run: Run, flow: int) -> Series | None:
+    """Sojourn time in ms of every data packet of one flow, by departure; None if packets were not recorded.
+
+    ``flow`` counts all flows of the experiment, from 0.
+    """
+    rows = _delivered(run, "down")
+    if rows is None:
+        return None
+    own = (rows["flow"].to_numpy() == flow) & (rows["returning"].to_numpy() == 0)
+    return Series(rows["time_ns"].to_numpy()[own] / 1e9, rows["sojourn_ns"].to_numpy()[own] / 1e6)
+
+
+def steady_sojourn(run: Run, direction: Direction) -> FloatArray | None:
+    """Sojourn times in ms of all packets that left after the warm-up; None if packets were not recorded."""
+    rows = _delivered(run, direction)
+    if rows is None:
+        return None
+    # The summary says how many they were, and they are the last.
+    count = run.sojourn_ms(direction)["n"]
+    sojourn_ns = rows["sojourn_ns"].to_numpy()
+    return cast("FloatArray", sojourn_ns[sojourn_ns.size - count :] / 1e6)
+
+
+def _delivered(run: Run, direction: Direction) -> pa.Table | None:
+    """The recorded packets that left a direction's queue, in order of departure."""
+    import pyarrow.compute as pc
+
+    table = run.packets()
+    if table is None:
+        return None
+    left = pc.less_equal(table["fate"], FATES["marked"])
+    return table.filter(pc.and_(left, pc.equal(table["direction"], DIRECTIONS[direction])))
+
+
+def _middle(start_s: FloatArray) -> FloatArray:
+    half_s = (start_s[1] - start_s[0]) / 2 if start_s.size > 1 else 0.0
+    return start_s + half_s

@@ -1,0 +1,104 @@
+"""Statistics over repeats: medians with their confidence intervals, and curves from quantiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from sojourn.schema import QUANTILES, Distribution
+
+FloatArray = npt.NDArray[np.float64]
+
+CONFIDENCE = 0.95
+_RESAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The median of some repeats and a confidence interval for it."""
+
+    median: float
+    low: float
+    high: float
+    n: int
+
+
+@lru_cache(maxsize=64)
+def _resamples(n: int) -> npt.NDArray[np.int64]:
+    # A fixed seed: the same runs give the same interval on every machine.
+    return np.random.default_rng(20120506).integers(0, n, size=(_RESAMPLES, n))
+
+
+def median_interval(values: Sequence[float]) -> Interval:
+    """The median and its 95 % percentile-bootstrap interval (Efron 1979), 10 000 resamples.
+
+    NaN values are left out. The interval of a single value is that value; of none, NaN. It can never be wider than
+    the range of the values, so its true coverage is at most ``coverage_limit(n)``.
+    """
+    sample = np.asarray([value for value in values if not math.isnan(value)], dtype=np.float64)
+    if sample.size == 0:
+        return Interval(math.nan, math.nan, math.nan, 0)
+    median = float(np.median(sample))
+    if sample.min() == sample.max():
+        return Interval(median, median, median, int(sample.size))
+    medians = np.median(sample[_resamples(int(sample.size))], axis=1)
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = np.quantile(medians, [tail, 1.0 - tail])
+    return Interval(median, float(low), float(high), int(sample.size))
+
+
+def coverage_limit(n: int) -> float:
+    """The most that any interval inside the range of ``n`` repeats can cover the median: 1 - 2^(1-n).
+
+    The median lies below all of ``n`` independent values with probability 2^-n, and as often above all. Five repeats
+    cannot give more than 93.75 %.
+    """
+    return 1.0 - 2.0 ** (1 - n) if n > 0 else 0.0
+
+
+def interval_note(repeats: int) -> str:
+    """What the numbers in brackets are, for a table's caption."""
+    if repeats < 2:
+        return "one run per row: no spread to show"
+    note = f"median of {repeats} repeats, [its {CONFIDENCE:.0%} bootstrap confidence interval]"
+    if coverage_limit(repeats) < CONFIDENCE:
+        note += f" (so few cannot cover more than {math.floor(100 * coverage_limit(repeats))}%)"
+    return note
+
+
+def quantile_curve(distribution: Distribution) -> tuple[FloatArray, FloatArray]:
+    """(values, cumulative probability) at the quantiles of a summary, from min at 0 to max at 1."""
+    values = np.array([float(distribution[key]) for key in QUANTILES])  # type: ignore[literal-required]
+    return values, np.array(list(QUANTILES.values()))
+
+
+def pooled_curve(distributions: Sequence[Distribution]) -> tuple[FloatArray, FloatArray]:
+    """The distribution of several runs' packets together, as (values, cumulative probability).
+
+    Each run's distribution function is interpolated linearly between its quantiles; the pooled one is their mean,
+    weighted by packets.
+    """
+    curves = [(quantile_curve(d), d["n"]) for d in distributions if d["n"] > 0]
+    if not curves:
+        return np.empty(0), np.empty(0)
+    grid = np.unique(np.concatenate([values for (values, _), _ in curves]))
+    weights = np.array([n for _, n in curves], dtype=np.float64)
+    # At a value that several quantiles share, np.interp answers with one of them; the last is the distribution's.
+    levels = [np.interp(grid, *_last_of_equal(values, level), left=0.0, right=1.0) for (values, level), _ in curves]
+    return grid, np.average(np.vstack(levels), axis=0, weights=weights)
+
+
+def pooled_quantile(distributions: Sequence[Distribution], level: float) -> float:
+    """The quantile at ``level`` (0 to 1) of several runs' packets together; NaN without packets."""
+    values, levels = pooled_curve(distributions)
+    return float(np.interp(level, levels, values)) if values.size else math.nan
+
+
+def _last_of_equal(values: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+    keep = np.append(values[1:] > values[:-1], True)
+    return values[keep], levels[keep]

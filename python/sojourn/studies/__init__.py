@@ -1,0 +1,16 @@
+"""Published studies as data: claims, experiments and figures of a paper, re-run and compared.
+
+- ``available``, ``find``: the studies there are
+- ``run_study``: runs one and judges every claim of its paper
+- ``Verdict``: reproduced, not reproduced, not comparable, not run
+
+A study is a folder with ``claims.toml`` (what the paper published), ``study.toml`` (the recipe) and experiment files;
+no study has code of its own.
+"""
+
+from sojourn.studies.catalogue import available, find
+from sojourn.studies.recipe import Study
+from sojourn.studies.runner import StudyResults, run_study
+from sojourn.studies.verdict import Judgement, Verdict
+
+__all__ = ["Judgement", "Study", "StudyResults", "Verdict", "available", "find", "run_study"]

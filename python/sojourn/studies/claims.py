@@ -1,0 +1,119 @@
+"""The published claims of a paper, read from its claims.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Bound = Literal["<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One published result, in our words."""
+
+    id: str
+    experiment: str
+    kind: str
+    """``number``, ``ordering`` or ``trend``."""
+    check: str
+    """``auto``: computable from runs; else ``derived``, ``setup``, ``cited`` or ``manual``."""
+    statement: str
+    location: str
+    metric: str
+    statistic: str
+    unit: str
+    schemes: tuple[str, ...]
+    condition: Mapping[str, Any]
+    relation: str | None
+    low: float | None
+    """A published value, or the lower end of a published range, or of a bound."""
+    high: float | None
+    bound: Bound | None
+    approximate: bool
+    tol_rel: float
+    tol_abs: float
+    tol_margin: float
+    hold_min: float
+    tol_reason: str
+
+    @property
+    def published(self) -> str:
+        """The published result, short: a value with its tolerance, or a relation."""
+        if self.relation is not None:
+            return self.relation
+        if self.low is None and self.high is None:
+            return self.statement
+        about = "about " if self.approximate else ""
+        unit = "" if self.unit in ("", "1") else f" {self.unit}"
+        if self.bound is not None:
+            return f"{self.bound} {self.low:g}{unit}"
+        number = f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
+        return f"{about}{number}{unit}{self._tolerance(unit)}"
+
+    def _tolerance(self, unit: str) -> str:
+        if self.tol_rel:
+            return f" (±{self.tol_rel:.0%})"
+        return f" (±{self.tol_abs:g}{unit})" if self.tol_abs else ""
+
+    def accepts(self, value: float) -> bool:
+        """Whether a measured number agrees with the published one, within the tolerance."""
+        if self.low is None or self.high is None:
+            raise ValueError(f"claim {self.id} publishes no number")
+        floor = self.low - max(self.tol_rel * abs(self.low), self.tol_abs)
+        ceiling = self.high + max(self.tol_rel * abs(self.high), self.tol_abs)
+        if self.bound in ("<", "<="):
+            return value <= ceiling
+        if self.bound in (">", ">="):
+            return value >= floor
+        return floor <= value <= ceiling
+
+
+def load_claims(path: Path) -> list[Claim]:
+    """Reads all ``[[claim]]`` tables of a file, in its order.
+
+    Raises
+    ------
+    ValueError
+        A claim lacks a field, or two have the same id.
+    """
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    claims = [_claim(table, path) for table in document.get("claim", [])]
+    ids = [claim.id for claim in claims]
+    for id_ in ids:
+        if ids.count(id_) > 1:
+            raise ValueError(f"{path}: two claims are called {id_}")
+    return claims
+
+
+def _claim(table: dict[str, Any], path: Path) -> Claim:
+    for field in ("id", "experiment", "kind", "check", "statement"):
+        if field not in table:
+            raise ValueError(f"{path}: claim {table.get('id', '?')} has no {field}")
+    value = table.get("value")
+    return Claim(
+        id=table["id"],
+        experiment=table["experiment"],
+        kind=table["kind"],
+        check=table["check"],
+        statement=table["statement"],
+        location=table.get("location", ""),
+        metric=table.get("metric", ""),
+        statistic=table.get("statistic", ""),
+        unit=table.get("unit", ""),
+        schemes=tuple(name.strip() for name in table.get("qdisc", "").replace(" vs ", ",").split(",") if name.strip()),
+        condition=table.get("condition", {}),
+        relation=table.get("relation"),
+        low=table.get("min", value),
+        high=table.get("max", value),
+        bound=table.get("bound"),
+        approximate=table.get("approx", False),
+        tol_rel=table.get("tol_rel", 0.0),
+        tol_abs=table.get("tol_abs", 0.0),
+        tol_margin=table.get("tol_margin", 0.0),
+        hold_min=table.get("hold_min", 1.0),
+        tol_reason=table.get("tol_reason", ""),
+    )

@@ -1,0 +1,102 @@
+"""Draws a study's figures from its grids, as its recipe describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from sojourn.plots.distributions import Box, draw_boxes
+from sojourn.plots.style import figure, looks, save, style
+from sojourn.storage import Staging
+from sojourn.studies.grid import AxisValue, Grid, same
+from sojourn.studies.recipe import FigureSpec, Study
+
+_UNITS = {"ms": "ms", "s": "s", "mbps": "Mbit/s", "kbps": "kbit/s"}
+_BOX = ("p10", "p25", "p50", "p75", "p90")
+
+
+def stage_figures(staging: Staging, study: Study, grids: Mapping[str, Grid]) -> list[Path]:
+    """Stages every figure whose experiment was run, as PNG, SVG and PDF."""
+    return [
+        path
+        for spec in study.figures
+        if spec.experiment in grids
+        for path in save(staging, spec.name, draw(spec, study, grids[spec.experiment]))
+    ]
+
+
+def draw(spec: FigureSpec, study: Study, grid: Grid) -> Figure:
+    """One figure: a panel per value of its panel axis, all on the same scale."""
+    shown = grid.where(lambda cell: all(same(cell.point[axis], value) for axis, value in spec.where.items()))
+    panels: list[AxisValue | None] = [*shown.values(spec.panels)] if spec.panels else [None]
+    with style():
+        drawn = figure(width_in=max(3.6, 2.6 * len(panels) + 0.8), height_in=3.0)
+        drawn.suptitle(spec.title, fontsize=9, x=0.01, ha="left")
+        all_axes = drawn.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axes, panel in zip(all_axes, panels, strict=True):
+            at = {} if panel is None else {spec.panels: panel}
+            if panel is not None:
+                axes.set_title(_at(spec.panels, panel))
+            (_draw_boxes if spec.kind == "box" else _draw_series)(axes, spec, shown, at)
+        measure = grid.measures[spec.metric]
+        all_axes[0].set_ylabel(f"{measure.label} [{measure.unit}]")
+        if spec.from_zero:
+            all_axes[0].set_ylim(bottom=0)
+        colors = looks(len(shown.schemes))
+        handles = [
+            Patch(facecolor=look.color + "55", edgecolor=look.color, label=study.labels.get(scheme, scheme))
+            for scheme, look in zip(shown.schemes, colors, strict=True)
+        ]
+        drawn.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+        return drawn
+
+
+def _draw_boxes(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, AxisValue]) -> None:
+    ticks = grid.values(spec.x)
+    schemes = grid.schemes
+    width = 0.8 / len(schemes)
+    for index, (scheme, look) in enumerate(zip(schemes, looks(len(schemes)), strict=True)):
+        boxes = [_box(grid, scheme, spec.metric, {**at, spec.x: tick}) for tick in ticks]
+        offset = (index - (len(schemes) - 1) / 2) * width
+        positions = [place + offset for place in range(len(ticks))]
+        draw_boxes(axes, positions, boxes, [look] * len(ticks), width=0.8 * width)
+    axes.set_xticks(range(len(ticks)), [_tick(tick) for tick in ticks])
+    axes.set_xlabel(_words(spec.x))
+
+
+def _box(grid: Grid, scheme: str, metric: str, point: Mapping[str, AxisValue]) -> Box | None:
+    values = [grid.value(scheme, metric, statistic, point) for statistic in _BOX]
+    return None if any(np.isnan(values)) else Box(*values)
+
+
+def _draw_series(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, AxisValue]) -> None:
+    measure = grid.measures[spec.metric]
+    for scheme, look in zip(grid.schemes, looks(len(grid.schemes)), strict=True):
+        for cell in grid.at(scheme, at):
+            series = measure.series(cell.runs[0], {**grid.constants, **cell.point})
+            if series is not None:
+                axes.plot(series.t_s, series.value, color=look.color, linewidth=0.7, alpha=0.85)
+    axes.set_xlabel("time [s]")
+
+
+def _words(axis: str) -> str:
+    """``target_ms`` as ``target [ms]``."""
+    name, _, unit = axis.rpartition("_")
+    return f"{name.replace('_', ' ')} [{_UNITS[unit]}]" if name and unit in _UNITS else axis.replace("_", " ")
+
+
+def _at(axis: str, value: AxisValue) -> str:
+    """``target 5 ms``, ``4 flows``."""
+    name, _, unit = axis.rpartition("_")
+    if name and unit in _UNITS:
+        return f"{name.replace('_', ' ')} {_tick(value)} {_UNITS[unit]}"
+    return f"{_tick(value)} {axis.replace('_', ' ')}"
+
+
+def _tick(value: AxisValue) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

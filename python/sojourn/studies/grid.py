@@ -1,0 +1,116 @@
+"""The runs of one published experiment, arranged by scheme and by place on the experiment's grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from sojourn.results import Run
+from sojourn.studies.measures import Measure
+
+AxisValue = float | bool | str
+Point = Mapping[str, AxisValue]
+
+
+@dataclass(frozen=True)
+class Alias:
+    """An axis that is another one in other words: its value is ``factor`` times that of ``axis``."""
+
+    axis: str
+    factor: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The repeats of one scheme at one place."""
+
+    scheme: str
+    point: Point
+    runs: tuple[Run, ...]
+
+
+@dataclass
+class Grid:
+    """All cells of an experiment."""
+
+    cells: list[Cell]
+    measures: Mapping[str, Measure]
+    aliases: Mapping[str, Alias] = field(default_factory=dict)
+    constants: Point = field(default_factory=dict)
+    over_runs: Callable[[Sequence[float]], float] = fmean
+    """How one number is made of the repeats' numbers."""
+
+    @property
+    def schemes(self) -> list[str]:
+        """All schemes, in order of appearance."""
+        return list(dict.fromkeys(cell.scheme for cell in self.cells))
+
+    @property
+    def axes(self) -> list[str]:
+        """All axes, aliases left out."""
+        return list(dict.fromkeys(axis for cell in self.cells for axis in cell.point))
+
+    def knows(self, name: str) -> bool:
+        """Whether ``name`` is an axis, another word for one, or constant in this experiment."""
+        return name in self.axes or name in self.aliases or name in self.constants
+
+    def place(self, name: str, value: AxisValue) -> tuple[str, AxisValue]:
+        """An axis and a value on it, aliases resolved."""
+        alias = self.aliases.get(name)
+        if alias is None or isinstance(value, bool | str):
+            return name, value
+        return alias.axis, value / alias.factor
+
+    def values(self, axis: str) -> list[AxisValue]:
+        """The values that occur on an axis, sorted."""
+        axis = self.aliases[axis].axis if axis in self.aliases else axis
+        return sorted({cell.point[axis] for cell in self.cells if axis in cell.point}, key=_sort_key)
+
+    def where(self, keep: Callable[[Cell], bool]) -> Grid:
+        """The part of the grid that ``keep`` accepts."""
+        kept = [cell for cell in self.cells if keep(cell)]
+        return Grid(kept, self.measures, self.aliases, self.constants, self.over_runs)
+
+    def at(self, scheme: str, point: Point) -> Iterator[Cell]:
+        """The scheme's cells at a place; the place need not name every axis."""
+        for cell in self.cells:
+            if cell.scheme == scheme and all(
+                axis not in cell.point or same(cell.point[axis], value) for axis, value in point.items()
+            ):
+                yield cell
+
+    def value(self, scheme: str, metric: str, statistic: str, point: Point) -> float:
+        """A statistic of a metric at a place, over the repeats; NaN where nothing was run.
+
+        Raises
+        ------
+        AmbiguousPlaceError
+            The place names too few axes to single out a cell.
+        """
+        cells = list(self.at(scheme, point))
+        if len(cells) > 1:
+            raise AmbiguousPlaceError(f"{scheme}.{metric} needs a value of every axis, has {dict(point)}")
+        if not cells:
+            return math.nan
+        measure, cell = self.measures[metric], cells[0]
+        place = {**self.constants, **cell.point}
+        values = [measure.statistic(run, statistic, place) for run in cell.runs]
+        known = [value for value in values if not math.isnan(value)]
+        return self.over_runs(known) if known else math.nan
+
+
+class AmbiguousPlaceError(ValueError):
+    """A formula leaves open which cell it means."""
+
+
+def same(left: AxisValue, right: AxisValue) -> bool:
+    """Whether two axis values are equal, numbers but for rounding."""
+    if isinstance(left, str | bool) or isinstance(right, str | bool):
+        return left == right
+    return math.isclose(left, right, rel_tol=1e-9)
+
+
+def _sort_key(value: AxisValue) -> tuple[bool, float, str]:
+    return (True, 0.0, value) if isinstance(value, str) else (False, float(value), "")

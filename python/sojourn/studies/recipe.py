@@ -1,0 +1,177 @@
+"""A study's recipe, study.toml: which files stand for which experiment, what is measured, what is drawn."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sojourn.studies.claims import Claim, load_claims
+from sojourn.studies.grid import Alias, AxisValue
+from sojourn.studies.measures import SOURCES, Measure
+
+
+@dataclass(frozen=True)
+class Part:
+    """An experiment file, and the axis values that all of its runs share."""
+
+    file: Path
+    at: Mapping[str, AxisValue]
+
+
+@dataclass(frozen=True)
+class Published:
+    """An experiment of the paper, and how it is run here."""
+
+    id: str
+    title: str
+    parts: tuple[Part, ...]
+    """Empty if it cannot be run; then ``unavailable`` says why."""
+    arms: str
+    """What the labels in its files look like: ``"{scheme} {target_ms} ms"``."""
+    axes: Mapping[str, str]
+    """Axis by axis, the swept key that it is."""
+    aliases: Mapping[str, Alias]
+    constants: Mapping[str, AxisValue]
+    unavailable: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a claim that is not fully formal is read, or why it cannot be judged."""
+
+    because: str
+    measure: str | None = None
+    """A formula for the number that a ``number`` claim publishes."""
+    relation: str | None = None
+    condition: Mapping[str, Any] | None = None
+    cells: tuple[Mapping[str, Any], ...] | None = None
+    """Places to look at, instead of a condition."""
+    experiments: tuple[str, ...] | None = None
+    not_comparable: bool = False
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """A figure to draw."""
+
+    name: str
+    title: str
+    kind: str
+    """``box``: boxes over ``x``, one panel per value of ``panels``; ``series``: a metric over time."""
+    experiment: str
+    metric: str
+    x: str = ""
+    panels: str = ""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    from_zero: bool = True
+    """Whether the vertical axis begins at zero."""
+
+    def is_called(self, name: str) -> bool:
+        """Whether a user means this figure: ``fig3``, ``Fig 3``, ``3``; ``3`` also means ``fig3a``."""
+        wanted = name.lower().replace(" ", "").removeprefix("fig").removeprefix("ure")
+        own = self.name.removeprefix("fig")
+        return own == wanted or own.rstrip("abcd") == wanted
+
+
+@dataclass(frozen=True)
+class Study:
+    """A paper, as data: claims, experiment files and figures in one folder."""
+
+    name: str
+    folder: Path
+    title: str
+    source: str
+    quick: Mapping[str, str]
+    """What ``--quick`` overrides in every experiment file."""
+    measures: Mapping[str, Measure]
+    derived: Mapping[str, str]
+    experiments: tuple[Published, ...]
+    readings: Mapping[str, Reading]
+    figures: tuple[FigureSpec, ...]
+    labels: Mapping[str, str]
+    """Schemes as figures name them."""
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """Every claim of the paper, in its order."""
+        return load_claims(self.folder / "claims.toml")
+
+    def experiment(self, id_: str) -> Published | None:
+        """The experiment called so."""
+        return next((experiment for experiment in self.experiments if experiment.id == id_), None)
+
+
+def load_study(folder: Path) -> Study:
+    """Reads a study's folder.
+
+    Raises
+    ------
+    ValueError
+        Its recipe is wrong.
+    OSError
+        It has none.
+    """
+    path = folder / "study.toml"
+    recipe = tomllib.loads(path.read_text(encoding="utf-8"))
+    try:
+        return Study(
+            name=folder.name,
+            folder=folder,
+            title=recipe["title"],
+            source=recipe["source"],
+            quick=recipe.get("quick", {}),
+            measures={name: _measure(name, table) for name, table in recipe.get("metrics", {}).items()},
+            derived=recipe.get("derived", {}),
+            experiments=tuple(_experiment(table, folder) for table in recipe.get("experiment", [])),
+            readings={table["claim"]: _reading(table) for table in recipe.get("reading", [])},
+            figures=tuple(FigureSpec(**table) for table in recipe.get("figure", [])),
+            labels=recipe.get("labels", {}),
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _measure(name: str, table: dict[str, Any]) -> Measure:
+    if table["from"] not in SOURCES:
+        raise ValueError(f"metrics.{name}: got from = {table['from']!r}; must be one of {', '.join(SOURCES)}")
+    return Measure(
+        name,
+        table["from"],
+        table.get("unit", "1"),
+        table.get("label", name),
+        _factor(table.get("factor", 1.0)),
+        table.get("plus"),
+    )
+
+
+def _factor(value: float | str) -> float:
+    """A number, or a fraction written out to show where it comes from: ``"1500/1448"``."""
+    if isinstance(value, str):
+        numerator, _, denominator = value.partition("/")
+        return float(numerator) / float(denominator)
+    return float(value)
+
+
+def _experiment(table: dict[str, Any], folder: Path) -> Published:
+    return Published(
+        id=table["id"],
+        title=table.get("title", ""),
+        parts=tuple(Part(folder / part["file"], part.get("at", {})) for part in table.get("parts", [])),
+        arms=table.get("arms", "{scheme}"),
+        axes=table.get("axes", {}),
+        aliases={name: Alias(alias["axis"], alias["factor"]) for name, alias in table.get("aliases", {}).items()},
+        constants=table.get("constants", {}),
+        unavailable=table.get("unavailable", ""),
+    )
+
+
+def _reading(table: dict[str, Any]) -> Reading:
+    fields = {key: value for key, value in table.items() if key != "claim"}
+    for key in ("cells", "experiments"):
+        if key in fields:
+            fields[key] = tuple(fields[key])
+    return Reading(**fields)

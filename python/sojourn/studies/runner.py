@@ -1,0 +1,167 @@
+"""Runs a study: all its experiments as one batch, then its claims and figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sojourn import _core
+from sojourn.api import as_run, read_plan
+from sojourn.execution import Report, execute, jobs_of
+from sojourn.results import Run
+from sojourn.studies.grid import AxisValue, Cell, Grid
+from sojourn.studies.recipe import FigureSpec, Part, Published, Study
+from sojourn.studies.verdict import Judgement, judge
+
+_NUMBER = r"(?P<{name}>\d+(?:\.\d+)?|true|false)"
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+_BITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
+
+
+@dataclass(frozen=True)
+class StudyResults:
+    """What came of running a study."""
+
+    study: Study
+    grids: Mapping[str, Grid]
+    """The runs, by experiment."""
+    finished: int
+    planned: int
+    stopped_by: BaseException | None
+
+    def judgements(self) -> list[Judgement]:
+        """Every claim of the paper beside what was measured."""
+        return judge(self.study, self.grids)
+
+
+def choose_figures(study: Study, name: str | None) -> tuple[FigureSpec, ...]:
+    """The figures that a user asked for; all without a name.
+
+    Raises
+    ------
+    ExperimentError
+        The study has no such figure.
+    """
+    chosen = tuple(figure for figure in study.figures if name is None or figure.is_called(name))
+    if not chosen:
+        known = ", ".join(figure.name for figure in study.figures)
+        raise _core.ExperimentError(f'--figure: got "{name}"; must be one of {known}')
+    return chosen
+
+
+def plan_study(
+    study: Study, *, experiments: Iterable[str] | None = None, quick: bool = False, backend: str = "sim"
+) -> list[tuple[Published, Part, _core.Plan]]:
+    """Reads the experiment files, before anything is run.
+
+    Raises
+    ------
+    ExperimentError
+        One of them is wrong.
+    """
+    wanted = None if experiments is None else set(experiments)
+    overrides = list(study.quick.items()) if quick else []
+    return [
+        (experiment, part, read_plan(part.file, overrides, backend=backend))
+        for experiment in study.experiments
+        if wanted is None or experiment.id in wanted
+        for part in experiment.parts
+    ]
+
+
+def run_study(
+    study: Study,
+    *,
+    figure: str | None = None,
+    quick: bool = False,
+    backend: str = "sim",
+    jobs: int | None = None,
+    report: Report | None = None,
+) -> StudyResults:
+    """Runs the experiments of a study.
+
+    Parameters
+    ----------
+    study
+        From ``find``.
+    figure
+        Run only what this figure shows.
+    quick
+        Fewer or shorter runs, as the recipe says: for a first look, not for a verdict.
+    backend, jobs, report
+        As for ``sojourn.run``.
+
+    Raises
+    ------
+    ExperimentError
+        There is no such figure, or an experiment file is wrong.
+    """
+    experiments = None if figure is None else {spec.experiment for spec in choose_figures(study, figure)}
+    plans = plan_study(study, experiments=experiments, quick=quick, backend=backend)
+    batch = [job for _, _, plan in plans for job in jobs_of(plan)]
+    runs: dict[int, Run] = {}
+
+    def take(index: int, core: _core.Run) -> None:
+        runs[index] = as_run(core)
+
+    stopped_by = execute(batch, take, threads=jobs, report=report)
+
+    cells: dict[str, list[Cell]] = {}
+    first = 0
+    for experiment, part, plan in plans:
+        own = [runs[index] for index in range(first, first + len(plan.jobs)) if index in runs]
+        cells.setdefault(experiment.id, []).extend(_cells(experiment, part, own))
+        first += len(plan.jobs)
+    grids = {
+        experiment.id: Grid(cells[experiment.id], study.measures, experiment.aliases, experiment.constants)
+        for experiment in study.experiments
+        if cells.get(experiment.id)
+    }
+    return StudyResults(study, grids, len(runs), len(batch), stopped_by)
+
+
+def _cells(experiment: Published, part: Part, runs: Sequence[Run]) -> list[Cell]:
+    """Groups repeats by scheme and place, which labels and swept values tell."""
+    arms = re.compile(re.sub(r"\\\{(\w+)\\\}", _group, re.escape(experiment.arms)))
+    groups: dict[tuple[str, tuple[tuple[str, AxisValue], ...]], list[Run]] = {}
+    for run in runs:
+        match = arms.fullmatch(run.label)
+        if match is None:
+            raise ValueError(f"{part.file}: label {run.label!r} is not like {experiment.arms!r}")
+        named = match.groupdict()
+        scheme = named.pop("scheme")
+        point: dict[str, AxisValue] = {axis: _axis_value(value) for axis, value in named.items()}
+        point |= {
+            axis: in_axis_unit(run.summary["set"][key], axis)
+            for axis, key in experiment.axes.items()
+            if key in run.summary["set"]
+        }
+        point |= part.at
+        groups.setdefault((scheme, tuple(sorted(point.items()))), []).append(run)
+    return [Cell(scheme, dict(point), tuple(members)) for (scheme, point), members in groups.items()]
+
+
+def _group(match: re.Match[str]) -> str:
+    name = match.group(1)
+    return r"(?P<scheme>[\w+]+)" if name == "scheme" else _NUMBER.format(name=name)
+
+
+def _axis_value(text: str) -> AxisValue:
+    return text == "true" if text in ("true", "false") else float(text)
+
+
+def in_axis_unit(value: object, axis: str) -> AxisValue:
+    """A swept value in the unit that the axis' name ends in: ``"0.1 s"`` on ``rtt_ms`` is 100."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return float(value)
+    text = str(value)
+    number, _, unit = text.partition(" ")
+    suffix = axis.rpartition("_")[2]
+    if unit in _SECONDS and suffix in ("ms", "s"):
+        return round(float(number) * _SECONDS[unit] / _SECONDS[suffix], 9)
+    if unit in _BITS and suffix in ("kbps", "mbps"):
+        return round(float(number) * _BITS[unit] / {"kbps": 1e3, "mbps": 1e6}[suffix], 9)
+    return text

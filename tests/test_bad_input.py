@@ -1,0 +1,105 @@
+"""A user's mistake: exit status 2, one clear line on standard error, nothing run or written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import EXPERIMENT, Cli
+
+
+def wrong(result, *parts: str) -> None:
+    """Checks the form of a refusal, and that it names these parts."""
+    assert result.returncode == 2, result.stderr
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert "Traceback" not in result.stderr
+    for part in parts:
+        assert part in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "parts"),
+    [
+        ("flows = 2", "flows = 2\nflow = 3", (":21: ", "traffic.0.flow", "flows")),
+        ('"10 Mbit/s"', '"10 Mb"', (":8: ", "link.rate", "10 Mb", "Mbit/s")),
+        ('"10 Mbit/s"', '"-10 Mbit/s"', (":8: ", "link.rate", "above zero")),
+        ('"10 Mbit/s"', '"0 Mbit/s"', (":8: ", "link.rate", "above zero")),
+        ('"10 Mbit/s"', "10", (":8: ", "link.rate", "10")),
+        ('rtt = "40 ms"', 'rtt = "40"', (":21: ", "traffic.0.rtt", "ms")),
+        ("[link]", "[lnk]", (":7: ", "lnk", "link")),
+        ('[link]\nrate = "10 Mbit/s"\nbuffer = "100 packets"\n', "", ("link",)),
+        ('aqm = "codel"', 'aqm = "codle"', (":15: ", "queue.1.aqm", "codle", 'did you mean "codel"')),
+        ('target = "5 ms"', 'targt = "5 ms"', (":16: ", "queue.1.targt", 'did you mean "target"')),
+        ('warmup = "1 s"', 'warmup = "9 s"', (":4: ", "experiment.warmup", "9 s")),
+        ('aqm = "pfifo"', "aqm = ", (":12: ",)),
+        ("repeat = 2", "repeat = 0", (":5: ", "experiment.repeat")),
+    ],
+    ids=[
+        "unknown key", "wrong unit", "negative rate", "zero rate", "no unit", "no unit in text", "misspelt section",
+        "missing section", "unknown discipline", "unknown parameter", "impossible combination", "no TOML", "no repeat",
+    ],
+)  # fmt: skip
+def test_a_mistake_in_the_file_names_its_line(sojourn: Cli, tmp_path: Path, old, new, parts):
+    assert old in EXPERIMENT
+    (tmp_path / "bad.toml").write_text(EXPERIMENT.replace(old, new, 1), encoding="utf-8")
+    result = sojourn("run", "bad.toml", "--out", "out", "--json")
+    wrong(result, "bad.toml:" if parts[0].startswith(":") else "bad.toml", *parts)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_file(sojourn: Cli):
+    wrong(sojourn("run", "none.toml"), "none.toml", "No such file")
+
+
+def test_a_file_that_is_not_utf8(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "bad.toml").write_bytes(b'[experiment]\nname = "\xff"\n')
+    wrong(sojourn("run", "bad.toml"), "bad.toml", "UTF-8")
+
+
+def test_a_directory_instead_of_a_file(sojourn: Cli):
+    wrong(sojourn("run", "."), "directory")
+
+
+def test_an_output_that_is_a_file(sojourn: Cli, experiment: Path):
+    wrong(sojourn("run", experiment, "--out", experiment), "--out", "directory")
+
+
+def test_an_output_that_cannot_be_created(sojourn: Cli, experiment: Path):
+    wrong(sojourn("run", experiment, "--out", "/proc/sojourn"), "--out", "/proc/sojourn")
+
+
+@pytest.mark.parametrize("backend", ["linux", "datapath", "ns3"])
+def test_a_backend_that_is_not_there(sojourn: Cli, experiment: Path, backend):
+    wrong(sojourn("run", experiment, "--backend", backend), backend, "not available", "sim")
+
+
+@pytest.mark.parametrize(
+    ("assignment", "part"),
+    [("queue.1.target", "KEY=VALUE"), ("=3", "KEY=VALUE"), ("queue.1.target=soon", "5 ms"),
+     ("queue.9.target=5 ms", "queue"), ("link.speed=3", "link.speed")],
+)  # fmt: skip
+def test_a_wrong_override(sojourn: Cli, experiment: Path, assignment, part):
+    wrong(sojourn("run", experiment, "--set", assignment), part)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("run",), ("run", "a", "b"), ("rnu",), ("run", "x.toml", "--jbos", "2"), ("run", "x.toml", "--jobs", "0"),
+     ("run", "x.toml", "--jobs", "two"), ("list",), ("list", "fruit"), ("study",), ("study", "run"),
+     ("study", "run", "nobody1999"), ("study", "run", "khademi2013", "--figure", "99"), ("compare", "codel"),
+     ("compare", "--rate", "10mbit", "--rtt", "100ms"), ("compare", "--rate", "10mbit", "--rtt", "100ms", "cdoel"),
+     ("compare", "--rate", "10 mb", "--rtt", "100ms", "codel"), ("compare", "--rate", "10mbit", "--rtt", "1", "codel"),
+     ("compare", "--rate", "10mbit", "--rtt", "100ms", "--flows", "0", "codel"),
+     ("compare", "--rate", "10mbit", "--rtt", "100ms", "--tcp", "tahoo", "codel"),
+     ("compare", "--rate", "10mbit", "--rtt", "100ms", "codel:target"),
+     ("compare", "--rate", "10mbit", "--rtt", "100ms", "codel:targt=5ms")],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_wrong_command_line(sojourn: Cli, arguments):
+    wrong(sojourn(*arguments))
+
+
+def test_a_misspelt_command_is_told_the_right_one(sojourn: Cli):
+    wrong(sojourn("rnu"), "run")

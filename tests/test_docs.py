@@ -1,0 +1,64 @@
+"""What the documentation says is so: its examples run, its generated page is up to date."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import sojourn
+from conftest import EXPERIMENT
+from sojourn import _core, results
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str) -> list[object]:
+    """Every code block in a language, as test parameters."""
+    found = []
+    for page in PAGES:
+        for match in re.finditer(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
+            found.append(pytest.param(match.group(1), id=f"{page.name}-{len(found)}"))
+    return found
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_python_examples_run(code: str, tmp_path: Path):
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT, encoding="utf-8")
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    assert len(code.strip().splitlines()) <= 10
+
+
+@pytest.mark.parametrize("text", blocks("toml"))
+def test_experiments_in_the_documentation_are_accepted(text: str):
+    if "duration" in tomllib.loads(text).get("experiment", {}):
+        assert _core.Plan.read_text(text, "example", []).jobs
+
+
+@pytest.mark.parametrize("module", [sojourn, results], ids=lambda module: module.__name__)
+def test_examples_in_docstrings_run(module):
+    outcome = doctest.testmod(module)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
+
+
+def test_the_page_of_keys_is_up_to_date():
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import generate
+    finally:
+        sys.path.pop(0)
+    assert (ROOT / "docs" / "experiment.md").read_text(encoding="utf-8") == generate.page(), "run make docs"
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "studies" / "README.md"]:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"

@@ -1,0 +1,181 @@
+"""The language of claims, and its evaluation over a grid of runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from sojourn.results import Run
+from sojourn.studies.evaluate import Slack, instances
+from sojourn.studies.grid import Alias, Cell, Grid
+from sojourn.studies.measures import Measure, Single, Values
+from sojourn.studies.relation import RelationError, parse
+
+
+class Fake(Measure):
+    """A measure whose run is its sample."""
+
+    def sample(self, run):
+        return run
+
+
+def fake(name):
+    return Fake(name, "sojourn_ms", "ms", name)
+
+
+def grid(values, measure="delay", aliases=None, constants=None):
+    """A grid of one metric: ``{(scheme, (axis, value), …): sample}``."""
+    cells = [Cell(scheme, dict(point), (sample,)) for (scheme, *point), sample in values.items()]
+    return Grid(cells, {measure: fake(measure)}, aliases or {}, constants or {})
+
+
+def single(**cells):
+    """``single(a_1=3.0)``: scheme a at flows = 1 has delay 3."""
+    split = {}
+    for name, value in cells.items():
+        scheme, flows = name.split("_")
+        split[(scheme, ("flows", float(flows)))] = Single(value)
+    return grid(split)
+
+
+def holds(formula, on, **options):
+    return [one.value for one in instances(formula, on, **options)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a.delay.median <", "1 +", "f(a)", "a..b", "a.delay[flows]", "(a.delay", "increasing(a.delay.median, flows) and",
+     "a $ b", "max(1).x"],
+)  # fmt: skip
+def test_what_is_not_a_formula_is_refused(text):
+    with pytest.raises(RelationError):
+        parse(text)
+        instances(text, single(a_1=1.0))
+
+
+def test_a_hyphen_inside_a_word_belongs_to_it():
+    assert parse("m16-poc.delay") == parse("m16-poc . delay")
+    assert parse("a - b") != parse("a-b")
+
+
+def test_a_relation_is_evaluated_in_every_cell():
+    on = single(a_1=1.0, b_1=2.0, a_4=5.0, b_4=4.0)
+    found = instances("a.delay.median < b.delay.median", on)
+    assert [(one.point["flows"], one.value) for one in found] == [(1.0, True), (4.0, False)]
+
+
+def test_cells_without_data_are_left_out():
+    assert holds("a.delay < b.delay", single(a_1=1.0, b_1=2.0, a_4=5.0)) == [True]
+
+
+def test_chained_comparisons_must_all_hold():
+    assert holds("a.delay < b.delay < 3", single(a_1=1.0, b_1=2.0)) == [True]
+    assert holds("a.delay < b.delay < 2", single(a_1=1.0, b_1=2.0)) == [False]
+
+
+def test_product_binds_tighter_than_sum():
+    assert holds("a.delay + 2 * 3 == 7", single(a_1=1.0)) == [True]
+    assert holds("(a.delay + 2) * 3 == 9", single(a_1=1.0)) == [True]
+
+
+def test_the_margin_loosens_an_inequality_by_a_share_of_its_right_side():
+    on = single(a_1=102.0, b_1=100.0)
+    assert holds("a.delay <= b.delay", on) == [False]
+    assert holds("a.delay <= b.delay", on, slack=Slack(margin=0.02)) == [True]
+
+
+def test_about_equal_is_within_a_share_of_the_larger():
+    on = single(a_1=97.0, b_1=100.0)
+    assert holds("a.delay ~= b.delay", on, slack=Slack(relative=0.03)) == [True]
+    assert holds("a.delay ~= b.delay", on, slack=Slack(relative=0.02)) == [False]
+    assert holds("a.delay ~= b.delay", on, slack=Slack(absolute=3.0)) == [True]
+
+
+def test_any_stands_for_each_scheme_in_turn():
+    found = instances("any.delay.median < 2", single(a_1=1.0, b_1=3.0))
+    assert [(one.scheme, one.value) for one in found] == [("a", True), ("b", False)]
+
+
+def test_any_other_leaves_out_the_schemes_that_are_named():
+    found = instances("a.delay > any_other.delay", single(a_1=4.0, b_1=3.0, c_1=5.0))
+    assert [(one.scheme, one.value) for one in found] == [("b", True), ("c", False)]
+
+
+def test_a_metric_alone_is_of_each_scheme_and_an_axis_alone_is_its_value():
+    on = single(a_1=1.0, b_1=3.0)
+    assert holds("median(delay) <= flows", on, schemes=["a", "b"]) == [True, False]
+
+
+def test_increasing_runs_along_its_axis_in_order_of_value():
+    # 4, 16, 64, not 16, 4, 64 as text would sort.
+    on = single(a_16=2.0, a_4=1.0, a_64=3.0)
+    assert holds("increasing(a.delay.median, flows)", on) == [True]
+    assert holds("decreasing(a.delay.median, flows)", on) == [False]
+    assert holds("increasing(a.delay.median, flows)", single(a_4=1.0, a_16=1.0)) == [False]
+
+
+def test_a_margin_lets_a_trend_step_back_a_little():
+    on = single(a_4=1.0, a_16=0.995, a_64=2.0)
+    assert holds("increasing(a.delay.median, flows)", on, slack=Slack(margin=0.01)) == [True]
+
+
+def test_slope_is_that_of_least_squares():
+    # Through (1, 3), (2, 5), (3, 7): slope 2.
+    assert holds("slope(a.delay, flows)", single(a_1=3.0, a_2=5.0, a_3=7.0)) == [pytest.approx(2.0)]
+
+
+def test_range_and_mean_along_an_axis():
+    on = single(a_1=2.0, a_2=6.0, a_3=4.0)
+    assert holds("range(a.delay, flows) / mean(a.delay, flows)", on) == [pytest.approx(1.0)]
+
+
+def test_spread_is_p90_minus_p10():
+    import numpy as np
+
+    on = grid({("a", ("flows", 1.0)): Values(np.arange(101.0))})
+    assert holds("spread(a.delay)", on) == [pytest.approx(80.0)]
+
+
+def test_a_suffix_after_a_function_belongs_to_its_arguments():
+    on = single(a_1=1.0, b_1=2.0, c_1=3.0)
+    assert holds("max(a, b).delay < c.delay", on) == [True]
+    assert holds("min(b, c).delay", on) == [2.0]
+
+
+def test_a_place_in_brackets_settles_the_axis():
+    on = grid({("a", ("ecn", True)): Single(3.0), ("a", ("ecn", False)): Single(2.0)})
+    assert holds("a.delay[ecn=true] > a.delay[ecn=false]", on) == [True]
+
+
+def test_another_word_for_an_axis_is_converted():
+    on = single(a_4=1.0, a_16=2.0)
+    on.aliases = {"per_pair": Alias("flows", 0.25)}
+    assert holds("a.delay[per_pair=4]", on) == [2.0]
+    assert holds("per_pair", on) == [1.0, 4.0]
+
+
+def test_a_constant_of_the_experiment_can_be_named():
+    on = grid({("a", ("flows", 1.0)): Single(104.0)}, constants={"rtt_ms": 100.0})
+    assert holds("a.delay - rtt_ms", on) == [4.0]
+
+
+def test_a_derived_metric_is_put_in_for_its_scheme():
+    on = grid({("a", ("ecn", True)): Single(6.0), ("a", ("ecn", False)): Single(2.0)})
+    derived = {"ratio": "each.delay[ecn=true] / each.delay[ecn=false]"}
+    assert holds("each.ratio.value", on, derived=derived) == [3.0]
+    assert holds("a.ratio > 2", on, derived=derived) == [True]
+
+
+@pytest.mark.parametrize("formula", ["z.delay < 1", "a.size < 1", "a.delay[depth=1]", "slope(a.delay, depth)", "depth"])
+def test_names_that_the_grid_does_not_have_are_refused(formula):
+    with pytest.raises(RelationError):
+        instances(formula, single(a_1=1.0, a_2=1.0))
+
+
+def test_a_run_counts_with_the_mean_over_its_repeats():
+    cell = Cell("a", {"flows": 1.0}, (Single(1.0), Single(4.0)))
+    assert holds("a.delay", Grid([cell], {"delay": fake("delay")})) == [2.5]
+
+
+def test_runs_are_read_by_measures():
+    summary = {"bottleneck": {"down": {"dropped_aqm": 3, "dropped_overflow": 2}}}
+    assert Measure("drops", "drops", "packets", "drops").statistic(Run(summary, lambda _: None), "value", {}) == 5

@@ -1,0 +1,208 @@
+"""`sojourn run` and `compare` as a user calls them: table, JSON, files, sweeps, determinism."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from conftest import EXPERIMENT, Cli
+
+COMPARE = ("compare", "--rate", "10mbit", "--rtt", "40ms", "--flows", "2", "--duration", "4s")
+
+
+def runs_of(result) -> list[dict]:
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)["runs"]
+
+
+def without_wall_time(runs: list[dict]) -> list[dict]:
+    return [{key: value for key, value in run.items() if key != "wall_s"} for run in runs]
+
+
+def test_the_table_has_a_row_per_queue_with_intervals(sojourn: Cli, experiment: Path):
+    result = sojourn("run", experiment)
+    assert result.returncode == 0
+    lines = result.stdout.splitlines()
+    assert [line.split()[0] for line in lines if line.split()[:1] in (["pfifo"], ["codel"])] == ["pfifo", "codel"]
+    assert "[" in result.stdout
+    assert "2 repeats" in result.stdout
+    assert "95% bootstrap" in result.stdout
+
+
+def test_nothing_is_written_unless_asked(sojourn: Cli, experiment: Path, tmp_path: Path):
+    before = sorted(tmp_path.iterdir())
+    sojourn("run", experiment)
+    sojourn(*COMPARE, "pfifo")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_json_is_the_summary_and_nothing_else(sojourn: Cli, experiment: Path):
+    result = sojourn("run", experiment, "--json")
+    summary = json.loads(result.stdout)
+    assert result.stderr == ""
+    assert {key: summary[key] for key in ("format", "experiment", "backend")} == {
+        "format": 1, "experiment": "two flows", "backend": "sim",
+    }  # fmt: skip
+    assert "partial" not in summary
+    assert [(run["queue"], run["seed"]) for run in summary["runs"]] == [
+        ("pfifo", 1), ("codel", 1), ("pfifo", 2), ("codel", 2),
+    ]  # fmt: skip
+
+
+def test_the_figures_of_a_run_agree_with_each_other(sojourn: Cli, experiment: Path):
+    for run in runs_of(sojourn("run", experiment, "--json")):
+        down = run["bottleneck"]["down"]
+        sojourn_ms = [down["sojourn_ms"][key] for key in ("min", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95",
+                                                          "p99", "p99_9", "max")]  # fmt: skip
+        assert sojourn_ms == sorted(sojourn_ms)
+        # The shaper may send a burst ahead, and the last packet counts whole: a thousandth of three seconds.
+        assert 0.5 < down["utilization"] <= 1.001
+        # Goodput is payload, 1448 bytes of a frame of 1514, and cannot exceed what the link carried.
+        goodput = sum(flow["goodput_bps"] for flow in run["flows"])
+        assert goodput <= 10e6 * 1448 / 1514 * 1.01
+        assert all(flow["received_bytes"] <= flow["sent_bytes"] for flow in run["flows"])
+        assert 0.5 <= run["jain_goodput"] <= 1.0
+        assert run["simulated_s"] == 4.0
+
+
+def test_codel_keeps_a_shorter_queue_than_a_fifo(sojourn: Cli, experiment: Path):
+    p50 = {run["queue"]: run["bottleneck"]["down"]["sojourn_ms"]["p50"] for run in runs_of(
+        sojourn("run", experiment, "--json"))}  # fmt: skip
+    assert p50["codel"] < p50["pfifo"] / 2
+
+
+def test_results_do_not_depend_on_the_number_of_threads(sojourn: Cli, experiment: Path):
+    one = runs_of(sojourn("run", experiment, "--json", "--jobs", "1"))
+    two = runs_of(sojourn("run", experiment, "--json", "--jobs", "2"))
+    assert without_wall_time(one) == without_wall_time(two)
+
+
+def test_another_seed_is_another_run(sojourn: Cli, experiment: Path):
+    first, _, second, _ = without_wall_time(runs_of(sojourn("run", experiment, "--json")))
+    assert first["bottleneck"] != second["bottleneck"]
+
+
+def test_an_override_replaces_the_files_value(sojourn: Cli, experiment: Path):
+    runs = runs_of(sojourn("run", experiment, "--json", "--set", "experiment.repeat=1", "--set", "link.rate=1 Mbit/s"))
+    assert len(runs) == 2
+    assert all(run["bottleneck"]["down"]["delivered_bytes"] * 8 <= 1.05e6 * 4 for run in runs)
+
+
+def test_a_sweep_runs_every_combination_and_says_which(sojourn: Cli, tmp_path: Path):
+    sweep = '\n[sweep]\n"link.rate" = ["5 Mbit/s", "10 Mbit/s"]\n"traffic.0.flows" = [1, 2]\n'
+    (tmp_path / "sweep.toml").write_text(EXPERIMENT.replace("repeat = 2", "repeat = 1") + sweep, encoding="utf-8")
+    runs = runs_of(sojourn("run", "sweep.toml", "--json"))
+    assert [(run["set"]["link.rate"], run["set"]["traffic.0.flows"], run["queue"]) for run in runs] == [
+        (rate, flows, queue) for rate in ("5 Mbit/s", "10 Mbit/s") for flows in (1, 2) for queue in ("pfifo", "codel")
+    ]
+    assert [len(run["flows"]) for run in runs] == [1, 1, 2, 2] * 2
+    table = sojourn("run", "sweep.toml").stdout
+    assert "link.rate" in table
+    assert "traffic.0.flows" in table
+
+
+def test_out_holds_everything_and_no_temporary_file(sojourn: Cli, tmp_path: Path):
+    record = '\n[record]\npackets = true\nseries = "500 ms"\n'
+    (tmp_path / "recorded.toml").write_text(EXPERIMENT + record, encoding="utf-8")
+    result = sojourn("run", "recorded.toml", "--out", "out", "--json")
+    assert result.returncode == 0, result.stderr
+    figures = {f"{name}.{kind}" for name in ("sojourn_cdf", "sojourn_box", "sojourn_over_time", "goodput_over_time")
+               for kind in ("png", "svg", "pdf")}  # fmt: skip
+    data = {"summary.json", "summary.csv", "experiment.json", "packets.parquet", "series.parquet",
+            "flow_series.parquet"}  # fmt: skip
+    assert {path.name for path in (tmp_path / "out").iterdir()} == figures | data
+    assert (tmp_path / "out" / "summary.json").read_text(encoding="utf-8") == result.stdout
+    assert (tmp_path / "out" / "sojourn_cdf.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "out" / "sojourn_cdf.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_recorded_packets_are_those_that_the_summary_counts(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "recorded.toml").write_text(EXPERIMENT + "\n[record]\npackets = true\n", encoding="utf-8")
+    runs = runs_of(sojourn("run", "recorded.toml", "--out", "out", "--json"))
+    packets = pyarrow.parquet.read_table(tmp_path / "out" / "packets.parquet").to_pandas()
+    for index, run in enumerate(runs):
+        down = run["bottleneck"]["down"]
+        own = packets[packets["run"] == index]
+        assert (own["fate"] <= 1).sum() == down["delivered_packets"]
+        assert (own["fate"] == 2).sum() == down["dropped_aqm"]
+        assert (own["fate"] == 3).sum() == down["dropped_overflow"]
+        assert own.loc[own["fate"] <= 1, "bytes"].sum() == down["delivered_bytes"]
+        steady = own.loc[(own["fate"] <= 1) & (own["time_ns"] >= 1_000_000_000), "sojourn_ns"] / 1e6
+        assert len(steady) == down["sojourn_ms"]["n"]
+        assert steady.mean() == pytest.approx(down["sojourn_ms"]["mean"])
+
+
+def test_the_experiment_as_resolved_spells_out_defaults(sojourn: Cli, experiment: Path, tmp_path: Path):
+    sojourn("run", experiment, "--out", "out")
+    (cell,) = json.loads((tmp_path / "out" / "experiment.json").read_text(encoding="utf-8"))
+    assert cell["queue"][1]["interval"] == "100 ms"
+    assert cell["traffic"][0]["tcp"] == "cubic"
+
+
+def test_writing_twice_replaces_the_first(sojourn: Cli, experiment: Path, tmp_path: Path):
+    sojourn("run", experiment, "--out", "out")
+    assert sojourn("run", experiment, "--out", "out", "--set", "experiment.name=again").returncode == 0
+    assert json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))["experiment"] == "again"
+
+
+def test_compare_runs_every_queue_that_is_named(sojourn: Cli):
+    runs = runs_of(sojourn(*COMPARE, "--json", "--repeat", "2", "--seed", "7", "pfifo", "codel:target=10ms", "codel"))
+    assert [(run["label"], run["seed"]) for run in runs][:3] == [
+        ("pfifo", 7), ("codel target=10 ms", 7), ("codel", 7),
+    ]  # fmt: skip
+    assert {run["seed"] for run in runs} == {7, 8}
+
+
+def test_compare_with_ecn_marks_instead_of_dropping(sojourn: Cli):
+    (run,) = runs_of(sojourn(*COMPARE, "--json", "--ecn", "codel"))
+    down = run["bottleneck"]["down"]
+    assert down["marked"] > 0
+    assert down["dropped_aqm"] == 0
+
+
+def test_progress_shows_on_standard_error_when_it_takes_long(sojourn: Cli, tmp_path: Path):
+    text = EXPERIMENT.replace('"4 s"', '"120 s"').replace("10 Mbit", "100 Mbit").replace("repeat = 2", "repeat = 10")
+    (tmp_path / "long.toml").write_text(text, encoding="utf-8")
+    result = sojourn("run", "long.toml", "--jobs", "1")
+    assert result.returncode == 0
+    assert "of 20 runs" in result.stderr
+    assert " left" in result.stderr
+
+
+@pytest.mark.parametrize("what", ["aqm", "tcp", "traffic", "studies"])
+def test_lists_are_there_as_table_and_json(sojourn: Cli, what):
+    entries = json.loads(sojourn("list", what, "--json").stdout)
+    assert entries
+    table = sojourn("list", what).stdout
+    for entry in entries:
+        assert entry["summary"]
+        assert entry["name"] in table
+
+
+def test_doctor_tells_what_is_there(sojourn: Cli):
+    report = json.loads(sojourn("doctor", "--json").stdout)
+    assert report["backends"]["sim"]["available"] is True
+    assert report["backends"]["linux"]["available"] is False
+    assert report["packages"]["numpy"]["version"]
+    assert "sim" in sojourn("doctor").stdout
+
+
+def test_help_and_version_are_no_errors(sojourn: Cli):
+    for arguments in ((), ("--help",), ("--version",), ("run", "--help"), ("study", "run", "--help")):
+        result = sojourn(*arguments)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout
+
+
+def test_a_reader_that_goes_away_is_no_traceback(experiment: Path):
+    import subprocess
+
+    from conftest import SOJOURN
+
+    result = subprocess.run(
+        f"{SOJOURN} list aqm --json | head -1", shell=True, capture_output=True, text=True, timeout=60
+    )
+    assert result.stderr == ""

@@ -1,0 +1,80 @@
+"""Medians, their intervals, and curves from quantiles."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from sojourn.schema import Distribution
+from sojourn.statistics import coverage_limit, interval_note, median_interval, pooled_curve, pooled_quantile
+
+
+def uniform(low: float, high: float, n: int) -> Distribution:
+    """The summary of packets whose sojourn times are spread evenly from ``low`` to ``high``."""
+
+    def at(level: float) -> float:
+        return low + level * (high - low)
+
+    return {
+        "n": n, "mean": at(0.5), "min": low, "p1": at(0.01), "p5": at(0.05), "p10": at(0.1), "p25": at(0.25),
+        "p50": at(0.5), "p75": at(0.75), "p90": at(0.9), "p95": at(0.95), "p99": at(0.99), "p99_9": at(0.999),
+        "max": high,
+    }  # fmt: skip
+
+
+def test_the_interval_of_one_value_is_the_value():
+    interval = median_interval([4.0])
+    assert (interval.median, interval.low, interval.high, interval.n) == (4.0, 4.0, 4.0, 1)
+
+
+def test_the_interval_of_three_values_reaches_from_the_least_to_the_greatest():
+    # A resample's median is 1 when 1 is drawn at least twice in three: 3 * (1/3)^2 * (2/3) + (1/3)^3 = 7/27 = 26 %,
+    # far more than the 2.5 % that is cut off; the same for 9.
+    interval = median_interval([9.0, 1.0, 2.0])
+    assert (interval.median, interval.low, interval.high) == (2.0, 1.0, 9.0)
+
+
+def test_the_interval_of_many_values_leaves_out_the_extremes():
+    # 101 values 0, 1, …, 100. The median's standard error is about 0.5 * sqrt(101) = 5 ranks, so 95 % is about ±10.
+    interval = median_interval([float(value) for value in range(101)])
+    assert interval.median == 50.0
+    assert 35.0 < interval.low < 45.0
+    assert 55.0 < interval.high < 65.0
+
+
+def test_the_interval_is_the_same_every_time():
+    values = [3.0, 1.0, 4.0, 1.5, 5.0, 9.0, 2.0, 6.0]
+    assert median_interval(values) == median_interval(values)
+
+
+def test_nan_values_are_left_out():
+    assert median_interval([math.nan, 7.0]).median == 7.0
+    assert math.isnan(median_interval([math.nan]).median)
+
+
+def test_few_repeats_are_said_not_to_reach_95_percent():
+    # 1 - 2 * (1/2)^5 = 93.75 % for five, 96.875 % for six.
+    assert coverage_limit(5) == pytest.approx(0.9375)
+    assert "93%" in interval_note(5)
+    assert "cannot" not in interval_note(6)
+
+
+def test_pooling_weighs_runs_by_their_packets():
+    # 300 packets in 0..10 ms and 100 in 10..20 ms: three quarters of all are at or below 10 ms.
+    distributions = [uniform(0.0, 10.0, 300), uniform(10.0, 20.0, 100)]
+    assert pooled_quantile(distributions, 0.75) == pytest.approx(10.0)
+    # Half of all packets: 2/3 of the first run's, at 6.67 ms.
+    assert pooled_quantile(distributions, 0.5) == pytest.approx(20.0 / 3.0)
+
+
+def test_a_run_without_packets_does_not_matter():
+    assert pooled_quantile([uniform(0.0, 10.0, 50), uniform(0.0, 0.0, 0)], 0.5) == pytest.approx(5.0)
+    assert pooled_curve([uniform(0.0, 0.0, 0)])[0].size == 0
+
+
+def test_a_jump_in_the_distribution_stays_a_jump():
+    # All packets wait exactly 0: the curve is 1 at 0.
+    values, levels = pooled_curve([uniform(0.0, 0.0, 10)])
+    assert list(values) == [0.0]
+    assert list(levels) == [1.0]

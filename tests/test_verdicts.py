@@ -1,0 +1,182 @@
+"""Claims judged against runs, and what studies are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sojourn.studies import Verdict, available, find
+from sojourn.studies.claims import load_claims
+from sojourn.studies.grid import Alias, Cell, Grid
+from sojourn.studies.measures import Measure, Single, Values, quantile_level
+from sojourn.studies.recipe import Published, Reading, Study
+from sojourn.studies.runner import in_axis_unit
+from sojourn.studies.verdict import judge
+
+
+class Fake(Measure):
+    """A measure whose run is its sample."""
+
+    def sample(self, run):
+        return run
+
+
+CLAIM = """
+[[claim]]
+id = "c"
+experiment = "e"
+kind = "number"
+check = "auto"
+statement = "It is so."
+metric = "delay"
+statistic = "median"
+unit = "ms"
+qdisc = "a, b"
+"""
+
+
+def verdict(tmp_path: Path, claim: str, cells, *, reading=None, unavailable="", derived=None):
+    """The judgement of one claim over ``{(scheme, flows): delay}``; with no cells, the experiment was not run."""
+    (tmp_path / "claims.toml").write_text(CLAIM + claim, encoding="utf-8")
+    experiment = Published("e", "", (), "{scheme}", {}, {}, {}, unavailable)
+    study = Study(
+        "s", tmp_path, "S", "", {}, {}, derived or {}, (experiment,), {"c": reading} if reading else {}, (), {}
+    )
+    found = [Cell(scheme, {"flows": float(flows)}, (Single(value),)) for (scheme, flows), value in cells.items()]
+    grid = Grid(found, {"delay": Fake("delay", "sojourn_ms", "ms", "")}, {"per_pair": Alias("flows", 0.25)}, {"rtt": 9})
+    (judgement,) = judge(study, {"e": grid} if cells else {})
+    return judgement
+
+
+def test_a_number_within_its_tolerance_is_reproduced(tmp_path):
+    # 10 ± 10 %: 11 is the last that counts.
+    judgement = verdict(tmp_path, "value = 10\ntol_rel = 0.1", {("a", 4): 11.0})
+    assert (judgement.verdict, judgement.measured, judgement.published) == ("reproduced", "11 ms", "10 ms (±10%)")
+    assert verdict(tmp_path, "value = 10\ntol_rel = 0.1", {("a", 4): 11.2}).verdict == Verdict.NOT_REPRODUCED
+
+
+def test_the_wider_of_two_tolerances_counts(tmp_path):
+    assert verdict(tmp_path, "value = 10\ntol_rel = 0.1\ntol_abs = 3", {("a", 4): 13.0}).verdict == "reproduced"
+
+
+def test_a_range_is_widened_at_both_ends(tmp_path):
+    claim = "min = 10\nmax = 20\ntol_rel = 0.1"
+    assert verdict(tmp_path, claim, {("a", 4): 9.0, ("b", 4): 22.0}).verdict == "reproduced"
+    assert verdict(tmp_path, claim, {("a", 4): 8.9, ("b", 4): 22.0}).verdict == "not reproduced"
+
+
+def test_a_bound_is_relaxed_on_its_own_side_only(tmp_path):
+    claim = 'bound = "<="\nvalue = 10\ntol_rel = 0.1'
+    assert verdict(tmp_path, claim, {("a", 4): 11.0}).verdict == "reproduced"
+    assert verdict(tmp_path, claim, {("a", 4): 0.0}).verdict == "reproduced"
+    assert verdict(tmp_path, claim, {("a", 4): 11.5}).verdict == "not reproduced"
+
+
+def test_the_share_of_cells_that_must_hold_is_the_claims_own(tmp_path):
+    cells = {("a", 4): 1.0, ("b", 4): 2.0, ("a", 16): 1.0, ("b", 16): 2.0, ("a", 64): 3.0, ("b", 64): 2.0}
+    relation = 'relation = "a.delay.median < b.delay.median"\n'
+    assert verdict(tmp_path, relation + "hold_min = 0.6", cells).verdict == "reproduced"
+    judgement = verdict(tmp_path, relation + "hold_min = 0.7", cells)
+    assert judgement.verdict == "not reproduced"
+    assert judgement.measured == "holds in 2 of 3; not at flows=64"
+
+
+def test_a_condition_selects_the_cells(tmp_path):
+    cells = {("a", 4): 1.0, ("a", 16): 50.0}
+    assert verdict(tmp_path, "value = 1\ncondition = { flows = 4 }", cells).verdict == "reproduced"
+    assert verdict(tmp_path, "value = 1\ncondition = { per_pair = [1] }", cells).verdict == "reproduced"
+    assert verdict(tmp_path, "value = 1\ncondition = { rtt = 9, flows = 4 }", cells).verdict == "reproduced"
+
+
+def test_a_condition_on_something_that_was_not_varied_is_not_comparable(tmp_path):
+    judgement = verdict(tmp_path, "value = 1\ncondition = { depth = 4 }", {("a", 4): 1.0})
+    assert judgement.verdict == Verdict.NOT_COMPARABLE
+    assert "'depth'" in judgement.reason
+
+
+def test_a_place_that_was_not_run_is_not_run(tmp_path):
+    judgement = verdict(tmp_path, "value = 1\ncondition = { flows = 5 }", {("a", 4): 1.0})
+    assert judgement.verdict == Verdict.NOT_RUN
+
+
+def test_an_experiment_that_cannot_be_run_says_why(tmp_path):
+    judgement = verdict(tmp_path, "value = 1", {}, unavailable="needs a radio")
+    assert (judgement.verdict, judgement.reason) == (Verdict.NOT_RUN, "needs a radio")
+    assert "was not run" in verdict(tmp_path, "value = 1", {}).reason
+
+
+@pytest.mark.parametrize("check", ["cited", "manual", "setup", "derived"])
+def test_what_no_run_can_show_is_not_comparable(tmp_path, check):
+    claim = CLAIM.replace("auto", check)
+    (tmp_path / "claims.toml").write_text(claim + "value = 1", encoding="utf-8")
+    study = Study("s", tmp_path, "S", "", {}, {}, {}, (), {}, (), {})
+    assert judge(study, {})[0].verdict == Verdict.NOT_COMPARABLE
+
+
+def test_a_reading_replaces_what_is_not_formal(tmp_path):
+    reading = Reading(because="as a ratio", measure="100 * (1 - a.delay / b.delay)")
+    judgement = verdict(tmp_path, "value = 75", {("a", 4): 1.0, ("b", 4): 4.0}, reading=reading)
+    assert (judgement.verdict, judgement.measured) == ("reproduced", "75 ms")
+    assert "as a ratio" in judgement.reason
+
+
+def test_a_half_formal_relation_without_a_reading_is_not_comparable(tmp_path):
+    judgement = verdict(tmp_path, 'relation = "local maxima of a.delay after each time"', {("a", 4): 1.0})
+    assert judgement.verdict == Verdict.NOT_COMPARABLE
+
+
+def test_two_claims_cannot_share_an_id(tmp_path):
+    (tmp_path / "claims.toml").write_text(CLAIM + CLAIM, encoding="utf-8")
+    with pytest.raises(ValueError, match="two claims"):
+        load_claims(tmp_path / "claims.toml")
+
+
+@pytest.mark.parametrize(
+    ("value", "axis", "expected"),
+    [("100 ms", "rtt_base_ms", 100.0), ("0.5 s", "rtt_ms", 500.0), ("10 Mbit/s", "link_mbps", 10.0),
+     ("1500 kbit/s", "link_mbps", 1.5), (4, "flows", 4.0), (True, "ecn", True), ("cubic", "cc", "cubic")],
+)  # fmt: skip
+def test_swept_values_take_the_unit_of_their_axis(value, axis, expected):
+    assert in_axis_unit(value, axis) == expected
+
+
+def test_statistics_of_a_sample():
+    import numpy as np
+
+    values = Values(np.array([1.0, 2.0, 3.0, 10.0]))
+    assert values.statistic("median") == 2.5
+    assert values.statistic("mean") == 4.0
+    assert values.statistic("max") == 10.0
+    assert np.isnan(values.statistic("peak"))
+    assert quantile_level("p99_9") == pytest.approx(0.999)
+    assert quantile_level("peak") is None
+
+
+@pytest.mark.parametrize("study", available(), ids=lambda study: study.name)
+class TestEveryStudy:
+    """What holds for the data of any study."""
+
+    def test_its_experiment_files_are_there(self, study):
+        for experiment in study.experiments:
+            assert bool(experiment.parts) != bool(experiment.unavailable), experiment.id
+            for part in experiment.parts:
+                assert part.file.is_file(), part.file
+
+    def test_its_claims_are_about_known_experiments(self, study):
+        known = {experiment.id for experiment in study.experiments}
+        assert {claim.experiment for claim in study.claims} <= known
+
+    def test_its_readings_are_of_its_claims(self, study):
+        assert set(study.readings) <= {claim.id for claim in study.claims}
+
+    def test_its_figures_show_what_it_measures(self, study):
+        runnable = {experiment.id for experiment in study.experiments if experiment.parts}
+        for figure in study.figures:
+            assert figure.metric in study.measures, figure.name
+            assert figure.experiment in runnable, figure.name
+
+
+def test_a_study_is_found_by_the_path_of_its_folder(tmp_path):
+    (tmp_path / "study.toml").write_text('title = "T"\nsource = "S"\n', encoding="utf-8")
+    assert find(str(tmp_path)).title == "T"
