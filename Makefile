@@ -24,12 +24,13 @@ test: install
 	cargo test --workspace
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/.lint
+lint: install $(VENV)/.lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check python tests docs
 	$(BIN)/ruff check python tests docs
 	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest sojourn._core
 
 bench:
 	cargo bench --workspace

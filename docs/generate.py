@@ -1,4 +1,4 @@
-"""Writes docs/experiment.md from the JSON Schema of the experiment file and the disciplines' own descriptions."""
+"""Writes docs/experiment.md from the JSON Schema of the experiment file and the list of disciplines."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from sojourn import _core
 
 Schema = dict[str, Any]
+HERE = Path(__file__).parent
 
 HEAD = """\
 # The experiment file
@@ -116,17 +117,14 @@ def _queues(schema: Schema) -> list[str]:
     shared = common(kinds, but="aqm")
     lines = ["## [[queue]]", "", schema["description"] + " `aqm` names its discipline; every one accepts:", ""]
     lines += rows({name: kinds[0]["properties"][name] for name in shared}, [])
+    lines += ["| `aqm` | what it is | its keys |", "| --- | --- | --- |"]
     for discipline in json.loads(_core.disciplines_json()):
-        lines += [f"### `{discipline['name']}`", "", f"{discipline['summary']} ({discipline['source']})", ""]
-        keys = [key for key in discipline["keys"] if key["name"] not in shared]
-        if keys:
-            lines += ["| key | accepts | default | meaning |", "| --- | --- | --- | --- |"]
-            lines += [
-                f"| `{key['name']}` | {_cell(key['accepts'])} | {_cell(key['default'])} | {_cell(key['summary'])} |"
-                for key in keys
-            ]
-            lines.append("")
-    return lines
+        name = discipline["name"]
+        # A discipline's own page says what each of its keys does.
+        linked = f"[`{name}`](disciplines/{name}.md)" if (HERE / "disciplines" / f"{name}.md").exists() else f"`{name}`"
+        keys = ", ".join(f"`{key['name']}`" for key in discipline["keys"] if key["name"] not in shared)
+        lines.append(f"| {linked} | {_cell(discipline['summary'])} | {keys} |")
+    return [*lines, ""]
 
 
 def _traffic(schema: Schema) -> list[str]:
@@ -142,4 +140,4 @@ def _traffic(schema: Schema) -> list[str]:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("experiment.md").write_text(page(), encoding="utf-8")
+    (HERE / "experiment.md").write_text(page(), encoding="utf-8")

@@ -73,10 +73,11 @@ def test_every_figure_can_be_drawn(results: sj.Results, name, tmp_path: Path):
 def test_the_cdf_of_packets_and_of_quantiles_agree(results: sj.Results):
     plain = sj.run_text(EXPERIMENT)
     exact, rough = (r.plot.cdf().axes[0].lines for r in (results, plain))
+    # Between two quantiles the rough curve is straight where the exact one has steps: a packet's 1.2 ms on this link.
     for line, other in zip(exact, rough, strict=True):
         x, y = other.get_xdata(), other.get_ydata()
         at = np.interp(0.5, y, x)
-        assert np.interp(0.5, line.get_ydata(), line.get_xdata()) == pytest.approx(at, rel=0.02, abs=0.1)
+        assert np.interp(0.5, line.get_ydata(), line.get_xdata()) == pytest.approx(at, abs=1.3)
 
 
 def test_saved_results_load_again(results: sj.Results, tmp_path: Path):
@@ -117,3 +118,14 @@ def test_progress_is_reported_to_the_end():
 def test_a_queue_name_cannot_break_out_of_the_file():
     with pytest.raises(sj.ExperimentError):
         sj.compare('codel"\n[link]\nrate="1 Mbit/s', rate="10mbit", rtt="40ms")
+
+
+def test_a_figure_saved_by_hand_is_the_same_as_ours(results: sj.Results, tmp_path: Path):
+    results.save(tmp_path / "out")
+    for kind in ("png", "svg", "pdf"):
+        results.plot.cdf().savefig(tmp_path / f"own.{kind}")
+        assert (tmp_path / f"own.{kind}").read_bytes() == (tmp_path / "out" / f"sojourn_cdf.{kind}").read_bytes(), kind
+
+
+def test_a_notebook_shows_a_figure(results: sj.Results):
+    assert results.plot.box()._repr_png_().startswith(b"\x89PNG")

@@ -8,6 +8,7 @@ import pytest
 
 from sojourn.schema import Distribution
 from sojourn.statistics import coverage_limit, interval_note, median_interval, pooled_curve, pooled_quantile
+from sojourn.tables import interval_text
 
 
 def uniform(low: float, high: float, n: int) -> Distribution:
@@ -78,3 +79,12 @@ def test_a_jump_in_the_distribution_stays_a_jump():
     values, levels = pooled_curve([uniform(0.0, 0.0, 10)])
     assert list(values) == [0.0]
     assert list(levels) == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "digits", "text"),
+    [([4.0], 2, "4.00"), ([1.0, 2.0, 9.0], 2, "2.00\n1.00–9.00"), ([110.4, 1071.64, 1200.0], 2, "1072\n110–1200"),
+     ([97.04], 1, "97.0"), ([42.126], 2, "42.1"), ([], 2, "–"), ([3.0, 4.0], 0, "4\n3–4")],
+)  # fmt: skip
+def test_intervals_as_text(values, digits, text):
+    assert interval_text(median_interval(values), digits) == text

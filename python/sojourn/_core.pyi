@@ -1,7 +1,24 @@
 """The compiled core: reads experiment files and runs them."""
 
+from typing import final
+
 import numpy as np
 import numpy.typing as npt
+
+__all__ = [
+    "Cancelled",
+    "ExperimentError",
+    "Monitor",
+    "Plan",
+    "Run",
+    "RunError",
+    "congestion_controls_json",
+    "disciplines_json",
+    "replay_json",
+    "schema_json",
+    "traffic_json",
+    "version",
+]
 
 version: str
 
@@ -14,10 +31,11 @@ class RunError(RuntimeError):
 class Cancelled(RuntimeError):
     """A run was given up because its monitor was cancelled."""
 
+@final
 class Monitor:
     """Watches one run from another thread."""
 
-    def __init__(self) -> None: ...
+    def __new__(cls) -> Monitor: ...
     @property
     def simulated_s(self) -> float:
         """How far the run has come, in simulated seconds."""
@@ -25,6 +43,7 @@ class Monitor:
     def cancel(self) -> None:
         """Makes the run stop at its next event."""
 
+@final
 class Run:
     """What one run left behind."""
 
@@ -35,6 +54,7 @@ class Run:
     def table(self, name: str) -> dict[str, npt.NDArray[np.generic]] | None:
         """Hands over the columns of ``packets``, ``queue_series`` or ``flow_series``, once; None if not recorded."""
 
+@final
 class Plan:
     """A checked experiment, its sweep expanded into jobs."""
 
@@ -56,6 +76,15 @@ class Plan:
 
     def run(self, job: int, monitor: Monitor) -> Run:
         """Runs one job; other threads go on meanwhile."""
+
+def replay_json(
+    plan: Plan,
+    departs: npt.NDArray[np.uint8],
+    ids: npt.NDArray[np.uint64],
+    t_us: npt.NDArray[np.uint64],
+    bytes: npt.NDArray[np.uint32],
+) -> str:
+    """Replays recorded events through the first queue of a plan; ``departs`` is 0 for an arrival."""
 
 def disciplines_json() -> str: ...
 def congestion_controls_json() -> str: ...

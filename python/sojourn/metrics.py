@@ -60,6 +60,6 @@ METRICS: tuple[Metric, ...] = (
     Metric("utilization", "util. %", _bottleneck(lambda b: b["utilization"]), shown_per=0.01, digits=1),
     Metric("dropped_packets", "drops", _bottleneck(lambda b: b["dropped_aqm"] + b["dropped_overflow"]), digits=0),
     Metric("marked_packets", "marks", _bottleneck(lambda b: b["marked"]), digits=0),
-    Metric("jain_goodput", "Jain", _jain, digits=3),
+    Metric("jain_goodput", "Jain", _jain),
 )
 """The columns of the results table, in order."""

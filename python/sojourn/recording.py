@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -15,36 +15,51 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-class Recording:
-    """Writes what runs recorded while later runs are still going, so that memory holds one run's tables at a time.
+STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series"})
+"""The tables that grow with packets or flows, and have the same columns in every run."""
 
-    Each run is a row group of its own. Leaving the ``with`` block completes the files.
+
+class Recording:
+    """Writes what runs recorded while later runs are still going, so that memory holds one run's packets at a time.
+
+    A streamed table has a row group per run. The queue series, small and with columns that depend on the discipline,
+    are put together at the end. Leaving the ``with`` block completes the files.
     """
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
         self._files: dict[TableName, _File] = {}
+        self._collected: dict[TableName, list[pa.Table]] = {}
         self._runs = 0
+        self.paths: list[Path] = []
+        """The files, under their final names; known once they are complete."""
 
     def add(self, run: Run) -> Run:
-        """Appends a run's tables, and returns the run with its tables read from the files."""
+        """Appends a run's tables, and returns the run with its streamed tables read from the files."""
         groups: dict[TableName, int] = {}
+        collected: dict[TableName, pa.Table] = {}
         for name in TABLE_FILES:
             table = run.read_table(name)
-            if table is not None:
-                if name not in self._files:
-                    self._files[name] = _File(self._staging, TABLE_FILES[name])
-                groups[name] = self._files[name].append(with_run_columns(table, self._runs, run))
+            if table is None:
+                continue
+            with_run = with_run_columns(table, self._runs, run)
+            if name in STREAMED:
+                groups[name] = self._file(name).append(with_run)
+            else:
+                collected[name] = table
+                self._collected.setdefault(name, []).append(with_run)
         self._runs += 1
-        return Run(run.summary, self._reader(groups))
 
-    @property
-    def paths(self) -> list[Path]:
-        """The files, under their final names."""
-        return [file.final for file in self._files.values()]
+        # Holds on to nothing of the given run, whose tables are to be freed.
+        def read_table(name: TableName) -> pa.Table | None:
+            return self._files[name].read(groups[name]) if name in groups else collected.get(name)
 
-    def _reader(self, groups: dict[TableName, int]) -> Callable[[TableName], pa.Table | None]:
-        return lambda name: self._files[name].read(groups[name]) if name in groups else None
+        return Run(run.summary, read_table)
+
+    def _file(self, name: TableName) -> _File:
+        if name not in self._files:
+            self._files[name] = _File(self._staging, TABLE_FILES[name])
+        return self._files[name]
 
     def __enter__(self) -> Recording:
         return self
@@ -54,6 +69,18 @@ class Recording:
     ) -> None:
         for file in self._files.values():
             file.close()
+        if kind is None:
+            self.paths = [file.final for file in self._files.values()] + [
+                self._staging.add(TABLE_FILES[name], partial(_write_together, tables))
+                for name, tables in self._collected.items()
+            ]
+
+
+def _write_together(tables: list[pa.Table], path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.concat_tables(tables, promote_options="default"), path)
 
 
 class _File:

@@ -131,6 +131,9 @@ class Results:
 
         return plain(self.table())
 
+    def __repr__(self) -> str:
+        return f"<Results of {self.summary['experiment']!r}: {len(self.runs)} runs of {len(self.arms)} arms>"
+
     def to_arrow(self) -> pa.Table:
         """One row per run and direction; units are in the column names."""
         import pyarrow as pa
@@ -166,12 +169,15 @@ class Results:
         return self.recorded("flow_series")
 
     def recorded(self, name: TableName) -> pa.Table | None:
-        """A recorded table of all runs; None if it was not recorded. Columns are not copied."""
+        """A recorded table of all runs; None if it was not recorded. Columns are not copied.
+
+        A column that only some runs have, as the state of one discipline, is null for the others.
+        """
         import pyarrow as pa
 
         tables = [(index, run, run.read_table(name)) for index, run in enumerate(self.runs)]
         parts = [with_run_columns(table, index, run) for index, run, table in tables if table is not None]
-        return pa.concat_tables(parts) if parts else None
+        return pa.concat_tables(parts, promote_options="default") if parts else None
 
     @property
     def plot(self) -> Plots:
@@ -272,4 +278,6 @@ def _load_table(path: Path, run: int) -> pa.Table | None:
 
     if not path.exists():
         return None
-    return pyarrow.parquet.read_table(path, filters=[("run", "=", run)]).drop_columns(RUN_COLUMNS)
+    table = pyarrow.parquet.read_table(path, filters=[("run", "=", run)]).drop_columns(RUN_COLUMNS)
+    of_others = [name for name in table.column_names if table.num_rows and table[name].null_count == table.num_rows]
+    return table.drop_columns(of_others)

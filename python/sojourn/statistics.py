@@ -62,10 +62,10 @@ def coverage_limit(n: int) -> float:
 
 
 def interval_note(repeats: int) -> str:
-    """What the numbers in brackets are, for a table's caption."""
+    """What a table's numbers are, for its caption."""
     if repeats < 2:
         return "one run per row: no spread to show"
-    note = f"median of {repeats} repeats, [its {CONFIDENCE:.0%} bootstrap confidence interval]"
+    note = f"median of {repeats} repeats, below it its {CONFIDENCE:.0%} bootstrap confidence interval"
     if coverage_limit(repeats) < CONFIDENCE:
         note += f" (so few cannot cover more than {math.floor(100 * coverage_limit(repeats))}%)"
     return note

@@ -16,9 +16,15 @@ from sojourn.statistics import Interval, interval_note, median_interval
 if TYPE_CHECKING:
     from sojourn.results import Arm, Direction, Results
 
+WIDE = 90
+"""Columns of a terminal that takes the whole table."""
 
-def results_table(results: Results) -> Table:
-    """One row per arm and direction: medians over the repeats, confidence intervals in brackets below."""
+
+def results_table(results: Results, *, width: int = WIDE) -> Table:
+    """One row per arm and direction: medians over the repeats, confidence intervals below.
+
+    Below ``WIDE`` columns the mean is left out, so that the rest stays whole.
+    """
     summary = results.summary
     swept = list(dict.fromkeys(key for arm in results.arms for key in arm.set))
     directions = results.directions
@@ -29,19 +35,20 @@ def results_table(results: Results) -> Table:
         title += f", stopped early: {len(results.runs)} of {summary['planned_runs']} runs"
     table = Table(
         title=Text(title),
-        caption=Text(f"p50, p95 and mean are of the sojourn time; {interval_note(repeats)}"),
+        caption=Text(f"p50, p95, mean: sojourn time; {interval_note(repeats)}"),
         box=box.SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
         padding=(0, 1, 0, 0),
     )
-    table.add_column("queue")
+    table.add_column("queue", overflow="fold", min_width=8)
     for key in swept:
         table.add_column(key, justify="right")
     if len(directions) > 1:
         table.add_column("way")
-    for metric in METRICS:
-        table.add_column(metric.heading, justify="right")
+    metrics = [metric for metric in METRICS if width >= WIDE or metric.name != "sojourn_mean_ms"]
+    for metric in metrics:
+        table.add_column(metric.heading.replace(" ", "\n"), justify="right", no_wrap=True)
     for arm in results.arms:
         for direction in directions:
             if has_direction(arm.runs[0].summary, direction):
@@ -49,7 +56,7 @@ def results_table(results: Results) -> Table:
                     arm.label,
                     *(str(arm.set.get(key, "")) for key in swept),
                     *([direction] if len(directions) > 1 else []),
-                    *(_cell(metric, arm, direction) for metric in METRICS),
+                    *(_cell(metric, arm, direction) for metric in metrics),
                 ]
                 # As text: rich would take brackets in a label for markup.
                 table.add_row(*map(Text, cells))
@@ -70,10 +77,13 @@ def _cell(metric: Metric, arm: Arm, direction: Direction) -> str:
 
 
 def interval_text(interval: Interval, digits: int) -> str:
-    """``5.12`` for one value, with its interval in brackets on a second line for several."""
+    """``5.12`` for one value, with its interval ``4.90–5.31`` on a second line for several; ``–`` for none.
+
+    ``digits`` are those after the point; large numbers get fewer, about three that mean something.
+    """
     if math.isnan(interval.median):
         return "–"
-    # The median of an even number of counts can end in a half.
-    digits = max(digits, 1) if not interval.median.is_integer() and digits == 0 else digits
+    if interval.median >= 10.0:
+        digits = min(digits, 1 if interval.median < 100.0 else 0)
     text = f"{interval.median:.{digits}f}"
-    return text if interval.n < 2 else f"{text}\n[{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
+    return text if interval.n < 2 else f"{text}\n{interval.low:.{digits}f}–{interval.high:.{digits}f}"

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`plan`] | an experiment file, read, and its runs |
 //! | [`run`] | a run's monitor and its results |
+//! | [`replay`] | a recorded queue through a discipline |
 //! | [`lists`] | what can be named in a file, as JSON |
 //! | [`errors`] | Rust errors as Python exceptions |
 
@@ -12,6 +13,7 @@ use pyo3::prelude::*;
 mod errors;
 mod lists;
 mod plan;
+mod replay;
 mod run;
 
 /// The compiled core: reads experiment files and runs them.
@@ -25,6 +27,8 @@ mod _core {
     use lists::{congestion_controls_json, disciplines_json, schema_json, traffic_json};
     #[pymodule_export]
     use plan::Plan;
+    #[pymodule_export]
+    use replay::replay_json;
     #[pymodule_export]
     use run::{Monitor, Run};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use sojourn_experiment::{Cell, Source, read, read_file, resolved_with};
+use sojourn_experiment::{Cell, Experiment, Source, read, read_file, resolved_with};
 use sojourn_sim::{catalogue, check, names};
 
 use crate::errors::{failed_run, wrong_input, wrong_queue};
@@ -42,6 +42,11 @@ impl Plan {
             }
         }
         Ok(Self { plan, jobs })
+    }
+
+    /// The experiment of the first cell.
+    pub fn first(&self) -> &Experiment {
+        &self.plan.cells[0].experiment
     }
 
     fn job(&self, index: usize) -> PyResult<(Job, &Cell)> {

@@ -19,7 +19,7 @@ from sojourn.cli.progress import Display
 from sojourn.recording import Recording
 from sojourn.results import Results, Run
 from sojourn.storage import Staging
-from sojourn.tables import plain
+from sojourn.tables import plain, results_table
 
 
 def command(
@@ -88,7 +88,8 @@ def _print(results: Results, *, json: bool) -> None:
     if json:
         sys.stdout.write(results.to_json())
     elif sys.stdout.isatty():
-        Console().print(results.table())
+        console = Console()
+        console.print(results_table(results, width=console.width))
     else:
         print(plain(results.table()))
     sys.stdout.flush()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import io
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -60,16 +62,26 @@ def style() -> Iterator[None]:
         yield
 
 
+class StyledFigure(Figure):
+    """A figure that keeps the house style when it is saved, and that a notebook shows by itself."""
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """As matplotlib's; without a date, so that the same figure gives the same bytes."""
+        kind = options.get("format") or Path(str(fname)).suffix.removeprefix(".") or "png"
+        with style():
+            super().savefig(fname, **{"metadata": _UNDATED.get(kind), **options})
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
 def figure(width_in: float = 5.2, height_in: float = 3.4) -> Figure:
     """An empty figure; one column of a paper wide unless told otherwise."""
-    return Figure(figsize=(width_in, height_in))
+    return StyledFigure(figsize=(width_in, height_in))
 
 
 def save(staging: Staging, name: str, drawn: Figure) -> list[Path]:
-    """Stages a figure as PNG, SVG and PDF; the same figure gives the same bytes."""
-
-    def writer(kind: str) -> Callable[[Path], None]:
-        return lambda path: drawn.savefig(path, format=kind, metadata=_UNDATED[kind])
-
-    with style():
-        return [staging.add(f"{name}.{kind}", writer(kind)) for kind in FORMATS]
+    """Stages a figure as PNG, SVG and PDF."""
+    return [staging.add(f"{name}.{kind}", partial(drawn.savefig, format=kind)) for kind in FORMATS]

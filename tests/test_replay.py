@@ -1,0 +1,74 @@
+"""`sojourn replay`: recorded queues through disciplines."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+
+RECORDED = Path(__file__).parent.parent / "crates" / "aqm" / "tests" / "data"
+
+# Three packets enter; the first and the third leave, so the second was dropped.
+EVENTS = "E 0 0\nE 1 100\nE 2 200 60\nD 0 1000\nD 2 2000\n"
+
+
+@pytest.mark.parametrize(("name", "dropped"), [("codel-udp12m", 1338), ("codel-cubic4", 110)])
+def test_codel_agrees_with_linux_packet_by_packet(sojourn: Cli, name, dropped):
+    result = sojourn("replay", RECORDED / f"{name}.txt.gz", "--aqm", "codel", "--set", "variant=linux", "--json")
+    assert result.returncode == 0, result.stderr
+    outcome = json.loads(result.stdout)
+    assert outcome["dropped_recorded"] == outcome["dropped_ours"] == dropped
+    assert outcome["agree"] is True
+    assert outcome["first_divergence"] is None
+
+
+def test_a_divergence_names_the_event(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "events.txt").write_text(EVENTS)
+    outcome = json.loads(sojourn("replay", "events.txt", "--aqm", "pfifo", "--json").stdout)
+    assert outcome == {
+        "enqueued": 3, "dequeued": 2, "dropped_recorded": 1, "dropped_ours": 0, "agree": False,
+        "first_divergence": {"event": 4, "t_us": 2000, "expected": 2, "got": 1},
+    }  # fmt: skip
+    text = sojourn("replay", "events.txt", "--aqm", "pfifo").stdout
+    assert "event 4 at 0.002000 s: packet 2 left, pfifo lets go packet 1" in text
+    assert "do not agree" in text
+
+
+def test_plain_and_gzip_are_the_same(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "events.txt").write_text(EVENTS)
+    (tmp_path / "events.gz").write_bytes(gzip.compress(EVENTS.encode()))
+    plain, packed = (sojourn("replay", name, "--aqm", "codel", "--json").stdout for name in ("events.txt", "events.gz"))
+    assert plain == packed != ""
+
+
+@pytest.mark.parametrize(
+    ("data", "parts"),
+    [(b"E 0 0\nX 1 2\n", (":2: ", "X 1 2")), (b"E 0\n", (":1: ",)), (b"E 0 zero\n", (":1: ",)),
+     (b"E 0 5\nE 1 4\n", (":2: ", "time")), (b"", ("no events",)), (b"\xff\xfe", ("not a text",)),
+     (b"\x1f\x8b\x08\x00", ("gzip",)), (b"D 0 5 60\n", (":1: ",)), (b"E 0 99999999999999999999\n", ("range",))],
+    ids=["unknown event", "no time", "no number", "back in time", "empty", "binary", "cut gzip", "size of a departure",
+         "too large"],
+)  # fmt: skip
+def test_a_wrong_recording_is_one_line(sojourn: Cli, tmp_path: Path, data, parts):
+    (tmp_path / "events.txt").write_bytes(data)
+    result = sojourn("replay", "events.txt", "--aqm", "codel")
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith("events.txt")
+    for part in parts:
+        assert part in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--aqm", "codle"), ("--aqm", "codel", "--set", "targt=5ms"), ("--aqm", "codel", "--set", "target=soon"), (),
+     ("--aqm", "pfifo", "--set", "limit=1 bdp")],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_wrong_discipline_or_setting_is_one_line(sojourn: Cli, tmp_path: Path, arguments):
+    (tmp_path / "events.txt").write_text(EVENTS)
+    result = sojourn("replay", "events.txt", *arguments)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
