@@ -27,6 +27,12 @@ pub struct LinuxRun {
     pub invalid: Vec<String>,
 }
 
+impl AsMut<RunResult> for LinuxRun {
+    fn as_mut(&mut self) -> &mut RunResult {
+        &mut self.result
+    }
+}
+
 /// The directions in the order of the queues.
 const DIRECTIONS: [&str; 2] = ["down", "up"];
 

@@ -37,6 +37,13 @@ pub struct RunResult {
     pub flow_series: Option<Table>,
 }
 
+/// A backend's own results hold these, so that all can be handed on alike.
+impl AsMut<Self> for RunResult {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
 /// The figures of one direction of the bottleneck.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bottleneck {

@@ -213,7 +213,11 @@ impl Endpoint {
         if self.phase != Phase::Established {
             return self.poll_handshake(now);
         }
-        let polled = if self.sender.is_idle() { None } else { self.sender.poll(now) };
+        let polled = if self.sender.is_idle() {
+            None
+        } else {
+            self.sender.poll(now)
+        };
         let (mut segment, is_new) = match polled {
             Some(polled) => polled,
             None if self.receiver.wants_ack() => (

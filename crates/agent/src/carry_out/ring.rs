@@ -104,8 +104,9 @@ impl Field {
     pub fn find(format: &str, name: &str) -> Option<Self> {
         format.lines().find_map(|line| {
             let (declared, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
-            let declared = declared.split('[').next()?;
-            if declared.rsplit([' ', '*']).next()? != name {
+            // The last word; an array's length stands behind its name.
+            let declared = declared.rsplit([' ', '*']).next()?.split('[').next()?;
+            if declared != name {
                 return None;
             }
             let number = |key: &str| -> Option<usize> {

@@ -1,0 +1,223 @@
+"""A virtual machine for one run: QEMU's software emulation, its clock driven by executed instructions.
+
+Nothing of the host takes part in the run: guest time advances by a nanosecond per instruction and skips idle spans,
+the guest's random numbers come from the run's seed, the calendar clock starts at a fixed date, and the disk for
+results is looked at only after the run.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from sojourn import _core
+from sojourn.linux import programs
+from sojourn.linux.cpio import Archive
+from sojourn.linux.errors import LinuxError
+from sojourn.linux.kernel import Kernel, module_content
+
+PATIENCE_S = 300.0
+"""Wall time without a sign of life after which a guest counts as hung; a second of its time takes a few at most."""
+POLL_S = 0.2
+MEMORY_MIB = 2048
+"""The guest's memory; what it does not touch is not taken from the host."""
+RESULTS_BYTES = 8 << 30
+"""Size of the disk for results, a file with nothing in it."""
+
+_DISK_MODULES = ("virtio_pci", "virtio_blk")
+
+_APPEND = " ".join(
+    [
+        "console=ttyS0",
+        "quiet",
+        "loglevel=2",
+        # The clock is exact: no need to watch or calibrate it, and no other one to fall back to.
+        "tsc=reliable",
+        "nokaslr",
+        "mitigations=off",
+        "random.trust_cpu=on",
+        # A guest that hangs in the kernel for 20 s of its own time, or panics, ends.
+        "softlockup_panic=1",
+        "panic=-1",
+    ]
+)
+
+
+def run(told: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core.Monitor) -> bytes:
+    """Boots a machine that carries out a job, and returns the disk with its recording.
+
+    Parameters
+    ----------
+    told
+        The job as the agent reads it.
+    seed
+        Of the guest's random numbers.
+    modules
+        The modules that the job needs.
+    monitor
+        Hears how far the run has come, and can stop it.
+
+    Raises
+    ------
+    LinuxError
+        The machine cannot be started, fails, hangs or is killed.
+    Cancelled
+        The monitor was told to stop.
+    """
+    qemu = programs.require(programs.QEMU)
+    try:
+        with tempfile.TemporaryDirectory(prefix="sojourn-vm-") as temporary:
+            folder = Path(temporary)
+            (folder / "initrd").write_bytes(initial_files(told, kernel, modules))
+            results = folder / "results"
+            with results.open("wb") as file:
+                file.truncate(RESULTS_BYTES)
+            _run_qemu(_command(qemu, kernel, folder, seed), monitor)
+            with results.open("rb") as file:
+                return _content(file.fileno())
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise LinuxError(f"virtual machine: {where}{error.strerror}") from None
+
+
+def initial_files(told: str, kernel: Kernel, modules: list[str]) -> bytes:
+    """The initial file system: agent, job, tools with their libraries, modules in order.
+
+    Raises
+    ------
+    LinuxError
+        A program is not installed, or the kernel lacks a module.
+    """
+    archive = Archive()
+    archive.add_device("/dev/console", 5, 1)
+    archive.add_directories(["proc", "sys", "tmp", "run", "modules", "modules-late"])
+    archive.add_file("/init", programs.require_agent().read_bytes(), executable=True)
+    archive.add_file("/job.json", told.encode())
+    for tool in programs.TOOLS:
+        path = programs.require(tool)
+        archive.add_file(f"/sbin/{tool}", path.read_bytes(), executable=True)
+        for library in programs.libraries(path):
+            archive.add_file(str(library), library.read_bytes(), executable=True)
+    early = kernel.in_order(modules)
+    late = [path for path in kernel.in_order(_DISK_MODULES) if path not in early]
+    for folder, paths in (("modules", early), ("modules-late", late)):
+        for number, path in enumerate(paths):
+            name = path.name.split(".ko")[0]
+            archive.add_file(f"/{folder}/{number:03}-{name}.ko", module_content(path))
+    return archive.to_bytes()
+
+
+def _command(qemu: Path, kernel: Kernel, folder: Path, seed: int) -> list[str]:
+    disk = f"file={folder / 'results'},format=raw,if=none,id=results,cache=unsafe,werror=report,rerror=report"
+    return [
+        str(qemu),
+        *("-no-user-config", "-nodefaults", "-display", "none", "-no-reboot"),
+        *("-machine", "q35", "-cpu", "qemu64", "-smp", "1", "-m", str(MEMORY_MIB)),
+        *("-accel", "tcg,thread=single,tb-size=256", "-icount", "shift=0,sleep=off"),
+        *("-rtc", "base=2024-01-01T00:00:00,clock=vm", "-seed", str(seed % (1 << 64))),
+        *("-kernel", str(kernel.image), "-initrd", str(folder / "initrd"), "-append", _APPEND),
+        *("-drive", disk, "-device", "virtio-blk-pci,drive=results"),
+        *("-serial", "stdio"),
+    ]
+
+
+def _run_qemu(command: list[str], monitor: _core.Monitor) -> None:
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        # Ctrl-C is ours to handle.
+        start_new_session=True,
+    ) as process:
+        try:
+            console = Console(monitor)
+            _follow(process, console, monitor)
+            _judge(process.wait(), console)
+        finally:
+            process.kill()
+
+
+def _follow(process: subprocess.Popen[bytes], console: Console, monitor: _core.Monitor) -> None:
+    """Reads what the guest says until it has gone."""
+    assert process.stdout is not None
+    waited_s = 0.0
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if monitor.cancelled:
+                raise _core.Cancelled("cancelled")
+            if not selector.select(POLL_S):
+                waited_s += POLL_S
+                if waited_s > PATIENCE_S:
+                    raise LinuxError(
+                        f"the guest hangs: no sign of life for {PATIENCE_S:.0f} s, after {console.seconds} s of its time"
+                    )
+                continue
+            waited_s = 0.0
+            said = os.read(process.stdout.fileno(), 1 << 16)
+            if not said:
+                return
+            console.take(said)
+
+
+class Console:
+    """The guest's console. Lines that begin with ``@`` are the agent's, others the kernel's or QEMU's."""
+
+    def __init__(self, monitor: _core.Monitor) -> None:
+        self.seconds = 0
+        """Of guest time that the run has come."""
+        self.done = False
+        self.failure: str | None = None
+        self.last_words = ""
+        """The last line that is not the agent's."""
+        self._monitor = monitor
+        self._rest = b""
+
+    def take(self, said: bytes) -> None:
+        """Takes what was said since."""
+        *lines, self._rest = (self._rest + said).split(b"\n")
+        for line in lines:
+            self._line(line.decode(errors="replace").strip())
+
+    def _line(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "@second":
+            self.seconds = int(rest)
+            self._monitor.report(float(rest))
+        elif word == "@done":
+            self.done = True
+        elif word == "@failed":
+            self.failure = rest
+        elif line:
+            self.last_words = line
+
+
+def _judge(status: int, console: Console) -> None:
+    if console.failure is not None:
+        raise LinuxError(console.failure)
+    if console.done:
+        return
+    after = f"after {console.seconds} s of the guest's time"
+    if status < 0:
+        raise LinuxError(f"QEMU was killed by {signal.Signals(-status).name} {after}")
+    why = f": {console.last_words}" if console.last_words else ""
+    raise LinuxError(f"QEMU ended early with status {status} {after}{why}")
+
+
+def _content(disk: int) -> bytes:
+    """What was written to the disk: its beginning, up to the hole that was never written to."""
+    try:
+        end = os.lseek(disk, 0, os.SEEK_HOLE)
+    except OSError:
+        # A file system without holes.
+        end = RESULTS_BYTES
+    os.lseek(disk, 0, os.SEEK_SET)
+    content = bytearray()
+    while len(content) < end and (part := os.read(disk, min(1 << 20, end - len(content)))):
+        content += part
+    return bytes(content)
