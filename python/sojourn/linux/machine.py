@@ -1,8 +1,8 @@
 """A virtual machine for one run: QEMU's software emulation, its clock driven by executed instructions.
 
 Nothing of the host takes part in the run: guest time advances by a nanosecond per instruction and skips idle spans,
-the guest's random numbers come from the run's seed, the calendar clock starts at a fixed date, and the disk for
-results is looked at only after the run.
+the guest's random numbers come from the run's seed, the calendar clock starts at a fixed date, and no device answers
+when the host gets round to it. A disk would: results leave by a serial port instead, after the run.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from sojourn.linux.kernel import Kernel, module_content
 PATIENCE_S = 300.0
 """Wall time without a sign of life after which a guest counts as hung; a second of its time takes a few at most."""
 POLL_S = 0.2
-MEMORY_MIB = 2048
+MEMORY_MIB = 1024
 """The guest's memory; what it does not touch is not taken from the host."""
-RESULTS_BYTES = 8 << 30
-"""Size of the disk for results, a file with nothing in it."""
-
-_DISK_MODULES = ("virtio_pci", "virtio_blk")
+MACHINE = "q35,sata=off,smbus=off,smm=off"
+_RESULT_MODULES = ("virtio_pci", "virtio_console")
+"""For the port that results leave by."""
 
 _APPEND = " ".join(
     [
@@ -48,7 +47,7 @@ _APPEND = " ".join(
 
 
 def run(told: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core.Monitor) -> bytes:
-    """Boots a machine that carries out a job, and returns the disk with its recording.
+    """Boots a machine that carries out a job, and returns its recording.
 
     Parameters
     ----------
@@ -71,14 +70,9 @@ def run(told: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core
     qemu = programs.require(programs.QEMU)
     try:
         with tempfile.TemporaryDirectory(prefix="sojourn-vm-") as temporary:
-            folder = Path(temporary)
-            (folder / "initrd").write_bytes(initial_files(told, kernel, modules))
-            results = folder / "results"
-            with results.open("wb") as file:
-                file.truncate(RESULTS_BYTES)
-            _run_qemu(_command(qemu, kernel, folder, seed), monitor)
-            with results.open("rb") as file:
-                return _content(file.fileno())
+            initrd = Path(temporary) / "initrd"
+            initrd.write_bytes(initial_files(told, kernel, modules))
+            return _run_qemu(_command(qemu, kernel, initrd, seed), monitor)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise LinuxError(f"virtual machine: {where}{error.strerror}") from None
@@ -103,7 +97,7 @@ def initial_files(told: str, kernel: Kernel, modules: list[str]) -> bytes:
         for library in programs.libraries(path):
             archive.add_file(str(library), library.read_bytes(), executable=True)
     early = kernel.in_order(modules)
-    late = [path for path in kernel.in_order(_DISK_MODULES) if path not in early]
+    late = [path for path in kernel.in_order(_RESULT_MODULES) if path not in early]
     for folder, paths in (("modules", early), ("modules-late", late)):
         for number, path in enumerate(paths):
             name = path.name.split(".ko")[0]
@@ -111,58 +105,69 @@ def initial_files(told: str, kernel: Kernel, modules: list[str]) -> bytes:
     return archive.to_bytes()
 
 
-def _command(qemu: Path, kernel: Kernel, folder: Path, seed: int) -> list[str]:
-    disk = f"file={folder / 'results'},format=raw,if=none,id=results,cache=unsafe,werror=report,rerror=report"
+def _command(qemu: Path, kernel: Kernel, initrd: Path, seed: int) -> list[str]:
     return [
         str(qemu),
         *("-no-user-config", "-nodefaults", "-display", "none", "-no-reboot"),
-        *("-machine", "q35", "-cpu", "qemu64", "-smp", "1", "-m", str(MEMORY_MIB)),
+        *("-machine", MACHINE, "-cpu", "qemu64", "-smp", "1", "-m", str(MEMORY_MIB)),
         *("-accel", "tcg,thread=single,tb-size=256", "-icount", "shift=0,sleep=off"),
         *("-rtc", "base=2024-01-01T00:00:00,clock=vm", "-seed", str(seed % (1 << 64))),
-        *("-kernel", str(kernel.image), "-initrd", str(folder / "initrd"), "-append", _APPEND),
-        *("-drive", disk, "-device", "virtio-blk-pci,drive=results"),
-        *("-serial", "stdio"),
+        *("-kernel", str(kernel.image), "-initrd", str(initrd), "-append", _APPEND),
+        *("-serial", "stdio", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=results"),
     ]
 
 
-def _run_qemu(command: list[str], monitor: _core.Monitor) -> None:
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        # Ctrl-C is ours to handle.
-        start_new_session=True,
-    ) as process:
+def _run_qemu(command: list[str], monitor: _core.Monitor) -> bytes:
+    results, of_qemu = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [*command, "-chardev", f"file,id=results,path=/dev/fd/{of_qemu}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=[of_qemu],
+            # Ctrl-C is ours to handle.
+            start_new_session=True,
+        )
+    except OSError:
+        os.close(results)
+        raise
+    finally:
+        os.close(of_qemu)
+    with process, open(results, "rb", buffering=0) as pipe:
         try:
             console = Console(monitor)
-            _follow(process, console, monitor)
+            recording = _follow(process, pipe.fileno(), console, monitor)
             _judge(process.wait(), console)
+            return recording
         finally:
             process.kill()
 
 
-def _follow(process: subprocess.Popen[bytes], console: Console, monitor: _core.Monitor) -> None:
-    """Reads what the guest says until it has gone."""
+def _follow(process: subprocess.Popen[bytes], results: int, console: Console, monitor: _core.Monitor) -> bytes:
+    """Reads what the guest says, and its recording, until it has gone."""
     assert process.stdout is not None
+    recording = bytearray()
     waited_s = 0.0
     with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while True:
+        selector.register(process.stdout.fileno(), selectors.EVENT_READ, console.take)
+        selector.register(results, selectors.EVENT_READ, recording.extend)
+        while selector.get_map():
             if monitor.cancelled:
                 raise _core.Cancelled("cancelled")
-            if not selector.select(POLL_S):
-                waited_s += POLL_S
-                if waited_s > PATIENCE_S:
-                    raise LinuxError(
-                        f"the guest hangs: no sign of life for {PATIENCE_S:.0f} s, after {console.seconds} s of its time"
-                    )
-                continue
-            waited_s = 0.0
-            said = os.read(process.stdout.fileno(), 1 << 16)
-            if not said:
-                return
-            console.take(said)
+            ready = selector.select(POLL_S)
+            waited_s = 0.0 if ready else waited_s + POLL_S
+            if waited_s > PATIENCE_S:
+                raise LinuxError(
+                    f"the guest hangs: no sign of life for {PATIENCE_S:.0f} s, after {console.seconds} s of its time"
+                )
+            for key, _ in ready:
+                said = os.read(key.fd, 1 << 16)
+                if said:
+                    key.data(said)
+                else:
+                    selector.unregister(key.fd)
+    return bytes(recording)
 
 
 class Console:
@@ -207,17 +212,3 @@ def _judge(status: int, console: Console) -> None:
         raise LinuxError(f"QEMU was killed by {signal.Signals(-status).name} {after}")
     why = f": {console.last_words}" if console.last_words else ""
     raise LinuxError(f"QEMU ended early with status {status} {after}{why}")
-
-
-def _content(disk: int) -> bytes:
-    """What was written to the disk: its beginning, up to the hole that was never written to."""
-    try:
-        end = os.lseek(disk, 0, os.SEEK_HOLE)
-    except OSError:
-        # A file system without holes.
-        end = RESULTS_BYTES
-    os.lseek(disk, 0, os.SEEK_SET)
-    content = bytearray()
-    while len(content) < end and (part := os.read(disk, min(1 << 20, end - len(content)))):
-        content += part
-    return bytes(content)

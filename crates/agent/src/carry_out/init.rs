@@ -1,14 +1,14 @@
 //! Being the first process of a virtual machine: the machine is there for one run.
 //!
 //! The initial file system holds this program as `/init`, the job as `/job.json`, the tools, and modules in the order
-//! in which they are to be loaded: `/modules/` before the run, `/modules-late/` after it. Those for the disk come
-//! late, so that nothing outside of the machine's own time takes part in the run. The recording goes to `/dev/vda`.
-//! What the host is to know meanwhile goes to the console, in lines that begin with `@`.
+//! in which they are to be loaded: `/modules/` before the run, `/modules-late/` after it. Those for the way out come
+//! late, so that nothing outside of the machine's own time takes part in the run. The recording leaves by the first
+//! virtio serial port; what the host is to know meanwhile goes to the console, in lines that begin with `@`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::thread::sleep;
+use std::path::PathBuf;
+use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use nix::mount::{MsFlags, mount};
@@ -18,7 +18,8 @@ use super::setup::load_module;
 use super::{Context, Failure, carry_out};
 use crate::job::Job;
 
-const DISK: &str = "/dev/vda";
+/// How much longer than the job the machine may take, in its own time, before it counts as hung.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs the machine from beginning to end.
 pub fn main() {
@@ -68,6 +69,7 @@ fn run(console: &mut File) -> Result<(), Failure> {
     load_modules("/modules")?;
     let job = fs::read("/job.json").context(|| "reading the job".into())?;
     let job: Job = serde_json::from_slice(&job).context(|| "reading the job".into())?;
+    watch_over(&job);
     let mut progress = |seconds: u64| {
         // Nobody is told, then; the run goes on.
         let _ = writeln!(console, "@second {seconds}");
@@ -79,9 +81,7 @@ fn run(console: &mut File) -> Result<(), Failure> {
         .context(|| "writing the recording".into())?;
     load_modules("/modules-late")?;
     let writing = || format!("writing {} bytes of results", bytes.len());
-    let mut disk = open_disk()?;
-    disk.write_all(&bytes).context(writing)?;
-    disk.sync_all().context(writing)
+    open_port()?.write_all(&bytes).context(writing)
 }
 
 fn load_modules(folder: &str) -> Result<(), Failure> {
@@ -93,16 +93,30 @@ fn load_modules(folder: &str) -> Result<(), Failure> {
     paths.iter().try_for_each(|path| load_module(path))
 }
 
-/// The disk appears a moment after its driver.
-fn open_disk() -> Result<File, Failure> {
+/// The port appears a moment after its driver.
+fn open_port() -> Result<File, Failure> {
+    let opening = || "opening the port for results".to_owned();
     for _ in 0..500 {
-        if Path::new(DISK).exists() {
-            break;
+        let devices = fs::read_dir("/dev").context(opening)?;
+        let port = devices
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .find(|path| path.to_string_lossy().starts_with("/dev/vport"));
+        if let Some(path) = port {
+            return OpenOptions::new().write(true).open(path).context(opening);
         }
         sleep(Duration::from_millis(10));
     }
-    OpenOptions::new()
-        .write(true)
-        .open(DISK)
-        .context(|| "opening the disk for results".into())
+    Err(Failure("the machine has no port for results".into()))
+}
+
+/// Ends the machine if it is still there after its patience: an idle machine skips that time at once.
+fn watch_over(job: &Job) {
+    let limit = Duration::from_nanos(job.duration_ns) + PATIENCE;
+    spawn(move || {
+        sleep(limit);
+        let line = format!("@failed the guest hangs: not done after {} s of its time\n", limit.as_secs());
+        // Nobody is told, then; the machine ends all the same.
+        let _ = fs::write("/dev/console", line);
+        let _ = reboot(RebootMode::RB_POWER_OFF);
+    });
 }
