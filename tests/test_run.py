@@ -207,3 +207,25 @@ def test_a_reader_that_goes_away_is_no_traceback(experiment: Path):
         f"{SOJOURN} list aqm --json | head -1", shell=True, capture_output=True, text=True, timeout=60
     )
     assert result.stderr == ""
+
+
+def test_a_full_standard_output_is_one_line(sojourn: Cli):
+    import subprocess
+
+    from conftest import SOJOURN
+
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run([SOJOURN, "list", "aqm"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert result.returncode == 1
+    assert result.stderr == "sojourn: standard output: No space left on device\n"
+
+
+def test_a_terminal_without_unicode_gets_no_traceback(experiment: Path):
+    import os
+    import subprocess
+
+    from conftest import SOJOURN
+
+    result = subprocess.run([SOJOURN, "run", experiment], capture_output=True, timeout=60,
+                            env={**os.environ, "PYTHONIOENCODING": "ascii"})  # fmt: skip
+    assert (result.returncode, result.stderr) == (0, b"")

@@ -6,6 +6,7 @@
 //! | [`run`] | a run's monitor and its results |
 //! | [`replay`] | a recorded queue through a discipline |
 //! | [`linux`] | what the agent on Linux is told and what it recorded |
+//! | [`own`] | algorithms written in Python |
 //! | [`lists`] | what can be named in a file, as JSON |
 //! | [`errors`] | Rust errors as Python exceptions |
 
@@ -14,6 +15,7 @@ use pyo3::prelude::*;
 mod errors;
 mod linux;
 mod lists;
+mod own;
 mod plan;
 mod replay;
 mod run;
@@ -30,9 +32,11 @@ mod _core {
     #[pymodule_export]
     use lists::{congestion_controls_json, disciplines_json, schema_json, traffic_json};
     #[pymodule_export]
+    use own::{Algorithm, PacketView, QueueView, register_aqm};
+    #[pymodule_export]
     use plan::Plan;
     #[pymodule_export]
-    use replay::replay_json;
+    use replay::Recording;
     #[pymodule_export]
     use run::{Monitor, Run};
 

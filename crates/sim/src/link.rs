@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use sojourn_aqm::{Environment, Qdisc};
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::packet::{Body, SimPacket};
+use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
 use crate::slab::Handle;
 
@@ -143,6 +143,11 @@ impl Link {
         }
     }
 
+    /// True if packets with segments were given up since they were last taken.
+    pub const fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
     /// Segments of packets given up since the last call.
     pub fn take_lost(&mut self) -> std::vec::Drain<'_, Handle> {
         self.lost.drain(..)
@@ -236,13 +241,12 @@ impl Link {
         packet
     }
 
+    #[inline]
     fn note_drops(&mut self, now: Time) {
         if self.environment.has_dropped() {
             for (packet, reason) in self.environment.take_dropped() {
                 self.probe.on_drop(&packet, reason, now);
-                if let Body::Tcp(view) = packet.body {
-                    self.lost.push(view.handle);
-                }
+                self.lost.extend(packet.handle());
             }
         }
     }
@@ -251,23 +255,18 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Membership;
     use sojourn_aqm::fifo::DropTail;
-    use sojourn_aqm::{Ecn, Limit, Single};
+    use sojourn_aqm::{Limit, Single};
 
     fn packet(flow: u32) -> SimPacket {
-        SimPacket {
-            body: Body::Udp {
-                number: 0,
-                sent_at: Time::ZERO,
-            },
+        let of = Membership {
             flow,
             group: 0,
             generation: 0,
             returning: false,
-            ecn: Ecn::NotEct,
-            bytes: 1250, // 1 ms at 10 Mbit/s
-            enqueued: Time::ZERO,
-        }
+        };
+        SimPacket::datagram(of, 0, Time::ZERO, 1250) // 1 ms at 10 Mbit/s
     }
 
     fn link(burst: u64, device_queue: u64, rate: Vec<(Duration, Rate)>) -> Link {

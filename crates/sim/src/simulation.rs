@@ -52,13 +52,13 @@ const FIRST_LINK: usize = 2;
 impl Agenda {
     /// The component that acts next, and when. Of several at the same instant the one with the lowest number.
     fn first(&self) -> (usize, Time) {
-        let mut best = (0, self.due[0]);
-        for (component, &due) in self.due.iter().enumerate().skip(1) {
-            if due < best.1 {
-                best = (component, due);
-            }
+        let (mut first, mut at) = (0, Time::MAX);
+        for (component, &due) in self.due.iter().enumerate() {
+            let is_earlier = due < at;
+            first = if is_earlier { component } else { first };
+            at = if is_earlier { due } else { at };
         }
-        best
+        (first, at)
     }
 }
 
@@ -98,8 +98,10 @@ impl Network {
         let place = Self::place_of_link(link);
         self.agenda.due[place] = self.links[link].wake();
         self.agenda.due[place + 1] = self.links[link].next_timer();
-        for handle in self.links[link].take_lost() {
-            self.segments.take(handle);
+        if self.links[link].has_lost() {
+            for handle in self.links[link].take_lost() {
+                self.segments.release(handle);
+            }
         }
     }
 

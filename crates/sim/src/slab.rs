@@ -4,7 +4,7 @@ use sojourn_tcp::Segment;
 
 /// A place in the slab.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Handle(u32);
+pub struct Handle(pub u32);
 
 /// The segments under way. Places are used again, so memory follows the largest number at once.
 #[derive(Debug, Default)]
@@ -14,24 +14,27 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Puts a segment in.
-    pub fn insert(&mut self, segment: Segment) -> Handle {
-        match self.free.pop() {
-            Some(place) => {
-                self.places[place as usize] = segment;
-                Handle(place)
-            }
-            None => {
-                self.places.push(segment);
-                Handle(self.places.len() as u32 - 1)
-            }
-        }
+    /// A place for a segment, to be written by [`Segments::at_mut`]. What was there before is still in it.
+    pub fn reserve(&mut self) -> Handle {
+        Handle(self.free.pop().unwrap_or_else(|| {
+            self.places.push(Segment::default());
+            self.places.len() as u32 - 1
+        }))
     }
 
-    /// Takes a segment out. The handle is used up.
-    pub fn take(&mut self, handle: Handle) -> Segment {
+    /// The segment at a place.
+    pub fn at(&self, handle: Handle) -> &Segment {
+        &self.places[handle.0 as usize]
+    }
+
+    /// The segment at a place, to be written.
+    pub fn at_mut(&mut self, handle: Handle) -> &mut Segment {
+        &mut self.places[handle.0 as usize]
+    }
+
+    /// Gives a place back. The handle is used up.
+    pub fn release(&mut self, handle: Handle) {
         self.free.push(handle.0);
-        self.places[handle.0 as usize]
     }
 
     /// Segments under way.
@@ -48,26 +51,14 @@ mod tests {
     #[test]
     fn a_place_is_used_again() {
         let mut segments = Segments::default();
-        let first = segments.insert(Segment {
-            len: 1,
-            ..Segment::default()
-        });
-        let second = segments.insert(Segment {
-            len: 2,
-            ..Segment::default()
-        });
-        assert_eq!(segments.take(first).len, 1);
-        assert_eq!(
-            segments.insert(Segment {
-                len: 3,
-                ..Segment::default()
-            }),
-            first
-        );
-        assert_eq!(
-            (segments.take(second).len, segments.take(first).len),
-            (2, 3)
-        );
+        let (first, second) = (segments.reserve(), segments.reserve());
+        segments.at_mut(second).len = 2;
+        assert_eq!(segments.len(), 2);
+        segments.release(first);
+        assert_eq!(segments.reserve(), first);
+        assert_eq!(segments.at(second).len, 2);
+        segments.release(first);
+        segments.release(second);
         assert_eq!(segments.len(), 0);
     }
 }

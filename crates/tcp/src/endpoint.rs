@@ -5,10 +5,11 @@ use sojourn_units::{Duration, Time};
 
 use crate::cc::Algorithm;
 use crate::config::Config;
+use crate::ecn::Feedback;
 use crate::receiver::{Arrival, Receiver, SYN_WINDOW};
 use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, Segment};
-use crate::sender::Sender;
+use crate::sender::{Outgoing, Sender};
 use crate::seq::Seq;
 
 /// A segment to be sent.
@@ -16,7 +17,8 @@ use crate::seq::Seq;
 pub struct Transmit {
     /// The segment.
     pub segment: Segment,
-    /// It goes out as ECN-capable: new data of a connection that negotiated ECN (RFC 3168 §6.1.5).
+    /// It goes out as ECN-capable: new data of a connection that negotiated ECN (RFC 3168 §6.1.5), with AccECN what is
+    /// sent again as well; with DCTCP everything, the handshake too (as Linux).
     pub ecn_capable: bool,
 }
 
@@ -47,7 +49,7 @@ pub struct Endpoint {
     iss: Seq,
     sender: Sender,
     receiver: Receiver,
-    ecn: bool,
+    feedback: Feedback,
     sack: bool,
     syn_due: bool,
     syn_sent_at: Option<Time>,
@@ -62,9 +64,15 @@ impl Endpoint {
         Self {
             phase: Phase::Listen,
             iss,
-            sender: Sender::new(&config, (algorithm.build)(config.abe), iss, false, false),
-            receiver: Receiver::new(&config, Seq(0), false, false),
-            ecn: false,
+            sender: Sender::new(
+                &config,
+                (algorithm.build)(config.abe),
+                iss,
+                false,
+                Feedback::None,
+            ),
+            receiver: Receiver::new(&config, Seq(0), false, Feedback::None),
+            feedback: Feedback::None,
             sack: false,
             syn_due: false,
             syn_sent_at: None,
@@ -128,8 +136,7 @@ impl Endpoint {
             Phase::Established => self.on_established(segment, ecn, now),
             Phase::Listen => {
                 if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
-                    let wants_ecn = segment.flags.contains(Flags::ECE.with(Flags::CWR));
-                    self.negotiate(segment, wants_ecn);
+                    self.negotiate(segment, self.wanted_feedback().accept(segment.flags));
                     self.phase = Phase::SynReceived;
                     self.syn_due = true;
                 }
@@ -137,9 +144,7 @@ impl Endpoint {
             Phase::SynSent => {
                 let answer = Flags::SYN.with(Flags::ACK);
                 if segment.flags.contains(answer) && segment.ack == self.iss + 1 {
-                    let wants_ecn =
-                        segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::CWR);
-                    self.negotiate(segment, wants_ecn);
+                    self.negotiate(segment, self.wanted_feedback().conclude(segment.flags));
                     self.establish(segment, now);
                     self.receiver.acknowledge_now();
                 }
@@ -171,18 +176,21 @@ impl Endpoint {
     }
 
     /// Settles the options: what both ends want.
-    fn negotiate(&mut self, syn: &Segment, peer_wants_ecn: bool) {
-        self.ecn = self.wants_ecn() && peer_wants_ecn;
+    fn negotiate(&mut self, syn: &Segment, feedback: Feedback) {
+        self.feedback = feedback;
         self.sack = self.config.sack && syn.flags.contains(Flags::SACK_PERMITTED);
-        self.receiver = Receiver::new(&self.config, syn.seq + 1, self.sack, self.ecn);
+        self.receiver = Receiver::new(&self.config, syn.seq + 1, self.sack, feedback);
         self.receiver.note_timestamp(&Segment {
             seq: syn.seq,
             ..*syn
         });
     }
 
-    const fn wants_ecn(&self) -> bool {
-        self.config.ecn || self.algorithm.needs_ecn
+    fn wanted_feedback(&self) -> Feedback {
+        match self.algorithm.feedback {
+            Feedback::None if self.config.ecn => Feedback::Classic,
+            needed => needed,
+        }
     }
 
     fn establish(&mut self, segment: &Segment, now: Time) {
@@ -199,7 +207,7 @@ impl Endpoint {
         self.syn_alarm = None;
         self.syn_due = false;
         let control = (self.algorithm.build)(self.config.abe);
-        let fresh = Sender::new(&self.config, control, self.iss, self.sack, self.ecn);
+        let fresh = Sender::new(&self.config, control, self.iss, self.sack, self.feedback);
         let waiting = std::mem::replace(&mut self.sender, fresh);
         self.sender.take_over(&waiting);
         self.sender.on_handshake(rtt, segment.window, now);
@@ -208,72 +216,84 @@ impl Endpoint {
         }
     }
 
+    /// True if what is ECN-capable goes out as ECT(1), the mark of L4S (RFC 9331 §4.1), instead of ECT(0).
+    pub fn sends_ect1(&self) -> bool {
+        self.feedback == Feedback::Accurate
+    }
+
     /// The next segment to send at `now`; to be called until `None` after every other call.
     pub fn poll(&mut self, now: Time) -> Option<Transmit> {
+        let mut segment = Segment::default();
+        let ecn_capable = self.poll_into(&mut segment, now)?;
+        Some(Transmit {
+            segment,
+            ecn_capable,
+        })
+    }
+
+    /// As [`Endpoint::poll`], written to where the segment will stay: true if it goes out as ECN-capable. Moving
+    /// a segment just written costs more than making it.
+    pub fn poll_into(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
         if self.phase != Phase::Established {
-            return self.poll_handshake(now);
+            return self.poll_handshake(segment, now);
         }
         let polled = if self.sender.is_idle() {
             None
         } else {
             self.sender.poll(now)
         };
-        let (mut segment, is_new) = match polled {
-            Some(polled) => polled,
-            None if self.receiver.wants_ack() => (
-                Segment {
-                    seq: self.sender.next_seq(),
-                    ..Segment::default()
-                },
-                false,
-            ),
+        let outgoing = match polled {
+            Some(outgoing) => outgoing,
+            None if self.receiver.wants_ack() => Outgoing {
+                seq: self.sender.next_seq(),
+                len: 0,
+                flags: Flags::default(),
+                is_new: false,
+            },
             None => return None,
         };
+        segment.seq = outgoing.seq;
+        segment.len = outgoing.len;
+        segment.flags = outgoing.flags;
         segment.ts_val = crate::timestamp(now);
-        self.receiver.stamp(&mut segment);
-        Some(Transmit {
-            segment,
-            ecn_capable: self.ecn && is_new && segment.len > 0,
+        self.receiver.stamp(segment);
+        Some(match self.feedback {
+            Feedback::None => false,
+            Feedback::Classic => outgoing.is_new && outgoing.len > 0,
+            Feedback::Exact => true,
+            Feedback::Accurate => outgoing.len > 0,
         })
     }
 
-    fn poll_handshake(&mut self, now: Time) -> Option<Transmit> {
+    fn poll_handshake(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
         if !std::mem::take(&mut self.syn_due) {
             return None;
         }
         let ecn_setup = match self.phase {
             // RFC 3168 §6.1.1.1: sent again it does not ask for ECN, which something on the path may dislike.
-            Phase::SynSent if self.wants_ecn() && self.syn_tries == 0 => {
-                Flags::ECE.with(Flags::CWR)
-            }
-            Phase::SynReceived if self.ecn => Flags::ECE,
+            Phase::SynSent if self.syn_tries == 0 => self.wanted_feedback().syn_flags(),
+            Phase::SynReceived => self.feedback.answer_flags(),
             _ => Flags::default(),
         };
-        let mut segment = Segment {
+        let setup = Flags::SYN.with(ecn_setup);
+        *segment = Segment {
             seq: self.iss,
             ts_val: crate::timestamp(now),
-            window: SYN_WINDOW,
-            flags: Flags::SYN
-                .with(ecn_setup)
-                .with_if(Flags::SACK_PERMITTED, self.config.sack),
+            flags: setup.with_if(Flags::SACK_PERMITTED, self.config.sack),
             ..Segment::default()
         };
         if self.phase == Phase::SynReceived {
-            self.receiver.stamp(&mut segment);
-            segment.flags = Flags::SYN
+            self.receiver.stamp(segment);
+            segment.flags = setup
                 .with(Flags::ACK)
-                .with(ecn_setup)
                 .with_if(Flags::SACK_PERMITTED, self.sack);
-            segment.window = SYN_WINDOW;
         }
+        segment.window = SYN_WINDOW;
         self.syn_sent_at = Some(now);
         let patience = INITIAL_RTO * (1 << self.syn_tries.min(SYN_RETRIES));
         self.syn_alarm = Some(self.config.clock.expiry(now, patience));
         self.syn_tries += 1;
-        Some(Transmit {
-            segment,
-            ecn_capable: false,
-        })
+        Some(self.algorithm.feedback == Feedback::Exact && ecn_setup != Flags::default())
     }
 
     /// When [`Endpoint::on_timer`] is due.

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use sojourn_units::{Duration, Time};
 
 use crate::config::{Clock, Config};
+use crate::ecn::{self, Feedback};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
 
@@ -22,6 +23,8 @@ const COMPRESS_DELAY: Duration = Duration::from_millis(1);
 const COMPRESS_MAX: u32 = 44;
 /// The window offered with a SYN, which cannot be scaled (RFC 7323 §2.2).
 pub const SYN_WINDOW: u32 = 65_535;
+/// Marked segments that are acknowledged together at most (RFC 9768 §3.2.2.5.1: two or three).
+const MARKS_PER_ACK: u32 = 2;
 /// Blocks remembered in the order of their reports.
 const REMEMBERED: usize = 4;
 
@@ -52,7 +55,12 @@ pub struct Receiver {
     compressed: u32,
     compress_until: Option<Time>,
     ts_recent: u32,
-    ecn: bool,
+    feedback: Feedback,
+    /// Packets that arrived marked (r.cep of RFC 9768 §3.2.1), and those since the last acknowledgement.
+    marks: u32,
+    unacknowledged_marks: u32,
+    /// What was received before the marking changed, to be acknowledged with the old echo: RCV.NXT and ECE.
+    before_change: Option<(Seq, bool)>,
     echo: bool,
     ect_seen: bool,
     /// The sequence number after the peer's FIN, once one has arrived.
@@ -61,8 +69,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that expects `next`; `sack` and `ecn` as negotiated.
-    pub fn new(config: &Config, next: Seq, sack: bool, ecn: bool) -> Self {
+    /// A receiver that expects `next`; `sack` and `feedback` as negotiated.
+    pub fn new(config: &Config, next: Seq, sack: bool, feedback: Feedback) -> Self {
         Self {
             clock: config.clock,
             sack,
@@ -84,7 +92,10 @@ impl Receiver {
             compressed: 0,
             compress_until: None,
             ts_recent: 0,
-            ecn,
+            feedback,
+            marks: ecn::FIRST_COUNT,
+            unacknowledged_marks: 0,
+            before_change: None,
             echo: false,
             ect_seen: false,
             fin_end: None,
@@ -150,9 +161,16 @@ impl Receiver {
     /// Takes a segment with payload or FIN, whose IP header arrived as `ecn` says. `now_ms` is the host's
     /// timestamp clock.
     pub fn on_data(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
-        if segment.flags.contains(Flags::CWR) && self.ecn {
-            self.echo = false;
-            self.ack_now = true;
+        match self.feedback {
+            Feedback::None => {}
+            Feedback::Classic => {
+                if segment.flags.contains(Flags::CWR) {
+                    self.echo = false;
+                    self.ack_now = true;
+                }
+            }
+            Feedback::Exact => self.note_marking(ecn == Arrival::Ce),
+            Feedback::Accurate => self.count_mark(ecn == Arrival::Ce),
         }
         let (seq, end) = (segment.seq, segment.end());
         if !end.after(self.next) {
@@ -192,7 +210,7 @@ impl Receiver {
             }
         }
         self.last_arrival = Some(now);
-        if self.ecn {
+        if self.feedback == Feedback::Classic {
             match ecn {
                 Arrival::Ce if !self.echo => {
                     self.raise_quick(2);
@@ -346,15 +364,43 @@ impl Receiver {
         }
     }
 
+    /// RFC 8257 §3.2: when the marking changes, what came before is acknowledged at once, under the old one.
+    fn note_marking(&mut self, marked: bool) {
+        if marked == self.echo {
+            return;
+        }
+        if self.deadline.is_some() {
+            self.before_change = Some((self.next, self.echo));
+        }
+        self.echo = marked;
+        self.ack_now = true;
+    }
+
+    /// RFC 9768 §3.2.2.5.1: at once when marking begins, and for every second mark.
+    fn count_mark(&mut self, marked: bool) {
+        let began = marked && !self.echo;
+        self.echo = marked;
+        if marked {
+            self.marks = self.marks.wrapping_add(1);
+            self.unacknowledged_marks += 1;
+            self.ack_now |= began || self.unacknowledged_marks >= MARKS_PER_ACK;
+        }
+    }
+
     /// Writes acknowledgement, window, SACK blocks and ECN echo into a segment that is about to be sent.
     pub fn stamp(&mut self, segment: &mut Segment) {
-        segment.flags = segment
-            .flags
-            .with(Flags::ACK)
-            .with_if(Flags::ECE, self.echo);
-        segment.ack = self.next;
+        let before_change = self.before_change.take();
+        let (next, echo) = before_change.unwrap_or((self.next, self.echo));
+        segment.flags = segment.flags.with(Flags::ACK);
+        segment.flags = match self.feedback {
+            Feedback::Accurate => segment.flags.with_ace(self.marks),
+            _ => segment.flags.with_if(Flags::ECE, echo),
+        };
+        self.unacknowledged_marks = 0;
+        segment.ack = next;
         segment.ts_ecr = self.ts_recent;
         segment.window = self.window.offer(self.next);
+        segment.sack = [SackBlock::NONE; MAX_SACK_BLOCKS];
         if self.sack && (self.duplicate.is_some() || !self.ranges.is_empty()) {
             let blocks = self.duplicate.take().into_iter().chain(self.recent);
             for (place, block) in segment.sack.iter_mut().zip(
@@ -365,8 +411,8 @@ impl Receiver {
                 *place = block;
             }
         }
-        self.acknowledged = self.next;
-        self.ack_now = false;
+        self.acknowledged = next;
+        self.ack_now = before_change.is_some();
         self.deadline = None;
         self.compressed = 0;
         self.compress_until = None;
@@ -506,7 +552,7 @@ mod tests {
             clock: Clock::Exact,
             ..Config::default()
         };
-        Receiver::new(&config, Seq(0), true, true)
+        Receiver::new(&config, Seq(0), true, Feedback::Classic)
     }
 
     /// A receiver past its quick acknowledgements and window growth, at segment `first`.
@@ -517,7 +563,7 @@ mod tests {
             max_window: 60_000,
             ..Config::default()
         };
-        let mut receiver = Receiver::new(&config, Seq(0), true, true);
+        let mut receiver = Receiver::new(&config, Seq(0), true, Feedback::Classic);
         for n in 0..20 {
             arrive(&mut receiver, n, 0);
         }

@@ -16,8 +16,12 @@ use crate::seq::Seq;
 pub struct Stamp {
     /// When it was sent.
     pub sent_at: Time,
-    /// The connection's delivery count then, for rate samples.
-    pub delivered: u64,
+    /// The connection's count of delivered segments then, for rate samples, modulo 2^32.
+    pub delivered: u32,
+    /// The same of lost ones.
+    pub lost: u32,
+    /// Segments in flight then, this one not counted.
+    pub in_flight: u32,
     /// When that count was reached.
     pub delivered_at: Time,
     /// When the first segment of that flight was sent.
@@ -66,7 +70,15 @@ pub struct Acked {
     /// Segments delivered out of order without having been resent: how far back the farthest was.
     pub reordering: u32,
     /// The segment sent last among those delivered, for rate samples.
-    pub latest: Option<Stamp>,
+    pub latest: Option<Delivered>,
+}
+
+/// A delivered segment, by its place in the ring.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered {
+    /// When it was last sent.
+    pub sent_at: Time,
+    index: u32,
 }
 
 /// RACK's view of the most recently sent segment known to be delivered (RFC 8985 §5.2).
@@ -160,6 +172,10 @@ impl Scoreboard {
     pub const fn resent(&self) -> u32 {
         self.resent
     }
+    /// True if something lost waits to be sent again.
+    pub const fn has_waiting(&self) -> bool {
+        self.waiting > 0
+    }
     /// When the oldest outstanding segment was last sent.
     pub fn oldest_sent_at(&self) -> Option<Time> {
         (!self.is_empty()).then(|| self.at(self.first).stamp.sent_at)
@@ -223,8 +239,10 @@ impl Scoreboard {
             }
             self.first = index.wrapping_add(1);
             acked.cumulative += 1;
-            self.uncount(segment);
-            acked.resent_acked |= segment.ever_resent;
+            if segment.lost || segment.ever_resent {
+                self.uncount(segment);
+                acked.resent_acked |= segment.ever_resent;
+            }
             if segment.sacked {
                 self.sacked -= 1;
                 continue;
@@ -238,7 +256,7 @@ impl Scoreboard {
                 acked.original_delivered |= !segment.end().after(recovery_point);
                 self.note_order(index, acked);
             }
-            self.deliver(&segment, now, min_rtt, acked);
+            self.deliver(index, &segment, now, min_rtt, acked);
         }
         for index in [&mut self.judged, &mut self.resend_from] {
             if is_before(*index, self.first) {
@@ -333,7 +351,7 @@ impl Scoreboard {
                     acked.original_delivered |= !segment.end().after(recovery_point);
                     self.note_order(index, acked);
                 }
-                self.deliver(&segment, now, min_rtt, acked);
+                self.deliver(index, &segment, now, min_rtt, acked);
                 if self
                     .highest_sacked
                     .is_none_or(|highest| is_before(highest, index))
@@ -380,12 +398,17 @@ impl Scoreboard {
     }
 
     /// RFC 8985 §6.2 step 2 (RACK_update), and the choice of the rate sample's segment.
-    fn deliver(&mut self, segment: &Sent, now: Time, min_rtt: Duration, acked: &mut Acked) {
-        if acked
-            .latest
-            .is_none_or(|latest| segment.stamp.sent_at >= latest.sent_at)
-        {
-            acked.latest = Some(segment.stamp);
+    fn deliver(
+        &mut self,
+        index: u32,
+        segment: &Sent,
+        now: Time,
+        min_rtt: Duration,
+        acked: &mut Acked,
+    ) {
+        let sent_at = segment.stamp.sent_at;
+        if acked.latest.is_none_or(|latest| sent_at >= latest.sent_at) {
+            acked.latest = Some(Delivered { sent_at, index });
         }
         let rtt = now - segment.stamp.sent_at;
         if segment.ever_resent && rtt < min_rtt {
@@ -567,6 +590,11 @@ impl Scoreboard {
         self.resent += u32::from(!was_resent);
         self.waiting -= u32::from(was_lost && !was_resent);
         self.resends.push_back((index, stamp.sent_at));
+    }
+
+    /// What was noted of a segment just delivered when it was last sent. To be asked before anything else is sent.
+    pub fn stamp_of(&self, delivered: Delivered) -> &Stamp {
+        &self.at(delivered.index).stamp
     }
 
     /// The RTT of the delivery that RACK last went by.

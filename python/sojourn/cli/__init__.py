@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from io import TextIOWrapper
 from types import FrameType
 from typing import NoReturn
 
@@ -17,6 +18,10 @@ from sojourn.cli.outcome import INTERRUPTED, complain
 def main() -> NoReturn:
     """Runs the command line and exits with its status."""
     signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that cannot show a character gets a question mark, not a traceback.
+            stream.reconfigure(errors="replace")
     try:
         # Loading the commands takes long enough for a Ctrl-C to fall into it.
         from sojourn.cli.app import status

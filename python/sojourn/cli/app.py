@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sojourn import _core
+from sojourn import _core, own
 from sojourn.cli import compare, doctor, listing, replay, run, study
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
 from sojourn.storage import OutputError
@@ -30,11 +31,17 @@ app.add_typer(study.app, name="study")
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
+    load: Annotated[
+        list[Path] | None,
+        typer.Option("--load", metavar="FILE", help="Run a Python file first that registers disciplines of your own."),
+    ] = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     if version:
         print(f"sojourn {_core.version}")
         raise typer.Exit
+    for file in load or []:
+        own.load(file)
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -43,6 +50,7 @@ def status() -> int:
     """Runs the command line and returns its exit status; a KeyboardInterrupt passes through."""
     try:
         code: object = app(standalone_mode=False, prog_name="sojourn")
+        sys.stdout.flush()
         if code == INTERRUPTED:
             # What typer makes of a KeyboardInterrupt.
             raise KeyboardInterrupt
@@ -62,5 +70,9 @@ def status() -> int:
         return FAILED
     except BrokenPipeError:
         # Whoever read our output has gone, as in `sojourn list aqm | head -1`. Keep the interpreter from trying again.
+        sys.stdout = None
+        return FAILED
+    except OSError as error:
+        complain(f"sojourn: {error.filename or 'standard output'}: {error.strerror or error}")
         sys.stdout = None
         return FAILED

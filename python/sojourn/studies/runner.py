@@ -44,8 +44,8 @@ def choose_figures(study: Study, name: str | None) -> tuple[FigureSpec, ...]:
         The study has no such figure.
     """
     chosen = tuple(figure for figure in study.figures if name is None or figure.is_called(name))
-    if not chosen:
-        known = ", ".join(figure.name for figure in study.figures)
+    if name is not None and not chosen:
+        known = ", ".join(figure.name for figure in study.figures) or "none, it has no figures"
         raise _core.ExperimentError(f'--figure: got "{name}"; must be one of {known}')
     return chosen
 

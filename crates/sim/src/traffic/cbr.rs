@@ -1,11 +1,10 @@
 //! UDP at a constant rate.
 
-use sojourn_aqm::Ecn;
 use sojourn_experiment::model;
 use sojourn_units::{Duration, Time};
 
 use super::{Identity, Meter};
-use crate::packet::{Body, SimPacket};
+use crate::packet::SimPacket;
 use crate::simulation::Network;
 
 /// UDP and IP headers.
@@ -43,19 +42,9 @@ impl Cbr {
     /// Sends what is due.
     pub fn on_timer(&mut self, now: Time, network: &mut Network) {
         while self.next_timer().is_some_and(|due| due <= now) {
-            let packet = SimPacket {
-                body: Body::Udp {
-                    number: self.number as u32,
-                    sent_at: now,
-                },
-                flow: self.identity.flow,
-                group: self.identity.group,
-                generation: 0,
-                returning: false,
-                ecn: Ecn::NotEct,
-                bytes: self.payload + HEADERS + self.identity.overhead,
-                enqueued: now,
-            };
+            let bytes = self.payload + HEADERS + self.identity.overhead;
+            let of = self.identity.membership(0, false);
+            let packet = SimPacket::datagram(of, self.number as u32, now, bytes);
             self.number += 1;
             self.meter.sent += u64::from(self.payload);
             if let Some((sent, _)) = &mut self.meter.datagrams {
@@ -67,9 +56,6 @@ impl Cbr {
 
     /// A datagram arrives.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time) {
-        let Body::Udp { sent_at, .. } = packet.body else {
-            return;
-        };
         self.meter.received += u64::from(self.payload);
         if let Some((_, arrived)) = &mut self.meter.datagrams {
             *arrived += 1;
@@ -77,7 +63,7 @@ impl Cbr {
         if self.meter.is_steady(now)
             && let Some(delays) = &mut self.meter.one_way
         {
-            delays.record(now - sent_at);
+            delays.record(now - packet.sent_at());
         }
     }
 

@@ -12,7 +12,7 @@ pub use meter::Meter;
 pub use ping::Ping;
 pub use tcp::TcpFlow;
 
-use crate::packet::SimPacket;
+use crate::packet::{Membership, SimPacket};
 use crate::simulation::Network;
 
 /// The two hosts of a flow.
@@ -39,6 +39,18 @@ pub struct Identity {
     pub stop: Time,
     /// When measuring begins.
     pub warmup: Time,
+}
+
+impl Identity {
+    /// The flow's packets of one connection, in one direction.
+    pub const fn membership(&self, generation: u16, returning: bool) -> Membership {
+        Membership {
+            flow: self.flow,
+            group: self.group,
+            generation,
+            returning,
+        }
+    }
 }
 
 /// A flow, both ends of it.

@@ -1,11 +1,10 @@
 //! Echo requests at a fixed interval, answered at once (RFC 792).
 
-use sojourn_aqm::Ecn;
 use sojourn_experiment::model;
 use sojourn_units::{Duration, Time};
 
 use super::{Identity, Meter};
-use crate::packet::{Body, SimPacket};
+use crate::packet::SimPacket;
 use crate::simulation::Network;
 
 /// 56 bytes of payload, ICMP and IP headers.
@@ -49,38 +48,21 @@ impl Ping {
 
     /// A request or a reply arrives.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
-        let Body::Echo { sent_at } = packet.body else {
-            return;
-        };
         if !packet.returning {
             self.meter.received += 56;
-            return network.send(
-                SimPacket {
-                    enqueued: now,
-                    ..self.packet(sent_at, true)
-                },
-                now,
-            );
+            return network.send(self.packet(packet.sent_at(), true), now);
         }
         if let Some((_, answered)) = &mut self.meter.datagrams {
             *answered += 1;
         }
         if self.meter.is_steady(now) {
-            self.meter.round_trips.record(now - sent_at);
+            self.meter.round_trips.record(now - packet.sent_at());
         }
     }
 
     fn packet(&self, sent_at: Time, returning: bool) -> SimPacket {
-        SimPacket {
-            body: Body::Echo { sent_at },
-            flow: self.identity.flow,
-            group: self.identity.group,
-            generation: 0,
-            returning,
-            ecn: Ecn::NotEct,
-            bytes: IP_BYTES + self.identity.overhead,
-            enqueued: sent_at,
-        }
+        let of = self.identity.membership(0, returning);
+        SimPacket::echo(of, sent_at, IP_BYTES + self.identity.overhead)
     }
 
     /// What was measured.

@@ -6,11 +6,11 @@ use sojourn_experiment::streams::Stream;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::sender::UNLIMITED;
 use sojourn_tcp::seq::Seq;
-use sojourn_tcp::{Arrival, Config, Endpoint, Transmit};
+use sojourn_tcp::{Arrival, Config, Endpoint};
 use sojourn_units::{Duration, Time};
 
 use super::{Identity, Meter, Side};
-use crate::packet::{Body, SimPacket};
+use crate::packet::SimPacket;
 use crate::simulation::Network;
 
 /// What a connection carries.
@@ -133,20 +133,25 @@ impl TcpFlow {
 
     /// A segment arrives at one of the hosts.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
-        let Body::Tcp(view) = packet.body else {
+        let Some(handle) = packet.handle() else {
             return;
         };
-        let segment = &network.segments.take(view.handle);
-        if packet.generation != self.generation {
-            return; // of a connection that is over
+        // Segments of a connection that is over find nobody.
+        if packet.generation == self.generation {
+            let ecn = match packet.ecn {
+                Ecn::NotEct => Arrival::NotEct,
+                Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
+                Ecn::Ce => Arrival::Ce,
+            };
+            let segment = network.segments.at(handle);
+            if packet.returning {
+                self.sender.on_segment(segment, ecn, now);
+            } else {
+                self.receiver.on_segment(segment, ecn, now);
+            }
         }
-        let ecn = match packet.ecn {
-            Ecn::NotEct => Arrival::NotEct,
-            Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
-            Ecn::Ce => Arrival::Ce,
-        };
+        network.segments.release(handle);
         if packet.returning {
-            self.sender.on_segment(segment, ecn, now);
             if let Some(rtt) = self.sender.take_rtt_sample()
                 && self.meter.is_steady(now)
             {
@@ -156,7 +161,6 @@ impl TcpFlow {
             self.meter.sent = self.past_sent + self.sender.sender().sent();
             self.meter.retransmits = self.past_retransmits + self.sender.sender().retransmits();
         } else {
-            self.receiver.on_segment(segment, ecn, now);
             self.meter.received = self.past_received + self.receiver.received();
             if self.receiver.peer_has_closed() {
                 self.receiver.close();
@@ -193,11 +197,15 @@ impl TcpFlow {
         if side == Side::Receiving {
             return self.receiver.next_timer();
         }
-        let stop = (!self.stopped).then_some(self.identity.stop);
-        [self.sender.next_timer(), self.open_at, stop]
-            .into_iter()
-            .flatten()
-            .min()
+        let stop = if self.stopped {
+            Time::MAX
+        } else {
+            self.identity.stop
+        };
+        let open = self.open_at.unwrap_or(Time::MAX);
+        let connection = self.sender.next_timer().unwrap_or(Time::MAX);
+        let due = connection.min(open).min(stop);
+        (due < Time::MAX).then_some(due)
     }
 
     fn open(&mut self, now: Time) {
@@ -258,32 +266,24 @@ impl TcpFlow {
 
     fn transmit(&mut self, side: Side, now: Time, network: &mut Network) {
         let returning = side == Side::Receiving;
-        loop {
-            let endpoint = if returning {
-                &mut self.receiver
-            } else {
-                &mut self.sender
-            };
-            let Some(Transmit {
-                segment,
-                ecn_capable,
-            }) = endpoint.poll(now)
-            else {
-                return;
-            };
+        let endpoint = if returning {
+            &mut self.receiver
+        } else {
+            &mut self.sender
+        };
+        let of = self.identity.membership(self.generation, returning);
+        let mut handle = network.segments.reserve();
+        while let Some(ecn_capable) = endpoint.poll_into(network.segments.at_mut(handle), now) {
+            let segment = network.segments.at(handle);
             let bytes = segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
-            let packet = SimPacket {
-                body: Body::of_segment(segment, &mut network.segments),
-                flow: self.identity.flow,
-                group: self.identity.group,
-                generation: self.generation,
-                returning,
-                ecn: if ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
-                bytes,
-                enqueued: now,
-            };
+            let mut packet = SimPacket::segment(of, handle, segment, bytes);
+            if ecn_capable {
+                packet.ecn = Ecn::Ect0;
+            }
             network.send(packet, now);
+            handle = network.segments.reserve();
         }
+        network.segments.release(handle);
     }
 
     /// The congestion window in segments.

@@ -1,13 +1,27 @@
 //! Congestion control: how large the window is, behind one trait. One file per algorithm.
 
+mod bbr;
+mod catalogue;
 mod cubic;
+mod dctcp;
 mod hystart;
+mod hystart_plus_plus;
+mod illinois;
+mod ledbat;
+mod ledbat_plus;
+mod prague;
 mod reno;
+mod sample;
+mod vegas;
+mod westwood;
+mod windowed;
 
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Rate, Time};
 
+pub use catalogue::{ALGORITHMS, Algorithm, by_name};
 pub use cubic::Cubic;
 pub use reno::Reno;
+pub use sample::{Demands, RateSample, Repair, Sample};
 
 use crate::seq::Seq;
 
@@ -111,6 +125,19 @@ pub trait CongestionControl: Send {
     /// The name by which it is asked for.
     fn name(&self) -> &'static str;
 
+    /// What the sender is to do for it.
+    fn demands(&self) -> Demands {
+        Demands::default()
+    }
+
+    /// Every acknowledgement, if [`Demands::samples`]; before `on_ack`, after losses were judged.
+    fn on_sample(&mut self, _ack: &AckEvent, _sample: &Sample, _window: &mut Window) {}
+
+    /// The rate to pace at, payload only, if [`Demands::paces`]; `None` before there is an estimate.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
     /// Every acknowledgement that delivers something, in recovery too, before the window may grow.
     fn on_delivery(&mut self, _ack: &AckEvent, _window: &mut Window) {}
 
@@ -130,44 +157,6 @@ pub trait CongestionControl: Send {
 
     /// The sender had nothing in flight for `idle` and sends again.
     fn on_restart(&mut self, _idle: Duration, _now: Time) {}
-}
-
-/// A congestion control that can be asked for by name.
-#[derive(Clone, Copy)]
-pub struct Algorithm {
-    /// Its name, as in Linux where Linux has it.
-    pub name: &'static str,
-    /// What it is, in one line.
-    pub summary: &'static str,
-    /// The document that defines it.
-    pub source: &'static str,
-    /// It works with ECN only, so that endpoints negotiate ECN whatever they were told.
-    pub needs_ecn: bool,
-    /// Makes one. `abe`: with alternative backoff (RFC 8511), if it has it.
-    pub build: fn(abe: bool) -> Box<dyn CongestionControl>,
-}
-
-/// Every congestion control of this crate.
-pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        name: "cubic",
-        summary: "window a cubic function of the time since the last loss; Linux's default",
-        source: "RFC 9438",
-        needs_ecn: false,
-        build: |abe| Box::new(Cubic::new(abe)),
-    },
-    Algorithm {
-        name: "reno",
-        summary: "additive increase, multiplicative decrease (NewReno)",
-        source: "RFC 5681, RFC 6582",
-        needs_ecn: false,
-        build: |abe| Box::new(Reno::new(abe)),
-    },
-];
-
-/// The congestion control called `name`.
-pub fn by_name(name: &str) -> Option<&'static Algorithm> {
-    ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
 }
 
 /// `numerator / denominator` of the window, at least 2 segments (RFC 5681 §3.1).
@@ -196,15 +185,5 @@ mod tests {
         assert_eq!(window.cwnd, 10);
         window.additive_increase(1, 10);
         assert_eq!(window.cwnd, 11);
-    }
-
-    #[test]
-    fn every_algorithm_is_found_by_its_name() {
-        for algorithm in ALGORITHMS {
-            assert_eq!(
-                (by_name(algorithm.name).expect("listed").build)(false).name(),
-                algorithm.name
-            );
-        }
     }
 }

@@ -15,22 +15,27 @@ impl Reno {
     }
 }
 
+/// Slow start, then a segment per window; for every congestion control that grows as Reno does.
+pub(super) fn grow(ack: &AckEvent, window: &mut Window) {
+    if !window.is_used() {
+        return;
+    }
+    let mut acked = ack.delivered;
+    if window.in_slow_start() {
+        acked = window.slow_start(acked);
+    }
+    if acked > 0 {
+        window.additive_increase(acked, window.cwnd);
+    }
+}
+
 impl CongestionControl for Reno {
     fn name(&self) -> &'static str {
         "reno"
     }
 
     fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
-        if !window.is_used() {
-            return;
-        }
-        let mut acked = ack.delivered;
-        if window.in_slow_start() {
-            acked = window.slow_start(acked);
-        }
-        if acked > 0 {
-            window.additive_increase(acked, window.cwnd);
-        }
+        grow(ack, window);
     }
 
     fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {

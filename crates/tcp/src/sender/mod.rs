@@ -4,17 +4,21 @@
 //! | --- | --- |
 //! | `mod.rs` | state, transmission, the intake of an acknowledgement |
 //! | `recovery.rs` | loss recovery and ECN response: states, proportional rate reduction, undo |
+//! | `pacing.rs` | when a paced segment may leave |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
+mod pacing;
 mod recovery;
 mod timers;
 
 use sojourn_units::{Duration, Time};
 
+use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
 use self::timers::Alarm;
-use crate::cc::{AckEvent, CongestionControl, Window};
+use crate::cc::{AckEvent, CongestionControl, Demands, RateSample, Repair, Sample, Window};
 use crate::config::{Clock, Config};
+use crate::ecn::{self, Feedback};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Acked, Scoreboard, Stamp};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
@@ -23,12 +27,27 @@ use crate::seq::Seq;
 /// Data without end, for [`Sender::write`].
 pub const UNLIMITED: u64 = u64::MAX;
 
+/// What the sending half knows of a segment that goes out; the receiving half adds its acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    /// First sequence number.
+    pub seq: Seq,
+    /// Payload bytes.
+    pub len: u16,
+    /// FIN, PSH and CWR.
+    pub flags: Flags,
+    /// It is sent for the first time.
+    pub is_new: bool,
+}
+
 /// The sending half of a connection.
 pub struct Sender {
     clock: Clock,
     mss: u32,
     sack: bool,
-    ecn: bool,
+    feedback: Feedback,
+    /// Marked packets that the peer has told of (s.cep of RFC 9768 §3.2.1).
+    marks: u32,
     /// Linux offers no CWR for a window that was restored; set while one is to go out.
     confirm_reduction: bool,
     /// SND.UNA and SND.NXT.
@@ -45,6 +64,11 @@ pub struct Sender {
     board: Scoreboard,
     window: Window,
     control: Box<dyn CongestionControl>,
+    /// What the congestion control asks for.
+    demands: Demands,
+    pacer: Pacer,
+    /// Something waits for the pacer.
+    held: bool,
     rtt: RttEstimator,
     state: State,
     /// SND.NXT when the current state was entered (RFC 6675's RecoveryPoint).
@@ -74,6 +98,10 @@ pub struct Sender {
     filled_at: Time,
     initial_window: u32,
     delivered: u64,
+    /// Segments judged lost so far, modulo 2^32.
+    lost: u32,
+    /// While `delivered` is below, rate samples tell of the application, not of the path.
+    app_limited_until: u64,
     delivered_at: Time,
     first_sent_at: Time,
     sent: u64,
@@ -101,20 +129,21 @@ enum Fill {
 
 impl Sender {
     /// A sender whose handshake is over. `iss` is the sequence number of the SYN, which is acknowledged; `rtt` has
-    /// its sample; `sack` and `ecn` as negotiated.
+    /// its sample; `sack` and `feedback` as negotiated.
     pub fn new(
         config: &Config,
         control: Box<dyn CongestionControl>,
         iss: Seq,
         sack: bool,
-        ecn: bool,
+        feedback: Feedback,
     ) -> Self {
         let first = iss + 1;
         Self {
             clock: config.clock,
             mss: u32::from(config.mss),
             sack,
-            ecn,
+            feedback,
+            marks: ecn::FIRST_COUNT,
             confirm_reduction: false,
             una: first,
             next: first,
@@ -125,7 +154,10 @@ impl Sender {
             fin: Fin::Open,
             board: Scoreboard::new(config.mss),
             window: Window::new(config.initial_window),
+            demands: control.demands(),
             control,
+            pacer: Pacer::default(),
+            held: false,
             rtt: RttEstimator::new(config.rto_min),
             state: State::Open,
             recovery_point: first,
@@ -148,6 +180,8 @@ impl Sender {
             filled_at: Time::ZERO,
             initial_window: config.initial_window,
             delivered: 0,
+            lost: 0,
+            app_limited_until: 0,
             delivered_at: Time::ZERO,
             first_sent_at: Time::ZERO,
             sent: 0,
@@ -258,9 +292,8 @@ impl Sender {
 
     // ---- Transmission ----------------------------------------------------------------------------------
 
-    /// The next segment to send at `now`, without its acknowledgement fields, and whether it is sent for the
-    /// first time. `None`: nothing may go. To be called until then after every other call.
-    pub fn poll(&mut self, now: Time) -> Option<(Segment, bool)> {
+    /// The next segment to send at `now`. `None`: nothing may go. To be called until then after every other call.
+    pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
         if std::mem::take(&mut self.probe_due)
             && let Some(probe) = self.send_probe(now)
         {
@@ -269,15 +302,16 @@ impl Sender {
         if std::mem::take(&mut self.window_probe_due) {
             return Some(self.probe_window(now));
         }
-        if self.in_flight() < self.window.cwnd {
+        self.held = self.pacer.holds(now);
+        if self.in_flight() < self.window.cwnd && !self.held {
             if self.state.resends()
                 && !self.new_data_first
                 && let Some(segment) = self.send_lost(now)
             {
-                return Some((segment, false));
+                return Some(segment);
             }
             if let Some(segment) = self.send_new(now, Fill::Full) {
-                return Some((segment, true));
+                return Some(segment);
             }
         }
         self.new_data_first = false;
@@ -286,7 +320,7 @@ impl Sender {
     }
 
     /// Sends the first lost segment again.
-    fn send_lost(&mut self, now: Time) -> Option<Segment> {
+    fn send_lost(&mut self, now: Time) -> Option<Outgoing> {
         let (seq, len) = self.board.next_lost()?;
         let stamp = self.stamp(now);
         self.board.mark_resent(stamp);
@@ -310,7 +344,7 @@ impl Sender {
     }
 
     /// Sends the next segment of new data, or the FIN, if there is any and the receive window has room.
-    fn send_new(&mut self, now: Time, fill: Fill) -> Option<Segment> {
+    fn send_new(&mut self, now: Time, fill: Fill) -> Option<Outgoing> {
         let (len, fin) = self.next_new(fill)?;
         if self.unsent != UNLIMITED {
             self.unsent -= u64::from(len);
@@ -330,36 +364,37 @@ impl Sender {
         }
         let stamp = self.stamp(now);
         self.board.push(seq, space, stamp);
-        self.after_sending(now);
+        self.after_sending(len, now);
         let mut flags = Flags::default()
             .with_if(Flags::FIN, fin)
             .with_if(Flags::PSH, self.unsent == 0);
         // RFC 3168 §6.1.2: CWR goes with the first new data after a reduction.
-        if self.ecn && len > 0 && std::mem::take(&mut self.confirm_reduction) {
+        if len > 0 && std::mem::take(&mut self.confirm_reduction) {
             flags = flags.with(Flags::CWR);
         }
-        Some(Segment {
+        Some(Outgoing {
             seq,
             len: len as u16,
             flags,
-            ..Segment::default()
+            is_new: true,
         })
     }
 
-    fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Segment {
+    fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Outgoing {
         self.retransmits += 1;
         self.undo.on_resend(now);
-        self.after_sending(now);
+        self.after_sending(space, now);
         let fin = self.fin == Fin::Sent && seq + space == self.next;
-        Segment {
+        Outgoing {
             seq,
             len: (space - u32::from(fin)) as u16,
             flags: Flags::default().with_if(Flags::FIN, fin),
-            ..Segment::default()
+            is_new: false,
         }
     }
 
-    fn after_sending(&mut self, now: Time) {
+    fn after_sending(&mut self, payload: u32, now: Time) {
+        self.pacer.on_send(payload, self.mss, now);
         self.last_sent = now;
         self.sent_since_judged += 1;
         if self.state.reduces() {
@@ -369,24 +404,43 @@ impl Sender {
 
     /// What a rate sample needs to know of a segment sent now.
     fn stamp(&mut self, now: Time) -> Stamp {
+        if !self.demands.samples {
+            return Stamp {
+                sent_at: now,
+                ..Stamp::default()
+            };
+        }
         if self.board.is_empty() {
             self.first_sent_at = now;
             self.delivered_at = now;
         }
         Stamp {
             sent_at: now,
-            delivered: self.delivered,
+            delivered: self.delivered as u32,
+            lost: self.lost,
+            in_flight: self.board.in_flight(),
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-            app_limited: self.unsent == 0,
+            app_limited: self.app_limited_until > self.delivered,
         }
     }
 
     /// Everything that may go has been sent: sets the alarm and judges the use of the window.
     fn settle(&mut self, now: Time) {
         self.set_alarm(now);
+        if self.demands.samples {
+            self.judge_application();
+        }
         if std::mem::take(&mut self.sent_since_judged) > 0 {
             self.judge_usage(now);
+        }
+    }
+
+    /// draft-cheng-iccrg-delivery-rate-estimation §3.4: nothing to send though the window has room.
+    fn judge_application(&mut self) {
+        let in_flight = self.in_flight();
+        if self.unsent == 0 && in_flight < self.window.cwnd && !self.board.has_waiting() {
+            self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
         }
     }
 
@@ -430,6 +484,7 @@ impl Sender {
             return;
         }
         let mut acked = Acked::default();
+        let prior_in_flight = self.in_flight();
         let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
         let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
         let repeats = !advanced && segment.len == 0 && ack == self.una;
@@ -448,14 +503,15 @@ impl Sender {
                 self.first_sent_at = latest.sent_at;
             }
         }
+        let marks = self.take_marks(segment, &acked);
         let rtt = self.sample_rtt(&acked, segment, advanced, now, now_ms);
         let facts = recovery::Facts {
             advanced,
-            echo: self.ecn && segment.flags.contains(Flags::ECE),
+            echo: marks > 0,
             duplicate: repeats,
             dsack: duplicate,
             ts_ecr: segment.ts_ecr,
-            acked,
+            acked: &acked,
         };
         self.on_probe_answered(&facts);
         if advanced {
@@ -472,6 +528,17 @@ impl Sender {
             self.control.on_delivery(&event, &mut self.window);
         }
         let lost = self.recover(&facts, now);
+        self.lost = self.lost.wrapping_add(lost);
+        if self.demands.samples {
+            let sample = self.sample(segment, &facts, (lost, marks), prior_in_flight, now);
+            self.control.on_sample(&event, &sample, &mut self.window);
+            if self.demands.paces {
+                self.pacer.set_rate(self.control.pacing_rate(), now);
+            }
+        }
+        if self.demands.governs_window {
+            return;
+        }
         if self.state.reduces() {
             let in_flight = self.in_flight();
             self.reduction
@@ -479,6 +546,56 @@ impl Sender {
         } else if acked.cumulative > 0 || (self.reordering.is_seen() && acked.delivered > 0) {
             self.control.on_ack(&event, &mut self.window);
         }
+    }
+
+    /// The acknowledgement in detail, for a congestion control that asks for it.
+    fn sample(
+        &self,
+        segment: &Segment,
+        facts: &recovery::Facts,
+        (lost, marks): (u32, u32),
+        prior_in_flight: u32,
+        now: Time,
+    ) -> Sample {
+        let one_way_ms = (segment.ts_ecr != 0)
+            .then(|| segment.ts_val.wrapping_sub(segment.ts_ecr) & 0x7fff_ffff);
+        Sample {
+            rate: facts
+                .acked
+                .latest
+                .and_then(|latest| self.rate_sample(self.board.stamp_of(latest), now)),
+            total_delivered: self.delivered,
+            lost,
+            prior_in_flight,
+            in_flight: self.in_flight(),
+            marks,
+            accurate: self.feedback == Feedback::Accurate,
+            repair: match self.state {
+                State::Open | State::Disorder | State::Cwr => Repair::None,
+                State::Recovery => Repair::Recovery,
+                State::Loss => Repair::Timeout,
+            },
+            smoothed_rtt: self.rtt.smoothed(),
+            one_way_ms,
+            release: self.pacer.release(),
+            mss: self.mss,
+        }
+    }
+
+    /// draft-cheng-iccrg-delivery-rate-estimation §3.3 (GenerateRateSample): what was delivered since `latest`, the
+    /// newest segment delivered, was sent. An interval below the minimum RTT is not credible.
+    fn rate_sample(&self, latest: &Stamp, now: Time) -> Option<RateSample> {
+        let sending = latest.sent_at.saturating_since(latest.first_sent_at);
+        let interval = sending.max(now - latest.delivered_at);
+        let delivered = u64::from((self.delivered as u32).wrapping_sub(latest.delivered));
+        (Some(interval) >= self.rtt.min()).then_some(RateSample {
+            delivered,
+            interval,
+            prior_delivered: self.delivered - delivered,
+            in_flight_at_send: latest.in_flight + 1,
+            lost: self.lost.wrapping_sub(latest.lost),
+            app_limited: latest.app_limited,
+        })
     }
 
     /// An acknowledgement while nothing is in flight: perhaps a new window, or a D-SACK for what was resent.
@@ -491,7 +608,7 @@ impl Sender {
                 duplicate: false,
                 dsack: true,
                 ts_ecr: segment.ts_ecr,
-                acked,
+                acked: &acked,
             };
             self.on_probe_answered(&facts);
             self.recover(&facts, now);
@@ -507,6 +624,32 @@ impl Sender {
             let bound = if window > 536 { window / 2 } else { window };
             self.full = self.mss.min(bound);
         }
+    }
+
+    /// Segments that the acknowledgement newly tells to have been marked.
+    fn take_marks(&mut self, segment: &Segment, acked: &Acked) -> u32 {
+        match self.feedback {
+            Feedback::None => 0,
+            Feedback::Classic | Feedback::Exact => {
+                if segment.flags.contains(Flags::ECE) {
+                    acked.delivered.max(1)
+                } else {
+                    0
+                }
+            }
+            // What delivers nothing may have been overtaken and tell of the past.
+            Feedback::Accurate if acked.delivered == 0 => 0,
+            Feedback::Accurate => {
+                let marks = ecn::newly_marked(segment.flags.ace(), self.marks, acked.delivered);
+                self.marks = self.marks.wrapping_add(marks);
+                marks
+            }
+        }
+    }
+
+    /// True if the peer waits for CWR (RFC 3168 §6.1.2).
+    fn confirms_reductions(&self) -> bool {
+        matches!(self.feedback, Feedback::Classic | Feedback::Exact)
     }
 
     /// Feeds the SACK blocks to the scoreboard; true if the first is a D-SACK (RFC 2883).

@@ -40,7 +40,7 @@ impl State {
 }
 
 /// What one acknowledgement told, put together for recovery.
-pub(super) struct Facts {
+pub(super) struct Facts<'a> {
     /// It moved SND.UNA.
     pub advanced: bool,
     /// It echoed congestion.
@@ -52,7 +52,7 @@ pub(super) struct Facts {
     /// Its timestamp echo.
     pub ts_ecr: u32,
     /// What it delivered.
-    pub acked: Acked,
+    pub acked: &'a Acked,
 }
 
 /// Proportional rate reduction (RFC 6937, with Linux's slow start reduction bound).
@@ -73,7 +73,13 @@ impl Reduction {
     }
 
     /// Sets the window so that sending follows delivery in the ratio ssthresh / prior window (RFC 6937 §3).
-    pub(super) fn apply(&mut self, window: &mut Window, in_flight: u32, facts: &Facts, lost: u32) {
+    pub(super) fn apply(
+        &mut self,
+        window: &mut Window,
+        in_flight: u32,
+        facts: &Facts<'_>,
+        lost: u32,
+    ) {
         let newly = facts.acked.delivered;
         if newly == 0 || self.prior_cwnd == 0 {
             return;
@@ -189,7 +195,7 @@ impl Reordering {
         self.seen
     }
 
-    fn on_ack(&mut self, facts: &Facts, una: Seq, next: Seq) {
+    fn on_ack(&mut self, facts: &Facts<'_>, una: Seq, next: Seq) {
         self.seen |= facts.acked.reordering > 0;
         if self.round_end.is_some_and(|end| !una.before(end)) {
             self.round_end = None;
@@ -211,7 +217,7 @@ impl Reordering {
 
 impl Sender {
     /// Moves through the states on an acknowledgement. Returns segments newly judged lost.
-    pub(super) fn recover(&mut self, facts: &Facts, now: Time) -> u32 {
+    pub(super) fn recover(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         self.reordering.on_ack(facts, self.una, self.next);
         if facts.echo {
             self.undo.prior_ssthresh = None;
@@ -243,7 +249,7 @@ impl Sender {
     }
 
     /// Ends an episode whose every segment has been acknowledged.
-    fn leave_if_past_recovery_point(&mut self, facts: &Facts) {
+    fn leave_if_past_recovery_point(&mut self, facts: &Facts<'_>) {
         if self.una.before(self.recovery_point) {
             return;
         }
@@ -287,7 +293,7 @@ impl Sender {
         }
     }
 
-    fn in_recovery(&mut self, facts: &Facts, now: Time) -> u32 {
+    fn in_recovery(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         if facts.advanced && self.undo.marker.is_some() && self.undo.is_delayed(facts.ts_ecr) {
             // A hole was filled by an original that was merely late.
             if self.board.resent() == 0 {
@@ -312,7 +318,7 @@ impl Sender {
         self.find_losses(now)
     }
 
-    fn in_loss(&mut self, facts: &Facts, now: Time) -> u32 {
+    fn in_loss(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         if facts.advanced && self.undo.is_warranted(facts.ts_ecr) {
             self.take_back(true);
             self.leave_loss();
@@ -359,7 +365,7 @@ impl Sender {
         self.state = State::Open;
     }
 
-    fn in_doubt(&mut self, facts: &Facts, now: Time) -> u32 {
+    fn in_doubt(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         if facts.dsack && self.state != State::Cwr && self.undo.is_refuted() {
             self.take_back(false); // the last duplicate was reported after recovery had ended
         }
@@ -445,11 +451,12 @@ impl Sender {
         self.undo.prior_cwnd = self.window.cwnd;
         self.reduction.start(self.window.cwnd);
         self.window.ssthresh = self.control.on_congestion(signal, &self.window);
-        self.confirm_reduction = self.ecn;
+        self.confirm_reduction = self.confirms_reductions();
     }
 
     fn end_reduction(&mut self) {
-        if self.window.ssthresh < Window::INFINITE
+        if !self.demands.governs_window
+            && self.window.ssthresh < Window::INFINITE
             && (self.state == State::Cwr || self.undo.marker.is_some())
         {
             self.window.cwnd = self.window.ssthresh;
@@ -479,7 +486,7 @@ impl Sender {
         self.window.cwnd = self.board.in_flight() + 1;
         self.window.clear_credit();
         self.recovery_point = self.next;
-        self.confirm_reduction = self.ecn;
+        self.confirm_reduction = self.confirms_reductions();
         self.state = State::Loss;
         self.frto = self.sack && (new_recovery || self.backoff > 0);
     }

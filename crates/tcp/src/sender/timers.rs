@@ -3,9 +3,9 @@
 
 use sojourn_units::{Duration, Time};
 
-use super::Sender;
 use super::recovery::{Facts, State};
-use crate::segment::Segment;
+use super::{Outgoing, Sender};
+use crate::segment::Flags;
 use crate::seq::Seq;
 
 /// Linux's TCP_TIMEOUT_MIN: the shortest timer, two ticks.
@@ -51,11 +51,17 @@ pub(super) struct Probe {
 impl Sender {
     /// When [`Sender::on_timer`] is due.
     pub fn next_timer(&self) -> Option<Time> {
-        self.alarm.map(|(_, due)| due)
+        let alarm = self.alarm.map(|(_, due)| due);
+        if !self.held {
+            return alarm;
+        }
+        let release = self.pacer.release();
+        Some(alarm.map_or(release, |due| due.min(release)))
     }
 
     /// Acts on a timer that has come due.
     pub fn on_timer(&mut self, now: Time) {
+        self.held = self.held && self.pacer.holds(now);
         let Some((alarm, _)) = self.alarm.filter(|(_, due)| *due <= now) else {
             return;
         };
@@ -86,7 +92,7 @@ impl Sender {
                     if self.state != State::Loss {
                         self.enter_recovery(false);
                     }
-                    if self.state.reduces() {
+                    if self.state.reduces() && !self.demands.governs_window {
                         self.reduction.set_window(
                             &mut self.window,
                             self.board.in_flight(),
@@ -101,7 +107,7 @@ impl Sender {
     }
 
     /// RFC 8985 §7.3: new data if there is any, else the newest segment again.
-    pub(super) fn send_probe(&mut self, now: Time) -> Option<(Segment, bool)> {
+    pub(super) fn send_probe(&mut self, now: Time) -> Option<Outgoing> {
         let new = self.send_new(now, super::Fill::Full);
         let resent = new.is_none();
         let segment = match new {
@@ -117,11 +123,11 @@ impl Sender {
             resent,
         });
         self.arm = Arm::Retransmit;
-        Some((segment, !resent))
+        Some(segment)
     }
 
     /// RFC 8985 §7.4: did the probe repair a loss?
-    pub(super) fn on_probe_answered(&mut self, facts: &Facts) {
+    pub(super) fn on_probe_answered(&mut self, facts: &Facts<'_>) {
         let Some(probe) = self.probe else { return };
         if self.una.before(probe.end) {
             return;
@@ -186,17 +192,14 @@ impl Sender {
 
     /// RFC 9293 §3.8.6.1: what the window has room for, if only a little (§3.8.6.2.1's override timeout), else, as
     /// Linux, an empty segment from before the window, which must be acknowledged.
-    pub(super) fn probe_window(&mut self, now: Time) -> (Segment, bool) {
-        match self.send_new(now, super::Fill::Partial) {
-            Some(segment) => (segment, true),
-            None => {
-                let before = Segment {
-                    seq: self.una + u32::MAX,
-                    ..Segment::default()
-                };
-                (before, false)
-            }
-        }
+    pub(super) fn probe_window(&mut self, now: Time) -> Outgoing {
+        let before = Outgoing {
+            seq: self.una + u32::MAX,
+            len: 0,
+            flags: Flags::default(),
+            is_new: false,
+        };
+        self.send_new(now, super::Fill::Partial).unwrap_or(before)
     }
 
     /// Arms the retransmission timer for the oldest segment outstanding.
@@ -244,7 +247,7 @@ impl Sender {
         }
         self.control.on_restart(idle, now);
         let rto = self.rtt.rto();
-        if idle <= rto {
+        if idle <= rto || self.demands.governs_window {
             return;
         }
         let floor = self.initial_window.min(self.window.cwnd);
@@ -261,7 +264,10 @@ impl Sender {
 
     /// A window that was not filled for an RTO comes down half way to what was used (RFC 7661 §4.4.3 as Linux).
     pub(super) fn shrink_unused(&mut self, now: Time) {
-        if now.saturating_since(self.filled_at) < self.rtt.rto() || self.state != State::Open {
+        if now.saturating_since(self.filled_at) < self.rtt.rto()
+            || self.state != State::Open
+            || self.demands.governs_window
+        {
             return;
         }
         let used = self.peak_unfilled.max(self.initial_window);

@@ -1,0 +1,120 @@
+//! BBR, versions 1 and 3, and what they share: bandwidths, rounds, bursts.
+
+mod aggregation;
+mod policer;
+mod v1;
+mod v3;
+
+use sojourn_units::{Duration, Rate};
+
+pub use v1::Bbr;
+pub use v3::Bbr3;
+
+use super::{AckEvent, Sample};
+
+/// Gains are in 256ths.
+const UNIT: u64 = 256;
+/// Bandwidth in segments per second, times [`BANDWIDTH_SCALE`].
+type Bandwidth = u64;
+const BANDWIDTH_SCALE: u64 = 1024;
+const NANOS: u128 = 1_000_000_000;
+/// Linux paces 1 % below the estimate.
+const PACING_PERCENT: u64 = 99;
+/// The window before there is an RTT.
+const INITIAL_WINDOW: u32 = 10;
+/// BBRMinPipeCwnd: enough for delayed acknowledgements.
+const MIN_WINDOW: u32 = 4;
+
+fn bandwidth(segments: u64, interval: Duration) -> Bandwidth {
+    (u128::from(segments) * u128::from(BANDWIDTH_SCALE) * NANOS
+        / u128::from(interval.as_nanos().max(1))) as u64
+}
+
+/// What a bandwidth delivers in a time, in whole segments.
+fn delivered_in(bandwidth: Bandwidth, span: Duration) -> u64 {
+    (u128::from(bandwidth) * u128::from(span.as_nanos()) / (NANOS * u128::from(BANDWIDTH_SCALE)))
+        as u64
+}
+
+/// Bandwidth times delay times `gain`, in segments, rounded up; the initial window before there is a delay.
+fn product(bandwidth: Bandwidth, min_rtt: Option<Duration>, gain: u64) -> u32 {
+    let Some(min_rtt) = min_rtt else {
+        return INITIAL_WINDOW;
+    };
+    let product = u128::from(bandwidth) * u128::from(min_rtt.as_nanos()) * u128::from(gain);
+    product.div_ceil(u128::from(UNIT * BANDWIDTH_SCALE) * NANOS) as u32
+}
+
+/// The pacing rate of a bandwidth, in payload bits.
+fn pacing_rate(bandwidth: Bandwidth, gain: u64, mss: u32) -> Option<Rate> {
+    let bits = u128::from(bandwidth) * u128::from(gain) * u128::from(mss) * 8;
+    let scale = u128::from(BANDWIDTH_SCALE * UNIT) * 100;
+    Rate::from_bps((bits * u128::from(PACING_PERCENT) / scale) as u64)
+}
+
+/// Segments of a pacing burst: a 1024th of a second's worth, at least two (one below 1.2 Mbit/s), at most 127.
+fn burst(rate: Option<Rate>, mss: u32) -> u32 {
+    let bps = rate.map_or(0, Rate::as_bps);
+    let at_least = if bps < 1_200_000 { 1 } else { 2 };
+    let segments = ((bps / 8) >> 10) / u64::from(mss.max(1));
+    segments.clamp(at_least, 127) as u32
+}
+
+/// Allows for three bursts in the hosts, delayed acknowledgements of an odd segment, and, while probing for bandwidth,
+/// two segments, so that the probe shows on a short path (draft-cardwell-iccrg-bbr-congestion-control-00 §4.2.3.2).
+fn with_quantum(window: u32, burst: u32, probing: bool) -> u32 {
+    ((window + 3 * burst + 1) & !1) + if probing { 2 } else { 0 }
+}
+
+/// Segments that will be in the path when pacing lets the next one go; `leaving` of them go then.
+fn in_path_when_released(
+    in_flight: u32,
+    leaving: u32,
+    bandwidth: Bandwidth,
+    ack: &AckEvent,
+    sample: &Sample,
+) -> u32 {
+    let arrived = delivered_in(bandwidth, sample.release.saturating_since(ack.now));
+    u64::from(in_flight + leaving).saturating_sub(arrived) as u32
+}
+
+/// A number below `below`, from what differs between connections and instants: two runs with the same seeds draw the same.
+fn draw(ack: &AckEvent, below: u64) -> u64 {
+    let mixed = (u64::from(ack.una.0) ^ ack.now.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed >> 32) * below) >> 32
+}
+
+/// Rounds by packets: one is over when something sent after its beginning is delivered (draft §4.1.1.3).
+#[derive(Clone, Debug, Default)]
+struct Rounds {
+    /// Delivery count at which the round ends.
+    end: u64,
+    count: u64,
+    /// The last sample began a round.
+    started: bool,
+}
+
+impl Rounds {
+    const fn new() -> Self {
+        Self {
+            end: 0,
+            count: 0,
+            started: false,
+        }
+    }
+
+    fn on_sample(&mut self, sample: &Sample) {
+        self.started = sample
+            .rate
+            .is_some_and(|rate| rate.prior_delivered >= self.end);
+        if self.started {
+            self.begin(sample);
+            self.count += 1;
+        }
+    }
+
+    /// A round begins now.
+    const fn begin(&mut self, sample: &Sample) {
+        self.end = sample.total_delivered;
+    }
+}

@@ -1,0 +1,147 @@
+//! BBR3 on a path of 100 segments per second and 100 ms, step by step.
+
+use super::*;
+use crate::cc::RateSample;
+
+const RTT: Duration = Duration::from_millis(100);
+
+fn ack(now_ms: u64) -> AckEvent {
+    AckEvent {
+        now: Time::from_millis(now_ms),
+        delivered: 1,
+        rtt: Some(RTT),
+        una: Seq(1),
+        next: Seq(2),
+    }
+}
+
+/// A sample of 100 segments per second, the newest sent with `in_flight` in flight and `lost` lost since.
+fn sample(total: u64, in_flight: u32, lost: u32) -> Sample {
+    Sample {
+        rate: Some(RateSample {
+            delivered: 10,
+            interval: RTT,
+            prior_delivered: total.saturating_sub(10),
+            in_flight_at_send: in_flight,
+            lost,
+            app_limited: false,
+        }),
+        total_delivered: total,
+        lost,
+        prior_in_flight: in_flight,
+        in_flight,
+        smoothed_rtt: Some(RTT),
+        mss: 1250,
+        ..Sample::default()
+    }
+}
+
+/// A BBR3 that has filled the pipe (ten segments) and drained its queue, and its window.
+fn settled() -> (Bbr3, Window) {
+    let (mut bbr, mut window) = (Bbr3::new(), Window::new(10));
+    for n in 10..60 {
+        bbr.on_sample(&ack(n * 10), &sample(n, 10, 0), &mut window);
+    }
+    (bbr, window)
+}
+
+/// §5.3.1: 4 ln 2 times ten per 100 ms, 1 % less: 100 · 10 000 bit · 2.766 · 0.99.
+#[test]
+fn startup_paces_at_four_times_the_logarithm_of_two() {
+    let (mut bbr, mut window) = (Bbr3::new(), Window::new(9));
+    bbr.on_sample(&ack(100), &sample(10, 10, 0), &mut window);
+    let bps = bbr.pacing_rate().expect("a rate").as_bps();
+    assert!((2_735_000..2_745_000).contains(&bps), "{bps}");
+}
+
+#[test]
+fn a_plateau_ends_startup_and_drain_follows() {
+    let (bbr, window) = settled();
+    assert!(bbr.full);
+    assert!(
+        matches!(bbr.mode, Mode::Down | Mode::Cruise),
+        "{:?}",
+        bbr.mode
+    );
+    assert!((20..=30).contains(&window.cwnd), "{}", window.cwnd); // twice the product, and the quantum
+}
+
+/// §5.5.10.2: 1 of 40 is 2.5 %: what was in flight then is the bound, and the probe is over.
+#[test]
+fn losses_above_two_percent_while_probing_bound_what_is_in_flight() {
+    let (mut bbr, mut window) = settled();
+    bbr.mode = Mode::Up;
+    bbr.plateau = Plateau::default();
+    bbr.probing = true;
+    bbr.on_sample(&ack(700), &sample(70, 60, 1), &mut window); // 1.7 %
+    assert_eq!((bbr.mode, bbr.in_flight_long), (Mode::Up, UNBOUNDED));
+    bbr.on_sample(&ack(710), &sample(71, 40, 1), &mut window);
+    assert_eq!((bbr.mode, bbr.in_flight_long), (Mode::Down, 40));
+}
+
+/// §5.3.3.2: 15 % of 40 are left to others while cruising.
+#[test]
+fn cruising_leaves_headroom() {
+    let (mut bbr, _) = settled();
+    bbr.in_flight_long = 40;
+    bbr.mode = Mode::Cruise;
+    assert_eq!(bbr.bound(), 35); // 40 · 38/256 = 5.9, rounded down
+    bbr.mode = Mode::Refill;
+    assert_eq!(bbr.bound(), 40);
+}
+
+/// §5.5.10.3: a round with losses takes three tenths of the short-term bounds, not below what was delivered (10).
+#[test]
+fn losses_while_cruising_bound_the_short_term() {
+    let (mut bbr, mut window) = settled();
+    bbr.mode = Mode::Cruise;
+    let before = window.cwnd;
+    bbr.on_sample(&ack(700), &sample(70, 10, 1), &mut window);
+    for n in 71..90 {
+        bbr.on_sample(&ack(10 * n), &sample(n, 10, 0), &mut window);
+    }
+    assert_eq!(bbr.in_flight_short, (before * 179 / 256).max(10));
+    assert_eq!(bbr.estimate(), bandwidth(10, RTT)); // the bandwidth was delivered all the same
+}
+
+/// §5.3.4: after five seconds without a lower RTT half the product for 200 ms and a round.
+#[test]
+fn the_path_is_emptied_every_five_seconds() {
+    let (mut bbr, mut window) = settled();
+    let before = window.cwnd;
+    let slower = |now_ms| AckEvent {
+        rtt: Some(RTT + Duration::from_millis(10)),
+        ..ack(now_ms)
+    };
+    bbr.on_sample(&slower(5_200), &sample(520, 10, 0), &mut window);
+    assert_eq!((bbr.mode, window.cwnd), (Mode::ProbeRtt(None), 5));
+    assert_eq!(bbr.min_rtt, Some(RTT)); // believed for ten seconds
+    bbr.on_sample(&ack(5_300), &sample(530, 5, 0), &mut window);
+    bbr.on_sample(&ack(5_400), &sample(541, 5, 0), &mut window);
+    bbr.on_sample(&ack(5_501), &sample(552, 5, 0), &mut window);
+    assert_eq!(bbr.mode, Mode::Cruise);
+    assert!(window.cwnd >= before.min(20), "{}", window.cwnd);
+}
+
+/// §5.5.10.2: by one segment in the first round of a probe, by two in the second.
+#[test]
+fn a_probe_raises_the_bound_faster_and_faster() {
+    let (mut bbr, mut window) = settled();
+    window.cwnd = 20;
+    window.limiting = true;
+    bbr.in_flight_long = 20;
+    bbr.up_rounds = 0;
+    bbr.steepen(&window);
+    bbr.rounds.started = false;
+    for _ in 0..20 {
+        bbr.raise_bound(&ack(700), &window);
+        window.cwnd = bbr.in_flight_long;
+    }
+    assert_eq!(bbr.in_flight_long, 21);
+    bbr.steepen(&window);
+    for _ in 0..20 {
+        bbr.raise_bound(&ack(800), &window);
+        window.cwnd = bbr.in_flight_long;
+    }
+    assert_eq!(bbr.in_flight_long, 23);
+}

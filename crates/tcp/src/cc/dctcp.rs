@@ -1,0 +1,161 @@
+//! DCTCP (RFC 8257): the window comes down by half the share of marked bytes, smoothed. As Linux's, in segments and
+//! 1024ths; losses halve the window (§3.5); otherwise it grows as Reno's. The receiver's exact echo (§3.2) is
+//! in `receiver.rs`.
+//!
+//! All segments are ECN-capable, the handshake's, retransmissions and pure acknowledgements included (as Linux; §3.4
+//! leaves it open).
+
+use sojourn_units::Time;
+
+use super::{AckEvent, CongestionControl, Demands, Sample, Signal, Window, fraction, reno};
+use crate::seq::Seq;
+
+/// DCTCP.Alpha is in 1024ths; it begins at 1 (§4.2).
+const ALPHA_ONE: u32 = 1024;
+/// g = 1/16 (§4.2).
+const GAIN_SHIFT: u32 = 4;
+
+/// DCTCP's state.
+pub struct Dctcp {
+    /// DCTCP.Alpha: the smoothed share of marked segments.
+    alpha: u32,
+    /// DCTCP.WindowEnd; `None` before the first window.
+    window_end: Option<Seq>,
+    /// Segments acknowledged in this observation window, and those of them acknowledged with ECE.
+    acked: u32,
+    marked: u32,
+}
+
+impl Dctcp {
+    /// A DCTCP that takes the first mark for full congestion.
+    pub const fn new() -> Self {
+        Self {
+            alpha: ALPHA_ONE,
+            window_end: None,
+            acked: 0,
+            marked: 0,
+        }
+    }
+
+    /// §3.3 steps 5 to 8: Alpha = Alpha · (1 − g) + g · M. Below 1/64 the decay would stop: it goes to zero.
+    fn update_alpha(&mut self) {
+        let decay = self.alpha >> GAIN_SHIFT;
+        self.alpha -= if decay == 0 { self.alpha } else { decay };
+        if self.marked > 0 {
+            let share =
+                (u64::from(self.marked) << (10 - GAIN_SHIFT)) / u64::from(self.acked.max(1));
+            self.alpha = (self.alpha + share as u32).min(ALPHA_ONE);
+        }
+        self.acked = 0;
+        self.marked = 0;
+    }
+}
+
+impl CongestionControl for Dctcp {
+    fn name(&self) -> &'static str {
+        "dctcp"
+    }
+
+    fn demands(&self) -> Demands {
+        Demands {
+            samples: true,
+            ..Demands::default()
+        }
+    }
+
+    /// §3.3 step 4: at the end of the observation window, before this acknowledgement may reduce.
+    fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
+        if self.window_end.is_none_or(|end| !ack.una.before(end)) {
+            if self.window_end.is_some() {
+                self.update_alpha();
+            }
+            self.window_end = Some(ack.next);
+        }
+    }
+
+    fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, _window: &mut Window) {
+        self.acked += ack.delivered;
+        self.marked += sample.marks;
+    }
+
+    fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
+        reno::grow(ack, window);
+    }
+
+    /// §3.3 step 9: cwnd · (1 − Alpha / 2).
+    fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {
+        match signal {
+            Signal::EcnEcho => fraction(window.cwnd, 2 * ALPHA_ONE - self.alpha, 2 * ALPHA_ONE),
+            Signal::Loss | Signal::Timeout => fraction(window.cwnd, 1, 2),
+        }
+    }
+
+    fn on_timeout(&mut self, _now: Time, next: Seq) {
+        self.window_end = Some(next);
+        self.acked = 0;
+        self.marked = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_units::Duration;
+
+    /// A window of 100 segments of which `marked` are echoed; the next one ends it.
+    fn observe(dctcp: &mut Dctcp, round: u32, marked: u32) {
+        let mut window = Window::new(100);
+        for n in 0..100 {
+            let ack = AckEvent {
+                now: Time::ZERO,
+                delivered: 1,
+                rtt: Some(Duration::from_millis(1)),
+                una: Seq(100 * round + n + 1),
+                next: Seq(100 * round + n + 101),
+            };
+            dctcp.on_delivery(&ack, &mut window);
+            let sample = Sample {
+                marks: u32::from(n < marked),
+                ..Sample::default()
+            };
+            dctcp.on_sample(&ack, &sample, &mut window);
+        }
+    }
+
+    /// Alpha = 1: half; RFC 8257 §3.3 step 9.
+    #[test]
+    fn full_marking_halves_the_window() {
+        assert_eq!(
+            Dctcp::new().on_congestion(Signal::EcnEcho, &Window::new(100)),
+            50
+        );
+    }
+
+    /// A quarter marked, from Alpha = 1: 1 · 15/16 + 1/4 · 1/16 = 0.953; in 1024ths 960 + 16.
+    #[test]
+    fn alpha_moves_a_sixteenth_towards_the_marked_share() {
+        let mut dctcp = Dctcp::new();
+        observe(&mut dctcp, 0, 25);
+        observe(&mut dctcp, 1, 25);
+        assert_eq!(dctcp.alpha, 976);
+    }
+
+    /// In the long run the share itself: 10 % marked take 5 % of the window.
+    #[test]
+    fn steady_marking_takes_half_of_its_share() {
+        let mut dctcp = Dctcp::new();
+        for round in 0..200 {
+            observe(&mut dctcp, round, 10);
+        }
+        let window = dctcp.on_congestion(Signal::EcnEcho, &Window::new(1000));
+        assert!((945..=956).contains(&window), "{window}");
+    }
+
+    #[test]
+    fn a_loss_halves_the_window_whatever_alpha_is() {
+        let mut dctcp = Dctcp::new();
+        dctcp.alpha = 0;
+        assert_eq!(dctcp.on_congestion(Signal::EcnEcho, &Window::new(100)), 100);
+        assert_eq!(dctcp.on_congestion(Signal::Loss, &Window::new(100)), 50); // §3.5
+    }
+}

@@ -1,0 +1,205 @@
+//! LEDBAT (RFC 6817): yields to everything else by keeping the queueing delay at a target.
+//!
+//! One-way delays come from the timestamp option, whose clock ticks in milliseconds (§3.4.1 needs no synchronised
+//! clocks). TARGET is 100 ms and GAIN 1, the most that §2.5 allows; the base delay is the least of the last ten minutes,
+//! the current one the least of four samples (§4.2). The window starts at the initial window, without slow
+//! start, which §2.4.2 does not have either.
+
+use sojourn_units::{Duration, Time};
+
+use super::{AckEvent, CongestionControl, Demands, Sample, Signal, Window, fraction};
+
+/// §2.5: 100 ms at most.
+const TARGET_MS: i64 = 100;
+/// BASE_HISTORY: minutes for which a minimum is remembered (§2.5).
+const BASE_HISTORY: usize = 10;
+/// CURRENT_FILTER: samples of which the least counts.
+const CURRENT_FILTER: usize = 4;
+/// ALLOWED_INCREASE beyond what was in flight, and MIN_CWND (§2.5), in segments.
+const ALLOWED_INCREASE: u32 = 1;
+const MIN_WINDOW: u32 = 2;
+/// Fractions of a segment in which growth is added up.
+const FRACTION: i64 = 1 << 16;
+
+/// LEDBAT's state.
+pub struct Ledbat {
+    base: BaseDelays,
+    current: [u32; CURRENT_FILTER],
+    samples: usize,
+    /// Growth not yet worth a segment, in [`FRACTION`]ths.
+    growth: i64,
+}
+
+/// The least delay of each of the last minutes.
+struct BaseDelays {
+    minutes: [u32; BASE_HISTORY],
+    minute: u64,
+}
+
+impl BaseDelays {
+    fn update(&mut self, delay: u32, now: Time) {
+        let minute = now.as_nanos() / Duration::from_secs(60).as_nanos();
+        // As many new minutes as have begun since, none of which has a sample yet.
+        for begun in self.minute + 1..=minute.min(self.minute + BASE_HISTORY as u64) {
+            self.minutes[begun as usize % BASE_HISTORY] = u32::MAX;
+        }
+        self.minute = minute;
+        let place = &mut self.minutes[minute as usize % BASE_HISTORY];
+        *place = delay.min(*place);
+    }
+
+    fn least(&self) -> u32 {
+        self.minutes.into_iter().min().unwrap_or(u32::MAX)
+    }
+}
+
+impl Ledbat {
+    /// A LEDBAT without samples.
+    pub const fn new() -> Self {
+        Self {
+            base: BaseDelays {
+                minutes: [u32::MAX; BASE_HISTORY],
+                minute: 0,
+            },
+            current: [u32::MAX; CURRENT_FILTER],
+            samples: 0,
+            growth: 0,
+        }
+    }
+
+    /// §2.4.2: the queueing delay in milliseconds.
+    fn queueing_delay(&self) -> i64 {
+        let current = self.current.into_iter().min().unwrap_or(u32::MAX);
+        i64::from(current) - i64::from(self.base.least())
+    }
+
+    /// §2.4.2: cwnd += GAIN · off_target · bytes_newly_acked · MSS / cwnd.
+    fn adjust(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
+        let off_target = TARGET_MS - self.queueing_delay();
+        self.growth +=
+            off_target * FRACTION * i64::from(ack.delivered) / (TARGET_MS * i64::from(window.cwnd));
+        let segments = self.growth.div_euclid(FRACTION);
+        self.growth -= segments * FRACTION;
+        let grown = (i64::from(window.cwnd) + segments).clamp(1, i64::from(u32::MAX)) as u32;
+        let allowed = sample.prior_in_flight + ALLOWED_INCREASE;
+        window.cwnd = if segments > 0 {
+            grown.min(allowed.max(window.cwnd))
+        } else {
+            grown
+        }
+        .max(MIN_WINDOW);
+    }
+}
+
+impl CongestionControl for Ledbat {
+    fn name(&self) -> &'static str {
+        "ledbat"
+    }
+
+    fn demands(&self) -> Demands {
+        Demands {
+            samples: true,
+            ..Demands::default()
+        }
+    }
+
+    fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
+        if let Some(delay) = sample.one_way_ms {
+            self.base.update(delay, ack.now);
+            self.current[self.samples % CURRENT_FILTER] = delay;
+            self.samples += 1;
+        }
+        let calm = sample.repair == super::Repair::None;
+        let returning = window.in_slow_start() && window.ssthresh < Window::INFINITE;
+        if self.samples > 0 && calm && !returning && ack.delivered > 0 {
+            self.adjust(ack, sample, window);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
+        // Otherwise growth follows the delay, in `on_sample`; this is the way back after a timeout.
+        if window.in_slow_start() && window.ssthresh < Window::INFINITE {
+            window.slow_start(ack.delivered);
+        }
+    }
+
+    /// §2.4.2: a half, at most once per round trip, which the sender sees to.
+    fn on_congestion(&mut self, _signal: Signal, window: &Window) -> u32 {
+        self.growth = 0;
+        fraction(window.cwnd, 1, 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seq::Seq;
+
+    /// A round at a window of 10: ten acknowledgements with a one-way delay of `delay_ms`.
+    fn round(ledbat: &mut Ledbat, window: &mut Window, delay_ms: u32) {
+        for _ in 0..10 {
+            let ack = AckEvent {
+                now: Time::from_secs(1),
+                delivered: 1,
+                rtt: None,
+                una: Seq(0),
+                next: Seq(0),
+            };
+            let sample = Sample {
+                one_way_ms: Some(delay_ms),
+                prior_in_flight: window.cwnd,
+                ..Sample::default()
+            };
+            ledbat.on_sample(&ack, &sample, window);
+        }
+    }
+
+    /// Off target by all of it: a segment per round (nearly: the window grows on the way).
+    #[test]
+    fn without_a_queue_the_window_grows_by_one_a_round() {
+        let (mut ledbat, mut window) = (Ledbat::new(), Window::new(10));
+        for _ in 0..2 {
+            round(&mut ledbat, &mut window, 50);
+        }
+        assert_eq!(window.cwnd, 11);
+    }
+
+    #[test]
+    fn at_the_target_it_stands_still_and_above_it_shrinks() {
+        let (mut ledbat, mut window) = (Ledbat::new(), Window::new(10));
+        round(&mut ledbat, &mut window, 50);
+        window.cwnd = 10;
+        ledbat.current = [150; 4];
+        ledbat.growth = 0;
+        for _ in 0..5 {
+            round(&mut ledbat, &mut window, 150); // 100 ms queued
+        }
+        assert_eq!(window.cwnd, 10);
+        ledbat.current = [250; 4];
+        round(&mut ledbat, &mut window, 250); // twice the target: 10 − 1/10 − 9 · 1/9 = 8.9, rounded down
+        assert_eq!(window.cwnd, 8);
+    }
+
+    #[test]
+    fn the_least_of_four_samples_counts() {
+        let (mut ledbat, mut window) = (Ledbat::new(), Window::new(10));
+        round(&mut ledbat, &mut window, 50);
+        for (place, delay) in ledbat.current.iter_mut().zip([90, 80, 300, 95]) {
+            *place = delay;
+        }
+        assert_eq!(ledbat.queueing_delay(), 30);
+    }
+
+    #[test]
+    fn a_base_delay_is_forgotten_after_ten_minutes() {
+        let mut base = Ledbat::new().base;
+        base.update(20, Time::from_secs(30));
+        base.update(50, Time::from_secs(90));
+        base.update(60, Time::from_secs(599));
+        assert_eq!(base.least(), 20);
+        base.update(60, Time::from_secs(601));
+        assert_eq!(base.least(), 50);
+        base.update(60, Time::from_secs(6000));
+        assert_eq!(base.least(), 60);
+    }
+}

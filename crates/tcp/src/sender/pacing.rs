@@ -1,0 +1,136 @@
+//! Pacing: segments leave at the congestion control's rate instead of in bursts, as Linux's TCP does it on its own
+//! (without the fq discipline): by bursts of about a millisecond's worth, at least two segments.
+
+use sojourn_units::{Rate, Time};
+
+/// A burst is what the rate sends in a 1024th of a second (Linux's sk_pacing_shift) …
+const BURST_SHIFT: u32 = 10;
+/// … but at least two segments (Linux's tcp_min_tso_segs), one below 1.2 Mbit/s (BBR's min_tso_segs) …
+const MIN_BURST: u64 = 2;
+const SINGLE_BELOW_BPS: u64 = 1_200_000;
+/// … and at most a GSO packet's 64 kB.
+const MAX_BURST_BYTES: u64 = 65_536;
+
+/// When segments may leave.
+#[derive(Debug, Default)]
+pub(super) struct Pacer {
+    rate: Option<Rate>,
+    /// Nothing leaves before; moves on with what is sent.
+    release: Time,
+    /// When the last burst began, and what may still leave with it.
+    burst_at: Time,
+    burst_bytes: u64,
+}
+
+impl Pacer {
+    /// Sets the rate; `None`: no pacing. What was sent before there was a rate is not charged.
+    pub(super) fn set_rate(&mut self, rate: Option<Rate>, now: Time) {
+        if self.rate.is_none() {
+            self.release = now;
+        }
+        self.rate = rate;
+    }
+
+    /// When the next segment may leave.
+    pub(super) const fn release(&self) -> Time {
+        self.release
+    }
+
+    /// True if segments must wait at `now`.
+    pub(super) fn holds(&self, now: Time) -> bool {
+        self.release > now && (self.burst_bytes == 0 || self.burst_at != now)
+    }
+
+    /// Notes that a segment with `bytes` of payload leaves.
+    pub(super) fn on_send(&mut self, bytes: u32, mss: u32, now: Time) {
+        let Some(rate) = self.rate else { return };
+        if self.burst_bytes == 0 || self.burst_at != now {
+            self.begin_burst(rate, u64::from(mss), now);
+        }
+        let bytes = u64::from(bytes);
+        self.burst_bytes = self.burst_bytes.saturating_sub(bytes.max(1));
+        self.release += rate.tx_time(bytes);
+    }
+
+    fn begin_burst(&mut self, rate: Rate, mss: u64, now: Time) {
+        let at_least = if rate.as_bps() < SINGLE_BELOW_BPS {
+            1
+        } else {
+            MIN_BURST
+        };
+        let worth = ((rate.as_bps() / 8) >> BURST_SHIFT).min(MAX_BURST_BYTES);
+        let segments = (worth / mss.max(1)).max(at_least);
+        // A burst that leaves late may make up for it, by half of its own time (Linux's credit for late timers).
+        let late = now.saturating_since(self.release);
+        let credit = late.min(rate.tx_time(segments * mss) / 2);
+        self.release = self.release.max(now).saturating_sub(credit);
+        self.burst_at = now;
+        self.burst_bytes = segments * mss;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1000;
+
+    /// A pacer at 16 Mbit/s: 0.5 ms per segment of 1000 bytes.
+    fn pacer() -> Pacer {
+        let mut pacer = Pacer::default();
+        pacer.set_rate(Some(Rate::from_mbps(16)), Time::from_millis(10));
+        pacer
+    }
+
+    /// 16 Mbit/s are 1953 bytes in a 1024th of a second, less than two segments: two leave, then a millisecond passes.
+    #[test]
+    fn two_segments_leave_then_the_time_that_they_take_passes() {
+        let mut pacer = pacer();
+        let start = Time::from_millis(10);
+        pacer.on_send(MSS, MSS, start);
+        assert!(!pacer.holds(start));
+        pacer.on_send(MSS, MSS, start);
+        assert!(pacer.holds(start));
+        assert_eq!(pacer.release(), Time::from_millis(11));
+        assert!(!pacer.holds(Time::from_millis(11)));
+    }
+
+    /// A burst 10 ms late wins back half of its millisecond, no more.
+    #[test]
+    fn a_late_burst_makes_up_for_half_of_its_own_time() {
+        let mut pacer = pacer();
+        for now in [Time::from_millis(10), Time::from_millis(21)] {
+            pacer.on_send(MSS, MSS, now);
+            pacer.on_send(MSS, MSS, now);
+        }
+        assert_eq!(pacer.release(), Time::from_micros(21_500));
+    }
+
+    /// At 1 Mbit/s a segment takes 8 ms, and each waits for the one before.
+    #[test]
+    fn below_1200_kilobit_segments_leave_one_by_one() {
+        let mut pacer = pacer();
+        pacer.set_rate(Some(Rate::from_mbps(1)), Time::from_millis(10));
+        pacer.on_send(MSS, MSS, Time::from_millis(10));
+        assert!(pacer.holds(Time::from_millis(10)));
+        assert_eq!(pacer.release(), Time::from_millis(18));
+    }
+
+    /// What the window did not let go with the burst waits.
+    #[test]
+    fn the_rest_of_a_burst_does_not_leave_later() {
+        let mut pacer = pacer();
+        pacer.on_send(MSS, MSS, Time::from_millis(10));
+        assert!(pacer.holds(Time::from_micros(10_100)));
+        assert!(!pacer.holds(Time::from_micros(10_500)));
+    }
+
+    #[test]
+    fn without_a_rate_nothing_waits() {
+        let mut pacer = Pacer::default();
+        for _ in 0..100 {
+            pacer.on_send(MSS, MSS, Time::ZERO);
+        }
+        assert!(!pacer.holds(Time::ZERO));
+    }
+}
