@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 from sojourn import _core
 from sojourn.linux import host, machine
@@ -31,6 +31,7 @@ class Linux:
 
     on: Place = "vm"
     kernel: str | None = None
+    name: ClassVar[str] = "linux"
 
     @cached_property
     def _kernel(self) -> Kernel:

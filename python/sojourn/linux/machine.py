@@ -13,6 +13,7 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 from sojourn import _core
 from sojourn.linux import programs
@@ -138,21 +139,22 @@ def _run_qemu(command: list[str], monitor: _core.Monitor) -> bytes:
         try:
             console = Console(monitor)
             recording = _follow(process, pipe.fileno(), console, monitor)
-            _judge(process.wait(), console)
+            if len(recording) != console.recorded:
+                _explain(process.wait(), console)
             return recording
         finally:
             process.kill()
 
 
 def _follow(process: subprocess.Popen[bytes], results: int, console: Console, monitor: _core.Monitor) -> bytes:
-    """Reads what the guest says, and its recording, until it has gone."""
+    """Reads what the guest says, and its recording, until all of that is there or the guest has gone."""
     assert process.stdout is not None
     recording = bytearray()
     waited_s = 0.0
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout.fileno(), selectors.EVENT_READ, console.take)
         selector.register(results, selectors.EVENT_READ, recording.extend)
-        while selector.get_map():
+        while selector.get_map() and len(recording) != console.recorded:
             if monitor.cancelled:
                 raise _core.Cancelled("cancelled")
             ready = selector.select(POLL_S)
@@ -176,7 +178,8 @@ class Console:
     def __init__(self, monitor: _core.Monitor) -> None:
         self.seconds = 0
         """Of guest time that the run has come."""
-        self.done = False
+        self.recorded: int | None = None
+        """Length of the recording, once the guest has sent it."""
         self.failure: str | None = None
         self.last_words = ""
         """The last line that is not the agent's."""
@@ -195,18 +198,17 @@ class Console:
             self.seconds = int(rest)
             self._monitor.report(float(rest))
         elif word == "@done":
-            self.done = True
+            self.recorded = int(rest)
         elif word == "@failed":
             self.failure = rest
         elif line:
             self.last_words = line
 
 
-def _judge(status: int, console: Console) -> None:
+def _explain(status: int, console: Console) -> NoReturn:
+    """Why a guest ended without a whole recording."""
     if console.failure is not None:
         raise LinuxError(console.failure)
-    if console.done:
-        return
     after = f"after {console.seconds} s of the guest's time"
     if status < 0:
         raise LinuxError(f"QEMU was killed by {signal.Signals(-status).name} {after}")

@@ -8,11 +8,14 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
+use nix::unistd::pause;
 
 use super::setup::load_module;
 use super::{Context, Failure, carry_out};
@@ -24,18 +27,21 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Runs the machine from beginning to end.
 pub fn main() {
     let done = prepare().and_then(|mut console| {
-        let done = run(&mut console);
-        let line = match &done {
-            Ok(()) => "@done".to_owned(),
+        let line = match run(&mut console) {
+            // What was written may still be on its way: the host ends the machine once it has all.
+            Ok(length) => format!("@done {length}"),
             Err(failure) => format!("@failed {failure}"),
         };
-        writeln!(console, "{line}").context(|| "writing to the console".into())
+        writeln!(console, "{line}").context(|| "writing to the console".into())?;
+        if line.starts_with("@done") {
+            pause();
+        }
+        Ok(())
     });
     if let Err(failure) = done {
         // The kernel's own standard error, if there is one.
         eprintln!("@failed {failure}");
     }
-    nix::unistd::sync();
     // Powering off does not return; if it fails, the kernel panics as its first process ends, which ends the machine.
     let _ = reboot(RebootMode::RB_POWER_OFF);
 }
@@ -65,11 +71,12 @@ fn prepare() -> Result<File, Failure> {
         .context(|| "opening the console".into())
 }
 
-fn run(console: &mut File) -> Result<(), Failure> {
+/// Makes the run and sends its recording; returns the recording's length.
+fn run(console: &mut File) -> Result<usize, Failure> {
     load_modules("/modules")?;
     let job = fs::read("/job.json").context(|| "reading the job".into())?;
     let job: Job = serde_json::from_slice(&job).context(|| "reading the job".into())?;
-    watch_over(&job);
+    let over = watch_over(&job);
     let mut progress = |seconds: u64| {
         // Nobody is told, then; the run goes on.
         let _ = writeln!(console, "@second {seconds}");
@@ -81,7 +88,9 @@ fn run(console: &mut File) -> Result<(), Failure> {
         .context(|| "writing the recording".into())?;
     load_modules("/modules-late")?;
     let writing = || format!("writing {} bytes of results", bytes.len());
-    open_port()?.write_all(&bytes).context(writing)
+    open_port()?.write_all(&bytes).context(writing)?;
+    over.store(true, Ordering::Relaxed);
+    Ok(bytes.len())
 }
 
 fn load_modules(folder: &str) -> Result<(), Failure> {
@@ -109,14 +118,21 @@ fn open_port() -> Result<File, Failure> {
     Err(Failure("the machine has no port for results".into()))
 }
 
-/// Ends the machine if it is still there after its patience: an idle machine skips that time at once.
-fn watch_over(job: &Job) {
+/// Ends the machine if the run is not over after its patience. Set what is returned once it is: an idle machine skips
+/// that time at once.
+fn watch_over(job: &Job) -> Arc<AtomicBool> {
     let limit = Duration::from_nanos(job.duration_ns) + PATIENCE;
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&over);
     spawn(move || {
         sleep(limit);
-        let line = format!("@failed the guest hangs: not done after {} s of its time\n", limit.as_secs());
-        // Nobody is told, then; the machine ends all the same.
-        let _ = fs::write("/dev/console", line);
-        let _ = reboot(RebootMode::RB_POWER_OFF);
+        if !is_over.load(Ordering::Relaxed) {
+            let seconds = limit.as_secs();
+            let line = format!("@failed the guest hangs: not done after {seconds} s of its time\n");
+            // Nobody is told, then; the machine ends all the same.
+            let _ = fs::write("/dev/console", line);
+            let _ = reboot(RebootMode::RB_POWER_OFF);
+        }
     });
+    over
 }
