@@ -240,3 +240,6 @@ fn tcp(options: &model::Tcp, mtu: u32) -> Tcp {
         max_segment: (options.mss != whole).then_some(options.mss + TIMESTAMPS),
     }
 }
+
+#[cfg(test)]
+mod tests;

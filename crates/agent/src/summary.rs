@@ -395,3 +395,6 @@ fn flow_series(width: Duration, flows: &[FlowFigures]) -> Table {
         ],
     }
 }
+
+#[cfg(test)]
+mod tests;
