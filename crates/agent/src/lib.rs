@@ -10,10 +10,11 @@
 //! | [`job`] | what the agent is told |
 //! | [`disciplines`] | disciplines as `tc` words, and their counters |
 //! | [`topology`] | the network as `ip` and `tc` commands |
-//! | [`carry_out`] | the agent at work |
+//! | `carry_out` | the agent at work; on Linux only |
 //! | [`recording`] | what it hands back |
 //! | [`summary`] | a recording as results |
 
+#[cfg(target_os = "linux")]
 pub mod carry_out;
 pub mod compile;
 pub mod disciplines;

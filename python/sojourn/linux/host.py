@@ -29,7 +29,7 @@ def run(told: str, monitor: _core.Monitor) -> bytes:
     """
     if os.geteuid() != 0:
         raise LinuxError("--on host needs root: it makes network namespaces; without root leave it out")
-    agent = programs.require_agent()
+    agent = programs.require_agent().read_bytes()
     for tool in programs.TOOLS:
         programs.require(tool)
     job = json.loads(told)
@@ -38,7 +38,10 @@ def run(told: str, monitor: _core.Monitor) -> bytes:
         with tempfile.TemporaryDirectory(prefix="sojourn-host-") as temporary:
             folder = Path(temporary)
             (folder / "job.json").write_text(told, encoding="utf-8")
-            command = [str(agent), "run", str(folder / "job.json"), str(folder / "recording")]
+            # Packages do not always keep a file executable.
+            (folder / "sojourn-agent").write_bytes(agent)
+            (folder / "sojourn-agent").chmod(0o755)
+            command = [str(folder / "sojourn-agent"), "run", str(folder / "job.json"), str(folder / "recording")]
             try:
                 _run_agent(command, folder / "said", monitor)
             finally:
