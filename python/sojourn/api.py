@@ -17,6 +17,7 @@ from sojourn.results import Results, Run, TableName
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 def run(
     file: str | Path,
     *,

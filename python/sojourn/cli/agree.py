@@ -32,10 +32,11 @@ def command(
 
     if out is not None:
         storage.prepare(out)
-    both = [_run(file, backend, overrides(set), jobs) for backend in (Simulator(), linux(on, kernel))]
+    replaced = overrides(set)
+    both = _run(file, Simulator(), replaced, jobs), _run(file, linux(on, kernel), replaced, jobs)
     if out is not None:
         try:
-            agreement.save(*both, out)
+            agreement.save(*both, directory=out)
         except OSError as error:
             raise Stopped(FAILED, storage.write_failed(out, error)) from None
     if json:

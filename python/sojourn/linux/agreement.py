@@ -118,7 +118,10 @@ def table(first: Results, second: Results) -> Table:
         if metric is None:
             cells += ["distance", "", "", _number(row.second, 3)]
         else:
-            cells += [metric.heading, *(_number(value / metric.shown_per, metric.digits) for value in (row.first, row.second))]
+            cells += [
+                metric.heading,
+                *(_number(value / metric.shown_per, metric.digits) for value in (row.first, row.second)),
+            ]
             cells.append("–" if math.isnan(row.relative) else f"{row.relative:+.1%}")
         shown.add_row(*map(Text, cells))
     return shown
@@ -150,7 +153,7 @@ def figure(first: Results, second: Results, direction: Direction = "down") -> Fi
     return overlay(first, second).plot.cdf(direction)
 
 
-def save(first: Results, second: Results, directory: Path) -> list[Path]:
+def save(first: Results, second: Results, *, directory: Path) -> list[Path]:
     """Writes agreement.json, the figure, and each backend's own results in a folder of its name."""
     from sojourn.plots import style
 

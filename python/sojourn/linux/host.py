@@ -81,7 +81,9 @@ def _run_agent(command: list[str], said: Path, monitor: _core.Monitor) -> None:
         assert process.stderr is not None
         complaint = process.stderr.read()
     if status != 0:
-        raise LinuxError(" ".join(complaint.removeprefix("sojourn-agent: ").split()) or f"the agent ended with {status}")
+        raise LinuxError(
+            " ".join(complaint.removeprefix("sojourn-agent: ").split()) or f"the agent ended with {status}"
+        )
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
