@@ -106,6 +106,6 @@ def test_both_ways_a_change_of_rate_datagrams_and_files():
     assert cbr["sent_bytes"] == pytest.approx(4e6 / 8 * 4, rel=0.001)
     assert cbr["one_way_ms"]["p5"] == pytest.approx(5.8, abs=1.0)
     assert files["completion_ms"]["n"] >= 2
-    # A file of 20 kB takes a handshake and two rounds, 60 ms without queues; 50 packets on the way up add 300 ms a round.
+    # A file of 20 kB takes a handshake and two rounds, 60 ms without queues; 50 packets on the way up add 300 ms each.
     assert files["completion_ms"]["p5"] > 40.0
     assert summary["bottleneck"]["up"]["dropped_overflow"] > 0

@@ -1,4 +1,4 @@
-"""How far two backends agree on the same experiment: per arm, direction and metric, and distribution by distribution."""
+"""How far two backends agree on the same experiment: per arm, direction and metric, and by distribution."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _run_qemu(command: list[str], monitor: _core.Monitor) -> bytes:
         raise
     finally:
         os.close(of_qemu)
-    with process, open(results, "rb", buffering=0) as pipe:
+    with process, os.fdopen(results, "rb", buffering=0) as pipe:
         try:
             console = Console(monitor)
             recording = _follow(process, pipe.fileno(), console, monitor)

@@ -6,7 +6,7 @@
 //! virtio serial port; what the host is to know meanwhile goes to the console, in lines that begin with `@`.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,9 @@ use crate::job::Job;
 
 /// How much longer than the job the machine may take, in its own time, before it counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// After which a generator seeded at boot takes a new seed: a second, or half the time since boot if that is longer.
+const RESEED: Duration = Duration::from_secs(5);
 
 /// Runs the machine from beginning to end.
 pub fn main() {
@@ -77,6 +80,7 @@ fn run(console: &mut File) -> Result<usize, Failure> {
     let job = fs::read("/job.json").context(|| "reading the job".into())?;
     let job: Job = serde_json::from_slice(&job).context(|| "reading the job".into())?;
     let over = watch_over(&job);
+    seed_randomness(job.seed)?;
     let mut progress = |seconds: u64| {
         // Nobody is told, then; the run goes on.
         let _ = writeln!(console, "@second {seconds}");
@@ -91,6 +95,16 @@ fn run(console: &mut File) -> Result<usize, Failure> {
     open_port()?.write_all(&bytes).context(writing)?;
     over.store(true, Ordering::Relaxed);
     Ok(bytes.len())
+}
+
+/// Lets the kernel's random numbers follow from the seed: a machine in its own time has no other source of chance. What
+/// is written joins the pool; the generator takes from that when its last seed is over a second old (crng_reseed).
+fn seed_randomness(seed: u64) -> Result<(), Failure> {
+    fs::write("/dev/urandom", seed.to_le_bytes()).context(|| "seeding the kernel".into())?;
+    sleep(RESEED);
+    let mut drawn = [0; 8];
+    let mut source = File::open("/dev/urandom").context(|| "seeding the kernel".into())?;
+    source.read_exact(&mut drawn).context(|| "seeding the kernel".into())
 }
 
 fn load_modules(folder: &str) -> Result<(), Failure> {
