@@ -104,7 +104,9 @@ fn seed_randomness(seed: u64) -> Result<(), Failure> {
     sleep(RESEED);
     let mut drawn = [0; 8];
     let mut source = File::open("/dev/urandom").context(|| "seeding the kernel".into())?;
-    source.read_exact(&mut drawn).context(|| "seeding the kernel".into())
+    source
+        .read_exact(&mut drawn)
+        .context(|| "seeding the kernel".into())
 }
 
 fn load_modules(folder: &str) -> Result<(), Failure> {

@@ -32,7 +32,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 const TIMER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
 
-/// The signals that end a run early. A program that blocks them lets [`run`] take notice and clean up.
+/// The signals that end a run early. A program that blocks them lets a run take notice and clean up.
 pub fn interrupts() -> SigSet {
     SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM])
 }
