@@ -18,6 +18,8 @@ __all__ = [
     "RunError",
     "congestion_controls_json",
     "disciplines_json",
+    "linux_job",
+    "linux_run",
     "register_aqm",
     "schema_json",
     "traffic_json",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import EXPERIMENT
+from linux.conftest import EXPERIMENT
 from sojourn import ExperimentError, _core
 from sojourn.linux import Linux, LinuxError, machine
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from conftest import EXPERIMENT, needs_machine
+from linux.conftest import EXPERIMENT, needs_machine
 from sojourn import _core
 from sojourn.api import as_run
 from sojourn.linux import Linux
