@@ -1,7 +1,9 @@
 //! From an experiment's arm to the job of one run.
 
 use sojourn_experiment::derived;
-use sojourn_experiment::model::{self, Direction, Experiment, Kind, Queue};
+use sojourn_experiment::model::{
+    self, Capacity, Direction, EchoProtocol, Experiment, Kind, Pace, Queue,
+};
 use sojourn_units::{Duration, Rate};
 
 use crate::disciplines::{self, Leaf, Refusal};
@@ -10,6 +12,8 @@ use crate::topology::{self, Names};
 
 /// TCP options of a segment with timestamps, which TCP_MAXSEG counts in.
 const TIMESTAMPS: u32 = 12;
+/// Bytes that the agent writes into each datagram: its instant and its number.
+const STAMP: u32 = 16;
 /// TCP and IP headers without options.
 const HEADERS: u32 = 40;
 
@@ -54,7 +58,6 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
         duration_ns: experiment.duration.as_nanos(),
         warmup_ns: experiment.warmup.as_nanos(),
         frame: derived::frame(experiment) - experiment.link.overhead + 14,
-        record_packets: experiment.record.packets,
         series_ns: experiment.record.series.map(Duration::as_nanos),
     })
 }
@@ -90,21 +93,36 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
             ),
         );
     }
-    for (group, traffic) in experiment.traffic.iter().enumerate() {
-        let (Kind::Bulk(model::Tcp { abe: true, .. })
-        | Kind::Files(model::Files {
-            tcp: model::Tcp { abe: true, .. },
-            ..
-        })) = &traffic.kind
-        else {
-            continue;
-        };
-        return refuse(
-            format!("traffic.{group}.abe"),
-            "must be false on Linux, which has no such mode; backends that have it: sim",
-        );
+    experiment
+        .traffic
+        .iter()
+        .enumerate()
+        .try_for_each(|(group, traffic)| {
+            check_kind(&traffic.kind).map_err(|(key, must)| Refusal {
+                key: format!("traffic.{group}.{key}"),
+                must: format!("must be {must} on Linux; all kinds run on: sim"),
+            })
+        })
+}
+
+/// Refuses what the agent does not do; the error is a key and what is accepted of it.
+fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
+    if kind.tcp().is_some_and(|tcp| tcp.abe) {
+        return Err(("abe", "false, as it is"));
     }
-    Ok(())
+    match kind {
+        Kind::Ping(ping) if ping.protocol == EchoProtocol::Udp => Err(("protocol", "icmp")),
+        Kind::Ping(ping) if ping.packet < STAMP => Err(("packet", "at least 16 B")),
+        Kind::Cbr(cbr) if cbr.packet < STAMP => Err(("packet", "at least 16 B")),
+        Kind::Files(model::Files {
+            pace: Pace::Arrivals(_),
+            ..
+        }) => Err(("arrivals", "left out, with think instead,")),
+        Kind::Bulk(_) | Kind::Cbr(_) | Kind::Voip(_) | Kind::Ping(_) | Kind::Files(_) => Ok(()),
+        Kind::OnOff(_) | Kind::Game | Kind::Web(_) | Kind::Video(_) => {
+            Err(("kind", "bulk, cbr, voip, ping or files"))
+        }
+    }
 }
 
 /// One direction of the bottleneck with its discipline.
@@ -118,37 +136,44 @@ struct Side<'a> {
 fn sides(experiment: &Experiment, queue: usize) -> Result<Vec<Side<'_>>, Refusal> {
     let link = &experiment.link;
     let arm = &experiment.queues[queue];
-    let frame = derived::frame(experiment);
-    let side = |direction, arm, rate: &'static str, schedule: &[(Duration, Rate)], buffer| {
-        let limit = derived::limit(experiment, arm, buffer, schedule[0].1);
-        disciplines::leaf(arm, limit, frame, schedule[0].1).map_err(|refusal| Refusal {
-            key: place(experiment, queue, direction, rate, &refusal.key),
-            ..refusal
-        })
-    };
-    let mut sides = vec![Side {
-        direction: Direction::Down,
-        arm,
-        rate: &link.rate,
-        leaf: side(Direction::Down, arm, "link", &link.rate, link.buffer)?,
-    }];
+    let mut sides = vec![side(experiment, queue, Direction::Down, arm)?];
     if let Some(up) = &link.up {
         let arm = up.queue.as_ref().unwrap_or(arm);
-        let leaf = side(
-            Direction::Up,
-            arm,
-            "link.up",
-            &up.rate,
-            up.buffer.or(link.buffer),
-        )?;
-        sides.push(Side {
-            direction: Direction::Up,
-            arm,
-            rate: &up.rate,
-            leaf,
-        });
+        sides.push(side(experiment, queue, Direction::Up, arm)?);
     }
     Ok(sides)
+}
+
+fn side<'a>(
+    experiment: &'a Experiment,
+    queue: usize,
+    direction: Direction,
+    arm: &'a Queue,
+) -> Result<Side<'a>, Refusal> {
+    let link = &experiment.link;
+    let (place_of_link, capacity, buffer) = match (&link.up, direction) {
+        (Some(up), Direction::Up) => ("link.up", &up.rate, up.buffer.or(link.buffer)),
+        _ => ("link", &link.rate, link.buffer),
+    };
+    let Capacity::Steps(rate) = capacity else {
+        return refuse(
+            format!("{place_of_link}.rate"),
+            "must be a rate or a schedule of rates on Linux; traces run on: sim",
+        );
+    };
+    let limit = derived::limit(experiment, arm, buffer, rate[0].1);
+    let leaf = disciplines::leaf(arm, limit, derived::frame(experiment), rate[0].1).map_err(
+        |refusal| Refusal {
+            key: place(experiment, queue, direction, place_of_link, &refusal.key),
+            ..refusal
+        },
+    )?;
+    Ok(Side {
+        direction,
+        arm,
+        rate,
+        leaf,
+    })
 }
 
 /// The full path of a key at fault: the arm's, the reverse direction's own arm's, or the link's buffer.
@@ -207,29 +232,40 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
             address: path.receiver(),
             start_ns: flow.start.as_nanos(),
             stop_ns: flow.traffic.stop.as_nanos(),
-            kind: kind(&flow.traffic.kind, mtu),
+            dscp: flow.traffic.dscp,
+            kind: kind(&flow.traffic.kind, mtu)?,
         })
     };
     derived::flows(experiment, seed).filter_map(flow).collect()
 }
 
-fn kind(kind: &Kind, mtu: u32) -> FlowKind {
-    match kind {
+/// What a flow of a kind does; `None` for the kinds that were refused.
+fn kind(kind: &Kind, mtu: u32) -> Option<FlowKind> {
+    Some(match kind {
         Kind::Bulk(options) => FlowKind::Bulk(tcp(options, mtu)),
-        Kind::Cbr(cbr) => FlowKind::Cbr {
+        Kind::Cbr(cbr) => FlowKind::Datagrams {
             payload: cbr.packet,
-            rate_bps: cbr.rate.as_bps(),
+            interval_ns: (u64::from(cbr.packet) * 8_000_000_000, cbr.rate.as_bps()),
+        },
+        Kind::Voip(voip) => FlowKind::Datagrams {
+            payload: voip.packet,
+            interval_ns: (voip.interval.as_nanos(), 1),
         },
         Kind::Ping(ping) => FlowKind::Ping {
             interval_ns: ping.interval.as_nanos(),
+            payload: ping.packet,
         },
         Kind::Files(files) => FlowKind::Files {
             tcp: tcp(&files.tcp, mtu),
             sizes: files.sizes.clone(),
             count: files.count,
-            think_ns: files.think.as_nanos(),
+            think_ns: match files.pace {
+                Pace::Think(mean) => mean.as_nanos(),
+                Pace::Arrivals(_) => return None,
+            },
         },
-    }
+        Kind::OnOff(_) | Kind::Game | Kind::Web(_) | Kind::Video(_) => return None,
+    })
 }
 
 fn tcp(options: &model::Tcp, mtu: u32) -> Tcp {

@@ -1,6 +1,7 @@
 //! What the agent is told: one run of one arm, complete, in whole nanoseconds and `ip` and `tc` commands.
 
 use serde::{Deserialize, Serialize};
+use sojourn_experiment::model::Sizes;
 
 /// The first port of the flows: flow `n` sends to this port + `n`, so that a packet names its flow.
 pub const FIRST_PORT: u16 = 10_000;
@@ -28,8 +29,6 @@ pub struct Job {
     pub warmup_ns: u64,
     /// Largest packet with its 14-byte Ethernet header: anything larger was not segmented.
     pub frame: u32,
-    /// Whether to tell whose each packet was.
-    pub record_packets: bool,
     /// Width of the bins of the time series.
     pub series_ns: Option<u64>,
 }
@@ -88,6 +87,8 @@ pub struct Flow {
     pub start_ns: u64,
     /// When it stops sending.
     pub stop_ns: u64,
+    /// The DiffServ code point of its packets, both ways.
+    pub dscp: u8,
     /// What it does.
     pub kind: FlowKind,
 }
@@ -104,24 +105,26 @@ impl Flow {
 pub enum FlowKind {
     /// TCP with always more to send.
     Bulk(Tcp),
-    /// UDP, evenly spaced.
-    Cbr {
+    /// UDP, evenly spaced: constant bit rate, telephony.
+    Datagrams {
         /// Payload bytes of a datagram.
         payload: u32,
-        /// Payload bits per second.
-        rate_bps: u64,
+        /// Time between two of them in nanoseconds, as numerator and denominator.
+        interval_ns: (u64, u64),
     },
     /// Echo requests.
     Ping {
         /// Time between two of them.
         interval_ns: u64,
+        /// Payload bytes of a request.
+        payload: u32,
     },
     /// Files one after another, each on a connection of its own.
     Files {
         /// The transport.
         tcp: Tcp,
-        /// Sizes in bytes; each file's is drawn uniformly from these.
-        sizes: Vec<u64>,
+        /// How large they are.
+        sizes: Sizes,
         /// Files in all; `None`: until the stop.
         count: Option<u64>,
         /// Mean of the exponentially distributed pause after a file.

@@ -38,7 +38,9 @@ pub struct FlowFigures {
     pub sent: u64,
     /// Payload bytes received.
     pub received: u64,
-    /// Of those, before measuring began.
+    /// Of datagrams that came while measuring: numbers of the first and of the highest, and how many came.
+    pub seen: Option<(u64, u64, u64)>,
+    /// Of `received`, before measuring began.
     pub received_before: u64,
     /// Segments retransmitted.
     pub retransmits: u64,
@@ -68,7 +70,7 @@ pub struct QueueFigures {
 pub enum Fate {
     /// It left the queue.
     Delivered,
-    /// It left with Congestion Experienced, which it did not have on arrival. Seen only if packets are recorded.
+    /// It left with Congestion Experienced, which it did not have on arrival.
     Marked,
     /// The kernel says that the algorithm dropped it.
     DroppedAqm,
@@ -93,7 +95,7 @@ pub struct PacketRow {
     pub entered_ns: u64,
     /// When its fate was settled.
     pub settled_ns: u64,
-    /// The flow's number, if packets are recorded; else 0.
+    /// The flow's number.
     pub flow: u32,
     /// Bytes with the Ethernet header.
     pub bytes: u32,

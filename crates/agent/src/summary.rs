@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sojourn_experiment::derived::{self, capacity_bytes, kind_name};
-use sojourn_experiment::model::{Direction, Experiment};
-use sojourn_experiment::result::{
-    Bottleneck, Column, Flow, Quantiles, RunResult, Spread, Table, jain,
-};
-use sojourn_units::Duration;
+use sojourn_experiment::jitter::Jitter;
+use sojourn_experiment::loss_events::{LossEvents, Population};
+use sojourn_experiment::model::{Direction, Experiment, Kind};
+use sojourn_experiment::result::{Bottleneck, Column, Flow, Quantiles, RunResult, Spread, Table};
+use sojourn_experiment::{derived, emodel};
+use sojourn_units::{Duration, Time};
 
 use crate::disciplines::{Counters, counters};
 use crate::job::Job;
@@ -46,11 +46,6 @@ pub fn summarise(
     wall_s: f64,
 ) -> LinuxRun {
     let arm = &experiment.queues[queue];
-    let flows = flows(experiment, seed, &recording.flows);
-    let tcp = flows
-        .iter()
-        .filter(|flow| matches!(flow.kind, "bulk" | "files"));
-    let jain_goodput = jain(tcp.map(|flow| flow.goodput_bps));
     let mut invalid = recording.faults.clone();
     let mut packets = recording.packets;
     let mut bottleneck = BTreeMap::new();
@@ -64,10 +59,8 @@ pub fn summarise(
         };
         attribute_drops(&mut packets, index, counted);
         let rows = packets.iter().filter(|row| usize::from(row.queue) == index);
-        bottleneck.insert(
-            DIRECTIONS[index],
-            figures_of(experiment, index, rows, counted),
-        );
+        let figures = figures_of(experiment, seed, index, rows, counted);
+        bottleneck.insert(DIRECTIONS[index], figures);
     }
     LinuxRun {
         kernel: recording.kernel,
@@ -77,8 +70,7 @@ pub fn summarise(
             label: arm.label.clone(),
             seed,
             bottleneck,
-            flows,
-            jain_goodput,
+            flows: flows(experiment, seed, &recording.flows, &packets),
             simulated_s: experiment.duration.as_secs_f64(),
             wall_s,
             events: recording.events,
@@ -91,7 +83,9 @@ pub fn summarise(
                 .series
                 .map(|width| flow_series(width, &recording.flows)),
             packets: experiment.record.packets.then(|| packet_table(&packets)),
-        },
+            ..RunResult::default()
+        }
+        .with_totals(experiment),
     }
 }
 
@@ -127,6 +121,7 @@ const fn delivered(row: &PacketRow) -> bool {
 
 fn figures_of<'a>(
     experiment: &Experiment,
+    seed: u64,
     index: usize,
     rows: impl Iterator<Item = &'a PacketRow> + Clone,
     counted: Counters,
@@ -136,7 +131,12 @@ fn figures_of<'a>(
         (Some(up), 1) => &up.rate,
         _ => &experiment.link.rate,
     };
-    let capacity = capacity_bytes(rate, experiment.warmup, experiment.duration);
+    let capacity = rate.bytes(
+        experiment.warmup,
+        experiment.duration,
+        experiment.link.overhead,
+    );
+    let losses = loss_events(experiment, seed, index, rows.clone());
     // The kernel's length has an Ethernet header, whatever the link adds.
     let on_link = |row: &PacketRow| u64::from(row.bytes) + u64::from(experiment.link.overhead) - 14;
     let left = rows.filter(|row| delivered(row));
@@ -159,7 +159,26 @@ fn figures_of<'a>(
         dropped_aqm: counted.dropped - counted.overflow,
         dropped_overflow: counted.overflow,
         marked: counted.marked,
+        loss_events: losses.count(),
+        loss_synchronization: losses.synchronization(),
+        ..Bottleneck::default()
     }
+}
+
+fn loss_events<'a>(
+    experiment: &Experiment,
+    seed: u64,
+    index: usize,
+    rows: impl Iterator<Item = &'a PacketRow>,
+) -> LossEvents {
+    let mut events = LossEvents::new(Population::of_link(experiment, index, seed));
+    let warmup_ns = experiment.warmup.as_nanos();
+    for row in rows {
+        if !delivered(row) && !row.returning && row.settled_ns >= warmup_ns {
+            events.on_drop(row.flow, Time::from_nanos(row.settled_ns));
+        }
+    }
+    events
 }
 
 const fn sojourn_ns(row: &PacketRow) -> u64 {
@@ -210,32 +229,108 @@ fn spread(micros: &[u32]) -> Spread {
     }
 }
 
-fn flows(experiment: &Experiment, seed: u64, figures: &[FlowFigures]) -> Vec<Flow> {
-    let flow = |(flow, figures): (derived::Flow<'_>, &FlowFigures)| {
-        let traffic = flow.traffic;
-        let from = experiment.warmup.max(traffic.start.0);
-        let active = traffic.stop.saturating_sub(from).as_secs_f64();
-        let bits = (figures.received - figures.received_before) as f64 * 8.0;
-        let kind = kind_name(&traffic.kind);
-        Flow {
-            traffic: flow.group,
-            flow: flow.within,
-            kind,
-            direction: DIRECTIONS[usize::from(flow.direction == Direction::Up)],
-            goodput_bps: if active > 0.0 { bits / active } else { 0.0 },
-            sent_bytes: figures.sent,
-            received_bytes: figures.received,
-            retransmits: figures.retransmits,
-            rtt_ms: spread(&figures.round_trips_us),
-            one_way_ms: (kind == "cbr").then(|| spread(&figures.one_way_us)),
-            lost_packets: figures.datagrams.map(|(sent, arrived)| sent - arrived),
-            completion_ms: (kind == "files").then(|| spread(&figures.completions_us)),
+/// What became of a flow's data at the bottlenecks.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    arrived: u64,
+    dropped: u64,
+    marked: u64,
+}
+
+fn counts(flows: usize, packets: &[PacketRow]) -> Vec<Counts> {
+    let mut counts = vec![Counts::default(); flows];
+    for row in packets.iter().filter(|row| !row.returning) {
+        if let Some(own) = counts.get_mut(row.flow as usize) {
+            own.arrived += 1;
+            own.dropped += u64::from(!delivered(row));
+            own.marked += u64::from(row.fate == Fate::Marked);
         }
-    };
+    }
+    counts
+}
+
+fn flows(
+    experiment: &Experiment,
+    seed: u64,
+    figures: &[FlowFigures],
+    packets: &[PacketRow],
+) -> Vec<Flow> {
+    let counts = counts(figures.len(), packets);
     derived::flows(experiment, seed)
         .zip(figures)
-        .map(flow)
+        .zip(counts)
+        .map(|((flow, figures), counts)| flow_figures(experiment, &flow, figures, counts))
         .collect()
+}
+
+fn flow_figures(
+    experiment: &Experiment,
+    flow: &derived::Flow<'_>,
+    figures: &FlowFigures,
+    counts: Counts,
+) -> Flow {
+    let traffic = flow.traffic;
+    let from = experiment.warmup.max(traffic.start.0);
+    let active = traffic.stop.saturating_sub(from).as_secs_f64();
+    let bits = (figures.received - figures.received_before) as f64 * 8.0;
+    let goodput_bps = if active > 0.0 { bits / active } else { 0.0 };
+    let rtt_ms = spread(&figures.round_trips_us);
+    let datagrams =
+        matches!(traffic.kind, Kind::Cbr(_) | Kind::Voip(_)).then_some(&figures.one_way_us);
+    Flow {
+        traffic: flow.group,
+        flow: flow.within,
+        kind: traffic.kind.name(),
+        direction: DIRECTIONS[usize::from(flow.direction == Direction::Up)],
+        dscp: traffic.dscp,
+        goodput_bps,
+        sent_bytes: figures.sent,
+        received_bytes: figures.received,
+        retransmits: figures.retransmits,
+        bottleneck_packets: counts.arrived,
+        dropped_packets: counts.dropped,
+        marked_packets: counts.marked,
+        power_bps_per_s: rtt_ms.mean.map(|rtt_ms| goodput_bps / (rtt_ms / 1000.0)),
+        rtt_ms,
+        one_way_ms: datagrams.map(|delays| spread(delays)),
+        jitter_ms: datagrams.map(|delays| spread(&jitter(delays))),
+        pdv_ms: datagrams.map(|delays| spread(&variation(delays))),
+        mos: opinion(&traffic.kind, figures),
+        lost_packets: figures.datagrams.map(|(sent, arrived)| sent - arrived),
+        completion_ms: matches!(traffic.kind, Kind::Files(_))
+            .then(|| spread(&figures.completions_us)),
+        ..Flow::default()
+    }
+}
+
+/// The running estimate of the jitter after each delay.
+fn jitter(delays_us: &[u32]) -> Vec<u32> {
+    let mut estimate = Jitter::default();
+    delays_us
+        .iter()
+        .filter_map(|delay| estimate.update(Duration::from_micros(u64::from(*delay))))
+        .map(|jitter| jitter.as_micros() as u32)
+        .collect()
+}
+
+/// Each delay above the smallest.
+fn variation(delays_us: &[u32]) -> Vec<u32> {
+    let least = delays_us.iter().min().copied().unwrap_or(0);
+    delays_us.iter().map(|delay| delay - least).collect()
+}
+
+/// The opinion score of a call, from its mean delay and its loss (RFC 3550 §A.3) while measuring.
+fn opinion(kind: &Kind, figures: &FlowFigures) -> Option<f64> {
+    let Kind::Voip(voip) = kind else {
+        return None;
+    };
+    let (first, highest, arrived) = figures.seen?;
+    let mean_ms = spread(&figures.one_way_us).mean?;
+    let loss = 1.0 - arrived as f64 / (highest - first + 1) as f64;
+    let delay = Duration::from_secs_f64(mean_ms / 1000.0);
+    Some(emodel::opinion_score(emodel::rating(
+        delay, loss, voip.codec,
+    )))
 }
 
 fn packet_table(packets: &[PacketRow]) -> Table {

@@ -14,7 +14,7 @@
 use std::net::Ipv4Addr;
 
 use sojourn_experiment::derived;
-use sojourn_experiment::model::{Direction, Experiment, Kind, Tcp, Traffic};
+use sojourn_experiment::model::{Direction, Experiment, Traffic};
 use sojourn_units::{Duration, Rate};
 
 use crate::disciplines::{Leaf, span_words};
@@ -177,8 +177,8 @@ pub fn network(
     for path in paths(experiment) {
         writer.path(experiment, &path, &router, &remote);
     }
-    let up = experiment.link.up.as_ref().map(|up| up.rate[0].1);
-    let rates = [Some(experiment.link.rate[0].1), up];
+    let up = experiment.link.up.as_ref().map(|up| up.rate.nominal());
+    let rates = [Some(experiment.link.rate.nominal()), up];
     let devices = [(DOWN, DOWN_HANDLE), (UP, UP_HANDLE)];
     for (((end, rate), leaf), (device, handle)) in bottleneck
         .iter()
@@ -357,18 +357,13 @@ const fn end(namespace: &str, device: String, address: Ipv4Addr) -> End<'_> {
     }
 }
 
-const fn tcp(traffic: &Traffic) -> Option<&Tcp> {
-    match &traffic.kind {
-        Kind::Bulk(tcp) => Some(tcp),
-        Kind::Files(files) => Some(&files.tcp),
-        _ => None,
-    }
-}
-
 /// Settings of a path's hosts: buffers that are never in the way, ECN and SACK as the flows want them.
 fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
     let flag = |on: bool| if on { "1" } else { "0" };
-    let (ecn, sack) = tcp(traffic).map_or((false, true), |tcp| (tcp.ecn, tcp.sack));
+    let (ecn, sack) = traffic
+        .kind
+        .tcp()
+        .map_or((false, true), |tcp| (tcp.ecn, tcp.sack));
     vec![
         ("net/ipv4/tcp_rmem", "4096 6291456 33554432"),
         ("net/ipv4/tcp_wmem", "4096 4194304 33554432"),
@@ -381,12 +376,12 @@ fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
 }
 
 fn sender_options(traffic: &Traffic) -> String {
-    tcp(traffic).map_or(String::new(), |tcp| {
+    traffic.kind.tcp().map_or(String::new(), |tcp| {
         format!(" initcwnd {}", tcp.initial_window)
     })
 }
 
 fn receiver_options(traffic: &Traffic) -> String {
-    let window = tcp(traffic).and_then(|tcp| tcp.window);
+    let window = traffic.kind.tcp().and_then(|tcp| tcp.window);
     window.map_or(String::new(), |bytes| format!(" window {bytes}"))
 }

@@ -150,9 +150,7 @@ impl<'a> Session<'a> {
                 tc,
                 changes_done: 0,
             });
-            if job.record_packets {
-                taps.push(Tap::open(bottleneck, index)?);
-            }
+            taps.push(Tap::open(bottleneck, index)?);
         }
         let tracing = Tracing::begin(job)?;
         let zero_ns = clock()? + SETTLE_NS;
@@ -342,10 +340,7 @@ impl<'a> Session<'a> {
         for shaper in self.shapers {
             queues.push(shown(&shaper.tc.finish()?));
         }
-        let labels: Vec<Labels> = match self.job.record_packets {
-            true => self.taps.into_iter().map(Tap::finish).collect(),
-            false => vec![Labels::default(); self.job.bottlenecks.len()],
-        };
+        let labels: Vec<Labels> = self.taps.into_iter().map(Tap::finish).collect();
         // Sockets close before the trace is read: nothing more is to come.
         drop(self.flows);
         let events = self.tracing.finish(self.zero_ns)?;

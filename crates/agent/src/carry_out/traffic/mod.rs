@@ -1,15 +1,16 @@
 //! The flows of a job over real sockets: a file per kind of traffic.
 
-mod cbr;
+mod datagrams;
 mod ping;
 mod tcp;
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use nix::sys::socket::{setsockopt, sockopt};
 
-use cbr::Cbr;
+use datagrams::Datagrams;
 use ping::Ping;
 use tcp::{Files, TcpFlow};
 
@@ -134,13 +135,31 @@ pub fn open(
                 watch,
             )?)
         }
-        FlowKind::Cbr { payload, rate_bps } => {
-            Box::new(Cbr::open(flow, *payload, *rate_bps, warmup_ns, watch)?)
-        }
-        FlowKind::Ping { interval_ns } => {
-            Box::new(Ping::open(flow, *interval_ns, warmup_ns, watch)?)
-        }
+        FlowKind::Datagrams {
+            payload,
+            interval_ns,
+        } => Box::new(Datagrams::open(
+            flow,
+            *payload,
+            *interval_ns,
+            warmup_ns,
+            watch,
+        )?),
+        FlowKind::Ping {
+            interval_ns,
+            payload,
+        } => Box::new(Ping::open(flow, *interval_ns, *payload, warmup_ns, watch)?),
     })
+}
+
+/// Lets a socket's packets carry a flow's DiffServ code point.
+///
+/// # Errors
+/// The kernel refuses.
+fn set_dscp(socket: &impl AsFd, flow: &Flow) -> Result<(), Failure> {
+    let tos = i32::from(flow.dscp) << 2;
+    setsockopt(socket, sockopt::Ipv4Tos, &tos)
+        .context(|| format!("DiffServ code point {}", flow.dscp))
 }
 
 /// A span in microseconds, as recordings keep them.

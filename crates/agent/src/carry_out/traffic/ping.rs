@@ -9,13 +9,12 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, recv, sendto, socket,
 };
 
-use super::{Side, Traffic, Watch, micros};
+use super::{Side, Traffic, Watch, micros, set_dscp};
 use crate::carry_out::namespace::within;
 use crate::carry_out::{Context, Failure};
 use crate::job::Flow;
 use crate::recording::FlowFigures;
 
-const PAYLOAD: usize = 56;
 const HEADER: usize = 8;
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
@@ -28,6 +27,8 @@ pub struct Ping {
     identifier: u16,
     sequence: u16,
     interval_ns: u64,
+    /// Payload bytes of a request.
+    payload: usize,
     next_ns: u64,
     stop_ns: u64,
     warmup_ns: u64,
@@ -42,6 +43,7 @@ impl Ping {
     pub fn open(
         flow: &Flow,
         interval_ns: u64,
+        payload: u32,
         warmup_ns: u64,
         watch: &Watch<'_>,
     ) -> Result<Self, Failure> {
@@ -55,6 +57,7 @@ impl Ping {
             )
             .context(|| "opening a socket for echo requests".into())
         })?;
+        set_dscp(&socket, flow)?;
         watch.add(socket.as_fd(), Side::Sender, EpollFlags::EPOLLIN)?;
         Ok(Self {
             socket,
@@ -62,6 +65,7 @@ impl Ping {
             identifier: flow.port(),
             sequence: 0,
             interval_ns,
+            payload: payload as usize,
             next_ns: flow.start_ns,
             stop_ns: flow.stop_ns,
             warmup_ns,
@@ -74,8 +78,8 @@ impl Ping {
 }
 
 /// An echo request whose payload begins with an instant.
-fn request(identifier: u16, sequence: u16, now_ns: u64) -> [u8; HEADER + PAYLOAD] {
-    let mut packet = [0; HEADER + PAYLOAD];
+fn request(identifier: u16, sequence: u16, now_ns: u64, payload: usize) -> Vec<u8> {
+    let mut packet = vec![0; HEADER + payload];
     packet[0] = ECHO_REQUEST;
     packet[4..6].copy_from_slice(&identifier.to_be_bytes());
     packet[6..8].copy_from_slice(&sequence.to_be_bytes());
@@ -112,7 +116,7 @@ impl Traffic for Ping {
 
     fn on_timer(&mut self, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
         while self.next_timer().is_some_and(|due| due <= now_ns) {
-            let packet = request(self.identifier, self.sequence, now_ns);
+            let packet = request(self.identifier, self.sequence, now_ns, self.payload);
             sendto(
                 self.socket.as_raw_fd(),
                 &packet,
@@ -122,7 +126,7 @@ impl Traffic for Ping {
             .context(|| "sending an echo request".into())?;
             self.sequence = self.sequence.wrapping_add(1);
             self.next_ns += self.interval_ns;
-            self.figures.sent += PAYLOAD as u64;
+            self.figures.sent += self.payload as u64;
             if let Some((sent, _)) = &mut self.figures.datagrams {
                 *sent += 1;
             }
@@ -131,7 +135,7 @@ impl Traffic for Ping {
     }
 
     fn on_ready(&mut self, _side: Side, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
-        let mut packet = [0; 256];
+        let mut packet = [0; 1 << 16];
         loop {
             let length = match recv(self.socket.as_raw_fd(), &mut packet, MsgFlags::empty()) {
                 Ok(length) => length,
@@ -141,7 +145,7 @@ impl Traffic for Ping {
             let Some(sent_ns) = reply(&packet[..length], self.identifier) else {
                 continue;
             };
-            self.figures.received += PAYLOAD as u64;
+            self.figures.received += self.payload as u64;
             if let Some((_, answered)) = &mut self.figures.datagrams {
                 *answered += 1;
             }
@@ -173,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_reply_gives_back_its_instant_to_its_own_flow_only() {
-        let mut echo = request(10_007, 1, 123_456);
+        let mut echo = request(10_007, 1, 123_456, 56);
         assert_eq!(
             checksum(&echo),
             0,
@@ -183,7 +187,7 @@ mod tests {
         let packet = [&[0x45; 20][..], &echo].concat();
         assert_eq!(reply(&packet, 10_007), Some(123_456));
         assert_eq!(reply(&packet, 10_008), None);
-        let own_request = [&[0x45; 20][..], &request(10_007, 1, 5)].concat();
+        let own_request = [&[0x45; 20][..], &request(10_007, 1, 5, 56)].concat();
         assert_eq!(reply(&own_request, 10_007), None);
     }
 }

@@ -12,9 +12,11 @@ use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket, sockopt,
 };
+use sojourn_experiment::model::{Sizes, exponential};
 use sojourn_experiment::streams::Stream;
+use sojourn_units::Duration;
 
-use super::{Side, Traffic, Watch, micros};
+use super::{Side, Traffic, Watch, micros, set_dscp};
 use crate::carry_out::diag::{Connection, Diag};
 use crate::carry_out::namespace::within;
 use crate::carry_out::{Context, Failure};
@@ -26,7 +28,7 @@ const BLOCK: usize = 128 << 10;
 
 /// The files of a flow.
 pub struct Files {
-    sizes: Vec<u64>,
+    sizes: Sizes,
     left: Option<u64>,
     think_ns: u64,
     draws: Stream,
@@ -34,7 +36,7 @@ pub struct Files {
 
 impl Files {
     /// Draws come from the stream that the simulator draws from.
-    pub fn new(seed: u64, flow: u32, sizes: Vec<u64>, left: Option<u64>, think_ns: u64) -> Self {
+    pub fn new(seed: u64, flow: u32, sizes: Sizes, left: Option<u64>, think_ns: u64) -> Self {
         Self {
             sizes,
             left,
@@ -45,11 +47,11 @@ impl Files {
 
     fn next_size(&mut self) -> u64 {
         self.left = self.left.map(|left| left - 1);
-        self.sizes[self.draws.below(self.sizes.len() as u64) as usize]
+        self.sizes.draw(&mut self.draws)
     }
 
     fn pause_ns(&mut self) -> u64 {
-        (self.think_ns as f64 * self.draws.exponential()) as u64
+        exponential(Duration::from_nanos(self.think_ns), &mut self.draws).as_nanos()
     }
 }
 
@@ -105,6 +107,7 @@ impl TcpFlow {
             let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, flow.port()))?;
             listener.set_nonblocking(true)?;
             set_congestion_control(&listener, &tcp.congestion_control)?;
+            set_dscp(&listener, flow)?;
             Ok(listener)
         })?;
         watch.add(listener.as_fd(), Side::Listener, EpollFlags::EPOLLIN)?;
@@ -133,6 +136,7 @@ impl TcpFlow {
             socket(AddressFamily::Inet, SockType::Stream, flags, None).context(connecting)
         })?;
         set_congestion_control(&sender, &self.tcp.congestion_control)?;
+        set_dscp(&sender, &self.flow)?;
         if let Some(segment) = &self.tcp.max_segment {
             setsockopt(&sender, sockopt::TcpMaxSeg, segment).context(connecting)?;
         }

@@ -1,4 +1,4 @@
-//! UDP at a constant rate; each datagram carries its number and the instant at which it was sent.
+//! Evenly spaced datagrams; each carries the instant at which it was sent, and its number.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -6,22 +6,22 @@ use std::os::fd::AsFd;
 
 use nix::sys::epoll::EpollFlags;
 
-use super::{Side, Traffic, Watch, micros};
+use super::{Side, Traffic, Watch, micros, set_dscp};
 use crate::carry_out::namespace::within;
 use crate::carry_out::{Context, Failure};
 use crate::job::Flow;
 use crate::recording::FlowFigures;
 
-/// Bytes of the stamp.
-const STAMP: usize = 8;
+/// Bytes of the stamp: instant and number.
+const STAMP: usize = 16;
 
 /// A flow of datagrams, evenly spaced.
-pub struct Cbr {
+pub struct Datagrams {
     sender: UdpSocket,
     receiver: UdpSocket,
     to: SocketAddr,
     datagram: Vec<u8>,
-    rate_bps: u64,
+    interval_ns: (u64, u64),
     start_ns: u64,
     stop_ns: u64,
     number: u64,
@@ -29,7 +29,7 @@ pub struct Cbr {
     figures: FlowFigures,
 }
 
-impl Cbr {
+impl Datagrams {
     /// Opens its sockets.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Cbr {
     pub fn open(
         flow: &Flow,
         payload: u32,
-        rate_bps: u64,
+        interval_ns: (u64, u64),
         warmup_ns: u64,
         watch: &Watch<'_>,
     ) -> Result<Self, Failure> {
@@ -45,6 +45,7 @@ impl Cbr {
             within(Some(namespace), || {
                 let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
                 socket.set_nonblocking(true)?;
+                set_dscp(&socket, flow)?;
                 Ok(socket)
             })
         };
@@ -61,7 +62,7 @@ impl Cbr {
             receiver,
             to: (flow.address, flow.port()).into(),
             datagram: vec![0; payload as usize],
-            rate_bps,
+            interval_ns,
             start_ns: flow.start_ns,
             stop_ns: flow.stop_ns,
             number: 0,
@@ -74,19 +75,20 @@ impl Cbr {
     }
 }
 
-impl Traffic for Cbr {
+impl Traffic for Datagrams {
     /// Counted from the start, so that rounding does not add up.
     fn next_timer(&self) -> Option<u64> {
-        let bits = u128::from(self.number) * self.datagram.len() as u128 * 8;
-        let offset = bits * 1_000_000_000 / u128::from(self.rate_bps);
+        let (numerator, denominator) = self.interval_ns;
+        let offset = u128::from(self.number) * u128::from(numerator) / u128::from(denominator);
         let due = self.start_ns + offset as u64;
         (due < self.stop_ns).then_some(due)
     }
 
     fn on_timer(&mut self, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
         while self.next_timer().is_some_and(|due| due <= now_ns) {
+            self.datagram[..8].copy_from_slice(&now_ns.to_le_bytes());
+            self.datagram[8..STAMP].copy_from_slice(&self.number.to_le_bytes());
             self.number += 1;
-            self.datagram[..STAMP].copy_from_slice(&now_ns.to_le_bytes());
             self.sender
                 .send_to(&self.datagram, self.to)
                 .context(|| "sending a datagram".into())?;
@@ -106,7 +108,7 @@ impl Traffic for Cbr {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error).context(|| "receiving a datagram".into()),
             };
-            let Some(stamp) = datagram[..length].first_chunk() else {
+            let Some((sent_ns, number)) = stamp(&datagram[..length]) else {
                 continue;
             };
             self.figures.received += length as u64;
@@ -114,8 +116,10 @@ impl Traffic for Cbr {
                 *arrived += 1;
             }
             if now_ns >= self.warmup_ns {
-                let delay = now_ns.saturating_sub(u64::from_le_bytes(*stamp));
+                let delay = now_ns.saturating_sub(sent_ns);
                 self.figures.one_way_us.push(micros(delay));
+                let (first, highest, count) = self.figures.seen.unwrap_or((number, number, 0));
+                self.figures.seen = Some((first.min(number), highest.max(number), count + 1));
             }
         }
     }
@@ -123,4 +127,14 @@ impl Traffic for Cbr {
     fn figures(&mut self) -> &mut FlowFigures {
         &mut self.figures
     }
+}
+
+/// The instant and the number that a datagram carries.
+fn stamp(datagram: &[u8]) -> Option<(u64, u64)> {
+    let word = |at: usize| {
+        Some(u64::from_le_bytes(
+            datagram.get(at..at + 8)?.try_into().ok()?,
+        ))
+    };
+    Some((word(0)?, word(8)?))
 }
