@@ -97,6 +97,10 @@ class Run(TypedDict):
     simulated_s: float
     wall_s: float
     events: int
+    kernel: NotRequired[str]
+    """Linux only: the kernel's release."""
+    invalid: NotRequired[list[str]]
+    """Linux only: why the run is not to be trusted; absent if it is."""
 
 
 class Summary(TypedDict):

@@ -15,7 +15,7 @@
 //! | [`streams`], [`derived`] | what every backend works out alike: random draws, instants, limits |
 //! | [`packmime`], [`game`] | models of traffic that every backend draws from alike |
 //! | `capacity`, `sizes`, `codec` | parts of the model with a subject of their own: traces, sizes of files, codecs |
-//! | [`jitter`], [`emodel`] | how steadily datagrams come, and how good a call sounds |
+//! | [`jitter`], [`emodel`], [`loss_events`] | how steadily datagrams come, how good a call sounds, who loses with whom |
 //! | [`result`] | what a run gives, on every backend |
 //! | `written` | quantities as one would write them |
 //! | [`resolved()`] | an experiment written out again with every default |
@@ -30,6 +30,7 @@ mod form;
 mod forms;
 pub mod game;
 pub mod jitter;
+pub mod loss_events;
 pub mod model;
 mod names;
 pub mod packmime;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::model::Experiment;
+
 /// One run: one arm of the comparison, one seed. Serialises to an element of the summary's `runs`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunResult {
@@ -46,6 +48,46 @@ pub struct RunResult {
     /// A row per round-trip time that a flow measured: `time_ns`, `flow` (over all groups), `rtt_ns`.
     #[serde(skip)]
     pub rtts: Option<Table>,
+}
+
+impl RunResult {
+    /// With the figures that follow from those of the flows.
+    pub fn with_totals(self, experiment: &Experiment) -> Self {
+        let flows = &self.flows;
+        let over_tcp = |flow: &&Flow| experiment.traffic[flow.traffic].kind.tcp().is_some();
+        let drop_shares = flows
+            .iter()
+            .filter(|flow| flow.kind != "ping" && flow.bottleneck_packets > 0)
+            .map(|flow| flow.dropped_packets as f64 / flow.bottleneck_packets as f64);
+        Self {
+            jain_goodput: jain(flows.iter().filter(over_tcp).map(|flow| flow.goodput_bps)),
+            jain_drop_share: jain(drop_shares),
+            power_bps_per_s: power_of_all(flows.iter().filter(over_tcp)),
+            transferred_kilobytes: flows
+                .iter()
+                .map(|flow| flow.received_bytes as f64 / 1000.0)
+                .sum(),
+            ..self
+        }
+    }
+}
+
+/// Network power of flows together: their goodput over the mean of their round-trip times.
+fn power_of_all<'f>(flows: impl Iterator<Item = &'f Flow>) -> Option<f64> {
+    let (mut bps, mut samples, mut sum_ms) = (0.0, 0, 0.0);
+    for flow in flows {
+        bps += flow.goodput_bps;
+        samples += flow.rtt_ms.n;
+        sum_ms += flow.rtt_ms.mean.unwrap_or(0.0) * flow.rtt_ms.n as f64;
+    }
+    (samples > 0).then(|| bps / (sum_ms / samples as f64 / 1000.0))
+}
+
+/// A backend's own results hold these, so that all can be handed on alike.
+impl AsMut<Self> for RunResult {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
 }
 
 /// The figures of one direction of the bottleneck.

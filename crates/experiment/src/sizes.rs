@@ -1,12 +1,14 @@
 //! Distributions of the sizes of files and objects.
 
+use serde::{Deserialize, Serialize};
+
 use crate::streams::Stream;
 
 /// The largest size that is drawn: a terabyte, as the largest that a file may give.
 pub(crate) const LARGEST: u64 = 1_000_000_000_000;
 
 /// How large files or objects are, in bytes.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Sizes {
     /// One of these, each as likely.
     OneOf(Vec<u64>),

@@ -12,12 +12,11 @@
 //! | `link`, `shaper`, `delay_line` | the bottleneck: its discipline, when it may send; propagation |
 //! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections with a file per application |
 //! | `timers` | the hosts' timers |
-//! | `probe`, `loss_events` | what is measured on the way |
+//! | `probe` | what is measured on the way |
 //! | `summary` | what a run amounts to |
 
 mod delay_line;
 mod link;
-mod loss_events;
 mod monitor;
 mod names;
 pub mod packet;

@@ -216,9 +216,9 @@ impl Link {
 mod tests {
     use super::*;
     use crate::packet::Membership;
-    use crate::probe::Population;
     use sojourn_aqm::fifo::DropTail;
     use sojourn_aqm::{Limit, Single};
+    use sojourn_experiment::loss_events::Population;
     use sojourn_units::{Duration, Rate};
 
     fn packet(flow: u32) -> SimPacket {

@@ -6,11 +6,10 @@ use hdrhistogram::Histogram;
 use sojourn_aqm::{DropReason, Ecn, Packet};
 use sojourn_units::{Duration, Time};
 
-use crate::loss_events::LossEvents;
-pub use crate::loss_events::Population;
 use crate::packet::SimPacket;
 use crate::result::{Column, Quantiles, Spread, Table};
 use crate::traffic::Delays;
+use sojourn_experiment::loss_events::{LossEvents, Population};
 
 /// Sojourn times are told apart to three digits, up to this many nanoseconds (1000 s).
 const LONGEST: u64 = 1_000_000_000_000;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use sojourn_aqm::{Catalogue, Limit, SettingError, Settings};
 use sojourn_experiment::derived;
+use sojourn_experiment::loss_events::Population;
 use sojourn_experiment::model::{Buffer, Capacity, Direction, Experiment, Kind, Queue};
 use sojourn_experiment::streams;
 use sojourn_tcp::cc;
@@ -13,7 +14,7 @@ use crate::delay_line::{DelayLine, Exit};
 use crate::link::{self, BoxedQdisc, Link};
 use crate::monitor::Monitor;
 use crate::packet::SimPacket;
-use crate::probe::{LinkProbe, Population};
+use crate::probe::LinkProbe;
 use crate::result::RunResult;
 use crate::simulation::{Network, Path, Sampler, Simulation, link_of};
 use crate::summary::{DIRECTIONS, summarise};
@@ -173,22 +174,9 @@ fn build_link(
         seed: streams::seed(seed, &format!("queue/{}", DIRECTIONS[*link])),
     };
     let warmup = Time::ZERO + experiment.warmup;
-    let population = population(experiment, *link, seed);
+    let population = Population::of_link(experiment, *link, seed);
     let probe = LinkProbe::new(warmup, experiment.record.packets, population);
     Ok(Link::new(qdisc, config, probe))
-}
-
-/// The flows of a run, of which those answer losses on a link that send data over it by TCP.
-fn population(experiment: &Experiment, link: usize, seed: u64) -> Population {
-    let links = 1 + usize::from(experiment.link.up.is_some());
-    let flows: Vec<derived::Flow<'_>> = derived::flows(experiment, seed).collect();
-    let mut population = Population::of(flows.len());
-    for flow in flows {
-        if flow.traffic.kind.tcp().is_some() && link_of(flow.direction, links) == Some(link) {
-            population.add(flow.number, flow.traffic.rtt);
-        }
-    }
-    population
 }
 
 /// The congestion control of a group; of one without TCP any will do.

@@ -8,7 +8,7 @@ use sojourn_units::Duration;
 
 use crate::link::Link;
 use crate::probe::FlowCounts;
-use crate::result::{Bottleneck, Column, Flow, RunResult, Table, jain};
+use crate::result::{Bottleneck, Column, Flow, RunResult, Table};
 use crate::simulation::{FlowSample, QueueSample, Sampler, Simulation};
 use crate::traffic::{Meter, Source};
 
@@ -49,20 +49,7 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
             });
         }
     }
-    let over_tcp = |flow: &&Flow| experiment.traffic[flow.traffic].kind.tcp().is_some();
-    let sources_of_data = flows
-        .iter()
-        .filter(|flow| flow.kind != "ping" && flow.bottleneck_packets > 0);
-    let drop_shares =
-        sources_of_data.map(|flow| flow.dropped_packets as f64 / flow.bottleneck_packets as f64);
     RunResult {
-        jain_goodput: jain(flows.iter().filter(over_tcp).map(|flow| flow.goodput_bps)),
-        jain_drop_share: jain(drop_shares),
-        power_bps_per_s: power_of_all(flows.iter().filter(over_tcp)),
-        transferred_kilobytes: flows
-            .iter()
-            .map(|flow| flow.received_bytes as f64 / 1000.0)
-            .sum(),
         bottleneck,
         flows,
         simulated_s: experiment.duration.as_secs_f64(),
@@ -73,17 +60,7 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
         rtts,
         ..RunResult::default()
     }
-}
-
-/// Network power of flows together: their goodput over the mean of their round-trip times.
-fn power_of_all<'f>(flows: impl Iterator<Item = &'f Flow>) -> Option<f64> {
-    let (mut bps, mut samples, mut sum_ms) = (0.0, 0, 0.0);
-    for flow in flows {
-        bps += flow.goodput_bps;
-        samples += flow.rtt_ms.n;
-        sum_ms += flow.rtt_ms.mean.unwrap_or(0.0) * flow.rtt_ms.n as f64;
-    }
-    (samples > 0).then(|| bps / (sum_ms / samples as f64 / 1000.0))
+    .with_totals(experiment)
 }
 
 fn bottleneck_figures(experiment: &Experiment, index: usize, link: &Link) -> Bottleneck {

@@ -5,6 +5,9 @@
 
 use sojourn_units::{Duration, Time};
 
+use crate::derived;
+use crate::model::{Direction, Experiment};
+
 /// The flows that share a link.
 pub struct Population {
     /// For each flow of the run, whether it is one that answers losses on this link.
@@ -20,6 +23,22 @@ impl Population {
             members: vec![false; flows],
             round_trip: Duration::ZERO,
         }
+    }
+
+    /// The TCP flows of a run that send their data over a link: 0 down, 1 up where the experiment has that.
+    pub fn of_link(experiment: &Experiment, link: usize, seed: u64) -> Self {
+        let flows: Vec<derived::Flow<'_>> = derived::flows(experiment, seed).collect();
+        let mut population = Self::of(flows.len());
+        for flow in flows {
+            let own = match flow.direction {
+                Direction::Down | Direction::Both => 0,
+                Direction::Up => 1,
+            };
+            if flow.traffic.kind.tcp().is_some() && own == link {
+                population.add(flow.number, flow.traffic.rtt);
+            }
+        }
+        population
     }
 
     /// A flow with this base RTT answers losses.
