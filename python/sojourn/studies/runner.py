@@ -118,6 +118,9 @@ def run_study(
         for experiment in study.experiments
         if cells.get(experiment.id)
     }
+    for experiment in study.experiments:
+        if experiment.runs_of in grids:
+            grids[experiment.id] = grids[experiment.runs_of]
     return StudyResults(study, grids, len(runs), len(batch), stopped_by)
 
 
