@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -24,13 +24,17 @@ class Quantiles:
     levels: FloatArray
     values: FloatArray
     mean: float
+    between: bool = True
+    """Whether there are enough to interpolate between them."""
 
     def statistic(self, name: str) -> float:
         """``mean``, ``median``, ``min``, ``max`` or ``p`` and a percentage; NaN for any other."""
-        if name == "mean":
+        if name in ("mean", "value"):
             return self.mean
         level = quantile_level(name)
-        return math.nan if level is None or not self.values.size else float(np.interp(level, self.levels, self.values))
+        if level is None or not self.values.size or not (self.between or np.isclose(self.levels, level).any()):
+            return math.nan
+        return float(np.interp(level, self.levels, self.values))
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class Values:
         """As of ``Quantiles``, and ``std``."""
         if not self.values.size:
             return math.nan
-        if name in ("mean", "std"):
-            return float(self.values.mean() if name == "mean" else self.values.std())
+        if name in ("mean", "value", "std"):
+            return float(self.values.std() if name == "std" else self.values.mean())
         level = quantile_level(name)
         return math.nan if level is None else float(np.quantile(self.values, level))
 
@@ -119,10 +123,8 @@ class Measure:
     """What figures call it."""
     factor: float = 1.0
     """From the source's unit and convention to the paper's."""
-    plus: tuple[str, ...] = ()
-    """Axes or constants whose values are added: a base RTT makes a queueing delay a round-trip time."""
-    minus: tuple[str, ...] = ()
-    """Axes or constants whose values are taken off: a base RTT leaves the latency that load induces."""
+    plus: Mapping[str, float] = field(default_factory=dict)
+    """Axes or constants that are added, so many times: a base RTT makes a queueing delay a round-trip time."""
     at_least: float | None = None
     """Instead of the values, the share of them that reach this."""
     part: Part = Part()
@@ -146,7 +148,7 @@ class Measure:
         return None if found is None else Series(found.t_s, found.value * self.factor + self._offset(place))
 
     def _offset(self, place: Mapping[str, float | bool | str]) -> float:
-        return sum(float(place[name]) for name in self.plus) - sum(float(place[name]) for name in self.minus)
+        return sum(times * float(place[name]) for name, times in self.plus.items())
 
 
 def _is_location(statistic: str) -> bool:
@@ -179,7 +181,7 @@ def _of_spreads(spreads: Sequence[schema.Spread]) -> Sample:
     if not known:
         return Quantiles(np.empty(0), np.empty(0), math.nan)
     mean, *quantiles = np.array(known, dtype=float).mean(axis=0)
-    return Quantiles(np.array([0.05, 0.5, 0.95, 1.0]), np.array(quantiles), float(mean))
+    return Quantiles(np.array([0.05, 0.5, 0.95, 1.0]), np.array(quantiles), float(mean), between=False)
 
 
 _SPREAD: tuple[Literal["mean", "p5", "p50", "p95", "max"], ...] = ("mean", "p5", "p50", "p95", "max")
@@ -209,6 +211,11 @@ def _first_flow_jitter_ms(run: Run, part: Part) -> Sample:
     # Jitter: the mean absolute difference between one packet's delay and the next one's.
     sojourn = part.of(series.flow_sojourn(run, 0))
     return Values(np.empty(0) if sojourn is None else np.abs(np.diff(sojourn.value)))
+
+
+def _packet_sojourn_ms(run: Run, part: Part) -> Sample:
+    found = series.steady_sojourn(run, part.directions[0])
+    return Values(np.empty(0) if found is None else found)
 
 
 def _drop_delay_ms(run: Run, part: Part) -> Sample:
@@ -247,6 +254,7 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "jain_goodput": lambda run, _part: Single(
         math.nan if run.summary["jain_goodput"] is None else run.summary["jain_goodput"]
     ),
+    "packet_sojourn_ms": _packet_sojourn_ms,
     "drop_delay_ms": _drop_delay_ms,
     "first_flow_sojourn_ms": _values(_first_flow_sojourn),
     "first_flow_jitter_ms": _first_flow_jitter_ms,

@@ -38,8 +38,8 @@ class Published:
     aliases: Mapping[str, Alias]
     constants: Mapping[str, AxisValue]
     unavailable: str
-    runs_of: str
-    """The experiment whose runs are also those of this one, set up alike."""
+    runs_of: tuple[str, ...]
+    """The experiments whose runs, together, are also those of this one."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,7 @@ def _measure(name: str, table: dict[str, Any]) -> Measure:
         table.get("unit", "1"),
         table.get("label", name),
         _factor(table.get("factor", 1.0)),
-        _names(table.get("plus", ())),
-        _names(table.get("minus", ())),
+        plus if isinstance(plus := table.get("plus", ()), dict) else dict.fromkeys(_names(plus), 1.0),
         table.get("at_least"),
         RunPart(**of_run),
     )
@@ -181,7 +180,7 @@ def _experiment(table: dict[str, Any], folder: Path) -> Published:
         aliases={name: Alias(alias["axis"], alias["factor"]) for name, alias in table.get("aliases", {}).items()},
         constants=table.get("constants", {}),
         unavailable=table.get("unavailable", ""),
-        runs_of=table.get("runs_of", ""),
+        runs_of=_names(table.get("runs_of", ())),
     )
 
 

@@ -119,8 +119,9 @@ def run_study(
         if cells.get(experiment.id)
     }
     for experiment in study.experiments:
-        if experiment.runs_of in grids:
-            grids[experiment.id] = grids[experiment.runs_of]
+        borrowed = [cell for id_ in experiment.runs_of for cell in cells.get(id_, [])]
+        if borrowed:
+            grids[experiment.id] = Grid(borrowed, study.measures, experiment.aliases, experiment.constants)
     return StudyResults(study, grids, len(runs), len(batch), stopped_by)
 
 
