@@ -126,20 +126,30 @@ class Measure:
     plus: Mapping[str, float] = field(default_factory=dict)
     """Axes or constants that are added, so many times: a base RTT makes a queueing delay a round-trip time."""
     at_least: float | None = None
-    """Instead of the values, the share of them that reach this."""
+    """Instead of the values, something about those that reach this."""
+    tell: Literal["share", "first", "last"] = "share"
+    """How many of them, or when the first or last one is, in s."""
     part: Part = Part()
 
     def sample(self, run: Run) -> Sample:
         """What was measured in a run, in the source's unit."""
-        sample = SOURCES[self.source](run, self.part)
-        if self.at_least is None or not isinstance(sample, Values):
-            return sample
-        return Single(float(np.mean(sample.values >= self.at_least)) if sample.values.size else math.nan)
+        if self.at_least is None:
+            return SOURCES[self.source](run, self.part)
+        found = self.part.of(SERIES[self.source](run, self.part))
+        if found is None or not found.value.size:
+            return Single(math.nan)
+        reach = found.value * self.factor >= self.at_least
+        if self.tell == "share":
+            return Single(float(reach.mean()))
+        times = found.t_s[reach]
+        return Single(float(times[0 if self.tell == "first" else -1]) if times.size else math.nan)
 
     def statistic(self, run: Run, name: str, place: Mapping[str, float | bool | str]) -> float:
         """A statistic in ``unit``, for a run at a place of the grid; NaN if the run has no such thing."""
-        offset = self._offset(place) if _is_location(name) else 0.0
-        return self.sample(run).statistic(name) * self.factor + offset
+        value = self.sample(run).statistic(name)
+        if self.at_least is not None:
+            return value
+        return value * self.factor + (self._offset(place) if _is_location(name) else 0.0)
 
     def series(self, run: Run, place: Mapping[str, float | bool | str]) -> Series | None:
         """The metric over time in ``unit``; None if the source has no series or none was recorded."""
@@ -249,6 +259,7 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "drops": _count(_drops),
     "drop_rate": lambda run, part: Single(_drop_rate(run.summary["bottleneck"][part.directions[0]])),
     "marks": _count(lambda bottleneck: bottleneck["marked"]),
+    "aqm_drops": _count(lambda bottleneck: bottleneck["dropped_aqm"]),
     "overflows": _count(lambda bottleneck: bottleneck["dropped_overflow"]),
     "delivered_bytes": _count(lambda bottleneck: bottleneck["delivered_bytes"]),
     "jain_goodput": lambda run, _part: Single(

@@ -154,6 +154,7 @@ def _measure(name: str, table: dict[str, Any]) -> Measure:
         _factor(table.get("factor", 1.0)),
         plus if isinstance(plus := table.get("plus", ()), dict) else dict.fromkeys(_names(plus), 1.0),
         table.get("at_least"),
+        table.get("tell", "share"),
         RunPart(**of_run),
     )
 
