@@ -277,5 +277,6 @@ SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
     "goodput_series_bps": _goodput_series,
     "queue_series": _queue_series,
     "first_flow_sojourn_ms": _first_flow_sojourn,
+    "drop_delay_ms": lambda run, part: series.delay_at_drops(run, part.directions[0]),
 }
 """The sources that can be drawn over time."""
