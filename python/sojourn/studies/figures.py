@@ -35,7 +35,7 @@ def draw(spec: FigureSpec, study: Study, grid: Grid) -> Figure:
     shown = grid.where(lambda cell: all(same(cell.point[axis], value) for axis, value in spec.where.items()))
     panels: list[AxisValue | None] = [*shown.values(spec.panels)] if spec.panels else [None]
     with style():
-        drawn = figure(width_in=max(3.6, 2.6 * len(panels) + 0.8), height_in=3.0)
+        drawn = figure(width_in=max(5.2, 2.6 * len(panels) + 0.8), height_in=3.0)
         drawn.suptitle(spec.title, fontsize=9, x=0.01, ha="left")
         all_axes = drawn.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, panel in zip(all_axes, panels, strict=True):

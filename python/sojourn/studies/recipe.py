@@ -38,7 +38,7 @@ class Published:
     aliases: Mapping[str, Alias]
     constants: Mapping[str, AxisValue]
     unavailable: str
-    runs_of: tuple[str, ...]
+    runs_of: tuple[str, ...] = ()
     """The experiments whose runs, together, are also those of this one."""
 
 
