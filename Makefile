@@ -24,6 +24,7 @@ demo: install
 
 test: install
 	cargo test --workspace
+	cargo test --manifest-path examples/my-aqm/Cargo.toml --target-dir target
 	$(BIN)/python -m pytest
 
 lint: install $(VENV)/.lint
@@ -40,9 +41,9 @@ bench: bench-tools
 
 # What peers are built from and instructions counted with; speed.py does without what is missing, and says so.
 bench-tools:
-	@if ! { [ -e /usr/include/ns3/core-module.h ] && command -v g++ valgrind >/dev/null; } \
-		&& [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -q && apt-get install -qy g++ libns3-dev valgrind || true; fi
+	@if [ ! -e /usr/include/ns3/core-module.h ] || ! command -v g++ >/dev/null || ! command -v valgrind >/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -q && apt-get install -qy g++ libns3-dev valgrind || true; fi; fi
 
 validate: install
 	$(BIN)/python validation/fidelity.py

@@ -299,11 +299,13 @@ def page(speeds: Sequence[Speed], counted: dict[str, float] | None, peaks: dict[
             theirs, ratio = spread(speed.ns3, 1e3, "k"), f"{speed.our_rate / speed.ns3_rate:.0f}"
             goodput = f"{statistics.median(one.goodput_mbps for one in speed.ns3):.4g}"
         ours = f"{statistics.median(one.goodput_mbps for one in speed.ours):.4g}"
-        lines.append(f"| {speed.scenario.title} | {spread(speed.ours, 1e6, 'M')} | {theirs} | {ratio} | {ours}, {goodput} |")
+        lines.append(
+            f"| {speed.scenario.title} | {spread(speed.ours, 1e6, 'M')} | {theirs} | {ratio} | {ours}, {goodput} |"
+        )
     lines += [
         "",
-        "ns-3's program is `benches/ns3_dumbbell.cc`: three nodes, so that it has as few events as it can, real headers, "
-        "SACK, delayed ACKs.",
+        "ns-3's program is `benches/ns3_dumbbell.cc`: three nodes, so that it has as few events as it can, real "
+        "headers, SACK, delayed ACKs.",
         "ns-3 3.37's CUBIC falls into loss storms; the scenario with Reno is the fairest ratio.",
         "",
         "## Cost of a large window",
@@ -331,8 +333,8 @@ def large_window_lines(speeds: Sequence[Speed]) -> list[str]:
     by_name = {speed.scenario.name: speed for speed in speeds}
     small = by_name[SMALL_WINDOW].our_rate
     return [
-        f"| {by_name[name].scenario.title} | {small / by_name[name].our_rate:.2f} | {by_name[name].ours[0].retransmits:.0f} |"
-        for name in LARGE_WINDOWS
+        f"| {one.scenario.title} | {small / one.our_rate:.2f} | {one.ours[0].retransmits:.0f} |"
+        for one in (by_name[name] for name in LARGE_WINDOWS)
     ]
 
 
@@ -345,9 +347,8 @@ def spread(measured: Sequence[Measured], factor: float, suffix: str) -> str:
 def instruction_lines(counted: dict[str, float] | None) -> list[str]:
     """The section on instructions; the peers' counts were taken in the same way in July 2026."""
     lines = [
-        "Per data packet, everything included (its acknowledgement, timers, statistics), by callgrind: the difference of "
-        f"runs of {COUNTED_S[0]} and",
-        f"{COUNTED_S[1]} simulated seconds. Those of the other simulators were counted once in the same way.",
+        "Per data packet, everything included (its acknowledgement, timers, statistics), by callgrind: the difference",
+        f"of runs of {COUNTED_S[0]} and {COUNTED_S[1]} simulated seconds. The others' were counted once in the same way.",
         "",
         "| simulator | TCP | queue | instructions per data packet |",
         "| --- | --- | --- | --: |",
@@ -378,7 +379,9 @@ def machine() -> str:
 
 def rust() -> str:
     """The compiler."""
-    shown = subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout if shutil.which("rustc") else ""
+    shown = (
+        subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout if shutil.which("rustc") else ""
+    )
     return " ".join(shown.split()[:2]) or "rustc unknown"
 
 

@@ -76,17 +76,19 @@ def test_a_wrong_discipline_or_setting_is_one_line(sojourn: Cli, tmp_path: Path,
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
 
 
-def test_a_probability_that_linux_held_is_followed(sojourn: Cli):
-    # The recording's queue was PIE's with tc's "target 20ms tupdate 30ms"; its probability at 5.4 s was 0.00287 and
-    # moved by a few per cent per update. Where the update timer ran is not recorded, so the order of magnitude is.
-    settings = ("--set", "variant=linux", "--set", "target=20ms", "--set", "tupdate=30ms")
-    result = sojourn("replay", RECORDED / "pie-cubic4.txt.gz", "--aqm", "pie", *settings, "--follow", "100ms", "--json")
+def test_the_probability_that_linux_held_is_followed(sojourn: Cli):
+    # `tc -s qdisc` printed it every 207.5 ms or a little earlier or later, first 250 ms before the first packet.
+    lines = (RECORDED / "pie-prob.txt").read_text().splitlines()
+    (held,) = [[float(p) for p in line.split()[1:]] for line in lines if line.startswith("pie-udp ")]
+    result = sojourn(
+        "replay", RECORDED / "pie-udp.txt.gz", "--aqm", "pie", "--set", "variant=linux", "--follow", "5ms", "--json"
+    )
     assert result.returncode == 0, result.stderr
-    series = json.loads(result.stdout)
-    assert series["t_us"][:3] == [0, 100_000, 200_000]
-    assert len(series["probability"]) == len(series["t_us"]) == 301
-    assert all(0 <= p <= 1 for p in series["probability"])
-    assert max(series["probability"]) > 0.01
+    ours = json.loads(result.stdout)["probability"]
+    places = {round((207.5 * sample - 250) / 5): p for sample, p in enumerate(held) if p >= 1e-3}
+    errors = [min(abs(ours[at] / p - 1) for at in (place - 1, place, place + 1)) for place, p in places.items()]
+    assert len(errors) == 93
+    assert max(errors) < 0.01
 
 
 def test_following_shows_a_table_without_json(sojourn: Cli, tmp_path: Path):

@@ -123,7 +123,7 @@ def our_figures(summary: Mapping[str, Any], packets: Departures, window_s: tuple
     steady = packets.within(*window_s)
     early = packets.within(0.0, window_s[0])
     down, flows = summary["bottleneck"]["down"], summary["flows"]
-    ping = next((flow["rtt_ms"] for flow in flows if flow["kind"] == "ping"), {})
+    ping: dict[str, float] = next((flow["rtt_ms"] for flow in flows if flow["kind"] == "ping"), {})
     return {
         "p50_ms": quantile(steady, 0.50),
         "p95_ms": quantile(steady, 0.95),
@@ -155,7 +155,8 @@ class Departures:
         which = (self.at_s[shown] / width_s).astype(int)
         counts = np.bincount(which, minlength=bins).astype(float)
         counts[counts == 0] = np.nan
-        return np.bincount(which, weights=self.sojourn_ms[shown], minlength=bins) / counts
+        totals = np.bincount(which, weights=self.sojourn_ms[shown], minlength=bins).astype(float)
+        return np.asarray(totals / counts, dtype=np.float64)
 
 
 def quantile(values: FloatArray, level: float) -> float | None:

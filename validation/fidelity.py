@@ -1,6 +1,6 @@
 """The simulator against Linux: runs ``linux/*.toml`` and writes docs/results/fidelity.{md,csv,-*.png}.
 
-``python validation/fidelity.py [--seeds N] [SCENARIO …]``; with scenarios named, prints their verdicts and writes nothing.
+``python validation/fidelity.py [--seeds N] [SCENARIO …]``; with scenarios named, it only prints their verdicts.
 Exit status: 0 if all was run, whatever the verdicts; 2 if the input is wrong.
 """
 

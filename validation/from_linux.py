@@ -176,10 +176,10 @@ def begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
         return at_s - delay_ms / 1000
     rtts_ms = {g["rtt_ms"] for g in scenario["groups"] if g.get("kind", "tcp") == "tcp"}
     if len(rtts_ms) > 1:
-        return 8 * one["rtt_ms"] / 1000
+        return 8 * float(one["rtt_ms"]) / 1000
     series = measured["series_100ms_mean_ms"]
     first = next(number for number, delay_ms in enumerate(series) if delay_ms is not None and delay_ms > CONTROL_MS)
-    return max(0.0, first * BIN_S - one["rtt_ms"] / 1000)
+    return max(0.0, first * BIN_S - float(one["rtt_ms"]) / 1000)
 
 
 def group(scenario: dict[str, Any], one: dict[str, Any], start_s: float) -> tuple[str, float]:
@@ -225,9 +225,7 @@ def figures_of(measured: dict[str, Any]) -> dict[str, Any]:
     """What ``fidelity.py`` compares of a measurement."""
     scenario, flows = measured["scenario"], measured["flows"]
     tcp_bytes = [flow["recv_bytes"] for flow in flows if "recv_bytes" in flow]
-    udp_bytes = [
-        flow["udp"]["bytes"] - flow["udp"]["lost_packets"] * DATAGRAM_BYTES for flow in flows if "udp" in flow
-    ]
+    udp_bytes = [flow["udp"]["bytes"] - flow["udp"]["lost_packets"] * DATAGRAM_BYTES for flow in flows if "udp" in flow]
     # The innermost discipline is listed last.
     counters = measured["counters"][-1]
     ping = next(iter(measured.get("ping", [])), None)

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from comparison import JUDGED, METRICS, Comparison, Figures, mean_distance
 
 TARGET = 0.9
 """Share of the scenarios that should agree with Linux in every judged metric."""
+COLUMNS = (
+    "scenario",
+    "metric",
+    "linux",
+    "sojourn_median",
+    "sojourn_min",
+    "sojourn_max",
+    "error",
+    "tolerance",
+    "within",
+    "ns3_dev",
+    "ns3_dev_error",
+)
+"""Of the CSV. Figures are in the metric's unit, errors and tolerance shares of Linux's figure."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +77,13 @@ class Replay:
 
 
 def verdict_line(outcome: Outcome) -> str:
-    """A scenario in one line, for the terminal."""
-    figures = "  ".join(
-        f"{one.metric.title.removeprefix('sojourn ')} {amount(one.median, one.metric.unit)}/{amount(one.linux, one.metric.unit)}"
-        + ("!" if one.within is False else "")
-        for one in outcome.comparisons
-    )
-    return f"{outcome.name:24} {outcome.verdict}\n    {figures}" if figures else f"{outcome.name:24} {outcome.verdict}"
+    """A scenario in two lines, for the terminal: ours/Linux's, an exclamation mark where they are too far apart."""
+    figures = []
+    for one in outcome.comparisons:
+        ours, linux = (amount(value, one.metric.unit) for value in (one.median, one.linux))
+        mark = "!" if one.within is False else ""
+        figures.append(f"{one.metric.title.removeprefix('sojourn ')} {ours}/{linux}{mark}")
+    return "\n    ".join([f"{outcome.name:24} {outcome.verdict}", "  ".join(figures)]).rstrip()
 
 
 def tally(outcomes: Sequence[Outcome]) -> str:
@@ -88,10 +102,7 @@ def table(outcomes: Iterable[Outcome]) -> str:
     """Every comparison as CSV, a row each."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(
-        ["scenario", "metric", "linux", "sojourn_median", "sojourn_min", "sojourn_max", "error", "tolerance", "within"]
-        + ["ns3_dev", "ns3_dev_error"]
-    )
+    writer.writerow(COLUMNS)
     for outcome in outcomes:
         for one in outcome.comparisons:
             theirs = (outcome.ns3 or {}).get(one.metric.key)

@@ -40,9 +40,7 @@ def start(panels: Sequence[Panel], path: Path) -> None:
     _page(panels, path, _draw_start, "time [s]", "mean sojourn time [ms]")
 
 
-def _page(
-    panels: Sequence[Panel], path: Path, draw: Callable[[Axes, Panel], None], xlabel: str, ylabel: str
-) -> None:
+def _page(panels: Sequence[Panel], path: Path, draw: Callable[[Axes, Panel], None], xlabel: str, ylabel: str) -> None:
     rows = math.ceil(len(panels) / COLUMNS)
     with style():
         drawn = figure(2.4 * COLUMNS, 1.75 * rows + 0.4)

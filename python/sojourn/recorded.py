@@ -1,4 +1,4 @@
-"""Recorded queues through disciplines: do they let the same packets go at the same instants?"""
+"""Recorded queues through disciplines: whether they let the same packets go at the same instants."""
 
 from __future__ import annotations
 

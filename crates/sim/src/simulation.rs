@@ -106,7 +106,7 @@ impl Network {
     }
 
     /// A host sends a packet.
-    pub fn send(&mut self, packet: SimPacket, now: Time) {
+    pub fn send(&mut self, packet: &SimPacket, now: Time) {
         let path = self.paths[packet.flow as usize];
         if packet.returning {
             self.enter_line(path.return_line, packet, now);
@@ -117,12 +117,12 @@ impl Network {
         }
     }
 
-    fn enter_link(&mut self, link: usize, packet: SimPacket, now: Time) {
+    fn enter_link(&mut self, link: usize, packet: &SimPacket, now: Time) {
         self.links[link].enqueue(packet, now);
         self.agenda.due[Self::place_of_link(link)] = self.links[link].wake();
     }
 
-    fn enter_line(&mut self, line: usize, packet: SimPacket, now: Time) {
+    fn enter_line(&mut self, line: usize, packet: &SimPacket, now: Time) {
         if self.lines[line].push(packet, now) {
             let place = self.place_of_line(line);
             self.agenda.due[place] = self.lines[line].next();
@@ -171,8 +171,10 @@ pub struct FlowSample {
     pub flow: u32,
     /// Payload bits per second received within the bin.
     pub goodput_bps: f64,
-    /// Congestion window in segments; NaN for flows without.
+    /// Congestion window in segments, the sum over the flow's connections; NaN for flows without.
     pub cwnd: f64,
+    /// Mean of the round-trip times measured within the bin, in milliseconds; NaN if there were none.
+    pub rtt_ms: f64,
 }
 
 impl Sampler {
@@ -211,19 +213,21 @@ impl Sampler {
                 link: index,
                 backlog_packets: link.qdisc().packets(),
                 backlog_bytes: link.qdisc().bytes(),
-                dropped: link.probe.dropped_aqm + link.probe.dropped_overflow,
+                dropped: link.probe.dropped_aqm() + link.probe.dropped_overflow(),
                 marked: link.marked(),
                 recent: link.probe.take_recent(),
                 state,
             });
         }
         for (flow, source) in sources.iter_mut().enumerate() {
-            let bits = source.meter_mut().take_sample() as f64 * 8.0;
+            let sample = source.meter_mut().take_sample();
+            let bits = sample.received as f64 * 8.0;
             self.flows.push(FlowSample {
                 time: now,
                 flow: flow as u32,
                 goodput_bps: bits / width.as_secs_f64(),
                 cwnd: source.cwnd().map_or(f64::NAN, f64::from),
+                rtt_ms: sample.rtt_ms(),
             });
         }
     }
@@ -321,8 +325,8 @@ impl Simulation {
     fn serve(&mut self, link: usize, now: Time) {
         while let Some(packet) = self.network.links[link].serve(now) {
             match self.network.behind[link] {
-                Some(line) => self.network.enter_line(line, packet, now),
-                None => self.arrive(packet, now),
+                Some(line) => self.network.enter_line(line, &packet, now),
+                None => self.arrive(&packet, now),
             }
         }
     }
@@ -331,24 +335,21 @@ impl Simulation {
         let exit = self.network.lines[line].exit;
         if let Some(packet) = self.network.lines[line].pop() {
             match exit {
-                Exit::Host => self.arrive(packet, now),
-                Exit::Link(link) => self.network.enter_link(link, packet, now),
+                Exit::Host => self.arrive(&packet, now),
+                Exit::Link(link) => self.network.enter_link(link, &packet, now),
             }
         }
     }
 
     /// A packet reaches the host that it is for.
-    fn arrive(&mut self, packet: SimPacket, now: Time) {
+    fn arrive(&mut self, packet: &SimPacket, now: Time) {
         let flow = packet.flow as usize;
         let source = &mut self.sources[flow];
-        source.on_packet(&packet, now, &mut self.network);
-        let side = if packet.returning {
-            Side::Sending
-        } else {
-            Side::Receiving
-        };
-        self.timers
-            .set(owner(packet.flow, side), source.next_timer(side));
+        source.on_packet(packet, now, &mut self.network);
+        for side in [Side::Sending, Side::Receiving] {
+            self.timers
+                .set(owner(packet.flow, side), source.next_timer(side));
+        }
     }
 
     fn wake_host(&mut self, owner: u32, now: Time) {
@@ -361,7 +362,10 @@ impl Simulation {
         if source.next_timer(side).is_some_and(|due| due <= now) {
             source.on_timer(side, now, &mut self.network);
         }
-        self.timers.set(owner, source.next_timer(side));
+        for side in [Side::Sending, Side::Receiving] {
+            self.timers
+                .set(self::owner(owner / 2, side), source.next_timer(side));
+        }
     }
 }
 

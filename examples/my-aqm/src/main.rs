@@ -17,7 +17,7 @@ fn main() -> ExitCode {
             println!("{:<12} {:>14} {:>12}", "queue", "sojourn p99 ms", "dropped");
             for result in results {
                 let down = &result.bottleneck["down"];
-                let p99 = down.sojourn_ms.percentile("p99");
+                let p99 = down.sojourn_ms.p99.unwrap_or(f64::NAN);
                 println!("{:<12} {p99:>14.1} {:>12}", result.label, down.dropped_aqm);
             }
             ExitCode::SUCCESS
@@ -40,4 +40,45 @@ fn run(file: &Path) -> Result<Vec<RunResult>, String> {
         .map(|queue| sojourn_sim::run(experiment, queue, experiment.seed, &catalogue, &Monitor::new()))
         .collect::<Result<_, _>>()
         .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results(text: &str) -> Result<Vec<RunResult>, String> {
+        let file = std::env::temp_dir().join(format!("my-aqm-{}-{}.toml", std::process::id(), text.len()));
+        std::fs::write(&file, text).expect("the directory is writable");
+        let results = run(&file);
+        std::fs::remove_file(&file).expect("it was written");
+        results
+    }
+
+    #[test]
+    fn it_does_what_sojourns_madpie_does() {
+        // Without the burst shield that is the same algorithm, and it draws the same random numbers.
+        let results = results(include_str!("../experiment.toml")).expect("the experiment is good");
+        let [pie, madpie, mine] = &results[..] else { panic!("three arms") };
+        let figures = |result: &RunResult| {
+            let down = &result.bottleneck["down"];
+            (down.delivered_packets, down.dropped_aqm, down.sojourn_ms.p99, result.events)
+        };
+        assert_eq!(figures(mine), figures(madpie));
+        assert_ne!(figures(mine), figures(pie));
+    }
+
+    #[test]
+    fn its_key_is_checked_like_any_other() {
+        let text = include_str!("../experiment.toml");
+        let wrong = text.replace("aqm = \"my_madpie\"", "aqm = \"my_madpie\"\ndeterministic_abov = \"30 ms\"");
+        let message = results(&wrong).expect_err("no such key");
+        assert!(message.contains("did you mean \"deterministic_above\""), "{message}");
+    }
+
+    #[test]
+    fn the_algorithm_takes_less_than_forty_lines() {
+        let source = include_str!("my_madpie.rs");
+        let lines = source.lines().skip_while(|line| !line.contains("ANCHOR:")).skip(1);
+        assert!(lines.take_while(|line| !line.contains("ANCHOR_END")).count() < 40);
+    }
 }

@@ -104,6 +104,7 @@ impl Algorithm {
     }
 
     /// Tells it that a packet was asked for and there was none.
+    #[pyo3(signature = (_queue, now, /))]
     fn empty(&self, _queue: &QueueView, now: f64) -> PyResult<()> {
         self.with(|aqm| aqm.on_empty(time(now)))
     }
