@@ -89,6 +89,8 @@ class Part:
     """Of series: before this time."""
     column: str = ""
     """Of ``queue_series``: the column."""
+    reason: str = ""
+    """Of drops: why, as in ``drop_delay_ms`` of a summary."""
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -233,6 +235,25 @@ def _drop_delay_ms(run: Run, part: Part) -> Sample:
     return Values(np.empty(0) if found is None else found.value)
 
 
+def _drop_reason_ms(run: Run, part: Part) -> Sample:
+    spread = _dropped_for(run, part)
+    return _of_spreads([spread] if spread else [])
+
+
+def _drop_reason(run: Run, part: Part) -> Sample:
+    spread = _dropped_for(run, part)
+    return Single(float(spread["n"]) if spread else 0.0)
+
+
+def _dropped_for(run: Run, part: Part) -> schema.Spread | None:
+    bottleneck = run.summary["bottleneck"][part.directions[0]]
+    return bottleneck["drop_delay_ms"].get(part.reason)
+
+
+def _or_nan(value: float | None) -> Single:
+    return Single(math.nan if value is None else value)
+
+
 def _count(read: Callable[[schema.Bottleneck], float]) -> Callable[[Run, Part], Sample]:
     return lambda run, part: Single(float(sum(read(run.summary["bottleneck"][way]) for way in part.directions)))
 
@@ -262,9 +283,10 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "aqm_drops": _count(lambda bottleneck: bottleneck["dropped_aqm"]),
     "overflows": _count(lambda bottleneck: bottleneck["dropped_overflow"]),
     "delivered_bytes": _count(lambda bottleneck: bottleneck["delivered_bytes"]),
-    "jain_goodput": lambda run, _part: Single(
-        math.nan if run.summary["jain_goodput"] is None else run.summary["jain_goodput"]
-    ),
+    "drops_for_reason": _drop_reason,
+    "drop_reason_delay_ms": _drop_reason_ms,
+    "jain_goodput": lambda run, _part: _or_nan(run.summary["jain_goodput"]),
+    "jain_drop_share": lambda run, _part: _or_nan(run.summary["jain_drop_share"]),
     "packet_sojourn_ms": _packet_sojourn_ms,
     "drop_delay_ms": _drop_delay_ms,
     "first_flow_sojourn_ms": _values(_first_flow_sojourn),

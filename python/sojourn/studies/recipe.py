@@ -145,7 +145,7 @@ def load_study(folder: Path) -> Study:
 def _measure(name: str, table: dict[str, Any]) -> Measure:
     if table["from"] not in SOURCES:
         raise ValueError(f"metrics.{name}: got from = {table['from']!r}; must be one of {', '.join(SOURCES)}")
-    of_run = {key: table[key] for key in ("traffic", "direction", "from_s", "to_s", "column") if key in table}
+    of_run = {key: table[key] for key in ("traffic", "direction", "from_s", "to_s", "column", "reason") if key in table}
     return Measure(
         name,
         table["from"],
