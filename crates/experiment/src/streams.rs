@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn distributions_have_their_means_and_variances() {
-        let cases: [(&str, (f64, f64), (f64, f64)); 4] = [
+        type Range = (f64, f64);
+        let cases: [(&str, Range, Range); 4] = [
             ("normal", moments(Stream::normal), (0.0, 1.0)),
             // Shape 2, scale 1: Γ(1.5) = √π/2, variance 1 − π/4.
             (

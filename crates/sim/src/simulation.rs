@@ -359,7 +359,7 @@ impl Simulation {
             Side::Receiving
         };
         let source = &mut self.sources[owner as usize / 2];
-        if source.next_timer(side).is_some_and(|due| due <= now) {
+        if source.next_timer(side) <= now {
             source.on_timer(side, now, &mut self.network);
         }
         for side in [Side::Sending, Side::Receiving] {

@@ -1,5 +1,6 @@
 //! The connections of a flow, both ends of each.
 
+use sojourn_aqm::Ecn;
 use sojourn_experiment::model;
 use sojourn_experiment::streams::Stream;
 use sojourn_tcp::cc::Algorithm;
@@ -22,7 +23,7 @@ pub struct Connections {
     /// The open ones, with what is asked about most kept apart: their numbers, and when each end has a timer.
     ids: Vec<Id>,
     due: Vec<[Time; 2]>,
-    open: Vec<Box<Connection>>,
+    open: Vec<Connection>,
     /// Ends that may have something to send.
     ready: Vec<(Id, Side)>,
 }
@@ -50,6 +51,15 @@ impl Polled<'_> {
             *self.due = self.end.next_timer().unwrap_or(Time::MAX);
         }
         polled
+    }
+
+    /// How its ECN-capable packets are marked: ECT(1) for L4S (RFC 9331).
+    pub fn ecn_field(&self) -> Ecn {
+        if self.end.sends_ect1() {
+            Ecn::Ect1
+        } else {
+            Ecn::Ect0
+        }
     }
 }
 
@@ -132,12 +142,12 @@ impl Connections {
         self.opened += 1;
         self.ids.push(id);
         self.due.push([Time::MAX; 2]);
-        self.open.push(Box::new(Connection {
+        self.open.push(Connection {
             sending,
             receiving,
             opener,
             counted: Counts::default(),
-        }));
+        });
         self.ready.push((id, opener));
         id
     }
@@ -203,10 +213,11 @@ impl Connections {
         }
     }
 
-    /// When the ends of one side have a timer next.
-    pub fn next_timer(&self, side: Side) -> Option<Time> {
-        let first = self.due.iter().map(|due| due[side as usize]).min();
-        first.filter(|due| *due < Time::MAX)
+    /// When the ends of each side have a timer next; [`Time::MAX`]: never.
+    pub fn next_timers(&self) -> [Time; 2] {
+        self.due.iter().fold([Time::MAX; 2], |first, due| {
+            [first[0].min(due[0]), first[1].min(due[1])]
+        })
     }
 
     /// Takes an end that may have something to send.

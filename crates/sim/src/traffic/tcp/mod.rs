@@ -65,6 +65,8 @@ pub struct TcpFlow {
     identity: Identity,
     connections: Connections,
     application: Box<dyn Application>,
+    /// When each host wants to be asked next, as of the last event.
+    wake: [Time; 2],
     meter: Meter,
 }
 
@@ -79,6 +81,7 @@ impl TcpFlow {
         let (tcp, application) = application(&identity, kind, seed)?;
         let iss = Stream::new(seed, &format!("flow/{}/iss", identity.flow));
         Some(Self {
+            wake: [application.next_timer().unwrap_or(Time::MAX), Time::MAX],
             connections: Connections::new(tcp, algorithm, iss),
             application,
             meter: Meter::new(&identity, kind),
@@ -123,16 +126,10 @@ impl TcpFlow {
         self.send(now, network);
     }
 
-    /// When a host wants to be asked next. The application's timers are the sending host's.
-    pub fn next_timer(&self, side: Side) -> Option<Time> {
-        let connections = self.connections.next_timer(side);
-        match side {
-            Side::Receiving => connections,
-            Side::Sending => match (connections, self.application.next_timer()) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            },
-        }
+    /// When a host wants to be asked next; [`Time::MAX`]: not before something arrives. The application's timers are
+    /// the sending host's.
+    pub const fn next_timer(&self, side: Side) -> Time {
+        self.wake[side as usize]
     }
 
     /// Sends all that is ready, and lets go of connections that are over.
@@ -145,6 +142,9 @@ impl TcpFlow {
                     .on_end(id, now, &mut self.connections, &mut self.meter);
             }
         }
+        let application = self.application.next_timer().unwrap_or(Time::MAX);
+        let [sending, receiving] = self.connections.next_timers();
+        self.wake = [sending.min(application), receiving];
     }
 
     /// Sends what an end has ready. Segments are written where they stay until they arrive.
@@ -161,7 +161,7 @@ impl TcpFlow {
             let bytes = segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
             let mut packet = SimPacket::segment(of, handle, segment, bytes);
             if ecn_capable {
-                packet.ecn = Ecn::Ect0;
+                packet.ecn = end.ecn_field();
             }
             network.send(&packet, now);
             handle = network.segments.reserve();
