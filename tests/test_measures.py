@@ -14,12 +14,14 @@ from sojourn.studies.measures import Measure, Part, Quantiles
 @pytest.fixture
 def run():
     """Four bins of 1 s; the queue holds 0, 4, 6 and 2 packets at their ends."""
-    table = pa.table({
-        "time_s": [0.0, 1.0, 2.0, 3.0],
-        "direction": [0, 0, 0, 0],
-        "backlog_packets": [0, 4, 6, 2],
-        "sojourn_mean_ms": [math.nan, 10.0, 20.0, 30.0],
-    })
+    table = pa.table(
+        {
+            "time_s": [0.0, 1.0, 2.0, 3.0],
+            "direction": [0, 0, 0, 0],
+            "backlog_packets": [0, 4, 6, 2],
+            "sojourn_mean_ms": [math.nan, 10.0, 20.0, 30.0],
+        }
+    )
     return Run({"flows": []}, lambda name: table if name == "queue_series" else None)
 
 
@@ -77,12 +79,14 @@ def test_few_quantiles_are_not_interpolated():
 
 def test_the_delay_at_a_drop_is_that_of_the_next_packet_let_in():
     # Two packets arrive at 1 ms and 5 ms and wait 2 ms and 4 ms; drops at 2 ms, and at 9 ms after the last of them.
-    packets = pa.table({
-        "time_ns": [3_000_000, 9_000_000, 2_000_000, 9_000_000],
-        "sojourn_ns": [2_000_000, 4_000_000, 0, 0],
-        "direction": [0, 0, 0, 0],
-        "fate": [0, 0, 2, 3],
-    })
+    packets = pa.table(
+        {
+            "time_ns": [3_000_000, 9_000_000, 2_000_000, 9_000_000],
+            "sojourn_ns": [2_000_000, 4_000_000, 0, 0],
+            "direction": [0, 0, 0, 0],
+            "fate": [0, 0, 2, 3],
+        }
+    )
     found = series.delay_at_drops(Run({}, lambda _name: packets))
     assert found.t_s.tolist() == [0.002]
     assert found.value.tolist() == [4.0]

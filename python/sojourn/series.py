@@ -34,9 +34,7 @@ def goodput(run: Run, direction: Direction = "down", *, traffic: int | None = No
     table = run.flow_series()
     if table is None:
         return None
-    wanted = [
-        flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in run.summary["flows"]
-    ]
+    wanted = [flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in run.summary["flows"]]
     this_way = np.array(wanted)[table["flow"].to_numpy()]
     start_s, which = np.unique(table["time_s"].to_numpy(), return_inverse=True)
     total = np.bincount(which, weights=table["goodput_bps"].to_numpy() * this_way)

@@ -111,7 +111,11 @@ def _plain_measure(claim: Claim) -> str:
 
 def _selected(grid: Grid, claim: Claim, reading: Reading) -> Grid:
     """The part of a grid that a claim is about."""
-    places = reading.cells if reading.cells is not None else (claim.condition if reading.condition is None else reading.condition,)
+    places = (
+        reading.cells
+        if reading.cells is not None
+        else (claim.condition if reading.condition is None else reading.condition,)
+    )
     for name in {name for place in places for name in place}:
         if not grid.knows(name):
             raise RelationError(f"the claim's condition on {name!r} is about nothing that was varied here")
