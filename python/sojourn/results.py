@@ -126,6 +126,19 @@ class Results:
 
         return results_table(self)
 
+    def paired(self, baseline: str) -> Table:
+        """Every other queue's difference from the one labelled ``baseline``, on the same seeds.
+
+        Raises
+        ------
+        ExperimentError
+            No queue has this label.
+        """
+        from sojourn.paired import paired_sheet
+        from sojourn.tables import as_table
+
+        return as_table(paired_sheet(self, baseline))
+
     def __str__(self) -> str:
         from sojourn.tables import plain
 
@@ -181,7 +194,7 @@ class Results:
 
     @property
     def plot(self) -> Plots:
-        """The figures: ``plot.cdf()``, ``plot.box()``, ``plot.timeseries()``, ``plot.goodput()``."""
+        """The figures: ``plot.cdf()``, ``plot.box()``, ``plot.ellipse()``, ``plot.timeseries()`` and others."""
         from sojourn.plots import Plots
 
         return Plots(self)

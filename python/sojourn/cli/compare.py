@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sojourn.api import check_backend, compare_plan
-from sojourn.cli.options import Backend, Jobs, Json, Out
+from sojourn.cli.options import Backend, Baseline, Jobs, Json, Out
 from sojourn.cli.run import run_and_show
 
 
@@ -31,6 +31,7 @@ def command(
     out: Out = None,
     backend: Backend = "sim",
     jobs: Jobs = None,
+    baseline: Baseline = None,
     json: Json = False,
 ) -> None:
     """Compare queue disciplines under bulk TCP."""
@@ -48,4 +49,4 @@ def command(
         repeat=repeat,
         seed=seed,
     )
-    run_and_show(plan, backend=backend, out=out, jobs=jobs, json=json)
+    run_and_show(plan, backend=backend, out=out, jobs=jobs, baseline=baseline, json=json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import cycle, islice
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
@@ -80,6 +81,17 @@ class StyledFigure(Figure):
 def figure(width_in: float = 5.2, height_in: float = 3.4) -> Figure:
     """An empty figure; one column of a paper wide unless told otherwise."""
     return StyledFigure(figsize=(width_in, height_in))
+
+
+def width_for(arms: int) -> float:
+    """The width in inches of a figure with a place per arm."""
+    return max(4.2, min(12.0, 1.4 + 0.65 * arms))
+
+
+def name_ticks(axes: Axes, names: Sequence[str]) -> None:
+    """Names the places 0, 1, … on the horizontal axis, slanted where they would run into each other."""
+    crowded = max(map(len, names), default=0) * len(names) > 48
+    axes.set_xticks(range(len(names)), names, rotation=35 if crowded else 0, ha="right" if crowded else "center")
 
 
 def save(staging: Staging, name: str, drawn: Figure) -> list[Path]:
