@@ -53,7 +53,7 @@ def _figure(
         axes.set(xlabel="time [s]", ylabel=label)
         axes.set_ylim(bottom=0)
         axes.margins(x=0)
-        drawn.legend(loc="outside upper center", ncols=3)
+        drawn.legend(loc="outside upper center", ncols=4)
         return drawn
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LOG_FROM = 8.0
 """Delays that differ by more than this factor are drawn on a logarithmic axis."""
-_LEAST_SPAN = 0.05
+_LEAST_SPAN = 0.01
 """The goodput axis spans at least this share of its upper end."""
 _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 181)
 _MARKERS = "osD^vP*X"
@@ -116,7 +116,7 @@ def _figure(
 
 
 def _widen(axes: Axes) -> None:
-    """Keeps differences of less than a hundredth from filling the goodput axis."""
+    """Keeps differences of thousandths from filling the goodput axis."""
     low, high = axes.get_ylim()
     lacking = _LEAST_SPAN * high - (high - low)
     if lacking > 0.0:
