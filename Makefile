@@ -4,16 +4,18 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTHON_ROOMS := python tests docs validation benches
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates python studies -type f -not -name '*.pyc' -not -path '*/target/*')
 
-.PHONY: help demo test lint bench validate docs install
+.PHONY: help demo test lint bench bench-tools validate studies docs install
 help:
 	@echo "make demo      a quick re-run of a published study: figures and published-vs-measured"
 	@echo "make test      all tests, Rust and Python"
 	@echo "make lint      formatters and linters, nothing is changed"
-	@echo "make bench     speed of the simulator"
-	@echo "make validate  every study in full: published against measured"
+	@echo "make bench     speed of the simulator beside ns-3: docs/results/speed.md"
+	@echo "make validate  the simulator against measurements of Linux: docs/results/fidelity.md"
+	@echo "make studies   every study in full: published against measured"
 	@echo "make docs      write docs/experiment.md from the schema"
 
 demo: install
@@ -22,20 +24,31 @@ demo: install
 
 test: install
 	cargo test --workspace
+	cargo test --manifest-path examples/my-aqm/Cargo.toml --target-dir target
 	$(BIN)/python -m pytest
 
 lint: install $(VENV)/.lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	$(BIN)/ruff format --check python tests docs
-	$(BIN)/ruff check python tests docs
+	$(BIN)/ruff format --check $(PYTHON_ROOMS)
+	$(BIN)/ruff check $(PYTHON_ROOMS)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest sojourn._core
 
-bench:
-	cargo bench --workspace
+bench: bench-tools
+	cargo build --release -p sojourn-sim --example run_file
+	$(PYTHON) benches/speed.py
+
+# What peers are built from and instructions counted with; speed.py does without what is missing, and says so.
+bench-tools:
+	@if [ ! -e /usr/include/ns3/core-module.h ] || ! command -v g++ >/dev/null || ! command -v valgrind >/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -q && apt-get install -qy g++ libns3-dev valgrind || true; fi; fi
 
 validate: install
+	$(BIN)/python validation/fidelity.py
+
+studies: install
 	set -e; for study in studies/*/study.toml; do \
 		$(BIN)/sojourn study run $$(basename $$(dirname $$study)); done
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import sojourn as sj
 from conftest import Cli
 
 RECORDED = Path(__file__).parent.parent / "crates" / "aqm" / "tests" / "data"
@@ -49,9 +50,10 @@ def test_plain_and_gzip_are_the_same(sojourn: Cli, tmp_path: Path):
     ("data", "parts"),
     [(b"E 0 0\nX 1 2\n", (":2: ", "X 1 2")), (b"E 0\n", (":1: ",)), (b"E 0 zero\n", (":1: ",)),
      (b"E 0 5\nE 1 4\n", (":2: ", "time")), (b"", ("no events",)), (b"\xff\xfe", ("not a text",)),
-     (b"\x1f\x8b\x08\x00", ("gzip",)), (b"D 0 5 60\n", (":1: ",)), (b"E 0 99999999999999999999\n", ("range",))],
+     (b"\x1f\x8b\x08\x00", ("gzip",)), (b"D 0 5 60\n", (":1: ",)), (b"E 0 99999999999999999999\n", (":1: ", "t_us")),
+     (b"D 0 5\n", (":1: ", "id", "entered")), (b"E 3 5\nE 3 6\n", (":2: ", "id", "above"))],
     ids=["unknown event", "no time", "no number", "back in time", "empty", "binary", "cut gzip", "size of a departure",
-         "too large"],
+         "too large", "departure of nobody", "an id twice"],
 )  # fmt: skip
 def test_a_wrong_recording_is_one_line(sojourn: Cli, tmp_path: Path, data, parts):
     (tmp_path / "events.txt").write_bytes(data)
@@ -72,3 +74,41 @@ def test_a_wrong_discipline_or_setting_is_one_line(sojourn: Cli, tmp_path: Path,
     (tmp_path / "events.txt").write_text(EVENTS)
     result = sojourn("replay", "events.txt", *arguments)
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+
+
+def test_the_probability_that_linux_held_is_followed(sojourn: Cli):
+    # `tc -s qdisc` printed it every 207.5 ms or a little earlier or later, first 250 ms before the first packet.
+    lines = (RECORDED / "pie-prob.txt").read_text().splitlines()
+    (held,) = [[float(p) for p in line.split()[1:]] for line in lines if line.startswith("pie-udp ")]
+    result = sojourn(
+        "replay", RECORDED / "pie-udp.txt.gz", "--aqm", "pie", "--set", "variant=linux", "--follow", "5ms", "--json"
+    )
+    assert result.returncode == 0, result.stderr
+    ours = json.loads(result.stdout)["probability"]
+    places = {round((207.5 * sample - 250) / 5): p for sample, p in enumerate(held) if p >= 1e-3}
+    errors = [min(abs(ours[at] / p - 1) for at in (place - 1, place, place + 1)) for place, p in places.items()]
+    assert len(errors) == 93
+    assert max(errors) < 0.01
+
+
+def test_following_shows_a_table_without_json(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "events.txt").write_text(EVENTS)
+    lines = sojourn("replay", "events.txt", "--aqm", "red", "--follow", "1ms").stdout.splitlines()
+    assert lines[0].split("\t")[:2] == ["t_us", "avg"]
+    assert [line.split("\t")[0] for line in lines[1:]] == ["0", "1000", "2000"]
+
+
+@pytest.mark.parametrize(("aqm", "follow"), [("sfq", "1ms"), ("pie", "soon"), ("pie", "1ns")])
+def test_what_cannot_be_followed_is_one_line(sojourn: Cli, tmp_path: Path, aqm, follow):
+    (tmp_path / "events.txt").write_text("E 0 0\nD 0 10000000\n")
+    result = sojourn("replay", "events.txt", "--aqm", aqm, "--follow", follow)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith("--follow: ")
+
+
+def test_python_replays_as_the_command_does(tmp_path: Path):
+    (tmp_path / "events.txt").write_text(EVENTS)
+    outcome = sj.replay(tmp_path / "events.txt", aqm="codel", set={"variant": "linux", "ecn": True})
+    assert (outcome["enqueued"], outcome["dropped_recorded"]) == (3, 1)
+    series = sj.follow(tmp_path / "events.txt", aqm="pie", every="1 ms")
+    assert series["probability"].tolist() == [0.0, 0.0, 0.0]

@@ -15,18 +15,11 @@ from test_bad_input import wrong
 from test_studies import study  # noqa: F401  the fixture
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
     "--window-size=1280,900",
-]
+)  # fmt: skip
 # Put into a copy of the page; what it finds becomes the page's title.
 PROBE = """<script>addEventListener("load", () => { document.title = JSON.stringify({
   images: [...document.images].map(image => image.naturalWidth),

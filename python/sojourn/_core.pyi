@@ -1,20 +1,24 @@
 """The compiled core: reads experiment files and runs them."""
 
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "Algorithm",
     "Cancelled",
     "ExperimentError",
     "Monitor",
+    "Packet",
     "Plan",
+    "Queue",
+    "Recording",
     "Run",
     "RunError",
     "congestion_controls_json",
     "disciplines_json",
-    "replay_json",
+    "register_aqm",
     "schema_json",
     "traffic_json",
     "version",
@@ -77,14 +81,78 @@ class Plan:
     def run(self, job: int, monitor: Monitor) -> Run:
         """Runs one job; other threads go on meanwhile."""
 
-def replay_json(
-    plan: Plan,
-    departs: npt.NDArray[np.uint8],
-    ids: npt.NDArray[np.uint64],
-    t_us: npt.NDArray[np.uint64],
-    bytes: npt.NDArray[np.uint32],
-) -> str:
-    """Replays recorded events through the first queue of a plan; ``departs`` is 0 for an arrival."""
+@final
+class Recording:
+    """A recording, read and checked."""
+
+    @staticmethod
+    def read(text: bytes, name: str) -> Recording: ...
+    def replay(self, aqm: str, overrides: list[tuple[str, str]]) -> str:
+        """Replays it through a discipline; the outcome as JSON."""
+
+    def follow(self, aqm: str, overrides: list[tuple[str, str]], every: str) -> dict[str, npt.NDArray[np.generic]]:
+        """Shows the recorded queue to a discipline's algorithm: ``t_us`` and its variables."""
+
+@final
+class Packet:
+    """A packet in a queue, as an algorithm in Python sees it."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on the link, link header included."""
+
+    @property
+    def enqueued_s(self) -> float:
+        """When it entered the queue, in seconds of the run."""
+
+    @property
+    def ecn(self) -> Literal["not-ect", "ect0", "ect1", "ce"]:
+        """The ECN field."""
+
+    @property
+    def dscp(self) -> int:
+        """The DiffServ code point, 0 to 63."""
+
+    @property
+    def flow(self) -> tuple[int, int, int, int, int]:
+        """(source, destination, source port, destination port, protocol)."""
+
+@final
+class Queue:
+    """What is queued, not counting the packet that is decided about."""
+
+    @property
+    def packets(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def ce_bytes(self) -> int:
+        """The part of ``bytes`` that carries CE."""
+
+    def random(self) -> float:
+        """A uniform random number in [0, 1), from the run's seed. Use no other, lest runs differ."""
+
+@final
+class Algorithm:
+    """An algorithm of ours, with the methods of a class of one's own: ``Algorithm("pie", target="20 ms")``.
+
+    Values are text as in an experiment file, or numbers: seconds, bit/s, bytes. ``mtu`` is a full frame in bytes and
+    ``rate`` the link's rate, for algorithms that depend on them.
+    """
+
+    def __new__(
+        cls, name: str, /, *, mtu: int = 1514, rate: int = 10_000_000, **settings: str | float
+    ) -> Algorithm: ...
+    def enqueue(self, packet: Packet, queue: Queue, now: float) -> Literal["pass", "mark", "drop"]: ...
+    def dequeue(self, packet: Packet, queue: Queue, now: float) -> Literal["pass", "mark", "drop"]: ...
+    def update(self, queue: Queue, now: float) -> None: ...
+    def overflow(self, queue: Queue, now: float) -> None: ...
+    def empty(self, queue: Queue, now: float, /) -> None: ...
+    def state(self) -> dict[str, float]:
+        """Its variables by the names of its defining document."""
+
+def register_aqm(name: str, class_: type, summary: str, parameters: list[tuple[str, list[object]]]) -> None:
+    """Registers a class under a name; parameters are names and defaults (none or one)."""
 
 def disciplines_json() -> str: ...
 def congestion_controls_json() -> str: ...

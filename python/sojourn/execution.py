@@ -54,7 +54,7 @@ class Job:
             return self.plan.run(self.index, monitor)
         except _core.RunError as error:
             _, _, seed, label = self.plan.jobs[self.index]
-            raise _core.RunError(f"{self.plan.name}: {label}, seed {seed}: {error}") from None
+            raise _core.RunError(f"{self.plan.name}: {label}, seed {seed}: {error}") from error.__cause__
 
 
 def jobs_of(plan: _core.Plan) -> list[Job]:

@@ -77,3 +77,81 @@ pub trait Aqm {
     /// Shows the state by the defining document's names, for probes.
     fn state(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
 }
+
+/// An [`Aqm`] as an object, for packets of one type: every `Aqm` is one. The methods are those of `Aqm`.
+pub trait DynAqm<P: Packet> {
+    /// [`Aqm::on_enqueue`].
+    fn on_enqueue(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict;
+
+    /// [`Aqm::on_dequeue`].
+    fn on_dequeue(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict;
+
+    /// [`Aqm::on_overflow`].
+    fn on_overflow(&mut self, backlog: Backlog, now: Time);
+
+    /// [`Aqm::on_empty`].
+    fn on_empty(&mut self, now: Time);
+
+    /// [`Aqm::next_timer`].
+    fn next_timer(&self) -> Option<Time>;
+
+    /// [`Aqm::on_timer`].
+    fn on_timer(&mut self, backlog: Backlog, now: Time);
+
+    /// [`Aqm::state`].
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64));
+}
+
+impl<P: Packet, A: Aqm> DynAqm<P> for A {
+    fn on_enqueue(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        Aqm::on_enqueue(self, packet, backlog, now, env)
+    }
+
+    fn on_dequeue(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        Aqm::on_dequeue(self, packet, backlog, now, env)
+    }
+
+    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
+        Aqm::on_overflow(self, backlog, now);
+    }
+
+    fn on_empty(&mut self, now: Time) {
+        Aqm::on_empty(self, now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Aqm::next_timer(self)
+    }
+
+    fn on_timer(&mut self, backlog: Backlog, now: Time) {
+        Aqm::on_timer(self, backlog, now);
+    }
+
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        Aqm::state(self, visit);
+    }
+}

@@ -125,6 +125,16 @@ impl Aqm for Ared {
         self.red.on_overflow(backlog, now);
     }
 
+    fn on_dequeue<P: Packet>(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        self.red.on_dequeue(packet, backlog, now, env)
+    }
+
     fn on_empty(&mut self, now: Time) {
         self.red.on_empty(now);
     }
@@ -259,11 +269,11 @@ pub fn ared<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "adaptive RED: RED whose drop probability follows the load",
         source: "Floyd, Gummadi and Shenker 2001",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = red::default_limit(settings);
             let ared = Ared::new(config(settings, limit)?, adaptation(settings)?);
             Ok(Box::new(Single::new(ared, limit)))
-        },
+        }),
     }
 }
 

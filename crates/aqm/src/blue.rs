@@ -164,10 +164,10 @@ pub fn blue<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "drop probability raised by loss and lowered by idleness",
         source: "Feng, Kandlur, Saha and Shin 1999",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = settings.limit.unwrap_or(Limit::Packets(1000));
             Ok(Box::new(Single::new(Blue::new(config(settings)), limit)))
-        },
+        }),
     }
 }
 

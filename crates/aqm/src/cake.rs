@@ -336,7 +336,7 @@ pub fn cake<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "shaper, tins, flow and host fairness, COBALT and ACK filter in one",
         source: "Høiland-Jørgensen, Täht and Morton 2018; tc-cake(8)",
         keys: KEYS,
-        build: |settings| Ok(Box::new(Cake::new(config(settings)?))),
+        build: Box::new(|settings| Ok(Box::new(Cake::new(config(settings)?)))),
     }
 }
 

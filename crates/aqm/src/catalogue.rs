@@ -185,8 +185,11 @@ impl fmt::Display for SettingError {
 
 impl core::error::Error for SettingError {}
 
+/// A discipline, or why its settings are refused.
+pub type Built<P> = Result<Box<dyn Qdisc<P> + Send>, SettingError>;
+
 /// The builder of a discipline.
-pub type Build<P> = fn(&Settings) -> Result<Box<dyn Qdisc<P> + Send>, SettingError>;
+pub type Build<P> = Box<dyn Fn(&Settings) -> Built<P> + Send + Sync>;
 
 /// A discipline that can be asked for by name.
 pub struct Discipline<P> {

@@ -55,7 +55,7 @@ impl<P: Packet> Choke<P> {
     }
 
     /// Drops a random packet if it is of `arrival`'s flow. True if it was.
-    fn kill_companion(&mut self, arrival: &P, env: &mut Environment<P>) -> bool {
+    fn kill_companion(&mut self, arrival: &P, now: Time, env: &mut Environment<P>) -> bool {
         let Some(place) = self.draw(env) else {
             return false;
         };
@@ -63,7 +63,7 @@ impl<P: Packet> Choke<P> {
             .as_ref()
             .is_some_and(|drawn| drawn.flow() == arrival.flow());
         if same && let Some(drawn) = self.queue[place].take() {
-            self.removed(&drawn);
+            self.removed(&drawn, now);
             self.trim();
             env.drop(drawn, DropReason::Aqm);
         }
@@ -80,11 +80,12 @@ impl<P: Packet> Choke<P> {
         }
     }
 
-    fn removed(&mut self, packet: &P) {
+    fn removed(&mut self, packet: &P, now: Time) {
         self.backlog.packets -= 1;
         self.backlog.bytes -= u64::from(packet.bytes());
         self.backlog.ce_bytes -= ce_bytes(packet);
         self.backlog.qdisc_bytes = self.backlog.bytes;
+        self.red.on_departure(self.backlog, now);
     }
 
     fn above_min(&self) -> bool {
@@ -96,7 +97,7 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
     fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
         packet.set_enqueued(now);
         self.red.observe(self.backlog, now);
-        if self.above_min() && self.kill_companion(&packet, env) {
+        if self.above_min() && self.kill_companion(&packet, now, env) {
             return env.drop(packet, DropReason::Aqm);
         }
         match self.red.decide(&packet, env) {
@@ -122,7 +123,7 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
             self.red.on_empty(now);
             return None;
         };
-        self.removed(&packet);
+        self.removed(&packet, now);
         self.trim();
         Some(packet)
     }
@@ -165,10 +166,10 @@ pub fn choke<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "RED that drops an arrival together with a queued packet of its flow",
         source: "Pan, Prabhakar and Psounis 2000",
         keys: red::KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = settings.limit.unwrap_or(Limit::Packets(1000));
             Ok(Box::new(Choke::new(config(settings, limit)?, limit)))
-        },
+        }),
     }
 }
 

@@ -268,7 +268,7 @@ pub fn cobalt<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "CoDel and BLUE alternate: one queue of CAKE",
         source: "Palmei et al. 2019; Høiland-Jørgensen et al. 2018",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let config = Config {
                 target: span(settings, "target", Duration::from_millis(5))?,
                 interval: span(settings, "interval", Duration::from_millis(100))?,
@@ -278,7 +278,7 @@ pub fn cobalt<P: Packet + Send + 'static>() -> Discipline<P> {
             };
             let limit = settings.limit.unwrap_or(Limit::Packets(1000));
             Ok(Box::new(Single::new(Cobalt::new(config), limit)))
-        },
+        }),
     }
 }
 

@@ -398,13 +398,13 @@ pub fn codel<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "controlled delay: drops at the head by sojourn time",
         source: "RFC 8289",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = settings.limit.unwrap_or(Limit::Packets(1000));
             Ok(Box::new(Single::new(
                 CoDel::new(config(settings, false)?),
                 limit,
             )))
-        },
+        }),
     }
 }
 

@@ -233,7 +233,7 @@ pub fn docsis_pie<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "PIE as cable modems run it",
         source: "RFC 8034",
         keys: KEYS,
-        build: |settings: &Settings| {
+        build: Box::new(|settings: &Settings| {
             let target = settings.duration("target", Duration::from_millis(10));
             if target.is_zero() || target > Duration::from_secs(10) {
                 return Err(SettingError {
@@ -249,7 +249,7 @@ pub fn docsis_pie<P: Packet + Send + 'static>() -> Discipline<P> {
                 ecn: settings.flag("ecn", false),
             };
             Ok(Box::new(Single::new(DocsisPie::new(config), buffer)))
-        },
+        }),
     }
 }
 

@@ -380,14 +380,14 @@ pub fn dualpi2<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "dual queue for L4S and classic traffic with coupled marking",
         source: "RFC 9332",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             // A.1: a quarter of a second at the link's rate.
             let bytes = settings.rate.bytes_in(Duration::from_millis(250));
             let limit = settings
                 .limit
                 .unwrap_or(Limit::Bytes(bytes.max(2 * u64::from(settings.mtu))));
             Ok(Box::new(DualPi2::new(config(settings)?, limit)))
-        },
+        }),
     }
 }
 

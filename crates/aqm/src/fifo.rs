@@ -26,7 +26,7 @@ pub fn pfifo<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "drop-tail FIFO, limit in packets",
         source: "tc-pfifo(8)",
         keys: &[],
-        build: |settings| build(settings, Limit::Packets(1000)),
+        build: Box::new(|settings| build(settings, Limit::Packets(1000))),
     }
 }
 
@@ -37,7 +37,7 @@ pub fn bfifo<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "drop-tail FIFO, limit in bytes",
         source: "tc-bfifo(8)",
         keys: &[],
-        build: |settings| build(settings, Limit::Bytes(1000 * u64::from(settings.mtu))),
+        build: Box::new(|settings| build(settings, Limit::Bytes(1000 * u64::from(settings.mtu)))),
     }
 }
 
@@ -99,10 +99,10 @@ pub fn pfifo_head_drop<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "FIFO that makes room by dropping its oldest packet, limit in packets",
         source: "tc-pfifo(8)",
         keys: &[],
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = settings.limit.unwrap_or(Limit::Packets(1000));
             Ok(Box::new(HeadDrop::new(limit)))
-        },
+        }),
     }
 }
 

@@ -57,7 +57,7 @@ pub fn fq_codel<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "flow queueing with CoDel on every queue",
         source: "RFC 8290",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let codel = codel::config(settings, true)?;
             let variant = match codel.law {
                 Law::Exact => Variant::Rfc8290,
@@ -65,7 +65,7 @@ pub fn fq_codel<P: Packet + Send + 'static>() -> Discipline<P> {
             };
             let config = config(settings, variant)?;
             Ok(Box::new(Fair::new(config, || CoDel::new(codel))))
-        },
+        }),
     }
 }
 
@@ -76,14 +76,14 @@ pub fn fq_nocodel<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "fq_codel with its CoDel switched off",
         source: "RFC 8290; Høiland-Jørgensen et al. 2015",
         keys: NOCODEL_KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let variant = match settings.word("variant", "rfc8290") {
                 "linux" => Variant::Linux,
                 _ => Variant::Rfc8290,
             };
             let config = config(settings, variant)?;
             Ok(Box::new(Fair::new(config, || DropTail)))
-        },
+        }),
     }
 }
 

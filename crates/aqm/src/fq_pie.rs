@@ -33,7 +33,7 @@ pub fn fq_pie<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "flow queueing with PIE on every queue",
         source: "RFC 8033, RFC 8290; tc-fq_pie(8)",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let variant = match settings.word("variant", "rfc8033") {
                 "linux" => fq::Variant::Linux,
                 _ => fq::Variant::Rfc8290,
@@ -42,7 +42,7 @@ pub fn fq_pie<P: Packet + Send + 'static>() -> Discipline<P> {
             let mut pie = pie::config(settings, "rfc8033", fair.limit)?;
             pie.ecn_threshold = settings.number("ecn_prob", pie.ecn_threshold);
             Ok(Box::new(Fair::new(fair, || Pie::new(pie))))
-        },
+        }),
     }
 }
 

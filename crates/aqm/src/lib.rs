@@ -55,8 +55,8 @@ mod test_packet;
 #[cfg(test)]
 mod testing;
 
-pub use aqm::{Aqm, Backlog, Verdict};
-pub use catalogue::{Catalogue, Discipline, Key, SettingError, Settings};
+pub use aqm::{Aqm, Backlog, DynAqm, Verdict};
+pub use catalogue::{Built, Catalogue, Discipline, Key, SettingError, Settings};
 pub use classify::Hashing;
 pub use fq::Fair;
 pub use packet::{AckView, Ecn, FlowKey, Packet};

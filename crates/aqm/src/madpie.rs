@@ -135,10 +135,10 @@ pub fn madpie<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "PIE with a deterministic drop against delay peaks",
         source: "Kuhn and Ros 2016",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = settings.limit.unwrap_or(Limit::Packets(1000));
             Ok(Box::new(Single::new(maker(settings, limit)?(), limit)))
-        },
+        }),
     }
 }
 

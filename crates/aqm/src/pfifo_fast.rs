@@ -113,14 +113,14 @@ pub fn pfifo_fast<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "three drop-tail FIFOs by type of service, in strict order",
         source: "tc-pfifo_fast(8)",
         keys: KEYS,
-        build: |settings: &Settings| {
+        build: Box::new(|settings: &Settings| {
             let variant = match settings.word("variant", "shared") {
                 "linux" => Variant::Linux,
                 _ => Variant::Shared,
             };
             let limit = settings.limit.unwrap_or(Limit::Packets(1000));
             Ok(Box::new(PfifoFast::new(limit, variant)))
-        },
+        }),
     }
 }
 

@@ -264,7 +264,7 @@ pub fn pi2<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "PI controller whose output is squared for classic traffic",
         source: "De Schepper, Bondarenko, Tsang and Briscoe 2016",
         keys: &CONTROLLER_KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = settings.limit.unwrap_or(Limit::Packets(1000));
             let default = Config::new(settings.mtu);
             let config = Config {
@@ -274,7 +274,7 @@ pub fn pi2<P: Packet + Send + 'static>() -> Discipline<P> {
                 ..default
             };
             Ok(Box::new(Single::new(Pi2::new(config), limit)))
-        },
+        }),
     }
 }
 

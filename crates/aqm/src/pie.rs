@@ -466,11 +466,11 @@ pub fn pie<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "PI controller enhanced: drops on arrival to hold the queueing delay",
         source: "RFC 8033",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = settings.limit.unwrap_or(Limit::Packets(1000));
             let config = config(settings, "rfc8033", limit)?;
             Ok(Box::new(Single::new(Pie::new(config), limit)))
-        },
+        }),
     }
 }
 

@@ -6,6 +6,7 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sojourn_units::Time;
 
+use crate::aqm::DynAqm;
 use crate::packet::Packet;
 
 /// Why a packet was given up.
@@ -56,6 +57,12 @@ impl<P: Packet> Environment<P> {
     /// A uniform random 64-bit word.
     pub fn random_u64(&mut self) -> u64 {
         self.rng.next_u64()
+    }
+
+    /// Exchanges random streams with the environment of other packets, for an algorithm that sees ours as
+    /// those. Called a second time it undoes the first.
+    pub const fn swap_random<Q>(&mut self, other: &mut Environment<Q>) {
+        core::mem::swap(&mut self.rng, &mut other.rng);
     }
 
     /// Takes the packets given up since the last call, oldest first.
@@ -126,4 +133,10 @@ pub trait Qdisc<P: Packet> {
 
     /// Shows the algorithm's state by the defining document's names, for probes: `probability`, `count` …
     fn state(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
+
+    /// The algorithm that alone governs its one queue, to be shown a recorded queue (see
+    /// [`crate::replay::follow`]); `None` if there is more to the discipline.
+    fn aqm(&mut self) -> Option<&mut dyn DynAqm<P>> {
+        None
+    }
 }

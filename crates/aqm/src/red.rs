@@ -160,6 +160,16 @@ impl Red {
         }
     }
 
+    /// Notes that a packet has left `backlog` behind. Idle time starts when the queue is empty (Figure 2:
+    /// "when queue becomes empty"); in Linux only when a packet is then asked for in vain.
+    pub(crate) fn on_departure(&mut self, backlog: Backlog, now: Time) {
+        if let Rule::Floyd(floyd) = &mut self.rule
+            && backlog.packets == 0
+        {
+            floyd.on_empty(now);
+        }
+    }
+
     /// Decides about the arrival that was observed.
     pub(crate) fn decide<P: Packet>(&mut self, packet: &P, env: &mut Environment<P>) -> Verdict {
         let decision = match &mut self.rule {
@@ -195,10 +205,20 @@ impl Aqm for Red {
         }
     }
 
+    fn on_dequeue<P: Packet>(
+        &mut self,
+        _packet: &P,
+        backlog: Backlog,
+        now: Time,
+        _env: &mut Environment<P>,
+    ) -> Verdict {
+        self.on_departure(backlog, now);
+        Verdict::Pass
+    }
+
     fn on_empty(&mut self, now: Time) {
-        match &mut self.rule {
-            Rule::Floyd(floyd) => floyd.on_empty(now),
-            Rule::Linux(linux) => linux.on_empty(now),
+        if let Rule::Linux(linux) = &mut self.rule {
+            linux.on_empty(now);
         }
     }
 
@@ -215,13 +235,13 @@ pub fn red<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "random early detection: drops on arrival by the average queue length",
         source: "Floyd and Jacobson 1993",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = default_limit(settings);
             Ok(Box::new(Single::new(
                 Red::new(config(settings, limit)?),
                 limit,
             )))
-        },
+        }),
     }
 }
 

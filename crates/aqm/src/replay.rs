@@ -1,21 +1,27 @@
 //! A recorded queue's arrivals and departures through a discipline, decision by decision.
 //!
-//! [`replay`] asks whether a discipline lets the same packets go at the same instants. [`follow`] keeps
-//! the queue as recorded, whatever the algorithm says, and shows its state at chosen instants; that
-//! is for algorithms that drop at random.
+//! [`read`] reads a recording. [`replay`] asks whether a discipline lets the same packets go at the same
+//! instants. [`follow`] keeps the queue as recorded, whatever the algorithm says, and shows its state at
+//! chosen instants; that is for algorithms that drop arrivals.
 //!
 //! A recording made by Linux's tracepoints has no row for a packet that was refused on arrival, so only
-//! disciplines that drop at the head can agree with one packet by packet.
+//! disciplines that drop at the head can agree with one packet by packet. The discipline's clock starts
+//! with the first row.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
-use sojourn_units::Time;
+use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog};
+use crate::aqm::{Backlog, DynAqm};
 use crate::packet::{Ecn, FlowKey, Packet};
 use crate::qdisc::{Environment, Qdisc};
 
-/// One row of a recording. Ids count arrivals from zero; times do not go back.
+mod recording;
+
+pub use recording::{RecordingError, read};
+
+/// One row of a recording. The ids of arrivals ascend; times do not go back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A packet entered the queue.
@@ -105,25 +111,35 @@ pub struct Divergence {
     pub got: Option<u64>,
 }
 
+/// How long after the first row an event happened, as a time.
+fn clock(events: &[Event]) -> impl Fn(&Event) -> Time + use<> {
+    let origin = events.first().map_or(Time::ZERO, |first| first.time());
+    move |event| Time::ZERO + event.time().saturating_since(origin)
+}
+
+/// From the first row of a recording to its last.
+pub fn length(events: &[Event]) -> Duration {
+    let last = events.last().map_or(Time::ZERO, clock(events));
+    last.saturating_since(Time::ZERO)
+}
+
 /// Drives a discipline with the recorded arrivals and asks it for a packet at each recorded departure.
 /// `seed` is for disciplines that draw random numbers.
-pub fn replay(
-    qdisc: &mut dyn Qdisc<Recorded>,
-    events: impl IntoIterator<Item = Event>,
-    seed: u64,
-) -> Outcome {
+pub fn replay(qdisc: &mut dyn Qdisc<Recorded>, events: &[Event], seed: u64) -> Outcome {
     let mut env = Environment::new(seed);
-    let (mut enqueued, mut dequeued, mut dropped_ours) = (0, 0, 0);
+    let mut entered = Vec::new();
+    let (mut dequeued, mut dropped_ours) = (0, 0);
     let mut newest_departed = None;
     let mut first_divergence = None;
-    for (row, event) in (0..).zip(events) {
-        let now = event.time();
+    let time_of = clock(events);
+    for (row, &event) in (0..).zip(events) {
+        let now = time_of(&event);
         while let Some(due) = qdisc.next_timer().filter(|due| *due <= now) {
             qdisc.on_timer(due, &mut env);
         }
         match event {
             Event::Enqueue { id, bytes, .. } => {
-                enqueued += 1;
+                entered.push(id);
                 let packet = Recorded {
                     id,
                     bytes,
@@ -147,11 +163,10 @@ pub fn replay(
         }
         dropped_ours += env.take_dropped().count() as u64;
     }
-    let dropped_recorded = newest_departed.map_or(0_u64, |newest| {
-        newest.saturating_add(1).saturating_sub(dequeued)
-    });
+    let left_or_lost = entered.partition_point(|&id| Some(id) <= newest_departed);
+    let dropped_recorded = (left_or_lost as u64).saturating_sub(dequeued);
     Outcome {
-        enqueued,
+        enqueued: entered.len() as u64,
         dequeued,
         dropped_recorded,
         dropped_ours,
@@ -161,19 +176,20 @@ pub fn replay(
 }
 
 /// Shows an algorithm everything that entered and left a recorded FIFO, without acting on its verdicts,
-/// and calls `observe` with it at each of `instants`, which ascend.
-pub fn follow<A: Aqm>(
-    aqm: &mut A,
-    events: impl IntoIterator<Item = Event>,
+/// and calls `observe` with it at each of `instants`, which ascend and count from the first row.
+pub fn follow(
+    aqm: &mut dyn DynAqm<Recorded>,
+    events: &[Event],
     instants: &[Time],
-    observe: &mut dyn FnMut(Time, &A),
+    observe: &mut dyn FnMut(Time, &dyn DynAqm<Recorded>),
 ) {
     let mut env = Environment::new(0);
     let mut queue: VecDeque<Recorded> = VecDeque::new();
     let mut backlog = Backlog::default();
     let mut instants = instants.iter().copied().peekable();
-    for event in events {
-        let now = event.time();
+    let time_of = clock(events);
+    for &event in events {
+        let now = time_of(&event);
         loop {
             let timer = aqm.next_timer().filter(|due| *due <= now);
             let instant = instants.peek().copied().filter(|at| *at <= now);

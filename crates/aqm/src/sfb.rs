@@ -393,10 +393,10 @@ pub fn sfb<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "stochastic fair BLUE: a Bloom filter finds flows that do not respond",
         source: "Feng, Kandlur, Saha and Shin 2001; tc-sfb(8)",
         keys: KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let limit = settings.limit.unwrap_or(Limit::Packets(1000));
             Ok(Box::new(Sfb::new(config(settings)?, limit)))
-        },
+        }),
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Config {
     pub flows: u32,
     /// The longest that a queue may get, in packets.
     pub depth: u32,
+    /// The most bytes that a queue may hold; `None`: as many as `depth` packets have.
+    pub flow_limit: Option<u64>,
     /// The most that all queues hold together.
     pub limit: Limit,
     /// What a queue may send per turn.
@@ -171,9 +173,11 @@ impl<P: Packet, A: Aqm> Sfq<P, A> {
         self.classifier.queue_of(&packet.flow(), |_| true, env)
     }
 
-    /// True if no packet can be added to the queue without another leaving it.
-    fn is_full(&self, at: u32) -> bool {
-        self.buckets[at as usize].queue.packets() >= self.config.depth
+    /// True if no packet of `bytes` can be added to the queue without another leaving it.
+    fn is_full(&self, at: u32, bytes: u32) -> bool {
+        let queue = &self.buckets[at as usize].queue;
+        let limit = self.config.flow_limit.unwrap_or(u64::MAX);
+        queue.packets() >= self.config.depth || queue.bytes() + u64::from(bytes) > limit
     }
 
     /// True if the queue is empty and no more queues may fill.
@@ -273,7 +277,7 @@ impl<P: Packet, A: Aqm> Sfq<P, A> {
         }
         for packet in packets {
             let at = self.bucket_of(&packet, env);
-            if self.is_shut_out(at) || self.is_full(at) {
+            if self.is_shut_out(at) || self.is_full(at, packet.bytes()) {
                 env.drop(packet, DropReason::Overflow);
             } else {
                 self.push(at, packet);
@@ -297,7 +301,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Sfq<P, A> {
         let verdict = bucket.aqm.on_enqueue(&packet, backlog, now, env);
         let lost = match verdict {
             Verdict::Drop => Some(DropReason::Aqm),
-            _ if self.is_full(at) => Some(DropReason::Overflow),
+            _ if self.is_full(at, packet.bytes()) => Some(DropReason::Overflow),
             Verdict::Mark => {
                 self.mark(at, &mut packet, env);
                 None
@@ -309,10 +313,15 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Sfq<P, A> {
             if reason == DropReason::Overflow {
                 self.buckets[at as usize].aqm.on_overflow(backlog, now);
             }
-            if self.config.end == End::Tail || backlog.packets == 0 {
+            let fits = u64::from(packet.bytes()) <= self.config.flow_limit.unwrap_or(u64::MAX);
+            if self.config.end == End::Tail || backlog.packets == 0 || !fits {
                 return env.drop(packet, reason);
             }
             self.give_up(at, reason, env);
+            // A small packet at the head does not make room for a large one.
+            while self.is_full(at, packet.bytes()) {
+                self.give_up(at, DropReason::Overflow, env);
+            }
         }
         self.push(at, packet);
         self.note_timer(at);
@@ -458,6 +467,7 @@ pub(crate) fn config(settings: &Settings) -> Result<Config, SettingError> {
         divisor: divisor as u32,
         flows: flows as u32,
         depth: depth as u32,
+        flow_limit: None,
         limit: settings
             .limit
             .unwrap_or(Limit::Packets(if linux { LINUX_DEPTH } else { 1000 })),
@@ -499,7 +509,7 @@ pub fn sfq<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "stochastic fairness queueing: a queue per hashed flow, in turn",
         source: "McKenney 1990; tc-sfq(8)",
         keys: KEYS,
-        build: |settings| Ok(Box::new(Sfq::new(config(settings)?, || DropTail))),
+        build: Box::new(|settings| Ok(Box::new(Sfq::new(config(settings)?, || DropTail)))),
     }
 }
 

@@ -7,25 +7,33 @@
 //! for each queue, not for all.
 
 use alloc::boxed::Box;
+use alloc::format;
+
+use sojourn_units::Kind;
 
 use crate::aqm::Aqm;
 use crate::ared::{self, Ared};
-use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys, keys_without};
+use crate::catalogue::{Built, Discipline, Key, SettingError, Settings, join_keys, keys_without};
 use crate::madpie;
 use crate::packet::Packet;
 use crate::pie::{self, Pie};
-use crate::qdisc::{Limit, Qdisc};
-use crate::red::{self, Red};
+use crate::qdisc::Limit;
+use crate::red::{self, Red, Unit};
 use crate::sfq::{self, Sfq};
 
 const OWN: usize = sfq::KEYS.len() - 1;
 const SFQ_KEYS: [Key; OWN] = keys_without(sfq::KEYS, "variant");
-const RED_KEYS: &[Key] = &join_keys::<{ OWN + red::KEYS.len() }>(&[&SFQ_KEYS, red::KEYS]);
+const REDFLOWLIMIT: [Key; 1] = [Key {
+    name: "redflowlimit",
+    kind: Kind::Bytes,
+    default: "none",
+    doc: "bytes that a queue may hold; without min and max, max is a quarter of it",
+}];
+const RED_KEYS: &[Key] =
+    &join_keys::<{ OWN + 1 + red::KEYS.len() }>(&[&SFQ_KEYS, &REDFLOWLIMIT, red::KEYS]);
 const ARED_KEYS: &[Key] = &join_keys::<{ OWN + ared::KEYS.len() }>(&[&SFQ_KEYS, ared::KEYS]);
 const PIE_KEYS: &[Key] = &join_keys::<{ OWN + pie::KEYS.len() }>(&[&SFQ_KEYS, pie::KEYS]);
 const MADPIE_KEYS: &[Key] = &join_keys::<{ OWN + madpie::KEYS.len() }>(&[&SFQ_KEYS, madpie::KEYS]);
-
-type Built<P> = Result<Box<dyn Qdisc<P> + Send>, SettingError>;
 
 /// SFQ by the settings with AQMs that `aqm` makes, given what one queue may hold.
 fn over<P, A, F>(
@@ -41,6 +49,31 @@ where
     Ok(Box::new(Sfq::new(config, aqm(config.limit)?)))
 }
 
+/// What one queue may hold, if that is given.
+fn flow_limit(settings: &Settings) -> Option<u64> {
+    let given = settings.has("redflowlimit");
+    given.then(|| settings.bytes("redflowlimit", 0))
+}
+
+/// RED's keys for a queue that may hold `limit`, or what `redflowlimit` says: `max` is a quarter of that.
+fn red_of_queues(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
+    let Some(bytes) = flow_limit(settings) else {
+        return red::config(settings, limit);
+    };
+    let thresholds_given = settings.has("min") || settings.has("max");
+    if bytes < 12 && !thresholds_given {
+        return Err(SettingError {
+            key: "redflowlimit",
+            message: format!("got \"{bytes} B\"; must be at least 12 B"),
+        });
+    }
+    if thresholds_given {
+        return red::config(settings, Limit::Bytes(bytes));
+    }
+    let max = bytes / 4;
+    red::config_between(settings, Unit::Bytes, max / 3, max)
+}
+
 /// `sfq_red`.
 pub fn sfq_red<P: Packet + Send + 'static>() -> Discipline<P> {
     Discipline {
@@ -48,12 +81,14 @@ pub fn sfq_red<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "SFQ with RED on every queue",
         source: "tc-sfq(8); Floyd and Jacobson 1993",
         keys: RED_KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             let mut config = sfq::config(settings)?;
-            let red = red::config(settings, config.limit)?;
+            let red = red_of_queues(settings, config.limit)?;
             config.renew_aqm = red.variant == red::Variant::Linux;
+            // The kernel is told of it and does not look at it: in Linux it only sets `max`.
+            config.flow_limit = flow_limit(settings).filter(|_| !config.renew_aqm);
             Ok(Box::new(Sfq::new(config, move || Red::new(red))))
-        },
+        }),
     }
 }
 
@@ -64,13 +99,13 @@ pub fn sfq_ared<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "SFQ with adaptive RED on every queue",
         source: "Khademi et al. 2013, section 8",
         keys: ARED_KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             over(settings, |limit| {
                 let (red, adaptation) =
                     (ared::config(settings, limit)?, ared::adaptation(settings)?);
                 Ok(move || Ared::new(red, adaptation))
             })
-        },
+        }),
     }
 }
 
@@ -81,12 +116,12 @@ pub fn sfq_pie<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "SFQ with PIE on every queue",
         source: "Khademi et al. 2013, section 8",
         keys: PIE_KEYS,
-        build: |settings| {
+        build: Box::new(|settings| {
             over(settings, |limit| {
                 let pie = pie::config(settings, "rfc8033", limit)?;
                 Ok(move || Pie::new(pie))
             })
-        },
+        }),
     }
 }
 
@@ -97,7 +132,7 @@ pub fn sfq_madpie<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "SFQ with MADPIE on every queue",
         source: "Kuhn and Ros 2016; Khademi et al. 2013, section 8",
         keys: MADPIE_KEYS,
-        build: |settings| over(settings, |limit| madpie::maker(settings, limit)),
+        build: Box::new(|settings| over(settings, |limit| madpie::maker(settings, limit))),
     }
 }
 
@@ -169,6 +204,47 @@ mod tests {
                 discipline.name
             );
         }
+    }
+
+    #[test]
+    fn redflowlimit_bounds_each_queue_in_bytes_and_sets_max_to_a_quarter_of_it() {
+        // tc-sfq(8): max defaults to redflowlimit / 4, min to max / 3; 12000 B: max 3000 B, min 1000 B.
+        let mut settings = settings(false);
+        settings
+            .values
+            .push(("redflowlimit".into(), Value::Bytes(12_000)));
+        let red = red_of_queues(&settings, Limit::Packets(400)).expect("good settings");
+        assert_eq!((red.unit, red.min, red.max), (Unit::Bytes, 1000, 3000));
+        // With a probability of 0 and a slow average RED stays out of it: 12 packets of 1000 B fit.
+        settings
+            .values
+            .push(("probability".into(), Value::Number(0.0)));
+        let mut queue = Driven::boxed((sfq_red().build)(&settings).expect("good settings"));
+        for id in 0..20 {
+            queue.enqueue(packet(1, id));
+        }
+        queue.enqueue(packet(2, 20));
+        let lost: Vec<u64> = queue.dropped().iter().map(|&(id, _)| id).collect();
+        assert_eq!(lost, (12..20).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn a_large_packet_displaces_as_many_small_heads_as_it_needs_room_for() {
+        let mut settings = settings(false);
+        settings.values.extend([
+            ("redflowlimit".into(), Value::Bytes(1_500)),
+            ("headdrop".into(), Value::Flag(true)),
+            ("probability".into(), Value::Number(0.0)),
+        ]);
+        let mut queue = Driven::boxed((sfq_red().build)(&settings).expect("good settings"));
+        for id in 0..10 {
+            queue.enqueue(packet(1, id).bytes(100));
+        }
+        // 1000 B queued; 1000 more fit into 1500 once five of 100 have left. 2000 never fit.
+        queue.enqueue(packet(1, 10));
+        queue.enqueue(packet(1, 11).bytes(2_000));
+        let lost: Vec<u64> = queue.dropped().iter().map(|&(id, _)| id).collect();
+        assert_eq!(lost, [0, 1, 2, 3, 4, 11]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use sojourn_units::Time;
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Aqm, Backlog, DynAqm, Verdict};
 use crate::packet::{Ecn, Packet};
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
 
@@ -112,5 +112,9 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Single<P, A> {
 
     fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         self.aqm.state(visit);
+    }
+
+    fn aqm(&mut self) -> Option<&mut dyn DynAqm<P>> {
+        Some(&mut self.aqm)
     }
 }

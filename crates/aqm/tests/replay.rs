@@ -5,7 +5,7 @@
 //! tupdate 30ms`. A packet refused on arrival left no row.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::Read;
 
 use flate2::read::GzDecoder;
 use sojourn_aqm::pie::{self, Pie};
@@ -17,25 +17,11 @@ const FRAME: u32 = 1514;
 
 fn recording(name: &str) -> Vec<Event> {
     let path = format!("{}/tests/data/{name}.txt.gz", env!("CARGO_MANIFEST_DIR"));
-    BufReader::new(GzDecoder::new(File::open(path).unwrap()))
-        .lines()
-        .map(|line| {
-            let line = line.unwrap();
-            let mut fields = line.split_ascii_whitespace();
-            let kind = fields.next().unwrap();
-            let mut number = || fields.next().unwrap().parse().unwrap();
-            let (id, t_us) = (number(), number());
-            match kind {
-                "E" => Event::Enqueue {
-                    id,
-                    t_us,
-                    bytes: FRAME,
-                },
-                "D" => Event::Dequeue { id, t_us },
-                other => panic!("row {other}"),
-            }
-        })
-        .collect()
+    let mut text = String::new();
+    GzDecoder::new(File::open(path).unwrap())
+        .read_to_string(&mut text)
+        .unwrap();
+    replay::read(&text).unwrap()
 }
 
 fn settings(keys: &[(&str, Value)]) -> Settings {
@@ -50,7 +36,7 @@ fn settings(keys: &[(&str, Value)]) -> Settings {
 fn replayed(name: &str, aqm: &str, keys: &[(&str, Value)]) -> replay::Outcome {
     let catalogue = Catalogue::<Recorded>::new();
     let mut qdisc = (catalogue.get(aqm).unwrap().build)(&settings(keys)).unwrap();
-    replay::replay(qdisc.as_mut(), recording(name), 1)
+    replay::replay(qdisc.as_mut(), &recording(name), 1)
 }
 
 #[test]
@@ -121,9 +107,15 @@ fn relative_errors(run: &PieRun) -> Vec<f64> {
     let mut ours = Vec::new();
     replay::follow(
         &mut Pie::new(config),
-        recording(run.name),
+        &recording(run.name),
         &instants,
-        &mut |_, pie| ours.push(pie.probability()),
+        &mut |_, pie| {
+            pie.state(&mut |name, value| {
+                if name == "probability" {
+                    ours.push(value);
+                }
+            });
+        },
     );
     let error = |ours: &f64, recorded: f64| (ours / recorded - 1.0).abs();
     samples

@@ -67,12 +67,13 @@ impl Plan {
             names: &Names::default(),
         };
         let nearest = Entry::root(&root, &context).at(key);
-        let given = match nearest.path == key {
-            true => format!("got {}", nearest.node.item),
-            false => "not given".into(),
+        let message = match nearest.path == key {
+            _ if must.starts_with("got ") => must.to_owned(),
+            true => format!("got {}; {must}", nearest.node.item),
+            false => format!("not given; {must}"),
         };
         let origin = nearest.node.origin.clone();
-        let error = ReadError::new(&layout.file, origin, key, format!("{given}; {must}"));
+        let error = ReadError::new(&layout.file, origin, key, message);
         match values.is_empty() {
             true => error,
             false => error.within_sweep(&sweep::as_text(&values)),

@@ -1,8 +1,9 @@
 //! Rust errors as Python exceptions.
 
-use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTraceback;
 use sojourn_experiment::{Plan, ReadError};
 
 create_exception!(
@@ -33,6 +34,33 @@ pub fn wrong_queue(plan: &Plan, cell: usize, queue: usize, error: &sojourn_sim::
         }
         _ => ExperimentError::new_err(error.to_string()),
     }
+}
+
+/// An algorithm in Python that raised an exception, which is the error's cause. The message ends with the place.
+pub fn failed_algorithm(raised: PyErr) -> PyErr {
+    Python::attach(|py| {
+        let mut innermost = raised.traceback(py);
+        while let Some(next) = innermost
+            .as_ref()
+            .and_then(|traceback| traceback.getattr("tb_next").ok())
+            .and_then(|next| next.cast_into().ok())
+        {
+            innermost = Some(next);
+        }
+        let place = innermost.and_then(|traceback| place(&traceback).ok());
+        let place = place.map_or(String::new(), |place| format!(" ({place})"));
+        let error = RunError::new_err(format!("an algorithm in Python raised {raised}{place}"));
+        error.set_cause(py, Some(raised));
+        error
+    })
+}
+
+/// Where an exception was raised: `my_aqm.py:12`.
+fn place(traceback: &Bound<'_, PyTraceback>) -> PyResult<String> {
+    let code = traceback.getattr("tb_frame")?.getattr("f_code")?;
+    let file: String = code.getattr("co_filename")?.extract()?;
+    let line: u32 = traceback.getattr("tb_lineno")?.extract()?;
+    Ok(format!("{file}:{line}"))
 }
 
 /// A run that did not come to its end.

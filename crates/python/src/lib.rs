@@ -5,6 +5,7 @@
 //! | [`plan`] | an experiment file, read, and its runs |
 //! | [`run`] | a run's monitor and its results |
 //! | [`replay`] | a recorded queue through a discipline |
+//! | [`own`] | algorithms written in Python |
 //! | [`lists`] | what can be named in a file, as JSON |
 //! | [`errors`] | Rust errors as Python exceptions |
 
@@ -12,6 +13,7 @@ use pyo3::prelude::*;
 
 mod errors;
 mod lists;
+mod own;
 mod plan;
 mod replay;
 mod run;
@@ -26,9 +28,11 @@ mod _core {
     #[pymodule_export]
     use lists::{congestion_controls_json, disciplines_json, schema_json, traffic_json};
     #[pymodule_export]
+    use own::{Algorithm, PacketView, QueueView, register_aqm};
+    #[pymodule_export]
     use plan::Plan;
     #[pymodule_export]
-    use replay::replay_json;
+    use replay::Recording;
     #[pymodule_export]
     use run::{Monitor, Run};
 

@@ -3,8 +3,10 @@
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::{TrafficSummary, traffic_kinds};
-use sojourn_sim::{SimPacket, catalogue, names};
+use sojourn_sim::SimPacket;
 use sojourn_tcp::cc::{ALGORITHMS, Algorithm};
+
+use crate::own;
 
 /// Every discipline with its keys.
 #[pyfunction]
@@ -25,7 +27,7 @@ pub fn disciplines_json() -> String {
             "keys": discipline.keys.iter().map(key).collect::<Vec<_>>(),
         })
     };
-    catalogue()
+    own::catalogue(&own::Failure::default())
         .iter()
         .map(discipline)
         .collect::<Json>()
@@ -66,5 +68,5 @@ pub fn traffic_json() -> String {
 /// The JSON Schema of the experiment file.
 #[pyfunction]
 pub fn schema_json() -> String {
-    format!("{:#}\n", sojourn_experiment::schema(&names()))
+    format!("{:#}\n", sojourn_experiment::schema(&own::names()))
 }

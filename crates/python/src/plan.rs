@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use sojourn_experiment::{Cell, Experiment, Source, read, read_file, resolved_with};
-use sojourn_sim::{catalogue, check, names};
+use sojourn_experiment::{Cell, Source, read, read_file, resolved_with};
+use sojourn_sim::check;
 
-use crate::errors::{failed_run, wrong_input, wrong_queue};
+use crate::errors::{failed_algorithm, failed_run, wrong_input, wrong_queue};
+use crate::own;
 use crate::run::{Monitor, Run};
 
 /// A checked experiment, its sweep expanded into jobs.
@@ -28,7 +29,7 @@ struct Job {
 impl Plan {
     /// A plan all of whose queues can be built.
     fn checked(plan: sojourn_experiment::Plan) -> PyResult<Self> {
-        let catalogue = catalogue();
+        let catalogue = own::catalogue(&own::Failure::default());
         let mut jobs = Vec::new();
         for (cell, Cell { experiment, .. }) in plan.cells.iter().enumerate() {
             let queues = experiment.queues.len();
@@ -44,11 +45,6 @@ impl Plan {
         Ok(Self { plan, jobs })
     }
 
-    /// The experiment of the first cell.
-    pub fn first(&self) -> &Experiment {
-        &self.plan.cells[0].experiment
-    }
-
     fn job(&self, index: usize) -> PyResult<(Job, &Cell)> {
         let job = self.jobs.get(index);
         let job = *job.ok_or_else(|| PyIndexError::new_err("no such job"))?;
@@ -61,14 +57,15 @@ impl Plan {
     /// Reads a file; overrides are dotted keys with values.
     #[staticmethod]
     fn read_file(path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<Self> {
-        let plan = read_file(&path, &overrides, &names()).map_err(|error| wrong_input(&error))?;
+        let plan =
+            read_file(&path, &overrides, &own::names()).map_err(|error| wrong_input(&error))?;
         Self::checked(plan)
     }
 
     /// Reads an experiment's text; `name` stands for the file in messages.
     #[staticmethod]
     fn read_text(text: &str, name: &str, overrides: Vec<(String, String)>) -> PyResult<Self> {
-        let plan = read(Source { name, text }, &overrides, &names())
+        let plan = read(Source { name, text }, &overrides, &own::names())
             .map_err(|error| wrong_input(&error))?;
         Self::checked(plan)
     }
@@ -101,7 +98,7 @@ impl Plan {
     /// The experiment with every default filled in: one object per cell of the sweep, its swept
     /// values under `set`.
     fn resolved_json(&self) -> String {
-        let names = names();
+        let names = own::names();
         let cell = |cell: &Cell| {
             let mut resolved = resolved_with(&cell.experiment, &names);
             resolved["set"] = set_json(cell);
@@ -120,15 +117,19 @@ impl Plan {
     /// Runs one job; other threads go on meanwhile.
     fn run(&self, py: Python<'_>, job: usize, monitor: &Monitor) -> PyResult<Run> {
         let (job, cell) = self.job(job)?;
+        let failure = own::Failure::cancelling(monitor.shared());
         let result = py.detach(|| {
             sojourn_sim::run(
                 &cell.experiment,
                 job.queue,
                 job.seed,
-                &catalogue(),
+                &own::catalogue(&failure),
                 monitor.inner(),
             )
         });
+        if let Some(raised) = failure.take() {
+            return Err(failed_algorithm(raised));
+        }
         let result = result.map_err(|error| failed_run(&error))?;
         Run::new(result, set_json(cell))
     }

@@ -1,85 +1,231 @@
 //! A recorded queue through a discipline.
 
-use numpy::PyReadonlyArray1;
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
-use serde_json::{Value as Json, json};
-use sojourn_aqm::replay::{self, Divergence, Event, Recorded};
-use sojourn_aqm::{Catalogue, Limit, Settings};
-use sojourn_experiment::model::{Buffer, Experiment};
+use pyo3::types::PyDict;
+use serde_json::json;
+use sojourn_aqm::replay::{self, Event, Recorded};
+use sojourn_aqm::{Limit, Qdisc, Settings};
+use sojourn_experiment::model::Buffer;
+use sojourn_experiment::{Plan, Source, read};
+use sojourn_units::{Duration, Kind, Time, Value};
 
-use crate::errors::ExperimentError;
-use crate::plan::Plan;
+use crate::errors::{ExperimentError, failed_algorithm, wrong_input};
+use crate::own;
 
-/// A full frame on Ethernet, as the recordings count it.
-const FRAME: u32 = 1514;
+/// The most instants at which an algorithm can be looked at.
+const MOST_INSTANTS: u64 = 1_000_000;
 
-/// Replays events through the first queue of a plan; the arrays have an element per event, `departs` is 0
-/// for an arrival. Returns the outcome as JSON.
-#[pyfunction]
-pub fn replay_json(
-    py: Python<'_>,
-    plan: &Plan,
-    departs: PyReadonlyArray1<'_, u8>,
-    ids: PyReadonlyArray1<'_, u64>,
-    t_us: PyReadonlyArray1<'_, u64>,
-    bytes: PyReadonlyArray1<'_, u32>,
-) -> PyResult<String> {
-    let settings = settings(plan.first())?;
-    let (departs, ids) = (departs.as_slice()?, ids.as_slice()?);
-    let (t_us, bytes) = (t_us.as_slice()?, bytes.as_slice()?);
-    let events = departs.iter().zip(ids).zip(t_us).zip(bytes);
-    let events = events.map(|(((departs, id), t_us), bytes)| match departs {
-        0 => Event::Enqueue {
-            id: *id,
-            t_us: *t_us,
-            bytes: *bytes,
-        },
-        _ => Event::Dequeue {
-            id: *id,
-            t_us: *t_us,
-        },
-    });
-    let catalogue = Catalogue::<Recorded>::new();
-    let experiment = plan.first();
-    let name = &experiment.queues[0].aqm;
-    let refused = |what: String| ExperimentError::new_err(format!("replay: {name}: {what}"));
-    let discipline = catalogue.get(name);
-    let discipline = discipline.ok_or_else(|| refused("cannot be replayed".into()))?;
-    let mut qdisc = (discipline.build)(&settings).map_err(|error| refused(error.to_string()))?;
-    let outcome = py.detach(|| replay::replay(qdisc.as_mut(), events, experiment.seed));
-    Ok(json!({
-        "enqueued": outcome.enqueued,
-        "dequeued": outcome.dequeued,
-        "dropped_recorded": outcome.dropped_recorded,
-        "dropped_ours": outcome.dropped_ours,
-        "agree": outcome.agree,
-        "first_divergence": outcome.first_divergence.map(divergence),
-    })
-    .to_string())
-}
+/// A recording, read and checked.
+#[pyclass(frozen, module = "sojourn._core")]
+pub struct Recording(Vec<Event>);
 
-fn divergence(divergence: Divergence) -> Json {
-    json!({
-        "event": divergence.event,
-        "t_us": divergence.t_us,
-        "expected": divergence.expected,
-        "got": divergence.got,
-    })
-}
+#[pymethods]
+impl Recording {
+    /// Reads the text of a recording; `name` stands for the file in messages.
+    #[staticmethod]
+    fn read(py: Python<'_>, text: &[u8], name: &str) -> PyResult<Self> {
+        let refuse = |what: String| ExperimentError::new_err(format!("{name}:{what}"));
+        let text = std::str::from_utf8(text).map_err(|_| refuse(" not a text of events".into()))?;
+        let events = py.detach(|| replay::read(text)).map_err(|error| {
+            let space = if error.line.is_some() { "" } else { " " };
+            refuse(format!("{space}{error}"))
+        })?;
+        Ok(Self(events))
+    }
 
-fn settings(experiment: &Experiment) -> PyResult<Settings> {
-    let arm = &experiment.queues[0];
-    let mut settings = Settings::new(experiment.link.rate[0].1, FRAME);
-    settings.limit = match arm.limit.or(experiment.link.buffer) {
-        None => None,
-        Some(Buffer::Packets(packets)) => Some(Limit::Packets(packets)),
-        Some(Buffer::Bytes(bytes)) => Some(Limit::Bytes(bytes)),
-        Some(Buffer::Bdp(_)) => {
-            return Err(ExperimentError::new_err(
-                "replay: limit: a recording has no base RTT; must be packets or bytes",
-            ));
+    /// Replays it through a discipline; overrides are its keys with values. The outcome as JSON.
+    fn replay(
+        &self,
+        py: Python<'_>,
+        aqm: &str,
+        overrides: Vec<(String, String)>,
+    ) -> PyResult<String> {
+        let arm = Arm::read(aqm, overrides)?;
+        let outcome = py.detach(|| {
+            let mut qdisc = arm.build()?;
+            Ok::<_, PyErr>(replay::replay(qdisc.as_mut(), &self.0, arm.seed))
+        })?;
+        arm.finish()?;
+        let divergence = outcome.first_divergence.map(|divergence| {
+            json!({
+                "event": divergence.event,
+                "t_us": divergence.t_us,
+                "expected": divergence.expected,
+                "got": divergence.got,
+            })
+        });
+        let outcome = json!({
+            "enqueued": outcome.enqueued,
+            "dequeued": outcome.dequeued,
+            "dropped_recorded": outcome.dropped_recorded,
+            "dropped_ours": outcome.dropped_ours,
+            "agree": outcome.agree,
+            "first_divergence": divergence,
+        });
+        Ok(outcome.to_string())
+    }
+
+    /// Shows the recorded queue to a discipline's algorithm: `t_us` and each of its variables, every
+    /// `every` from the first row on.
+    fn follow<'py>(
+        &self,
+        py: Python<'py>,
+        aqm: &str,
+        overrides: Vec<(String, String)>,
+        every: &str,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let instants = self.instants(every)?;
+        let arm = Arm::read(aqm, overrides)?;
+        let mut series: Vec<(&'static str, Vec<f64>)> = Vec::new();
+        py.detach(|| {
+            let mut qdisc = arm.build()?;
+            let algorithm = qdisc.aqm().ok_or_else(|| {
+                ExperimentError::new_err(format!(
+                    "--follow: \"{aqm}\" is more than one algorithm on one queue; pie, red, codel and their like are not"
+                ))
+            })?;
+            let mut row = 0;
+            replay::follow(algorithm, &self.0, &instants, &mut |_, algorithm| {
+                algorithm.state(&mut |name, value| note(&mut series, row, name, value));
+                row += 1;
+                series.iter_mut().for_each(|(_, column)| column.resize(row, f64::NAN));
+            });
+            Ok::<_, PyErr>(())
+        })?;
+        arm.finish()?;
+        let first_us = self.0[0].time().as_nanos() / 1_000;
+        let t_us: Vec<u64> = instants
+            .iter()
+            .map(|instant| first_us + instant.as_nanos() / 1_000)
+            .collect();
+        let columns = PyDict::new(py);
+        columns.set_item("t_us", t_us.into_pyarray(py))?;
+        for (name, column) in series {
+            columns.set_item(name, column.into_pyarray(py))?;
         }
-    };
-    settings.values.clone_from(&arm.settings);
-    Ok(settings)
+        Ok(columns)
+    }
+}
+
+/// Adds a value to its column at `row`; before its first it has NaN.
+fn note(series: &mut Vec<(&'static str, Vec<f64>)>, row: usize, name: &'static str, value: f64) {
+    let place = series.iter().position(|(known, _)| *known == name);
+    let place = place.unwrap_or_else(|| {
+        series.push((name, Vec::new()));
+        series.len() - 1
+    });
+    let column = &mut series[place].1;
+    column.resize(row, f64::NAN);
+    column.push(value);
+}
+
+impl Recording {
+    fn instants(&self, every: &str) -> PyResult<Vec<Time>> {
+        let refuse = |must: String| {
+            ExperimentError::new_err(format!("--follow: got \"{every}\"; must be {must}"))
+        };
+        let Ok(Value::Duration(step)) = Kind::Duration.parse(every) else {
+            return Err(refuse(Kind::Duration.accepts()));
+        };
+        let length = replay::length(&self.0);
+        let least = Duration::from_micros(length.as_micros().div_ceil(MOST_INSTANTS).max(1));
+        if step < least {
+            return Err(refuse(format!("at least \"{least}\" for this recording")));
+        }
+        let count = length.as_nanos() / step.as_nanos();
+        Ok((0..=count)
+            .map(|k| Time::ZERO + step.saturating_mul(k))
+            .collect())
+    }
+}
+
+/// A discipline with its parameters, read as an experiment's queue is.
+struct Arm {
+    plan: Plan,
+    settings: Settings,
+    seed: u64,
+    failure: own::Failure,
+}
+
+/// What an experiment needs besides the queue.
+const FRAME: &str = "\
+[experiment]
+duration = \"1 s\"
+[link]
+rate = \"10 Mbit/s\"
+[[traffic]]
+kind = \"ping\"
+rtt = \"100 ms\"
+[[queue]]
+";
+
+impl Arm {
+    /// Reads the queue. A key without a dot is one of the queue.
+    fn read(aqm: &str, overrides: Vec<(String, String)>) -> PyResult<Self> {
+        let names = own::names();
+        let name = [("queue.0.aqm".into(), aqm.into())];
+        let overrides: Vec<(String, String)> = overrides
+            .into_iter()
+            .map(|(key, value)| match key.contains('.') {
+                true => (key, value),
+                false => (format!("queue.0.{key}"), value),
+            })
+            .chain(name)
+            .collect();
+        let text = FRAME;
+        let plan = read(
+            Source {
+                name: "replay",
+                text,
+            },
+            &overrides,
+            &names,
+        )
+        .map_err(|error| wrong_input(&error))?;
+        let experiment = &plan.cells[0].experiment;
+        let arm = &experiment.queues[0];
+        let limit = match arm.limit.or(experiment.link.buffer) {
+            None => None,
+            Some(Buffer::Packets(packets)) => Some(Limit::Packets(packets)),
+            Some(Buffer::Bytes(bytes)) => Some(Limit::Bytes(bytes)),
+            Some(Buffer::Bdp(_)) => {
+                let must = "must be in packets or bytes: a recording has no base RTT";
+                return Err(wrong_input(&plan.refuse(0, "queue.0.limit", must)));
+            }
+        };
+        let settings = Settings {
+            rate: experiment.link.rate[0].1,
+            mtu: 1500 + experiment.link.overhead,
+            limit,
+            values: arm.settings.clone(),
+        };
+        let seed = experiment.seed;
+        Ok(Self {
+            plan,
+            settings,
+            seed,
+            failure: own::Failure::default(),
+        })
+    }
+
+    fn build(&self) -> PyResult<Box<dyn Qdisc<Recorded> + Send>> {
+        let catalogue = own::catalogue::<Recorded>(&self.failure);
+        let name = &self.plan.cells[0].experiment.queues[0].aqm;
+        let discipline = catalogue.get(name).ok_or_else(|| {
+            ExperimentError::new_err(format!("--aqm: got \"{name}\"; see sojourn list aqm"))
+        })?;
+        (discipline.build)(&self.settings).map_err(|error| {
+            let key = format!("queue.0.{}", error.key);
+            wrong_input(&self.plan.refuse(0, &key, &error.message))
+        })
+    }
+
+    /// # Errors
+    /// An algorithm in Python has failed.
+    fn finish(&self) -> PyResult<()> {
+        self.failure
+            .take()
+            .map_or(Ok(()), |error| Err(failed_algorithm(error)))
+    }
 }

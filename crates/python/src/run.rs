@@ -1,7 +1,7 @@
 //! A run's monitor and its results.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use numpy::{Element as Number, IntoPyArray};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -15,12 +15,17 @@ use sojourn_sim::result::{Column, Table};
 /// Watches one run from another thread.
 #[pyclass(frozen, module = "sojourn._core")]
 #[derive(Default)]
-pub struct Monitor(sojourn_sim::Monitor);
+pub struct Monitor(Arc<sojourn_sim::Monitor>);
 
 impl Monitor {
     /// The simulator's side of it.
     pub fn inner(&self) -> &sojourn_sim::Monitor {
         &self.0
+    }
+
+    /// The simulator's side of it, for those who outlive the call.
+    pub fn shared(&self) -> Arc<sojourn_sim::Monitor> {
+        Arc::clone(&self.0)
     }
 }
 

@@ -1,37 +1,50 @@
-//! Runs every arm of an experiment file once and prints the summary: `run_file FILE [KEY=VALUE …]`.
+//! Runs every arm of an experiment file under every seed and prints a summary per line, as JSON:
+//! `run_file FILE [KEY=VALUE …]`. One thread and nothing else in the process: what benchmarks and profiles look at.
 
 use std::path::Path;
+use std::process::ExitCode;
 
-fn main() {
+use sojourn_sim::Monitor;
+
+fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let file = arguments.next().expect("an experiment file");
-    let overrides: Vec<(String, String)> = arguments
-        .filter_map(|set| {
-            set.split_once('=')
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        })
-        .collect();
-    let names = sojourn_sim::names();
-    let plan = sojourn_experiment::read_file(Path::new(&file), &overrides, &names).unwrap_or_else(
-        |error| {
-            eprintln!("{error}");
-            std::process::exit(2);
-        },
-    );
+    let Some(file) = arguments.next() else {
+        eprintln!("usage: run_file FILE [KEY=VALUE …]");
+        return ExitCode::from(2);
+    };
+    let mut overrides = Vec::new();
+    for set in arguments {
+        let Some((key, value)) = set.split_once('=') else {
+            eprintln!("run_file: got \"{set}\"; must be KEY=VALUE");
+            return ExitCode::from(2);
+        };
+        overrides.push((key.to_owned(), value.to_owned()));
+    }
+    match run(Path::new(&file), &overrides) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err((status, message)) => {
+            eprintln!("{message}");
+            ExitCode::from(status)
+        }
+    }
+}
+
+fn run(file: &Path, overrides: &[(String, String)]) -> Result<(), (u8, String)> {
+    let plan = sojourn_experiment::read_file(file, overrides, &sojourn_sim::names())
+        .map_err(|error| (2, error.to_string()))?;
     let catalogue = sojourn_sim::catalogue();
-    let monitor = sojourn_sim::Monitor::new();
+    let monitor = Monitor::new();
     for cell in &plan.cells {
-        for queue in 0..cell.experiment.queues.len() {
-            for seed in
-                cell.experiment.seed..cell.experiment.seed + u64::from(cell.experiment.repeat)
-            {
-                let result = sojourn_sim::run(&cell.experiment, queue, seed, &catalogue, &monitor)
-                    .unwrap_or_else(|error| panic!("{error}"));
-                println!(
-                    "{}",
-                    serde_json::to_string(&result).expect("figures are numbers")
-                );
+        let experiment = &cell.experiment;
+        for queue in 0..experiment.queues.len() {
+            for seed in experiment.seed..experiment.seed + u64::from(experiment.repeat) {
+                let result = sojourn_sim::run(experiment, queue, seed, &catalogue, &monitor)
+                    .map_err(|error| (1, error.to_string()))?;
+                let line =
+                    serde_json::to_string(&result).map_err(|error| (1, error.to_string()))?;
+                println!("{line}");
             }
         }
     }
+    Ok(())
 }

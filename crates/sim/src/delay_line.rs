@@ -36,8 +36,8 @@ impl DelayLine {
     }
 
     /// Puts a packet in; true if it is now the first.
-    pub fn push(&mut self, packet: SimPacket, now: Time) -> bool {
-        self.packets.push_back((now + self.delay, packet));
+    pub fn push(&mut self, packet: &SimPacket, now: Time) -> bool {
+        self.packets.push_back((now + self.delay, *packet));
         self.packets.len() == 1
     }
 

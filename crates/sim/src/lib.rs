@@ -27,7 +27,7 @@ mod timers;
 mod traffic;
 
 pub use monitor::Monitor;
-pub use names::names;
+pub use names::{names, names_in};
 pub use packet::SimPacket;
 pub use run::{RunError, catalogue, check, run};
 pub use sojourn_experiment::result::{self, RunResult};

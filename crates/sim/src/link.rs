@@ -119,8 +119,8 @@ impl Link {
     }
 
     /// A packet arrives.
-    pub fn enqueue(&mut self, packet: SimPacket, now: Time) {
-        self.qdisc.enqueue(packet, now, &mut self.environment);
+    pub fn enqueue(&mut self, packet: &SimPacket, now: Time) {
+        self.qdisc.enqueue(*packet, now, &mut self.environment);
         self.note_drops(now);
         if self.wake == Time::MAX {
             self.departed = self.advance(now);
@@ -283,7 +283,7 @@ mod tests {
     /// The instants, in ms, at which ten packets that arrive together at 100 ms leave.
     fn departures(mut link: Link) -> Vec<u64> {
         for n in 0..10 {
-            link.enqueue(packet(n), Time::from_millis(100));
+            link.enqueue(&packet(n), Time::from_millis(100));
         }
         let mut left = Vec::new();
         while link.wake() < Time::MAX {

@@ -1,13 +1,21 @@
 //! What the simulator knows by name, for the reader of experiment files.
 
+use sojourn_aqm::Catalogue;
 use sojourn_experiment::{DisciplineKeys, KeySpec, Names};
 use sojourn_tcp::cc;
 
+use crate::packet::SimPacket;
 use crate::run::catalogue;
 
-/// Every discipline with its keys, and every congestion control.
+/// Every discipline of ours with its keys, and every congestion control.
 pub fn names() -> Names {
-    let disciplines = catalogue()
+    names_in(&catalogue())
+}
+
+/// Every discipline of a catalogue with its keys, and every congestion control: for experiments that use
+/// disciplines added to it.
+pub fn names_in(catalogue: &Catalogue<SimPacket>) -> Names {
+    let disciplines = catalogue
         .iter()
         .map(|discipline| DisciplineKeys {
             name: discipline.name.into(),

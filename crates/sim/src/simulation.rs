@@ -106,7 +106,7 @@ impl Network {
     }
 
     /// A host sends a packet.
-    pub fn send(&mut self, packet: SimPacket, now: Time) {
+    pub fn send(&mut self, packet: &SimPacket, now: Time) {
         let path = self.paths[packet.flow as usize];
         if packet.returning {
             self.enter_line(path.return_line, packet, now);
@@ -117,12 +117,12 @@ impl Network {
         }
     }
 
-    fn enter_link(&mut self, link: usize, packet: SimPacket, now: Time) {
+    fn enter_link(&mut self, link: usize, packet: &SimPacket, now: Time) {
         self.links[link].enqueue(packet, now);
         self.agenda.due[Self::place_of_link(link)] = self.links[link].wake();
     }
 
-    fn enter_line(&mut self, line: usize, packet: SimPacket, now: Time) {
+    fn enter_line(&mut self, line: usize, packet: &SimPacket, now: Time) {
         if self.lines[line].push(packet, now) {
             let place = self.place_of_line(line);
             self.agenda.due[place] = self.lines[line].next();
@@ -321,8 +321,8 @@ impl Simulation {
     fn serve(&mut self, link: usize, now: Time) {
         while let Some(packet) = self.network.links[link].serve(now) {
             match self.network.behind[link] {
-                Some(line) => self.network.enter_line(line, packet, now),
-                None => self.arrive(packet, now),
+                Some(line) => self.network.enter_line(line, &packet, now),
+                None => self.arrive(&packet, now),
             }
         }
     }
@@ -331,17 +331,17 @@ impl Simulation {
         let exit = self.network.lines[line].exit;
         if let Some(packet) = self.network.lines[line].pop() {
             match exit {
-                Exit::Host => self.arrive(packet, now),
-                Exit::Link(link) => self.network.enter_link(link, packet, now),
+                Exit::Host => self.arrive(&packet, now),
+                Exit::Link(link) => self.network.enter_link(link, &packet, now),
             }
         }
     }
 
     /// A packet reaches the host that it is for.
-    fn arrive(&mut self, packet: SimPacket, now: Time) {
+    fn arrive(&mut self, packet: &SimPacket, now: Time) {
         let flow = packet.flow as usize;
         let source = &mut self.sources[flow];
-        source.on_packet(&packet, now, &mut self.network);
+        source.on_packet(packet, now, &mut self.network);
         let side = if packet.returning {
             Side::Sending
         } else {

@@ -5,6 +5,7 @@ use sojourn_units::{Duration, Time};
 
 use crate::cc::Algorithm;
 use crate::config::Config;
+use crate::ecn::Feedback;
 use crate::receiver::{Arrival, Receiver, SYN_WINDOW};
 use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, Segment};
@@ -16,8 +17,8 @@ use crate::seq::Seq;
 pub struct Transmit {
     /// The segment.
     pub segment: Segment,
-    /// It goes out as ECN-capable: new data of a connection that negotiated ECN (RFC 3168 §6.1.5); with a congestion
-    /// control that needs ECN everything, retransmissions and the handshake too (as Linux).
+    /// It goes out as ECN-capable: new data of a connection that negotiated ECN (RFC 3168 §6.1.5), with AccECN what is
+    /// sent again as well; with DCTCP everything, the handshake too (as Linux).
     pub ecn_capable: bool,
 }
 
@@ -48,7 +49,7 @@ pub struct Endpoint {
     iss: Seq,
     sender: Sender,
     receiver: Receiver,
-    ecn: bool,
+    feedback: Feedback,
     sack: bool,
     syn_due: bool,
     syn_sent_at: Option<Time>,
@@ -63,9 +64,15 @@ impl Endpoint {
         Self {
             phase: Phase::Listen,
             iss,
-            sender: Sender::new(&config, (algorithm.build)(config.abe), iss, false, false),
-            receiver: Receiver::new(&config, Seq(0), false, false),
-            ecn: false,
+            sender: Sender::new(
+                &config,
+                (algorithm.build)(config.abe),
+                iss,
+                false,
+                Feedback::None,
+            ),
+            receiver: Receiver::new(&config, Seq(0), false, Feedback::None),
+            feedback: Feedback::None,
             sack: false,
             syn_due: false,
             syn_sent_at: None,
@@ -129,8 +136,7 @@ impl Endpoint {
             Phase::Established => self.on_established(segment, ecn, now),
             Phase::Listen => {
                 if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
-                    let wants_ecn = segment.flags.contains(Flags::ECE.with(Flags::CWR));
-                    self.negotiate(segment, wants_ecn);
+                    self.negotiate(segment, self.wanted_feedback().accept(segment.flags));
                     self.phase = Phase::SynReceived;
                     self.syn_due = true;
                 }
@@ -138,9 +144,7 @@ impl Endpoint {
             Phase::SynSent => {
                 let answer = Flags::SYN.with(Flags::ACK);
                 if segment.flags.contains(answer) && segment.ack == self.iss + 1 {
-                    let wants_ecn =
-                        segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::CWR);
-                    self.negotiate(segment, wants_ecn);
+                    self.negotiate(segment, self.wanted_feedback().conclude(segment.flags));
                     self.establish(segment, now);
                     self.receiver.acknowledge_now();
                 }
@@ -172,21 +176,21 @@ impl Endpoint {
     }
 
     /// Settles the options: what both ends want.
-    fn negotiate(&mut self, syn: &Segment, peer_wants_ecn: bool) {
-        self.ecn = self.wants_ecn() && peer_wants_ecn;
+    fn negotiate(&mut self, syn: &Segment, feedback: Feedback) {
+        self.feedback = feedback;
         self.sack = self.config.sack && syn.flags.contains(Flags::SACK_PERMITTED);
-        self.receiver = Receiver::new(&self.config, syn.seq + 1, self.sack, self.ecn);
-        if self.ecn && self.algorithm.needs_ecn {
-            self.receiver.echo_exactly();
-        }
+        self.receiver = Receiver::new(&self.config, syn.seq + 1, self.sack, feedback);
         self.receiver.note_timestamp(&Segment {
             seq: syn.seq,
             ..*syn
         });
     }
 
-    const fn wants_ecn(&self) -> bool {
-        self.config.ecn || self.algorithm.needs_ecn
+    fn wanted_feedback(&self) -> Feedback {
+        match self.algorithm.feedback {
+            Feedback::None if self.config.ecn => Feedback::Classic,
+            needed => needed,
+        }
     }
 
     fn establish(&mut self, segment: &Segment, now: Time) {
@@ -203,13 +207,18 @@ impl Endpoint {
         self.syn_alarm = None;
         self.syn_due = false;
         let control = (self.algorithm.build)(self.config.abe);
-        let fresh = Sender::new(&self.config, control, self.iss, self.sack, self.ecn);
+        let fresh = Sender::new(&self.config, control, self.iss, self.sack, self.feedback);
         let waiting = std::mem::replace(&mut self.sender, fresh);
         self.sender.take_over(&waiting);
         self.sender.on_handshake(rtt, segment.window, now);
         if self.syn_tries > 1 + SYN_LOSSES_FORGIVEN {
             self.sender.lose_initial_window(); // RFC 5681 §3.1
         }
+    }
+
+    /// True if what is ECN-capable goes out as ECT(1), the mark of L4S (RFC 9331 §4.1), instead of ECT(0).
+    pub fn sends_ect1(&self) -> bool {
+        self.feedback == Feedback::Accurate
     }
 
     /// The next segment to send at `now`; to be called until `None` after every other call.
@@ -248,8 +257,12 @@ impl Endpoint {
         segment.flags = outgoing.flags;
         segment.ts_val = crate::timestamp(now);
         self.receiver.stamp(segment);
-        let is_new_data = outgoing.is_new && outgoing.len > 0;
-        Some(self.ecn && (self.algorithm.needs_ecn || is_new_data))
+        Some(match self.feedback {
+            Feedback::None => false,
+            Feedback::Classic => outgoing.is_new && outgoing.len > 0,
+            Feedback::Exact => true,
+            Feedback::Accurate => outgoing.len > 0,
+        })
     }
 
     fn poll_handshake(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
@@ -258,10 +271,8 @@ impl Endpoint {
         }
         let ecn_setup = match self.phase {
             // RFC 3168 §6.1.1.1: sent again it does not ask for ECN, which something on the path may dislike.
-            Phase::SynSent if self.wants_ecn() && self.syn_tries == 0 => {
-                Flags::ECE.with(Flags::CWR)
-            }
-            Phase::SynReceived if self.ecn => Flags::ECE,
+            Phase::SynSent if self.syn_tries == 0 => self.wanted_feedback().syn_flags(),
+            Phase::SynReceived => self.feedback.answer_flags(),
             _ => Flags::default(),
         };
         let setup = Flags::SYN.with(ecn_setup);
@@ -282,7 +293,7 @@ impl Endpoint {
         let patience = INITIAL_RTO * (1 << self.syn_tries.min(SYN_RETRIES));
         self.syn_alarm = Some(self.config.clock.expiry(now, patience));
         self.syn_tries += 1;
-        Some(self.algorithm.needs_ecn && ecn_setup != Flags::default())
+        Some(self.algorithm.feedback == Feedback::Exact && ecn_setup != Flags::default())
     }
 
     /// When [`Endpoint::on_timer`] is due.

@@ -3,6 +3,7 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`seq`], [`segment`] | sequence numbers; the header fields that matter |
+//! | [`ecn`] | how the ends agree on ECN, how marks are told |
 //! | [`config`] | what an endpoint is told before it starts |
 //! | [`rtt`] | round-trip times and the retransmission timeout (RFC 6298) |
 //! | [`scoreboard`] | what is in flight, what was sacked, what is lost (RFC 6675, RFC 8985) |
@@ -13,6 +14,7 @@
 
 pub mod cc;
 pub mod config;
+pub mod ecn;
 pub mod endpoint;
 pub mod receiver;
 pub mod rtt;

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use sojourn_units::{Duration, Time};
 
 use crate::config::{Clock, Config};
+use crate::ecn::{self, Feedback};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
 
@@ -22,6 +23,8 @@ const COMPRESS_DELAY: Duration = Duration::from_millis(1);
 const COMPRESS_MAX: u32 = 44;
 /// The window offered with a SYN, which cannot be scaled (RFC 7323 §2.2).
 pub const SYN_WINDOW: u32 = 65_535;
+/// Marked segments that are acknowledged together at most (RFC 9768 §3.2.2.5.1: two or three).
+const MARKS_PER_ACK: u32 = 2;
 /// Blocks remembered in the order of their reports.
 const REMEMBERED: usize = 4;
 
@@ -52,9 +55,10 @@ pub struct Receiver {
     compressed: u32,
     compress_until: Option<Time>,
     ts_recent: u32,
-    ecn: bool,
-    /// ECE tells of each segment whether it was marked (RFC 8257 §3.2), not of the window.
-    exact_echo: bool,
+    feedback: Feedback,
+    /// Packets that arrived marked (r.cep of RFC 9768 §3.2.1), and those since the last acknowledgement.
+    marks: u32,
+    unacknowledged_marks: u32,
     /// What was received before the marking changed, to be acknowledged with the old echo: RCV.NXT and ECE.
     before_change: Option<(Seq, bool)>,
     echo: bool,
@@ -65,8 +69,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that expects `next`; `sack` and `ecn` as negotiated.
-    pub fn new(config: &Config, next: Seq, sack: bool, ecn: bool) -> Self {
+    /// A receiver that expects `next`; `sack` and `feedback` as negotiated.
+    pub fn new(config: &Config, next: Seq, sack: bool, feedback: Feedback) -> Self {
         Self {
             clock: config.clock,
             sack,
@@ -88,19 +92,15 @@ impl Receiver {
             compressed: 0,
             compress_until: None,
             ts_recent: 0,
-            ecn,
-            exact_echo: false,
+            feedback,
+            marks: ecn::FIRST_COUNT,
+            unacknowledged_marks: 0,
             before_change: None,
             echo: false,
             ect_seen: false,
             fin_end: None,
             finished: false,
         }
-    }
-
-    /// Echoes marks exactly (RFC 8257 §3.2), as DCTCP wants it.
-    pub const fn echo_exactly(&mut self) {
-        self.exact_echo = true;
     }
 
     /// Payload bytes delivered in order.
@@ -161,11 +161,16 @@ impl Receiver {
     /// Takes a segment with payload or FIN, whose IP header arrived as `ecn` says. `now_ms` is the host's
     /// timestamp clock.
     pub fn on_data(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
-        if self.exact_echo {
-            self.note_marking(ecn == Arrival::Ce);
-        } else if segment.flags.contains(Flags::CWR) && self.ecn {
-            self.echo = false;
-            self.ack_now = true;
+        match self.feedback {
+            Feedback::None => {}
+            Feedback::Classic => {
+                if segment.flags.contains(Flags::CWR) {
+                    self.echo = false;
+                    self.ack_now = true;
+                }
+            }
+            Feedback::Exact => self.note_marking(ecn == Arrival::Ce),
+            Feedback::Accurate => self.count_mark(ecn == Arrival::Ce),
         }
         let (seq, end) = (segment.seq, segment.end());
         if !end.after(self.next) {
@@ -205,7 +210,7 @@ impl Receiver {
             }
         }
         self.last_arrival = Some(now);
-        if self.ecn && !self.exact_echo {
+        if self.feedback == Feedback::Classic {
             match ecn {
                 Arrival::Ce if !self.echo => {
                     self.raise_quick(2);
@@ -371,11 +376,27 @@ impl Receiver {
         self.ack_now = true;
     }
 
+    /// RFC 9768 §3.2.2.5.1: at once when marking begins, and for every second mark.
+    fn count_mark(&mut self, marked: bool) {
+        let began = marked && !self.echo;
+        self.echo = marked;
+        if marked {
+            self.marks = self.marks.wrapping_add(1);
+            self.unacknowledged_marks += 1;
+            self.ack_now |= began || self.unacknowledged_marks >= MARKS_PER_ACK;
+        }
+    }
+
     /// Writes acknowledgement, window, SACK blocks and ECN echo into a segment that is about to be sent.
     pub fn stamp(&mut self, segment: &mut Segment) {
         let before_change = self.before_change.take();
         let (next, echo) = before_change.unwrap_or((self.next, self.echo));
-        segment.flags = segment.flags.with(Flags::ACK).with_if(Flags::ECE, echo);
+        segment.flags = segment.flags.with(Flags::ACK);
+        segment.flags = match self.feedback {
+            Feedback::Accurate => segment.flags.with_ace(self.marks),
+            _ => segment.flags.with_if(Flags::ECE, echo),
+        };
+        self.unacknowledged_marks = 0;
         segment.ack = next;
         segment.ts_ecr = self.ts_recent;
         segment.window = self.window.offer(self.next);
@@ -531,7 +552,7 @@ mod tests {
             clock: Clock::Exact,
             ..Config::default()
         };
-        Receiver::new(&config, Seq(0), true, true)
+        Receiver::new(&config, Seq(0), true, Feedback::Classic)
     }
 
     /// A receiver past its quick acknowledgements and window growth, at segment `first`.
@@ -542,7 +563,7 @@ mod tests {
             max_window: 60_000,
             ..Config::default()
         };
-        let mut receiver = Receiver::new(&config, Seq(0), true, true);
+        let mut receiver = Receiver::new(&config, Seq(0), true, Feedback::Classic);
         for n in 0..20 {
             arrive(&mut receiver, n, 0);
         }

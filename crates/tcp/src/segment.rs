@@ -9,6 +9,8 @@ use crate::seq::Seq;
 pub struct Flags(u16);
 
 impl Flags {
+    /// No flag at all.
+    pub const NONE: Self = Self(0);
     /// No more data from the sender.
     pub const FIN: Self = Self(1);
     /// Synchronise sequence numbers.
@@ -23,6 +25,8 @@ impl Flags {
     pub const ECE: Self = Self(1 << 6);
     /// Congestion window reduced (RFC 3168 §6.1).
     pub const CWR: Self = Self(1 << 7);
+    /// Accurate ECN; with CWR and ECE the ACE field (RFC 9768 §3.2).
+    pub const AE: Self = Self(1 << 8);
     /// Option of a SYN: selective acknowledgements are permitted (RFC 2018 §2).
     pub const SACK_PERMITTED: Self = Self(1 << 9);
 
@@ -37,6 +41,14 @@ impl Flags {
     /// This, and `other` if `condition` holds.
     pub const fn with_if(self, other: Self, condition: bool) -> Self {
         if condition { self.with(other) } else { self }
+    }
+    /// The ACE field: AE, CWR and ECE as a number (RFC 9768 §3.2).
+    pub const fn ace(self) -> u8 {
+        ((self.0 >> 6) & 7) as u8
+    }
+    /// This with the last three bits of `count` in the ACE field.
+    pub const fn with_ace(self, count: u32) -> Self {
+        Self(self.0 & !(7 << 6) | ((count & 7) as u16) << 6)
     }
     /// The eight control bits as they stand in the header's thirteenth byte.
     pub const fn header_bits(self) -> u8 {
@@ -54,6 +66,7 @@ impl fmt::Debug for Flags {
             (Self::ACK, "ACK"),
             (Self::ECE, "ECE"),
             (Self::CWR, "CWR"),
+            (Self::AE, "AE"),
             (Self::SACK_PERMITTED, "SACKOK"),
         ];
         let set: Vec<&str> = names
@@ -153,6 +166,16 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// RFC 9768 §3.2: AE is the most significant bit, ECE the least.
+    #[test]
+    fn the_ace_field_is_ae_cwr_and_ece() {
+        assert_eq!(Flags::AE.ace(), 4);
+        assert_eq!(Flags::ECE.with(Flags::ACK).ace(), 1);
+        let flags = Flags::ACK.with(Flags::ECE).with_ace(14);
+        assert_eq!(flags, Flags::ACK.with(Flags::AE).with(Flags::CWR));
+        assert_eq!(flags.ace(), 6);
+    }
 
     #[test]
     fn syn_and_fin_take_sequence_space() {

@@ -2,7 +2,7 @@
 //! the bytes arrive, the connection ends, and no window is exceeded.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
 
 use proptest::prelude::*;
@@ -48,6 +48,8 @@ struct Trial {
     algorithm: Named,
     iss: [u32; 2],
     bytes: [u64; 2],
+    /// Pauses in milliseconds that the first end makes between writes of equal size.
+    pauses: Vec<u64>,
     fates: Vec<Fate>,
 }
 
@@ -59,12 +61,13 @@ impl fmt::Debug for Trial {
             algorithm,
             iss,
             bytes,
+            pauses,
             fates,
         } = self;
         let fates: Vec<String> = fates.iter().map(|fate| format!("{fate:?}")).collect();
         write!(
             f,
-            "{algorithm:?}, {config:?}, iss {iss:?}, bytes {bytes:?}, fates {}",
+            "{algorithm:?}, {config:?}, iss {iss:?}, bytes {bytes:?}, pauses {pauses:?}, fates {}",
             fates.join(" ")
         )
     }
@@ -105,9 +108,10 @@ fn trial() -> impl Strategy<Value = Trial> {
         prop::sample::select(ALGORITHMS.iter().map(Named).collect::<Vec<_>>()),
         [iss.clone(), iss],
         (0_u64..150_000, prop_oneof![Just(0_u64), 0_u64..20_000]),
+        prop::collection::vec(prop_oneof![Just(1_u64), 1_u64..100, 100_u64..3000], 0..4),
         prop::collection::vec(fate(), 1..60),
     )
-        .prop_map(|(config, algorithm, iss, bytes, mut fates)| {
+        .prop_map(|(config, algorithm, iss, bytes, pauses, mut fates)| {
             // Some packets always get through: a network that drops everything ends no connection.
             let through = Fate {
                 copies: 1,
@@ -122,6 +126,7 @@ fn trial() -> impl Strategy<Value = Trial> {
                 algorithm,
                 iss,
                 bytes,
+                pauses,
                 fates,
             }
         })
@@ -134,6 +139,8 @@ struct World {
     ends: [Endpoint; 2],
     segments: Vec<(Segment, Arrival)>,
     flights: BinaryHeap<Flight>,
+    /// What the first end is still to write, and when.
+    writes: VecDeque<(Time, u64)>,
     fates: Vec<Fate>,
     sent: u64,
     /// The right edge of the window that each end has been offered by what it received.
@@ -148,14 +155,21 @@ impl World {
             Endpoint::connect(trial.config.clone(), trial.algorithm.0, iss[0]),
             Endpoint::listen(trial.config.clone(), trial.algorithm.0, iss[1]),
         ];
-        for (end, bytes) in ends.iter_mut().zip(trial.bytes) {
-            end.write(bytes);
-            end.close();
+        ends[1].write(trial.bytes[1]);
+        ends[1].close();
+        let piece = trial.bytes[0] / (trial.pauses.len() as u64 + 1);
+        let mut at = Time::ZERO;
+        let mut writes = VecDeque::new();
+        for pause in &trial.pauses {
+            writes.push_back((at, piece));
+            at += Duration::from_millis(*pause);
         }
+        writes.push_back((at, trial.bytes[0] - piece * trial.pauses.len() as u64));
         Self {
             ends,
             segments: Vec::new(),
             flights: BinaryHeap::new(),
+            writes,
             fates: trial.fates.clone(),
             sent: 0,
             edges: [None; 2],
@@ -213,11 +227,23 @@ impl World {
         self.ends[to].on_segment(&segment, ecn, now);
     }
 
+    /// Writes what is due; the last piece is followed by the close.
+    fn write(&mut self, now: Time) {
+        while let Some(&(_, bytes)) = self.writes.front().filter(|(at, _)| *at <= now) {
+            self.writes.pop_front();
+            self.ends[0].write(bytes);
+            if self.writes.is_empty() {
+                self.ends[0].close();
+            }
+        }
+    }
+
     /// Runs until both ends are closed; false if there is nothing left to happen, or `limit` has passed.
     fn run(&mut self, limit: Time) -> Result<bool, TestCaseError> {
         let mut now = Time::ZERO;
         let mut after_timer = false;
         for _ in 0..2_000_000 {
+            self.write(now);
             self.transmit(0, after_timer, now)?;
             self.transmit(1, after_timer, now)?;
             if self.ends.iter().all(Endpoint::is_closed) {
@@ -225,7 +251,8 @@ impl World {
             }
             let flight = self.flights.peek().map(|Reverse((at, ..))| *at);
             let timers = self.ends.iter().filter_map(Endpoint::next_timer).min();
-            let Some(at) = flight.into_iter().chain(timers).min() else {
+            let write = self.writes.front().map(|(at, _)| *at);
+            let Some(at) = [flight, timers, write].into_iter().flatten().min() else {
                 return Ok(false);
             };
             if at > limit {
@@ -264,8 +291,9 @@ proptest! {
     #[test]
     fn whatever_the_network_does_the_bytes_arrive_and_the_connection_ends(trial in trial()) {
         let mut world = World::new(&trial);
-        // Back-off ends at two minutes a time, and a fate list lets five packets through in at most 65.
-        let closed = world.run(Time::from_secs(20_000))?;
+        // 750 segments of 200 bytes at most, one per window; a list of fates of which five let a packet through can cost
+        // each of them some timeouts of up to two minutes.
+        let closed = world.run(Time::from_secs(750 * 10 * 120))?;
         if world.ends.iter().any(Endpoint::has_failed) {
             return Ok(()); // the handshake was given up: seven SYNs were lost
         }

@@ -16,7 +16,7 @@
 //! SEGMENT = FLAGS FIRST:END [ack N] [win N] [sack A:B …] [ecr TIME] [ect | ce] [x COUNT]
 //! ```
 //!
-//! FLAGS are tcpdump's: `S` SYN, `F` FIN, `P` PSH, `E` ECE, `W` CWR, `.` ACK. FIRST:END is the payload: what
+//! FLAGS: `S` SYN, `F` FIN, `P` PSH, `E` ECE, `W` CWR, `A` AE, `.` ACK. FIRST:END is the payload: what
 //! SYN and FIN take is not counted in. Numbers count from the sender's SYN. `sackOK` is an option of a SYN.
 //! `x COUNT`: the payload comes as that many equal segments. `ecr TIME`: the segment echoes the timestamp of
 //! TIME; without it none, so that nothing is taken back for timestamps alone. `win` of a segment
@@ -28,6 +28,7 @@ use std::path::Path;
 
 use sojourn_tcp::cc;
 use sojourn_tcp::config::Clock;
+use sojourn_tcp::ecn::Feedback;
 use sojourn_tcp::segment::{Flags, MAX_SACK_BLOCKS, SackBlock};
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment, Transmit};
@@ -188,19 +189,22 @@ impl Player {
         } else {
             1_000_000
         };
-        let ecn = self.config.ecn || self.algorithm.needs_ecn;
+        let wanted = match self.algorithm.feedback {
+            Feedback::None if self.config.ecn => Feedback::Classic,
+            needed => needed,
+        };
         let mut syn = row(&["S", "0:0", "sackOK"])?;
         syn.window = Some(window);
         if active {
             self.act("connect", &[])?;
             self.collect();
             self.now = start + rtt;
-            syn.flags = syn.flags.with(Flags::ACK).with_if(Flags::ECE, ecn);
+            syn.flags = syn.flags.with(Flags::ACK).with(wanted.answer_flags());
             syn.ack = Some(1);
             self.arrive(&syn)?;
         } else {
             self.act("listen", &[])?;
-            syn.flags = syn.flags.with_if(Flags::ECE.with(Flags::CWR), ecn);
+            syn.flags = syn.flags.with(wanted.syn_flags());
             self.arrive(&syn)?;
             self.collect();
             self.now = start + rtt;
@@ -404,6 +408,7 @@ fn row(words: &[&str]) -> Result<Row, String> {
             'P' => Flags::PSH,
             'E' => Flags::ECE,
             'W' => Flags::CWR,
+            'A' => Flags::AE,
             '.' => Flags::ACK,
             _ => return Err(format!("unknown flag {letter}")),
         });
@@ -453,6 +458,7 @@ fn notation(at: Time, row: &Row) -> String {
         (Flags::PSH, 'P'),
         (Flags::ECE, 'E'),
         (Flags::CWR, 'W'),
+        (Flags::AE, 'A'),
         (Flags::ACK, '.'),
     ];
     let mut text = format!("{} > ", at.as_secs_f64() * 1e3);

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sojourn import _core
+from sojourn import _core, own
 from sojourn.cli import compare, doctor, listing, replay, report, run, study
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
 from sojourn.storage import OutputError
@@ -31,11 +32,17 @@ app.add_typer(study.app, name="study")
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
+    load: Annotated[
+        list[Path] | None,
+        typer.Option("--load", metavar="FILE", help="Run a Python file first that registers disciplines of your own."),
+    ] = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     if version:
         print(f"sojourn {_core.version}")
         raise typer.Exit
+    for file in load or []:
+        own.load(file)
     if context.invoked_subcommand is None:
         print(context.get_help())
 

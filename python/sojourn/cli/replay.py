@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from json import dumps
 from typing import Annotated
 
 import typer
 
 from sojourn.cli.options import Json, overrides
-from sojourn.replay import replay
+from sojourn.recorded import Outcome, Series, follow_with, replay_with
 
 
 def command(
@@ -17,20 +18,50 @@ def command(
     set: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One of its keys: --set variant=linux.")
     ] = None,
+    follow: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Keep the queue as recorded and show the algorithm's variables this often: 100ms. For algorithms "
+            "that drop arrivals.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Drive a discipline with recorded arrivals and departures, and tell whether it lets the same packets go."""
-    outcome = replay(events, aqm, overrides(set))
-    if json:
-        print(dumps(outcome, indent=1))
+    if follow is not None:
+        series = follow_with(events, aqm, overrides(set), follow)
+        print(_as_json(series) if json else _as_text(series))
         return
-    print(f"{outcome['enqueued']} packets entered, {outcome['dequeued']} left")
-    print(f"given up: {outcome['dropped_recorded']} by the recorded queue, {outcome['dropped_ours']} by {aqm}")
+    outcome = replay_with(events, aqm, overrides(set))
+    print(dumps(outcome, indent=1) if json else _sentences(aqm, outcome))
+
+
+def _sentences(aqm: str, outcome: Outcome) -> str:
+    lines = [
+        f"{outcome['enqueued']} packets entered, {outcome['dequeued']} left",
+        f"given up: {outcome['dropped_recorded']} by the recorded queue, {outcome['dropped_ours']} by {aqm}",
+    ]
     first = outcome["first_divergence"]
     if first is not None:
         got = "none" if first["got"] is None else f"packet {first['got']}"
-        print(
+        lines.append(
             f"first divergence: event {first['event']} at {first['t_us'] / 1e6:.6f} s:"
             f" packet {first['expected']} left, {aqm} lets go {got}"
         )
-    print("they agree" if outcome["agree"] else "they do not agree")
+    return "\n".join([*lines, "they agree" if outcome["agree"] else "they do not agree"])
+
+
+def _as_text(series: Series) -> str:
+    rows = zip(*(column.tolist() for column in series.values()), strict=True)
+    lines = ["\t".join(f"{value:.6g}" if isinstance(value, float) else str(value) for value in row) for row in rows]
+    return "\n".join(["\t".join(series), *lines])
+
+
+def _as_json(series: Series) -> str:
+    # JSON has no NaN.
+    columns = {
+        name: [None if isinstance(value, float) and math.isnan(value) else value for value in column.tolist()]
+        for name, column in series.items()
+    }
+    return dumps(columns)

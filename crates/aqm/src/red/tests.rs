@@ -163,9 +163,17 @@ fn idle_time_counts_as_arrivals_at_an_empty_queue() {
         arrivals(&mut red, &TestPacket::new(0), queue(16), 1);
     }
     assert!((red.average() - 16.0).abs() < 1e-9);
-    red.on_empty(Time::from_millis(10));
-    red.on_empty(Time::from_millis(12));
     let mut env = Environment::new(1);
+    for (ms, left) in [(8, 1), (10, 0)] {
+        red.on_dequeue(
+            &TestPacket::new(0),
+            queue(left),
+            Time::from_millis(ms),
+            &mut env,
+        );
+    }
+    // Nobody asks an empty queue for a packet, or somebody does: it has been idle since its last one left.
+    red.on_empty(Time::from_millis(12));
     red.on_enqueue(
         &TestPacket::new(0),
         Backlog::default(),
@@ -189,8 +197,8 @@ fn in_linux_idle_time_shifts_the_average_by_tcs_table() {
     }
     let before = red.average();
     assert!((before - 8000.0).abs() < 2.0);
-    red.on_empty(Time::ZERO);
     let mut env = Environment::new(1);
+    red.on_empty(Time::ZERO);
     red.on_enqueue(
         &TestPacket::new(0),
         Backlog::default(),
@@ -198,6 +206,22 @@ fn in_linux_idle_time_shifts_the_average_by_tcs_table() {
         &mut env,
     );
     assert!((red.average() - before / 2.0).abs() < 1.0);
+}
+
+#[test]
+fn in_linux_a_queue_is_idle_only_once_a_packet_was_asked_for_in_vain() {
+    // Without idle time an empty queue is averaged in like any other: half of 8000 B.
+    let mut red = Red::new(Config {
+        weight: 0.5,
+        ..LINUX
+    });
+    for _ in 0..60 {
+        arrivals(&mut red, &TestPacket::new(0), queue(8), 1);
+    }
+    let mut env = Environment::new(1);
+    red.on_dequeue(&TestPacket::new(0), queue(0), Time::ZERO, &mut env);
+    red.on_enqueue(&TestPacket::new(0), queue(0), Time::from_secs(1), &mut env);
+    assert!((red.average() - 4000.0).abs() < 2.0, "{}", red.average());
 }
 
 #[test]

@@ -11,6 +11,7 @@ const CONFIG: Config = Config {
     divisor: 1024,
     flows: 1024,
     depth: u32::MAX,
+    flow_limit: None,
     limit: Limit::Packets(1000),
     turn: Turn::Packet,
     perturb: None,
@@ -37,6 +38,7 @@ fn linux_defaults_are_those_of_tc() {
         divisor: 1024,
         flows: 128,
         depth: 127,
+        flow_limit: None,
         limit: Limit::Packets(127),
         turn: Turn::Allotment(1514),
         perturb: None,
@@ -229,7 +231,7 @@ proptest! {
     ) {
         let perturb = Some(Duration::from_millis(100));
         let limit = Limit::Packets(limit);
-        let config = Config { divisor, flows, depth, limit, turn, perturb, end, renew_aqm: false };
+        let config = Config { divisor, flows, depth, flow_limit: None, limit, turn, perturb, end, renew_aqm: false };
         let mut queue = sfq(config);
         let (mut offered, mut sent, mut dropped) = (0, 0, 0);
         let mut last_sent = BTreeMap::new();

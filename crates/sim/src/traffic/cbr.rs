@@ -50,7 +50,7 @@ impl Cbr {
             if let Some((sent, _)) = &mut self.meter.datagrams {
                 *sent += 1;
             }
-            network.send(packet, now);
+            network.send(&packet, now);
         }
     }
 

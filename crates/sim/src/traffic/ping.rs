@@ -42,7 +42,7 @@ impl Ping {
                 *sent += 1;
             }
             self.meter.sent += 56;
-            network.send(self.packet(now, false), now);
+            network.send(&self.packet(now, false), now);
         }
     }
 
@@ -50,7 +50,7 @@ impl Ping {
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
         if !packet.returning {
             self.meter.received += 56;
-            return network.send(self.packet(packet.sent_at(), true), now);
+            return network.send(&self.packet(packet.sent_at(), true), now);
         }
         if let Some((_, answered)) = &mut self.meter.datagrams {
             *answered += 1;

@@ -280,7 +280,7 @@ impl TcpFlow {
             if ecn_capable {
                 packet.ecn = Ecn::Ect0;
             }
-            network.send(packet, now);
+            network.send(&packet, now);
             handle = network.segments.reserve();
         }
         network.segments.release(handle);

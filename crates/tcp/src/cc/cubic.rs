@@ -4,11 +4,12 @@
 //! decrease would have if that is more. Departures from RFC 9438, all Linux's: the decrease factor is 717/1024
 //! and is applied to cwnd, not to the flight size (§4.6); time runs in ticks of 4 ms; t leads by the
 //! minimum RTT (§4.2's target at t + RTT); at most one segment per two acknowledged; HyStart in slow
-//! start (§4.10). ABE (RFC 8511): 0.85 of the window on an ECN echo.
+//! start (§4.10), or HyStart++ (RFC 9406) on request. ABE (RFC 8511): 0.85 of the window on an ECN echo.
 
 use sojourn_units::{Duration, Time};
 
 use super::hystart::HyStart;
+use super::hystart_plus_plus::HyStartPlusPlus;
 use super::{AckEvent, CongestionControl, Signal, Window, fraction};
 use crate::config::JIFFY;
 use crate::seq::Seq;
@@ -31,6 +32,8 @@ const SETTLE_TICKS: u64 = 250;
 pub struct Cubic {
     abe: bool,
     hystart: HyStart,
+    /// In place of `hystart`.
+    plus_plus: Option<HyStartPlusPlus>,
     /// W_max; 0 before the first congestion event.
     w_max: u32,
     /// The window at the plateau of this epoch.
@@ -55,6 +58,7 @@ impl Cubic {
         Self {
             abe,
             hystart: HyStart::new(),
+            plus_plus: None,
             w_max: 0,
             origin: 0,
             k: 0,
@@ -65,6 +69,14 @@ impl Cubic {
             last_cwnd: 0,
             last_update: 0,
             min_rtt: None,
+        }
+    }
+
+    /// A CUBIC that leaves slow start by HyStart++ (RFC 9406).
+    pub const fn with_hystart_plus_plus(abe: bool) -> Self {
+        Self {
+            plus_plus: Some(HyStartPlusPlus::new()),
+            ..Self::new(abe)
         }
     }
 
@@ -146,7 +158,11 @@ impl Cubic {
 
 impl CongestionControl for Cubic {
     fn name(&self) -> &'static str {
-        "cubic"
+        if self.plus_plus.is_some() {
+            "cubic-hystart++"
+        } else {
+            "cubic"
+        }
     }
 
     fn on_delivery(&mut self, ack: &AckEvent, window: &mut Window) {
@@ -160,7 +176,10 @@ impl CongestionControl for Cubic {
         }
         let min_rtt = self.min_rtt.map_or(rtt, |least| least.min(rtt));
         self.min_rtt = Some(min_rtt);
-        self.hystart.on_sample(rtt, min_rtt, ack, window);
+        match &mut self.plus_plus {
+            None => self.hystart.on_sample(rtt, min_rtt, ack, window),
+            Some(detector) => detector.on_sample(rtt, ack, window),
+        }
     }
 
     fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
@@ -169,6 +188,9 @@ impl CongestionControl for Cubic {
         }
         let mut acked = ack.delivered;
         if window.in_slow_start() {
+            if let Some(detector) = &mut self.plus_plus {
+                acked = detector.growth(acked);
+            }
             acked = window.slow_start(acked);
             if acked == 0 {
                 return;
@@ -198,8 +220,12 @@ impl CongestionControl for Cubic {
         *self = Self {
             min_rtt: None,
             hystart: self.hystart.clone(),
+            plus_plus: self.plus_plus.take(),
             ..fresh
         };
+        if let Some(detector) = &mut self.plus_plus {
+            detector.finish();
+        }
         self.hystart.restart(now, next);
     }
 

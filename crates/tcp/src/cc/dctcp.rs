@@ -75,9 +75,7 @@ impl CongestionControl for Dctcp {
 
     fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, _window: &mut Window) {
         self.acked += ack.delivered;
-        if sample.echo {
-            self.marked += ack.delivered;
-        }
+        self.marked += sample.marks;
     }
 
     fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
@@ -117,7 +115,7 @@ mod tests {
             };
             dctcp.on_delivery(&ack, &mut window);
             let sample = Sample {
-                echo: n < marked,
+                marks: u32::from(n < marked),
                 ..Sample::default()
             };
             dctcp.on_sample(&ack, &sample, &mut window);

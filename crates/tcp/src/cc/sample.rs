@@ -57,8 +57,10 @@ pub struct Sample {
     pub prior_in_flight: u32,
     /// Segments in flight now.
     pub in_flight: u32,
-    /// It echoed congestion.
-    pub echo: bool,
+    /// Segments newly told to have been marked; by RFC 3168's echo all that it delivered.
+    pub marks: u32,
+    /// Marks are told one by one (AccECN).
+    pub accurate: bool,
     /// The state of loss recovery after it.
     pub repair: Repair,
     /// The smoothed RTT.

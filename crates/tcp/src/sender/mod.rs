@@ -18,6 +18,7 @@ use self::recovery::{Reduction, State, Undo};
 use self::timers::Alarm;
 use crate::cc::{AckEvent, CongestionControl, Demands, RateSample, Repair, Sample, Window};
 use crate::config::{Clock, Config};
+use crate::ecn::{self, Feedback};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Acked, Scoreboard, Stamp};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
@@ -44,7 +45,9 @@ pub struct Sender {
     clock: Clock,
     mss: u32,
     sack: bool,
-    ecn: bool,
+    feedback: Feedback,
+    /// Marked packets that the peer has told of (s.cep of RFC 9768 §3.2.1).
+    marks: u32,
     /// Linux offers no CWR for a window that was restored; set while one is to go out.
     confirm_reduction: bool,
     /// SND.UNA and SND.NXT.
@@ -126,20 +129,21 @@ enum Fill {
 
 impl Sender {
     /// A sender whose handshake is over. `iss` is the sequence number of the SYN, which is acknowledged; `rtt` has
-    /// its sample; `sack` and `ecn` as negotiated.
+    /// its sample; `sack` and `feedback` as negotiated.
     pub fn new(
         config: &Config,
         control: Box<dyn CongestionControl>,
         iss: Seq,
         sack: bool,
-        ecn: bool,
+        feedback: Feedback,
     ) -> Self {
         let first = iss + 1;
         Self {
             clock: config.clock,
             mss: u32::from(config.mss),
             sack,
-            ecn,
+            feedback,
+            marks: ecn::FIRST_COUNT,
             confirm_reduction: false,
             una: first,
             next: first,
@@ -365,7 +369,7 @@ impl Sender {
             .with_if(Flags::FIN, fin)
             .with_if(Flags::PSH, self.unsent == 0);
         // RFC 3168 §6.1.2: CWR goes with the first new data after a reduction.
-        if self.ecn && len > 0 && std::mem::take(&mut self.confirm_reduction) {
+        if len > 0 && std::mem::take(&mut self.confirm_reduction) {
             flags = flags.with(Flags::CWR);
         }
         Some(Outgoing {
@@ -400,6 +404,12 @@ impl Sender {
 
     /// What a rate sample needs to know of a segment sent now.
     fn stamp(&mut self, now: Time) -> Stamp {
+        if !self.demands.samples {
+            return Stamp {
+                sent_at: now,
+                ..Stamp::default()
+            };
+        }
         if self.board.is_empty() {
             self.first_sent_at = now;
             self.delivered_at = now;
@@ -493,10 +503,11 @@ impl Sender {
                 self.first_sent_at = latest.sent_at;
             }
         }
+        let marks = self.take_marks(segment, &acked);
         let rtt = self.sample_rtt(&acked, segment, advanced, now, now_ms);
         let facts = recovery::Facts {
             advanced,
-            echo: self.ecn && segment.flags.contains(Flags::ECE),
+            echo: marks > 0,
             duplicate: repeats,
             dsack: duplicate,
             ts_ecr: segment.ts_ecr,
@@ -519,7 +530,7 @@ impl Sender {
         let lost = self.recover(&facts, now);
         self.lost = self.lost.wrapping_add(lost);
         if self.demands.samples {
-            let sample = self.sample(segment, &facts, lost, prior_in_flight, now);
+            let sample = self.sample(segment, &facts, (lost, marks), prior_in_flight, now);
             self.control.on_sample(&event, &sample, &mut self.window);
             if self.demands.paces {
                 self.pacer.set_rate(self.control.pacing_rate(), now);
@@ -542,7 +553,7 @@ impl Sender {
         &self,
         segment: &Segment,
         facts: &recovery::Facts,
-        lost: u32,
+        (lost, marks): (u32, u32),
         prior_in_flight: u32,
         now: Time,
     ) -> Sample {
@@ -557,7 +568,8 @@ impl Sender {
             lost,
             prior_in_flight,
             in_flight: self.in_flight(),
-            echo: facts.echo,
+            marks,
+            accurate: self.feedback == Feedback::Accurate,
             repair: match self.state {
                 State::Open | State::Disorder | State::Cwr => Repair::None,
                 State::Recovery => Repair::Recovery,
@@ -612,6 +624,32 @@ impl Sender {
             let bound = if window > 536 { window / 2 } else { window };
             self.full = self.mss.min(bound);
         }
+    }
+
+    /// Segments that the acknowledgement newly tells to have been marked.
+    fn take_marks(&mut self, segment: &Segment, acked: &Acked) -> u32 {
+        match self.feedback {
+            Feedback::None => 0,
+            Feedback::Classic | Feedback::Exact => {
+                if segment.flags.contains(Flags::ECE) {
+                    acked.delivered.max(1)
+                } else {
+                    0
+                }
+            }
+            // What delivers nothing may have been overtaken and tell of the past.
+            Feedback::Accurate if acked.delivered == 0 => 0,
+            Feedback::Accurate => {
+                let marks = ecn::newly_marked(segment.flags.ace(), self.marks, acked.delivered);
+                self.marks = self.marks.wrapping_add(marks);
+                marks
+            }
+        }
+    }
+
+    /// True if the peer waits for CWR (RFC 3168 §6.1.2).
+    fn confirms_reductions(&self) -> bool {
+        matches!(self.feedback, Feedback::Classic | Feedback::Exact)
     }
 
     /// Feeds the SACK blocks to the scoreboard; true if the first is a D-SACK (RFC 2883).

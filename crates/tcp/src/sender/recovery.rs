@@ -451,7 +451,7 @@ impl Sender {
         self.undo.prior_cwnd = self.window.cwnd;
         self.reduction.start(self.window.cwnd);
         self.window.ssthresh = self.control.on_congestion(signal, &self.window);
-        self.confirm_reduction = self.ecn;
+        self.confirm_reduction = self.confirms_reductions();
     }
 
     fn end_reduction(&mut self) {
@@ -486,7 +486,7 @@ impl Sender {
         self.window.cwnd = self.board.in_flight() + 1;
         self.window.clear_credit();
         self.recovery_point = self.next;
-        self.confirm_reduction = self.ecn;
+        self.confirm_reduction = self.confirms_reductions();
         self.state = State::Loss;
         self.frto = self.sack && (new_recovery || self.backoff > 0);
     }

@@ -1,0 +1,397 @@
+"""Speed of the simulator beside ns-3: data packets per CPU second; writes docs/results/speed.md.
+
+``make bench`` builds what is needed and runs this; ``python3 benches/speed.py [--rounds N] [--no-ns3] [SCENARIO …]``
+measures what is built. ns-3 comes from the distribution (Debian: libns3-dev); without it, only we are measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+OURS = ROOT / "target" / "release" / "examples" / "run_file"
+RESULT = ROOT / "docs" / "results" / "speed.md"
+NS3_MODULES = (
+    "core",
+    "network",
+    "internet",
+    "point-to-point",
+    "applications",
+    "traffic-control",
+    "stats",
+    "bridge",
+    "virtual-net-device",
+)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """An experiment file of ours, and the same for our ns-3 program."""
+
+    name: str
+    title: str
+    seeds: int
+    """Runs of ours in one process, so that the clock's resolution does not matter."""
+    ns3: Mapping[str, object] | None
+    """The options of our ns-3 program; None: only ours."""
+    ns3_rounds: int = 3
+    """At most as many rounds with ns-3, which needs a minute for some."""
+
+    @property
+    def file(self) -> Path:
+        """The experiment."""
+        return HERE / "scenarios" / f"{self.name}.toml"
+
+
+SCENARIOS = (
+    Scenario(
+        "reno10-pie",
+        "10 Reno flows, 10 Mbit/s, 100 ms, PIE, 300 s",
+        10,
+        {"n": 10, "tcp": "reno", "rate": "10Mbps", "rtt": 100, "qd": "pie", "q": 1000, "dur": 300},
+    ),
+    Scenario(
+        "cubic10-codel",
+        "10 CUBIC flows, 100 Mbit/s, 100 ms, CoDel, 60 s",
+        5,
+        {"n": 10, "tcp": "cubic", "rate": "100Mbps", "rtt": 100, "qd": "codel", "q": 1000, "dur": 60},
+    ),
+    Scenario(
+        "cubic100-fq_codel",
+        "100 CUBIC flows, 1 Gbit/s, 20 ms, FQ-CoDel, 10 s",
+        3,
+        {"n": 100, "tcp": "cubic", "rate": "1Gbps", "rtt": 20, "qd": "fq_codel", "q": 10240, "dur": 10},
+        ns3_rounds=2,
+    ),
+    Scenario(
+        "cubic1-bdp",
+        "1 CUBIC flow, 400 Mbit/s, 100 ms, drop-tail of one BDP, 10 s",
+        7,
+        # ns-3's device queue holds one packet of the limit.
+        {"n": 1, "tcp": "cubic", "rate": "400Mbps", "rtt": 100, "qd": "pfifo", "q": 3301, "dur": 10},
+        ns3_rounds=2,
+    ),
+    Scenario("reno1-bdp", "1 Reno flow, 400 Mbit/s, 100 ms, drop-tail of one BDP, 10 s", 7, None),
+    Scenario(
+        "cubic10-bdp",
+        "10 CUBIC flows, 10 Mbit/s, 100 ms, drop-tail of one BDP, 300 s",
+        10,
+        {"n": 10, "tcp": "cubic", "rate": "10Mbps", "rtt": 100, "qd": "pfifo", "q": 82, "dur": 300},
+    ),
+)
+LARGE_WINDOWS, SMALL_WINDOW = ("cubic1-bdp", "reno1-bdp"), "cubic10-bdp"
+COUNTED = ("reno10-pie", "cubic10-bdp")
+"""Scenarios whose instructions are counted, over these simulated seconds: the difference leaves start-up out."""
+COUNTED_S = (30, 90)
+MEMORY_S = (60, 600)
+
+
+class BenchError(Exception):
+    """Something that is needed is missing or failed; one line."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a process did and took."""
+
+    packets: int
+    """Packets that left the bottleneck towards the receivers."""
+    user_s: float
+    goodput_mbps: float
+    retransmits: float = 0
+    """Segments per run; only of ours."""
+    output: str = field(repr=False, default="")
+
+    @property
+    def rate(self) -> float:
+        """Packets per CPU second."""
+        return self.packets / self.user_s
+
+
+def main() -> int:
+    """Measures and writes; exit status 1 if something needed is missing or failed."""
+    options = argparse.ArgumentParser(description="Measure the simulator's speed beside ns-3's.")
+    options.add_argument("--rounds", type=int, default=3, help="interleaved rounds, 1 or more")
+    options.add_argument("--no-ns3", action="store_true", help="leave ns-3 out")
+    options.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="default: all, and docs/results/speed.md")
+    given = options.parse_args()
+    known = {scenario.name: scenario for scenario in SCENARIOS}
+    if unknown := [name for name in given.scenarios if name not in known]:
+        options.error(f"SCENARIO: got {unknown[0]}; must be one of {', '.join(known)}")
+    if given.rounds < 1:
+        options.error(f"--rounds: got {given.rounds}; must be 1 or more")
+    chosen = [known[name] for name in given.scenarios] or list(SCENARIOS)
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            ns3 = None if given.no_ns3 else build_ns3(Path(directory))
+            speeds = [compare(scenario, ns3, given.rounds) for scenario in chosen]
+        if not given.scenarios:
+            RESULT.parent.mkdir(parents=True, exist_ok=True)
+            RESULT.write_text(page(speeds, instructions(), memory()), encoding="utf-8")
+            print(f"written: {RESULT}")
+    except BenchError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def build_ns3(directory: Path) -> Path | None:
+    """Compiles our ns-3 program; None, and a line that says how to get it, if ns-3 is not installed."""
+    probe = ["g++", "-E", "-x", "c++", "-include", "ns3/core-module.h", "/dev/null"]
+    if not shutil.which("g++") or subprocess.run(probe, capture_output=True).returncode:
+        print("ns-3 is missing and left out; on Debian: apt-get install g++ libns3-dev", file=sys.stderr)
+        return None
+    program = directory / "ns3_dumbbell"
+    # Not by pkg-config: Debian's files name libraries that the package does not depend on.
+    libraries = [f"-lns3-{module}" for module in NS3_MODULES]
+    command = ["g++", "-O2", "-std=c++17", str(HERE / "ns3_dumbbell.cc"), "-o", str(program), *libraries]
+    if subprocess.run(command).returncode:
+        raise BenchError(f"{HERE / 'ns3_dumbbell.cc'}: does not compile against the ns-3 that is installed")
+    return program
+
+
+@dataclass(frozen=True)
+class Speed:
+    """A scenario's measurements, one per round."""
+
+    scenario: Scenario
+    ours: tuple[Measured, ...]
+    ns3: tuple[Measured, ...]
+
+    @property
+    def our_rate(self) -> float:
+        """Median packets per CPU second."""
+        return statistics.median(one.rate for one in self.ours)
+
+    @property
+    def ns3_rate(self) -> float | None:
+        """The same of ns-3; None if it was left out."""
+        return statistics.median(one.rate for one in self.ns3) if self.ns3 else None
+
+
+def compare(scenario: Scenario, ns3: Path | None, rounds: int) -> Speed:
+    """Ours and ns-3 in turn, so that both meet the same neighbours on the machine."""
+    ours, theirs = [], []
+    for number in range(rounds):
+        ours.append(run_ours(scenario))
+        if ns3 is not None and scenario.ns3 is not None and number < scenario.ns3_rounds:
+            theirs.append(run_ns3(ns3, scenario.ns3, seed=number + 1))
+    speed = Speed(scenario, tuple(ours), tuple(theirs))
+    beside = f", ns-3 {speed.ns3_rate:,.0f}, ratio {speed.our_rate / speed.ns3_rate:.0f}" if speed.ns3_rate else ""
+    print(f"{scenario.name}: {speed.our_rate:,.0f} packets per CPU second{beside}", flush=True)
+    return speed
+
+
+def run_ours(scenario: Scenario, *overrides: str, wrapper: Sequence[str] = (), seeds: int | None = None) -> Measured:
+    """Our simulator on a scenario, all its seeds in one process."""
+    repeat = scenario.seeds if seeds is None else seeds
+    done = timed([*wrapper, str(OURS), str(scenario.file), f"experiment.repeat={repeat}", *overrides])
+    runs = [json.loads(line) for line in done.output.splitlines() if line.startswith("{")]
+    packets = sum(run["bottleneck"]["down"]["delivered_packets"] for run in runs)
+    goodput = statistics.mean(sum(flow["goodput_bps"] for flow in run["flows"]) for run in runs) / 1e6
+    retransmits = statistics.mean(sum(flow["retransmits"] for flow in run["flows"]) for run in runs)
+    return Measured(packets, done.user_s, goodput, retransmits, done.output)
+
+
+def run_ns3(program: Path, settings: Mapping[str, object], *, seed: int) -> Measured:
+    """The ns-3 program with a scenario's options; flows start within the first second, as ours."""
+    options = [f"--{key}={value}" for key, value in {**settings, "seed": seed, "jitter": 1}.items()]
+    done = timed([str(program), *options])
+    figures = json.loads(done.output)
+    return Measured(figures["packets"], done.user_s, figures["goodput_mbps"])
+
+
+def timed(command: Sequence[str]) -> Measured:
+    """Runs a command for its CPU time and output; packets are the caller's to fill in."""
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        except FileNotFoundError:
+            raise BenchError(f"{command[0]} is missing; make bench builds it") from None
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    if process.returncode:
+        last = (text.strip().splitlines() or ["no message"])[-1]
+        raise BenchError(f"{' '.join(command)}: exit status {process.returncode}: {last}")
+    return Measured(0, usage.ru_utime, 0.0, output=text)
+
+
+def instructions() -> dict[str, float] | None:
+    """Instructions per data packet, by scenario, counted by callgrind; None without valgrind."""
+    if not shutil.which("valgrind"):
+        print("valgrind is missing: instructions are not counted; on Debian: apt-get install valgrind", file=sys.stderr)
+        return None
+    wrapper = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    found = {}
+    for scenario in (one for one in SCENARIOS if one.name in COUNTED):
+        counts = []
+        for seconds in COUNTED_S:
+            run = run_ours(scenario, f"experiment.duration={seconds} s", wrapper=wrapper, seeds=1)
+            counted = re.search(r"Collected : (\d+)", run.output)
+            if counted is None:
+                raise BenchError("valgrind did not say what it counted")
+            counts.append((int(counted[1]), run.packets))
+        (few, few_packets), (many, many_packets) = counts
+        found[scenario.name] = (many - few) / (many_packets - few_packets)
+        print(f"{scenario.name}: {found[scenario.name]:,.0f} instructions per data packet", flush=True)
+    return found
+
+
+def memory() -> dict[int, int]:
+    """Peak resident memory in KiB by simulated seconds; empty where /proc does not tell."""
+    scenario = next(one for one in SCENARIOS if one.name == SMALL_WINDOW)
+    peaks = {}
+    for seconds in MEMORY_S:
+        command = [str(OURS), str(scenario.file), "experiment.repeat=1", f"experiment.duration={seconds} s"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        # What wait() reports would include this interpreter's memory, from before the exec.
+        while process.poll() is None:
+            if found := re.search(r"VmHWM:\s+(\d+) kB", status_of(process.pid)):
+                peaks[seconds] = int(found[1])
+            time.sleep(0.001)
+    return peaks
+
+
+def status_of(pid: int) -> str:
+    """What /proc tells of a process; nothing once it has ended."""
+    try:
+        return Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return ""
+
+
+def page(speeds: Sequence[Speed], counted: dict[str, float] | None, peaks: dict[int, int]) -> str:
+    """docs/results/speed.md."""
+    lines = [
+        "# Speed",
+        "",
+        f"Written by `make bench` on {date.today().isoformat()}: {machine()}; {rust()}; {ns3_version()}.",
+        "",
+        "Packets that left the bottleneck towards the receivers per second of user CPU time of the whole process. "
+        "One thread each; median of",
+        f"{len(speeds[0].ours)} rounds, ours and ns-3's in turn (the slowest of ns-3's: 2 rounds). In brackets the "
+        "least and the greatest: other",
+        "programs ran on the machine.",
+        "",
+        "| scenario | Sojourn, packets per CPU s | ns-3, packets per CPU s | ratio | goodput, Mbit/s: Sojourn, ns-3 |",
+        "| --- | --: | --: | --: | --- |",
+    ]
+    for speed in speeds:
+        theirs, ratio, goodput = "–", "–", "–"
+        if speed.ns3_rate:
+            theirs, ratio = spread(speed.ns3, 1e3, "k"), f"{speed.our_rate / speed.ns3_rate:.0f}"
+            goodput = f"{statistics.median(one.goodput_mbps for one in speed.ns3):.4g}"
+        ours = f"{statistics.median(one.goodput_mbps for one in speed.ours):.4g}"
+        lines.append(
+            f"| {speed.scenario.title} | {spread(speed.ours, 1e6, 'M')} | {theirs} | {ratio} | {ours}, {goodput} |"
+        )
+    lines += [
+        "",
+        "ns-3's program is `benches/ns3_dumbbell.cc`: three nodes, so that it has as few events as it can, real "
+        "headers, SACK, delayed ACKs.",
+        "ns-3 3.37's CUBIC falls into loss storms; the scenario with Reno is the fairest ratio.",
+        "",
+        "## Cost of a large window",
+        "",
+        "What a data packet costs beside one of ten CUBIC flows at 10 Mbit/s, in CPU time (goal: at most 1.5 times):",
+        "",
+        "| scenario | cost | retransmitted segments per run |",
+        "| --- | --: | --: |",
+        *large_window_lines(speeds),
+        "",
+        "## Instructions",
+        "",
+        *instruction_lines(counted),
+        "",
+        "## Memory",
+        "",
+        f"Peak resident memory of 10 CUBIC flows at 10 Mbit/s: {memory_line(peaks)}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def large_window_lines(speeds: Sequence[Speed]) -> list[str]:
+    """A row per scenario with a large window."""
+    by_name = {speed.scenario.name: speed for speed in speeds}
+    small = by_name[SMALL_WINDOW].our_rate
+    return [
+        f"| {one.scenario.title} | {small / one.our_rate:.2f} | {one.ours[0].retransmits:.0f} |"
+        for one in (by_name[name] for name in LARGE_WINDOWS)
+    ]
+
+
+def spread(measured: Sequence[Measured], factor: float, suffix: str) -> str:
+    """Median rate, and in brackets least and greatest."""
+    rates = [one.rate / factor for one in measured]
+    return f"{statistics.median(rates):.3g} {suffix} ({min(rates):.3g}–{max(rates):.3g})"
+
+
+def instruction_lines(counted: dict[str, float] | None) -> list[str]:
+    """The section on instructions; the peers' counts were taken in the same way in July 2026."""
+    lines = [
+        "Per data packet, everything included (its acknowledgement, timers, statistics), by callgrind: the difference",
+        f"of runs of {COUNTED_S[0]} and {COUNTED_S[1]} simulated seconds. The others' were counted once in the same way.",
+        "",
+        "| simulator | TCP | queue | instructions per data packet |",
+        "| --- | --- | --- | --: |",
+    ]
+    what = {"reno10-pie": ("Reno, SACK", "PIE"), "cubic10-bdp": ("CUBIC, SACK", "drop-tail")}
+    for name, count in (counted or {}).items():
+        lines.append(f"| Sojourn | {' | '.join(what[name])} | {count:,.0f} |")
+    return [
+        *lines,
+        "| htsim | NewReno without SACK | drop-tail | 2,600 |",
+        "| ns-2.35 | Linux's CUBIC, SACK | drop-tail | 6,200 |",
+        "| ns-3.37 | Reno, SACK | drop-tail | 160,000 |",
+        "| ns-3.37 | Reno, SACK | PIE | 164,000 |",
+    ]
+
+
+def memory_line(peaks: dict[int, int]) -> str:
+    """Peaks by simulated length."""
+    return ", ".join(f"{kib / 1024:.1f} MiB in {seconds} s" for seconds, kib in peaks.items()) or "not told here"
+
+
+def machine() -> str:
+    """Processor and system."""
+    info = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    model = re.search(r"model name\s*: (.+)", info)
+    return f"{os.cpu_count()} × {model[1] if model else platform.processor()}, {platform.system()} {platform.release()}"
+
+
+def rust() -> str:
+    """The compiler."""
+    shown = (
+        subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout if shutil.which("rustc") else ""
+    )
+    return " ".join(shown.split()[:2]) or "rustc unknown"
+
+
+def ns3_version() -> str:
+    """The ns-3 that is installed."""
+    if not shutil.which("pkg-config"):
+        return "no ns-3"
+    shown = subprocess.run(["pkg-config", "--modversion", "ns3-core"], capture_output=True, text=True)
+    return f"ns-3 {shown.stdout.strip()}" if shown.returncode == 0 else "no ns-3"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

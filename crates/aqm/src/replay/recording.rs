@@ -1,0 +1,208 @@
+//! The text of a recording: one row per event, `E id t_us [bytes]` or `D id t_us`.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::Event;
+
+/// Bytes of a packet whose row names none: a full Ethernet frame.
+const FRAME: u32 = 1514;
+/// The largest packet: more than any offload joins.
+const MOST_BYTES: u32 = 1_000_000;
+/// The longest recording: a timer every few milliseconds is called for all of it.
+const LONGEST_DAYS: u64 = 30;
+
+/// What is wrong with a recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordingError {
+    /// The line, from 1; `None` if it is the whole.
+    pub line: Option<usize>,
+    /// The field, what was given and what is accepted.
+    pub message: String,
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{line}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl core::error::Error for RecordingError {}
+
+/// Reads a recording. Empty lines and those that start with `#` are skipped.
+///
+/// # Errors
+/// A row has another form; a time goes back, or 30 days beyond the first; the ids of arrivals do not
+/// ascend; a packet leaves that is not in the queue; there is no row at all.
+pub fn read(text: &str) -> Result<Vec<Event>, RecordingError> {
+    let mut events = Vec::new();
+    let mut books = Books::default();
+    for (line, row) in (1..).zip(text.lines()) {
+        let row = row.trim();
+        if row.is_empty() || row.starts_with('#') {
+            continue;
+        }
+        let event = event(row).and_then(|event| books.enter(event).map(|()| event));
+        events.push(event.map_err(|message| RecordingError {
+            line: Some(line),
+            message,
+        })?);
+    }
+    if events.is_empty() {
+        return Err(RecordingError {
+            line: None,
+            message: "no events; a recording has rows \"E id t_us [bytes]\" and \"D id t_us\""
+                .into(),
+        });
+    }
+    Ok(events)
+}
+
+fn event(row: &str) -> Result<Event, String> {
+    let mut fields = row.split_ascii_whitespace();
+    let mut next = || fields.next();
+    let event = match (next(), next(), next(), next(), next()) {
+        (Some("E"), Some(id), Some(t_us), bytes, None) => Event::Enqueue {
+            id: number("id", id)?,
+            t_us: number("t_us", t_us)?,
+            bytes: bytes.map_or(Ok(FRAME), size)?,
+        },
+        (Some("D"), Some(id), Some(t_us), None, None) => Event::Dequeue {
+            id: number("id", id)?,
+            t_us: number("t_us", t_us)?,
+        },
+        _ => {
+            let given: String = row.chars().take(40).collect();
+            return Err(format!(
+                "got \"{given}\"; a row is \"E id t_us [bytes]\" or \"D id t_us\""
+            ));
+        }
+    };
+    Ok(event)
+}
+
+fn number(field: &str, given: &str) -> Result<u64, String> {
+    let number = given.parse().ok();
+    number.ok_or_else(|| format!("{field}: got \"{given}\"; must be a whole number from 0"))
+}
+
+fn size(given: &str) -> Result<u32, String> {
+    let bytes = given.parse().ok();
+    bytes
+        .filter(|bytes| (1..=MOST_BYTES).contains(bytes))
+        .ok_or_else(|| {
+            format!("bytes: got \"{given}\"; must be a whole number from 1 to {MOST_BYTES}")
+        })
+}
+
+/// What the rows so far leave the next one.
+#[derive(Default)]
+struct Books {
+    first_us: Option<u64>,
+    latest_us: u64,
+    /// The ids of arrivals, ascending, and whether the packet has left.
+    packets: Vec<(u64, bool)>,
+}
+
+impl Books {
+    fn enter(&mut self, event: Event) -> Result<(), String> {
+        let (Event::Enqueue { t_us, .. } | Event::Dequeue { t_us, .. }) = event;
+        let first_us = *self.first_us.get_or_insert(t_us);
+        if t_us < self.latest_us {
+            return Err(format!(
+                "t_us: got {t_us}; time must not go back (the row before has {})",
+                self.latest_us
+            ));
+        }
+        if t_us - first_us > LONGEST_DAYS * 86_400_000_000 {
+            return Err(format!(
+                "t_us: got {t_us}; must be within {LONGEST_DAYS} days of the first row ({first_us})"
+            ));
+        }
+        self.latest_us = t_us;
+        match event {
+            Event::Enqueue { id, .. } => self.arrive(id),
+            Event::Dequeue { id, .. } => self.depart(id),
+        }
+    }
+
+    fn arrive(&mut self, id: u64) -> Result<(), String> {
+        match self.packets.last() {
+            Some(&(before, _)) if id <= before => Err(format!(
+                "id: got {id}; must be above that of the arrival before ({before})"
+            )),
+            _ => {
+                self.packets.push((id, false));
+                Ok(())
+            }
+        }
+    }
+
+    fn depart(&mut self, id: u64) -> Result<(), String> {
+        let place = self.packets.binary_search_by_key(&id, |&(known, _)| known);
+        let packet = place.ok().map(|place| &mut self.packets[place]);
+        match packet {
+            Some((_, departed @ false)) => {
+                *departed = true;
+                Ok(())
+            }
+            Some(_) => Err(format!("id: got {id}; this packet has left already")),
+            None => Err(format!("id: got {id}; no such packet has entered")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_events_and_a_packet_without_a_size_is_a_full_frame() {
+        let read = read("# a router\nE 3 10\n\nE 7 10 60\r\nD 7 25\n").unwrap();
+        let enqueue = |id, bytes| Event::Enqueue {
+            id,
+            t_us: 10,
+            bytes,
+        };
+        let expected = [
+            enqueue(3, 1514),
+            enqueue(7, 60),
+            Event::Dequeue { id: 7, t_us: 25 },
+        ];
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_line() {
+        let month_us = 30 * 86_400_000_000_u64;
+        let late = format!("E 1 1\nE 2 {}", month_us + 2);
+        for (text, line, parts) in [
+            ("E 1 5\nX 1 6", 2, ["\"X 1 6\"", "\"E id t_us [bytes]\""]),
+            ("E 1", 1, ["\"E 1\"", "a row is"]),
+            ("E 1 5 6 7", 1, ["\"E 1 5 6 7\"", "a row is"]),
+            ("E 1 5\nD 1 6 100", 2, ["\"D 1 6 100\"", "a row is"]),
+            ("E -1 5", 1, ["id: got \"-1\"", "whole number"]),
+            ("E 1 5.5", 1, ["t_us: got \"5.5\"", "whole number"]),
+            ("E 1 5 0", 1, ["bytes: got \"0\"", "from 1 to"]),
+            ("# x\nE 1 5\nE 2 4", 3, ["t_us: got 4", "has 5)"]),
+            (&late, 2, ["t_us: got 2592000000002", "30 days"]),
+            ("E 2 5\nE 2 6", 2, ["id: got 2", "above"]),
+            ("E 2 5\nE 1 6", 2, ["id: got 1", "(2)"]),
+            ("E 1 5\nD 2 6", 2, ["id: got 2", "has entered"]),
+            ("E 1 5\nD 1 6\nD 1 7", 3, ["id: got 1", "left already"]),
+        ] {
+            let error = read(text).unwrap_err();
+            assert_eq!(error.line, Some(line), "{error}");
+            assert!(
+                parts.iter().all(|part| error.message.contains(part)),
+                "{error}"
+            );
+        }
+        assert_eq!(read("\n# nothing\n").unwrap_err().line, None);
+    }
+}

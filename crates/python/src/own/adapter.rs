@@ -1,0 +1,254 @@
+//! An object of a Python class as an [`Aqm`].
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use sojourn_aqm::{Aqm, Backlog, Environment, Packet, Verdict};
+use sojourn_sim::Monitor;
+use sojourn_units::{Duration, Time};
+
+use super::views::{Chance, PacketView, QueueView};
+
+/// The first exception that Python code raised in a run; it cancels the run.
+#[derive(Clone, Default)]
+pub struct Failure {
+    raised: Arc<Mutex<Option<PyErr>>>,
+    monitor: Option<Arc<Monitor>>,
+}
+
+impl Failure {
+    /// A place for failures of the run that `monitor` watches.
+    pub fn cancelling(monitor: Arc<Monitor>) -> Self {
+        Self {
+            raised: Arc::default(),
+            monitor: Some(monitor),
+        }
+    }
+
+    /// What was raised.
+    pub fn take(&self) -> Option<PyErr> {
+        self.slot().take()
+    }
+
+    fn note(&self, error: PyErr) {
+        self.slot().get_or_insert(error);
+        if let Some(monitor) = &self.monitor {
+            monitor.cancel();
+        }
+    }
+
+    fn has_happened(&self) -> bool {
+        self.slot().is_some()
+    }
+
+    fn slot(&self) -> std::sync::MutexGuard<'_, Option<PyErr>> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bound methods that the class has; all but `enqueue` and `dequeue` of either are optional.
+struct Methods {
+    enqueue: Option<Py<PyAny>>,
+    dequeue: Option<Py<PyAny>>,
+    update: Option<Py<PyAny>>,
+    overflow: Option<Py<PyAny>>,
+    empty: Option<Py<PyAny>>,
+    state: Option<Py<PyAny>>,
+}
+
+/// An algorithm written in Python. After its first exception it lets everything pass.
+pub struct PythonAqm {
+    object: Py<PyAny>,
+    methods: Methods,
+    marks: bool,
+    chance: Py<Chance>,
+    next_update: Option<Time>,
+    failure: Failure,
+}
+
+impl PythonAqm {
+    /// The algorithm that `object` is. With `marks`, a verdict of "mark" marks ECN-capable packets.
+    ///
+    /// # Errors
+    /// It decides nothing, or its `update_interval` is no time.
+    pub fn new(object: &Bound<'_, PyAny>, marks: bool, failure: Failure) -> PyResult<Self> {
+        let method = |name| -> PyResult<Option<Py<PyAny>>> {
+            Ok(object.getattr_opt(name)?.map(Bound::unbind))
+        };
+        let methods = Methods {
+            enqueue: method("enqueue")?,
+            dequeue: method("dequeue")?,
+            update: method("update")?,
+            overflow: method("overflow")?,
+            empty: method("empty")?,
+            state: method("state")?,
+        };
+        if methods.enqueue.is_none() && methods.dequeue.is_none() {
+            return Err(PyValueError::new_err(
+                "the class has neither enqueue nor dequeue; it needs one to decide",
+            ));
+        }
+        let mut aqm = Self {
+            object: object.clone().unbind(),
+            methods,
+            marks,
+            chance: Py::new(object.py(), Chance::new())?,
+            next_update: None,
+            failure,
+        };
+        if aqm.methods.update.is_some() {
+            aqm.schedule(object.py(), Time::ZERO)?;
+        }
+        Ok(aqm)
+    }
+
+    fn schedule(&mut self, py: Python<'_>, now: Time) -> PyResult<()> {
+        let interval = self.object.bind(py).getattr_opt("update_interval")?;
+        let seconds = interval.and_then(|interval| interval.extract::<f64>().ok());
+        let seconds = seconds.filter(|seconds| (1e-6..1e9).contains(seconds));
+        let seconds = seconds.ok_or_else(|| {
+            PyValueError::new_err(
+                "update_interval: a class with update needs this attribute, in seconds, at least 1e-6",
+            )
+        })?;
+        self.next_update = Some(now.saturating_add(Duration::from_secs_f64(seconds)));
+        Ok(())
+    }
+
+    fn queue(&self, py: Python<'_>, backlog: Backlog) -> QueueView {
+        QueueView {
+            backlog,
+            chance: self.chance.clone_ref(py),
+        }
+    }
+
+    fn decide<P: Packet>(
+        &self,
+        method: Option<&Py<PyAny>>,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        let Some(method) = method.filter(|_| !self.failure.has_happened()) else {
+            return Verdict::Pass;
+        };
+        let verdict = Python::attach(|py| {
+            self.chance.get().environment().swap_random(env);
+            let queue = self.queue(py, backlog);
+            let answer = method.call1(py, (PacketView::of(packet), queue, now.as_secs_f64()));
+            self.chance.get().environment().swap_random(env);
+            verdict(answer?.bind(py))
+        });
+        match verdict {
+            Ok(Verdict::Mark) if !(self.marks && packet.ecn().is_capable()) => Verdict::Drop,
+            Ok(verdict) => verdict,
+            Err(error) => {
+                self.failure.note(error);
+                Verdict::Pass
+            }
+        }
+    }
+
+    fn tell(&self, method: Option<&Py<PyAny>>, backlog: Backlog, now: Time) {
+        if let Some(method) = method.filter(|_| !self.failure.has_happened()) {
+            let told =
+                Python::attach(|py| method.call1(py, (self.queue(py, backlog), now.as_secs_f64())));
+            if let Err(error) = told {
+                self.failure.note(error);
+            }
+        }
+    }
+}
+
+fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
+    if answer.is_none() {
+        return Ok(Verdict::Pass);
+    }
+    match answer.extract::<String>().as_deref() {
+        Ok("pass") => Ok(Verdict::Pass),
+        Ok("mark") => Ok(Verdict::Mark),
+        Ok("drop") => Ok(Verdict::Drop),
+        _ => Err(PyValueError::new_err(format!(
+            "enqueue or dequeue returned {answer:?}; must be \"pass\", \"mark\", \"drop\" or None"
+        ))),
+    }
+}
+
+impl Aqm for PythonAqm {
+    fn on_enqueue<P: Packet>(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        self.decide(self.methods.enqueue.as_ref(), packet, backlog, now, env)
+    }
+
+    fn on_dequeue<P: Packet>(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        self.decide(self.methods.dequeue.as_ref(), packet, backlog, now, env)
+    }
+
+    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
+        self.tell(self.methods.overflow.as_ref(), backlog, now);
+    }
+
+    fn on_empty(&mut self, now: Time) {
+        self.tell(self.methods.empty.as_ref(), Backlog::default(), now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.next_update
+    }
+
+    fn on_timer(&mut self, backlog: Backlog, now: Time) {
+        self.next_update = None;
+        self.tell(self.methods.update.as_ref(), backlog, now);
+        if !self.failure.has_happened()
+            && let Err(error) = Python::attach(|py| self.schedule(py, now))
+        {
+            self.failure.note(error);
+        }
+    }
+
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        let Some(state) = &self.methods.state else {
+            return;
+        };
+        let shown = Python::attach(|py| -> PyResult<Vec<(String, f64)>> {
+            let answer = state.call0(py)?;
+            let dict = answer.bind(py).cast::<PyDict>()?;
+            dict.iter()
+                .map(|(name, value)| Ok((name.extract()?, value.extract::<f64>()?)))
+                .collect()
+        });
+        match shown {
+            Ok(shown) => shown
+                .iter()
+                .for_each(|(name, value)| visit(lasting(name), *value)),
+            Err(error) => self.failure.note(error),
+        }
+    }
+}
+
+/// The name of a state variable as one that lasts; the same one for the same text.
+fn lasting(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let lasting: &'static str = String::leak(name.into());
+    names.insert(lasting);
+    lasting
+}

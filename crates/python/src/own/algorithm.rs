@@ -1,0 +1,122 @@
+//! One of our algorithms for Python to build on.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use sojourn_aqm::{Catalogue, DynAqm, Qdisc, Settings, Verdict};
+use sojourn_units::{Rate, Time};
+
+use super::keys::value_of;
+use super::views::{PacketView, QueueView};
+use crate::errors::ExperimentError;
+
+/// An algorithm of ours, with the methods of a class of one's own: ``algorithm("pie", target="20 ms")``.
+#[pyclass(frozen, module = "sojourn")]
+pub struct Algorithm(Mutex<Box<dyn Qdisc<PacketView> + Send>>);
+
+impl Algorithm {
+    fn discipline(&self) -> MutexGuard<'_, Box<dyn Qdisc<PacketView> + Send>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, call: impl FnOnce(&mut dyn DynAqm<PacketView>) -> T) -> PyResult<T> {
+        let mut discipline = self.discipline();
+        // Checked when it was made.
+        let aqm = discipline
+            .aqm()
+            .ok_or_else(|| PyRuntimeError::new_err("has no algorithm"))?;
+        Ok(call(aqm))
+    }
+}
+
+fn time(seconds: f64) -> Time {
+    Time::from_nanos((seconds * 1e9).round() as u64)
+}
+
+const fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Mark => "mark",
+        Verdict::Drop => "drop",
+    }
+}
+
+#[pymethods]
+impl Algorithm {
+    #[new]
+    #[pyo3(signature = (name, /, *, mtu = 1514, rate = 10_000_000, **settings))]
+    fn new(
+        name: &str,
+        mtu: u32,
+        rate: u64,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let refuse = |what: String| ExperimentError::new_err(format!("algorithm: {what}"));
+        let catalogue = Catalogue::<PacketView>::new();
+        let discipline = catalogue
+            .get(name)
+            .ok_or_else(|| refuse(format!("got \"{name}\"; see sojourn list aqm")))?;
+        let rate =
+            Rate::from_bps(rate).ok_or_else(|| refuse("rate: got 0; must be above 0".into()))?;
+        let mut given = Settings::new(rate, mtu);
+        for (key, value) in settings.into_iter().flatten() {
+            let key: String = key.extract()?;
+            let value = match (discipline.key(&key), key.as_str()) {
+                (Some(key), _) => value_of(key, &value)
+                    .map_err(|error| refuse(format!("{name}: {}", error.value(value.py()))))?,
+                (None, "ecn") => sojourn_units::Value::Flag(value.extract()?),
+                _ => return Err(refuse(format!("{name} has no key \"{key}\""))),
+            };
+            given.values.push((key, value));
+        }
+        let mut built =
+            (discipline.build)(&given).map_err(|error| refuse(format!("{name}: {error}")))?;
+        if built.aqm().is_none() {
+            return Err(refuse(format!(
+                "got \"{name}\", which is more than an algorithm for one queue; pie, codel, red and their like are not"
+            )));
+        }
+        Ok(Self(Mutex::new(built)))
+    }
+
+    /// Decides about an arrival: "pass", "mark" or "drop".
+    fn enqueue(&self, packet: PacketView, queue: &QueueView, now: f64) -> PyResult<&'static str> {
+        let mut env = queue.chance.get().environment();
+        self.with(|aqm| word(aqm.on_enqueue(&packet, queue.backlog, time(now), &mut env)))
+    }
+
+    /// Decides about the packet at the head: "pass", "mark" or "drop".
+    fn dequeue(&self, packet: PacketView, queue: &QueueView, now: f64) -> PyResult<&'static str> {
+        let mut env = queue.chance.get().environment();
+        self.with(|aqm| word(aqm.on_dequeue(&packet, queue.backlog, time(now), &mut env)))
+    }
+
+    /// Does what the algorithm does periodically.
+    fn update(&self, queue: &QueueView, now: f64) -> PyResult<()> {
+        self.with(|aqm| aqm.on_timer(queue.backlog, time(now)))
+    }
+
+    /// Tells it of an arrival for which there was no room.
+    fn overflow(&self, queue: &QueueView, now: f64) -> PyResult<()> {
+        self.with(|aqm| aqm.on_overflow(queue.backlog, time(now)))
+    }
+
+    /// Tells it that a packet was asked for and there was none.
+    #[pyo3(signature = (_queue, now, /))]
+    fn empty(&self, _queue: &QueueView, now: f64) -> PyResult<()> {
+        self.with(|aqm| aqm.on_empty(time(now)))
+    }
+
+    /// Its variables by the names of its defining document.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let state = PyDict::new(py);
+        let mut variables = Vec::new();
+        self.with(|aqm| aqm.state(&mut |name, value| variables.push((name, value))))?;
+        for (name, value) in variables {
+            state.set_item(name, value)?;
+        }
+        Ok(state)
+    }
+}

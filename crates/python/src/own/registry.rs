@@ -1,0 +1,130 @@
+//! The classes registered as algorithms, and the catalogue with them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+use sojourn_aqm::{
+    Built, Catalogue, Discipline, Key, Limit, Packet, SettingError, Settings, Single,
+};
+use sojourn_experiment::Names;
+use sojourn_units::Value;
+
+use super::adapter::{Failure, PythonAqm};
+use super::keys::Parameter;
+use crate::errors::ExperimentError;
+
+/// A registered class.
+struct Registered {
+    name: &'static str,
+    summary: &'static str,
+    source: &'static str,
+    keys: &'static [Key],
+    parameters: Vec<Parameter>,
+    class: Py<PyType>,
+}
+
+static REGISTRY: Mutex<Vec<Arc<Registered>>> = Mutex::new(Vec::new());
+
+fn registry() -> MutexGuard<'static, Vec<Arc<Registered>>> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Registers a class under a name; one registered earlier under it is replaced. Parameters are names and
+/// defaults (a tuple of none or one).
+#[pyfunction]
+pub fn register_aqm(
+    name: &str,
+    class_: Bound<'_, PyType>,
+    summary: &str,
+    parameters: Vec<(String, Vec<Bound<'_, PyAny>>)>,
+) -> PyResult<()> {
+    let refuse = |what: String| ExperimentError::new_err(format!("register_aqm: {what}"));
+    let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(word) {
+        return Err(refuse(format!(
+            "got name \"{name}\"; must be lower-case letters, digits and underscores, a letter first"
+        )));
+    }
+    if sojourn_sim::catalogue().get(name).is_some() {
+        return Err(refuse(format!(
+            "got name \"{name}\"; Sojourn has a discipline of this name, choose another"
+        )));
+    }
+    let parameters: Vec<Parameter> = parameters
+        .iter()
+        .map(|(name, default)| Parameter::new(name, default.first()))
+        .collect::<PyResult<_>>()
+        .map_err(|error| refuse(format!("{name}: {}", error.value(class_.py()))))?;
+    let keys: Vec<Key> = parameters
+        .iter()
+        .filter_map(|parameter| match parameter {
+            Parameter::Key(key, _) => Some(*key),
+            Parameter::Mtu | Parameter::Rate => None,
+        })
+        .collect();
+    let registered = Registered {
+        name: String::leak(name.into()),
+        summary: String::leak(summary.into()),
+        source: String::leak(class_.fully_qualified_name()?.to_string()),
+        keys: Vec::leak(keys),
+        parameters,
+        class: class_.unbind(),
+    };
+    let mut registry = registry();
+    registry.retain(|known| known.name != name);
+    registry.push(Arc::new(registered));
+    Ok(())
+}
+
+/// Our disciplines and the registered ones, whose exceptions go to `failure`.
+pub fn catalogue<P: Packet + Send + 'static>(failure: &Failure) -> Catalogue<P> {
+    let mut catalogue = Catalogue::new();
+    for registered in registry().iter() {
+        catalogue.add(discipline(Arc::clone(registered), failure.clone()));
+    }
+    catalogue
+}
+
+/// What can be named in a file.
+pub fn names() -> Names {
+    sojourn_sim::names_in(&catalogue(&Failure::default()))
+}
+
+fn discipline<P: Packet + Send + 'static>(
+    registered: Arc<Registered>,
+    failure: Failure,
+) -> Discipline<P> {
+    Discipline {
+        name: registered.name,
+        summary: registered.summary,
+        source: registered.source,
+        keys: registered.keys,
+        build: Box::new(move |settings| build(&registered, settings, &failure)),
+    }
+}
+
+fn build<P: Packet + Send + 'static>(
+    registered: &Registered,
+    settings: &Settings,
+    failure: &Failure,
+) -> Built<P> {
+    let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+    let ecn_by_default = registered.parameters.iter().any(|parameter| {
+        matches!(parameter, Parameter::Key(key, Value::Flag(true)) if key.name == "ecn")
+    });
+    let marks = settings.flag("ecn", ecn_by_default);
+    let aqm = Python::attach(|py| {
+        let arguments = PyDict::new(py);
+        for parameter in &registered.parameters {
+            parameter.pass(settings, &arguments)?;
+        }
+        let object = registered.class.bind(py).call((), Some(&arguments))?;
+        PythonAqm::new(&object, marks, failure.clone())
+    });
+    let aqm = aqm.map_err(|error| SettingError {
+        key: "aqm",
+        message: format!("cannot be built: {error}"),
+    })?;
+    Ok(Box::new(Single::new(aqm, limit)))
+}

@@ -1,0 +1,221 @@
+//! Prague (draft-briscoe-iccrg-prague-congestion-control-04), the congestion control of L4S (RFC 9330, RFC 9331): DCTCP's
+//! response to marks, told by AccECN, on ECT(1); paced; and on short paths growth as if the RTT were 25 ms, so that
+//! flows of different RTTs share alike (§2.4.4).
+//!
+//! Left out: windows of less than two segments, the fallback where a queue turns out to be RFC 3168's, AccECN's byte counters.
+//! Without AccECN it is Reno (§2.4.1).
+
+use sojourn_units::{Duration, Rate, Time};
+
+use super::{AckEvent, CongestionControl, Demands, Repair, Sample, Signal, Window, fraction};
+use crate::seq::Seq;
+
+/// alpha is in 2^20ths; it begins at 1.
+const ALPHA_ONE: u64 = 1 << 20;
+/// Its gain of 1/16.
+const GAIN_SHIFT: u32 = 4;
+/// The RTT that shorter ones are stretched to (§2.4.4).
+const VIRTUAL_RTT: Duration = Duration::from_millis(25);
+
+/// Prague's state.
+pub struct Prague {
+    alpha: u64,
+    accurate: bool,
+    /// The observation: until when and up to where it lasts, what it has seen.
+    from: Time,
+    window_end: Option<Seq>,
+    acked: u64,
+    marked: u64,
+    rtt: Option<Duration>,
+    rate: Option<Rate>,
+    /// The present acknowledgement told of marks, or of losses being repaired.
+    marks: u32,
+    repairing: bool,
+}
+
+impl Prague {
+    /// A Prague that takes the first mark for full congestion.
+    pub const fn new() -> Self {
+        Self {
+            alpha: ALPHA_ONE,
+            accurate: false,
+            from: Time::ZERO,
+            window_end: None,
+            acked: 0,
+            marked: 0,
+            rtt: None,
+            rate: None,
+            marks: 0,
+            repairing: false,
+        }
+    }
+
+    /// alpha += (marked share − alpha) / 16 (§2.4.2).
+    fn update_alpha(&mut self) {
+        let share = self.marked.min(self.acked) * ALPHA_ONE / self.acked.max(1);
+        self.alpha = self.alpha - (self.alpha >> GAIN_SHIFT) + (share >> GAIN_SHIFT);
+        self.acked = 0;
+        self.marked = 0;
+    }
+
+    /// Segments to acknowledge per segment of growth: the window, times the square of how far the RTT is stretched.
+    fn acks_per_segment(&self, cwnd: u32) -> u32 {
+        let rtt = self.rtt.unwrap_or(VIRTUAL_RTT).as_micros().max(1);
+        let stretched = rtt.max(VIRTUAL_RTT.as_micros());
+        let acks = u128::from(cwnd) * u128::from(stretched).pow(2) / u128::from(rtt).pow(2);
+        acks.min(u128::from(u32::MAX / 2)) as u32
+    }
+
+    /// A window per smoothed RTT, twice that in slow start.
+    fn pace(&mut self, sample: &Sample, window: &Window) {
+        let Some(rtt) = self.rtt else { return };
+        let gain = if window.in_slow_start() { 2 } else { 1 };
+        let bits = u128::from(window.cwnd.max(sample.in_flight)) * u128::from(sample.mss) * 8;
+        let bps = bits * gain * 1_000_000_000 / u128::from(rtt.as_nanos().max(1));
+        self.rate = Rate::from_bps(bps as u64);
+    }
+}
+
+impl CongestionControl for Prague {
+    fn name(&self) -> &'static str {
+        "prague"
+    }
+
+    fn demands(&self) -> Demands {
+        Demands {
+            samples: true,
+            paces: true,
+            ..Demands::default()
+        }
+    }
+
+    fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
+        let period = self.rtt.unwrap_or(VIRTUAL_RTT).max(VIRTUAL_RTT);
+        let elapsed = ack.now.saturating_since(self.from) >= period;
+        if self
+            .window_end
+            .is_none_or(|end| elapsed && !ack.una.before(end))
+        {
+            if self.window_end.is_some() {
+                self.update_alpha();
+            }
+            self.window_end = Some(ack.next);
+            self.from = ack.now;
+        }
+    }
+
+    fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
+        self.accurate = sample.accurate;
+        self.rtt = sample.smoothed_rtt;
+        self.repairing = sample.repair != Repair::None;
+        self.marks = sample.marks;
+        self.acked += u64::from(ack.delivered);
+        self.marked += u64::from(sample.marks);
+        self.pace(sample, window);
+    }
+
+    /// Only what came unmarked lets the window grow (§2.4.3).
+    fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
+        if !window.is_used() {
+            return;
+        }
+        let mut acked = ack.delivered.saturating_sub(self.marks);
+        if window.in_slow_start() {
+            acked = window.slow_start(acked);
+        }
+        if acked > 0 {
+            window.additive_increase(acked, self.acks_per_segment(window.cwnd));
+        }
+    }
+
+    fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {
+        match signal {
+            Signal::EcnEcho if self.accurate => {
+                let kept = u64::from(window.cwnd) * (2 * ALPHA_ONE - self.alpha) / (2 * ALPHA_ONE);
+                (kept as u32).max(2)
+            }
+            _ => fraction(window.cwnd, 1, 2),
+        }
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(n: u32, now_ms: u64) -> AckEvent {
+        AckEvent {
+            now: Time::from_millis(now_ms),
+            delivered: 1,
+            rtt: None,
+            una: Seq(n),
+            next: Seq(n + 100),
+        }
+    }
+
+    fn sample(marks: u32, rtt_ms: u64) -> Sample {
+        Sample {
+            marks,
+            accurate: true,
+            smoothed_rtt: Some(Duration::from_millis(rtt_ms)),
+            mss: 1250,
+            ..Sample::default()
+        }
+    }
+
+    /// §2.4.2: with a tenth marked for long, 5 % of the window.
+    #[test]
+    fn steady_marking_takes_half_of_its_share() {
+        let mut prague = Prague::new();
+        let mut window = Window::new(1000);
+        for n in 1..20_000 {
+            prague.on_delivery(&ack(n, u64::from(n)), &mut window);
+            prague.on_sample(
+                &ack(n, u64::from(n)),
+                &sample(u32::from(n % 10 == 0), 100),
+                &mut window,
+            );
+        }
+        let left = prague.on_congestion(Signal::EcnEcho, &window);
+        assert!((948..=952).contains(&left), "{left}");
+        assert_eq!(prague.on_congestion(Signal::Loss, &window), 500);
+    }
+
+    /// §2.4.4: at 5 ms growth is (5/25)² of Reno's; from 25 ms on it is Reno's.
+    #[test]
+    fn short_paths_grow_as_if_they_were_longer() {
+        let mut prague = Prague::new();
+        for (rtt_ms, acks) in [(5, 2500), (25, 100), (100, 100)] {
+            prague.rtt = Some(Duration::from_millis(rtt_ms));
+            assert_eq!(prague.acks_per_segment(100), acks, "{rtt_ms} ms");
+        }
+    }
+
+    /// 100 segments of 10 000 bit in 100 ms; twice that in slow start.
+    #[test]
+    fn a_window_is_paced_over_a_round_trip() {
+        let mut prague = Prague::new();
+        let mut window = Window::new(100);
+        prague.on_sample(&ack(1, 1), &sample(0, 100), &mut window);
+        assert_eq!(prague.pacing_rate(), Some(Rate::from_mbps(20)));
+        window.ssthresh = 100;
+        prague.on_sample(&ack(2, 2), &sample(0, 100), &mut window);
+        assert_eq!(prague.pacing_rate(), Some(Rate::from_mbps(10)));
+    }
+
+    #[test]
+    fn marked_segments_do_not_let_the_window_grow() {
+        let mut prague = Prague::new();
+        let mut window = Window {
+            limiting: true,
+            ..Window::new(10)
+        };
+        prague.on_sample(&ack(1, 1), &sample(1, 100), &mut window);
+        prague.on_ack(&ack(1, 1), &mut window);
+        assert_eq!(window.cwnd, 10);
+    }
+}

@@ -1,0 +1,113 @@
+//! Explicit congestion notification: how the ends agree on it, and how the receiver tells of marks. Three ways:
+//! RFC 3168, DCTCP's exact echo (RFC 8257 §3.2) and AccECN (RFC 9768) without its option.
+
+use crate::segment::Flags;
+
+/// How a receiver tells of marks.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Feedback {
+    /// Not at all: no ECN.
+    #[default]
+    None,
+    /// ECE from a mark until CWR: once per window (RFC 3168 §6.1).
+    Classic,
+    /// ECE for exactly the segments that were marked (RFC 8257 §3.2); negotiated as [`Feedback::Classic`].
+    Exact,
+    /// A counter of marked packets in the ACE field (RFC 9768 §3.2.2).
+    Accurate,
+}
+
+impl Feedback {
+    /// The flags of a SYN that asks for this (RFC 3168 §6.1.1, RFC 9768 §3.1.1).
+    pub const fn syn_flags(self) -> Flags {
+        match self {
+            Self::None => Flags::NONE,
+            Self::Classic | Self::Exact => Flags::ECE.with(Flags::CWR),
+            Self::Accurate => Flags::NONE.with_ace(0b111),
+        }
+    }
+
+    /// What a listener that wants this agrees to on a SYN with these flags.
+    pub const fn accept(self, syn: Flags) -> Self {
+        match (self, syn.ace()) {
+            (Self::None, _) => Self::None,
+            (Self::Accurate, 0b111) => Self::Accurate,
+            (Self::Accurate, 0b011) => Self::Classic,
+            (_, 0b011 | 0b111) => self,
+            _ => Self::None,
+        }
+    }
+
+    /// The flags of the SYN-ACK that agrees to this; AccECN's tells that the SYN came without ECT (RFC 9768
+    /// §3.1.1, table 2).
+    pub const fn answer_flags(self) -> Flags {
+        match self {
+            Self::None => Flags::NONE,
+            Self::Classic | Self::Exact => Flags::ECE,
+            Self::Accurate => Flags::NONE.with_ace(0b010),
+        }
+    }
+
+    /// What an endpoint that asked for this may conclude from the SYN-ACK's flags (RFC 9768 §3.1.2, table 2: a peer
+    /// without AccECN answers with RFC 3168's; one that reflects all flags has none).
+    pub const fn conclude(self, answer: Flags) -> Self {
+        match (self, answer.ace()) {
+            (Self::Accurate, 0b001 | 0b101) => Self::Classic,
+            (Self::Accurate, 0b010 | 0b011 | 0b100 | 0b110) => Self::Accurate,
+            (Self::Classic | Self::Exact, 0b001 | 0b101) => self,
+            _ => Self::None,
+        }
+    }
+}
+
+/// Where both counters of marked packets begin (RFC 9768 §3.2.1).
+pub const FIRST_COUNT: u32 = 5;
+
+/// Packets newly marked, from the ACE field, the `counted` ones and the segments `delivered`. What could be hidden by the
+/// field's wrap is taken for marked (RFC 9768 §3.2.2.5.2, appendix A.2).
+pub const fn newly_marked(ace: u8, counted: u32, delivered: u32) -> u32 {
+    let least = (ace as u32).wrapping_sub(counted) & 7;
+    if delivered <= 7 {
+        least
+    } else {
+        delivered - ((delivered - least) & 7)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9768 §3.1: AccECN only if both have it, else what the peer has.
+    #[test]
+    fn the_ends_agree_on_what_both_have() {
+        use Feedback::{Accurate, Classic, Exact, None};
+        for (client, server, agreed) in [
+            (Accurate, Accurate, Accurate),
+            (Accurate, Classic, Classic),
+            (Classic, Accurate, Classic),
+            (Exact, Exact, Exact),
+            (Accurate, None, None),
+            (None, Accurate, None),
+        ] {
+            let accepted = server.accept(client.syn_flags());
+            assert_eq!(accepted, agreed, "{client:?} to {server:?}");
+            assert_eq!(client.conclude(accepted.answer_flags()), agreed);
+        }
+    }
+
+    #[test]
+    fn a_peer_that_reflects_all_flags_has_no_ecn() {
+        for wanted in [Feedback::Classic, Feedback::Accurate] {
+            assert_eq!(wanted.conclude(wanted.syn_flags()), Feedback::None);
+        }
+    }
+
+    /// Counted 13 (5 mod 8): ACE 7 is two more. Of 20 delivered it may be 18 as well: 2 + 2·8.
+    #[test]
+    fn a_wrapped_counter_is_read_cautiously() {
+        assert_eq!(newly_marked(7, 13, 2), 2);
+        assert_eq!(newly_marked(5, 13, 2), 0);
+        assert_eq!(newly_marked(7, 13, 20), 18);
+    }
+}

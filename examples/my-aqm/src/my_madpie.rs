@@ -1,0 +1,66 @@
+//! MADPIE (Kuhn and Ros 2016) from PIE: when an update finds more delay than `deterministic_above`, the next
+//! packet that PIE would let pass is dropped.
+
+use sojourn_aqm::pie::{Config, Pie};
+use sojourn_aqm::{Aqm, Backlog, Discipline, Environment, Key, Limit, Packet, Single, Verdict};
+use sojourn_units::{Duration, Kind, Time};
+
+// ANCHOR: algorithm
+struct MyMadpie {
+    pie: Pie,
+    deterministic_above: Duration,
+    armed: bool,
+}
+
+impl Aqm for MyMadpie {
+    fn on_enqueue<P: Packet>(&mut self, packet: &P, queue: Backlog, now: Time, env: &mut Environment<P>) -> Verdict {
+        let verdict = self.pie.on_enqueue(packet, queue, now, env);
+        if verdict == Verdict::Pass && std::mem::take(&mut self.armed) {
+            return Verdict::Drop;
+        }
+        verdict
+    }
+
+    fn on_dequeue<P: Packet>(&mut self, packet: &P, queue: Backlog, now: Time, env: &mut Environment<P>) -> Verdict {
+        self.pie.on_dequeue(packet, queue, now, env)
+    }
+
+    fn on_overflow(&mut self, queue: Backlog, now: Time) {
+        self.pie.on_overflow(queue, now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.pie.next_timer()
+    }
+
+    fn on_timer(&mut self, queue: Backlog, now: Time) {
+        self.pie.on_timer(queue, now);
+        self.armed |= self.pie.qdelay() > self.deterministic_above;
+    }
+}
+// ANCHOR_END: algorithm
+
+/// `my_madpie`, to be added to a catalogue.
+pub fn my_madpie<P: Packet + Send + 'static>() -> Discipline<P> {
+    const KEYS: &[Key] = &[Key {
+        name: "deterministic_above",
+        kind: Kind::Duration,
+        default: "30 ms",
+        doc: "delay above which each update has one packet dropped",
+    }];
+    Discipline {
+        name: "my_madpie",
+        summary: "PIE with a deterministic drop",
+        source: "Kuhn and Ros 2016",
+        keys: KEYS,
+        build: Box::new(|settings| {
+            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            let aqm = MyMadpie {
+                pie: Pie::new(Config::draft2013(settings.mtu)),
+                deterministic_above: settings.duration("deterministic_above", Duration::from_millis(30)),
+                armed: false,
+            };
+            Ok(Box::new(Single::new(aqm, limit)))
+        }),
+    }
+}

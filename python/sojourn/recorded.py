@@ -1,0 +1,129 @@
+"""Recorded queues through disciplines: whether they let the same packets go at the same instants."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypedDict, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from sojourn import _core
+
+Series = dict[str, npt.NDArray[np.generic]]
+"""Columns by name, of equal length."""
+
+_GZIP = b"\x1f\x8b"
+
+
+class Divergence(TypedDict):
+    """The first departure that was not of the recorded packet."""
+
+    event: int
+    """Row of the recording, from 0."""
+    t_us: int
+    expected: int
+    """The packet that left by the recording."""
+    got: int | None
+    """The packet that the discipline let go; None if it had none."""
+
+
+class Outcome(TypedDict):
+    """How far a discipline and a recording agree, in packets."""
+
+    enqueued: int
+    dequeued: int
+    dropped_recorded: int
+    dropped_ours: int
+    agree: bool
+    """Every departure was of the recorded packet, and as many packets were dropped."""
+    first_divergence: Divergence | None
+
+
+def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = None) -> Outcome:
+    """Offers a discipline the recorded arrivals and asks it for a packet at each recorded departure.
+
+    Parameters
+    ----------
+    events
+        A recording, plain or gzip: a row ``E id t_us [bytes]`` per arrival, ids ascending, and ``D id t_us`` per
+        departure, times not going back. A packet without bytes has 1514.
+    aqm, set
+        The discipline and its keys: ``{"target": "10 ms", "limit": "1000 packets"}``; also ``link.rate`` (by default
+        10 Mbit/s, for disciplines that depend on it) and ``experiment.seed``.
+
+    Raises
+    ------
+    ExperimentError
+        The recording or a key is wrong; the message names file and line, or the key.
+    RunError
+        A discipline in Python failed.
+    """
+    pairs = [(key, _text(value)) for key, value in (set or {}).items()]
+    return replay_with(events, aqm, pairs)
+
+
+def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object] | None = None) -> Series:
+    """Shows a discipline's algorithm the recorded queue, whatever it decides, and reads its variables.
+
+    For algorithms that drop arrivals, which a recording of what entered does not determine packet by packet. Only for
+    those that govern one FIFO.
+
+    Parameters
+    ----------
+    events, aqm, set
+        As for ``replay``.
+    every
+        Time between two readings, from the first row on: ``"100 ms"``.
+
+    Returns
+    -------
+    dict of ndarray
+        ``t_us`` on the recording's clock, and each variable by the name of its defining document.
+    """
+    pairs = [(key, _text(value)) for key, value in (set or {}).items()]
+    return follow_with(events, aqm, pairs, every)
+
+
+def replay_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]]) -> Outcome:
+    """``replay`` with keys and values as on the command line."""
+    recording = _read(events)
+    try:
+        return cast("Outcome", json.loads(recording.replay(aqm, list(overrides))))
+    except _core.ExperimentError as error:
+        raise _told_as_option(error) from None
+
+
+def follow_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]], every: str) -> Series:
+    """``follow`` with keys and values as on the command line."""
+    recording = _read(events)
+    try:
+        return recording.follow(aqm, list(overrides), every)
+    except _core.ExperimentError as error:
+        raise _told_as_option(error) from None
+
+
+def _read(events: str | Path) -> _core.Recording:
+    try:
+        data = Path(events).read_bytes()
+        return _core.Recording.read(gzip.decompress(data) if data.startswith(_GZIP) else data, str(events))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise _core.ExperimentError(f"{events}: not a whole gzip file: {error}") from None
+    except OSError as error:
+        raise _core.ExperimentError(f"{events}: cannot be read: {error.strerror or error}") from None
+
+
+def _told_as_option(error: _core.ExperimentError) -> _core.ExperimentError:
+    # The queue was read as that of an experiment, which nobody sees.
+    text = re.sub(r"^--set queue\.0\.aqm: ", "--aqm: ", str(error))
+    text = re.sub(r"^replay: queue\.0\.(\w+): ", r"\1: ", text)
+    return _core.ExperimentError(re.sub(r"^--set queue\.0\.", "--set ", text))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

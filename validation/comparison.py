@@ -1,0 +1,171 @@
+"""What is compared with Linux, and when two figures agree."""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+Figures = Mapping[str, float | None]
+"""A figure per metric; None where there is none, as the RTT of a ping that was not sent."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure of a scenario. With a tolerance it counts for the verdict, without it is only shown."""
+
+    key: str
+    title: str
+    unit: str
+    relative: float | None = None
+    """Largest error that still agrees, as a share of Linux's figure."""
+    absolute: float = 0.0
+    """An error as small as this, in the metric's unit, agrees whatever its share."""
+
+    def tolerance(self, linux: float) -> float:
+        """The largest error that still agrees, in the metric's unit. The metric must be one that is judged."""
+        assert self.relative is not None
+        return max(self.relative * abs(linux), self.absolute)
+
+
+METRICS = (
+    Metric("p50_ms", "sojourn p50", "ms", 0.08, 1.0),
+    Metric("p95_ms", "sojourn p95", "ms", 0.12, 3.0),
+    Metric("mean_ms", "sojourn mean", "ms"),
+    Metric("goodput_mbps", "goodput", "Mbit/s", 0.01),
+    Metric("drops_and_marks", "drops + marks", "packets", 0.15, 5.0),
+    Metric("retransmits", "retransmits", "segments"),
+    Metric("startup_peak_ms", "start-up peak", "ms", 0.20),
+    Metric("ping_p50_ms", "ping p50", "ms"),
+    Metric("ping_p95_ms", "ping p95", "ms"),
+)
+JUDGED = tuple(metric for metric in METRICS if metric.relative is not None)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A metric of one scenario: Linux's single run, and ours over the seeds."""
+
+    metric: Metric
+    linux: float
+    values: tuple[float, ...]
+    """Ours, a value per seed."""
+
+    @property
+    def median(self) -> float:
+        """What is compared with Linux."""
+        return statistics.median(self.values)
+
+    @property
+    def within(self) -> bool | None:
+        """Whether median and Linux agree; None if the metric is not judged."""
+        return None if self.metric.relative is None else self.distance(self.median) <= 1
+
+    def distance(self, value: float) -> float:
+        """A value's error in tolerances: 1 is the largest that agrees. The metric must be one that is judged."""
+        return abs(value - self.linux) / self.metric.tolerance(self.linux)
+
+    def error(self, value: float) -> float | None:
+        """A value's error as a share of Linux's figure; None if that is zero."""
+        return value / self.linux - 1 if self.linux else None
+
+
+def compare(linux: Figures, ours: list[Figures]) -> list[Comparison]:
+    """The metrics that Linux and all of our runs have."""
+    found = []
+    for metric in METRICS:
+        reference = linux.get(metric.key)
+        values = [value for run in ours if (value := run.get(metric.key)) is not None]
+        if reference is not None and values and len(values) == len(ours):
+            found.append(Comparison(metric, reference, tuple(values)))
+    return found
+
+
+def mean_distance(comparisons: list[Comparison], figures: Figures | None = None) -> float:
+    """Mean error in tolerances over the judged metrics: of our medians, or of another simulator's figures."""
+    distances = []
+    for one in comparisons:
+        if one.metric in JUDGED:
+            value = one.median if figures is None else figures.get(one.metric.key)
+            if value is not None:
+                distances.append(one.distance(value))
+    return statistics.mean(distances)
+
+
+def linux_figures(measured: dict[str, Any]) -> Figures:
+    """The metrics of an entry of ``linux/figures.json``."""
+    sojourn, ping = measured["sojourn_ms"], measured["ping_ms"] or {}
+    return {
+        "p50_ms": sojourn["p50"],
+        "p95_ms": sojourn["p95"],
+        "mean_ms": sojourn["mean"],
+        "goodput_mbps": measured["received_bytes"] * 8e-6 / measured["window_s"][1],
+        "drops_and_marks": measured["dropped"] + measured["marked"],
+        "retransmits": measured["retransmits"],
+        "startup_peak_ms": measured["startup_peak_ms"],
+        "ping_p50_ms": ping.get("p50"),
+        "ping_p95_ms": ping.get("p95"),
+    }
+
+
+def our_figures(summary: Mapping[str, Any], packets: Departures, window_s: tuple[float, float]) -> Figures:
+    """The metrics of a run that was recorded packet by packet and whose summary has no warm-up.
+
+    Sojourn times are of the packets that left within ``window_s``; everything else covers the whole run.
+    """
+    steady = packets.within(*window_s)
+    early = packets.within(0.0, window_s[0])
+    down, flows = summary["bottleneck"]["down"], summary["flows"]
+    ping: dict[str, float] = next((flow["rtt_ms"] for flow in flows if flow["kind"] == "ping"), {})
+    return {
+        "p50_ms": quantile(steady, 0.50),
+        "p95_ms": quantile(steady, 0.95),
+        "mean_ms": float(steady.mean()) if steady.size else None,
+        "goodput_mbps": sum(flow["received_bytes"] for flow in flows if flow["kind"] != "ping") * 8e-6 / window_s[1],
+        "drops_and_marks": down["dropped_aqm"] + down["dropped_overflow"] + down["marked"],
+        "retransmits": sum(flow["retransmits"] for flow in flows),
+        "startup_peak_ms": float(early.max()) if early.size else None,
+        "ping_p50_ms": ping.get("p50"),
+        "ping_p95_ms": ping.get("p95"),
+    }
+
+
+@dataclass(frozen=True)
+class Departures:
+    """The packets that left the bottleneck, in order."""
+
+    at_s: FloatArray
+    sojourn_ms: FloatArray
+
+    def within(self, begin_s: float, end_s: float) -> FloatArray:
+        """Sojourn times in ms of those that left from ``begin_s`` on and before ``end_s``."""
+        first, last = np.searchsorted(self.at_s, [begin_s, end_s])
+        return self.sojourn_ms[first:last]
+
+    def means_ms(self, bins: int, width_s: float) -> FloatArray:
+        """Mean sojourn time in each of the first bins; NaN for one in which nothing left."""
+        shown = self.at_s < bins * width_s
+        which = (self.at_s[shown] / width_s).astype(int)
+        counts = np.bincount(which, minlength=bins).astype(float)
+        counts[counts == 0] = np.nan
+        totals = np.bincount(which, weights=self.sojourn_ms[shown], minlength=bins).astype(float)
+        return np.asarray(totals / counts, dtype=np.float64)
+
+
+def quantile(values: FloatArray, level: float) -> float | None:
+    """The value at ``level`` of the sorted values, without interpolation; None if there are none."""
+    return float(np.sort(values)[min(values.size - 1, int(level * values.size))]) if values.size else None
+
+
+def read_figures(path: Path) -> dict[str, dict[str, float]]:
+    """Another simulator's figures: a CSV with a row per scenario and a column per metric."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {row.pop("scenario"): {key: float(value) for key, value in row.items()} for row in rows}

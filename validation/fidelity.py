@@ -1,0 +1,97 @@
+"""The simulator against Linux: runs ``linux/*.toml`` and writes docs/results/fidelity.{md,csv,-*.png}.
+
+``python validation/fidelity.py [--seeds N] [SCENARIO …]``; with scenarios named, it only prints their verdicts.
+Exit status: 0 if all was run, whatever the verdicts; 2 if the input is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import panels
+from comparison import Departures, Figures, compare, linux_figures, our_figures, read_figures
+from page import Outcome, Replay, page, table, tally, verdict_line
+
+import sojourn as sj
+from sojourn.replay import replay
+from sojourn.series import DIRECTIONS, FATES
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "docs" / "results"
+RECORDINGS = HERE.parent / "crates" / "aqm" / "tests" / "data"
+CODEL_RECORDINGS = ("codel-udp12m", "codel-cubic4")
+LEAST_SEEDS = 5
+
+
+def main() -> int:
+    """Runs, prints, writes."""
+    options = argparse.ArgumentParser(description="Compare the simulator with Linux.")
+    options.add_argument("--seeds", type=int, default=15, help=f"runs per scenario, {LEAST_SEEDS} or more")
+    options.add_argument("scenarios", nargs="*", help="parts of the names of those to run; default: all")
+    given = options.parse_args()
+    if given.seeds < LEAST_SEEDS:
+        options.error(f"--seeds: got {given.seeds}; must be {LEAST_SEEDS} or more")
+    measured = json.loads((HERE / "linux" / "figures.json").read_text(encoding="utf-8"))
+    names = [name for name in measured if not given.scenarios or any(part in name for part in given.scenarios)]
+    if not names:
+        options.error(f"scenarios: got {' '.join(given.scenarios)}; must be part of one of {', '.join(measured)}")
+
+    ns3 = read_figures(HERE / "ns3-dev.csv")
+    outcomes, drawn = [], []
+    for name in names:
+        try:
+            recordings, figures = run(name, tuple(measured[name]["window_s"]), given.seeds)
+        except sj.ExperimentError as error:
+            outcomes.append(Outcome(name, measured[name]["tc"], not_run=str(error).removeprefix(f"{HERE}/")))
+        else:
+            comparisons = compare(linux_figures(measured[name]), figures)
+            outcomes.append(Outcome(name, measured[name]["tc"], comparisons, ns3.get(name)))
+            drawn.append(panels.Panel(name, measured[name], recordings))
+        print(verdict_line(outcomes[-1]), flush=True)
+    print(tally(outcomes))
+
+    if not given.scenarios:
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        panels.cdf(drawn, RESULTS / "fidelity-cdf.png")
+        panels.start(drawn, RESULTS / "fidelity-start.png")
+        (RESULTS / "fidelity.csv").write_text(table(outcomes), encoding="utf-8")
+        text = page(outcomes, replays(), seeds=given.seeds, version=sj.__version__)
+        (RESULTS / "fidelity.md").write_text(text, encoding="utf-8")
+        print(f"written: {RESULTS / 'fidelity.md'}")
+    return 0
+
+
+def run(name: str, window_s: tuple[float, float], seeds: int) -> tuple[tuple[Departures, ...], list[Figures]]:
+    """Runs a scenario under each seed. Raises ExperimentError if this version cannot run it."""
+    # Linux's figures cover [warm-up, its duration) for the queue but the whole run for ping, so each is cut here.
+    overrides = {"experiment.repeat": seeds, "experiment.warmup": "0 s", "record.packets": True}
+    runs = sj.run(HERE / "linux" / f"{name}.toml", set=overrides).runs
+    recordings = tuple(departures(one) for one in runs)
+    figures = [our_figures(one.summary, left, window_s) for one, left in zip(runs, recordings, strict=True)]
+    return recordings, figures
+
+
+def departures(one: sj.Run) -> Departures:
+    """The packets that left the forward bottleneck in a run that recorded packets."""
+    packets = one.packets()
+    assert packets is not None
+    column = {key: packets[key].to_numpy() for key in ("direction", "fate", "time_ns", "sojourn_ns")}
+    left = (column["direction"] == DIRECTIONS["down"]) & (column["fate"] <= FATES["marked"])
+    return Departures(column["time_ns"][left].astype(np.float64) / 1e9, column["sojourn_ns"][left] / 1e6)
+
+
+def replays() -> list[Replay]:
+    """Recorded queues of Linux's CoDel through ours."""
+    found = []
+    for name in CODEL_RECORDINGS:
+        outcome = replay(RECORDINGS / f"{name}.txt.gz", "codel", [("variant", "linux")])
+        found.append(Replay(name, "codel", outcome["dropped_recorded"], outcome["dropped_ours"], outcome["agree"]))
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
