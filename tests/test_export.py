@@ -42,7 +42,9 @@ def flent(*arguments: str | Path) -> str:
     result = subprocess.run([FLENT, *map(str, arguments)], capture_output=True, text=True, timeout=120, env=environment)
     assert result.returncode == 0, result.stderr
     assert "ERROR" not in result.stderr + result.stdout
-    return result.stdout
+    greeting, _, said = result.stdout.partition("\n")
+    assert greeting.startswith("Starting Flent")
+    return said
 
 
 def document(path: Path) -> dict:
@@ -83,7 +85,9 @@ def test_a_run_becomes_the_test_that_it_is_like(sojourn: Cli, tmp_path: Path, di
     assert sojourn("run", "e.toml", "--out", "out").returncode == 0
     path = tmp_path / exported(sojourn, tmp_path / "out", "flent")[0]
     assert document(path)["metadata"]["NAME"] == test
-    assert "No data" not in flent("-i", path, "-f", "summary").replace("ICMP        : No data", "")
+    lines = [line for line in flent("-i", path, "-f", "summary").splitlines() if "Mbits/s" in line or "TCP" in line]
+    assert len([line for line in lines if "::" in line]) == (4 if direction == "both" else 2)
+    assert not any("No data" in line for line in lines)
     names = set(document(path)["results"])
     assert (
         {"TCP totals", "TCP upload BE::2", "TCP download BE::2"} if direction == "both" else {"TCP upload::2"}

@@ -175,6 +175,8 @@ pub struct Files {
 pub struct Record {
     /// A row per packet that met the queue.
     pub packets: bool,
+    /// The packets' headers, as a capture.
+    pub pcap: bool,
     /// Width of the bins of the time series.
     pub series: Option<Duration>,
 }

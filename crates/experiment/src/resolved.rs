@@ -37,7 +37,7 @@ pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
         );
         link_json["up"] = up_json;
     }
-    let mut record = json!({"packets": experiment.record.packets});
+    let mut record = json!({"packets": experiment.record.packets, "pcap": experiment.record.pcap});
     put(&mut record, "series", experiment.record.series.map(written));
     json!({
         "experiment": {

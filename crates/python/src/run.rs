@@ -69,6 +69,7 @@ impl Run {
     pub fn new(mut result: RunResult, set: Json) -> PyResult<Self> {
         let tables = BTreeMap::from([
             ("packets", result.packets.take()),
+            ("capture", result.capture.take()),
             ("queue_series", result.queue_series.take()),
             ("flow_series", result.flow_series.take()),
         ]);
@@ -89,7 +90,7 @@ impl Run {
         &self.summary_json
     }
 
-    /// Hands over the columns of `packets`, `queue_series` or `flow_series` as NumPy arrays, without a
+    /// Hands over the columns of `packets`, `capture`, `queue_series` or `flow_series` as NumPy arrays, without a
     /// copy and therefore once; `None` if the table was not recorded.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let table = {

@@ -13,7 +13,9 @@
 //! | `traffic/` | what the hosts do, a file per kind |
 //! | `timers` | the hosts' timers |
 //! | `probe` | what is measured on the way |
+//! | `capture/` | the packets' headers as a pcapng file |
 
+mod capture;
 mod delay_line;
 mod link;
 mod monitor;

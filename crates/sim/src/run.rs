@@ -10,6 +10,7 @@ use sojourn_experiment::streams;
 use sojourn_tcp::cc;
 use sojourn_units::{Duration, Time};
 
+use crate::capture::{Capture, LinkFacts};
 use crate::delay_line::{DelayLine, Exit};
 use crate::link::{self, BoxedQdisc, Link};
 use crate::monitor::Monitor;
@@ -230,8 +231,21 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
         });
     }
     let sampler = Sampler::new(Time::ZERO + experiment.warmup, experiment.record.series);
-    let network = Network::new(links, lines.0, behind, paths);
+    let mut network = Network::new(links, lines.0, behind, paths);
+    network.capture = experiment.record.pcap.then(|| capture(experiment));
     Ok(Simulation::new(network, sources, sampler))
+}
+
+fn capture(experiment: &Experiment) -> Capture {
+    let mss = |traffic: &Traffic| match &traffic.kind {
+        Kind::Bulk(tcp) => tcp.mss as u16,
+        Kind::Files(files) => files.tcp.mss as u16,
+        Kind::Cbr(_) | Kind::Ping(_) => 0,
+    };
+    Capture::new(LinkFacts {
+        overhead: experiment.link.overhead,
+        mss: experiment.traffic.iter().map(mss).collect(),
+    })
 }
 
 fn identity(experiment: &Experiment, flow: &derived::Flow<'_>) -> Identity {
@@ -285,6 +299,9 @@ fn summarise(experiment: &Experiment, simulation: Simulation) -> RunResult {
         wall_s: 0.0,
         events,
         packets,
+        capture: network.capture.map(|capture| Table {
+            columns: vec![("pcapng", Column::U8(capture.into_bytes()))],
+        }),
         queue_series: sampler.width.map(|width| queue_series(&sampler, width)),
         flow_series: sampler.width.map(|_| flow_series(&sampler)),
     }

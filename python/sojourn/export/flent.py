@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from sojourn import _core, schema
 from sojourn._core import ExperimentError
 from sojourn.results import Direction, Results, Run
 from sojourn.statistics import FloatArray
-from sojourn.storage import Staging
+from sojourn.storage import Staging, file_name
 
 VERSION = 4
 """Of the data file's format."""
@@ -44,9 +43,9 @@ def stage(results: Results, staging: Staging) -> list[Path]:
     written = []
     for run in results.runs:
         document = data_file(run, results.summary)
-        name = re.sub(r"[^\w.+-]+", "_", "-".join([document["metadata"]["NAME"], _title(run)]))
+        name = file_name(f"{document['metadata']['NAME']}-{_title(run)}.flent.gz")
         content = gzip.compress(json.dumps(document).encode(), mtime=0)
-        written.append(staging.add(f"{name}.flent.gz", partial(_write, content)))
+        written.append(staging.add(name, partial(_write, content)))
     return written
 
 

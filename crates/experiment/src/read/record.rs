@@ -15,13 +15,19 @@ static PACKETS: Key<Flag> = Key {
     default: Default::Is("false"),
     doc: "A row per packet that met the queue; large for long runs.",
 };
+static PCAP: Key<Flag> = Key {
+    name: "pcap",
+    form: Flag,
+    default: Default::Is("false"),
+    doc: "The headers of the packets that pass the bottleneck, as a pcapng file; large for long runs.",
+};
 static SERIES: Key<Span> = Key {
     name: "series",
     form: Span::AboveZero,
     default: Default::Words("no time series"),
     doc: "Width of the bins of the time series.",
 };
-static KEYS: &[&dyn AnyKey] = &[&PACKETS, &SERIES];
+static KEYS: &[&dyn AnyKey] = &[&PACKETS, &PCAP, &SERIES];
 
 /// The section.
 pub(crate) struct RecordForm;
@@ -33,6 +39,7 @@ impl Form for RecordForm {
         let section = Section::open(entry, self)?.only("[record]", names_of(KEYS))?;
         Ok(Record {
             packets: section.get(&PACKETS)?,
+            pcap: section.get(&PCAP)?,
             series: section.find(&SERIES)?,
         })
     }
