@@ -347,8 +347,9 @@ def spread(measured: Sequence[Measured], factor: float, suffix: str) -> str:
 def instruction_lines(counted: dict[str, float] | None) -> list[str]:
     """The section on instructions; the peers' counts were taken in the same way in July 2026."""
     lines = [
-        "Per data packet, everything included (its acknowledgement, timers, statistics), by callgrind: the difference",
-        f"of runs of {COUNTED_S[0]} and {COUNTED_S[1]} simulated seconds. The others' were counted once in the same way.",
+        "Per data packet, everything included (its acknowledgement, timers, statistics), by callgrind: the",
+        f"difference of runs of {COUNTED_S[0]} and {COUNTED_S[1]} simulated seconds. The others' were counted once, "
+        "in the same way.",
         "",
         "| simulator | TCP | queue | instructions per data packet |",
         "| --- | --- | --- | --: |",

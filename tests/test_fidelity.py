@@ -16,7 +16,8 @@ VALIDATION = ROOT / "validation"
 sys.path.insert(0, str(VALIDATION))
 
 from comparison import JUDGED, Comparison, Departures, Metric, compare, mean_distance, quantile  # noqa: E402
-from from_linux import jump, queue  # noqa: E402
+from from_linux import queue  # noqa: E402
+from onset import jump  # noqa: E402
 from page import Outcome, tally  # noqa: E402
 
 P50 = next(metric for metric in JUDGED if metric.key == "p50_ms")

@@ -193,7 +193,8 @@ def test_an_exception_ends_the_run_and_names_the_place():
     ("name", "members", "part"),
     [("codel", {"enqueue": lambda *_: None}, "choose another"), ("My AQM", {"enqueue": lambda *_: None}, "lower-case"),
      ("bad", {"__init__": lambda self, target: None}, "no default"),
-     ("bad", {"__init__": lambda self, x="soon": None}, "soon"), ("bad", {"__init__": lambda self, limit=3: None}, "limit")],
+     ("bad", {"__init__": lambda self, x="soon": None}, "soon"),
+     ("bad", {"__init__": lambda self, limit=3: None}, "limit")],
     ids=["taken", "no name", "no default", "no quantity", "reserved"],
 )  # fmt: skip
 def test_a_class_that_cannot_be_registered_is_told_why(name, members, part):

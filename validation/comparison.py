@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sojourn import Run
+from sojourn.series import DIRECTIONS, FATES
+
 FloatArray = npt.NDArray[np.float64]
 Figures = Mapping[str, float | None]
 """A figure per metric; None where there is none, as the RTT of a ping that was not sent."""
@@ -143,6 +146,15 @@ class Departures:
 
     at_s: FloatArray
     sojourn_ms: FloatArray
+
+    @classmethod
+    def of(cls, run: Run) -> Departures:
+        """Those of the forward direction in a run that recorded packets."""
+        packets = run.packets()
+        assert packets is not None
+        column = {key: packets[key].to_numpy() for key in ("direction", "fate", "time_ns", "sojourn_ns")}
+        left = (column["direction"] == DIRECTIONS["down"]) & (column["fate"] <= FATES["marked"])
+        return cls(column["time_ns"][left] / 1e9, column["sojourn_ns"][left] / 1e6)
 
     def within(self, begin_s: float, end_s: float) -> FloatArray:
         """Sojourn times in ms of those that left from ``begin_s`` on and before ``end_s``."""

@@ -11,14 +11,11 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
 import panels
 from comparison import Departures, Figures, compare, linux_figures, our_figures, read_figures
 from page import Outcome, Replay, page, table, tally, verdict_line
 
 import sojourn as sj
-from sojourn.replay import replay
-from sojourn.series import DIRECTIONS, FATES
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "docs" / "results"
@@ -70,25 +67,16 @@ def run(name: str, window_s: tuple[float, float], seeds: int) -> tuple[tuple[Dep
     # Linux's figures cover [warm-up, its duration) for the queue but the whole run for ping, so each is cut here.
     overrides = {"experiment.repeat": seeds, "experiment.warmup": "0 s", "record.packets": True}
     runs = sj.run(HERE / "linux" / f"{name}.toml", set=overrides).runs
-    recordings = tuple(departures(one) for one in runs)
+    recordings = tuple(Departures.of(one) for one in runs)
     figures = [our_figures(one.summary, left, window_s) for one, left in zip(runs, recordings, strict=True)]
     return recordings, figures
-
-
-def departures(one: sj.Run) -> Departures:
-    """The packets that left the forward bottleneck in a run that recorded packets."""
-    packets = one.packets()
-    assert packets is not None
-    column = {key: packets[key].to_numpy() for key in ("direction", "fate", "time_ns", "sojourn_ns")}
-    left = (column["direction"] == DIRECTIONS["down"]) & (column["fate"] <= FATES["marked"])
-    return Departures(column["time_ns"][left].astype(np.float64) / 1e9, column["sojourn_ns"][left] / 1e6)
 
 
 def replays() -> list[Replay]:
     """Recorded queues of Linux's CoDel through ours."""
     found = []
     for name in CODEL_RECORDINGS:
-        outcome = replay(RECORDINGS / f"{name}.txt.gz", "codel", [("variant", "linux")])
+        outcome = sj.replay(RECORDINGS / f"{name}.txt.gz", aqm="codel", set={"variant": "linux"})
         found.append(Replay(name, "codel", outcome["dropped_recorded"], outcome["dropped_ours"], outcome["agree"]))
     return found
 

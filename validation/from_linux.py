@@ -13,14 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from onset import begins_s, jump, shift_s
+
 LINUX = Path(__file__).parent / "linux"
-BIN_S = 0.1
 SHOWN_BINS = 200
 """Bins of the series that are kept: the first 20 s."""
-CONTROL_MS = 2.5
-"""Queue delay that iperf3's control connection and ping never cause; what exceeds it is the flows' data."""
-STEEP_MS = 10.0
-"""Growth of the delay from one bin to the next that only a new rate or a new constant flow causes."""
 JITTER_S = 0.005
 """Spread of the starts over seeds: Linux's flows start together, at an instant that is chance."""
 DATAGRAM_BYTES = 1448
@@ -42,7 +39,7 @@ def main(paths: list[str]) -> int:
         try:
             measured = json.loads(Path(path).read_text(encoding="utf-8"))
             scenario = measured["scenario"]
-            text, entry = experiment(measured), figures_of(measured)
+            text, entry = experiment(measured, shift_s(measured, experiment)), figures_of(measured)
         except (OSError, ValueError) as error:
             print(f"{path}: {error}", file=sys.stderr)
             return 2
@@ -56,10 +53,13 @@ def main(paths: list[str]) -> int:
     return 0
 
 
-def experiment(measured: dict[str, Any]) -> str:
-    """The experiment file of a measurement."""
+def experiment(measured: dict[str, Any], late_s: float) -> str:
+    """The experiment file of a measurement; TCP begins so much later than its series says to a bin."""
     scenario = measured["scenario"]
-    traffic = [group(scenario, one, begins_s(measured, one)) for one in scenario["groups"]]
+    traffic = []
+    for one in scenario["groups"]:
+        late = late_s if one.get("kind", "tcp") == "tcp" else 0.0
+        traffic.append(group(scenario, one, max(0.0, begins_s(measured, one) + late)))
     blocks = [
         f"# {scenario['id']}: {scenario['rate']}, tc qdisc {scenario['aqm']}\n"
         + table(
@@ -103,23 +103,6 @@ def rate(measured: dict[str, Any]) -> str | list[list[str]]:
     return schedule
 
 
-def jump(measured: dict[str, Any], nominal_s: float) -> tuple[float, float]:
-    """When the queue began to grow steeply near an instant, and the delay in ms before: (nominal_s, 0) if it did not.
-
-    What a measurement does after so many seconds happens by another clock than that of its packets, up to a second
-    apart. A queue that grows steadily from a fraction u of a bin before the bin's end on has a mean of u²/2 of a
-    bin's growth in that bin and of u + 1/2 in the next; their ratio gives u.
-    """
-    series = [delay_ms or 0.0 for delay_ms in measured["series_100ms_mean_ms"]]
-    first = max(1, round((nominal_s - 1) / BIN_S))
-    for number in range(first, min(first + round(2.5 / BIN_S), len(series) - 1)):
-        before, now, after = series[number - 1 : number + 2]
-        if now - before > STEEP_MS:
-            ratio = (now - before) / max(after - before, now - before)
-            return (number + 1 - ratio - math.sqrt(ratio * ratio + ratio)) * BIN_S, before
-    return nominal_s, 0.0
-
-
 def spelled_rate(text: str) -> str:
     """``tc``'s ``10mbit`` as ``10 Mbit/s``."""
     return f"{text.lower().removesuffix('mbit')} Mbit/s"
@@ -161,25 +144,6 @@ def amount(kind: str, key: str, value: str) -> str:
     if key in ("limit", "min", "max"):
         return quoted(f"{value} packets")
     raise ValueError(f"tc qdisc {kind}: got {key}; not known here")
-
-
-def begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
-    """When a group begins, in seconds after the first packet at the bottleneck; TCP a round trip before its data.
-
-    iperf3's control connection takes several round trips before that. With groups of different RTT the series shows
-    only the first of them: there it is eight of the group's round trips, as measured with one flow.
-    """
-    scenario = measured["scenario"]
-    if one.get("kind", "tcp") == "udp":
-        at_s, delay_ms = jump(measured, one.get("start", 0))
-        # Seen when the first of them left the queue.
-        return at_s - delay_ms / 1000
-    rtts_ms = {g["rtt_ms"] for g in scenario["groups"] if g.get("kind", "tcp") == "tcp"}
-    if len(rtts_ms) > 1:
-        return 8 * float(one["rtt_ms"]) / 1000
-    series = measured["series_100ms_mean_ms"]
-    first = next(number for number, delay_ms in enumerate(series) if delay_ms is not None and delay_ms > CONTROL_MS)
-    return max(0.0, first * BIN_S - float(one["rtt_ms"]) / 1000)
 
 
 def group(scenario: dict[str, Any], one: dict[str, Any], start_s: float) -> tuple[str, float]:

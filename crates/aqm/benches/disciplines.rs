@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use sojourn_aqm::{Catalogue, Discipline, Environment, Settings};
 use sojourn_units::{Duration, Rate, Time};
-use test_packet::TestPacket;
+use test_packet::{TestPacket, flow_key};
 
 const PACKETS: u64 = 200_000;
 const REPEATS: usize = 7;
@@ -45,7 +45,7 @@ fn measure(discipline: &Discipline<TestPacket>, load: &Load) -> f64 {
                 }
                 id += 1;
                 let packet = TestPacket {
-                    flow: (id % load.flows) as u32,
+                    flow: flow_key((id % load.flows) as u32),
                     ..TestPacket::new(id)
                 };
                 qdisc.enqueue(packet, now, &mut env);

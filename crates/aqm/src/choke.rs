@@ -177,7 +177,7 @@ pub fn choke<P: Packet + Send + 'static>() -> Discipline<P> {
 mod tests {
     use super::*;
     use crate::red::Variant;
-    use crate::test_packet::TestPacket;
+    use crate::test_packet::{TestPacket, flow_key};
     use alloc::vec::Vec;
     use sojourn_units::{Rate, Value};
 
@@ -203,7 +203,7 @@ mod tests {
 
     fn offer(choke: &mut Choke<TestPacket>, env: &mut Environment<TestPacket>, id: u64, flow: u32) {
         let mut packet = TestPacket::new(id);
-        packet.flow = flow;
+        packet.flow = flow_key(flow);
         choke.enqueue(packet, Time::ZERO, env);
     }
 
@@ -253,7 +253,7 @@ mod tests {
             // One arrival in ten is of flow 1; the link takes half of what is offered.
             offer(&mut choke, &mut env, id, u32::from(id % 10 == 0));
             for (packet, _) in env.take_dropped() {
-                lost[packet.flow as usize] += 1;
+                lost[(packet.flow.source - flow_key(0).source) as usize] += 1;
             }
             if id % 2 == 0 {
                 choke.dequeue(Time::ZERO, &mut env);

@@ -179,22 +179,21 @@ impl<P: Packet, A: Aqm> Fair<P, A> {
         self.pool.bytes() + self.pool.packets() * PACKET_MEMORY
     }
 
-    /// The queue with the most bytes, of those that hold any. Only queues in the lists can.
+    /// The queue with the most bytes, of those that hold a packet. Only queues in the lists can.
     fn fattest(&self) -> Option<u32> {
-        let mut fattest = None;
-        let mut most = 0;
+        let mut fattest: Option<(u32, u64)> = None;
         for list in [self.new, self.old] {
             let mut next = list.front();
             while let Some(at) = next {
                 let flow = &self.flows[at as usize];
-                if flow.queue.bytes() > most {
-                    most = flow.queue.bytes();
-                    fattest = Some(at);
+                let more = fattest.is_none_or(|(_, most)| flow.queue.bytes() > most);
+                if more && !flow.queue.is_empty() {
+                    fattest = Some((at, flow.queue.bytes()));
                 }
                 next = flow.link.next();
             }
         }
-        fattest
+        fattest.map(|(at, _)| at)
     }
 
     fn drop_from_fattest(&mut self, batch: u32, env: &mut Environment<P>) -> Option<()> {

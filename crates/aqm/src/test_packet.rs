@@ -1,4 +1,4 @@
-//! The packet that tests and benches queue.
+//! The packet that tests, benches and fuzz targets queue.
 
 use sojourn_aqm::{AckView, Ecn, FlowKey, Packet};
 use sojourn_units::Time;
@@ -12,20 +12,37 @@ pub struct TestPacket {
     pub bytes: u32,
     /// The ECN field.
     pub ecn: Ecn,
-    /// Which flow.
-    pub flow: u32,
+    /// Its flow.
+    pub flow: FlowKey,
+    /// The DiffServ code point.
+    pub dscp: u8,
+    /// What it acknowledges, if it is a pure acknowledgement.
+    pub ack: Option<AckView>,
     /// When it entered the queue.
     pub enqueued: Time,
 }
 
+/// The key of flow number `flow`: hosts of their own, so that host fairness changes nothing.
+pub const fn flow_key(flow: u32) -> FlowKey {
+    FlowKey {
+        source: 1000 + flow,
+        destination: 5000 + flow,
+        source_port: 1,
+        destination_port: 2,
+        protocol: 6,
+    }
+}
+
 impl TestPacket {
     /// Packet `id` of flow 0: a full frame, not ECN-capable.
-    pub fn new(id: u64) -> Self {
+    pub const fn new(id: u64) -> Self {
         Self {
             id,
             bytes: 1514,
             ecn: Ecn::NotEct,
-            flow: 0,
+            flow: flow_key(0),
+            dscp: 0,
+            ack: None,
             enqueued: Time::ZERO,
         }
     }
@@ -49,13 +66,12 @@ impl Packet for TestPacket {
         self.enqueued = now;
     }
     fn flow(&self) -> FlowKey {
-        FlowKey {
-            source: self.flow,
-            protocol: 17,
-            ..FlowKey::default()
-        }
+        self.flow
+    }
+    fn dscp(&self) -> u8 {
+        self.dscp
     }
     fn ack(&self) -> Option<AckView> {
-        None
+        self.ack
     }
 }

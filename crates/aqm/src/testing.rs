@@ -1,46 +1,20 @@
-//! A packet for tests, and disciplines driven by hand.
+//! Disciplines driven by hand.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use sojourn_units::Time;
 
-use crate::packet::{AckView, Ecn, FlowKey, Packet};
+use crate::packet::Ecn;
 use crate::qdisc::{DropReason, Environment, Qdisc};
-
-/// A packet known by its flow and its number.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct TestPacket {
-    pub(crate) id: u64,
-    pub(crate) bytes: u32,
-    pub(crate) ecn: Ecn,
-    pub(crate) flow: FlowKey,
-    pub(crate) dscp: u8,
-    pub(crate) ack: Option<AckView>,
-    pub(crate) enqueued: Time,
-}
-
-/// The key of flow number `flow`: hosts of their own, so that host fairness changes nothing.
-pub(crate) fn flow_key(flow: u32) -> FlowKey {
-    FlowKey {
-        source: 1000 + flow,
-        destination: 5000 + flow,
-        source_port: 1,
-        destination_port: 2,
-        protocol: 6,
-    }
-}
+pub(crate) use crate::test_packet::{TestPacket, flow_key};
 
 /// Packet `id` of flow `flow`, 1000 bytes, not ECN-capable.
 pub(crate) fn packet(flow: u32, id: u64) -> TestPacket {
     TestPacket {
-        id,
         bytes: 1000,
-        ecn: Ecn::NotEct,
         flow: flow_key(flow),
-        dscp: 0,
-        ack: None,
-        enqueued: Time::ZERO,
+        ..TestPacket::new(id)
     }
 }
 
@@ -51,33 +25,6 @@ impl TestPacket {
 
     pub(crate) fn ecn(self, ecn: Ecn) -> Self {
         Self { ecn, ..self }
-    }
-}
-
-impl Packet for TestPacket {
-    fn bytes(&self) -> u32 {
-        self.bytes
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn set_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    fn enqueued(&self) -> Time {
-        self.enqueued
-    }
-    fn set_enqueued(&mut self, now: Time) {
-        self.enqueued = now;
-    }
-    fn flow(&self) -> FlowKey {
-        self.flow
-    }
-    fn dscp(&self) -> u8 {
-        self.dscp
-    }
-    fn ack(&self) -> Option<AckView> {
-        self.ack
     }
 }
 

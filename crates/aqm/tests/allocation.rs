@@ -5,7 +5,7 @@ mod test_packet;
 
 use sojourn_aqm::{Catalogue, Ecn, Environment, Limit, Qdisc, Settings};
 use sojourn_units::{Rate, Time, Value};
-use test_packet::TestPacket;
+use test_packet::{TestPacket, flow_key};
 
 /// Offers bursts of 16 flows, 30 % more than is fetched, for `rounds` of 13 packets in 12 ms each.
 fn congest(
@@ -18,7 +18,7 @@ fn congest(
     for round in 0..rounds {
         for id in 0..13 {
             let packet = TestPacket {
-                flow: ((round * 13 + id) % 16) as u32,
+                flow: flow_key(((round * 13 + id) % 16) as u32),
                 ecn: if id % 3 == 0 { Ecn::Ect0 } else { Ecn::NotEct },
                 ..TestPacket::new(id)
             };

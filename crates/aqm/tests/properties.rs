@@ -1,20 +1,38 @@
 //! What holds for every discipline in the catalogue, in each of its variants, on any traffic.
 
-#[path = "../src/test_packet.rs"]
-mod test_packet;
+mod drive;
 
 use std::collections::HashMap;
 
+use drive::{Books, Drive, Step, TestPacket};
 use proptest::prelude::*;
 use sojourn_aqm::{Catalogue, Discipline, Ecn, Environment, Limit, Packet, Qdisc, Settings};
-use sojourn_units::{Kind, Rate, Time, Value};
-use test_packet::TestPacket;
+use sojourn_units::{Duration, Kind, Rate, Time, Value};
 
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Wait { nanos: u64 },
-    Enqueue { bytes: u32, flow: u32 },
-    Dequeue,
+/// A packet of one of 16 flows, each of which has one ECN field.
+fn arrival(bytes: u32, flow: u32) -> Step {
+    let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce][flow as usize % 4];
+    Step::Enqueue {
+        bytes,
+        flow,
+        ecn,
+        dscp: 0,
+        ack: None,
+    }
+}
+
+/// The same traffic with every packet CE-marked.
+fn all_ce(mut steps: Vec<Step>) -> Vec<Step> {
+    for step in &mut steps {
+        if let Step::Enqueue { ecn, .. } = step {
+            *ecn = Ecn::Ce;
+        }
+    }
+    steps
+}
+
+fn wait(nanos: u64) -> Step {
+    Step::Wait(Duration::from_nanos(nanos))
 }
 
 /// Mostly a busy queue; now and then an hour's pause, an empty packet or one of 64 kB.
@@ -22,11 +40,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let bytes =
         prop_oneof![6 => Just(1514_u32), 2 => 40_u32..1514, 1 => Just(0), 1 => Just(65_535)];
     let step = prop_oneof![
-        6 => (bytes, 0_u32..16).prop_map(|(bytes, flow)| Step::Enqueue { bytes, flow }),
+        6 => (bytes, 0_u32..16).prop_map(|(bytes, flow)| arrival(bytes, flow)),
         5 => Just(Step::Dequeue),
-        3 => (0_u64..3_000_000).prop_map(|nanos| Step::Wait { nanos }),
-        1 => (0_u64..400_000_000).prop_map(|nanos| Step::Wait { nanos }),
-        1 => prop_oneof![Just(0_u64), Just(3_600_000_000_000)].prop_map(|nanos| Step::Wait { nanos }),
+        3 => (0_u64..3_000_000).prop_map(wait),
+        1 => (0_u64..400_000_000).prop_map(wait),
+        1 => prop_oneof![Just(0_u64), Just(3_600_000_000_000)].prop_map(wait),
     ];
     proptest::collection::vec(step, 1..400)
 }
@@ -63,84 +81,13 @@ fn settings_of(discipline: &Discipline<TestPacket>, limit: Limit) -> Vec<Setting
     all
 }
 
-/// Where each offered packet ended, in order.
-#[derive(Default, PartialEq, Debug)]
-struct Books {
-    offered: Vec<TestPacket>,
-    dequeued: Vec<TestPacket>,
-    dropped: Vec<TestPacket>,
-}
-
-fn run_timers(qdisc: &mut dyn Qdisc<TestPacket>, now: Time, env: &mut Environment<TestPacket>) {
-    // After an hour's pause, a few of the updates missed and the last one will do.
-    for _ in 0..20 {
-        match qdisc.next_timer() {
-            Some(due) if due <= now => qdisc.on_timer(due, env),
-            _ => return,
-        }
-    }
-    qdisc.on_timer(now, env);
-}
-
-/// Plays the steps and checks after each that the books balance.
 fn play(
     qdisc: &mut dyn Qdisc<TestPacket>,
+    limit: Limit,
     steps: &[Step],
-    all_ce: bool,
 ) -> Result<Books, TestCaseError> {
-    let mut env = Environment::new(42);
-    let mut now = Time::ZERO;
-    let mut books = Books::default();
-    for step in steps {
-        run_timers(qdisc, now, &mut env);
-        match *step {
-            Step::Wait { nanos } => now = Time::from_nanos(now.as_nanos() + nanos),
-            Step::Enqueue { bytes, flow } => {
-                let ecn = match (all_ce, flow % 4) {
-                    (true, _) => Ecn::Ce,
-                    (_, 0) => Ecn::NotEct,
-                    (_, 1) => Ecn::Ect0,
-                    (_, 2) => Ecn::Ect1,
-                    _ => Ecn::Ce,
-                };
-                let packet = TestPacket {
-                    bytes,
-                    flow,
-                    ecn,
-                    ..TestPacket::new(books.offered.len() as u64)
-                };
-                books.offered.push(packet);
-                qdisc.enqueue(packet, now, &mut env);
-            }
-            Step::Dequeue => books.dequeued.extend(qdisc.dequeue(now, &mut env)),
-        }
-        let gone = env.take_dropped().map(|(packet, _)| packet);
-        books.dropped.extend(gone);
-        let bytes =
-            |packets: &[TestPacket]| packets.iter().map(|p| u64::from(p.bytes)).sum::<u64>();
-        let (out, lost) = (&books.dequeued, &books.dropped);
-        prop_assert_eq!(
-            books.offered.len() as u64,
-            (out.len() + lost.len()) as u64 + qdisc.packets()
-        );
-        prop_assert_eq!(
-            bytes(&books.offered),
-            bytes(out) + bytes(lost) + qdisc.bytes()
-        );
-        let mut odd = None;
-        qdisc.state(&mut |name, value| {
-            let range = if name.contains("probability") {
-                0.0..=1.0
-            } else {
-                f64::MIN..=f64::MAX
-            };
-            if !range.contains(&value) {
-                odd = Some((name, value));
-            }
-        });
-        prop_assert_eq!(odd, None);
-    }
-    Ok(books)
+    let books = Drive::new(qdisc, Some(limit)).play(steps);
+    books.map_err(TestCaseError::fail)
 }
 
 fn each_discipline(
@@ -170,15 +117,16 @@ proptest! {
     fn every_packet_leaves_once_in_its_flows_order_or_is_given_up_once(
         steps in steps(),
         limit in prop_oneof![Just(Limit::Packets(12)), Just(Limit::Packets(300)), Just(Limit::Bytes(40_000))],
-        all_ce: bool,
+        marked: bool,
     ) {
+        let steps = if marked { all_ce(steps) } else { steps };
         each_discipline(limit, |_, build| {
             let mut qdisc = build();
-            let books = play(qdisc.as_mut(), &steps, all_ce)?;
+            let books = play(qdisc.as_mut(), limit, &steps)?;
             let mut last_of_flow = HashMap::new();
             for packet in &books.dequeued {
                 let before = last_of_flow.insert(packet.flow, packet.id);
-                prop_assert!(before.is_none_or(|before| before < packet.id), "order of flow {}", packet.flow);
+                prop_assert!(before.is_none_or(|before| before < packet.id), "order of flow {:?}", packet.flow);
                 let offered = &books.offered[packet.id as usize];
                 prop_assert!(packet.ecn == offered.ecn || packet.ecn == Ecn::Ce);
             }
@@ -192,9 +140,10 @@ proptest! {
 
     #[test]
     fn the_same_seed_and_traffic_give_the_same_decisions(steps in steps()) {
-        each_discipline(Limit::Packets(40), |_, build| {
-            let first = play(build().as_mut(), &steps, false)?;
-            let second = play(build().as_mut(), &steps, false)?;
+        let limit = Limit::Packets(40);
+        each_discipline(limit, |_, build| {
+            let first = play(build().as_mut(), limit, &steps)?;
+            let second = play(build().as_mut(), limit, &steps)?;
             prop_assert_eq!(first, second);
             Ok(())
         })?;
@@ -209,7 +158,9 @@ proptest! {
             let mut now = Time::ZERO;
             for (id, pause) in (0..).zip(&pauses) {
                 now = Time::from_nanos(now.as_nanos() + pause);
-                run_timers(qdisc.as_mut(), now, &mut env);
+                while let Some(due) = qdisc.next_timer().filter(|due| *due <= now) {
+                    qdisc.on_timer(due, &mut env);
+                }
                 let mut packet = TestPacket::new(id);
                 packet.ecn = Ecn::Ect0;
                 qdisc.enqueue(packet, now, &mut env);

@@ -319,3 +319,41 @@ impl Endpoint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::by_name;
+
+    /// Both ends, with the handshake over. Nothing is lost, and it takes no time.
+    fn connected(client: &str, server: &str) -> [Endpoint; 2] {
+        let end = |name| by_name(name).expect("a congestion control");
+        let config = Config::default();
+        let mut ends = [
+            Endpoint::connect(config.clone(), end(client), Seq(1000)),
+            Endpoint::listen(config, end(server), Seq(2000)),
+        ];
+        for turn in 0..4 {
+            let (from, to) = (turn % 2, 1 - turn % 2);
+            while let Some(sent) = ends[from].poll(Time::ZERO) {
+                ends[to].on_segment(&sent.segment, Arrival::NotEct, Time::ZERO);
+            }
+        }
+        assert!(ends.iter().all(Endpoint::is_established));
+        ends
+    }
+
+    /// RFC 9331 §4.1, §4.2: ECT(1) is for those with accurate feedback, from both ends.
+    #[test]
+    fn only_a_connection_with_accurate_feedback_sends_ect1() {
+        for (client, server, ect1) in [
+            ("prague", "prague", true),
+            ("prague", "dctcp", false),
+            ("dctcp", "dctcp", false),
+            ("reno", "prague", false),
+        ] {
+            let sends = connected(client, server).map(|end| end.sends_ect1());
+            assert_eq!(sends, [ect1; 2], "{client} to {server}");
+        }
+    }
+}

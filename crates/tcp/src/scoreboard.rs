@@ -462,7 +462,8 @@ impl Scoreboard {
         while let Some(&(index, sent_at)) = self.resends.front() {
             let in_ring = !is_before(index, self.first) && is_before(index, self.end);
             let segment = *self.at(index);
-            if in_ring && segment.resent && segment.stamp.sent_at == sent_at {
+            let pending = !segment.sacked && (segment.resent || !segment.lost);
+            if in_ring && pending && segment.stamp.sent_at == sent_at {
                 if !is_sent_after(self.rack.sent_at, self.rack.end, sent_at, segment.end()) {
                     break;
                 }
@@ -571,7 +572,7 @@ impl Scoreboard {
     }
 
     /// Notes that a tail loss probe sends the newest segment again that is not known to have arrived. Returns its
-    /// sequence number and length.
+    /// sequence number and length. Unless the segment was lost, it counts in flight once, as in Linux.
     pub fn resend_newest(&mut self, stamp: Stamp) -> Option<(Seq, u32)> {
         let index = (1..=self.outstanding())
             .map(|back| self.end.wrapping_sub(back))
@@ -583,12 +584,12 @@ impl Scoreboard {
 
     fn stamp_resent(&mut self, index: u32, stamp: Stamp) {
         let segment = self.at_mut(index);
-        let (was_lost, was_resent) = (segment.lost, segment.resent);
-        segment.resent = true;
+        let repairs = segment.lost && !segment.resent;
+        segment.resent |= repairs;
         segment.ever_resent = true;
         segment.stamp = stamp;
-        self.resent += u32::from(!was_resent);
-        self.waiting -= u32::from(was_lost && !was_resent);
+        self.resent += u32::from(repairs);
+        self.waiting -= u32::from(repairs);
         self.resends.push_back((index, stamp.sent_at));
     }
 

@@ -300,14 +300,15 @@ impl Tin {
         Served::Packet(packet)
     }
 
-    /// The queue with the most bytes, and these.
+    /// The queue with the most bytes of those that hold a packet, and these bytes.
     pub(super) fn fattest(&self) -> Option<(u32, u64)> {
         let mut fattest: Option<(u32, u64)> = None;
         for list in [NEW, OLD] {
             let mut next = self.lists[list].front();
             while let Some(at) = next {
                 let flow = &self.flows[at as usize];
-                if fattest.is_none_or(|(_, most)| flow.queue.bytes() > most) {
+                let more = fattest.is_none_or(|(_, most)| flow.queue.bytes() > most);
+                if more && !flow.queue.is_empty() {
                     fattest = Some((at, flow.queue.bytes()));
                 }
                 next = flow.link.next();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::packet::Ecn;
-use crate::test_packet::TestPacket;
+use crate::test_packet::{TestPacket, flow_key};
 
 const QUICK: Config = Config {
     target: 5,
@@ -32,7 +32,7 @@ impl Rig {
     /// Offers a packet; true if it was queued.
     fn offer(&mut self, flow: u32, ecn: Ecn, now: Time) -> bool {
         let packet = TestPacket {
-            flow,
+            flow: flow_key(flow),
             ecn,
             ..TestPacket::new(0)
         };

@@ -278,7 +278,11 @@ impl TcpFlow {
             let bytes = segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
             let mut packet = SimPacket::segment(of, handle, segment, bytes);
             if ecn_capable {
-                packet.ecn = Ecn::Ect0;
+                packet.ecn = if endpoint.sends_ect1() {
+                    Ecn::Ect1
+                } else {
+                    Ecn::Ect0
+                };
             }
             network.send(&packet, now);
             handle = network.segments.reserve();

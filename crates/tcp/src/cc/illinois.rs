@@ -29,8 +29,8 @@ pub struct Illinois {
     beta: u64,
     base_rtt: Duration,
     max_rtt: Duration,
-    /// The round under way: its end, RTT samples and their sum in microseconds.
-    round_end: Seq,
+    /// The round under way: its end (`None` before the first), RTT samples and their sum in microseconds.
+    round_end: Option<Seq>,
     samples: u64,
     sum_micros: u64,
     /// The delay has been above d_1, and for how many rounds it has been below again.
@@ -48,7 +48,7 @@ impl Illinois {
             beta: BETA_MAX,
             base_rtt: Duration::MAX,
             max_rtt: Duration::ZERO,
-            round_end: Seq(0),
+            round_end: None,
             samples: 0,
             sum_micros: 0,
             was_above: false,
@@ -71,7 +71,7 @@ impl Illinois {
     }
 
     fn begin_round(&mut self, next: Seq) {
-        self.round_end = next;
+        self.round_end = Some(next);
         self.samples = 0;
         self.sum_micros = 0;
     }
@@ -123,8 +123,10 @@ impl CongestionControl for Illinois {
     }
 
     fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
-        if ack.una.after(self.round_end) {
-            self.end_round(window.cwnd, ack.next);
+        match self.round_end {
+            None => self.begin_round(ack.next),
+            Some(end) if ack.una.after(end) => self.end_round(window.cwnd, ack.next),
+            Some(_) => {}
         }
         if !window.is_used() {
             return;
@@ -186,6 +188,30 @@ mod tests {
             assert!(illinois.alpha_at(0, 10_000) < ALPHA_MAX, "round {round}");
         }
         assert_eq!(illinois.alpha_at(0, 10_000), ALPHA_MAX);
+    }
+
+    /// Wherever the sequence numbers begin: rounds of 20 segments with delays of 0 and 100 ms by turns; the second has an
+    /// average of 50 of 100 ms.
+    #[test]
+    fn rounds_are_judged_across_the_wrap() {
+        for first in [0, u32::MAX / 2 + 10, u32::MAX - 30] {
+            let mut illinois = Illinois::new();
+            let mut window = Window::new(20);
+            for n in 0..60 {
+                let ack = AckEvent {
+                    now: Time::ZERO,
+                    delivered: 1,
+                    rtt: Some(Duration::from_millis(100 + 100 * u64::from(n % 2))),
+                    una: Seq(first) + n,
+                    next: Seq(first) + (n + 20),
+                };
+                illinois.on_delivery(&ack, &mut window);
+                illinois.on_ack(&ack, &mut window);
+            }
+            // (8 · 30 + 32 · 40) / 70 = 21.7; a round of 21 samples has one more of either delay.
+            let beta = illinois.beta;
+            assert!((20..=23).contains(&beta), "{beta} from {first}");
+        }
     }
 
     /// Ten segments per round: 10 of 100 acknowledged make one.

@@ -2,18 +2,23 @@
 //! response to marks, told by AccECN, on ECT(1); paced; and on short paths growth as if the RTT were 25 ms, so that
 //! flows of different RTTs share alike (§2.4.4).
 //!
+//! Growth goes on while the window is reduced, and fractions of a segment are kept: with a mark in nearly every round trip
+//! both matter, so that this congestion control sets the window itself. Losses halve it at once.
+//!
 //! Left out: windows of less than two segments, the fallback where a queue turns out to be RFC 3168's, AccECN's byte counters.
 //! Without AccECN it is Reno (§2.4.1).
 
 use sojourn_units::{Duration, Rate, Time};
 
-use super::{AckEvent, CongestionControl, Demands, Repair, Sample, Signal, Window, fraction};
+use super::{AckEvent, CongestionControl, Demands, Repair, Sample, Signal, Window};
 use crate::seq::Seq;
 
 /// alpha is in 2^20ths; it begins at 1.
 const ALPHA_ONE: u64 = 1 << 20;
 /// Its gain of 1/16.
 const GAIN_SHIFT: u32 = 4;
+/// The window is kept in these fractions of a segment.
+const FRACTION: u64 = 1 << 16;
 /// The RTT that shorter ones are stretched to (§2.4.4).
 const VIRTUAL_RTT: Duration = Duration::from_millis(25);
 
@@ -28,9 +33,10 @@ pub struct Prague {
     marked: u64,
     rtt: Option<Duration>,
     rate: Option<Rate>,
-    /// The present acknowledgement told of marks, or of losses being repaired.
-    marks: u32,
-    repairing: bool,
+    /// What is to be kept of the window, in 2^20ths: congestion was met and is to be answered.
+    kept: Option<u64>,
+    /// The window beyond its whole segments, in [`FRACTION`]ths.
+    fraction: u64,
 }
 
 impl Prague {
@@ -45,8 +51,8 @@ impl Prague {
             marked: 0,
             rtt: None,
             rate: None,
-            marks: 0,
-            repairing: false,
+            kept: None,
+            fraction: 0,
         }
     }
 
@@ -64,6 +70,32 @@ impl Prague {
         let stretched = rtt.max(VIRTUAL_RTT.as_micros());
         let acks = u128::from(cwnd) * u128::from(stretched).pow(2) / u128::from(rtt).pow(2);
         acks.min(u128::from(u32::MAX / 2)) as u32
+    }
+
+    /// The answer to congestion, and growth by what came unmarked (§2.4.3).
+    fn adjust(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
+        let mut fine = u64::from(window.cwnd) * FRACTION + self.fraction;
+        if let Some(kept) = self.kept.take() {
+            fine = (u128::from(fine) * u128::from(kept) / u128::from(ALPHA_ONE)) as u64;
+        } else if sample.repair != Repair::Recovery && window.is_used() {
+            let acked = ack.delivered.saturating_sub(sample.marks);
+            let slow = if window.in_slow_start() {
+                acked.min(window.ssthresh - window.cwnd)
+            } else {
+                0
+            };
+            let steady = u64::from(acked - slow) * FRACTION;
+            fine += u64::from(slow) * FRACTION;
+            fine += steady / u64::from(self.acks_per_segment(window.cwnd).max(1));
+        }
+        let least = if sample.repair == Repair::Timeout {
+            1
+        } else {
+            2
+        };
+        fine = fine.max(least * FRACTION);
+        window.cwnd = (fine / FRACTION) as u32;
+        self.fraction = fine % FRACTION;
     }
 
     /// A window per smoothed RTT, twice that in slow start.
@@ -84,8 +116,8 @@ impl CongestionControl for Prague {
     fn demands(&self) -> Demands {
         Demands {
             samples: true,
+            governs_window: true,
             paces: true,
-            ..Demands::default()
         }
     }
 
@@ -107,35 +139,27 @@ impl CongestionControl for Prague {
     fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
         self.accurate = sample.accurate;
         self.rtt = sample.smoothed_rtt;
-        self.repairing = sample.repair != Repair::None;
-        self.marks = sample.marks;
         self.acked += u64::from(ack.delivered);
         self.marked += u64::from(sample.marks);
+        self.adjust(ack, sample, window);
         self.pace(sample, window);
     }
 
-    /// Only what came unmarked lets the window grow (§2.4.3).
-    fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
-        if !window.is_used() {
-            return;
-        }
-        let mut acked = ack.delivered.saturating_sub(self.marks);
-        if window.in_slow_start() {
-            acked = window.slow_start(acked);
-        }
-        if acked > 0 {
-            window.additive_increase(acked, self.acks_per_segment(window.cwnd));
-        }
-    }
+    fn on_ack(&mut self, _ack: &AckEvent, _window: &mut Window) {}
 
     fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {
-        match signal {
-            Signal::EcnEcho if self.accurate => {
-                let kept = u64::from(window.cwnd) * (2 * ALPHA_ONE - self.alpha) / (2 * ALPHA_ONE);
-                (kept as u32).max(2)
-            }
-            _ => fraction(window.cwnd, 1, 2),
-        }
+        let kept = match signal {
+            Signal::EcnEcho if self.accurate => ALPHA_ONE - self.alpha / 2,
+            _ => ALPHA_ONE / 2,
+        };
+        // After a timeout the window starts anew, from one segment.
+        self.kept = (signal != Signal::Timeout).then_some(kept);
+        let left = u64::from(window.cwnd) * kept / ALPHA_ONE;
+        (left as u32).max(2)
+    }
+
+    fn on_timeout(&mut self, _now: Time, _next: Seq) {
+        self.fraction = 0;
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
@@ -215,7 +239,30 @@ mod tests {
             ..Window::new(10)
         };
         prague.on_sample(&ack(1, 1), &sample(1, 100), &mut window);
-        prague.on_ack(&ack(1, 1), &mut window);
+        assert_eq!(window.cwnd, 10);
+        prague.on_sample(&ack(2, 2), &sample(0, 100), &mut window);
+        assert_eq!(window.cwnd, 11); // slow start
+    }
+
+    /// A tenth of alpha's half, 0.05 · 10 segments, leaves 9.5; a window acknowledged makes it 10.5.
+    #[test]
+    fn fractions_of_a_segment_survive_a_reduction() {
+        let mut prague = Prague {
+            accurate: true,
+            alpha: ALPHA_ONE / 10,
+            ..Prague::new()
+        };
+        let mut window = Window {
+            ssthresh: 2,
+            limiting: true,
+            ..Window::new(10)
+        };
+        window.ssthresh = prague.on_congestion(Signal::EcnEcho, &window);
+        prague.on_sample(&ack(1, 1), &sample(1, 100), &mut window);
+        assert_eq!((window.cwnd, prague.fraction >> 8), (9, 128)); // 9.5
+        for n in 2..12 {
+            prague.on_sample(&ack(n, 2), &sample(0, 100), &mut window);
+        }
         assert_eq!(window.cwnd, 10);
     }
 }

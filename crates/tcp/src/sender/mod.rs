@@ -4,9 +4,11 @@
 //! | --- | --- |
 //! | `mod.rs` | state, transmission, the intake of an acknowledgement |
 //! | `recovery.rs` | loss recovery and ECN response: states, proportional rate reduction, undo |
+//! | `delivery.rs` | delivery-rate samples |
 //! | `pacing.rs` | when a paced segment may leave |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
+mod delivery;
 mod pacing;
 mod recovery;
 mod timers;
@@ -16,11 +18,11 @@ use sojourn_units::{Duration, Time};
 use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
 use self::timers::Alarm;
-use crate::cc::{AckEvent, CongestionControl, Demands, RateSample, Repair, Sample, Window};
+use crate::cc::{AckEvent, CongestionControl, Demands, Window};
 use crate::config::{Clock, Config};
 use crate::ecn::{self, Feedback};
 use crate::rtt::RttEstimator;
-use crate::scoreboard::{Acked, Scoreboard, Stamp};
+use crate::scoreboard::{Acked, Scoreboard};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
 
@@ -324,6 +326,7 @@ impl Sender {
         let (seq, len) = self.board.next_lost()?;
         let stamp = self.stamp(now);
         self.board.mark_resent(stamp);
+        self.undo.on_resend(now);
         if seq == self.una {
             self.arm = timers::Arm::Retransmit;
         }
@@ -382,7 +385,6 @@ impl Sender {
 
     fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Outgoing {
         self.retransmits += 1;
-        self.undo.on_resend(now);
         self.after_sending(space, now);
         let fin = self.fin == Fin::Sent && seq + space == self.next;
         Outgoing {
@@ -402,29 +404,6 @@ impl Sender {
         }
     }
 
-    /// What a rate sample needs to know of a segment sent now.
-    fn stamp(&mut self, now: Time) -> Stamp {
-        if !self.demands.samples {
-            return Stamp {
-                sent_at: now,
-                ..Stamp::default()
-            };
-        }
-        if self.board.is_empty() {
-            self.first_sent_at = now;
-            self.delivered_at = now;
-        }
-        Stamp {
-            sent_at: now,
-            delivered: self.delivered as u32,
-            lost: self.lost,
-            in_flight: self.board.in_flight(),
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
-            app_limited: self.app_limited_until > self.delivered,
-        }
-    }
-
     /// Everything that may go has been sent: sets the alarm and judges the use of the window.
     fn settle(&mut self, now: Time) {
         self.set_alarm(now);
@@ -433,14 +412,6 @@ impl Sender {
         }
         if std::mem::take(&mut self.sent_since_judged) > 0 {
             self.judge_usage(now);
-        }
-    }
-
-    /// draft-cheng-iccrg-delivery-rate-estimation §3.4: nothing to send though the window has room.
-    fn judge_application(&mut self) {
-        let in_flight = self.in_flight();
-        if self.unsent == 0 && in_flight < self.window.cwnd && !self.board.has_waiting() {
-            self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
         }
     }
 
@@ -486,6 +457,7 @@ impl Sender {
         let mut acked = Acked::default();
         let prior_in_flight = self.in_flight();
         let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
+        let dsack_of_probe = self.is_dsack_of_probe(segment);
         let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
         let repeats = !advanced && segment.len == 0 && ack == self.una;
         if advanced {
@@ -510,6 +482,7 @@ impl Sender {
             echo: marks > 0,
             duplicate: repeats,
             dsack: duplicate,
+            dsack_of_probe,
             ts_ecr: segment.ts_ecr,
             acked: &acked,
         };
@@ -543,70 +516,22 @@ impl Sender {
             let in_flight = self.in_flight();
             self.reduction
                 .apply(&mut self.window, in_flight, &facts, lost);
-        } else if acked.cumulative > 0 || (self.reordering.is_seen() && acked.delivered > 0) {
+        } else if acked.cumulative > 0 || (self.reordering.is_far() && acked.delivered > 0) {
             self.control.on_ack(&event, &mut self.window);
         }
-    }
-
-    /// The acknowledgement in detail, for a congestion control that asks for it.
-    fn sample(
-        &self,
-        segment: &Segment,
-        facts: &recovery::Facts,
-        (lost, marks): (u32, u32),
-        prior_in_flight: u32,
-        now: Time,
-    ) -> Sample {
-        let one_way_ms = (segment.ts_ecr != 0)
-            .then(|| segment.ts_val.wrapping_sub(segment.ts_ecr) & 0x7fff_ffff);
-        Sample {
-            rate: facts
-                .acked
-                .latest
-                .and_then(|latest| self.rate_sample(self.board.stamp_of(latest), now)),
-            total_delivered: self.delivered,
-            lost,
-            prior_in_flight,
-            in_flight: self.in_flight(),
-            marks,
-            accurate: self.feedback == Feedback::Accurate,
-            repair: match self.state {
-                State::Open | State::Disorder | State::Cwr => Repair::None,
-                State::Recovery => Repair::Recovery,
-                State::Loss => Repair::Timeout,
-            },
-            smoothed_rtt: self.rtt.smoothed(),
-            one_way_ms,
-            release: self.pacer.release(),
-            mss: self.mss,
-        }
-    }
-
-    /// draft-cheng-iccrg-delivery-rate-estimation §3.3 (GenerateRateSample): what was delivered since `latest`, the
-    /// newest segment delivered, was sent. An interval below the minimum RTT is not credible.
-    fn rate_sample(&self, latest: &Stamp, now: Time) -> Option<RateSample> {
-        let sending = latest.sent_at.saturating_since(latest.first_sent_at);
-        let interval = sending.max(now - latest.delivered_at);
-        let delivered = u64::from((self.delivered as u32).wrapping_sub(latest.delivered));
-        (Some(interval) >= self.rtt.min()).then_some(RateSample {
-            delivered,
-            interval,
-            prior_delivered: self.delivered - delivered,
-            in_flight_at_send: latest.in_flight + 1,
-            lost: self.lost.wrapping_sub(latest.lost),
-            app_limited: latest.app_limited,
-        })
     }
 
     /// An acknowledgement while nothing is in flight: perhaps a new window, or a D-SACK for what was resent.
     fn on_ack_of_nothing(&mut self, segment: &Segment, now: Time) {
         let mut acked = Acked::default();
+        let dsack_of_probe = self.is_dsack_of_probe(segment);
         if self.take_sacks(segment, now, Duration::ZERO, &mut acked) {
             let facts = recovery::Facts {
                 advanced: false,
                 echo: false,
                 duplicate: false,
                 dsack: true,
+                dsack_of_probe,
                 ts_ecr: segment.ts_ecr,
                 acked: &acked,
             };
@@ -678,7 +603,8 @@ impl Sender {
                 count += 1;
             }
         }
-        if duplicate {
+        // A probe is none of the retransmissions that an undo waits for (Linux counts it).
+        if duplicate && !self.is_dsack_of_probe(segment) {
             self.undo.on_dsack(first, self.mss);
         }
         self.board

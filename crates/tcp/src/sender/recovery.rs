@@ -49,6 +49,8 @@ pub(super) struct Facts<'a> {
     pub duplicate: bool,
     /// It carried a D-SACK.
     pub dsack: bool,
+    /// The D-SACK is a tail loss probe's.
+    pub dsack_of_probe: bool,
     /// Its timestamp echo.
     pub ts_ecr: u32,
     /// What it delivered.
@@ -171,6 +173,8 @@ impl Undo {
 #[derive(Debug)]
 pub(super) struct Reordering {
     seen: bool,
+    /// By more than three segments, so that duplicates alone are no sign of a loss (Linux's tcp_reordering).
+    far: bool,
     /// Multiples of a quarter of the minimum RTT.
     steps: u32,
     /// SND.NXT at the last D-SACK: at most one step per round trip.
@@ -183,6 +187,7 @@ impl Default for Reordering {
     fn default() -> Self {
         Self {
             seen: false,
+            far: false,
             steps: 1,
             round_end: None,
             persist: 0,
@@ -191,16 +196,19 @@ impl Default for Reordering {
 }
 
 impl Reordering {
-    pub(super) const fn is_seen(&self) -> bool {
-        self.seen
+    pub(super) const fn is_far(&self) -> bool {
+        self.far
     }
 
     fn on_ack(&mut self, facts: &Facts<'_>, una: Seq, next: Seq) {
         self.seen |= facts.acked.reordering > 0;
+        self.far |= facts.acked.reordering > DUP_THRESH;
         if self.round_end.is_some_and(|end| !una.before(end)) {
             self.round_end = None;
         }
-        if facts.dsack && self.round_end.is_none() {
+        // As Linux: a probe was not due to reordering, and nothing was on a path that never reordered.
+        let too_soon = facts.dsack && !facts.dsack_of_probe && self.seen;
+        if too_soon && self.round_end.is_none() {
             self.round_end = Some(next);
             self.persist = 16;
             self.steps = (self.steps + 1).min(255);
@@ -296,6 +304,7 @@ impl Sender {
     fn in_recovery(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         if facts.advanced && self.undo.marker.is_some() && self.undo.is_delayed(facts.ts_ecr) {
             // A hole was filled by an original that was merely late.
+            self.reordering.seen = true;
             if self.board.resent() == 0 {
                 self.take_back(true);
                 self.keep_open();
@@ -473,7 +482,9 @@ impl Sender {
         if !self.sack {
             self.duplicates = 0;
         }
+        let lost = self.board.lost();
         self.board.mark_all_lost(now, reneged);
+        self.lost = self.lost.wrapping_add(self.board.lost() - lost);
         if fresh {
             let prior = self.current_ssthresh();
             self.undo.prior_ssthresh = Some(prior);

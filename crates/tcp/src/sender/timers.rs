@@ -5,7 +5,7 @@ use sojourn_units::{Duration, Time};
 
 use super::recovery::{Facts, State};
 use super::{Outgoing, Sender};
-use crate::segment::Flags;
+use crate::segment::{Flags, Segment};
 use crate::seq::Seq;
 
 /// Linux's TCP_TIMEOUT_MIN: the shortest timer, two ticks.
@@ -88,6 +88,7 @@ impl Sender {
             }
             Alarm::Reordering => {
                 let losses = self.board.detect_losses(now, self.reordering_window());
+                self.lost = self.lost.wrapping_add(losses.segments);
                 if losses.segments > 0 && self.state != State::Recovery {
                     if self.state != State::Loss {
                         self.enter_recovery(false);
@@ -124,6 +125,12 @@ impl Sender {
         });
         self.arm = Arm::Retransmit;
         Some(segment)
+    }
+
+    /// True if the first SACK block may be a D-SACK for the tail loss probe (RFC 8985 §7.4.1).
+    pub(super) fn is_dsack_of_probe(&self, segment: &Segment) -> bool {
+        self.probe
+            .is_some_and(|probe| probe.resent && probe.end == segment.sack[0].end)
     }
 
     /// RFC 8985 §7.4: did the probe repair a loss?

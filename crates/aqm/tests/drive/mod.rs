@@ -1,0 +1,182 @@
+//! Any discipline, driven by any traffic, with its books checked after every step. Property tests and fuzz
+//! targets share this.
+
+#[path = "../../src/test_packet.rs"]
+pub mod test_packet;
+
+use std::ops::ControlFlow;
+
+use sojourn_aqm::{AckView, Ecn, Environment, Limit, Qdisc};
+use sojourn_units::{Duration, Time};
+pub use test_packet::{TestPacket, flow_key};
+
+/// The latest time that a drive reaches: centuries, and far enough from the end of the clock.
+const LATEST: Time = Time::from_nanos(1 << 62);
+/// Calls for a packet, besides one for each that is queued, within which a queue must have emptied.
+const PATIENCE: u64 = 10_000;
+
+/// One thing that happens to a queue.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// Time passes.
+    Wait(Duration),
+    /// A packet arrives.
+    Enqueue {
+        /// Its size on the link.
+        bytes: u32,
+        /// The number of its flow.
+        flow: u32,
+        /// The ECN field.
+        ecn: Ecn,
+        /// The DiffServ code point.
+        dscp: u8,
+        /// What it acknowledges.
+        ack: Option<AckView>,
+    },
+    /// The link asks for a packet.
+    Dequeue,
+}
+
+/// Where each offered packet ended, in order.
+#[derive(Default, PartialEq, Debug)]
+pub struct Books {
+    /// All, as they were offered.
+    pub offered: Vec<TestPacket>,
+    /// Those that left, as they left.
+    pub dequeued: Vec<TestPacket>,
+    /// Those that were given up.
+    pub dropped: Vec<TestPacket>,
+}
+
+/// A discipline under way.
+pub struct Drive<'a> {
+    qdisc: &'a mut dyn Qdisc<TestPacket>,
+    limit: Option<Limit>,
+    env: Environment<TestPacket>,
+    now: Time,
+    books: Books,
+}
+
+impl<'a> Drive<'a> {
+    /// An empty `qdisc` that was built to hold `limit`.
+    pub fn new(qdisc: &'a mut dyn Qdisc<TestPacket>, limit: Option<Limit>) -> Self {
+        Self {
+            qdisc,
+            limit,
+            env: Environment::new(42),
+            now: Time::ZERO,
+            books: Books::default(),
+        }
+    }
+
+    /// Takes all steps and then fetches what is queued.
+    ///
+    /// # Errors
+    /// What the first step that broke an invariant did; or the queue does not empty before the end of time.
+    pub fn play(mut self, steps: &[Step]) -> Result<Books, String> {
+        for step in steps {
+            self.run_timers();
+            self.take(step);
+            self.check().map_err(|what| format!("{step:?}: {what}"))?;
+        }
+        self.drain()?;
+        Ok(self.books)
+    }
+
+    fn take(&mut self, step: &Step) {
+        match *step {
+            Step::Wait(span) => self.now = self.now.saturating_add(span).min(LATEST),
+            Step::Enqueue {
+                bytes,
+                flow,
+                ecn,
+                dscp,
+                ack,
+            } => {
+                let packet = TestPacket {
+                    bytes,
+                    ecn,
+                    dscp,
+                    ack,
+                    flow: flow_key(flow),
+                    ..TestPacket::new(self.books.offered.len() as u64)
+                };
+                self.books.offered.push(packet);
+                self.qdisc.enqueue(packet, self.now, &mut self.env);
+            }
+            Step::Dequeue => self.dequeue(),
+        }
+    }
+
+    fn drain(&mut self) -> Result<(), String> {
+        for _ in 0..self.qdisc.packets() + PATIENCE {
+            if self.qdisc.packets() == 0 || self.now == LATEST {
+                return Ok(());
+            }
+            self.run_timers();
+            self.dequeue();
+            self.check()?;
+            let ready = self.qdisc.ready_at().unwrap_or(self.now);
+            self.now = ready.max(self.now).min(LATEST);
+        }
+        let left = self.qdisc.packets();
+        Err(format!("{left} packets are never let go"))
+    }
+
+    fn dequeue(&mut self) {
+        let fetched = self.qdisc.dequeue(self.now, &mut self.env);
+        self.books.dequeued.extend(fetched);
+    }
+
+    /// After a long pause, a few of the timers missed and the last will do.
+    fn run_timers(&mut self) {
+        let caught_up = (0..20).try_for_each(|_| match self.qdisc.next_timer() {
+            Some(due) if due <= self.now => {
+                self.qdisc.on_timer(due, &mut self.env);
+                ControlFlow::Continue(())
+            }
+            _ => ControlFlow::Break(()),
+        });
+        if caught_up.is_continue() {
+            self.qdisc.on_timer(self.now, &mut self.env);
+        }
+    }
+
+    /// Every packet and byte is in one place, the queue is within its limit, and every variable in its range.
+    fn check(&mut self) -> Result<(), String> {
+        let gone = self.env.take_dropped().map(|(packet, _)| packet);
+        self.books.dropped.extend(gone);
+        let books = &self.books;
+        let bytes =
+            |packets: &[TestPacket]| packets.iter().map(|p| u64::from(p.bytes)).sum::<u64>();
+        let packets = (books.dequeued.len() + books.dropped.len()) as u64 + self.qdisc.packets();
+        if books.offered.len() as u64 != packets {
+            let offered = books.offered.len();
+            return Err(format!(
+                "{offered} packets were offered, {packets} are known"
+            ));
+        }
+        let known = bytes(&books.dequeued) + bytes(&books.dropped) + self.qdisc.bytes();
+        if bytes(&books.offered) != known {
+            let offered = bytes(&books.offered);
+            return Err(format!("{offered} bytes were offered, {known} are known"));
+        }
+        let exceeded = match self.limit {
+            Some(Limit::Packets(limit)) => self.qdisc.packets() > limit,
+            Some(Limit::Bytes(limit)) => self.qdisc.bytes() > limit,
+            None => false,
+        };
+        if exceeded {
+            let (packets, bytes) = (self.qdisc.packets(), self.qdisc.bytes());
+            return Err(format!("{packets} packets of {bytes} bytes are queued"));
+        }
+        let mut odd = None;
+        self.qdisc.state(&mut |name, value| {
+            let in_range = !name.contains("probability") || (0.0..=1.0).contains(&value);
+            if !in_range || !value.is_finite() {
+                odd = Some(format!("{name} is {value}"));
+            }
+        });
+        odd.map_or(Ok(()), Err)
+    }
+}

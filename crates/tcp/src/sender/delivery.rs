@@ -1,0 +1,94 @@
+//! How fast data is delivered (draft-cheng-iccrg-delivery-rate-estimation): what is noted of segments sent, and what
+//! acknowledgements then tell a congestion control that asks for it. Costs the others nothing.
+
+use sojourn_units::Time;
+
+use super::Sender;
+use super::recovery::{Facts, State};
+use crate::cc::{RateSample, Repair, Sample};
+use crate::ecn::Feedback;
+use crate::scoreboard::Stamp;
+use crate::segment::Segment;
+
+impl Sender {
+    /// What a rate sample needs to know of a segment sent now.
+    pub(super) fn stamp(&mut self, now: Time) -> Stamp {
+        if !self.demands.samples {
+            return Stamp {
+                sent_at: now,
+                ..Stamp::default()
+            };
+        }
+        if self.board.is_empty() {
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        Stamp {
+            sent_at: now,
+            delivered: self.delivered as u32,
+            lost: self.lost,
+            in_flight: self.board.in_flight(),
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            app_limited: self.app_limited_until > self.delivered,
+        }
+    }
+
+    /// draft-cheng-iccrg-delivery-rate-estimation §3.4: nothing to send though the window has room.
+    pub(super) fn judge_application(&mut self) {
+        let in_flight = self.in_flight();
+        if self.unsent == 0 && in_flight < self.window.cwnd && !self.board.has_waiting() {
+            self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
+        }
+    }
+
+    /// The acknowledgement in detail, for a congestion control that asks for it.
+    pub(super) fn sample(
+        &self,
+        segment: &Segment,
+        facts: &Facts,
+        (lost, marks): (u32, u32),
+        prior_in_flight: u32,
+        now: Time,
+    ) -> Sample {
+        let one_way_ms = (segment.ts_ecr != 0)
+            .then(|| segment.ts_val.wrapping_sub(segment.ts_ecr) & 0x7fff_ffff);
+        Sample {
+            rate: facts
+                .acked
+                .latest
+                .and_then(|latest| self.rate_sample(self.board.stamp_of(latest), now)),
+            total_delivered: self.delivered,
+            lost,
+            prior_in_flight,
+            in_flight: self.in_flight(),
+            marks,
+            accurate: self.feedback == Feedback::Accurate,
+            repair: match self.state {
+                State::Open | State::Disorder | State::Cwr => Repair::None,
+                State::Recovery => Repair::Recovery,
+                State::Loss => Repair::Timeout,
+            },
+            smoothed_rtt: self.rtt.smoothed(),
+            one_way_ms,
+            release: self.pacer.release(),
+            mss: self.mss,
+        }
+    }
+
+    /// draft-cheng-iccrg-delivery-rate-estimation §3.3 (GenerateRateSample): what was delivered since `latest`, the
+    /// newest segment delivered, was sent. An interval below the minimum RTT is not credible.
+    fn rate_sample(&self, latest: &Stamp, now: Time) -> Option<RateSample> {
+        let sending = latest.sent_at.saturating_since(latest.first_sent_at);
+        let interval = sending.max(now - latest.delivered_at);
+        let delivered = u64::from((self.delivered as u32).wrapping_sub(latest.delivered));
+        (Some(interval) >= self.rtt.min()).then_some(RateSample {
+            delivered,
+            interval,
+            prior_delivered: self.delivered - delivered,
+            in_flight_at_send: latest.in_flight + 1,
+            lost: self.lost.wrapping_sub(latest.lost),
+            app_limited: latest.app_limited,
+        })
+    }
+}

@@ -1,0 +1,13 @@
+//! Any settings and traffic through the family `dualpi2`.
+#![no_main]
+
+#[path = "../../crates/aqm/tests/drive/arbitrary.rs"]
+mod arbitrary;
+#[path = "../../crates/aqm/tests/drive/mod.rs"]
+mod drive;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if let Err(error) = arbitrary::drive("dualpi2", data) {
+        panic!("{error}");
+    }
+});

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Fuzzes each family for a while: fuzz/run.sh [SECONDS [FAMILY …]]. Needs cargo-fuzz and a nightly compiler.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+seconds=${1:-60}
+shift || true
+families=("$@")
+[ ${#families[@]} -gt 0 ] || families=(fifo red pie codel fq cake dualpi2)
+for family in "${families[@]}"; do
+    echo "== $family, $seconds s"
+    cargo +nightly fuzz run -O --debug-assertions "$family" -- \
+        -max_total_time="$seconds" -max_len=4096 -timeout=20 -rss_limit_mb=4096 -print_final_stats=1
+done

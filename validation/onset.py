@@ -1,0 +1,100 @@
+"""When things began in a measurement of Linux, read off its queue: its record does not say.
+
+The series of a measurement holds the mean delay in bins of 100 ms from the first packet on; ``from_linux.py`` describes
+the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from comparison import Departures
+
+import sojourn as sj
+
+BIN_S = 0.1
+CONTROL_MS = 2.5
+"""Queue delay that iperf3's control connection and ping never cause; what exceeds it is the flows' data."""
+STEEP_MS = 10.0
+"""Growth of the delay from one bin to the next that only a new rate or a new constant flow causes."""
+ALIGNED_BINS = 4
+"""What a start is aligned by: the first round trips of data, before losses and with them chance have a part in it."""
+STEP_S = 0.002
+
+
+def begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
+    """When a group of hosts begins, in seconds after the first packet at the bottleneck; TCP's to a bin.
+
+    iperf3's control connection takes several round trips before its flows connect, a round trip before their data. With
+    groups of different RTT the series shows only the first of them: there it is eight of the group's round trips, as
+    measured with one flow.
+    """
+    scenario = measured["scenario"]
+    if one.get("kind", "tcp") == "udp":
+        at_s, delay_ms = jump(measured, one.get("start", 0))
+        # Seen when the first of them left the queue.
+        return at_s - delay_ms / 1000
+    rtt_s = float(one["rtt_ms"]) / 1000
+    return 8 * rtt_s if len(tcp_rtts_ms(scenario)) > 1 else max(0.0, first_data(measured) * BIN_S - rtt_s)
+
+
+def shift_s(measured: dict[str, Any], experiment: Callable[[dict[str, Any], float], str]) -> float:
+    """How much later than ``begins_s`` TCP began: the shift with which our first data are nearest to Linux's.
+
+    ``experiment`` makes the file of a measurement with a shift. Zero with groups of different RTT: one shift would
+    not do.
+    """
+    scenario = measured["scenario"]
+    if len(tcp_rtts_ms(scenario)) > 1:
+        return 0.0
+    first = first_data(measured)
+    bins = slice(first - 1, first + ALIGNED_BINS)
+    theirs = np.array([delay_ms or 0.0 for delay_ms in measured["series_100ms_mean_ms"]])[bins]
+    beginning = {
+        **scenario,
+        "duration": math.ceil((first + ALIGNED_BINS) * BIN_S),
+        "warmup": 0,
+        "rate_steps": [],
+        "groups": [one for one in scenario["groups"] if one.get("kind", "tcp") != "udp"],
+    }
+
+    def distance_ms(shift: float) -> float:
+        text = experiment({**measured, "scenario": beginning}, shift)
+        results = sj.run_text(text, set={"experiment.repeat": 1, "record.packets": True})
+        ours = Departures.of(results.runs[0]).means_ms(first + ALIGNED_BINS, BIN_S)[bins]
+        return float(np.abs(np.nan_to_num(ours) - theirs).mean())
+
+    # Data that come at the end of a bin may show in the next one only.
+    shifts = np.arange(-BIN_S / 2, BIN_S + STEP_S, STEP_S)
+    return float(min(shifts, key=distance_ms))
+
+
+def first_data(measured: dict[str, Any]) -> int:
+    """The first bin in which data queued."""
+    series = measured["series_100ms_mean_ms"]
+    return next(number for number, delay_ms in enumerate(series) if delay_ms is not None and delay_ms > CONTROL_MS)
+
+
+def tcp_rtts_ms(scenario: dict[str, Any]) -> set[float]:
+    """The base RTTs of the TCP flows."""
+    return {one["rtt_ms"] for one in scenario["groups"] if one.get("kind", "tcp") == "tcp"}
+
+
+def jump(measured: dict[str, Any], nominal_s: float) -> tuple[float, float]:
+    """When the queue began to grow steeply near an instant, and the delay in ms before: (nominal_s, 0) if it did not.
+
+    What a measurement does after so many seconds happens by another clock than that of its packets, up to a second
+    apart. A queue that grows steadily from a fraction u of a bin before the bin's end on has a mean of u²/2 of a
+    bin's growth in that bin and of u + 1/2 in the next; their ratio gives u.
+    """
+    series = [delay_ms or 0.0 for delay_ms in measured["series_100ms_mean_ms"]]
+    first = max(1, round((nominal_s - 1) / BIN_S))
+    for number in range(first, min(first + round(2.5 / BIN_S), len(series) - 1)):
+        before, now, after = series[number - 1 : number + 2]
+        if now - before > STEEP_MS:
+            ratio = (now - before) / max(after - before, now - before)
+            return (number + 1 - ratio - math.sqrt(ratio * ratio + ratio)) * BIN_S, before
+    return nominal_s, 0.0
