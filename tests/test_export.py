@@ -5,15 +5,19 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import sojourn as sj
 from conftest import EXPERIMENT, Cli
+from sojourn.export.flent import data_file
 from test_bad_input import wrong
 
 SERIES = '\n[record]\nseries = "200 ms"\n'
@@ -92,6 +96,24 @@ def test_a_run_becomes_the_test_that_it_is_like(sojourn: Cli, tmp_path: Path, di
     assert (
         {"TCP totals", "TCP upload BE::2", "TCP download BE::2"} if direction == "both" else {"TCP upload::2"}
     ) <= names
+
+
+def test_rtts_of_a_ping_are_flents_ping():
+    results = sj.run_text(EXPERIMENT + PING + SERIES, set={"experiment.repeat": 1})
+    run = results.runs[0]
+    # Two bulk flows and the ping, in two bins; the second has no reply.
+    table = pa.table({
+        "time_s": [0.0, 0.0, 0.0, 0.2, 0.2, 0.2],
+        "flow": [0, 1, 2, 0, 1, 2],
+        "goodput_bps": [1e6, 2e6, 0.0, 3e6, 4e6, 0.0],
+        "rtt_ms": [90.0, 91.0, 45.5, 92.0, 93.0, math.nan],
+    })  # fmt: skip
+    data = data_file(sj.Run(run.summary, lambda _: table), results.summary)
+    assert data["results"]["Ping (ms) ICMP"] == [45.5, None]
+    assert data["raw_values"]["Ping (ms) ICMP"] == [{"t": 0.2, "val": 45.5}]
+    assert data["results"]["TCP download sum"] == [3.0, 7.0]
+    assert data["x_values"] == [0.2, 0.4]
+    assert data["metadata"]["STEP_SIZE"] == 0.2
 
 
 def test_flent_needs_a_series(sojourn: Cli, experiment: Path, tmp_path: Path):

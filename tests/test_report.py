@@ -25,6 +25,7 @@ PROBE = """<script>addEventListener("load", () => { document.title = JSON.string
   images: [...document.images].map(image => image.naturalWidth),
   fetched: performance.getEntriesByType("resource").map(entry => entry.name).filter(name => !name.startsWith("data:")),
   overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  clipped: [...document.querySelectorAll(".wide")].filter(part => part.scrollWidth > part.clientWidth).length,
   headings: [...document.querySelectorAll("h1, h2")].map(heading => heading.textContent),
   shown: [...document.querySelectorAll(".claims tbody tr")].filter(row => row.offsetHeight > 0).map(row => row.id),
 })})</script>"""
@@ -65,7 +66,7 @@ def test_a_browser_shows_all_of_it_and_fetches_nothing(page: Path):
     assert len(seen["images"]) == 5
     assert all(seen["images"])
     assert seen["fetched"] == []
-    assert seen["overflow"] == 0
+    assert (seen["overflow"], seen["clipped"]) == (0, 0)
 
 
 def test_it_names_everything_that_was_run(page: Path):
@@ -98,7 +99,8 @@ def test_a_sweep_and_recorded_series_are_in_it(sojourn: Cli, tmp_path: Path):
     assert sojourn("run", "sweep.toml", "--out", "out").returncode == 0
     assert sojourn("report", "out").returncode == 0
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert 'id="sojourn_over_time"' in text
+    for part in ("<h3>link.rate 5 Mbit/s</h3>", "<h3>link.rate 10 Mbit/s</h3>", 'id="sojourn_over_time"'):
+        assert part in text, part
     assert "5 Mbit/s, 10 Mbit/s" in text
     assert "swept" in text
 

@@ -122,6 +122,16 @@ class Results:
             groups.setdefault(json.dumps([run.summary["set"], run.label]), []).append(run)
         return tuple(Arm(runs[0].label, runs[0].summary["set"], tuple(runs)) for runs in groups.values())
 
+    def by_cell(self) -> dict[str, Results]:
+        """The results of each cell of the sweep, by its swept values: ``link.rate 10 Mbit/s``; one without a sweep."""
+        cells: dict[str, list[Run]] = {}
+        for run in self.runs:
+            name = ", ".join(f"{key} {value}" for key, value in run.summary["set"].items())
+            cells.setdefault(name, []).append(Run({**run.summary, "set": {}}, run.read_table))
+        return {
+            name: Results({**self.summary, "runs": [run.summary for run in runs]}, runs) for name, runs in cells.items()
+        }
+
     @property
     def directions(self) -> tuple[Direction, ...]:
         """The directions that have a bottleneck queue."""

@@ -11,13 +11,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sojourn.metrics import has_direction
-from sojourn.plots.style import Look, figure, looks, name_ticks, style, width_for
+from sojourn.plots.style import Look, figure, legend_above, looks, name_ticks, style, width_for
 from sojourn.series import steady_sojourn
 from sojourn.statistics import FloatArray, pooled_curve
 
 if TYPE_CHECKING:
     from sojourn.results import Arm, Direction, Results
 
+_WITHIN = 8
+"""Arms whose names a legend between the curves has room for."""
 _LEVELS = np.linspace(0.0, 1.0, 1001)
 
 
@@ -73,7 +75,9 @@ def cdf(results: Results, direction: Direction) -> Figure:
             axes.plot(values[shown], levels[shown], label=arm.name, color=look.color, linestyle=look.dashes)
         axes.set(xlabel="sojourn time [ms]", ylabel="share of packets", ylim=(0, 1))
         axes.set_xlim(left=0)
-        if results.arms:
+        if len(results.arms) > _WITHIN:
+            legend_above(drawn, axes)
+        elif results.arms:
             axes.legend(loc="lower right")
         return drawn
 

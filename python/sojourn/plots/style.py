@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -42,6 +43,10 @@ _RC: dict[Any, Any] = {
     "savefig.dpi": 200,
     "svg.hashsalt": "sojourn",
 }
+
+
+# What a legend in the house style takes: per row, per name without its letters, and per letter of it.
+_ROW_IN, _NAME_IN, _LETTER_IN = 0.17, 0.45, 0.065
 
 
 class Look(NamedTuple):
@@ -92,6 +97,18 @@ def name_ticks(axes: Axes, names: Sequence[str]) -> None:
     """Names the places 0, 1, … on the horizontal axis, slanted where they would run into each other."""
     crowded = max(map(len, names), default=0) * len(names) > 48
     axes.set_xticks(range(len(names)), names, rotation=35 if crowded else 0, ha="right" if crowded else "center")
+
+
+def legend_above(drawn: Figure, axes: Axes) -> None:
+    """A legend above the axes, in as many columns as the names leave room for; the figure grows by its height."""
+    handles, names = axes.get_legend_handles_labels()
+    if not names:
+        return
+    width_in, height_in = drawn.get_size_inches()
+    columns = max(1, min(4, len(names), int(width_in / (_NAME_IN + _LETTER_IN * max(map(len, names))))))
+    rows = math.ceil(len(names) / columns)
+    drawn.set_size_inches(width_in, height_in + _ROW_IN * (rows - 1))
+    drawn.legend(handles, names, loc="outside upper center", ncols=columns)
 
 
 def save(staging: Staging, name: str, drawn: Figure) -> list[Path]:

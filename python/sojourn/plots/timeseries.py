@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sojourn import series
-from sojourn.plots.style import figure, looks, style
+from sojourn.plots.style import figure, legend_above, looks, style
 from sojourn.series import Series
 from sojourn.statistics import FloatArray, mean_interval
 
@@ -53,7 +53,7 @@ def _figure(
         axes.set(xlabel="time [s]", ylabel=label)
         axes.set_ylim(bottom=0)
         axes.margins(x=0)
-        drawn.legend(loc="outside upper center", ncols=4)
+        legend_above(drawn, axes)
         return drawn
 
 

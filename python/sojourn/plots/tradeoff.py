@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sojourn.metrics import goodput_bps, has_direction
-from sojourn.plots.style import figure, looks, style
+from sojourn.plots.style import figure, legend_above, looks, style
 from sojourn.statistics import FloatArray
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _figure(
         axes.invert_xaxis()
         _widen(axes)
         axes.set(xlabel=f"{_words(statistic)} sojourn time [ms], less to the right", ylabel="goodput [Mbit/s]")
-        drawn.legend(loc="outside upper center", ncols=4)
+        legend_above(drawn, axes)
         return drawn
 
 

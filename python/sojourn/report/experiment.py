@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,15 @@ class Setting:
     values: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Gallery:
+    """The figures of a cell of the sweep."""
+
+    name: str
+    """Empty without a sweep."""
+    pictures: Sequence[Picture]
+
+
 def context(folder: Path) -> dict[str, Any]:
     """What the template shows of an experiment's results."""
     results = load(folder)
@@ -45,7 +55,7 @@ def context(folder: Path) -> dict[str, Any]:
         "sheet": results_sheet(results),
         "paired": paired_sheet(results, baseline) if rivals and repeats > 1 else None,
         "flows": flows_sheet(results),
-        "pictures": _pictures(results),
+        "galleries": _galleries(results),
         "settings": _settings(results),
     }
 
@@ -115,10 +125,15 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def _pictures(results: Results) -> list[Picture]:
-    pictures = []
-    for drawing in results.plot.drawings():
-        drawn = drawing.draw()
-        svg = saved(drawn, "svg")
-        pictures.append(picture(drawing.name, drawing.caption, svg, saved(drawn, "png")))
-    return pictures
+def _galleries(results: Results) -> list[Gallery]:
+    """All figures; of a sweep those of every cell by itself."""
+    return [
+        Gallery(
+            name,
+            [
+                picture(f"{drawing.name}{place or ''}", drawing.caption, partial(saved, drawing.draw()))
+                for drawing in cell.plot.drawings()
+            ],
+        )
+        for place, (name, cell) in enumerate(results.by_cell().items())
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,11 @@ class Picture:
     """A ``data:`` address, so that figures cannot disturb each other's identifiers."""
 
 
-def picture(name: str, caption: str, svg: bytes, png: bytes) -> Picture:
-    """A figure as vector graphics, or as pixels where those are many."""
-    kind, content = ("svg+xml", svg) if len(svg) <= LARGEST_SVG else ("png", png)
+def picture(name: str, caption: str, read: Callable[[str], bytes]) -> Picture:
+    """A figure as vector graphics, or as pixels where those are many; ``read`` gives its ``svg`` or ``png``."""
+    kind, content = "svg+xml", read("svg")
+    if len(content) > LARGEST_SVG:
+        kind, content = "png", read("png")
     return Picture(name, caption, f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,5 +66,9 @@ def _pictures(folder: Path, figures: list[str], titles: dict[str, str]) -> list[
     for name in dict.fromkeys(Path(figure).stem for figure in figures):
         svg, png = folder / f"{name}.svg", folder / f"{name}.png"
         if svg.is_file() and png.is_file():
-            pictures.append(picture(name, titles.get(name, name), svg.read_bytes(), png.read_bytes()))
+            pictures.append(picture(name, titles.get(name, name), partial(_read, folder / name)))
     return pictures
+
+
+def _read(stem: Path, kind: str) -> bytes:
+    return stem.with_name(f"{stem.name}.{kind}").read_bytes()
