@@ -19,8 +19,10 @@ pub enum Kind {
     SignallingAck,
     /// A datagram.
     Datagram,
-    /// An echo request or its reply.
+    /// An ICMP echo request or its reply.
     Echo,
+    /// The same over UDP.
+    UdpEcho,
 }
 
 /// Which flow a packet belongs to, and on which side of it it travels.
@@ -30,10 +32,12 @@ pub struct Membership {
     pub flow: u32,
     /// The traffic group of the flow: its hosts.
     pub group: u16,
-    /// Connections of one flow are numbered, so that a late segment finds its connection gone.
-    pub generation: u16,
+    /// Connections of one flow are numbered; each has a port of its own.
+    pub connection: u32,
     /// True on the way back to the sender of the data.
     pub returning: bool,
+    /// The DiffServ code point.
+    pub dscp: u8,
 }
 
 /// A simulated packet. Moved by value; plain aligned words, so that moving it is two wide copies and one narrow one,
@@ -49,16 +53,18 @@ pub struct SimPacket {
     pub flow: u32,
     /// Bytes on the link.
     pub bytes: u32,
+    /// The connection within the flow.
+    pub connection: u32,
     /// The traffic group of the flow: its hosts.
     pub group: u16,
-    /// The connection within the flow.
-    pub generation: u16,
     /// What it carries.
     pub kind: Kind,
     /// True on the way back to the sender of the data.
     pub returning: bool,
     /// The ECN field.
     pub ecn: Ecn,
+    /// The DiffServ code point.
+    dscp: u8,
     /// When it entered the queue it is in.
     pub enqueued: Time,
 }
@@ -75,11 +81,12 @@ impl SimPacket {
             tag,
             flow: of.flow,
             bytes,
+            connection: of.connection,
             group: of.group,
-            generation: of.generation,
             kind,
             returning: of.returning,
             ecn: Ecn::NotEct,
+            dscp: of.dscp,
             enqueued: Time::ZERO,
         }
     }
@@ -112,16 +119,16 @@ impl SimPacket {
         Self::new(Kind::Datagram, of, bytes, number, sent_at.as_nanos())
     }
 
-    /// An echo request sent at `sent_at`, or its reply.
-    pub fn echo(of: Membership, sent_at: Time, bytes: u32) -> Self {
-        Self::new(Kind::Echo, of, bytes, 0, sent_at.as_nanos())
+    /// An echo request sent at `sent_at`, or its reply; `kind` is one of the echoes.
+    pub fn echo(kind: Kind, of: Membership, sent_at: Time, bytes: u32) -> Self {
+        Self::new(kind, of, bytes, 0, sent_at.as_nanos())
     }
 
     /// Where its segment waits; `None` if it carries none.
     pub(crate) const fn handle(&self) -> Option<Handle> {
         match self.kind {
             Kind::Segment | Kind::Ack | Kind::SignallingAck => Some(Handle(self.tag)),
-            Kind::Datagram | Kind::Echo => None,
+            Kind::Datagram | Kind::Echo | Kind::UdpEcho => None,
         }
     }
 
@@ -153,14 +160,20 @@ impl Packet for SimPacket {
         self.enqueued = now;
     }
 
+    fn dscp(&self) -> u8 {
+        self.dscp
+    }
+
     /// Every group has a sending and a receiving host of its own; its flows differ in their ports.
     fn flow(&self) -> FlowKey {
         let sending = 0x0a01_0001 | u32::from(self.group) << 8;
         let receiving = 0x0a02_0001 | u32::from(self.group) << 8;
-        let port = 32_768 + (self.flow % 28_232) as u16;
+        // Linux's range of ephemeral ports; connections of one flow take ports far apart.
+        let number = u64::from(self.flow) + 4_507 * u64::from(self.connection);
+        let port = 32_768 + (number % 28_232) as u16;
         let (protocol, source_port, destination_port) = match self.kind {
             Kind::Segment | Kind::Ack | Kind::SignallingAck => (TCP, port, 5201),
-            Kind::Datagram => (UDP, port, 5201),
+            Kind::Datagram | Kind::UdpEcho => (UDP, port, 5201),
             Kind::Echo => (ICMP, 0, 0),
         };
         if self.returning {
@@ -200,8 +213,9 @@ mod tests {
     const THERE: Membership = Membership {
         flow: 3,
         group: 1,
-        generation: 0,
+        connection: 0,
         returning: false,
+        dscp: 0,
     };
 
     fn carrying(segment: &Segment) -> SimPacket {

@@ -85,10 +85,19 @@ pub fn drive(family: &str, data: &[u8]) -> Result<(), String> {
         return Ok(());
     };
     let steps = steps(&mut bytes);
-    Drive::new(qdisc.as_mut(), settings.limit)
+    Drive::new(qdisc.as_mut(), most(name, &settings))
         .play(&steps)
         .map(drop)
         .map_err(|error| format!("{name} {settings:?}: {error}"))
+}
+
+/// The most that a discipline may hold. In Linux each of pfifo_fast's three bands may hold the limit.
+fn most(name: &str, settings: &Settings) -> Option<Limit> {
+    let times = if name == "pfifo_fast" { 3 } else { 1 };
+    settings.limit.map(|limit| match limit {
+        Limit::Packets(packets) => Limit::Packets(packets * times),
+        Limit::Bytes(bytes) => Limit::Bytes(bytes * times),
+    })
 }
 
 fn settings(discipline: &Discipline<TestPacket>, bytes: &mut Bytes<'_>) -> Settings {
@@ -103,7 +112,7 @@ fn settings(discipline: &Discipline<TestPacket>, bytes: &mut Bytes<'_>) -> Setti
         .values
         .push(("ecn".into(), Value::Flag(bytes.next() % 2 == 1)));
     for key in discipline.keys {
-        if key.name != "ecn" && bytes.next() % 3 == 0 {
+        if key.name != "ecn" && bytes.next().is_multiple_of(3) {
             settings
                 .values
                 .push((key.name.into(), value(key.kind, bytes)));
@@ -119,7 +128,7 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Value {
             Value::Rate(Rate::from_bps(bytes.magnitude(48).max(1)).unwrap_or(Rate::from_mbps(1)))
         }
         Kind::Bytes => Value::Bytes(bytes.magnitude(40)),
-        Kind::Size if bytes.next() % 2 == 0 => Value::Packets(bytes.magnitude(20)),
+        Kind::Size if bytes.next().is_multiple_of(2) => Value::Packets(bytes.magnitude(20)),
         Kind::Size => Value::Bytes(bytes.magnitude(40)),
         Kind::Probability => Value::Number(f64::from(bytes.next()) / 255.0),
         Kind::Number => {
@@ -140,7 +149,7 @@ fn span(bytes: &mut Bytes<'_>) -> Duration {
 /// pauses from a nanosecond to a century.
 fn steps(bytes: &mut Bytes<'_>) -> Vec<Step> {
     let mut steps = Vec::new();
-    let all_ce = bytes.next() % 8 == 0;
+    let all_ce = bytes.next().is_multiple_of(8);
     while !bytes.is_empty() && steps.len() < 4096 {
         let op = bytes.next();
         match op % 8 {

@@ -21,13 +21,19 @@ static PCAP: Key<Flag> = Key {
     default: Default::Is("false"),
     doc: "The headers of the packets that pass the bottleneck, as a pcapng file; large for long runs.",
 };
+static RTT: Key<Flag> = Key {
+    name: "rtt",
+    form: Flag,
+    default: Default::Is("false"),
+    doc: "A row per round-trip time that a flow measured.",
+};
 static SERIES: Key<Span> = Key {
     name: "series",
     form: Span::AboveZero,
     default: Default::Words("no time series"),
     doc: "Width of the bins of the time series.",
 };
-static KEYS: &[&dyn AnyKey] = &[&PACKETS, &PCAP, &SERIES];
+static KEYS: &[&dyn AnyKey] = &[&PACKETS, &PCAP, &RTT, &SERIES];
 
 /// The section.
 pub(crate) struct RecordForm;
@@ -40,6 +46,7 @@ impl Form for RecordForm {
         Ok(Record {
             packets: section.get(&PACKETS)?,
             pcap: section.get(&PCAP)?,
+            rtt: section.get(&RTT)?,
             series: section.find(&SERIES)?,
         })
     }

@@ -171,8 +171,9 @@ mod tests {
     const BACK: Membership = Membership {
         flow: 3,
         group: 1,
-        generation: 0,
+        connection: 0,
         returning: true,
+        dscp: 46,
     };
 
     fn facts() -> LinkFacts {
@@ -261,7 +262,11 @@ mod tests {
         packet.set_ce();
         let mut frame = Vec::new();
         assert_eq!(write(&mut frame, &packet, None, &facts()), 242);
-        assert_eq!((frame[15], frame[23]), (0b11, 17));
+        assert_eq!(
+            (frame[15], frame[23]),
+            (46 << 2 | 0b11, 17),
+            "EF and CE; UDP"
+        );
         assert_eq!(
             frame[38..40],
             208_u16.to_be_bytes(),
