@@ -85,6 +85,7 @@ def test_flent_reads_our_numbers(sojourn: Cli, recorded: Path):
 @pytest.mark.parametrize(("direction", "test"), [("up", "tcp_nup"), ("both", "rrul_be_nflows")])
 def test_a_run_becomes_the_test_that_it_is_like(sojourn: Cli, tmp_path: Path, direction: str, test: str):
     text = EXPERIMENT.replace("flows = 2", f'flows = 2\ndirection = "{direction}"').replace("repeat = 2", "repeat = 1")
+    text = text.replace('buffer = "100 packets"', 'buffer = "100 packets"\nup = { rate = "5 Mbit/s" }')
     (tmp_path / "e.toml").write_text(text + SERIES, encoding="utf-8")
     assert sojourn("run", "e.toml", "--out", "out").returncode == 0
     path = tmp_path / exported(sojourn, tmp_path / "out", "flent")[0]
@@ -106,6 +107,7 @@ def test_rtts_of_a_ping_are_flents_ping():
         "time_s": [0.0, 0.0, 0.0, 0.2, 0.2, 0.2],
         "flow": [0, 1, 2, 0, 1, 2],
         "goodput_bps": [1e6, 2e6, 0.0, 3e6, 4e6, 0.0],
+        "cwnd_segments": [10.0, 10.0, math.nan, 20.0, 20.0, math.nan],
         "rtt_ms": [90.0, 91.0, 45.5, 92.0, 93.0, math.nan],
     })  # fmt: skip
     data = data_file(sj.Run(run.summary, lambda _: table), results.summary)

@@ -66,7 +66,11 @@ def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
     starts = np.unique(table["time_s"].to_numpy())
     step_s = float(starts[1] - starts[0]) if starts.size > 1 else run.summary["simulated_s"]
     x_values = [round(float(start) + step_s, 9) for start in starts]
-    columns = {name: table[name].to_numpy() for name in ("flow", "goodput_bps", "rtt_ms") if name in table.column_names}
+    columns = {
+        name: table[name].to_numpy()
+        for name in ("flow", "goodput_bps", "cwnd_segments", "rtt_ms")
+        if name in table.column_names
+    }
     test, parameters, samples = _test(run, columns)
     return {
         "version": VERSION,
@@ -109,7 +113,7 @@ def _test(run: Run, columns: Mapping[str, Any]) -> tuple[str, dict[str, str], Sa
 
     def goodputs(direction: Direction) -> list[FloatArray]:
         """Of each TCP flow that sends this way, in Mbit/s."""
-        sending = [index for index, flow in flows if flow["direction"] == direction and _is_tcp(flow)]
+        sending = [index for index, flow in flows if flow["direction"] == direction and _is_tcp(columns, index)]
         return [_of_flow(columns, index, "goodput_bps") / 1e6 for index in sending]
 
     down, up = goodputs("down"), goodputs("up")
@@ -140,8 +144,9 @@ def _is_combined(name: str) -> bool:
     return name.endswith((" avg", " sum", " totals"))
 
 
-def _is_tcp(flow: schema.Flow) -> bool:
-    return flow["kind"] in ("bulk", "files", "web", "onoff", "video")
+def _is_tcp(columns: Mapping[str, Any], flow: int) -> bool:
+    """Whether a flow ever had a congestion window."""
+    return not np.isnan(_of_flow(columns, flow, "cwnd_segments")).all()
 
 
 def _of_flow(columns: Mapping[str, Any], flow: int, name: str) -> FloatArray:
