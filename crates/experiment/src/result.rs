@@ -39,6 +39,9 @@ pub struct RunResult {
     /// `fate` (0 delivered, 1 delivered marked, 2 dropped by the algorithm, 3 dropped for want of room).
     #[serde(skip)]
     pub packets: Option<Table>,
+    /// The column `pcapng`: the bytes of a capture of the bottleneck.
+    #[serde(skip)]
+    pub capture: Option<Table>,
     /// A row per direction and bin of the series.
     #[serde(skip)]
     pub queue_series: Option<Table>,

@@ -55,6 +55,9 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
         simulated_s: experiment.duration.as_secs_f64(),
         events,
         packets,
+        capture: network.capture.map(|capture| Table {
+            columns: vec![("pcapng", Column::U8(capture.into_bytes()))],
+        }),
         queue_series: sampler.width.map(|width| queue_series(&sampler, width)),
         flow_series: sampler.width.map(|_| flow_series(&sampler)),
         rtts,
