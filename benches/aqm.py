@@ -26,8 +26,8 @@ packets of each of 1000 flows; written by `make bench` (`benches/aqm.py`). Nanos
 20 000 packets: on a machine with other work they can be half as much again.
 
 - calm: sojourn times below 4 ms, so that algorithms that go by delay only watch; red refuses part of it
-- busy: sojourn times above 100 ms, so that every algorithm acts all the time; what it drops is replaced at once, and the
-  cost of that counts
+- busy: sojourn times above 100 ms, so that every algorithm acts all the time; what it drops is replaced at once, and
+  the cost of that counts
 - instructions: by callgrind, calm, the same on every run
 - state: bytes allocated for an empty discipline with its defaults, and for each queue more where there are several;
   packets come on top (of ours a link of 8 bytes each)
@@ -52,7 +52,10 @@ def instructions(steady: str, name: str, flows: int) -> float:
         for packets in PACKETS:
             command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={directory}/out"]
             result = subprocess.run(
-                [*command, steady, "run", name, "calm", str(flows), str(packets)], check=True, capture_output=True, text=True
+                [*command, steady, "run", name, "calm", str(flows), str(packets)],
+                check=True,
+                capture_output=True,
+                text=True,
             )
             found = re.search(r"Collected : (\d+)", result.stderr)
             assert found, result.stderr
