@@ -5,10 +5,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON_ROOMS := python tests docs validation benches
+AGENT := python/sojourn/linux/sojourn-agent
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
-	$(shell find crates python studies -type f -not -name '*.pyc' -not -path '*/target/*')
+	$(shell find crates python studies -type f -not -name '*.pyc' -not -path '*/target/*' -not -name '*.so' \
+	-not -name sojourn-agent)
 
-.PHONY: help demo test lint bench bench-tools validate studies docs install
+.PHONY: help demo test lint bench bench-tools validate studies docs install agent
 help:
 	@echo "make demo      a quick re-run of a published study: figures and published-vs-measured"
 	@echo "make test      all tests, Rust and Python"
@@ -16,6 +18,7 @@ help:
 	@echo "make bench     speed of the simulator beside ns-3, and of the disciplines: docs/results/speed.md, aqm-speed.md"
 	@echo "make validate  the simulator against measurements of Linux: docs/results/fidelity.md"
 	@echo "make studies   every study in full: published against measured"
+	@echo "make agent     the program that the Linux backend runs"
 	@echo "make docs      write docs/experiment.md from the schema"
 
 demo: install
@@ -58,10 +61,20 @@ docs: install
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: $(BIN)/python $(SOURCES)
+$(VENV)/.installed: $(BIN)/python $(SOURCES) $(AGENT)
 	@command -v cargo >/dev/null || { echo "Rust is missing: see https://rustup.rs" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --group test .
 	@touch $@
+
+# The agent of the Linux backend: static, as a virtual machine has no libraries for it. Naming the target keeps the flags
+# from what only the build runs.
+agent: $(AGENT)
+
+$(AGENT): $(SOURCES)
+	set -e; target=$$(rustc -vV | sed -n 's/host: //p'); \
+		RUSTFLAGS="-C target-feature=+crt-static -C strip=symbols" \
+			cargo build --quiet --release --locked --package sojourn-agent --target $$target; \
+		install -m 755 target/$$target/release/sojourn-agent $@
 
 $(VENV)/.lint: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --group lint

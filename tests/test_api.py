@@ -105,7 +105,7 @@ def test_wrong_input_raises_one_line():
     with pytest.raises(sj.ExperimentError, match="at least one"):
         sj.compare(rate="10mbit", rtt="40ms")
     with pytest.raises(sj.ExperimentError, match="backend"):
-        sj.run("x.toml", backend="linux")
+        sj.run("x.toml", backend="ns3")
 
 
 def test_progress_is_reported_to_the_end():

@@ -18,6 +18,8 @@ __all__ = [
     "RunError",
     "congestion_controls_json",
     "disciplines_json",
+    "linux_job",
+    "linux_run",
     "register_aqm",
     "schema_json",
     "traffic_json",
@@ -46,6 +48,13 @@ class Monitor:
 
     def cancel(self) -> None:
         """Makes the run stop at its next event."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run was asked to stop."""
+
+    def report(self, simulated_s: float) -> None:
+        """Tells how far a run has come that is made outside of this module."""
 
 @final
 class Run:
@@ -158,3 +167,8 @@ def disciplines_json() -> str: ...
 def congestion_controls_json() -> str: ...
 def traffic_json() -> str: ...
 def schema_json() -> str: ...
+def linux_job(plan: Plan, job: int, prefix: str) -> str:
+    """What the agent on Linux is to be told for a job, as JSON; ExperimentError if Linux cannot run it."""
+
+def linux_run(plan: Plan, job: int, told: str, recording: bytes, wall_s: float) -> Run:
+    """The results of a job from what the agent was told and what it recorded; RunError if that is damaged."""

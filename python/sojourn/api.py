@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from sojourn import _core, schema
+from sojourn.backends import Backend, backend_of
 from sojourn.comparison import experiment_text, overrides_for_queues
 from sojourn.execution import Report, execute, jobs_of
 from sojourn.results import Results, Run, TableName
@@ -16,16 +17,13 @@ from sojourn.results import Results, Run, TableName
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BACKENDS = ("sim",)
-"""The backends that this version has."""
-
 
 def run(
     file: str | Path,
     *,
     set: Mapping[str, object] | None = None,
     jobs: int | None = None,
-    backend: str = "sim",
+    backend: str | Backend = "sim",
     report: Report | None = None,
 ) -> Results:
     """Runs an experiment file.
@@ -39,7 +37,7 @@ def run(
     jobs
         Runs at the same time; default: one per processor. Results do not depend on it.
     backend
-        ``"sim"``.
+        ``"sim"``, ``"linux"``, or ``Linux(on=…, kernel=…)``.
     report
         Called about ten times a second with the progress so far.
 
@@ -133,31 +131,29 @@ def compare_plan(queues: Sequence[str], **options: object) -> _core.Plan:
         raise _core.ExperimentError(re.sub(r"^compare:\d+:", "compare:", str(error))) from None
 
 
-def read_plan(file: str | Path, overrides: Sequence[tuple[str, str]] = (), *, backend: str = "sim") -> _core.Plan:
+def read_plan(
+    file: str | Path, overrides: Sequence[tuple[str, str]] = (), *, backend: str | Backend = "sim"
+) -> _core.Plan:
     """Reads and checks an experiment file for a backend.
 
     Raises
     ------
     ExperimentError
-        The file or an override is wrong, or this version has no such backend.
+        The file or an override is wrong, there is no such backend, or it does not have what the file asks for.
+    RunError
+        Something that the backend needs is missing.
     """
-    check_backend(backend)
-    return _core.Plan.read_file(str(file), list(overrides))
-
-
-def check_backend(backend: str) -> None:
-    """Raises ExperimentError unless this version has the backend."""
-    if backend not in BACKENDS:
-        raise _core.ExperimentError(
-            f'backend: got "{backend}"; not available in this version; backends: {", ".join(BACKENDS)}'
-        )
+    where = backend_of(backend)
+    plan = _core.Plan.read_file(str(file), list(overrides))
+    where.check(plan)
+    return plan
 
 
 def run_plan(
     plan: _core.Plan,
     *,
     jobs: int | None = None,
-    backend: str = "sim",
+    backend: str | Backend = "sim",
     report: Report | None = None,
     record: Callable[[Run], Run] | None = None,
 ) -> tuple[Results, BaseException | None]:
@@ -171,12 +167,13 @@ def run_plan(
         run = as_run(core)
         runs.append(run if record is None else record(run))
 
-    stopped_by = execute(jobs_of(plan), take, threads=jobs, report=report)
+    where = backend_of(backend)
+    stopped_by = execute(jobs_of(plan, where), take, threads=jobs, report=report)
     summary: schema.Summary = {
         "format": schema.FORMAT,
         "sojourn": _core.version,
         "experiment": plan.name,
-        "backend": backend,
+        "backend": where.name,
         "runs": [run.summary for run in runs],
     }
     if len(runs) < len(plan.jobs):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sojourn import _core
+from sojourn.backends import Backend
 
 POLL_S = 0.1
 """How often progress is reported and a Ctrl-C is noticed."""
@@ -42,6 +43,7 @@ class Job:
 
     plan: _core.Plan
     index: int
+    backend: Backend
 
     @property
     def duration_s(self) -> float:
@@ -51,15 +53,15 @@ class Job:
     def run(self, monitor: _core.Monitor) -> _core.Run:
         """Runs it; a failure names the arm and the seed."""
         try:
-            return self.plan.run(self.index, monitor)
+            return self.backend.run(self.plan, self.index, monitor)
         except _core.RunError as error:
             _, _, seed, label = self.plan.jobs[self.index]
             raise _core.RunError(f"{self.plan.name}: {label}, seed {seed}: {error}") from error.__cause__
 
 
-def jobs_of(plan: _core.Plan) -> list[Job]:
+def jobs_of(plan: _core.Plan, backend: Backend) -> list[Job]:
     """All jobs of a plan, in result order."""
-    return [Job(plan, index) for index in range(len(plan.jobs))]
+    return [Job(plan, index, backend) for index in range(len(plan.jobs))]
 
 
 def default_threads() -> int:
@@ -76,12 +78,13 @@ def execute(
 ) -> BaseException | None:
     """Runs all jobs and hands each result to ``take`` with its job's index, in the jobs' order.
 
-    The first failure or a Ctrl-C cancels what is still running; what is finished is handed over all the same.
+    A run that fails leaves the others alone; a Ctrl-C cancels what is still running. What is finished is handed over
+    all the same.
 
     Returns
     -------
     BaseException or None
-        What ended the batch early: a KeyboardInterrupt, or the RunError of the run that failed.
+        Why not all is there: a KeyboardInterrupt, or the RunError of the first run that failed.
     """
     pool = _Pool(jobs, threads or default_threads())
     began = time.monotonic()
@@ -90,21 +93,20 @@ def execute(
     with _ctrl_c() as interrupted:
         try:
             while pool.advance():
-                while taken in pool.finished:
-                    take(taken, pool.finished.pop(taken))
+                while taken in pool.finished or taken in pool.failed:
+                    if taken in pool.finished:
+                        take(taken, pool.finished.pop(taken))
                     taken += 1
                 if report is not None:
                     report(Progress(pool.done, len(jobs), pool.fraction(), time.monotonic() - began))
                 if interrupted.is_set():
                     stopped_by = KeyboardInterrupt()
                     break
-        except _core.RunError as error:
-            stopped_by = error
         finally:
             pool.close()
         for index in sorted(pool.finished):
             take(index, pool.finished.pop(index))
-    return stopped_by
+    return stopped_by or next(iter(pool.failed.values()), None)
 
 
 class _Pool:
@@ -112,6 +114,7 @@ class _Pool:
 
     def __init__(self, jobs: Sequence[Job], threads: int) -> None:
         self.finished: dict[int, _core.Run] = {}
+        self.failed: dict[int, _core.RunError] = {}
         self.done = 0
         self._jobs = jobs
         self._threads = threads
@@ -122,13 +125,7 @@ class _Pool:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="sojourn")
 
     def advance(self) -> bool:
-        """Waits a moment for jobs to end; false once all have been seen to.
-
-        Raises
-        ------
-        RunError
-            One failed.
-        """
+        """Waits a moment for jobs to end; false once all have been seen to."""
         if self._next == len(self._jobs) and not self._running:
             return False
         while self._next < len(self._jobs) and len(self._running) < 2 * self._threads:
@@ -157,7 +154,10 @@ class _Pool:
 
     def _settle(self, future: Future[_core.Run]) -> None:
         index, _ = self._running.pop(future)
-        self.finished[index] = future.result()
+        try:
+            self.finished[index] = future.result()
+        except _core.RunError as error:
+            self.failed[index] = error
         self.done += 1
         self._done_s += self._jobs[index].duration_s
 

@@ -3,7 +3,7 @@
 use sojourn_units::Time;
 
 use crate::packet::Packet;
-use crate::qdisc::Environment;
+use crate::qdisc::{DropReason, Environment};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +55,11 @@ pub trait Aqm {
         _env: &mut Environment<P>,
     ) -> Verdict {
         Verdict::Pass
+    }
+
+    /// Why the packet of the last [`Verdict::Drop`] was given up.
+    fn drop_reason(&self) -> DropReason {
+        DropReason::Aqm
     }
 
     /// An arriving packet was given up for want of room; the queue stands at `backlog`.

@@ -265,8 +265,9 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
         }
         match flow.aqm.on_enqueue(&packet, backlog, now, env) {
             Verdict::Drop => {
+                let reason = flow.aqm.drop_reason();
                 self.note_timer(at);
-                return env.drop(packet, DropReason::Aqm);
+                return env.drop(packet, reason);
             }
             Verdict::Mark => env.mark(&mut packet),
             Verdict::Pass => {}

@@ -16,7 +16,7 @@ use crate::aqm::{Aqm, Backlog, Verdict};
 use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
 use crate::packet::Packet;
 use crate::pie::{self, Pie};
-use crate::qdisc::{Environment, Limit};
+use crate::qdisc::{DropReason, Environment, Limit};
 use crate::single::Single;
 
 /// PIE with a deterministic drop.
@@ -27,6 +27,8 @@ pub struct Madpie {
     burst_shield: bool,
     /// The paper's p_max: a drop is due.
     armed: bool,
+    /// Why the last packet that was given up was.
+    reason: DropReason,
 }
 
 impl Madpie {
@@ -38,6 +40,7 @@ impl Madpie {
             deterministic_above,
             burst_shield,
             armed: false,
+            reason: DropReason::Aqm,
         }
     }
 }
@@ -51,11 +54,13 @@ impl Aqm for Madpie {
         env: &mut Environment<P>,
     ) -> Verdict {
         let verdict = self.pie.on_enqueue(packet, backlog, now, env);
+        self.reason = DropReason::Aqm;
         let shielded = self.burst_shield && !self.pie.burst_allowance().is_zero();
         if verdict != Verdict::Pass || !self.armed || shielded {
             return verdict;
         }
         self.armed = false;
+        self.reason = DropReason::Deterministic;
         if self.pie.config().ecn && packet.ecn().is_capable() {
             Verdict::Mark
         } else {
@@ -71,6 +76,10 @@ impl Aqm for Madpie {
         env: &mut Environment<P>,
     ) -> Verdict {
         self.pie.on_dequeue(packet, backlog, now, env)
+    }
+
+    fn drop_reason(&self) -> DropReason {
+        self.reason
     }
 
     fn on_overflow(&mut self, backlog: Backlog, now: Time) {
@@ -194,6 +203,26 @@ mod tests {
                 [pass; 5]
             );
         }
+    }
+
+    #[test]
+    fn a_deterministic_drop_is_told_from_a_random_one() {
+        let mut madpie = Madpie::new(config(Duration::ZERO), Duration::from_millis(30), true);
+        five_after(&mut madpie, Duration::from_millis(31), Ecn::NotEct);
+        // Of the five only the first was dropped; the rest passed the random test as well.
+        let mut env = Environment::new(0);
+        madpie.armed = true;
+        let now = Time::from_millis(2000);
+        let verdict = madpie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env);
+        assert_eq!(
+            (verdict, madpie.drop_reason()),
+            (Verdict::Drop, DropReason::Deterministic)
+        );
+        let verdict = madpie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env);
+        assert_eq!(
+            (verdict, madpie.drop_reason()),
+            (Verdict::Pass, DropReason::Aqm)
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use sojourn_units::Time;
 use crate::aqm::{Aqm, Backlog, Verdict};
 use crate::list::{Link, Linked, List};
 use crate::packet::{Ecn, Packet};
-use crate::qdisc::{DropReason, Environment};
+use crate::qdisc::Environment;
 
 /// One FIFO of packets that are kept in a [`Pool`].
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +130,7 @@ impl<P: Packet> Pool<P> {
         while let Some(mut packet) = self.pop_front(queue) {
             match aqm.on_dequeue(&packet, self.backlog(queue, scope), now, env) {
                 Verdict::Drop => {
-                    env.drop(packet, DropReason::Aqm);
+                    env.drop(packet, aqm.drop_reason());
                     continue;
                 }
                 Verdict::Mark => env.mark(&mut packet),

@@ -14,6 +14,8 @@ use crate::packet::Packet;
 pub enum DropReason {
     /// The algorithm chose to: its signal to the sender.
     Aqm,
+    /// The algorithm chose to, by a rule that leaves nothing to chance beside one that does (MADPIE).
+    Deterministic,
     /// There was no room.
     Overflow,
 }

@@ -300,7 +300,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Sfq<P, A> {
         let backlog = self.pool.backlog(&bucket.queue, Scope::Queue);
         let verdict = bucket.aqm.on_enqueue(&packet, backlog, now, env);
         let lost = match verdict {
-            Verdict::Drop => Some(DropReason::Aqm),
+            Verdict::Drop => Some(bucket.aqm.drop_reason()),
             _ if self.is_full(at, packet.bytes()) => Some(DropReason::Overflow),
             Verdict::Mark => {
                 self.mark(at, &mut packet, env);

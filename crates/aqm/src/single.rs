@@ -68,7 +68,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Single<P, A> {
             return;
         }
         match self.aqm.on_enqueue(&packet, backlog, now, env) {
-            Verdict::Drop => return env.drop(packet, DropReason::Aqm),
+            Verdict::Drop => return env.drop(packet, self.aqm.drop_reason()),
             Verdict::Mark => env.mark(&mut packet),
             Verdict::Pass => {}
         }
@@ -82,7 +82,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Single<P, A> {
             self.bytes -= u64::from(packet.bytes());
             self.ce_bytes -= ce_bytes(&packet);
             match self.aqm.on_dequeue(&packet, self.backlog(), now, env) {
-                Verdict::Drop => env.drop(packet, DropReason::Aqm),
+                Verdict::Drop => env.drop(packet, self.aqm.drop_reason()),
                 Verdict::Mark => {
                     env.mark(&mut packet);
                     return Some(packet);

@@ -1,15 +1,18 @@
 //! What follows from an experiment and is the same on every backend: flows with their instants, frame sizes,
-//! limits, capacity.
+//! limits.
 
 use sojourn_units::{Duration, Rate};
 
+use crate::game;
 use crate::model::{Buffer, Direction, Experiment, Kind, Queue, Traffic};
 use crate::streams::Stream;
 
 /// IP bytes of a full packet where no segment is larger.
 const MTU: u32 = 1500;
-/// TCP and IP headers with timestamps.
+/// TCP and IPv4 headers with timestamps.
 const TCP_HEADERS: u32 = 52;
+/// UDP, or ICMP, and IPv4 headers.
+pub const UDP_HEADERS: u32 = 28;
 
 /// One flow of an experiment in one run.
 #[derive(Clone, Copy, Debug)]
@@ -67,16 +70,28 @@ fn start(traffic: &Traffic, flow: u32, seed: u64) -> Duration {
     from + Duration::from_nanos(offset)
 }
 
+/// IP bytes of the largest packet that this traffic sends.
+pub fn largest_packet(kind: &Kind) -> u32 {
+    if let Some(tcp) = kind.tcp() {
+        return tcp.mss + TCP_HEADERS;
+    }
+    let payload = match kind {
+        Kind::Cbr(cbr) => cbr.packet,
+        Kind::Ping(ping) => ping.packet,
+        Kind::OnOff(onoff) => onoff.packet,
+        Kind::Voip(voip) => voip.packet,
+        _ => game::MOST_BYTES,
+    };
+    payload + UDP_HEADERS
+}
+
 /// Bytes on the link of the largest packet that the traffic sends, at least that of an MTU of 1500.
 pub fn frame(experiment: &Experiment) -> u32 {
-    let segments = experiment
+    let connections = experiment
         .traffic
         .iter()
-        .map(|traffic| match &traffic.kind {
-            Kind::Bulk(tcp) => tcp.mss + TCP_HEADERS,
-            Kind::Files(files) => files.tcp.mss + TCP_HEADERS,
-            _ => 0,
-        });
+        .filter_map(|traffic| traffic.kind.tcp());
+    let segments = connections.map(|tcp| tcp.mss + TCP_HEADERS);
     segments.fold(MTU, u32::max) + experiment.link.overhead
 }
 
@@ -116,44 +131,4 @@ pub fn limit(
             }
         }
     })
-}
-
-/// Bytes that a link with this schedule of rates can carry from `from` to `to`.
-pub fn capacity_bytes(schedule: &[(Duration, Rate)], from: Duration, to: Duration) -> f64 {
-    let ends = schedule
-        .iter()
-        .skip(1)
-        .map(|(at, _)| *at)
-        .chain([Duration::MAX]);
-    let spans = schedule.iter().zip(ends).map(|((begin, rate), end)| {
-        let span = end.min(to).saturating_sub((*begin).max(from));
-        rate.bytes_per_sec() * span.as_secs_f64()
-    });
-    spans.sum()
-}
-
-/// The kind's name in experiment files and results.
-pub const fn kind_name(kind: &Kind) -> &'static str {
-    match kind {
-        Kind::Bulk(_) => "bulk",
-        Kind::Cbr(_) => "cbr",
-        Kind::Ping(_) => "ping",
-        Kind::Files(_) => "files",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// 10 Mbit/s for 50 s and 1 Mbit/s after, from 40 s to 60 s: 10 s of 1.25 MB/s and 10 s of 125 kB/s.
-    #[test]
-    fn capacity_follows_the_schedule() {
-        let schedule = [
-            (Duration::ZERO, Rate::from_mbps(10)),
-            (Duration::from_secs(50), Rate::from_mbps(1)),
-        ];
-        let bytes = capacity_bytes(&schedule, Duration::from_secs(40), Duration::from_secs(60));
-        assert_eq!(bytes, 13_750_000.0);
-    }
 }

@@ -105,6 +105,31 @@ impl Form for Whole {
     }
 }
 
+/// A number in a range without its lower end.
+pub(crate) struct Decimal {
+    pub above: f64,
+    pub to: f64,
+}
+
+impl Form for Decimal {
+    type Out = f64;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<f64, ReadError> {
+        match entry.quantity(Kind::Number) {
+            Ok(Value::Number(number)) if number > self.above && number <= self.to => Ok(number),
+            _ => Err(entry.refuse(self.accepts())),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        format!("a number above {} and at most {}", self.above, self.to)
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        json!({"type": "number", "exclusiveMinimum": self.above, "maximum": self.to})
+    }
+}
+
 /// A span of time.
 pub(crate) enum Span {
     /// Zero is accepted.
@@ -209,9 +234,9 @@ impl Form for Packets {
 }
 
 /// How much a queue holds.
-pub(crate) struct Capacity;
+pub(crate) struct BufferForm;
 
-impl Form for Capacity {
+impl Form for BufferForm {
     type Out = Buffer;
 
     fn read(&self, entry: &Entry<'_>) -> Result<Buffer, ReadError> {

@@ -12,29 +12,41 @@
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
 //! | `sweep` | the cartesian product of the swept values |
 //! | [`schema()`] | the JSON Schema of the file, from the same keys that are read |
-//! | [`streams`], [`derived`] | what every backend works out alike: random draws, instants, limits, capacity |
+//! | [`streams`], [`derived`] | what every backend works out alike: random draws, instants, limits |
+//! | [`packmime`], [`game`] | models of traffic that every backend draws from alike |
+//! | `capacity`, `sizes`, `codec` | parts of the model with a subject of their own: traces, sizes of files, codecs |
+//! | [`jitter`], [`emodel`], [`loss_events`] | how steadily datagrams come, how good a call sounds, who loses with whom |
 //! | [`result`] | what a run gives, on every backend |
 //! | `written` | quantities as one would write them |
 //! | [`resolved()`] | an experiment written out again with every default |
 
+mod capacity;
+mod codec;
 pub mod derived;
 mod document;
+pub mod emodel;
 mod error;
 mod form;
 mod forms;
+pub mod game;
+pub mod jitter;
+pub mod loss_events;
 pub mod model;
 mod names;
+pub mod packmime;
 mod plan;
 mod read;
 mod resolved;
 pub mod result;
 mod schema;
 mod section;
+mod sizes;
 pub mod streams;
 mod suggest;
 mod sweep;
 mod written;
 
+pub use capacity::{Instants, OPPORTUNITY_BYTES};
 pub use error::ReadError;
 pub use model::Experiment;
 pub use names::{DisciplineKeys, KeySpec, Names};

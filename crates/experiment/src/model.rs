@@ -2,6 +2,11 @@
 
 use sojourn_units::{Duration, Rate, Value};
 
+pub use crate::capacity::{Capacity, Trace};
+pub use crate::codec::Codec;
+pub use crate::sizes::Sizes;
+use crate::streams::Stream;
+
 /// One experiment without its sweep: what is run once per queue and seed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Experiment {
@@ -28,8 +33,8 @@ pub struct Experiment {
 /// The bottleneck link.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Link {
-    /// Rate from each instant on; the first is at zero, instants increase.
-    pub rate: Vec<(Duration, Rate)>,
+    /// What it can carry.
+    pub rate: Capacity,
     /// One-way propagation of the bottleneck itself, part of every flow's RTT.
     pub delay: Duration,
     /// The discipline's limit, unless the queue has its own; `None`: the discipline's default.
@@ -49,7 +54,7 @@ pub struct Link {
 #[derive(Clone, PartialEq, Debug)]
 pub struct UpLink {
     /// As [`Link::rate`].
-    pub rate: Vec<(Duration, Rate)>,
+    pub rate: Capacity,
     /// As [`Link::buffer`]; `None`: the forward direction's.
     pub buffer: Option<Buffer>,
     /// Its discipline; `None`: the same as forward.
@@ -96,6 +101,8 @@ pub struct Traffic {
     pub stop: Duration,
     /// Which way the data goes.
     pub direction: Direction,
+    /// The DiffServ code point of their packets, both ways: 0 to 63 (RFC 2474).
+    pub dscp: u8,
 }
 
 /// Which way data goes through the bottleneck.
@@ -118,8 +125,50 @@ pub enum Kind {
     Cbr(Cbr),
     /// Echo requests.
     Ping(Ping),
-    /// Files one after another, each on a connection of its own.
+    /// Files, each on a connection of its own.
     Files(Files),
+    /// TCP or UDP that sends at times and is silent at others.
+    OnOff(OnOff),
+    /// Telephony over RTP.
+    Voip(Voip),
+    /// The moves and states of a first-person game.
+    Game,
+    /// Browsing.
+    Web(Web),
+    /// Adaptive video over HTTP.
+    Video(Video),
+}
+
+impl Kind {
+    /// The TCP options, if it runs over TCP.
+    pub const fn tcp(&self) -> Option<&Tcp> {
+        match self {
+            Self::Bulk(tcp) => Some(tcp),
+            Self::Files(files) => Some(&files.tcp),
+            Self::OnOff(onoff) => match &onoff.transport {
+                Transport::Tcp(tcp, _) => Some(tcp),
+                Transport::Udp(_) => None,
+            },
+            Self::Web(web) => Some(&web.tcp),
+            Self::Video(video) => Some(&video.tcp),
+            Self::Cbr(_) | Self::Ping(_) | Self::Voip(_) | Self::Game => None,
+        }
+    }
+
+    /// The name in experiment files and results.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Bulk(_) => "bulk",
+            Self::Cbr(_) => "cbr",
+            Self::Ping(_) => "ping",
+            Self::Files(_) => "files",
+            Self::OnOff(_) => "onoff",
+            Self::Voip(_) => "voip",
+            Self::Game => "game",
+            Self::Web(_) => "web",
+            Self::Video(_) => "video",
+        }
+    }
 }
 
 /// The options of a TCP flow.
@@ -150,11 +199,25 @@ pub struct Cbr {
     pub packet: u32,
 }
 
-/// Echo requests, 56 bytes of payload.
+/// Echo requests.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ping {
     /// Time between requests. Default 1 s.
     pub interval: Duration,
+    /// What carries them. Default ICMP.
+    pub protocol: EchoProtocol,
+    /// Payload bytes of a request and of its reply; on the link + 28 (ICMP or UDP, IP) + the link's overhead.
+    /// Default 56.
+    pub packet: u32,
+}
+
+/// What carries echo requests and replies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EchoProtocol {
+    /// ICMP (RFC 792).
+    Icmp,
+    /// UDP (RFC 862).
+    Udp,
 }
 
 /// Finite transfers.
@@ -162,12 +225,128 @@ pub struct Ping {
 pub struct Files {
     /// The transport.
     pub tcp: Tcp,
-    /// Sizes in bytes; each file's is drawn uniformly from these.
-    pub sizes: Vec<u64>,
+    /// Sizes in bytes; each file's is drawn from these.
+    pub sizes: Sizes,
     /// Files per flow; `None`: until the stop.
     pub count: Option<u64>,
-    /// Mean of the exponentially distributed time from the end of one file to the next; zero: at once.
+    /// When the next file begins.
+    pub pace: Pace,
+}
+
+/// When the next of a flow's files begins.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Pace {
+    /// After the one before, and an exponentially distributed pause with this mean (closed loop).
+    Think(Duration),
+    /// So many a second as a Poisson process, whether others are under way or not (open loop).
+    Arrivals(f64),
+}
+
+/// Traffic that is on and off in turn, beginning with on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OnOff {
+    /// What it sends while it is on.
+    pub transport: Transport,
+    /// Payload bytes of a datagram, or of what the application writes to a rate-limited TCP at once.
+    pub packet: u32,
+    /// How long it is on, on the mean.
+    pub on: Duration,
+    /// How long it is off, on the mean; zero: never.
+    pub off: Duration,
+    /// How these times are distributed.
+    pub times: Times,
+}
+
+/// What on-off traffic runs over.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Transport {
+    /// UDP at this rate of payload.
+    Udp(Rate),
+    /// TCP: with a rate, one connection to which the application writes at that rate; without, a connection for
+    /// each time that is on, with always more to send.
+    Tcp(Tcp, Option<Rate>),
+}
+
+/// How the times of on-off traffic are distributed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Times {
+    /// Exponentially, about the mean.
+    Exponential,
+    /// They are all the same.
+    Fixed,
+}
+
+impl Times {
+    /// A time with this mean.
+    pub fn draw(self, mean: Duration, stream: &mut Stream) -> Duration {
+        match self {
+            Self::Exponential => exponential(mean, stream),
+            Self::Fixed => mean,
+        }
+    }
+}
+
+/// An exponentially distributed time with this mean.
+pub fn exponential(mean: Duration, stream: &mut Stream) -> Duration {
+    Duration::from_secs_f64(mean.as_secs_f64() * stream.exponential())
+}
+
+/// Telephony: a packet per frame.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Voip {
+    /// The codec, for the rating.
+    pub codec: Codec,
+    /// Payload bytes of a packet: the frames with their RTP header (12); on the link + 28 (UDP, IP) + the link's
+    /// overhead.
+    pub packet: u32,
+    /// Time between packets.
+    pub interval: Duration,
+}
+
+/// Browsing. Requests go against the direction of the flow, responses along it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Web {
+    /// The transport.
+    pub tcp: Tcp,
+    /// What is asked for, and when.
+    pub browsing: Browsing,
+}
+
+/// What a browser asks for, and when.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Browsing {
+    /// The PackMime-HTTP model: so many new connections a second.
+    PackMime(f64),
+    /// Pages one after another.
+    Pages(Pages),
+}
+
+/// Pages one after another: a document, then the objects that it names.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pages {
+    /// Objects of a page, the document included.
+    pub objects: u32,
+    /// Sizes of objects in bytes; each one's is drawn from these.
+    pub sizes: Sizes,
+    /// Connections over which a page's objects are fetched, at most.
+    pub parallel: u32,
+    /// Bytes of a request.
+    pub request: u64,
+    /// Mean of the exponentially distributed time from the end of one page to the next; zero: at once.
     pub think: Duration,
+}
+
+/// Adaptive video over HTTP (DASH): segments, each at a rate chosen by the throughput of those before.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Video {
+    /// The transport.
+    pub tcp: Tcp,
+    /// Media time of a segment.
+    pub segment: Duration,
+    /// The media rates that there are, rising.
+    pub ladder: Vec<Rate>,
+    /// Media time that the player holds at most.
+    pub buffer: Duration,
 }
 
 /// What is recorded beyond the summary.
@@ -175,6 +354,8 @@ pub struct Files {
 pub struct Record {
     /// A row per packet that met the queue.
     pub packets: bool,
+    /// A row per round-trip time that a flow measured.
+    pub rtt: bool,
     /// Width of the bins of the time series.
     pub series: Option<Duration>,
 }

@@ -62,10 +62,8 @@ impl Plan {
             Ok(root) => root,
             Err(error) => return error,
         };
-        let context = Context {
-            file: &layout.file,
-            names: &Names::default(),
-        };
+        let names = Names::default();
+        let context = Context::new(&layout.file, &names);
         let nearest = Entry::root(&root, &context).at(key);
         let message = match nearest.path == key {
             _ if must.starts_with("got ") => must.to_owned(),
@@ -143,10 +141,7 @@ pub fn read(
     }
     let file = file.into();
     let layout = Layout { file, root, axes };
-    let context = Context {
-        file: source.name,
-        names,
-    };
+    let context = Context::new(source.name, names);
     let mut cells = Vec::new();
     let mut runs = 0;
     for index in 0..combinations {

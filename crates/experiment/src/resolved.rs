@@ -1,13 +1,14 @@
 //! An experiment written out again, every default spelled out, as JSON that mirrors the file.
 
-use serde_json::{Value as Json, json};
-use sojourn_units::{Duration, Rate};
-
 use crate::document::parse_value;
 use crate::error::Origin;
-use crate::model::{Direction, Experiment, Kind, Queue, Tcp, Traffic};
+use crate::model::{
+    Browsing, Capacity, Direction, EchoProtocol, Experiment, Files, Kind, OnOff, Pace, Queue,
+    Sizes, Tcp, Times, Traffic, Transport, Web,
+};
 use crate::names::Names;
 use crate::written::{buffer, bytes, value_json};
+use serde_json::{Value as Json, json};
 
 /// The experiment as a file that reads to the same: each key of the format with its value, defaults
 /// included, quantities with units. A discipline's own defaults are left to it; see [`resolved_with`].
@@ -20,7 +21,7 @@ pub fn resolved(experiment: &Experiment) -> Json {
 pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
     let link = &experiment.link;
     let mut link_json = json!({
-        "rate": rates(&link.rate),
+        "rate": capacity(&link.rate),
         "delay": written(link.delay),
         "device_queue": format!("{} packets", link.device_queue),
         "overhead": bytes(link.overhead),
@@ -28,7 +29,7 @@ pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
     });
     put(&mut link_json, "buffer", link.buffer.map(buffer));
     if let Some(up) = &link.up {
-        let mut up_json = json!({"rate": rates(&up.rate)});
+        let mut up_json = json!({"rate": capacity(&up.rate)});
         put(&mut up_json, "buffer", up.buffer.map(buffer));
         put(
             &mut up_json,
@@ -37,7 +38,10 @@ pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
         );
         link_json["up"] = up_json;
     }
-    let mut record = json!({"packets": experiment.record.packets});
+    let mut record = json!({
+        "packets": experiment.record.packets,
+        "rtt": experiment.record.rtt,
+    });
     put(&mut record, "series", experiment.record.series.map(written));
     json!({
         "experiment": {
@@ -64,13 +68,16 @@ fn put(into: &mut Json, key: &str, value: Option<impl Into<Json>>) {
     }
 }
 
-fn rates(schedule: &[(Duration, Rate)]) -> Json {
-    match schedule {
-        [(_, rate)] => written(rate).into(),
-        steps => steps
-            .iter()
-            .map(|(from, rate)| json!([written(from), written(rate)]))
-            .collect(),
+fn capacity(capacity: &Capacity) -> Json {
+    match capacity {
+        Capacity::Trace(trace) => json!({"trace": trace.file}),
+        Capacity::Steps(steps) => match steps.as_slice() {
+            [(_, rate)] => written(rate).into(),
+            steps => steps
+                .iter()
+                .map(|(from, rate)| json!([written(from), written(rate)]))
+                .collect(),
+        },
     }
 }
 
@@ -95,6 +102,7 @@ fn queue(queue: &Queue, names: &Names) -> Json {
 fn traffic(traffic: &Traffic) -> Json {
     let (first, last) = traffic.start;
     let mut json = json!({
+        "kind": traffic.kind.name(),
         "flows": traffic.flows,
         "rtt": written(traffic.rtt),
         "start": if first == last { written(first) } else { format!("{first}..{last}") },
@@ -104,30 +112,96 @@ fn traffic(traffic: &Traffic) -> Json {
             Direction::Up => "up",
             Direction::Both => "both",
         },
+        "dscp": traffic.dscp,
     });
     match &traffic.kind {
-        Kind::Bulk(options) => {
-            json["kind"] = "bulk".into();
-            tcp(&mut json, options);
-        }
+        Kind::Bulk(_) | Kind::Game => {}
         Kind::Cbr(cbr) => {
-            json["kind"] = "cbr".into();
             json["rate"] = written(cbr.rate).into();
             json["packet"] = bytes(cbr.packet).into();
         }
         Kind::Ping(ping) => {
-            json["kind"] = "ping".into();
             json["interval"] = written(ping.interval).into();
+            json["packet"] = bytes(ping.packet).into();
+            json["protocol"] = match ping.protocol {
+                EchoProtocol::Icmp => "icmp",
+                EchoProtocol::Udp => "udp",
+            }
+            .into();
         }
-        Kind::Files(files) => {
-            json["kind"] = "files".into();
-            json["size"] = files.sizes.iter().map(|size| bytes(*size)).collect();
-            json["think"] = written(files.think).into();
-            put(&mut json, "count", files.count);
-            tcp(&mut json, &files.tcp);
+        Kind::Voip(voip) => {
+            json["codec"] = voip.codec.name().into();
+            json["packet"] = bytes(voip.packet).into();
+            json["interval"] = written(voip.interval).into();
+        }
+        Kind::Files(options) => files(&mut json, options),
+        Kind::OnOff(options) => onoff(&mut json, options),
+        Kind::Web(options) => web(&mut json, options),
+        Kind::Video(video) => {
+            json["segment"] = written(video.segment).into();
+            json["buffer"] = written(video.buffer).into();
+            json["ladder"] = video.ladder.iter().map(written).collect();
         }
     }
+    if let Some(options) = traffic.kind.tcp() {
+        tcp(&mut json, options);
+    }
     json
+}
+
+fn files(json: &mut Json, files: &Files) {
+    json["size"] = sizes(&files.sizes);
+    put(json, "count", files.count);
+    match files.pace {
+        Pace::Think(think) => json["think"] = written(think).into(),
+        Pace::Arrivals(arrivals) => json["arrivals"] = arrivals.into(),
+    }
+}
+
+fn onoff(json: &mut Json, onoff: &OnOff) {
+    let (transport, rate) = match &onoff.transport {
+        Transport::Udp(rate) => ("udp", Some(*rate)),
+        Transport::Tcp(_, rate) => ("tcp", *rate),
+    };
+    json["transport"] = transport.into();
+    put(json, "rate", rate.map(written));
+    json["packet"] = bytes(onoff.packet).into();
+    json["on"] = written(onoff.on).into();
+    json["off"] = written(onoff.off).into();
+    json["times"] = match onoff.times {
+        Times::Exponential => "exponential",
+        Times::Fixed => "fixed",
+    }
+    .into();
+}
+
+fn web(json: &mut Json, web: &Web) {
+    match &web.browsing {
+        Browsing::PackMime(connections) => json["connections"] = (*connections).into(),
+        Browsing::Pages(pages) => {
+            json["objects"] = pages.objects.into();
+            json["size"] = sizes(&pages.sizes);
+            json["parallel"] = pages.parallel.into();
+            json["request"] = bytes(pages.request).into();
+            json["think"] = written(pages.think).into();
+        }
+    }
+}
+
+fn sizes(sizes: &Sizes) -> Json {
+    match sizes {
+        Sizes::OneOf(sizes) => sizes.iter().map(|size| bytes(*size)).collect(),
+        Sizes::Uniform { min, max } => {
+            json!({"distribution": "uniform", "min": bytes(*min), "max": bytes(*max)})
+        }
+        Sizes::Exponential { mean } => json!({"distribution": "exponential", "mean": bytes(*mean)}),
+        Sizes::Pareto { mean, shape } => {
+            json!({"distribution": "pareto", "mean": bytes(*mean), "shape": shape})
+        }
+        Sizes::Lognormal { median, sigma } => {
+            json!({"distribution": "lognormal", "median": bytes(*median), "sigma": sigma})
+        }
+    }
 }
 
 fn tcp(json: &mut Json, tcp: &Tcp) {

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::model::Experiment;
+
 /// One run: one arm of the comparison, one seed. Serialises to an element of the summary's `runs`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct RunResult {
     /// The discipline.
     pub queue: String,
@@ -19,6 +21,14 @@ pub struct RunResult {
     pub flows: Vec<Flow>,
     /// Jain's index over the goodput of the TCP flows; `None` without such flows or goodput.
     pub jain_goodput: Option<f64>,
+    /// Jain's index over the drop shares of the flows that sent anything to a bottleneck, echo requests left out;
+    /// `None` if nothing was dropped.
+    pub jain_drop_share: Option<f64>,
+    /// Network power (Kleinrock 1979): goodput of the TCP flows over their mean round-trip time, in bit/s per second;
+    /// `None` without such flows.
+    pub power_bps_per_s: Option<f64>,
+    /// Payload that all flows received, in units of 1000 bytes; whole run.
+    pub transferred_kilobytes: f64,
     /// Simulated seconds.
     pub simulated_s: f64,
     /// Wall-clock seconds that the run took.
@@ -35,10 +45,53 @@ pub struct RunResult {
     /// A row per flow and bin of the series.
     #[serde(skip)]
     pub flow_series: Option<Table>,
+    /// A row per round-trip time that a flow measured: `time_ns`, `flow` (over all groups), `rtt_ns`.
+    #[serde(skip)]
+    pub rtts: Option<Table>,
+}
+
+impl RunResult {
+    /// With the figures that follow from those of the flows.
+    pub fn with_totals(self, experiment: &Experiment) -> Self {
+        let flows = &self.flows;
+        let over_tcp = |flow: &&Flow| experiment.traffic[flow.traffic].kind.tcp().is_some();
+        let drop_shares = flows
+            .iter()
+            .filter(|flow| flow.kind != "ping" && flow.bottleneck_packets > 0)
+            .map(|flow| flow.dropped_packets as f64 / flow.bottleneck_packets as f64);
+        Self {
+            jain_goodput: jain(flows.iter().filter(over_tcp).map(|flow| flow.goodput_bps)),
+            jain_drop_share: jain(drop_shares),
+            power_bps_per_s: power_of_all(flows.iter().filter(over_tcp)),
+            transferred_kilobytes: flows
+                .iter()
+                .map(|flow| flow.received_bytes as f64 / 1000.0)
+                .sum(),
+            ..self
+        }
+    }
+}
+
+/// Network power of flows together: their goodput over the mean of their round-trip times.
+fn power_of_all<'f>(flows: impl Iterator<Item = &'f Flow>) -> Option<f64> {
+    let (mut bps, mut samples, mut sum_ms) = (0.0, 0, 0.0);
+    for flow in flows {
+        bps += flow.goodput_bps;
+        samples += flow.rtt_ms.n;
+        sum_ms += flow.rtt_ms.mean.unwrap_or(0.0) * flow.rtt_ms.n as f64;
+    }
+    (samples > 0).then(|| bps / (sum_ms / samples as f64 / 1000.0))
+}
+
+/// A backend's own results hold these, so that all can be handed on alike.
+impl AsMut<Self> for RunResult {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
 }
 
 /// The figures of one direction of the bottleneck.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Bottleneck {
     /// Sojourn times of the packets that left after the warm-up, in milliseconds.
     pub sojourn_ms: Quantiles,
@@ -56,6 +109,17 @@ pub struct Bottleneck {
     pub dropped_overflow: u64,
     /// Packets marked, whole run.
     pub marked: u64,
+    /// How long the queue was when packets were dropped, by reason (`aqm`, `deterministic`, `overflow`), after the
+    /// warm-up, in milliseconds: the sojourn of a packet that was queued; of one that was not, the time that the
+    /// backlog takes to leave. `deterministic` is the part of an algorithm's drops that it does not leave to chance,
+    /// where it has both (MADPIE); `dropped_aqm` counts it in.
+    pub drop_delay_ms: BTreeMap<&'static str, Spread>,
+    /// Loss events after the warm-up: all drops of TCP data within one round trip, the largest base RTT of the TCP
+    /// flows in this direction, from the first of them on.
+    pub loss_events: u64,
+    /// Loss synchronisation: the mean share of these flows that lose in a loss event (RFC 7928 §2.4); `None` without
+    /// events.
+    pub loss_synchronization: Option<f64>,
 }
 
 /// Quantiles of a distribution; `None` (null) where there was nothing to measure.
@@ -82,7 +146,7 @@ pub struct Quantiles {
 }
 
 /// The figures of one flow.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Flow {
     /// Number of the traffic group in the file, from 0.
     pub traffic: usize,
@@ -92,6 +156,8 @@ pub struct Flow {
     pub kind: &'static str,
     /// Which way its data goes.
     pub direction: &'static str,
+    /// The DiffServ code point of its packets.
+    pub dscp: u8,
     /// Payload bits per second received between the warm-up and the end, while the flow was on.
     pub goodput_bps: f64,
     /// Payload bytes sent, without retransmissions; whole run.
@@ -100,17 +166,60 @@ pub struct Flow {
     pub received_bytes: u64,
     /// Segments retransmitted; whole run.
     pub retransmits: u64,
+    /// Packets of its data that came to a bottleneck; whole run, as the two that follow.
+    pub bottleneck_packets: u64,
+    /// Those of them that it dropped.
+    pub dropped_packets: u64,
+    /// Those of them that left it marked.
+    pub marked_packets: u64,
+    /// Network power: goodput over mean round-trip time, in bit/s per second; `None` without round-trip times.
+    pub power_bps_per_s: Option<f64>,
     /// Round-trip times after the warm-up, in milliseconds: TCP's samples, or the echoes of a ping.
     pub rtt_ms: Spread,
-    /// One-way delays of datagrams after the warm-up, in milliseconds.
+    /// One-way delays of datagrams after the warm-up, in milliseconds. Of the base RTT they have the link's own delay
+    /// in them; the rest is on the way back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_way_ms: Option<Spread>,
+    /// Jitter of datagrams after the warm-up, in milliseconds: the running estimate (RFC 3550 §6.4.1) after each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_ms: Option<Spread>,
+    /// Delay variation of datagrams after the warm-up, in milliseconds: delay above the smallest (RFC 5481 §4.2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pdv_ms: Option<Spread>,
+    /// Mean opinion score of a call (ITU-T G.107), from its loss and its mean one-way delay after the warm-up; of the
+    /// base RTT half counts, wherever it is simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mos: Option<f64>,
     /// Datagrams or echo requests that never arrived or were not answered, of those sent in time to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_packets: Option<u64>,
-    /// Completion times of files that were finished after the warm-up, in milliseconds.
+    /// Completion times of files, or of the PackMime model's requests, that were finished after the warm-up, in
+    /// milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_ms: Option<Spread>,
+    /// Load times of pages that were finished after the warm-up, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_load_ms: Option<Spread>,
+    /// What a player of video saw.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<Video>,
+}
+
+/// The figures of a player of adaptive video, over the whole run.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Video {
+    /// Segments received.
+    pub segments: u64,
+    /// Their mean media rate, in bit/s.
+    pub media_rate_bps: Option<f64>,
+    /// How often the media rate changed.
+    pub switches: u64,
+    /// From the start to the first picture, in milliseconds.
+    pub startup_ms: Option<f64>,
+    /// How often playing ran out.
+    pub stalls: u64,
+    /// For how long in all, in milliseconds.
+    pub stalled_ms: f64,
 }
 
 /// A distribution in short.

@@ -1,7 +1,12 @@
 //! A table being read: its keys by form, their defaults, and what is not known.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
 use sojourn_units::{Duration, Kind, Rate, Value};
 
+use crate::capacity::{Trace, TraceError};
 use crate::document::{Item, Node, Table, parse_value, path_segment};
 use crate::error::{Origin, ReadError};
 use crate::form::{AnyKey, Default, Form, Key};
@@ -20,6 +25,37 @@ pub(crate) struct Context<'a> {
     /// The file's name in messages.
     pub file: &'a str,
     pub names: &'a Names,
+    /// Traces by path, read once however many cells name them.
+    traces: RefCell<HashMap<PathBuf, Trace>>,
+}
+
+impl<'a> Context<'a> {
+    pub fn new(file: &'a str, names: &'a Names) -> Self {
+        Self {
+            file,
+            names,
+            traces: RefCell::default(),
+        }
+    }
+
+    /// The trace called `name`, from the folder of the experiment file.
+    ///
+    /// # Errors
+    /// What is wrong, to follow `got "name"; `.
+    pub fn trace(&self, name: &str) -> Result<Trace, String> {
+        let folder = Path::new(self.file).parent().unwrap_or(Path::new(""));
+        let path = folder.join(name);
+        if let Some(trace) = self.traces.borrow().get(&path) {
+            return Ok(trace.clone());
+        }
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+        let trace = Trace::parse(name, &text).map_err(|TraceError { line, got, must }| {
+            format!("{}:{line}: got {got}; must be {must}", path.display())
+        })?;
+        self.traces.borrow_mut().insert(path, trace.clone());
+        Ok(trace)
+    }
 }
 
 /// A value in the file, with its dotted path.
@@ -218,11 +254,7 @@ impl<'a> Section<'a> {
         }
         let absent = match key.default {
             Default::Is(text) => parse_value(text, Origin::File),
-            Default::Required | Default::Words(_) => {
-                let missing = format!("missing; must be {}", key.form.accepts());
-                let node = self.entry.node;
-                return Err(self.entry.below(node, key.name).error(missing));
-            }
+            Default::Required | Default::Words(_) => return Err(self.missing(key)),
         };
         let default = Entry {
             node: &absent,
@@ -230,6 +262,13 @@ impl<'a> Section<'a> {
             context: self.entry.context,
         };
         key.form.read(&default)
+    }
+
+    /// The error that `key` has to be given.
+    pub fn missing<F: Form>(&self, key: &Key<F>) -> ReadError {
+        let missing = format!("missing; must be {}", key.form.accepts());
+        let node = self.entry.node;
+        self.entry.below(node, key.name).error(missing)
     }
 }
 

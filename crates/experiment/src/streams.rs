@@ -42,6 +42,35 @@ impl Stream {
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.uniform()).ln()
     }
+
+    /// Normally distributed with mean 0 and variance 1 (Box and Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (2.0 * self.exponential()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// Weibull-distributed.
+    pub fn weibull(&mut self, shape: f64, scale: f64) -> f64 {
+        scale * self.exponential().powf(1.0 / shape)
+    }
+
+    /// Gamma-distributed with this shape, at least 1, and scale 1 (Marsaglia and Tsang 2000).
+    pub fn gamma(&mut self, shape: f64) -> f64 {
+        let d = shape - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let x = self.normal();
+            let v = (1.0 + c * x).powi(3);
+            if v > 0.0 && -self.exponential() < x * x / 2.0 + d - d * v + d * v.ln() {
+                return d * v;
+            }
+        }
+    }
+
+    /// Extreme-value-distributed (Gumbel) about `location`.
+    pub fn extreme(&mut self, location: f64, scale: f64) -> f64 {
+        location - scale * self.exponential().ln()
+    }
 }
 
 #[cfg(test)]
@@ -67,5 +96,36 @@ mod tests {
         let mut stream = Stream::new(7, "mean");
         let mean = (0..100_000).map(|_| stream.exponential()).sum::<f64>() / 100_000.0;
         assert!((mean - 1.0).abs() < 0.02, "{mean}");
+    }
+
+    /// Mean and variance of 100 000 draws.
+    fn moments(mut draw: impl FnMut(&mut Stream) -> f64) -> (f64, f64) {
+        let mut stream = Stream::new(7, "moments");
+        let draws: Vec<f64> = (0..100_000).map(|_| draw(&mut stream)).collect();
+        let mean = draws.iter().sum::<f64>() / 1e5;
+        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1e5;
+        (mean, variance)
+    }
+
+    #[test]
+    fn distributions_have_their_means_and_variances() {
+        let has = |name: &str, (mean, variance): (f64, f64), expected: (f64, f64)| {
+            let (expected_mean, expected_variance) = expected;
+            let tolerance = 0.01 * expected_variance.max(1.0);
+            assert!((mean - expected_mean).abs() < tolerance, "{name}: {mean}");
+            let ratio = variance / expected_variance;
+            assert!((ratio - 1.0).abs() < 0.03, "{name}: {variance}");
+        };
+        has("normal", moments(Stream::normal), (0.0, 1.0));
+        // Shape 2, scale 1: Γ(1.5) = √π/2, variance 1 − π/4.
+        has(
+            "weibull",
+            moments(|s| s.weibull(2.0, 1.0)),
+            (0.8862, 0.2146),
+        );
+        // Mean and variance of a gamma of scale 1 are its shape.
+        has("gamma", moments(|s| s.gamma(2.35)), (2.35, 2.35));
+        // Location 55, scale 6: 55 + 0.5772 · 6; variance π²/6 · 36.
+        has("extreme", moments(|s| s.extreme(55.0, 6.0)), (58.46, 59.22));
     }
 }

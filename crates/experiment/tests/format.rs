@@ -6,8 +6,8 @@ use common::{EVERY_KEY, EXAMPLE, names, read_text, read_with};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{
-    Buffer, Cbr, Direction, Experiment, Files, Kind, Link, Ping, Queue, Record, Tcp, Traffic,
-    UpLink,
+    Buffer, Capacity, Cbr, Direction, EchoProtocol, Experiment, Files, Kind, Link, Pace, Ping,
+    Queue, Record, Sizes, Tcp, Traffic, UpLink,
 };
 use sojourn_experiment::{resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
@@ -71,6 +71,7 @@ fn the_example_of_the_format_reads_as_it_says() {
         start: (Duration::ZERO, Duration::ZERO),
         stop: Duration::from_secs(60),
         direction: Direction::Down,
+        dscp: 0,
     };
     let expected = Experiment {
         name: "four cubic flows".into(),
@@ -79,14 +80,14 @@ fn the_example_of_the_format_reads_as_it_says() {
         repeat: 5,
         seed: 1,
         link: Link {
-            rate: vec![(Duration::ZERO, Rate::from_mbps(1))],
+            rate: Capacity::Steps(vec![(Duration::ZERO, Rate::from_mbps(1))]),
             delay: Duration::ZERO,
             buffer: Some(Buffer::Packets(1000)),
             device_queue: 0,
             overhead: 14,
             burst: 1600,
             up: Some(UpLink {
-                rate: vec![(Duration::ZERO, Rate::from_mbps(1))],
+                rate: Capacity::Steps(vec![(Duration::ZERO, Rate::from_mbps(1))]),
                 buffer: None,
                 queue: None,
             }),
@@ -110,7 +111,14 @@ fn the_example_of_the_format_reads_as_it_says() {
                 }),
                 1,
             ),
-            group(Kind::Ping(Ping { interval: ms(100) }), 1),
+            group(
+                Kind::Ping(Ping {
+                    interval: ms(100),
+                    protocol: EchoProtocol::Icmp,
+                    packet: 56,
+                }),
+                1,
+            ),
         ],
         record: Record::default(),
     };
@@ -126,7 +134,7 @@ fn a_sweep_is_a_product_in_file_order_with_the_last_key_fastest() {
         .map(|cell| {
             let experiment = &cell.experiment;
             (
-                experiment.link.rate[0].1.as_bps() / 1_000_000,
+                experiment.link.rate.nominal().as_bps() / 1_000_000,
                 experiment.traffic[0].flows,
             )
         })
@@ -181,17 +189,17 @@ fn every_key_is_read() {
     assert_eq!(
         experiment.link,
         Link {
-            rate: vec![
+            rate: Capacity::Steps(vec![
                 (Duration::ZERO, Rate::from_mbps(100)),
                 (Duration::from_secs(50), Rate::from_mbps(10)),
-            ],
+            ]),
             delay: Duration::from_millis(5),
             buffer: Some(Buffer::Bdp(0.5)),
             device_queue: 256,
             overhead: 38,
             burst: 0,
             up: Some(UpLink {
-                rate: vec![(Duration::ZERO, Rate::from_mbps(1))],
+                rate: Capacity::Steps(vec![(Duration::ZERO, Rate::from_mbps(1))]),
                 buffer: Some(Buffer::Bytes(30_000)),
                 queue: Some(Queue {
                     aqm: "codel".into(),
@@ -231,21 +239,23 @@ fn every_key_is_read() {
                     mss: 8948,
                     window: Some(65_536),
                 },
-                sizes: vec![15_000, 44_000],
+                sizes: Sizes::OneOf(vec![15_000, 44_000]),
                 count: Some(12),
-                think: Duration::from_secs(1),
+                pace: Pace::Think(Duration::from_secs(1)),
             }),
             flows: 1,
             rtt: Duration::from_millis(40),
             start: (Duration::from_millis(500), Duration::from_millis(1500)),
             stop: Duration::from_secs(30),
             direction: Direction::Both,
+            dscp: 46,
         }]
     );
     assert_eq!(
         experiment.record,
         Record {
             packets: true,
+            rtt: true,
             series: Some(Duration::from_millis(100)),
         }
     );
@@ -310,7 +320,7 @@ fn overrides_need_no_quotes_and_may_make_what_is_missing() {
     );
     assert_eq!(
         experiment.link.rate,
-        [(Duration::ZERO, Rate::from_mbps(10))]
+        Capacity::Steps(vec![(Duration::ZERO, Rate::from_mbps(10))])
     );
     assert_eq!(experiment.repeat, 3);
     assert_eq!(experiment.name, "5");
@@ -328,8 +338,11 @@ fn overrides_need_no_quotes_and_may_make_what_is_missing() {
     let schedule = r#"[["0 s", "2 Mbit/s"], ["1 s", "1 Mbit/s"]]"#;
     let scheduled = one_with(SMALL, &[("link.rate", schedule)]);
     assert_eq!(
-        scheduled.link.rate[1],
-        (Duration::from_secs(1), Rate::from_mbps(1))
+        scheduled.link.rate,
+        Capacity::Steps(vec![
+            (Duration::ZERO, Rate::from_mbps(2)),
+            (Duration::from_secs(1), Rate::from_mbps(1)),
+        ])
     );
 }
 
@@ -339,14 +352,14 @@ fn an_override_of_a_swept_key_ends_its_sweep() {
     let rates: Vec<Rate> = plan
         .cells
         .iter()
-        .map(|cell| cell.experiment.link.rate[0].1)
+        .map(|cell| cell.experiment.link.rate.nominal())
         .collect();
     assert_eq!(rates, [Rate::from_mbps(5); 3]);
     let plan = read_with(EXAMPLE, &[("sweep.link.rate", "['5 Mbit/s']")]).unwrap();
     let rates: Vec<Rate> = plan
         .cells
         .iter()
-        .map(|cell| cell.experiment.link.rate[0].1)
+        .map(|cell| cell.experiment.link.rate.nominal())
         .collect();
     assert_eq!(rates, [Rate::from_mbps(5); 3]);
 }
@@ -398,7 +411,25 @@ fn toml_file(json: &Json) -> String {
 fn every_kind_of_traffic_is_listed_with_its_keys() {
     let kinds = traffic_kinds();
     let named: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
-    assert_eq!(named, ["bulk", "cbr", "ping", "files"]);
+    let expected = [
+        "bulk",
+        "cbr",
+        "ping",
+        "files",
+        "onoff",
+        "voip",
+        "game",
+        "web",
+        "video",
+        "rrul",
+        "rrul_be",
+        "rtt_fair",
+        "rtt_fair4be",
+        "rtt_fair6be",
+        "rtt_fair_up",
+        "rtt_fair_var",
+    ];
+    assert_eq!(named, expected);
     let ping = [
         "kind",
         "flows",
@@ -406,7 +437,10 @@ fn every_kind_of_traffic_is_listed_with_its_keys() {
         "start",
         "stop",
         "direction",
+        "dscp",
         "interval",
+        "protocol",
+        "packet",
     ];
     assert_eq!(kinds[2].keys, ping);
 }

@@ -41,6 +41,8 @@ fn a_bad_value_is_named_with_its_line() {
     assert!(read_text(GOOD).is_ok());
     let time = r#"a time like "5 ms" (ns, us, ms, s, min)"#;
     let rate = r#"a rate above zero like "10 Mbit/s" (bit/s, kbit/s, Mbit/s, Gbit/s)"#;
+    let capacity =
+        format!(r#"{rate}, a schedule like [["0 s", "100 Mbit/s"]], or {{ trace = "file" }}"#);
     let size = r#"a size like "1000 packets", "150 kB" or "1 bdp""#;
     let cases: &[(&str, &str, String)] = &[
         // [experiment]
@@ -70,12 +72,14 @@ fn a_bad_value_is_named_with_its_line() {
         (r#""10 Mbit/s""#, r#""-1 Mbit/s""#, format!("7: link.rate: got \"-1 Mbit/s\"; must be {rate}")),
         (r#""10 Mbit/s""#, r#""0 Mbit/s""#, format!("7: link.rate: got \"0 Mbit/s\"; must be {rate}")),
         (r#""10 Mbit/s""#, "10", format!(
-            "7: link.rate: got 10; must be {rate}, or a schedule like [[\"0 s\", \"100 Mbit/s\"]]",
+            "7: link.rate: got 10; must be {capacity}",
         )),
         (r#""10 Mbit/s""#, r#""2000 Gbit/s""#,
             r#"7: link.rate: got "2000 Gbit/s"; must be at most "1000 Gbit/s""#.into()),
         (r#""10 Mbit/s""#, r#"{ trace = "lte" }"#,
-            "7: link.rate: got a trace; packet delivery traces are not supported, only a rate or a schedule of rates".into()),
+            r#"7: link.rate.trace: got "lte"; lte cannot be read: No such file or directory (os error 2)"#.into()),
+        (r#""10 Mbit/s""#, r#"{ file = "lte" }"#,
+            "7: link.rate.file: unknown key; accepted by a trace: trace".into()),
         (r#""10 Mbit/s""#, r#"[["1 s", "1 Mbit/s"]]"#,
             r#"7: link.rate.0.0: got "1 s"; must be "0 s", the first instant of a schedule"#.into()),
         (r#""10 Mbit/s""#, "[\n[\"0 s\", \"1 Mbit/s\"],\n[\"0 s\", \"2 Mbit/s\"]]",
@@ -83,7 +87,7 @@ fn a_bad_value_is_named_with_its_line() {
         (r#""10 Mbit/s""#, r#"[["0 s"]]"#,
             r#"7: link.rate.0: got an array; must be a pair of a time and a rate like ["50 s", "10 Mbit/s"]"#.into()),
         (r#""10 Mbit/s""#, "[]", format!(
-            "7: link.rate: got an empty array; must be {rate}, or a schedule like [[\"0 s\", \"100 Mbit/s\"]]",
+            "7: link.rate: got an empty array; must be {capacity}",
         )),
         (r#""100 packets""#, r#""0 packets""#,
             r#"9: link.buffer: got "0 packets"; must be at least "1 packet""#.into()),
@@ -96,7 +100,7 @@ fn a_bad_value_is_named_with_its_line() {
         (r#"delay = "5 ms""#, r#"overhead = "70 kB""#,
             r#"8: link.overhead: got "70 kB"; must be from "0 B" to "65535 B" (B, kB, MB, GB)"#.into()),
         (r#"delay = "5 ms""#, r#"up = { queue = { aqm = "pfifo" } }"#, format!(
-            "8: link.up.rate: missing; must be {rate}, or a schedule like [[\"0 s\", \"100 Mbit/s\"]]",
+            "8: link.up.rate: missing; must be {capacity}",
         )),
         (r#"delay = "5 ms""#, r#"device_queue = "1 kB""#,
             r#"8: link.device_queue: got "1 kB"; must be a number of packets like "256 packets""#.into()),
@@ -117,17 +121,46 @@ fn a_bad_value_is_named_with_its_line() {
             "15: queue.1: queue.0 is labelled \"codel\" as well; give each a label of its own".into()),
         // [[traffic]]
         (r#"kind = "bulk""#, r#"kind = "bulq""#,
-            r#"16: traffic.0.kind: got "bulq"; did you mean "bulk"? accepted: bulk, cbr, ping, files"#.into()),
+            r#"16: traffic.0.kind: got "bulq"; did you mean "bulk"? accepted: bulk, cbr, ping, files, onoff, voip, game, web, video, rrul, rrul_be, rtt_fair, rtt_fair4be, rtt_fair6be, rtt_fair_up, rtt_fair_var"#.into()),
         (r#"kind = "bulk""#, r#"kind = "cbr""#, format!("15: traffic.0.rate: missing; must be {rate}")),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\ntcp = \"reno\"",
-            "18: traffic.0.tcp: unknown key; accepted by cbr: kind, flows, rtt, start, stop, direction, rate, packet".into()),
+            "18: traffic.0.tcp: unknown key; accepted by cbr: kind, flows, rtt, start, stop, direction, dscp, rate, packet".into()),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\npacket = \"65508 B\"",
             r#"18: traffic.0.packet: got "65508 B"; must be from "1 B" to "65507 B" (B, kB, MB, GB)"#.into()),
         (r#"kind = "bulk""#, "kind = \"ping\"\ninterval = \"0 s\"", format!(
             "17: traffic.0.interval: got \"0 s\"; must be {}", time.replace("time", "time above zero"),
         )),
         (r#"kind = "bulk""#, "kind = \"files\"\nsize = []",
-            r#"17: traffic.0.size: got an empty array; must be a size like "100 kB" or an array of sizes"#.into()),
+            r#"17: traffic.0.size: got an empty array; must be a size like "100 kB", an array of sizes, or a table with a distribution"#.into()),
+        (r#"kind = "bulk""#, "kind = \"files\"\nsize = { distribution = \"pareto\", mean = \"1 kB\", shape = 1 }",
+            "17: traffic.0.size.shape: got 1; must be a number above 1 and at most 100".into()),
+        (r#"kind = "bulk""#, "kind = \"files\"\nsize = { distribution = \"pareto\", mean = \"1 kB\" }",
+            "17: traffic.0.size.shape: missing; must be a number above 1 and at most 100".into()),
+        (r#"kind = "bulk""#, "kind = \"files\"\nsize = { distribution = \"exponential\", median = \"1 kB\" }",
+            "17: traffic.0.size.median: unknown key; did you mean \"mean\"? accepted by exponential: mean, distribution".into()),
+        (r#"kind = "bulk""#, "kind = \"files\"\nsize = { distribution = \"uniform\", min = \"2 kB\", max = \"1 kB\" }",
+            r#"17: traffic.0.size.max: got "1 kB"; must be at least min ("2 kB")"#.into()),
+        (r#"kind = "bulk""#, "kind = \"files\"\nsize = \"1 kB\"\narrivals = 2\nthink = \"1 s\"",
+            r#"19: traffic.0.think: got "1 s"; must be left out: with arrivals no file waits for another"#.into()),
+        (r#"kind = "bulk""#, "kind = \"onoff\"", format!("15: traffic.0.rate: missing; must be {rate}")),
+        (r#"kind = "bulk""#, "kind = \"onoff\"\nrate = \"1 Mbit/s\"\nmss = \"1 kB\"",
+            r#"18: traffic.0.mss: got "1 kB"; must be left out: needs transport = "tcp""#.into()),
+        (r#"kind = "bulk""#, "kind = \"web\"\nconnections = 5\nobjects = 3",
+            "18: traffic.0.objects: got 3; must be left out: with connections the model has its own".into()),
+        (r#"kind = "bulk""#, "kind = \"video\"\nladder = [\"2 Mbit/s\", \"1 Mbit/s\"]",
+            r#"17: traffic.0.ladder.1: got "1 Mbit/s"; must be above the rate before it ("2 Mbit/s")"#.into()),
+        (r#"kind = "bulk""#, "kind = \"video\"\nbuffer = \"2 s\"",
+            r#"17: traffic.0.buffer: a buffer of "2 s" cannot hold a segment of "4 s""#.into()),
+        (r#"kind = "bulk""#, "kind = \"voip\"\ncodec = \"g711a\"",
+            r#"17: traffic.0.codec: got "g711a"; did you mean "g711"? accepted: g711, g711_plc, g729a, g723_1, gsm_efr"#.into()),
+        (r#"kind = "bulk""#, "kind = \"bulk\"\ndscp = 64",
+            r#"17: traffic.0.dscp: got 64; must be a whole number from 0 to 63 or a name like "EF""#.into()),
+        ("kind = \"bulk\"\nflows = 4\nrtt = \"40 ms\"", "kind = \"rtt_fair\"\nrtt = [\"10 ms\", \"20 ms\"]",
+            r#"17: traffic.0.rtt: got an array; must be an array of 4 base RTTs like ["10 ms", "50 ms"], one per host"#.into()),
+        ("start = \"0 s\"", "direction = \"both\"",
+            "15: traffic.0: sends up all that TCP takes; must have link.up with a rate, or a window, as nothing else limits it".into()),
+        ("kind = \"bulk\"\nflows = 4\nrtt = \"40 ms\"\nstart = \"0 s\"", "kind = \"rrul\"\nrtt = \"40 ms\"\nidle = \"20 s\"",
+            r#"15: traffic.0: its load starts at "20 s"; must be before the end, experiment.duration ("10 s")"#.into()),
         (r#"kind = "bulk""#, "kind = \"files\"\nsize = [\"1 kB\", 3]",
             r#"17: traffic.0.size.1: got 3; must be from "1 B" to "1000 GB" (B, kB, MB, GB)"#.into()),
         ("flows = 4", "flows = 100001",
@@ -255,7 +288,7 @@ fn a_bad_override_is_named_as_one() {
         (
             "link.up.buffer",
             "1 packet",
-            "link.up.rate: missing; must be a rate above zero like \"10 Mbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s), or a schedule like [[\"0 s\", \"100 Mbit/s\"]]",
+            "link.up.rate: missing; must be a rate above zero like \"10 Mbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s), a schedule like [[\"0 s\", \"100 Mbit/s\"]], or { trace = \"file\" }",
         ),
         (
             "sweep.link.rate",

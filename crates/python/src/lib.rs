@@ -5,6 +5,7 @@
 //! | [`plan`] | an experiment file, read, and its runs |
 //! | [`run`] | a run's monitor and its results |
 //! | [`replay`] | a recorded queue through a discipline |
+//! | [`linux`] | what the agent on Linux is told and what it recorded |
 //! | [`own`] | algorithms written in Python |
 //! | [`lists`] | what can be named in a file, as JSON |
 //! | [`errors`] | Rust errors as Python exceptions |
@@ -12,6 +13,7 @@
 use pyo3::prelude::*;
 
 mod errors;
+mod linux;
 mod lists;
 mod own;
 mod plan;
@@ -25,6 +27,8 @@ mod _core {
 
     #[pymodule_export]
     use errors::{Cancelled, ExperimentError, RunError};
+    #[pymodule_export]
+    use linux::{linux_job, linux_run};
     #[pymodule_export]
     use lists::{congestion_controls_json, disciplines_json, schema_json, traffic_json};
     #[pymodule_export]

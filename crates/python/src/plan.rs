@@ -14,16 +14,20 @@ use crate::run::{Monitor, Run};
 /// A checked experiment, its sweep expanded into jobs.
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct Plan {
-    plan: sojourn_experiment::Plan,
+    /// All that the file asks for.
+    pub plan: sojourn_experiment::Plan,
     jobs: Vec<Job>,
 }
 
 /// One run to be made.
 #[derive(Clone, Copy)]
-struct Job {
-    cell: usize,
-    queue: usize,
-    seed: u64,
+pub struct Job {
+    /// Number of the cell.
+    pub cell: usize,
+    /// Number of the arm.
+    pub queue: usize,
+    /// The seed.
+    pub seed: u64,
 }
 
 impl Plan {
@@ -45,7 +49,8 @@ impl Plan {
         Ok(Self { plan, jobs })
     }
 
-    fn job(&self, index: usize) -> PyResult<(Job, &Cell)> {
+    /// The job of an index, and its cell of the sweep.
+    pub fn job(&self, index: usize) -> PyResult<(Job, &Cell)> {
         let job = self.jobs.get(index);
         let job = *job.ok_or_else(|| PyIndexError::new_err("no such job"))?;
         Ok((job, &self.plan.cells[job.cell]))
@@ -136,7 +141,7 @@ impl Plan {
 }
 
 /// The swept keys and their values in a cell.
-fn set_json(cell: &Cell) -> serde_json::Value {
+pub fn set_json(cell: &Cell) -> serde_json::Value {
     cell.set
         .iter()
         .cloned()

@@ -195,7 +195,7 @@ impl Arm {
             }
         };
         let settings = Settings {
-            rate: experiment.link.rate[0].1,
+            rate: experiment.link.rate.nominal(),
             mtu: 1500 + experiment.link.overhead,
             limit,
             values: arm.settings.clone(),

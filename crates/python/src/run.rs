@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use sojourn_sim::RunResult;
 use sojourn_sim::result::{Column, Table};
+use sojourn_units::{Duration, Time};
 
 /// Watches one run from another thread.
 #[pyclass(frozen, module = "sojourn._core")]
@@ -46,6 +47,18 @@ impl Monitor {
     fn cancel(&self) {
         self.0.cancel();
     }
+
+    /// Whether the run was asked to stop.
+    #[getter]
+    fn cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Tells how far a run has come that is made outside of this module.
+    fn report(&self, simulated_s: f64) {
+        self.0
+            .report(Time::ZERO + Duration::from_secs_f64(simulated_s));
+    }
 }
 
 /// What one run left behind.
@@ -58,21 +71,23 @@ pub struct Run {
 
 /// An element of `runs` in summary.json.
 #[derive(Serialize)]
-struct Element {
+struct Element<T> {
     #[serde(flatten)]
-    result: RunResult,
+    result: T,
     set: Json,
 }
 
 impl Run {
     /// A run's results; `set` holds the swept values of its cell.
-    pub fn new(mut result: RunResult, set: Json) -> PyResult<Self> {
+    pub fn new<T: Serialize + AsMut<RunResult>>(mut run: T, set: Json) -> PyResult<Self> {
+        let result = run.as_mut();
         let tables = BTreeMap::from([
             ("packets", result.packets.take()),
             ("queue_series", result.queue_series.take()),
             ("flow_series", result.flow_series.take()),
+            ("rtts", result.rtts.take()),
         ]);
-        let summary_json = serde_json::to_string(&Element { result, set })
+        let summary_json = serde_json::to_string(&Element { result: run, set })
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         Ok(Self {
             summary_json,
@@ -89,7 +104,7 @@ impl Run {
         &self.summary_json
     }
 
-    /// Hands over the columns of `packets`, `queue_series` or `flow_series` as NumPy arrays, without a
+    /// Hands over the columns of `packets`, `queue_series`, `flow_series` or `rtts` as NumPy arrays, without a
     /// copy and therefore once; `None` if the table was not recorded.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let table = {

@@ -9,10 +9,11 @@
 //! | [`result`] | what a run gives: the summary's figures and the recorded tables, as on every backend |
 //! | [`packet`], `slab` | a packet in the simulator; where the segments wait that packets carry |
 //! | `simulation` | the event loop: which component acts next |
-//! | `link`, `delay_line` | the bottleneck with its discipline; propagation |
-//! | `traffic/` | what the hosts do, a file per kind |
+//! | `link`, `shaper`, `delay_line` | the bottleneck: its discipline, when it may send; propagation |
+//! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections with a file per application |
 //! | `timers` | the hosts' timers |
 //! | `probe` | what is measured on the way |
+//! | `summary` | what a run amounts to |
 
 mod delay_line;
 mod link;
@@ -21,8 +22,10 @@ mod names;
 pub mod packet;
 mod probe;
 mod run;
+mod shaper;
 mod simulation;
 mod slab;
+mod summary;
 mod timers;
 mod traffic;
 

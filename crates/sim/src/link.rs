@@ -1,8 +1,7 @@
 //! The bottleneck in one direction: a discipline, and a shaper that lets packets go at the link's rate.
 //!
-//! The shaper is a token bucket as Linux's HTB: a packet leaves when the bucket is not empty, and is charged
-//! afterwards, so that a burst of zero is a serial line. A packet's sojourn ends when it leaves the discipline; the
-//! time on the wire is part of the base RTT.
+//! When a packet may go is for the [`Shaper`] to say; a burst of zero is a serial line. A packet's sojourn ends when it
+//! leaves the discipline; the time on the wire is part of the base RTT.
 //!
 //! A serial line that has become free asks its discipline for a packet even if there is none, as a network device
 //! does; a shaper does not, as Linux's HTB does not ask an inactive class. Disciplines that note idle times
@@ -10,11 +9,13 @@
 
 use std::collections::VecDeque;
 
-use sojourn_aqm::{Environment, Qdisc};
-use sojourn_units::{Duration, Rate, Time};
+use sojourn_aqm::{Environment, Packet, Qdisc};
+use sojourn_experiment::model::Capacity;
+use sojourn_units::Time;
 
 use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
+use crate::shaper::Shaper;
 use crate::slab::Handle;
 
 /// A discipline that the simulator can own.
@@ -22,47 +23,25 @@ pub type BoxedQdisc = Box<dyn Qdisc<SimPacket> + Send>;
 
 /// What a link is built from.
 pub struct Config {
-    /// The rate from each instant on; the first is at zero.
-    pub rate: Vec<(Duration, Rate)>,
+    /// What it can carry.
+    pub capacity: Capacity,
     /// Bytes it may send ahead of its rate after an idle time.
     pub burst: u64,
+    /// Bytes that a packet takes beyond its IP length.
+    pub overhead: u32,
     /// Packets in the unmanaged FIFO below the discipline.
     pub device_queue: u64,
     /// Seed of the discipline's random stream.
     pub seed: u64,
 }
 
-/// What the rate means for a packet of the size last sent: worked out again when either changes.
-struct Pace {
-    bytes: u32,
-    tx_time: Duration,
-    /// How far the link may be ahead of its rate.
-    ahead: Duration,
-}
-
-impl Pace {
-    const fn new(rate: Rate, bytes: u32, burst: u64) -> Self {
-        Self {
-            bytes,
-            tx_time: rate.tx_time(bytes as u64),
-            ahead: rate.tx_time(burst),
-        }
-    }
-}
-
 /// One direction of the bottleneck.
 pub struct Link {
     qdisc: BoxedQdisc,
     environment: Environment<SimPacket>,
-    rate: Vec<(Duration, Rate)>,
-    /// Place in `rate` of the rate in force.
-    current: usize,
-    burst: u64,
-    pace: Pace,
+    shaper: Shaper,
     device: VecDeque<SimPacket>,
     device_limit: usize,
-    /// When the bucket is next not empty.
-    next_free: Time,
     /// A packet that left when it came, on its way out.
     departed: Option<SimPacket>,
     /// Segments of packets given up, for the caller to take back.
@@ -78,13 +57,9 @@ impl Link {
         Self {
             qdisc,
             environment: Environment::new(config.seed),
-            pace: Pace::new(config.rate[0].1, 0, config.burst),
-            rate: config.rate,
-            current: 0,
-            burst: config.burst,
+            shaper: Shaper::new(&config.capacity, config.burst, config.overhead),
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
-            next_free: Time::ZERO,
             departed: None,
             lost: Vec::new(),
             wake: Time::MAX,
@@ -120,6 +95,7 @@ impl Link {
 
     /// A packet arrives.
     pub fn enqueue(&mut self, packet: &SimPacket, now: Time) {
+        self.probe.on_arrival(packet);
         self.qdisc.enqueue(*packet, now, &mut self.environment);
         self.note_drops(now);
         if self.wake == Time::MAX {
@@ -136,7 +112,7 @@ impl Link {
     pub fn serve(&mut self, now: Time) -> Option<SimPacket> {
         match self.departed.take() {
             Some(packet) => {
-                self.wake = self.next_wake();
+                self.wake = self.next_wake(now);
                 Some(packet)
             }
             None => self.advance(now),
@@ -153,37 +129,28 @@ impl Link {
         self.lost.drain(..)
     }
 
-    /// Lets one packet go if the bucket allows, and sets the next wake-up.
+    /// Lets one packet go if the shaper allows, and sets the next wake-up.
     fn advance(&mut self, now: Time) -> Option<SimPacket> {
-        if now < self.next_free {
-            self.wake = self.next_wake();
+        if now < self.shaper.free_at(now) {
+            self.wake = self.next_wake(now);
             return None;
         }
-        let packet = if self.is_line() || self.has_packets() {
+        let packet = if self.shaper.is_line() || self.has_packets() {
             self.take(now)
         } else {
             None
         };
         let Some(packet) = packet else {
             self.wake = if self.has_packets() {
-                self.next_wake()
+                self.next_wake(now)
             } else {
                 Time::MAX
             };
             return None;
         };
-        self.follow_schedule(now);
-        if packet.bytes != self.pace.bytes {
-            self.pace = Pace::new(self.rate[self.current].1, packet.bytes, self.burst);
-        }
-        let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));
-        self.next_free = begin + self.pace.tx_time;
-        self.wake = self.next_wake();
+        self.shaper.charge(packet.bytes, now);
+        self.wake = self.next_wake(now);
         Some(packet)
-    }
-
-    const fn is_line(&self) -> bool {
-        self.burst == 0
     }
 
     fn has_packets(&self) -> bool {
@@ -191,24 +158,14 @@ impl Link {
     }
 
     /// When there is something to do next.
-    fn next_wake(&self) -> Time {
-        if !self.is_line() && !self.has_packets() {
+    fn next_wake(&mut self, now: Time) -> Time {
+        if !self.shaper.is_line() && !self.has_packets() {
             return Time::MAX;
         }
+        let free = self.shaper.free_at(now);
         match self.qdisc.ready_at() {
-            Some(ready) if self.device.is_empty() => self.next_free.max(ready),
-            _ => self.next_free,
-        }
-    }
-
-    /// Takes up the rate in force at `now`.
-    fn follow_schedule(&mut self, now: Time) {
-        while let Some((from, rate)) = self.rate.get(self.current + 1) {
-            if Time::ZERO + *from > now {
-                break;
-            }
-            self.pace = Pace::new(*rate, self.pace.bytes, self.burst);
-            self.current += 1;
+            Some(ready) if self.device.is_empty() => free.max(ready),
+            _ => free,
         }
     }
 
@@ -244,8 +201,11 @@ impl Link {
     #[inline]
     fn note_drops(&mut self, now: Time) {
         if self.environment.has_dropped() {
+            let backlog = self.shaper.rate().tx_time(self.qdisc.bytes());
             for (packet, reason) in self.environment.take_dropped() {
-                self.probe.on_drop(&packet, reason, now);
+                let sojourn = now - packet.enqueued();
+                let queued = if sojourn.is_zero() { backlog } else { sojourn };
+                self.probe.on_drop(&packet, reason, queued, now);
                 self.lost.extend(packet.handle());
             }
         }
@@ -258,12 +218,15 @@ mod tests {
     use crate::packet::Membership;
     use sojourn_aqm::fifo::DropTail;
     use sojourn_aqm::{Limit, Single};
+    use sojourn_experiment::loss_events::Population;
+    use sojourn_units::{Duration, Rate};
 
     fn packet(flow: u32) -> SimPacket {
         let of = Membership {
             flow,
             group: 0,
-            generation: 0,
+            connection: 0,
+            dscp: 0,
             returning: false,
         };
         SimPacket::datagram(of, 0, Time::ZERO, 1250) // 1 ms at 10 Mbit/s
@@ -272,12 +235,14 @@ mod tests {
     fn link(burst: u64, device_queue: u64, rate: Vec<(Duration, Rate)>) -> Link {
         let qdisc = Box::new(Single::new(DropTail, Limit::Packets(100)));
         let config = Config {
-            rate,
+            capacity: Capacity::Steps(rate),
             burst,
+            overhead: 14,
             device_queue,
             seed: 1,
         };
-        Link::new(qdisc, config, LinkProbe::new(Time::ZERO, false))
+        let probe = LinkProbe::new(Time::ZERO, false, Population::of(10));
+        Link::new(qdisc, config, probe)
     }
 
     /// The instants, in ms, at which ten packets that arrive together at 100 ms leave.

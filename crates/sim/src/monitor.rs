@@ -28,7 +28,8 @@ impl Monitor {
     pub fn simulated(&self) -> Time {
         Time::from_nanos(self.simulated.load(Ordering::Relaxed))
     }
-    pub(crate) fn report(&self, now: Time) {
+    /// The run has come as far as `now`.
+    pub fn report(&self, now: Time) {
         self.simulated.store(now.as_nanos(), Ordering::Relaxed);
     }
 }

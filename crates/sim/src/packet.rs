@@ -2,6 +2,7 @@
 
 use sojourn_aqm::packet::AckView;
 use sojourn_aqm::{Ecn, FlowKey, Packet};
+use sojourn_experiment::model::EchoProtocol;
 use sojourn_tcp::Segment;
 use sojourn_tcp::segment::Flags;
 use sojourn_units::Time;
@@ -19,8 +20,10 @@ pub enum Kind {
     SignallingAck,
     /// A datagram.
     Datagram,
-    /// An echo request or its reply.
+    /// An echo request or its reply, over ICMP.
     Echo,
+    /// An echo request or its reply, over UDP.
+    UdpEcho,
 }
 
 /// Which flow a packet belongs to, and on which side of it it travels.
@@ -30,8 +33,10 @@ pub struct Membership {
     pub flow: u32,
     /// The traffic group of the flow: its hosts.
     pub group: u16,
-    /// Connections of one flow are numbered, so that a late segment finds its connection gone.
-    pub generation: u16,
+    /// Connections of one flow are numbered; each has a port of its own.
+    pub connection: u32,
+    /// The DiffServ code point.
+    pub dscp: u8,
     /// True on the way back to the sender of the data.
     pub returning: bool,
 }
@@ -49,12 +54,14 @@ pub struct SimPacket {
     pub flow: u32,
     /// Bytes on the link.
     pub bytes: u32,
+    /// The connection within the flow.
+    pub connection: u32,
     /// The traffic group of the flow: its hosts.
     pub group: u16,
-    /// The connection within the flow.
-    pub generation: u16,
     /// What it carries.
     pub kind: Kind,
+    /// The DiffServ code point.
+    pub dscp: u8,
     /// True on the way back to the sender of the data.
     pub returning: bool,
     /// The ECN field.
@@ -75,9 +82,10 @@ impl SimPacket {
             tag,
             flow: of.flow,
             bytes,
+            connection: of.connection,
             group: of.group,
-            generation: of.generation,
             kind,
+            dscp: of.dscp,
             returning: of.returning,
             ecn: Ecn::NotEct,
             enqueued: Time::ZERO,
@@ -113,15 +121,19 @@ impl SimPacket {
     }
 
     /// An echo request sent at `sent_at`, or its reply.
-    pub fn echo(of: Membership, sent_at: Time, bytes: u32) -> Self {
-        Self::new(Kind::Echo, of, bytes, 0, sent_at.as_nanos())
+    pub fn echo(of: Membership, protocol: EchoProtocol, sent_at: Time, bytes: u32) -> Self {
+        let kind = match protocol {
+            EchoProtocol::Icmp => Kind::Echo,
+            EchoProtocol::Udp => Kind::UdpEcho,
+        };
+        Self::new(kind, of, bytes, 0, sent_at.as_nanos())
     }
 
     /// Where its segment waits; `None` if it carries none.
     pub(crate) const fn handle(&self) -> Option<Handle> {
         match self.kind {
             Kind::Segment | Kind::Ack | Kind::SignallingAck => Some(Handle(self.tag)),
-            Kind::Datagram | Kind::Echo => None,
+            Kind::Datagram | Kind::Echo | Kind::UdpEcho => None,
         }
     }
 
@@ -153,14 +165,20 @@ impl Packet for SimPacket {
         self.enqueued = now;
     }
 
+    fn dscp(&self) -> u8 {
+        self.dscp
+    }
+
     /// Every group has a sending and a receiving host of its own; its flows differ in their ports.
     fn flow(&self) -> FlowKey {
         let sending = 0x0a01_0001 | u32::from(self.group) << 8;
         let receiving = 0x0a02_0001 | u32::from(self.group) << 8;
-        let port = 32_768 + (self.flow % 28_232) as u16;
+        // Linux's range of ephemeral ports; connections of one flow take ports far apart.
+        let number = u64::from(self.flow) + 4_507 * u64::from(self.connection);
+        let port = 32_768 + (number % 28_232) as u16;
         let (protocol, source_port, destination_port) = match self.kind {
             Kind::Segment | Kind::Ack | Kind::SignallingAck => (TCP, port, 5201),
-            Kind::Datagram => (UDP, port, 5201),
+            Kind::Datagram | Kind::UdpEcho => (UDP, port, 5201),
             Kind::Echo => (ICMP, 0, 0),
         };
         if self.returning {
@@ -200,7 +218,8 @@ mod tests {
     const THERE: Membership = Membership {
         flow: 3,
         group: 1,
-        generation: 0,
+        connection: 0,
+        dscp: 0,
         returning: false,
     };
 

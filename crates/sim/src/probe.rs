@@ -1,11 +1,15 @@
 //! What is measured at a link.
 
+use std::collections::BTreeMap;
+
 use hdrhistogram::Histogram;
 use sojourn_aqm::{DropReason, Ecn, Packet};
 use sojourn_units::{Duration, Time};
 
 use crate::packet::SimPacket;
-use crate::result::{Column, Quantiles, Table};
+use crate::result::{Column, Quantiles, Spread, Table};
+use crate::traffic::Delays;
+use sojourn_experiment::loss_events::{LossEvents, Population};
 
 /// Sojourn times are told apart to three digits, up to this many nanoseconds (1000 s).
 const LONGEST: u64 = 1_000_000_000_000;
@@ -27,13 +31,41 @@ pub struct LinkProbe {
     pub delivered_bytes: u64,
     /// Bytes that left after the warm-up.
     pub steady_bytes: u64,
-    /// Packets that the algorithm gave up.
-    pub dropped_aqm: u64,
-    /// Packets for which there was no room.
-    pub dropped_overflow: u64,
+    /// What was dropped for each reason, in the order of [`REASONS`].
+    drops: [Drops; 3],
+    /// When flows lose together, after the warm-up.
+    pub loss_events: LossEvents,
+    /// What became of the data of each flow; acknowledgements and replies are left out.
+    pub flows: Vec<FlowCounts>,
     /// Sojourn times since the last sample of the series: how many, their sum and the longest.
     pub recent: Recent,
     packets: Option<PacketRows>,
+}
+
+/// The reasons for dropping and their names in results.
+pub const REASONS: [(DropReason, &str); 3] = [
+    (DropReason::Aqm, "aqm"),
+    (DropReason::Deterministic, "deterministic"),
+    (DropReason::Overflow, "overflow"),
+];
+
+/// Drops for one reason.
+struct Drops {
+    /// How many, over the whole run.
+    packets: u64,
+    /// How long the queue was, after the warm-up.
+    delays: Delays,
+}
+
+/// What became of a flow's packets at a link, over the whole run.
+#[derive(Clone, Copy, Default)]
+pub struct FlowCounts {
+    /// Packets that came.
+    pub arrived: u64,
+    /// Packets that were given up.
+    pub dropped: u64,
+    /// Packets that left with CE.
+    pub marked: u64,
 }
 
 /// Sojourn times of one bin of the time series.
@@ -67,8 +99,9 @@ enum Fate {
 }
 
 impl LinkProbe {
-    /// A probe whose steady-state figures begin at `warmup`; `record`: keep a row per packet.
-    pub fn new(warmup: Time, record: bool) -> Self {
+    /// A probe of a link that these flows share. Its steady-state figures begin at `warmup`; `record`: keep a row per
+    /// packet.
+    pub fn new(warmup: Time, record: bool, population: Population) -> Self {
         Self {
             warmup,
             histogram: Histogram::new_with_bounds(1, LONGEST, DIGITS)
@@ -80,10 +113,21 @@ impl LinkProbe {
             delivered_packets: 0,
             delivered_bytes: 0,
             steady_bytes: 0,
-            dropped_aqm: 0,
-            dropped_overflow: 0,
+            drops: [(); 3].map(|()| Drops {
+                packets: 0,
+                delays: Delays::new(),
+            }),
+            flows: vec![FlowCounts::default(); population.flows()],
+            loss_events: LossEvents::new(population),
             recent: Recent::default(),
             packets: record.then(PacketRows::default),
+        }
+    }
+
+    /// A packet comes to the link.
+    pub fn on_arrival(&mut self, packet: &SimPacket) {
+        if !packet.returning {
+            self.flows[packet.flow as usize].arrived += 1;
         }
     }
 
@@ -93,6 +137,9 @@ impl LinkProbe {
         let nanos = sojourn.as_nanos();
         self.delivered_packets += 1;
         self.delivered_bytes += u64::from(packet.bytes);
+        if packet.ecn == Ecn::Ce && !packet.returning {
+            self.flows[packet.flow as usize].marked += 1;
+        }
         self.recent.packets += 1;
         self.recent.sum += nanos;
         self.recent.longest = self.recent.longest.max(nanos);
@@ -118,21 +165,47 @@ impl LinkProbe {
         }
     }
 
-    /// A packet is given up.
-    pub fn on_drop(&mut self, packet: &SimPacket, reason: DropReason, now: Time) {
-        let fate = match reason {
-            DropReason::Aqm => {
-                self.dropped_aqm += 1;
-                Fate::DroppedAqm
+    /// A packet is given up when the queue is `queued` long.
+    pub fn on_drop(&mut self, packet: &SimPacket, reason: DropReason, queued: Duration, now: Time) {
+        let steady = now >= self.warmup;
+        for (drops, (known, _)) in self.drops.iter_mut().zip(REASONS) {
+            if known == reason {
+                drops.packets += 1;
+                if steady {
+                    drops.delays.record(queued);
+                }
             }
-            DropReason::Overflow => {
-                self.dropped_overflow += 1;
-                Fate::DroppedOverflow
+        }
+        if !packet.returning {
+            self.flows[packet.flow as usize].dropped += 1;
+            if steady {
+                self.loss_events.on_drop(packet.flow, now);
             }
-        };
+        }
         if self.packets.is_some() {
+            let fate = match reason {
+                DropReason::Aqm | DropReason::Deterministic => Fate::DroppedAqm,
+                DropReason::Overflow => Fate::DroppedOverflow,
+            };
             self.record(packet, now, fate);
         }
+    }
+
+    /// Packets that the algorithm gave up, over the whole run.
+    pub fn dropped_aqm(&self) -> u64 {
+        self.drops[0].packets + self.drops[1].packets
+    }
+
+    /// Packets for which there was no room, over the whole run.
+    pub const fn dropped_overflow(&self) -> u64 {
+        self.drops[2].packets
+    }
+
+    /// How long the queue was at drops after the warm-up, by reason; reasons that there were not are left out.
+    pub fn drop_delays(&self) -> BTreeMap<&'static str, Spread> {
+        let spreads = self.drops.iter().map(|drops| drops.delays.spread());
+        let named = REASONS.iter().map(|(_, name)| *name).zip(spreads);
+        named.filter(|(_, spread)| spread.n > 0).collect()
     }
 
     fn record(&mut self, packet: &SimPacket, now: Time, fate: Fate) {

@@ -1,11 +1,11 @@
 //! An experiment's arm, built and run.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use sojourn_aqm::{Catalogue, Limit, SettingError, Settings};
-use sojourn_experiment::derived::{self, capacity_bytes, directions, kind_name};
-use sojourn_experiment::model::{Buffer, Direction, Experiment, Kind, Queue, Traffic};
+use sojourn_experiment::derived;
+use sojourn_experiment::loss_events::Population;
+use sojourn_experiment::model::{Buffer, Capacity, Direction, Experiment, Kind, Queue};
 use sojourn_experiment::streams;
 use sojourn_tcp::cc;
 use sojourn_units::{Duration, Time};
@@ -15,12 +15,10 @@ use crate::link::{self, BoxedQdisc, Link};
 use crate::monitor::Monitor;
 use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
-use crate::result::{Bottleneck, Column, Flow, RunResult, Table, jain};
-use crate::simulation::{Network, Path, QueueSample, Sampler, Simulation, link_of};
-use crate::traffic::{Cbr, Identity, Ping, Source, TcpFlow};
-
-/// The directions in the order of the links.
-const DIRECTIONS: [&str; 2] = ["down", "up"];
+use crate::result::RunResult;
+use crate::simulation::{Network, Path, Sampler, Simulation, link_of};
+use crate::summary::{DIRECTIONS, summarise};
+use crate::traffic::{Identity, Source};
 
 /// Why a run did not end.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,7 +72,7 @@ pub fn check(
     experiment
         .traffic
         .iter()
-        .try_for_each(|traffic| algorithm(traffic).map(drop))
+        .try_for_each(|traffic| algorithm(&traffic.kind).map(drop))
 }
 
 /// Runs arm number `queue` of an experiment with `seed`.
@@ -96,12 +94,13 @@ pub fn run(
         .run(end, monitor)
         .map_err(|_| RunError::Cancelled)?;
     let arm = &experiment.queues[queue];
-    let mut result = summarise(experiment, simulation);
-    result.queue.clone_from(&arm.aqm);
-    result.label.clone_from(&arm.label);
-    result.seed = seed;
-    result.wall_s = began.elapsed().as_secs_f64();
-    Ok(result)
+    Ok(RunResult {
+        queue: arm.aqm.clone(),
+        label: arm.label.clone(),
+        seed,
+        wall_s: began.elapsed().as_secs_f64(),
+        ..summarise(experiment, simulation, seed)
+    })
 }
 
 // ---- Building ------------------------------------------------------------------------------------------
@@ -114,41 +113,53 @@ fn build_links(
 ) -> Result<Vec<Link>, RunError> {
     let down = &experiment.link;
     let arm = &experiment.queues[queue];
-    let mut links = vec![build_link(
-        experiment,
+    let build = |place: &Place<'_>| build_link(experiment, place, seed, catalogue);
+    let mut links = vec![build(&Place {
+        link: 0,
         arm,
-        down.buffer,
-        &down.rate,
-        "down",
-        seed,
-        catalogue,
-    )?];
+        buffer: down.buffer,
+        capacity: &down.rate,
+    })?];
     if let Some(up) = &down.up {
-        let arm = up.queue.as_ref().unwrap_or(arm);
-        let buffer = up.buffer.or(down.buffer);
-        links.push(build_link(
-            experiment, arm, buffer, &up.rate, "up", seed, catalogue,
-        )?);
+        links.push(build(&Place {
+            link: 1,
+            arm: up.queue.as_ref().unwrap_or(arm),
+            buffer: up.buffer.or(down.buffer),
+            capacity: &up.rate,
+        })?);
     }
     Ok(links)
 }
 
+/// What one direction of the bottleneck is built from.
+struct Place<'a> {
+    /// Index of the link.
+    link: usize,
+    arm: &'a Queue,
+    buffer: Option<Buffer>,
+    capacity: &'a Capacity,
+}
+
 fn build_link(
     experiment: &Experiment,
-    arm: &Queue,
-    buffer: Option<Buffer>,
-    rate: &[(Duration, sojourn_units::Rate)],
-    direction: &str,
+    place: &Place<'_>,
     seed: u64,
     catalogue: &Catalogue<SimPacket>,
 ) -> Result<Link, RunError> {
+    let Place {
+        link,
+        arm,
+        buffer,
+        capacity,
+    } = place;
     let discipline = catalogue
         .get(&arm.aqm)
         .ok_or_else(|| RunError::UnknownDiscipline(arm.aqm.clone()))?;
+    let rate = capacity.nominal();
     let settings = Settings {
-        rate: rate[0].1,
+        rate,
         mtu: derived::frame(experiment),
-        limit: derived::limit(experiment, arm, buffer, rate[0].1).map(|limit| match limit {
+        limit: derived::limit(experiment, arm, *buffer, rate).map(|limit| match limit {
             derived::Limit::Packets(packets) => Limit::Packets(packets),
             derived::Limit::Bytes(bytes) => Limit::Bytes(bytes),
         }),
@@ -156,21 +167,21 @@ fn build_link(
     };
     let qdisc: BoxedQdisc = (discipline.build)(&settings)?;
     let config = link::Config {
-        rate: rate.to_vec(),
+        capacity: (*capacity).clone(),
         burst: experiment.link.burst,
+        overhead: experiment.link.overhead,
         device_queue: experiment.link.device_queue,
-        seed: streams::seed(seed, &format!("queue/{direction}")),
+        seed: streams::seed(seed, &format!("queue/{}", DIRECTIONS[*link])),
     };
-    let probe = LinkProbe::new(Time::ZERO + experiment.warmup, experiment.record.packets);
+    let warmup = Time::ZERO + experiment.warmup;
+    let population = Population::of_link(experiment, *link, seed);
+    let probe = LinkProbe::new(warmup, experiment.record.packets, population);
     Ok(Link::new(qdisc, config, probe))
 }
 
-fn algorithm(traffic: &Traffic) -> Result<&'static cc::Algorithm, RunError> {
-    let name = match &traffic.kind {
-        Kind::Bulk(tcp) => &tcp.congestion_control,
-        Kind::Files(files) => &files.tcp.congestion_control,
-        Kind::Cbr(_) | Kind::Ping(_) => "cubic",
-    };
+/// The congestion control of a group; of one without TCP any will do.
+fn algorithm(kind: &Kind) -> Result<&'static cc::Algorithm, RunError> {
+    let name = kind.tcp().map_or("cubic", |tcp| &tcp.congestion_control);
     cc::by_name(name).ok_or_else(|| RunError::UnknownCongestionControl(name.to_owned()))
 }
 
@@ -200,7 +211,7 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
     let mut sources = Vec::new();
     for flow in derived::flows(experiment, seed) {
         let traffic = flow.traffic;
-        let algorithm = algorithm(traffic)?;
+        let algorithm = algorithm(&traffic.kind)?;
         let forward_link = link_of(flow.direction, links.len());
         let back = if flow.direction == Direction::Down {
             (links.len() > 1).then_some(1)
@@ -220,14 +231,7 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
             return_line,
         });
         let identity = identity(experiment, &flow);
-        sources.push(match &traffic.kind {
-            Kind::Bulk(tcp) => Source::Tcp(Box::new(TcpFlow::bulk(identity, tcp, algorithm, seed))),
-            Kind::Files(files) => {
-                Source::Tcp(Box::new(TcpFlow::files(identity, files, algorithm, seed)))
-            }
-            Kind::Cbr(cbr) => Source::Cbr(Cbr::new(identity, cbr)),
-            Kind::Ping(ping) => Source::Ping(Ping::new(identity, ping)),
-        });
+        sources.push(Source::new(identity, &traffic.kind, algorithm, seed));
     }
     let sampler = Sampler::new(Time::ZERO + experiment.warmup, experiment.record.series);
     let network = Network::new(links, lines.0, behind, paths);
@@ -238,190 +242,12 @@ fn identity(experiment: &Experiment, flow: &derived::Flow<'_>) -> Identity {
     Identity {
         flow: flow.number,
         group: flow.group as u16,
+        direction: flow.direction,
+        dscp: flow.traffic.dscp,
         overhead: experiment.link.overhead,
         start: Time::ZERO + flow.start,
         stop: Time::ZERO + flow.traffic.stop,
         warmup: Time::ZERO + experiment.warmup,
-    }
-}
-
-// ---- Summing up ----------------------------------------------------------------------------------------
-
-fn summarise(experiment: &Experiment, simulation: Simulation) -> RunResult {
-    let Simulation {
-        network,
-        sources,
-        sampler,
-        events,
-        ..
-    } = simulation;
-    let flows = flow_figures(experiment, &sources);
-    let tcp = flows
-        .iter()
-        .filter(|flow| matches!(flow.kind, "bulk" | "files"));
-    let jain_goodput = jain(tcp.map(|flow| flow.goodput_bps));
-    let mut bottleneck = BTreeMap::new();
-    let mut packets: Option<Table> = None;
-    for (index, link) in network.links.into_iter().enumerate() {
-        bottleneck.insert(
-            DIRECTIONS[index],
-            bottleneck_figures(experiment, index, &link),
-        );
-        if let Some(table) = link.probe.into_table(index as u8) {
-            packets = Some(match packets {
-                Some(above) => above.stacked(table),
-                None => table,
-            });
-        }
-    }
-    RunResult {
-        queue: String::new(),
-        label: String::new(),
-        seed: 0,
-        bottleneck,
-        flows,
-        jain_goodput,
-        simulated_s: experiment.duration.as_secs_f64(),
-        wall_s: 0.0,
-        events,
-        packets,
-        queue_series: sampler.width.map(|width| queue_series(&sampler, width)),
-        flow_series: sampler.width.map(|_| flow_series(&sampler)),
-    }
-}
-
-fn bottleneck_figures(experiment: &Experiment, index: usize, link: &Link) -> Bottleneck {
-    let rate = match (&experiment.link.up, index) {
-        (Some(up), 1) => &up.rate,
-        _ => &experiment.link.rate,
-    };
-    let capacity = capacity_bytes(rate, experiment.warmup, experiment.duration);
-    let probe = &link.probe;
-    Bottleneck {
-        sojourn_ms: probe.quantiles(),
-        startup_peak_ms: probe.startup_peak.as_millis_f64(),
-        utilization: if capacity > 0.0 {
-            probe.steady_bytes as f64 / capacity
-        } else {
-            0.0
-        },
-        delivered_packets: probe.delivered_packets,
-        delivered_bytes: probe.delivered_bytes,
-        dropped_aqm: probe.dropped_aqm,
-        dropped_overflow: probe.dropped_overflow,
-        marked: link.marked(),
-    }
-}
-
-fn flow_figures(experiment: &Experiment, sources: &[Source]) -> Vec<Flow> {
-    let mut sources = sources.iter();
-    let mut flows = Vec::new();
-    for (group, traffic) in experiment.traffic.iter().enumerate() {
-        let mut number = 0;
-        for direction in directions(traffic.direction) {
-            for source in sources.by_ref().take(traffic.flows as usize) {
-                let meter = source.meter();
-                let from = experiment.warmup.max(traffic.start.0);
-                let active = traffic.stop.saturating_sub(from).as_secs_f64();
-                let bits = meter.received_since_warmup() as f64 * 8.0;
-                flows.push(Flow {
-                    traffic: group,
-                    flow: number,
-                    kind: kind_name(&traffic.kind),
-                    direction: DIRECTIONS[usize::from(*direction == Direction::Up)],
-                    goodput_bps: if active > 0.0 { bits / active } else { 0.0 },
-                    sent_bytes: meter.sent,
-                    received_bytes: meter.received,
-                    retransmits: meter.retransmits,
-                    rtt_ms: meter.round_trips.spread(),
-                    one_way_ms: meter.one_way.as_ref().map(|delays| delays.spread()),
-                    lost_packets: meter.datagrams.map(|(sent, arrived)| sent - arrived),
-                    completion_ms: meter.completions.as_ref().map(|delays| delays.spread()),
-                });
-                number += 1;
-            }
-        }
-    }
-    flows
-}
-
-fn queue_series(sampler: &Sampler, width: Duration) -> Table {
-    let rows = &sampler.queues;
-    let of = |value: fn(&QueueSample) -> f64| Column::F64(rows.iter().map(value).collect());
-    let begin = |row: &QueueSample| row.time.as_secs_f64() - width.as_secs_f64();
-    let mut columns = vec![
-        ("time_s", Column::F64(rows.iter().map(begin).collect())),
-        (
-            "direction",
-            Column::U8(rows.iter().map(|row| row.link as u8).collect()),
-        ),
-        (
-            "packets",
-            Column::U64(rows.iter().map(|row| row.recent.packets).collect()),
-        ),
-        (
-            "sojourn_mean_ms",
-            of(|row| row.recent.sum as f64 / row.recent.packets as f64 / 1e6),
-        ),
-        ("sojourn_max_ms", of(|row| row.recent.longest as f64 / 1e6)),
-        (
-            "backlog_packets",
-            Column::U64(rows.iter().map(|row| row.backlog_packets).collect()),
-        ),
-        (
-            "backlog_bytes",
-            Column::U64(rows.iter().map(|row| row.backlog_bytes).collect()),
-        ),
-        (
-            "dropped",
-            Column::U64(rows.iter().map(|row| row.dropped).collect()),
-        ),
-        (
-            "marked",
-            Column::U64(rows.iter().map(|row| row.marked).collect()),
-        ),
-    ];
-    let mut names: Vec<&'static str> = Vec::new();
-    for (name, _) in rows.iter().flat_map(|row| &row.state) {
-        if !names.contains(name) {
-            names.push(name);
-        }
-    }
-    for name in names {
-        let value = |row: &QueueSample| {
-            let found = row.state.iter().find(|(known, _)| *known == name);
-            found.map_or(f64::NAN, |(_, value)| *value)
-        };
-        columns.push((name, Column::F64(rows.iter().map(value).collect())));
-    }
-    Table { columns }
-}
-
-fn flow_series(sampler: &Sampler) -> Table {
-    let rows = &sampler.flows;
-    let width = sampler.width.map_or(0.0, Duration::as_secs_f64);
-    Table {
-        columns: vec![
-            (
-                "time_s",
-                Column::F64(
-                    rows.iter()
-                        .map(|row| row.time.as_secs_f64() - width)
-                        .collect(),
-                ),
-            ),
-            (
-                "flow",
-                Column::U32(rows.iter().map(|row| row.flow).collect()),
-            ),
-            (
-                "goodput_bps",
-                Column::F64(rows.iter().map(|row| row.goodput_bps).collect()),
-            ),
-            (
-                "cwnd_segments",
-                Column::F64(rows.iter().map(|row| row.cwnd).collect()),
-            ),
-        ],
+        record_rtt: experiment.record.rtt,
     }
 }

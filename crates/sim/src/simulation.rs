@@ -171,8 +171,10 @@ pub struct FlowSample {
     pub flow: u32,
     /// Payload bits per second received within the bin.
     pub goodput_bps: f64,
-    /// Congestion window in segments; NaN for flows without.
+    /// Congestion window in segments, the sum over the flow's connections; NaN for flows without.
     pub cwnd: f64,
+    /// Mean of the round-trip times measured within the bin, in milliseconds; NaN if there were none.
+    pub rtt_ms: f64,
 }
 
 impl Sampler {
@@ -211,19 +213,21 @@ impl Sampler {
                 link: index,
                 backlog_packets: link.qdisc().packets(),
                 backlog_bytes: link.qdisc().bytes(),
-                dropped: link.probe.dropped_aqm + link.probe.dropped_overflow,
+                dropped: link.probe.dropped_aqm() + link.probe.dropped_overflow(),
                 marked: link.marked(),
                 recent: link.probe.take_recent(),
                 state,
             });
         }
         for (flow, source) in sources.iter_mut().enumerate() {
-            let bits = source.meter_mut().take_sample() as f64 * 8.0;
+            let sample = source.meter_mut().take_sample();
+            let bits = sample.received as f64 * 8.0;
             self.flows.push(FlowSample {
                 time: now,
                 flow: flow as u32,
                 goodput_bps: bits / width.as_secs_f64(),
                 cwnd: source.cwnd().map_or(f64::NAN, f64::from),
+                rtt_ms: sample.rtt_ms(),
             });
         }
     }
@@ -342,13 +346,10 @@ impl Simulation {
         let flow = packet.flow as usize;
         let source = &mut self.sources[flow];
         source.on_packet(packet, now, &mut self.network);
-        let side = if packet.returning {
-            Side::Sending
-        } else {
-            Side::Receiving
-        };
-        self.timers
-            .set(owner(packet.flow, side), source.next_timer(side));
+        for side in [Side::Sending, Side::Receiving] {
+            self.timers
+                .set(owner(packet.flow, side), source.next_timer(side));
+        }
     }
 
     fn wake_host(&mut self, owner: u32, now: Time) {
@@ -358,10 +359,13 @@ impl Simulation {
             Side::Receiving
         };
         let source = &mut self.sources[owner as usize / 2];
-        if source.next_timer(side).is_some_and(|due| due <= now) {
+        if source.next_timer(side) <= now {
             source.on_timer(side, now, &mut self.network);
         }
-        self.timers.set(owner, source.next_timer(side));
+        for side in [Side::Sending, Side::Receiving] {
+            self.timers
+                .set(self::owner(owner / 2, side), source.next_timer(side));
+        }
     }
 }
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from sojourn.api import check_backend, compare_plan
-from sojourn.cli.options import Backend, Jobs, Json, Out
+from sojourn.api import compare_plan
+from sojourn.cli.options import Backend, Jobs, Json, Kernel, On, Out, chosen
 from sojourn.cli.run import run_and_show
 
 
@@ -30,11 +30,13 @@ def command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first run.")] = 1,
     out: Out = None,
     backend: Backend = "sim",
+    on: On = None,
+    kernel: Kernel = None,
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
     """Compare queue disciplines under bulk TCP."""
-    check_backend(backend)
+    where = chosen(backend, on, kernel)
     plan = compare_plan(
         queues,
         rate=rate,
@@ -48,4 +50,5 @@ def command(
         repeat=repeat,
         seed=seed,
     )
-    run_and_show(plan, backend=backend, out=out, jobs=jobs, json=json)
+    where.check(plan)
+    run_and_show(plan, backend=where, out=out, jobs=jobs, json=json)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json as json_
 import platform
+from dataclasses import asdict
 from importlib import metadata
 from typing import Any
 
-from sojourn import _core
-from sojourn.api import BACKENDS
+from sojourn import _core, linux
 from sojourn.cli.options import Json
 from sojourn.execution import default_threads
 
@@ -20,7 +20,7 @@ _PACKAGES = {
     "typer": "the command line",
     "pandas": "Results.to_pandas (optional)",
 }
-_PLANNED_BACKENDS = ("linux", "datapath")
+_PLANNED_BACKENDS = ("datapath",)
 
 
 def command(json: Json = False) -> None:
@@ -31,9 +31,11 @@ def command(json: Json = False) -> None:
         "platform": platform.platform(),
         "processors": default_threads(),
         "backends": {
-            **{name: {"available": True, "needs": "nothing beyond this package"} for name in BACKENDS},
+            "sim": {"available": True, "needs": "nothing beyond this package"},
+            "linux": {"available": linux.is_available(), "needs": "what the lines below list"},
             **{name: {"available": False, "needs": "a later version"} for name in _PLANNED_BACKENDS},
         },
+        "linux": [asdict(check) for check in linux.checks()],
         "packages": {name: {"version": _version(name), "for": use} for name, use in _PACKAGES.items()},
     }
     if json:
@@ -43,6 +45,9 @@ def command(json: Json = False) -> None:
     print(f"python      {report['python']} on {report['platform']}, {report['processors']} processors")
     for name, backend in report["backends"].items():
         print(f"{name:<11} {'available' if backend['available'] else 'not available'}: needs {backend['needs']}")
+    for check in linux.checks():
+        state = check.found or f"missing: {check.remedy}"
+        print(f"  {check.name:<19} {state} (for {check.needed_for})")
     for name, package in report["packages"].items():
         print(f"{name:<11} {package['version'] or 'not installed'}: {package['for']}")
 

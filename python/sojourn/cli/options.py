@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from sojourn._core import ExperimentError
+from sojourn.backends import Backend as AnyBackend
+from sojourn.backends import backend_of
+from sojourn.linux import Linux
 
 Out = Annotated[
     Path | None,
@@ -15,7 +18,15 @@ Out = Annotated[
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at the same time; default: one per processor.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else.")]
-Backend = Annotated[str, typer.Option("--backend", help="Where to run it.")]
+Backend = Annotated[str, typer.Option("--backend", help="Where to run it: sim or linux.")]
+On = Annotated[
+    str | None,
+    typer.Option("--on", metavar="PLACE", help="For linux: vm (default; virtual time, no root) or host (real time)."),
+]
+Kernel = Annotated[
+    str | None,
+    typer.Option("--kernel", metavar="DIR", help="For linux: a folder with boot/ and lib/modules/, or IMAGE:MODULES."),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help='Replace a value, by dotted key: --set queue.0.target="10 ms".'),
@@ -37,3 +48,34 @@ def overrides(assignments: list[str] | None) -> list[tuple[str, str]]:
             raise ExperimentError(f'--set: got "{assignment}"; must be KEY=VALUE, like queue.0.target="10 ms"')
         pairs.append((key.strip(), value.strip()))
     return pairs
+
+
+def linux(on: str | None, kernel: str | None) -> Linux:
+    """The Linux backend that options describe.
+
+    Raises
+    ------
+    ExperimentError
+        There is no such place, or it takes no kernel.
+    """
+    if on not in (None, "vm", "host"):
+        raise ExperimentError(f'--on: got "{on}"; must be vm or host')
+    if on == "host" and kernel is not None:
+        raise ExperimentError(f'--kernel: got "{kernel}"; the host runs its own: leave out --kernel or --on host')
+    return Linux(on="host" if on == "host" else "vm", kernel=kernel)
+
+
+def chosen(backend: str, on: str | None, kernel: str | None) -> AnyBackend:
+    """The backend that options name.
+
+    Raises
+    ------
+    ExperimentError
+        There is no such backend, or an option is not one of its.
+    """
+    if backend == "linux":
+        return linux(on, kernel)
+    for option, value in (("--on", on), ("--kernel", kernel)):
+        if value is not None:
+            raise ExperimentError(f'{option}: got "{value}"; belongs to --backend linux')
+    return backend_of(backend)

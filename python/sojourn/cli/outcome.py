@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sojourn.results import Results
 
 DONE = 0
 FAILED = 1
@@ -29,3 +33,19 @@ def stop_reason(stopped_by: BaseException, kept: str) -> Stopped:
     if isinstance(stopped_by, KeyboardInterrupt):
         return Stopped(INTERRUPTED, f"interrupted; {kept}")
     return Stopped(FAILED, f"{stopped_by}; {kept}")
+
+
+def refuse_invalid(results: Results) -> None:
+    """Ends a command some of whose runs are not to be trusted.
+
+    Raises
+    ------
+    Stopped
+        There is such a run; the message says why.
+    """
+    invalid = [run for run in results.runs if "invalid" in run.summary]
+    if invalid:
+        first = invalid[0]
+        reason = "; ".join(first.summary["invalid"])
+        count = f"{len(invalid)} of {len(results.runs)} runs are not to be trusted"
+        raise Stopped(FAILED, f"{count}: {first.label}, seed {first.seed}: {reason}")

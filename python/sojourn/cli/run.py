@@ -13,8 +13,9 @@ from rich.console import Console
 
 from sojourn import _core, storage
 from sojourn.api import read_plan, run_plan
-from sojourn.cli.options import Backend, Jobs, Json, Out, Set, overrides
-from sojourn.cli.outcome import FAILED, Stopped, stop_reason
+from sojourn.backends import Backend as AnyBackend
+from sojourn.cli.options import Backend, Jobs, Json, Kernel, On, Out, Set, chosen, overrides
+from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.recording import Recording
 from sojourn.results import Results, Run
@@ -26,15 +27,18 @@ def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
     out: Out = None,
     backend: Backend = "sim",
+    on: On = None,
+    kernel: Kernel = None,
     set: Set = None,
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
     """Run an experiment file and show its results."""
-    run_and_show(read_plan(file, overrides(set), backend=backend), backend=backend, out=out, jobs=jobs, json=json)
+    where = chosen(backend, on, kernel)
+    run_and_show(read_plan(file, overrides(set), backend=where), backend=where, out=out, jobs=jobs, json=json)
 
 
-def run_and_show(plan: _core.Plan, *, backend: str, out: Path | None, jobs: int | None, json: bool) -> None:
+def run_and_show(plan: _core.Plan, *, backend: AnyBackend, out: Path | None, jobs: int | None, json: bool) -> None:
     """Runs a plan, writes what was asked for and prints the table, or summary.json.
 
     Raises
@@ -52,16 +56,19 @@ def run_and_show(plan: _core.Plan, *, backend: str, out: Path | None, jobs: int 
         _print(finished, json=json)
     if stopped_by is not None:
         raise stop_reason(stopped_by, kept)
+    refuse_invalid(finished)
 
 
 def _run(
-    plan: _core.Plan, backend: str, jobs: int | None, record: Callable[[Run], Run] | None = None
+    plan: _core.Plan, backend: AnyBackend, jobs: int | None, record: Callable[[Run], Run] | None = None
 ) -> tuple[Results, BaseException | None]:
     with Display() as display:
         return run_plan(plan, jobs=jobs, backend=backend, report=display, record=record)
 
 
-def _run_and_save(out: Path, plan: _core.Plan, backend: str, jobs: int | None) -> tuple[Results, BaseException | None]:
+def _run_and_save(
+    out: Path, plan: _core.Plan, backend: AnyBackend, jobs: int | None
+) -> tuple[Results, BaseException | None]:
     storage.prepare(out)
     try:
         with Staging(out) as staging:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sojourn import _core
 from sojourn.api import as_run, read_plan
+from sojourn.backends import Backend, backend_of
 from sojourn.execution import Report, execute, jobs_of
 from sojourn.results import Run
 from sojourn.studies.grid import AxisValue, Cell, Grid
@@ -51,7 +52,7 @@ def choose_figures(study: Study, name: str | None) -> tuple[FigureSpec, ...]:
 
 
 def plan_study(
-    study: Study, *, experiments: Iterable[str] | None = None, quick: bool = False, backend: str = "sim"
+    study: Study, *, experiments: Iterable[str] | None = None, quick: bool = False, backend: str | Backend = "sim"
 ) -> list[tuple[Published, Part, _core.Plan]]:
     """Reads the experiment files, before anything is run.
 
@@ -75,7 +76,7 @@ def run_study(
     *,
     figure: str | None = None,
     quick: bool = False,
-    backend: str = "sim",
+    backend: str | Backend = "sim",
     jobs: int | None = None,
     report: Report | None = None,
 ) -> StudyResults:
@@ -98,8 +99,9 @@ def run_study(
         There is no such figure, or an experiment file is wrong.
     """
     experiments = None if figure is None else {spec.experiment for spec in choose_figures(study, figure)}
-    plans = plan_study(study, experiments=experiments, quick=quick, backend=backend)
-    batch = [job for _, _, plan in plans for job in jobs_of(plan)]
+    where = backend_of(backend)
+    plans = plan_study(study, experiments=experiments, quick=quick, backend=where)
+    batch = [job for _, _, plan in plans for job in jobs_of(plan, where)]
     runs: dict[int, Run] = {}
 
     def take(index: int, core: _core.Run) -> None:
@@ -118,6 +120,10 @@ def run_study(
         for experiment in study.experiments
         if cells.get(experiment.id)
     }
+    for experiment in study.experiments:
+        borrowed = [cell for id_ in experiment.runs_of for cell in cells.get(id_, [])]
+        if borrowed:
+            grids[experiment.id] = Grid(borrowed, study.measures, experiment.aliases, experiment.constants)
     return StudyResults(study, grids, len(runs), len(batch), stopped_by)
 
 

@@ -2,28 +2,34 @@
 
 use sojourn_units::Duration;
 
+use crate::derived::largest_packet;
 use crate::error::ReadError;
-use crate::model::{Buffer, Experiment, Kind, Queue, Traffic};
+use crate::model::{Buffer, Direction, Experiment, Kind, Queue, Traffic, Transport};
 use crate::section::Entry;
 
-/// IPv4 (20), TCP (20) and its timestamps (12).
-const TCP_HEADERS: u64 = 52;
-/// IPv4 (20) and UDP (8).
-const UDP_HEADERS: u64 = 28;
-/// The payload of an echo request with its ICMP (8) and IPv4 (20) headers.
-const PING_LENGTH: u64 = 56 + 28;
 /// The most bins of a time series: a row each, per run.
 const MOST_BINS: u64 = 10_000_000;
 
-/// Checks an experiment as a whole, and ends traffic that has no end or a late one with the run.
+/// Checks an experiment as a whole and gives it the groups of traffic, by the entries of the file that make them.
+/// Traffic that has no end or a late one ends with the run.
 ///
 /// # Errors
 /// At the value of `file` that does not go with the others.
-pub(super) fn check(file: &Entry<'_>, experiment: &mut Experiment) -> Result<(), ReadError> {
+pub(super) fn check(
+    file: &Entry<'_>,
+    experiment: &mut Experiment,
+    groups: Vec<Vec<Traffic>>,
+) -> Result<(), ReadError> {
     let duration = experiment.duration;
-    for (index, traffic) in experiment.traffic.iter_mut().enumerate() {
-        check_times(file, index, traffic, duration, experiment.link.delay)?;
-        traffic.stop = traffic.stop.min(duration);
+    for (index, groups) in groups.into_iter().enumerate() {
+        for mut traffic in groups {
+            check_times(file, index, &traffic, duration, experiment.link.delay)?;
+            if experiment.link.up.is_none() {
+                check_upload(file, index, &traffic)?;
+            }
+            traffic.stop = traffic.stop.min(duration);
+            experiment.traffic.push(traffic);
+        }
     }
     check_sizes(file, experiment)?;
     if let Some(series) = experiment.record.series
@@ -46,11 +52,35 @@ fn check_times(
         let least = format!("at least link.delay (\"{delay}\"), which is part of it");
         return Err(file.at(&format!("traffic.{index}.rtt")).refuse(least));
     }
-    if traffic.start.1 >= duration {
+    let latest = traffic.start.1;
+    if latest >= traffic.stop.min(duration) {
+        let entry = file.at(&format!("traffic.{index}"));
         let before = format!("before the end, experiment.duration (\"{duration}\")");
-        return Err(file.at(&format!("traffic.{index}.start")).refuse(before));
+        return Err(match entry.at("start") {
+            start if start.path != entry.path => start.refuse(before),
+            // The load of a test that probes for a while first.
+            _ => entry.error(format!("its load starts at \"{latest}\"; must be {before}")),
+        });
     }
     Ok(())
+}
+
+/// TCP with always more to send needs something that limits it, and the reverse path without a bottleneck has nothing.
+fn check_upload(file: &Entry<'_>, index: usize, traffic: &Traffic) -> Result<(), ReadError> {
+    let without_end = match &traffic.kind {
+        Kind::Bulk(tcp) => tcp.window.is_none(),
+        Kind::OnOff(onoff) => {
+            matches!(&onoff.transport, Transport::Tcp(tcp, None) if tcp.window.is_none())
+        }
+        _ => false,
+    };
+    if !without_end || traffic.direction == Direction::Down {
+        return Ok(());
+    }
+    let entry = file.at(&format!("traffic.{index}"));
+    Err(entry.error(
+        "sends up all that TCP takes; must have link.up with a rate, or a window, as nothing else limits it",
+    ))
 }
 
 /// A limit in bytes has to hold the largest packet, which would never get through otherwise.
@@ -58,12 +88,7 @@ fn check_sizes(file: &Entry<'_>, experiment: &Experiment) -> Result<(), ReadErro
     let lengths = experiment
         .traffic
         .iter()
-        .map(|traffic| match &traffic.kind {
-            Kind::Bulk(tcp) => u64::from(tcp.mss) + TCP_HEADERS,
-            Kind::Files(files) => u64::from(files.tcp.mss) + TCP_HEADERS,
-            Kind::Cbr(cbr) => u64::from(cbr.packet) + UDP_HEADERS,
-            Kind::Ping(_) => PING_LENGTH,
-        });
+        .map(|traffic| u64::from(largest_packet(&traffic.kind)));
     let frame = lengths.max().unwrap_or(0) + u64::from(experiment.link.overhead);
     let holds = |limit: Option<Buffer>, path: &str| match limit {
         Some(Buffer::Bytes(bytes)) if bytes < frame => Err(file.at(path).refuse(format!(

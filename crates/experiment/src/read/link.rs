@@ -7,16 +7,16 @@ use super::queue::QueueForm;
 use crate::document::Item;
 use crate::error::ReadError;
 use crate::form::{AnyKey, Default, Form, Key, table_schema};
-use crate::forms::{Bytes, Capacity, Packets, Span, Speed, kind_schema};
-use crate::model::{Link, UpLink};
+use crate::forms::{BufferForm, Bytes, Packets, Span, Speed, Text, kind_schema};
+use crate::model::{Capacity, Link, Trace, UpLink};
 use crate::names::Names;
 use crate::section::{Entry, Section, names_of};
 
-static RATE: Key<Schedule> = Key {
+static RATE: Key<CapacityForm> = Key {
     name: "rate",
-    form: Schedule,
+    form: CapacityForm,
     default: Default::Required,
-    doc: "Rate of the link, or a schedule of rates: [[\"0 s\", \"100 Mbit/s\"], [\"50 s\", \"10 Mbit/s\"]].",
+    doc: "Rate of the link, or a schedule of rates: [[\"0 s\", \"100 Mbit/s\"], [\"50 s\", \"10 Mbit/s\"]], or a packet-delivery trace: { trace = \"file\" }.",
 };
 static DELAY: Key<Span> = Key {
     name: "delay",
@@ -24,9 +24,9 @@ static DELAY: Key<Span> = Key {
     default: Default::Is("0 s"),
     doc: "One-way propagation of the bottleneck itself, part of every flow's RTT.",
 };
-static BUFFER: Key<Capacity> = Key {
+static BUFFER: Key<BufferForm> = Key {
     name: "buffer",
-    form: Capacity,
+    form: BufferForm,
     default: Default::Words("the discipline's own limit"),
     doc: "The discipline's limit: packets, bytes, or multiples of rate × largest base RTT.",
 };
@@ -70,9 +70,9 @@ static DOWN_KEYS: &[&dyn AnyKey] = &[
     &UP,
 ];
 
-static UP_BUFFER: Key<Capacity> = Key {
+static UP_BUFFER: Key<BufferForm> = Key {
     name: "buffer",
-    form: Capacity,
+    form: BufferForm,
     default: Default::Words("the forward direction's"),
     doc: "The limit of the reverse direction's discipline.",
 };
@@ -136,55 +136,32 @@ impl Form for UpForm {
     }
 }
 
-/// One rate, or rates from instants on.
-struct Schedule;
+/// One rate, rates from instants on, or a trace of deliveries.
+struct CapacityForm;
 
-impl Form for Schedule {
-    type Out = Vec<(Duration, Rate)>;
+impl Form for CapacityForm {
+    type Out = Capacity;
 
-    fn read(&self, entry: &Entry<'_>) -> Result<Self::Out, ReadError> {
-        let Some(steps) = entry.items() else {
-            return match &entry.node.item {
-                Item::Table(table) if table.get("trace").is_some() => Err(entry.error(
-                    "got a trace; packet delivery traces are not supported, only a rate or a schedule of rates",
-                )),
-                Item::Text(_) => Ok(vec![(Duration::ZERO, Speed.read(entry)?)]),
-                _ => Err(entry.refuse(self.accepts())),
-            };
-        };
-        let mut rates: Vec<(Duration, Rate)> = Vec::with_capacity(steps.len());
-        for step in &steps {
-            let pair: Option<[Entry<'_>; 2]> = step.items().and_then(|pair| pair.try_into().ok());
-            let Some([from, rate]) = pair else {
-                return Err(
-                    step.refuse("a pair of a time and a rate like [\"50 s\", \"10 Mbit/s\"]")
-                );
-            };
-            let (instant, rate) = (Span::Any.read(&from)?, Speed.read(&rate)?);
-            match rates.last() {
-                None if !instant.is_zero() => {
-                    return Err(from.refuse("\"0 s\", the first instant of a schedule"));
-                }
-                Some((last, _)) if instant <= *last => {
-                    return Err(from.refuse(format!("after the instant before it (\"{last}\")")));
-                }
-                _ => rates.push((instant, rate)),
+    fn read(&self, entry: &Entry<'_>) -> Result<Capacity, ReadError> {
+        match &entry.node.item {
+            Item::Table(_) => {
+                let section = Section::open(entry, self)?.only("a trace", [TRACE.name])?;
+                section.get(&TRACE).map(Capacity::Trace)
             }
+            Item::Array(_) => steps(entry, &self.accepts()).map(Capacity::Steps),
+            Item::Text(_) => Ok(Capacity::Steps(vec![(Duration::ZERO, Speed.read(entry)?)])),
+            _ => Err(entry.refuse(self.accepts())),
         }
-        if rates.is_empty() {
-            return Err(entry.refuse(self.accepts()));
-        }
-        Ok(rates)
     }
 
     fn accepts(&self) -> String {
         format!(
-            "{}, or a schedule like [[\"0 s\", \"100 Mbit/s\"]]",
+            "{}, a schedule like [[\"0 s\", \"100 Mbit/s\"]], or {{ trace = \"file\" }}",
             Speed.accepts()
         )
     }
 
-    fn schema(&self, _: &Names) -> Json {
+    fn schema(&self, names: &Names) -> Json {
         json!({
             "anyOf": [
                 kind_schema(Kind::Rate),
@@ -198,7 +175,59 @@ impl Form for Schedule {
                         "maxItems": 2,
                     },
                 },
+                table_schema(&[&TRACE], names),
             ],
         })
+    }
+}
+
+fn steps(entry: &Entry<'_>, accepts: &str) -> Result<Vec<(Duration, Rate)>, ReadError> {
+    let steps = entry.items().filter(|steps| !steps.is_empty());
+    let steps = steps.ok_or_else(|| entry.refuse(accepts))?;
+    let mut rates: Vec<(Duration, Rate)> = Vec::with_capacity(steps.len());
+    for step in &steps {
+        let pair: Option<[Entry<'_>; 2]> = step.items().and_then(|pair| pair.try_into().ok());
+        let Some([from, rate]) = pair else {
+            return Err(step.refuse("a pair of a time and a rate like [\"50 s\", \"10 Mbit/s\"]"));
+        };
+        let (instant, rate) = (Span::Any.read(&from)?, Speed.read(&rate)?);
+        match rates.last() {
+            None if !instant.is_zero() => {
+                return Err(from.refuse("\"0 s\", the first instant of a schedule"));
+            }
+            Some((last, _)) if instant <= *last => {
+                return Err(from.refuse(format!("after the instant before it (\"{last}\")")));
+            }
+            _ => rates.push((instant, rate)),
+        }
+    }
+    Ok(rates)
+}
+
+static TRACE: Key<TraceForm> = Key {
+    name: "trace",
+    form: TraceForm,
+    default: Default::Required,
+    doc: "A file of packet deliveries as mahimahi has it, in the folder of the experiment file or below: a line per opportunity to deliver a packet of 1500 bytes, its time in whole milliseconds; after the last it begins anew.",
+};
+
+/// The name of a trace.
+struct TraceForm;
+
+impl Form for TraceForm {
+    type Out = Trace;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Trace, ReadError> {
+        let name = Text.read(entry)?;
+        let trace = entry.context.trace(&name);
+        trace.map_err(|what| entry.error(format!("got {}; {what}", entry.node.item)))
+    }
+
+    fn accepts(&self) -> String {
+        "the path of a packet-delivery trace".into()
+    }
+
+    fn schema(&self, names: &Names) -> Json {
+        Text.schema(names)
     }
 }

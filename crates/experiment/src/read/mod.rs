@@ -60,6 +60,7 @@ impl Form for File {
         let known = names_of(KEYS).chain(["sweep"]);
         let section = Section::open(entry, self)?.only("an experiment file", known)?;
         let header = section.get(&EXPERIMENT)?;
+        let groups = section.get(&TRAFFIC)?;
         let mut experiment = Experiment {
             name: header.name,
             duration: header.duration,
@@ -68,10 +69,10 @@ impl Form for File {
             seed: header.seed,
             link: section.get(&LINK)?,
             queues: section.get(&QUEUE)?,
-            traffic: section.get(&TRAFFIC)?,
+            traffic: Vec::new(),
             record: section.find(&RECORD)?.unwrap_or(Record::default()),
         };
-        checks::check(entry, &mut experiment)?;
+        checks::check(entry, &mut experiment, groups)?;
         Ok(experiment)
     }
 

@@ -5,7 +5,7 @@ use sojourn_units::Value;
 
 use crate::error::ReadError;
 use crate::form::{AnyKey, Default, Form, Key, described, table_schema};
-use crate::forms::{Capacity, Flag, Named, Text, kind_schema};
+use crate::forms::{BufferForm, Flag, Named, Text, kind_schema};
 use crate::model::Queue;
 use crate::names::{DisciplineKeys, KeySpec, Names};
 use crate::section::{Entry, Section, names_of};
@@ -26,9 +26,9 @@ static LABEL: Key<Text> = Key {
     default: Default::Words("the discipline's name, with what sets it apart from other arms"),
     doc: "The name in tables and plots.",
 };
-static LIMIT: Key<Capacity> = Key {
+static LIMIT: Key<BufferForm> = Key {
     name: "limit",
-    form: Capacity,
+    form: BufferForm,
     default: Default::Words("link.buffer"),
     doc: "The most this queue may hold.",
 };

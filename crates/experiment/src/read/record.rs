@@ -15,13 +15,19 @@ static PACKETS: Key<Flag> = Key {
     default: Default::Is("false"),
     doc: "A row per packet that met the queue; large for long runs.",
 };
+static RTT: Key<Flag> = Key {
+    name: "rtt",
+    form: Flag,
+    default: Default::Is("false"),
+    doc: "A row per round-trip time that a flow measured.",
+};
 static SERIES: Key<Span> = Key {
     name: "series",
     form: Span::AboveZero,
     default: Default::Words("no time series"),
     doc: "Width of the bins of the time series.",
 };
-static KEYS: &[&dyn AnyKey] = &[&PACKETS, &SERIES];
+static KEYS: &[&dyn AnyKey] = &[&PACKETS, &RTT, &SERIES];
 
 /// The section.
 pub(crate) struct RecordForm;
@@ -33,6 +39,7 @@ impl Form for RecordForm {
         let section = Section::open(entry, self)?.only("[record]", names_of(KEYS))?;
         Ok(Record {
             packets: section.get(&PACKETS)?,
+            rtt: section.get(&RTT)?,
             series: section.find(&SERIES)?,
         })
     }

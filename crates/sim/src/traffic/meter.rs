@@ -1,9 +1,12 @@
 //! What is measured of a flow.
 
 use hdrhistogram::Histogram;
-use sojourn_units::{Duration, Time};
+use sojourn_experiment::jitter::Jitter;
+use sojourn_experiment::model::{Browsing, Kind};
+use sojourn_units::{Duration, Rate, Time};
 
-use crate::result::Spread;
+use super::Identity;
+use crate::result::{self, Spread};
 
 /// Delays of flows are told apart to two digits, in microseconds, up to 1000 s.
 const LONGEST: u64 = 1_000_000_000;
@@ -14,48 +17,68 @@ const DIGITS: u8 = 2;
 pub struct Delays {
     histogram: Histogram<u32>,
     sum: u128,
-    most: u64,
+    least: Duration,
+    most: Duration,
 }
 
 impl Delays {
-    fn new() -> Self {
+    /// No delays yet.
+    pub fn new() -> Self {
         Self {
             histogram: Histogram::new_with_bounds(1, LONGEST, DIGITS)
                 .expect("the bounds are valid"),
             sum: 0,
-            most: 0,
+            least: Duration::MAX,
+            most: Duration::ZERO,
         }
     }
 
     /// Takes a delay.
     pub fn record(&mut self, delay: Duration) {
-        let nanos = delay.as_nanos();
-        self.histogram.saturating_record(nanos / 1000);
-        self.sum += u128::from(nanos);
-        self.most = self.most.max(nanos);
+        self.histogram.saturating_record(delay.as_micros());
+        self.sum += u128::from(delay.as_nanos());
+        self.least = self.least.min(delay);
+        self.most = self.most.max(delay);
+    }
+
+    /// The mean; `None` of nothing.
+    pub fn mean(&self) -> Option<Duration> {
+        let n = u128::from(self.histogram.len());
+        (n > 0).then(|| Duration::from_nanos((self.sum / n) as u64))
     }
 
     /// The distribution in short, in milliseconds.
     pub fn spread(&self) -> Spread {
+        self.spread_above(Duration::ZERO)
+    }
+
+    /// The distribution of what the delays are above the smallest (RFC 5481 §4.2), in milliseconds.
+    pub fn variation(&self) -> Spread {
+        self.spread_above(self.least)
+    }
+
+    fn spread_above(&self, base: Duration) -> Spread {
         let n = self.histogram.len();
         if n == 0 {
             return Spread::default();
         }
-        let most = self.most as f64 / 1e6;
-        let at = |q: f64| Some((self.histogram.value_at_quantile(q) as f64 / 1e3).min(most));
+        let (base, most) = (base.as_millis_f64(), self.most.as_millis_f64());
+        let at = |q: f64| {
+            let delay = self.histogram.value_at_quantile(q) as f64 / 1e3;
+            Some((delay.min(most) - base).max(0.0))
+        };
         Spread {
             n,
-            mean: Some(self.sum as f64 / n as f64 / 1e6),
+            mean: Some(self.sum as f64 / n as f64 / 1e6 - base),
             p5: at(0.05),
             p50: at(0.5),
             p95: at(0.95),
-            max: Some(most),
+            max: Some(most - base),
         }
     }
 }
 
 /// The counts and delays of one flow.
-#[derive(Debug)]
 pub struct Meter {
     warmup: Time,
     /// Payload bytes sent, without retransmissions.
@@ -66,61 +89,202 @@ pub struct Meter {
     pub retransmits: u64,
     /// Round-trip times after the warm-up.
     pub round_trips: Delays,
-    /// One-way delays after the warm-up, for datagrams.
-    pub one_way: Option<Delays>,
-    /// Completion times after the warm-up, for files.
+    /// Completion times after the warm-up, of files and web responses.
     pub completions: Option<Delays>,
-    /// Datagrams or requests sent, and those of them that arrived or were answered.
-    pub datagrams: Option<(u64, u64)>,
+    /// Load times after the warm-up, of pages.
+    pub pages: Option<Delays>,
+    /// For traffic without a connection.
+    pub packets: Option<Packets>,
+    /// For a player of video.
+    pub video: Option<Playback>,
+    /// Instants and round-trip times in nanoseconds, if they are recorded.
+    pub recorded: Option<Vec<(u64, u64)>>,
     received_at_warmup: u64,
-    received_at_sample: u64,
+    sample: Sample,
+}
+
+/// What is measured of packets that are not sent again.
+#[derive(Default)]
+pub struct Packets {
+    /// Packets sent.
+    pub sent: u64,
+    /// Those of them that arrived, or were answered.
+    pub arrived: u64,
+    /// For datagrams one way.
+    pub one_way: Option<OneWay>,
+}
+
+/// Datagrams after the warm-up.
+pub struct OneWay {
+    /// Their delays.
+    pub delays: Delays,
+    /// The estimate of their jitter (RFC 3550) after each.
+    pub jitter: Delays,
+    estimate: Jitter,
+    /// Numbers of the first and of the highest that arrived, and how many arrived.
+    seen: Option<(u32, u32, u64)>,
+}
+
+/// What a player of video has seen, over the whole run.
+#[derive(Default)]
+pub struct Playback {
+    /// From the start to the first picture.
+    pub startup: Option<Duration>,
+    segments: u64,
+    bps: u128,
+    last: Option<Rate>,
+    switches: u64,
+    stalls: u64,
+    stalled: Duration,
+}
+
+/// What came in since the last sample of the series.
+#[derive(Clone, Copy, Default)]
+pub struct Sample {
+    /// Payload bytes received.
+    pub received: u64,
+    rtts: u64,
+    rtt_sum: u64,
+}
+
+impl Sample {
+    /// The mean round-trip time in milliseconds; NaN if none was measured.
+    pub fn rtt_ms(&self) -> f64 {
+        self.rtt_sum as f64 / self.rtts as f64 / 1e6
+    }
+}
+
+impl OneWay {
+    fn new() -> Self {
+        Self {
+            delays: Delays::new(),
+            jitter: Delays::new(),
+            estimate: Jitter::default(),
+            seen: None,
+        }
+    }
+
+    fn record(&mut self, number: u32, delay: Duration) {
+        self.delays.record(delay);
+        if let Some(jitter) = self.estimate.update(delay) {
+            self.jitter.record(jitter);
+        }
+        let (first, highest, arrived) = self.seen.unwrap_or((number, number, 0));
+        self.seen = Some((first.min(number), highest.max(number), arrived + 1));
+    }
+
+    /// The share of datagrams that did not arrive, of those between the first and the last that did (RFC 3550 §A.3).
+    pub fn loss(&self) -> Option<f64> {
+        self.seen.map(|(first, highest, arrived)| {
+            let expected = u64::from(highest - first) + 1;
+            1.0 - arrived as f64 / expected as f64
+        })
+    }
+}
+
+impl Playback {
+    /// A segment of this media rate is there, `stalled` after playing ran out.
+    pub fn on_segment(&mut self, rate: Rate, stalled: Duration) {
+        self.segments += 1;
+        self.bps += u128::from(rate.as_bps());
+        self.switches += u64::from(self.last.replace(rate).is_some_and(|last| last != rate));
+        self.stalls += u64::from(!stalled.is_zero());
+        self.stalled = self.stalled + stalled;
+    }
+
+    /// The figures for the summary.
+    pub fn figures(&self) -> result::Video {
+        result::Video {
+            segments: self.segments,
+            media_rate_bps: (self.segments > 0).then(|| self.bps as f64 / self.segments as f64),
+            switches: self.switches,
+            startup_ms: self.startup.map(Duration::as_millis_f64),
+            stalls: self.stalls,
+            stalled_ms: self.stalled.as_millis_f64(),
+        }
+    }
 }
 
 impl Meter {
-    /// A meter whose delays are counted from `warmup` on.
-    pub fn new(warmup: Time) -> Self {
+    /// A meter for a flow of this kind.
+    pub fn new(identity: &Identity, kind: &Kind) -> Self {
+        let pages = matches!(kind, Kind::Web(web) if matches!(web.browsing, Browsing::Pages(_)));
+        let files = matches!(kind, Kind::Files(_) | Kind::Web(_)) && !pages;
         Self {
-            warmup,
+            warmup: identity.warmup,
             sent: 0,
             received: 0,
             retransmits: 0,
             round_trips: Delays::new(),
-            one_way: None,
-            completions: None,
-            datagrams: None,
+            completions: files.then(Delays::new),
+            pages: pages.then(Delays::new),
+            packets: kind.tcp().is_none().then(|| Packets {
+                one_way: (!matches!(kind, Kind::Ping(_))).then(OneWay::new),
+                ..Packets::default()
+            }),
+            video: matches!(kind, Kind::Video(_)).then(Playback::default),
+            recorded: identity.record_rtt.then(Vec::new),
             received_at_warmup: 0,
-            received_at_sample: 0,
+            sample: Sample::default(),
         }
     }
 
-    /// A meter of datagrams.
-    pub fn of_datagrams(warmup: Time) -> Self {
-        Self {
-            one_way: Some(Delays::new()),
-            datagrams: Some((0, 0)),
-            ..Self::new(warmup)
-        }
-    }
-
-    /// A meter of echoes.
-    pub fn of_echoes(warmup: Time) -> Self {
-        Self {
-            datagrams: Some((0, 0)),
-            ..Self::new(warmup)
-        }
-    }
-
-    /// A meter of files.
-    pub fn of_files(warmup: Time) -> Self {
-        Self {
-            completions: Some(Delays::new()),
-            ..Self::new(warmup)
-        }
-    }
-
-    /// True once delays count.
-    pub fn is_steady(&self, now: Time) -> bool {
+    fn is_steady(&self, now: Time) -> bool {
         now >= self.warmup
+    }
+
+    /// A round trip has ended.
+    pub fn record_rtt(&mut self, rtt: Duration, now: Time) {
+        if let Some(rows) = &mut self.recorded {
+            rows.push((now.as_nanos(), rtt.as_nanos()));
+        }
+        self.sample.rtts += 1;
+        self.sample.rtt_sum += rtt.as_nanos();
+        if self.is_steady(now) {
+            self.round_trips.record(rtt);
+        }
+    }
+
+    /// A file or a response is there.
+    pub fn record_completion(&mut self, after: Duration, now: Time) {
+        let steady = self.is_steady(now);
+        if let Some(completions) = self.completions.as_mut().filter(|_| steady) {
+            completions.record(after);
+        }
+    }
+
+    /// A page is there.
+    pub fn record_page(&mut self, after: Duration, now: Time) {
+        let steady = self.is_steady(now);
+        if let Some(pages) = self.pages.as_mut().filter(|_| steady) {
+            pages.record(after);
+        }
+    }
+
+    /// A datagram or an echo request leaves.
+    pub fn record_departure(&mut self) {
+        if let Some(packets) = &mut self.packets {
+            packets.sent += 1;
+        }
+    }
+
+    /// A datagram arrives.
+    pub fn record_datagram(&mut self, number: u32, delay: Duration, now: Time) {
+        let steady = self.is_steady(now);
+        if let Some(packets) = &mut self.packets {
+            packets.arrived += 1;
+            if let Some(one_way) = packets.one_way.as_mut().filter(|_| steady) {
+                one_way.record(number, delay);
+            }
+        }
+    }
+
+    /// An echo reply arrives.
+    pub fn record_echo(&mut self, rtt: Duration, now: Time) {
+        if let Some(packets) = &mut self.packets {
+            packets.arrived += 1;
+        }
+        self.record_rtt(rtt, now);
     }
 
     /// The warm-up ends now.
@@ -133,10 +297,64 @@ impl Meter {
         self.received - self.received_at_warmup
     }
 
-    /// Payload bytes received since the last call.
-    pub const fn take_sample(&mut self) -> u64 {
-        let bytes = self.received - self.received_at_sample;
-        self.received_at_sample = self.received;
-        bytes
+    /// What came in since the last call.
+    pub const fn take_sample(&mut self) -> Sample {
+        let total = self.received;
+        let sample = Sample {
+            received: total - self.sample.received,
+            ..self.sample
+        };
+        self.sample = Sample {
+            received: total,
+            rtts: 0,
+            rtt_sum: 0,
+        };
+        sample
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    /// Delays 20, 30, 60 ms: above the smallest 0, 10, 40 ms.
+    #[test]
+    fn delay_variation_counts_from_the_smallest_delay() {
+        let mut delays = Delays::new();
+        for ms in [30, 20, 60] {
+            delays.record(MS(ms));
+        }
+        let variation = delays.variation();
+        assert_eq!(variation.n, 3);
+        assert!((variation.mean.unwrap() - 50.0 / 3.0).abs() < 1e-9);
+        assert!((variation.p50.unwrap() - 10.0).abs() < 0.3, "{variation:?}");
+        assert_eq!(variation.max, Some(40.0));
+    }
+
+    /// Of 10 to 14 two are missing; what was to come after 14 is not known.
+    #[test]
+    fn loss_counts_between_the_first_and_the_last_arrival() {
+        let mut one_way = OneWay::new();
+        for number in [11, 10, 14] {
+            one_way.record(number, MS(20));
+        }
+        assert_eq!(one_way.loss(), Some(1.0 - 3.0 / 5.0));
+    }
+
+    #[test]
+    fn a_player_counts_switches_and_stalls() {
+        let mut playback = Playback::default();
+        let (low, high) = (Rate::from_mbps(1), Rate::from_mbps(3));
+        for (rate, stalled) in [(low, 0), (high, 0), (high, 250), (low, 0)] {
+            playback.on_segment(rate, MS(stalled));
+        }
+        let figures = playback.figures();
+        assert_eq!(figures.media_rate_bps, Some(2e6));
+        assert_eq!(
+            (figures.switches, figures.stalls, figures.stalled_ms),
+            (2, 1, 250.0)
+        );
     }
 }

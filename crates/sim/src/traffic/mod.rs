@@ -1,17 +1,19 @@
-//! What the hosts do: a file per kind of traffic.
+//! What the hosts do: a file per way of sending.
 
-mod cbr;
+mod alternation;
+mod datagrams;
 mod meter;
 mod ping;
 mod tcp;
 
+use sojourn_experiment::model::{Direction, Kind};
+use sojourn_tcp::cc::Algorithm;
 use sojourn_units::Time;
 
-pub use cbr::Cbr;
-pub use meter::Meter;
-pub use ping::Ping;
-pub use tcp::TcpFlow;
-
+use self::datagrams::Datagrams;
+pub use self::meter::{Delays, Meter};
+use self::ping::Ping;
+use self::tcp::TcpFlow;
 use crate::packet::{Membership, SimPacket};
 use crate::simulation::Network;
 
@@ -24,6 +26,17 @@ pub enum Side {
     Receiving,
 }
 
+impl Side {
+    /// The host that a packet is for.
+    pub const fn reached_by(packet: &SimPacket) -> Self {
+        if packet.returning {
+            Self::Sending
+        } else {
+            Self::Receiving
+        }
+    }
+}
+
 /// What tells one flow from another.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
@@ -31,6 +44,10 @@ pub struct Identity {
     pub flow: u32,
     /// Number of its traffic group.
     pub group: u16,
+    /// Which way its data goes; never both.
+    pub direction: Direction,
+    /// The code point of its packets.
+    pub dscp: u8,
     /// Bytes that the link adds to an IP packet.
     pub overhead: u32,
     /// When it starts.
@@ -39,15 +56,18 @@ pub struct Identity {
     pub stop: Time,
     /// When measuring begins.
     pub warmup: Time,
+    /// Keep a row per round-trip time.
+    pub record_rtt: bool,
 }
 
 impl Identity {
     /// The flow's packets of one connection, in one direction.
-    pub const fn membership(&self, generation: u16, returning: bool) -> Membership {
+    pub const fn membership(&self, connection: u32, returning: bool) -> Membership {
         Membership {
             flow: self.flow,
             group: self.group,
-            generation,
+            connection,
+            dscp: self.dscp,
             returning,
         }
     }
@@ -55,20 +75,34 @@ impl Identity {
 
 /// A flow, both ends of it.
 pub enum Source {
-    /// TCP: bulk transfers and files.
+    /// Whatever runs over TCP.
     Tcp(Box<TcpFlow>),
-    /// Constant bit rate.
-    Cbr(Cbr),
+    /// Datagrams one way.
+    Datagrams(Box<Datagrams>),
     /// Echo requests.
-    Ping(Ping),
+    Ping(Box<Ping>),
 }
 
 impl Source {
+    /// A flow of a kind that has not started. `algorithm` is for those that run over TCP.
+    pub fn new(identity: Identity, kind: &Kind, algorithm: &'static Algorithm, seed: u64) -> Self {
+        let tcp =
+            || TcpFlow::new(identity, kind, algorithm, seed).map(|flow| Self::Tcp(flow.into()));
+        let ping = || Ping::new(identity, kind).map(|flow| Self::Ping(flow.into()));
+        let datagrams =
+            || Datagrams::new(identity, kind, seed).map(|flow| Self::Datagrams(flow.into()));
+        // Each of the three takes the kinds that the others leave.
+        tcp()
+            .or_else(ping)
+            .or_else(datagrams)
+            .expect("a kind is one of these")
+    }
+
     /// A packet of this flow arrives at a host.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
         match self {
             Self::Tcp(flow) => flow.on_packet(packet, now, network),
-            Self::Cbr(flow) => flow.on_packet(packet, now),
+            Self::Datagrams(flow) => flow.on_packet(packet, now),
             Self::Ping(flow) => flow.on_packet(packet, now, network),
         }
     }
@@ -77,18 +111,18 @@ impl Source {
     pub fn on_timer(&mut self, side: Side, now: Time, network: &mut Network) {
         match self {
             Self::Tcp(flow) => flow.on_timer(side, now, network),
-            Self::Cbr(flow) => flow.on_timer(now, network),
+            Self::Datagrams(flow) => flow.on_timer(now, network),
             Self::Ping(flow) => flow.on_timer(now, network),
         }
     }
 
-    /// When a host wants to be asked next.
-    pub fn next_timer(&self, side: Side) -> Option<Time> {
+    /// When a host wants to be asked next; [`Time::MAX`]: not before something arrives.
+    pub fn next_timer(&self, side: Side) -> Time {
         match (self, side) {
             (Self::Tcp(flow), _) => flow.next_timer(side),
-            (Self::Cbr(flow), Side::Sending) => flow.next_timer(),
-            (Self::Ping(flow), Side::Sending) => flow.next_timer(),
-            (_, Side::Receiving) => None,
+            (Self::Datagrams(flow), Side::Sending) => flow.next_timer().unwrap_or(Time::MAX),
+            (Self::Ping(flow), Side::Sending) => flow.next_timer().unwrap_or(Time::MAX),
+            (_, Side::Receiving) => Time::MAX,
         }
     }
 
@@ -96,7 +130,7 @@ impl Source {
     pub fn meter(&self) -> &Meter {
         match self {
             Self::Tcp(flow) => flow.meter(),
-            Self::Cbr(flow) => flow.meter(),
+            Self::Datagrams(flow) => flow.meter(),
             Self::Ping(flow) => flow.meter(),
         }
     }
@@ -105,16 +139,16 @@ impl Source {
     pub fn meter_mut(&mut self) -> &mut Meter {
         match self {
             Self::Tcp(flow) => flow.meter_mut(),
-            Self::Cbr(flow) => flow.meter_mut(),
+            Self::Datagrams(flow) => flow.meter_mut(),
             Self::Ping(flow) => flow.meter_mut(),
         }
     }
 
-    /// The congestion window in segments, for flows that have one.
+    /// The sum of the congestion windows of its connections in segments, if it has any.
     pub fn cwnd(&self) -> Option<u32> {
         match self {
-            Self::Tcp(flow) => Some(flow.cwnd()),
-            Self::Cbr(_) | Self::Ping(_) => None,
+            Self::Tcp(flow) => flow.cwnd(),
+            Self::Datagrams(_) | Self::Ping(_) => None,
         }
     }
 }

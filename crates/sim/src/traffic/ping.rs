@@ -1,32 +1,33 @@
-//! Echo requests at a fixed interval, answered at once (RFC 792).
+//! Echo requests at a fixed interval, answered at once (RFC 792; over UDP RFC 862).
 
-use sojourn_experiment::model;
-use sojourn_units::{Duration, Time};
+use sojourn_experiment::derived::UDP_HEADERS;
+use sojourn_experiment::model::{Kind, Ping as Config};
+use sojourn_units::Time;
 
 use super::{Identity, Meter};
 use crate::packet::SimPacket;
 use crate::simulation::Network;
 
-/// 56 bytes of payload, ICMP and IP headers.
-const IP_BYTES: u32 = 56 + 8 + 20;
-
 /// A flow of echo requests and their replies.
 pub struct Ping {
     identity: Identity,
-    interval: Duration,
+    config: Config,
     next: Time,
     meter: Meter,
 }
 
 impl Ping {
-    /// A flow that has not started.
-    pub fn new(identity: Identity, config: &model::Ping) -> Self {
-        Self {
-            interval: config.interval,
+    /// A flow that has not started; `None` if the kind is another.
+    pub fn new(identity: Identity, kind: &Kind) -> Option<Self> {
+        let Kind::Ping(config) = kind else {
+            return None;
+        };
+        Some(Self {
+            config: config.clone(),
             next: identity.start,
-            meter: Meter::of_echoes(identity.warmup),
+            meter: Meter::new(&identity, kind),
             identity,
-        }
+        })
     }
 
     /// When the next request is due.
@@ -37,32 +38,28 @@ impl Ping {
     /// Sends what is due.
     pub fn on_timer(&mut self, now: Time, network: &mut Network) {
         while self.next_timer().is_some_and(|due| due <= now) {
-            self.next += self.interval;
-            if let Some((sent, _)) = &mut self.meter.datagrams {
-                *sent += 1;
-            }
-            self.meter.sent += 56;
+            self.next += self.config.interval;
+            self.meter.record_departure();
+            self.meter.sent += u64::from(self.config.packet);
             network.send(&self.packet(now, false), now);
         }
     }
 
     /// A request or a reply arrives.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
-        if !packet.returning {
-            self.meter.received += 56;
-            return network.send(&self.packet(packet.sent_at(), true), now);
-        }
-        if let Some((_, answered)) = &mut self.meter.datagrams {
-            *answered += 1;
-        }
-        if self.meter.is_steady(now) {
-            self.meter.round_trips.record(now - packet.sent_at());
+        if packet.returning {
+            self.meter.record_echo(now - packet.sent_at(), now);
+        } else {
+            self.meter.received += u64::from(self.config.packet);
+            network.send(&self.packet(packet.sent_at(), true), now);
         }
     }
 
     fn packet(&self, sent_at: Time, returning: bool) -> SimPacket {
         let of = self.identity.membership(0, returning);
-        SimPacket::echo(of, sent_at, IP_BYTES + self.identity.overhead)
+        // An ICMP header is as long as one of UDP.
+        let bytes = self.config.packet + UDP_HEADERS + self.identity.overhead;
+        SimPacket::echo(of, self.config.protocol, sent_at, bytes)
     }
 
     /// What was measured.

@@ -1,0 +1,200 @@
+//! TCP_INFO of a namespace's connections, asked of the kernel by netlink (sock_diag(7)).
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
+};
+
+use super::namespace::within;
+use super::{Context, Failure};
+
+/// SOCK_DIAG_BY_FAMILY (linux/sock_diag.h).
+const BY_FAMILY: u16 = 20;
+/// NLMSG_ERROR and NLMSG_DONE (linux/netlink.h).
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+/// NLM_F_REQUEST | NLM_F_DUMP.
+const DUMP: u16 = 0x301;
+/// INET_DIAG_INFO (linux/inet_diag.h).
+const INFO: u16 = 2;
+const AF_INET: u8 = 2;
+const IPPROTO_TCP: u8 = 6;
+/// TCP_ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING, a bit each.
+const CONNECTED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+/// TCPI_OPT_ECN (linux/tcp.h).
+const OPT_ECN: u8 = 8;
+/// Lengths of nlmsghdr, inet_diag_msg and rtattr.
+const HEADER: usize = 16;
+const MESSAGE: usize = 72;
+const ATTRIBUTE: usize = 4;
+
+/// What the kernel says of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Connection {
+    /// The local port.
+    pub local_port: u16,
+    /// The other side's.
+    pub remote_port: u16,
+    /// Smoothed round-trip time in microseconds (tcpi_rtt).
+    pub rtt_us: u32,
+    /// Congestion window in segments (tcpi_snd_cwnd).
+    pub cwnd: u32,
+    /// Segments retransmitted so far (tcpi_total_retrans).
+    pub retransmits: u64,
+    /// Payload bytes sent so far, without retransmissions (tcpi_bytes_sent − tcpi_bytes_retrans).
+    pub sent: u64,
+    /// Whether ECN was negotiated.
+    pub ecn: bool,
+}
+
+/// A way to ask one namespace.
+pub struct Diag(OwnedFd);
+
+impl Diag {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// The kernel does not have it.
+    pub fn open(namespace: &str) -> Result<Self, Failure> {
+        within(Some(namespace), || {
+            let (family, kind) = (AddressFamily::Netlink, SockType::Raw);
+            socket(
+                family,
+                kind,
+                SockFlag::SOCK_CLOEXEC,
+                SockProtocol::NetlinkSockDiag,
+            )
+            .map(Self)
+            .context(|| "opening a socket for TCP_INFO".into())
+        })
+    }
+
+    /// All TCP connections of the namespace.
+    ///
+    /// # Errors
+    /// The kernel refuses, which it does if it lacks tcp_diag.
+    pub fn connections(&self) -> Result<Vec<Connection>, Failure> {
+        let asking = || "asking for TCP_INFO".to_owned();
+        send(self.0.as_raw_fd(), &request(), MsgFlags::empty()).context(asking)?;
+        let mut connections = Vec::new();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let length =
+                recv(self.0.as_raw_fd(), &mut buffer, MsgFlags::empty()).context(asking)?;
+            let mut rest = &buffer[..length];
+            while let Some((kind, body, next)) = message(rest) {
+                match kind {
+                    DONE => return Ok(connections),
+                    ERROR => {
+                        return Err(Failure(
+                            "the kernel has no TCP_INFO by netlink (tcp_diag)".into(),
+                        ));
+                    }
+                    _ => connections.extend(connection(body)),
+                }
+                rest = next;
+            }
+        }
+    }
+}
+
+/// A request for all connected IPv4 TCP sockets with their TCP_INFO.
+fn request() -> Vec<u8> {
+    let mut request = Vec::with_capacity(HEADER + 56);
+    request.extend(72_u32.to_le_bytes());
+    request.extend(BY_FAMILY.to_le_bytes());
+    request.extend(DUMP.to_le_bytes());
+    request.extend([0; 8]);
+    request.extend([AF_INET, IPPROTO_TCP, 1 << (INFO - 1), 0]);
+    request.extend(CONNECTED.to_le_bytes());
+    request.extend([0; 48]);
+    request
+}
+
+/// The type and body of the first message, and what follows it.
+fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+    let length = number::<4>(bytes, 0)? as usize;
+    let kind = number::<2>(bytes, 4)? as u16;
+    let body = bytes.get(HEADER..length)?;
+    Some((
+        kind,
+        body,
+        bytes.get(length.next_multiple_of(4)..).unwrap_or_default(),
+    ))
+}
+
+fn connection(body: &[u8]) -> Option<Connection> {
+    let port = |at: usize| Some(u16::from_be_bytes(body.get(at..at + 2)?.try_into().ok()?));
+    let mut attributes = body.get(MESSAGE..)?;
+    let info = loop {
+        let length = number::<2>(attributes, 0)? as usize;
+        let value = attributes.get(ATTRIBUTE..length)?;
+        if number::<2>(attributes, 2)? as u16 == INFO {
+            break value;
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..)?;
+    };
+    // Offsets in tcp_info (linux/tcp.h), which only ever grows at its end.
+    let sent = number::<8>(info, 200)?;
+    let again = number::<8>(info, 208)?;
+    Some(Connection {
+        local_port: port(4)?,
+        remote_port: port(6)?,
+        rtt_us: number::<4>(info, 68)? as u32,
+        cwnd: number::<4>(info, 80)? as u32,
+        retransmits: number::<4>(info, 100)?,
+        sent: sent.saturating_sub(again),
+        ecn: number::<1>(info, 5)? as u8 & OPT_ECN != 0,
+    })
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at + N)?;
+    Some(
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |number, byte| (number << 8) | u64::from(*byte)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_read_from_its_message() {
+        let mut info = vec![0; 232];
+        info[5] = 7 | OPT_ECN;
+        info[68..72].copy_from_slice(&100_250_u32.to_le_bytes());
+        info[80..84].copy_from_slice(&42_u32.to_le_bytes());
+        info[100..104].copy_from_slice(&9_u32.to_le_bytes());
+        info[200..208].copy_from_slice(&14_480_u64.to_le_bytes());
+        info[208..216].copy_from_slice(&1448_u64.to_le_bytes());
+        let mut body = vec![0; MESSAGE];
+        body[4..6].copy_from_slice(&1024_u16.to_be_bytes());
+        body[6..8].copy_from_slice(&10_001_u16.to_be_bytes());
+        body.extend([6, 0, 8, 0, 0, 0, 0, 0]); // another attribute of 6 bytes, padded to 8
+        body.extend(236_u16.to_le_bytes());
+        body.extend(INFO.to_le_bytes());
+        body.extend(info);
+        assert_eq!(
+            connection(&body),
+            Some(Connection {
+                local_port: 1024,
+                remote_port: 10_001,
+                rtt_us: 100_250,
+                cwnd: 42,
+                retransmits: 9,
+                sent: 13_032,
+                ecn: true,
+            })
+        );
+    }
+
+    #[test]
+    fn a_request_has_the_length_that_it_states() {
+        assert_eq!(request().len(), 72);
+    }
+}

@@ -1,0 +1,99 @@
+//! The agent at work: builds a job's network, sends its traffic, records what happened.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | `setup`, `namespace`, `tools` | building the network and taking it down |
+//! | `session` | the run itself: the loop that lets flows act when they are due |
+//! | `traffic/` | the flows, a file per kind |
+//! | `tracing`, `ring`, `packets` | the kernel's tracepoints, and what they say of each packet |
+//! | `tap` | whose each packet was |
+//! | `diag` | TCP_INFO |
+//! | `load` | whether the processor kept up |
+//! | [`init`] | being the first process of a virtual machine |
+
+mod diag;
+pub mod init;
+mod load;
+mod namespace;
+mod packets;
+mod ring;
+mod session;
+mod setup;
+mod tap;
+mod tools;
+mod tracing;
+mod traffic;
+
+use std::fmt;
+
+use nix::sys::utsname::uname;
+
+use crate::job::Job;
+use crate::recording::Recording;
+pub use session::interrupts;
+use setup::Network;
+
+/// Why a run did not end, in one line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure(pub String);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Saying what was being done when something failed.
+trait Context<T> {
+    /// The failure with what was being done before it.
+    fn context(self, doing: impl FnOnce() -> String) -> Result<T, Failure>;
+}
+
+impl<T, E: fmt::Display> Context<T> for Result<T, E> {
+    fn context(self, doing: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.map_err(|error| Failure(format!("{}: {error}", doing())))
+    }
+}
+
+/// Carries out a job. `progress` hears the seconds done so far, once a second.
+///
+/// # Errors
+/// The kernel cannot do it; everything that was set up is gone again.
+pub fn carry_out(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Failure> {
+    if job.version != env!("CARGO_PKG_VERSION") {
+        let (theirs, ours) = (&job.version, env!("CARGO_PKG_VERSION"));
+        return Err(Failure(format!(
+            "the job is of version {theirs}, the agent of {ours}"
+        )));
+    }
+    let network = Network::build(job)?;
+    let mut recording = session::run(job, progress)?;
+    let lost = network.lost_in_delays()?;
+    if lost > 0 {
+        recording.faults.push(format!(
+            "{lost} packets were lost in delay lines, which hold too few"
+        ));
+    }
+    let oversize = recording
+        .packets
+        .iter()
+        .filter(|row| row.bytes > job.frame)
+        .count();
+    if oversize > 0 {
+        let frame = job.frame;
+        recording.faults.push(format!(
+            "{oversize} packets above {frame} B met a queue: segmentation offloads were on"
+        ));
+    }
+    let release = uname().context(|| "asking for the kernel's release".into())?;
+    recording.kernel = release.release().to_string_lossy().into_owned();
+    Ok(recording)
+}

@@ -1,0 +1,259 @@
+//! What became of each packet, put together from tracepoints.
+//!
+//! A packet arrives (`net_dev_queue`), is taken in (`qdisc_enqueue`; missing where the discipline made room by
+//! dropping another of the same flow), and leaves (`qdisc_dequeue`) or is freed (`kfree_skb`). Between these it is
+//! known by its address.
+
+use std::collections::HashMap;
+
+use crate::recording::{Fate, PacketRow};
+
+/// A tracepoint's meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A packet of `bytes` is about to meet a queue.
+    Arrival {
+        /// Index of the queue.
+        queue: u8,
+        /// With the Ethernet header.
+        bytes: u32,
+    },
+    /// The queue took it.
+    Enqueue,
+    /// It leaves.
+    Dequeue,
+    /// It is freed as dropped.
+    Free(Reason),
+}
+
+/// Why the kernel freed a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// The algorithm decided so.
+    Aqm,
+    /// There was no room.
+    Overflow,
+    /// It does not say.
+    Unknown,
+}
+
+/// An event of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketEvent {
+    /// When, since the run began.
+    pub time_ns: u64,
+    /// The packet's address in the kernel.
+    pub packet: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// A packet in a queue.
+struct Waiting {
+    queue: u8,
+    bytes: u32,
+    entered_ns: u64,
+    label: Label,
+}
+
+/// Whose a packet is, and its ECN field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Label {
+    /// The flow's number.
+    pub flow: u32,
+    /// Whether it goes from the receiver of data to the sender.
+    pub returning: bool,
+    /// Whether it has Congestion Experienced.
+    pub ce: bool,
+}
+
+/// Labels of the packets of one queue, in order of arrival and of departure; empty if nobody looked.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Labels {
+    /// Of packets that arrived.
+    pub arrivals: Vec<Label>,
+    /// Of packets that left.
+    pub departures: Vec<Label>,
+}
+
+/// Rows of all packets whose fate is settled by `end_ns`, in that order. `events` are in order of time; `labels` has
+/// an element per queue.
+pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: u64) -> Vec<PacketRow> {
+    let mut waiting: HashMap<u64, Waiting> = HashMap::new();
+    let mut arrived = vec![0; labels.len()];
+    let mut left = vec![0; labels.len()];
+    let mut rows = Vec::new();
+    for PacketEvent {
+        time_ns,
+        packet,
+        event,
+    } in events.iter().take_while(|event| event.time_ns < end_ns)
+    {
+        let time_ns = *time_ns;
+        match *event {
+            Event::Arrival { queue, bytes } => {
+                let label = next(
+                    &mut arrived,
+                    queue,
+                    labels.get(usize::from(queue)).map(|of| &of.arrivals),
+                );
+                let new = Waiting {
+                    queue,
+                    bytes,
+                    entered_ns: time_ns,
+                    label: label.unwrap_or_default(),
+                };
+                // An address in use again: its packet was freed unseen.
+                if let Some(gone) = waiting.insert(*packet, new) {
+                    rows.push(gone.row(time_ns, Fate::Dropped));
+                }
+            }
+            Event::Enqueue => {
+                if let Some(packet) = waiting.get_mut(packet) {
+                    packet.entered_ns = time_ns;
+                }
+            }
+            Event::Dequeue => {
+                let Some(mut packet) = waiting.remove(packet) else {
+                    continue;
+                };
+                let queue = packet.queue;
+                let label = next(
+                    &mut left,
+                    queue,
+                    labels.get(usize::from(queue)).map(|of| &of.departures),
+                );
+                let fate = match label {
+                    Some(label) if label.ce && !packet.label.ce => Fate::Marked,
+                    _ => Fate::Delivered,
+                };
+                packet.label = label.unwrap_or(packet.label);
+                rows.push(packet.row(time_ns, fate));
+            }
+            Event::Free(reason) => {
+                if let Some(packet) = waiting.remove(packet) {
+                    rows.push(packet.row(
+                        time_ns,
+                        match reason {
+                            Reason::Aqm => Fate::DroppedAqm,
+                            Reason::Overflow => Fate::DroppedOverflow,
+                            Reason::Unknown => Fate::Dropped,
+                        },
+                    ));
+                }
+            }
+        }
+    }
+    rows
+}
+
+fn next(counts: &mut [usize], queue: u8, labels: Option<&Vec<Label>>) -> Option<Label> {
+    let count = counts.get_mut(usize::from(queue))?;
+    *count += 1;
+    labels?.get(*count - 1).copied()
+}
+
+impl Waiting {
+    const fn row(&self, time_ns: u64, fate: Fate) -> PacketRow {
+        PacketRow {
+            entered_ns: self.entered_ns,
+            settled_ns: time_ns,
+            flow: self.label.flow,
+            bytes: self.bytes,
+            queue: self.queue,
+            returning: self.label.returning,
+            fate,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOWN: Event = Event::Arrival {
+        queue: 0,
+        bytes: 1514,
+    };
+
+    fn at(time_ns: u64, packet: u64, event: Event) -> PacketEvent {
+        PacketEvent {
+            time_ns,
+            packet,
+            event,
+        }
+    }
+
+    fn fates(events: &[PacketEvent], labels: &[Labels]) -> Vec<(u64, u64, Fate)> {
+        settle(events, labels, 1000)
+            .iter()
+            .map(|row| (row.entered_ns, row.settled_ns, row.fate))
+            .collect()
+    }
+
+    #[test]
+    fn a_sojourn_is_from_enqueue_to_dequeue() {
+        let events = [
+            at(10, 1, DOWN),
+            at(12, 1, Event::Enqueue),
+            at(50, 1, Event::Dequeue),
+        ];
+        assert_eq!(fates(&events, &[]), [(12, 50, Fate::Delivered)]);
+    }
+
+    #[test]
+    fn a_packet_taken_in_unsaid_counts_from_its_arrival() {
+        assert_eq!(
+            fates(&[at(10, 1, DOWN), at(50, 1, Event::Dequeue)], &[]),
+            [(10, 50, Fate::Delivered)]
+        );
+    }
+
+    #[test]
+    fn a_freed_packet_was_dropped_and_its_address_may_come_back() {
+        let events = [
+            at(10, 1, DOWN),
+            at(11, 1, Event::Free(Reason::Unknown)),
+            at(20, 1, DOWN),
+            at(30, 1, DOWN),
+            at(40, 1, Event::Free(Reason::Overflow)),
+            at(41, 1, Event::Free(Reason::Aqm)),
+        ];
+        assert_eq!(
+            fates(&events, &[]),
+            [
+                (10, 11, Fate::Dropped),
+                (20, 30, Fate::Dropped),
+                (30, 40, Fate::DroppedOverflow)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_still_queued_at_the_end_has_no_row() {
+        let events = [at(10, 1, DOWN), at(1000, 1, Event::Dequeue)];
+        assert_eq!(fates(&events, &[]), []);
+    }
+
+    #[test]
+    fn labels_follow_the_order_of_arrival_and_of_departure() {
+        let label = |flow, ce| Label {
+            flow,
+            returning: false,
+            ce,
+        };
+        let labels = Labels {
+            arrivals: vec![label(7, false), label(8, false)],
+            departures: vec![label(8, true)],
+        };
+        let events = [
+            at(1, 1, DOWN),
+            at(2, 2, DOWN),
+            at(3, 2, Event::Dequeue),
+            at(4, 1, Event::Free(Reason::Aqm)),
+        ];
+        let rows = settle(&events, &[labels], 1000);
+        assert_eq!((rows[0].flow, rows[0].fate), (8, Fate::Marked));
+        assert_eq!((rows[1].flow, rows[1].fate), (7, Fate::DroppedAqm));
+    }
+}

@@ -1,0 +1,369 @@
+//! The run itself: one loop that lets flows, samplers and changes of rate act when they are due.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::{TimeSpec, TimeValLike};
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::time::clock_gettime;
+
+use super::diag::Diag;
+use super::load::Load;
+use super::packets::{Labels, settle};
+use super::tap::Tap;
+use super::tools::WaitingTc;
+use super::tracing::Tracing;
+use super::traffic::{Traffic, Watch, open};
+use super::{Context, Failure};
+use crate::job::Job;
+use crate::recording::{QueueFigures, Recording};
+
+/// From the end of building to the beginning of the run: what the kernel has put off gets done.
+const SETTLE_NS: u64 = 500_000_000;
+/// Between two looks at TCP_INFO.
+const SAMPLE_NS: u64 = 100_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+/// Mark the timer and the signals among the sockets.
+const TIMER: u64 = u64::MAX;
+const SIGNALS: u64 = u64::MAX - 1;
+
+/// The signals that end a run early. A program that blocks them lets a run take notice and clean up.
+pub fn interrupts() -> SigSet {
+    SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM])
+}
+
+/// Something that happens at fixed intervals.
+struct Every {
+    interval_ns: u64,
+    next_ns: u64,
+}
+
+impl Every {
+    const fn new(interval_ns: u64) -> Self {
+        Self {
+            interval_ns,
+            next_ns: interval_ns,
+        }
+    }
+
+    /// Whether it is due, once per interval.
+    const fn is_due(&mut self, now_ns: u64) -> bool {
+        let due = self.next_ns <= now_ns;
+        if due {
+            self.next_ns += self.interval_ns;
+        }
+        due
+    }
+}
+
+/// A run under way.
+struct Session<'a> {
+    job: &'a Job,
+    epoll: Epoll,
+    timer: TimerFd,
+    /// Open for as long as it is waited for.
+    _signals: SignalFd,
+    /// The monotonic clock at the beginning.
+    zero_ns: u64,
+    flows: Vec<Box<dyn Traffic>>,
+    /// Per sending host: how to ask for TCP_INFO, and its flows.
+    hosts: BTreeMap<String, (Rc<Diag>, Vec<usize>)>,
+    windows: Vec<Option<u32>>,
+    shapers: Vec<Shaper>,
+    tracing: Tracing,
+    taps: Vec<Tap>,
+    load: Load,
+    sample: Every,
+    second: Every,
+    bin: Option<Every>,
+    warmup_done: bool,
+}
+
+/// A bottleneck's shaper and counters.
+struct Shaper {
+    tc: WaitingTc,
+    changes_done: usize,
+}
+
+/// Runs a job's traffic over its network.
+///
+/// # Errors
+/// The kernel refuses something, or the trace has gaps.
+pub fn run(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Failure> {
+    let mut session = Session::prepare(job)?;
+    session.run(progress)?;
+    session.finish()
+}
+
+fn clock() -> Result<u64, Failure> {
+    let now = clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
+        .context(|| "reading the clock".into())?;
+    Ok(now.num_nanoseconds() as u64)
+}
+
+impl<'a> Session<'a> {
+    fn prepare(job: &'a Job) -> Result<Self, Failure> {
+        let epoll =
+            Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context(|| "opening epoll".into())?;
+        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+        let timer =
+            TimerFd::new(ClockId::CLOCK_MONOTONIC, flags).context(|| "opening a timer".into())?;
+        epoll
+            .add(timer.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, TIMER))
+            .context(|| "waiting for a timer".into())?;
+        let signals = SignalFd::with_flags(&interrupts(), SfdFlags::SFD_CLOEXEC)
+            .context(|| "opening signals".into())?;
+        epoll
+            .add(
+                signals.as_fd(),
+                EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS),
+            )
+            .context(|| "waiting for signals".into())?;
+        let mut hosts: BTreeMap<String, (Rc<Diag>, Vec<usize>)> = BTreeMap::new();
+        let mut flows = Vec::new();
+        for (index, flow) in job.flows.iter().enumerate() {
+            if !hosts.contains_key(&flow.sender) {
+                let diag = Rc::new(Diag::open(&flow.sender)?);
+                hosts.insert(flow.sender.clone(), (diag, Vec::new()));
+            }
+            let (diag, own) = &mut hosts
+                .get_mut(&flow.sender)
+                .ok_or_else(|| Failure("a host is missing".into()))?;
+            let watch = Watch::new(&epoll, index);
+            let opened = open(flow, job.seed, job.warmup_ns, Rc::clone(diag), &watch)?;
+            if opened.is_tcp() {
+                own.push(index);
+            }
+            flows.push(opened);
+        }
+        hosts.retain(|_, (_, flows)| !flows.is_empty());
+        let mut shapers = Vec::new();
+        let mut taps = Vec::new();
+        for (index, bottleneck) in job.bottlenecks.iter().enumerate() {
+            let tc = WaitingTc::start(&bottleneck.namespace, index)?;
+            shapers.push(Shaper {
+                tc,
+                changes_done: 0,
+            });
+            taps.push(Tap::open(bottleneck, index)?);
+        }
+        let tracing = Tracing::begin(job)?;
+        let zero_ns = clock()? + SETTLE_NS;
+        Ok(Self {
+            epoll,
+            timer,
+            _signals: signals,
+            windows: vec![None; flows.len()],
+            load: Load::begin(zero_ns)?,
+            sample: Every::new(SAMPLE_NS),
+            second: Every::new(SECOND_NS),
+            bin: job.series_ns.map(Every::new),
+            warmup_done: false,
+            job,
+            zero_ns,
+            flows,
+            hosts,
+            shapers,
+            tracing,
+            taps,
+        })
+    }
+
+    fn now(&self) -> Result<u64, Failure> {
+        Ok(clock()?.saturating_sub(self.zero_ns))
+    }
+
+    fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Failure> {
+        self.sleep_until(0)?;
+        self.wait()?;
+        self.load = Load::begin(clock()?)?;
+        loop {
+            let now_ns = self.now()?;
+            self.act(now_ns, progress)?;
+            if now_ns >= self.job.duration_ns {
+                return Ok(());
+            }
+            let due = self.next_due();
+            self.sleep_until(due)?;
+            if self.wait()? {
+                self.load.woke_late(self.now()?.saturating_sub(due));
+            }
+        }
+    }
+
+    /// When something is to be done next.
+    fn next_due(&self) -> u64 {
+        let flows = self.flows.iter().filter_map(|flow| flow.next_timer());
+        let changes =
+            self.shapers
+                .iter()
+                .zip(&self.job.bottlenecks)
+                .filter_map(|(shaper, bottleneck)| {
+                    Some(bottleneck.rate_changes.get(shaper.changes_done)?.0)
+                });
+        let warmup = (!self.warmup_done).then_some(self.job.warmup_ns);
+        let regular = [Some(&self.sample), Some(&self.second), self.bin.as_ref()];
+        flows
+            .chain(changes)
+            .chain(warmup)
+            .chain(regular.into_iter().flatten().map(|every| every.next_ns))
+            .fold(self.job.duration_ns, u64::min)
+    }
+
+    fn sleep_until(&self, due_ns: u64) -> Result<(), Failure> {
+        let at = TimeSpec::nanoseconds((self.zero_ns + due_ns) as i64);
+        let absolute = TimerSetTimeFlags::TFD_TIMER_ABSTIME;
+        self.timer
+            .set(Expiration::OneShot(at), absolute)
+            .context(|| "setting a timer".into())
+    }
+
+    /// Waits for the timer or sockets, and serves the sockets. Returns whether the timer fired.
+    fn wait(&mut self) -> Result<bool, Failure> {
+        let mut events = [EpollEvent::empty(); 64];
+        let count = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
+            Err(Errno::EINTR) => 0,
+            count => count.context(|| "waiting".into())?,
+        };
+        let mut fired = false;
+        for event in &events[..count] {
+            if event.data() == TIMER {
+                fired = true;
+                self.timer.wait().context(|| "reading a timer".into())?;
+                continue;
+            }
+            if event.data() == SIGNALS {
+                return Err(Failure("interrupted".into()));
+            }
+            let (flow, side) = Watch::origin(event.data());
+            let now_ns = self.now()?;
+            self.flows[flow].on_ready(side, now_ns, &Watch::new(&self.epoll, flow))?;
+        }
+        Ok(fired)
+    }
+
+    /// Does all that is due.
+    fn act(&mut self, now_ns: u64, progress: &mut dyn FnMut(u64)) -> Result<(), Failure> {
+        for (shaper, bottleneck) in self.shapers.iter_mut().zip(&self.job.bottlenecks) {
+            while let Some((at_ns, command)) = bottleneck.rate_changes.get(shaper.changes_done)
+                && *at_ns <= now_ns
+            {
+                shaper.tc.tell(command)?;
+                shaper.changes_done += 1;
+            }
+        }
+        if !self.warmup_done && self.job.warmup_ns <= now_ns {
+            self.warmup_done = true;
+            for flow in &mut self.flows {
+                let figures = flow.figures();
+                figures.received_before = figures.received;
+            }
+        }
+        if now_ns < self.job.duration_ns {
+            for (index, flow) in self.flows.iter_mut().enumerate() {
+                if flow.next_timer().is_some_and(|due| due <= now_ns) {
+                    flow.on_timer(now_ns, &Watch::new(&self.epoll, index))?;
+                }
+            }
+        }
+        if self.sample.is_due(now_ns) {
+            self.observe(now_ns)?;
+            self.tracing.drain()?;
+            self.taps.iter_mut().for_each(Tap::drain);
+        }
+        if self.bin.as_mut().is_some_and(|bin| bin.is_due(now_ns)) {
+            self.end_bin(now_ns)?;
+        }
+        if self.second.is_due(now_ns) {
+            self.load.look(clock()?)?;
+            progress(now_ns / SECOND_NS);
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, now_ns: u64) -> Result<(), Failure> {
+        let measuring = now_ns >= self.job.warmup_ns;
+        for (diag, flows) in self.hosts.values() {
+            let connections = diag.connections()?;
+            for flow in flows {
+                self.windows[*flow] = self.flows[*flow].observe(&connections, measuring)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_bin(&mut self, now_ns: u64) -> Result<(), Failure> {
+        // Not measuring: samples are taken at their own pace.
+        if !now_ns.is_multiple_of(SAMPLE_NS) {
+            for (diag, flows) in self.hosts.values() {
+                let connections = diag.connections()?;
+                for flow in flows {
+                    self.windows[*flow] = self.flows[*flow].observe(&connections, false)?;
+                }
+            }
+        }
+        for (flow, window) in self.flows.iter_mut().zip(&self.windows) {
+            let figures = flow.figures();
+            let received = figures.received;
+            figures.series.push((received, *window));
+        }
+        self.show_counters()
+    }
+
+    fn show_counters(&mut self) -> Result<(), Failure> {
+        self.shapers
+            .iter_mut()
+            .zip(&self.job.bottlenecks)
+            .try_for_each(|(shaper, bottleneck)| {
+                shaper
+                    .tc
+                    .tell(&format!("qdisc show dev {}", bottleneck.device))
+            })
+    }
+
+    /// Takes what was recorded at the end.
+    fn finish(mut self) -> Result<Recording, Failure> {
+        self.show_counters()?;
+        let end_ns = self.job.duration_ns;
+        self.observe(end_ns)?;
+        let figures = self
+            .flows
+            .iter_mut()
+            .map(|flow| std::mem::take(flow.figures()))
+            .collect();
+        let mut queues = Vec::new();
+        for shaper in self.shapers {
+            queues.push(shown(&shaper.tc.finish()?));
+        }
+        let labels: Vec<Labels> = self.taps.into_iter().map(Tap::finish).collect();
+        // Sockets close before the trace is read: nothing more is to come.
+        drop(self.flows);
+        let events = self.tracing.finish(self.zero_ns)?;
+        Ok(Recording {
+            flows: figures,
+            queues,
+            faults: self.load.faults(),
+            events: events.len() as u64,
+            packets: settle(&events, &labels, end_ns),
+            ..Recording::default()
+        })
+    }
+}
+
+/// The answers to several `qdisc show`, each of which begins with the root.
+fn shown(printed: &str) -> QueueFigures {
+    let mut series: Vec<String> = printed
+        .split("qdisc htb ")
+        .skip(1)
+        .map(|text| format!("qdisc htb {text}"))
+        .collect();
+    QueueFigures {
+        at_end: series.pop().unwrap_or_default(),
+        series,
+    }
+}

@@ -1,0 +1,97 @@
+//! Building the network and taking it down.
+
+use std::fs;
+
+use nix::kmod::{ModuleInitFlags, finit_module};
+
+use super::namespace::within;
+use super::{Context, Failure, tools};
+use crate::job::{Action, Job, Step};
+
+/// The network of a job, which is gone when this is dropped.
+pub struct Network<'a>(&'a Job);
+
+impl<'a> Network<'a> {
+    /// Builds it.
+    ///
+    /// # Errors
+    /// The kernel refuses a step; what was built by then is taken down again.
+    pub fn build(job: &'a Job) -> Result<Self, Failure> {
+        let network = Self(job);
+        job.setup.iter().try_for_each(step)?;
+        Ok(network)
+    }
+
+    /// What every netem dropped: each loss is one that the queue under test did not make.
+    ///
+    /// # Errors
+    /// `tc` fails.
+    pub fn lost_in_delays(&self) -> Result<u64, Failure> {
+        let mut lost = 0;
+        for namespace in &self.0.namespaces {
+            let shown = tools::run(Some(namespace), "tc", &["-s", "qdisc", "show"])?;
+            lost += shown
+                .split("qdisc ")
+                .filter(|qdisc| qdisc.starts_with("netem "))
+                .filter_map(|qdisc| {
+                    let (_, after) = qdisc.split_once("(dropped ")?;
+                    after.split(',').next()?.parse::<u64>().ok()
+                })
+                .sum::<u64>();
+        }
+        Ok(lost)
+    }
+}
+
+impl Drop for Network<'_> {
+    fn drop(&mut self) {
+        for namespace in self.0.namespaces.iter().rev() {
+            // Those that were not made yet are not there: nothing to tell anybody.
+            let _ = tools::run(None, "ip", &["netns", "delete", namespace]);
+        }
+    }
+}
+
+fn step(step: &Step) -> Result<(), Failure> {
+    let namespace = step.namespace.as_deref();
+    match &step.action {
+        Action::Ip(lines) => tools::batch(namespace, "ip", lines),
+        Action::Tc(lines) => tools::batch(namespace, "tc", lines),
+        Action::OffloadsOff(devices) => devices.iter().try_for_each(|device| {
+            let switches = ["-K", device, "tso", "off", "gso", "off", "gro", "off"];
+            tools::run(namespace, "ethtool", &switches).map(drop)
+        }),
+        Action::Sysctl(values) => within(namespace, || {
+            values
+                .iter()
+                .try_for_each(|(key, value)| sysctl(key, value))
+        }),
+    }
+}
+
+/// Sets a value below /proc/sys and reads it back.
+fn sysctl(key: &str, value: &str) -> Result<(), Failure> {
+    let path = format!("/proc/sys/{key}");
+    fs::write(&path, value).context(|| format!("setting {key} to {value}"))?;
+    let now = fs::read_to_string(&path).context(|| format!("reading {key}"))?;
+    if now.split_whitespace().eq(value.split_whitespace()) {
+        return Ok(());
+    }
+    Err(Failure(format!(
+        "{key} is {} after it was set to {value}",
+        now.trim()
+    )))
+}
+
+/// Loads the module in a file; one that is there already is fine.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn load_module(path: &std::path::Path) -> Result<(), Failure> {
+    let what = || format!("loading module {}", path.display());
+    let file = fs::File::open(path).context(what)?;
+    match finit_module(&file, c"", ModuleInitFlags::empty()) {
+        Ok(()) | Err(nix::errno::Errno::EEXIST) => Ok(()),
+        Err(error) => Err(error).context(what),
+    }
+}

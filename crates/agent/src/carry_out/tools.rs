@@ -1,0 +1,124 @@
+//! `ip`, `tc` and `ethtool`, as programs.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use super::namespace::within;
+use super::{Context, Failure};
+
+/// Where administration tools are.
+const PLACES: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
+
+/// The path of a tool.
+///
+/// # Errors
+/// It is not installed.
+pub fn find(tool: &str) -> Result<PathBuf, Failure> {
+    PLACES
+        .iter()
+        .map(|place| Path::new(place).join(tool))
+        .find(|path| path.exists())
+        .ok_or_else(|| Failure(format!("{tool} is not installed")))
+}
+
+/// Runs a tool in a namespace and returns what it printed.
+///
+/// # Errors
+/// It is missing, cannot be started or complains.
+pub fn run(namespace: Option<&str>, tool: &str, arguments: &[&str]) -> Result<String, Failure> {
+    let mut command = Command::new(find(tool)?);
+    command.args(arguments).stdin(Stdio::null());
+    let output = within(namespace, || {
+        command.output().context(|| format!("running {tool}"))
+    })?;
+    checked(output, &format!("{tool} {}", arguments.join(" ")))
+}
+
+/// Has `ip` or `tc` carry out commands in a namespace, one process for all.
+///
+/// # Errors
+/// As [`run`].
+pub fn batch(namespace: Option<&str>, tool: &str, lines: &[String]) -> Result<(), Failure> {
+    let mut child = within(namespace, || spawn(tool, &["-batch", "-"], Stdio::piped()))?;
+    feed(&mut child, &(lines.join("\n") + "\n"))?;
+    let output = child
+        .wait_with_output()
+        .context(|| format!("running {tool}"))?;
+    checked(output, &format!("{tool}: {}", lines.join("; "))).map(drop)
+}
+
+fn spawn(tool: &str, arguments: &[&str], out: Stdio) -> Result<Child, Failure> {
+    Command::new(find(tool)?)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(out)
+        .stderr(Stdio::piped())
+        .spawn()
+        .context(|| format!("running {tool}"))
+}
+
+fn feed(child: &mut Child, text: &str) -> Result<(), Failure> {
+    let pipe = child.stdin.as_mut();
+    // The pipe is there until `wait` closes it.
+    pipe.map_or(Ok(()), |pipe| pipe.write_all(text.as_bytes()))
+        .context(|| "writing to a tool".into())
+}
+
+fn checked(output: Output, what: &str) -> Result<String, Failure> {
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        let complaint = complaint.split_whitespace().collect::<Vec<_>>().join(" ");
+        return Err(Failure(format!("{what}: {complaint}")));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A `tc` that waits for commands, so that each takes effect at once.
+pub struct WaitingTc {
+    child: Child,
+    /// Its output so far: more than a pipe would hold.
+    output: PathBuf,
+}
+
+impl WaitingTc {
+    /// Starts one in a namespace; `number` tells its output file from others.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(namespace: &str, number: usize) -> Result<Self, Failure> {
+        let output =
+            std::env::temp_dir().join(format!("sojourn-tc-{}-{number}", std::process::id()));
+        let file = File::create(&output).context(|| format!("creating {}", output.display()))?;
+        let child = within(Some(namespace), || {
+            spawn("tc", &["-s", "-batch", "-"], Stdio::from(file))
+        })?;
+        Ok(Self { child, output })
+    }
+
+    /// Has it carry out a command.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn tell(&mut self, command: &str) -> Result<(), Failure> {
+        feed(&mut self.child, &format!("{command}\n"))
+    }
+
+    /// Waits until all commands are carried out; returns what they printed.
+    ///
+    /// # Errors
+    /// One of them failed.
+    pub fn finish(self) -> Result<String, Failure> {
+        let output = self
+            .child
+            .wait_with_output()
+            .context(|| "running tc".into())?;
+        checked(output, "tc")?;
+        let printed = std::fs::read_to_string(&self.output)
+            .context(|| format!("reading {}", self.output.display()))?;
+        // A file left in a temporary directory does no harm.
+        let _ = std::fs::remove_file(&self.output);
+        Ok(printed)
+    }
+}

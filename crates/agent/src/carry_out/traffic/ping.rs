@@ -1,0 +1,193 @@
+//! Echo requests at a fixed interval (RFC 792); the other host's kernel answers.
+
+use std::net::SocketAddrV4;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::epoll::EpollFlags;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, recv, sendto, socket,
+};
+
+use super::{Side, Traffic, Watch, micros, set_dscp};
+use crate::carry_out::namespace::within;
+use crate::carry_out::{Context, Failure};
+use crate::job::Flow;
+use crate::recording::FlowFigures;
+
+const HEADER: usize = 8;
+const ECHO_REQUEST: u8 = 8;
+const ECHO_REPLY: u8 = 0;
+
+/// A flow of echo requests and their replies.
+pub struct Ping {
+    socket: OwnedFd,
+    to: SockaddrIn,
+    /// Tells this flow's echoes from others'.
+    identifier: u16,
+    sequence: u16,
+    interval_ns: u64,
+    /// Payload bytes of a request.
+    payload: usize,
+    next_ns: u64,
+    stop_ns: u64,
+    warmup_ns: u64,
+    figures: FlowFigures,
+}
+
+impl Ping {
+    /// Opens its socket.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn open(
+        flow: &Flow,
+        interval_ns: u64,
+        payload: u32,
+        warmup_ns: u64,
+        watch: &Watch<'_>,
+    ) -> Result<Self, Failure> {
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let socket = within(Some(&flow.sender), || {
+            socket(
+                AddressFamily::Inet,
+                SockType::Raw,
+                flags,
+                SockProtocol::Icmp,
+            )
+            .context(|| "opening a socket for echo requests".into())
+        })?;
+        set_dscp(&socket, flow)?;
+        watch.add(socket.as_fd(), Side::Sender, EpollFlags::EPOLLIN)?;
+        Ok(Self {
+            socket,
+            to: SocketAddrV4::new(flow.address, 0).into(),
+            identifier: flow.port(),
+            sequence: 0,
+            interval_ns,
+            payload: payload as usize,
+            next_ns: flow.start_ns,
+            stop_ns: flow.stop_ns,
+            warmup_ns,
+            figures: FlowFigures {
+                datagrams: Some((0, 0)),
+                ..FlowFigures::default()
+            },
+        })
+    }
+}
+
+/// An echo request whose payload begins with an instant.
+fn request(identifier: u16, sequence: u16, now_ns: u64, payload: usize) -> Vec<u8> {
+    let mut packet = vec![0; HEADER + payload];
+    packet[0] = ECHO_REQUEST;
+    packet[4..6].copy_from_slice(&identifier.to_be_bytes());
+    packet[6..8].copy_from_slice(&sequence.to_be_bytes());
+    packet[8..16].copy_from_slice(&now_ns.to_le_bytes());
+    let sum = checksum(&packet);
+    packet[2..4].copy_from_slice(&sum.to_be_bytes());
+    packet
+}
+
+/// The Internet checksum (RFC 1071).
+fn checksum(bytes: &[u8]) -> u16 {
+    let words = bytes
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0)));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+/// The instant in a reply to `identifier`, past its IP header.
+fn reply(packet: &[u8], identifier: u16) -> Option<u64> {
+    let header = usize::from(packet.first()? & 15) * 4;
+    let echo = packet.get(header..)?;
+    if *echo.first()? != ECHO_REPLY || echo.get(4..6)? != identifier.to_be_bytes() {
+        return None;
+    }
+    Some(u64::from_le_bytes(echo.get(8..16)?.try_into().ok()?))
+}
+
+impl Traffic for Ping {
+    fn next_timer(&self) -> Option<u64> {
+        (self.next_ns < self.stop_ns).then_some(self.next_ns)
+    }
+
+    fn on_timer(&mut self, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
+        while self.next_timer().is_some_and(|due| due <= now_ns) {
+            let packet = request(self.identifier, self.sequence, now_ns, self.payload);
+            sendto(
+                self.socket.as_raw_fd(),
+                &packet,
+                &self.to,
+                MsgFlags::empty(),
+            )
+            .context(|| "sending an echo request".into())?;
+            self.sequence = self.sequence.wrapping_add(1);
+            self.next_ns += self.interval_ns;
+            self.figures.sent += self.payload as u64;
+            if let Some((sent, _)) = &mut self.figures.datagrams {
+                *sent += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_ready(&mut self, _side: Side, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
+        let mut packet = [0; 1 << 16];
+        loop {
+            let length = match recv(self.socket.as_raw_fd(), &mut packet, MsgFlags::empty()) {
+                Ok(length) => length,
+                Err(Errno::EAGAIN) => return Ok(()),
+                Err(error) => return Err(error).context(|| "receiving an echo reply".into()),
+            };
+            let Some(sent_ns) = reply(&packet[..length], self.identifier) else {
+                continue;
+            };
+            self.figures.received += self.payload as u64;
+            if let Some((_, answered)) = &mut self.figures.datagrams {
+                *answered += 1;
+            }
+            if now_ns >= self.warmup_ns {
+                self.figures
+                    .round_trips_us
+                    .push(micros(now_ns.saturating_sub(sent_ns)));
+            }
+        }
+    }
+
+    fn figures(&mut self) -> &mut FlowFigures {
+        &mut self.figures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 1071, section 3: 0001 + f203 + f4f5 + f6f7 = 2ddf0, folded ddf2; its complement is 220d.
+    #[test]
+    fn the_checksum_is_that_of_the_rfc() {
+        assert_eq!(
+            checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]),
+            0x220d
+        );
+    }
+
+    #[test]
+    fn a_reply_gives_back_its_instant_to_its_own_flow_only() {
+        let mut echo = request(10_007, 1, 123_456, 56);
+        assert_eq!(
+            checksum(&echo),
+            0,
+            "a packet with its checksum sums to zero"
+        );
+        echo[0] = ECHO_REPLY;
+        let packet = [&[0x45; 20][..], &echo].concat();
+        assert_eq!(reply(&packet, 10_007), Some(123_456));
+        assert_eq!(reply(&packet, 10_008), None);
+        let own_request = [&[0x45; 20][..], &request(10_007, 1, 5, 56)].concat();
+        assert_eq!(reply(&own_request, 10_007), None);
+    }
+}

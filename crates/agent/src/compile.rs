@@ -1,0 +1,281 @@
+//! From an experiment's arm to the job of one run.
+
+use sojourn_experiment::derived;
+use sojourn_experiment::model::{
+    self, Capacity, Direction, EchoProtocol, Experiment, Kind, Pace, Queue,
+};
+use sojourn_units::{Duration, Rate};
+
+use crate::disciplines::{self, Leaf, Refusal};
+use crate::job::{Bottleneck, FIRST_PORT, Flow, FlowKind, Job, Tcp};
+use crate::topology::{self, Names};
+
+/// TCP options of a segment with timestamps, which TCP_MAXSEG counts in.
+const TIMESTAMPS: u32 = 12;
+/// Bytes that the agent writes into each datagram: its instant and its number.
+const STAMP: u32 = 16;
+/// TCP and IP headers without options.
+const HEADERS: u32 = 40;
+
+/// The job of arm number `queue` with `seed`. Namespaces get names that begin with `prefix`.
+///
+/// # Errors
+/// The kernel cannot do what a key asks for; the refusal holds the key's full path, `queue.0.target`.
+pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Result<Job, Refusal> {
+    let names = Names {
+        prefix: prefix.into(),
+    };
+    check(experiment)?;
+    let sides = sides(experiment, queue)?;
+    let leaves: Vec<Leaf> = sides.iter().map(|side| side.leaf.clone()).collect();
+    let (namespaces, setup) = topology::network(experiment, &leaves, &names);
+    let mut modules: Vec<String> = ["veth", "sch_htb", "sch_netem", "inet_diag", "tcp_diag"]
+        .map(str::to_owned)
+        .into();
+    modules.extend(leaves.into_iter().map(|leaf| leaf.module));
+    let flows: Vec<Flow> = flows(experiment, seed, &names);
+    modules.extend(flows.iter().filter_map(|flow| match &flow.kind {
+        FlowKind::Bulk(tcp) | FlowKind::Files { tcp, .. } => {
+            Some(format!("tcp_{}", tcp.congestion_control))
+        }
+        _ => None,
+    }));
+    modules.sort();
+    modules.dedup();
+    // Reno is always there and has no module.
+    modules.retain(|module| module != "tcp_reno");
+    Ok(Job {
+        version: env!("CARGO_PKG_VERSION").into(),
+        seed,
+        modules,
+        namespaces,
+        setup,
+        bottlenecks: sides
+            .iter()
+            .map(|side| side.bottleneck(experiment, &names))
+            .collect(),
+        flows,
+        duration_ns: experiment.duration.as_nanos(),
+        warmup_ns: experiment.warmup.as_nanos(),
+        frame: derived::frame(experiment) - experiment.link.overhead + 14,
+        series_ns: experiment.record.series.map(Duration::as_nanos),
+    })
+}
+
+fn refuse<T>(key: impl Into<String>, must: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal {
+        key: key.into(),
+        must: must.into(),
+    })
+}
+
+/// Refuses what no kernel can do here, whatever the discipline.
+fn check(experiment: &Experiment) -> Result<(), Refusal> {
+    if experiment.link.device_queue > 0 {
+        return refuse(
+            "link.device_queue",
+            "must be 0 packets on Linux, whose virtual links have none; backends that have it: sim",
+        );
+    }
+    let flows: u64 = experiment
+        .traffic
+        .iter()
+        .map(|traffic| u64::from(traffic.flows) * 2)
+        .sum();
+    if flows > u64::from(u16::MAX - FIRST_PORT)
+        || topology::paths(experiment).len() > topology::MOST_PATHS
+    {
+        return refuse(
+            "traffic",
+            format!(
+                "must be at most {} groups on Linux, with a port per flow",
+                topology::MOST_PATHS
+            ),
+        );
+    }
+    experiment
+        .traffic
+        .iter()
+        .enumerate()
+        .try_for_each(|(group, traffic)| {
+            check_kind(&traffic.kind).map_err(|(key, must)| Refusal {
+                key: format!("traffic.{group}.{key}"),
+                must: format!("must be {must} on Linux; all kinds run on: sim"),
+            })
+        })
+}
+
+/// Refuses what the agent does not do; the error is a key and what is accepted of it.
+fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
+    if kind.tcp().is_some_and(|tcp| tcp.abe) {
+        return Err(("abe", "false, as it is"));
+    }
+    match kind {
+        Kind::Ping(ping) if ping.protocol == EchoProtocol::Udp => Err(("protocol", "icmp")),
+        Kind::Ping(ping) if ping.packet < STAMP => Err(("packet", "at least 16 B")),
+        Kind::Cbr(cbr) if cbr.packet < STAMP => Err(("packet", "at least 16 B")),
+        Kind::Files(model::Files {
+            pace: Pace::Arrivals(_),
+            ..
+        }) => Err(("arrivals", "left out, with think instead,")),
+        Kind::Bulk(_) | Kind::Cbr(_) | Kind::Voip(_) | Kind::Ping(_) | Kind::Files(_) => Ok(()),
+        Kind::OnOff(_) | Kind::Game | Kind::Web(_) | Kind::Video(_) => {
+            Err(("kind", "bulk, cbr, voip, ping or files"))
+        }
+    }
+}
+
+/// One direction of the bottleneck with its discipline.
+struct Side<'a> {
+    direction: Direction,
+    arm: &'a Queue,
+    rate: &'a [(Duration, Rate)],
+    leaf: Leaf,
+}
+
+fn sides(experiment: &Experiment, queue: usize) -> Result<Vec<Side<'_>>, Refusal> {
+    let link = &experiment.link;
+    let arm = &experiment.queues[queue];
+    let mut sides = vec![side(experiment, queue, Direction::Down, arm)?];
+    if let Some(up) = &link.up {
+        let arm = up.queue.as_ref().unwrap_or(arm);
+        sides.push(side(experiment, queue, Direction::Up, arm)?);
+    }
+    Ok(sides)
+}
+
+fn side<'a>(
+    experiment: &'a Experiment,
+    queue: usize,
+    direction: Direction,
+    arm: &'a Queue,
+) -> Result<Side<'a>, Refusal> {
+    let link = &experiment.link;
+    let (place_of_link, capacity, buffer) = match (&link.up, direction) {
+        (Some(up), Direction::Up) => ("link.up", &up.rate, up.buffer.or(link.buffer)),
+        _ => ("link", &link.rate, link.buffer),
+    };
+    let Capacity::Steps(rate) = capacity else {
+        return refuse(
+            format!("{place_of_link}.rate"),
+            "must be a rate or a schedule of rates on Linux; traces run on: sim",
+        );
+    };
+    let limit = derived::limit(experiment, arm, buffer, rate[0].1);
+    let leaf = disciplines::leaf(arm, limit, derived::frame(experiment), rate[0].1).map_err(
+        |refusal| Refusal {
+            key: place(experiment, queue, direction, place_of_link, &refusal.key),
+            ..refusal
+        },
+    )?;
+    Ok(Side {
+        direction,
+        arm,
+        rate,
+        leaf,
+    })
+}
+
+/// The full path of a key at fault: the arm's, the reverse direction's own arm's, or the link's buffer.
+fn place(
+    experiment: &Experiment,
+    queue: usize,
+    direction: Direction,
+    link: &str,
+    key: &str,
+) -> String {
+    let up_arm = experiment.link.up.as_ref().and_then(|up| up.queue.as_ref());
+    let (arm, path) = match up_arm {
+        Some(arm) if direction == Direction::Up => (arm, "link.up.queue".to_owned()),
+        _ => (&experiment.queues[queue], format!("queue.{queue}")),
+    };
+    if key == "limit" && arm.limit.is_none() {
+        return format!("{link}.buffer");
+    }
+    format!("{path}.{key}")
+}
+
+impl Side<'_> {
+    fn bottleneck(&self, experiment: &Experiment, names: &Names) -> Bottleneck {
+        let (namespace, device, handle) = match self.direction {
+            Direction::Up => ("remote", topology::UP, topology::UP_HANDLE),
+            Direction::Down | Direction::Both => ("router", topology::DOWN, topology::DOWN_HANDLE),
+        };
+        let changes = self.rate.iter().skip(1).map(|(at, rate)| {
+            let class = topology::class(device, handle, *rate, experiment);
+            (at.as_nanos(), format!("class change {class}"))
+        });
+        Bottleneck {
+            aqm: self.arm.aqm.clone(),
+            namespace: names.of(namespace),
+            device: device.into(),
+            handle: u32::from(handle) << 16,
+            leaf: topology::LEAF.into(),
+            rate_changes: changes.collect(),
+        }
+    }
+}
+
+fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
+    let paths = topology::paths(experiment);
+    let mtu = derived::frame(experiment) - experiment.link.overhead;
+    let flow = |flow: derived::Flow<'_>| {
+        // Every group has a path in each of its directions.
+        let path = paths
+            .iter()
+            .find(|path| path.group == flow.group && path.direction == flow.direction)?;
+        let (sender, receiver) = path.hosts(names);
+        Some(Flow {
+            number: flow.number,
+            sender,
+            receiver,
+            address: path.receiver(),
+            start_ns: flow.start.as_nanos(),
+            stop_ns: flow.traffic.stop.as_nanos(),
+            dscp: flow.traffic.dscp,
+            kind: kind(&flow.traffic.kind, mtu)?,
+        })
+    };
+    derived::flows(experiment, seed).filter_map(flow).collect()
+}
+
+/// What a flow of a kind does; `None` for the kinds that were refused.
+fn kind(kind: &Kind, mtu: u32) -> Option<FlowKind> {
+    Some(match kind {
+        Kind::Bulk(options) => FlowKind::Bulk(tcp(options, mtu)),
+        Kind::Cbr(cbr) => FlowKind::Datagrams {
+            payload: cbr.packet,
+            interval_ns: (u64::from(cbr.packet) * 8_000_000_000, cbr.rate.as_bps()),
+        },
+        Kind::Voip(voip) => FlowKind::Datagrams {
+            payload: voip.packet,
+            interval_ns: (voip.interval.as_nanos(), 1),
+        },
+        Kind::Ping(ping) => FlowKind::Ping {
+            interval_ns: ping.interval.as_nanos(),
+            payload: ping.packet,
+        },
+        Kind::Files(files) => FlowKind::Files {
+            tcp: tcp(&files.tcp, mtu),
+            sizes: files.sizes.clone(),
+            count: files.count,
+            think_ns: match files.pace {
+                Pace::Think(mean) => mean.as_nanos(),
+                Pace::Arrivals(_) => return None,
+            },
+        },
+        Kind::OnOff(_) | Kind::Game | Kind::Web(_) | Kind::Video(_) => return None,
+    })
+}
+
+fn tcp(options: &model::Tcp, mtu: u32) -> Tcp {
+    let whole = mtu - HEADERS - TIMESTAMPS;
+    Tcp {
+        congestion_control: options.congestion_control.clone(),
+        ecn: options.ecn,
+        max_segment: (options.mss != whole).then_some(options.mss + TIMESTAMPS),
+    }
+}
+
+#[cfg(test)]
+mod tests;

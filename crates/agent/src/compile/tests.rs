@@ -1,0 +1,224 @@
+use sojourn_experiment::{DisciplineKeys, KeySpec, Names as Known, Source, read};
+use sojourn_units::Kind as KeyKind;
+
+use super::*;
+use crate::job::Action;
+
+/// An experiment from its text, with a few disciplines known.
+fn experiment(text: &str) -> Experiment {
+    let key = |name: &str, kind| KeySpec {
+        name: name.into(),
+        kind,
+        default: "none".into(),
+        doc: String::new(),
+    };
+    let discipline = |name: &str| DisciplineKeys {
+        name: name.into(),
+        keys: vec![
+            key("target", KeyKind::Duration),
+            key("max_burst", KeyKind::Duration),
+        ],
+    };
+    let names = Known {
+        disciplines: ["codel", "pie", "blue", "pfifo"].map(discipline).into(),
+        congestion_controls: vec!["cubic".into(), "reno".into()],
+    };
+    let source = Source { name: "test", text };
+    read(source, &[], &names)
+        .unwrap()
+        .cells
+        .remove(0)
+        .experiment
+}
+
+const BASE: &str = r#"
+experiment = { duration = "10 s", warmup = "2 s" }
+queue = [{ aqm = "codel" }]
+link = { rate = [["0 s", "10 Mbit/s"], ["5 s", "1 Mbit/s"]], buffer = "1000 packets", delay = "10 ms" }
+traffic = [
+    { kind = "bulk", flows = 2, tcp = "reno", rtt = "100 ms", ecn = true, mss = "500 B", direction = "both" },
+    { kind = "ping", interval = "1 s", rtt = "40 ms" },
+]
+"#;
+
+fn compiled(text: &str) -> Result<Job, Refusal> {
+    job(&experiment(text), 0, 1, "t")
+}
+
+fn all_words(job: &Job) -> Vec<String> {
+    let lines = |step: &crate::job::Step| match &step.action {
+        Action::Ip(lines) | Action::Tc(lines) => lines
+            .iter()
+            .map(|line| format!("{} {line}", step.namespace.as_deref().unwrap_or("-")))
+            .collect(),
+        _ => Vec::new(),
+    };
+    job.setup.iter().flat_map(lines).collect()
+}
+
+#[test]
+fn delays_lie_on_the_receivers_way_out_and_on_the_last_hop() {
+    let words = all_words(&compiled(BASE).unwrap());
+    let delays: Vec<&str> = words
+        .iter()
+        .filter(|words| words.contains("netem"))
+        .map(String::as_str)
+        .collect();
+    // Of 100 ms the link has 10; path 0 goes down, path 1 up, path 2 (40 ms) down.
+    assert_eq!(
+        delays,
+        [
+            "t-far0 qdisc add dev f0 root netem delay 90ms limit 200000",
+            "t-remote qdisc add dev rf0 root netem delay 10ms limit 200000",
+            "t-near1 qdisc add dev n1 root netem delay 90ms limit 200000",
+            "t-router qdisc add dev rn1 root netem delay 10ms limit 200000",
+            "t-far2 qdisc add dev f2 root netem delay 30ms limit 200000",
+            "t-remote qdisc add dev rf2 root netem delay 10ms limit 200000",
+        ]
+    );
+}
+
+#[test]
+fn the_discipline_is_the_leaf_of_a_shaper_that_follows_the_schedule() {
+    let job = compiled(BASE).unwrap();
+    let words = all_words(&job);
+    for expected in [
+        "t-router qdisc add dev sj-down root handle 5d01: htb default 1",
+        "t-router class add dev sj-down parent 5d01: classid 5d01:1 htb rate 10000000bit burst 1600 cburst 1600",
+        "t-router qdisc add dev sj-down parent 5d01:1 handle 10: codel limit 1000",
+    ] {
+        assert!(words.iter().any(|words| words == expected), "{expected}");
+    }
+    assert!(
+        !words.iter().any(|words| words.contains("sj-up root")),
+        "no queue on the way back"
+    );
+    let change = "class change dev sj-down parent 5d01: classid 5d01:1 htb rate 1000000bit burst 1600 cburst 1600";
+    assert_eq!(
+        job.bottlenecks[0].rate_changes,
+        [(5_000_000_000, change.to_owned())]
+    );
+    assert_eq!(job.bottlenecks[0].handle, 0x5d01_0000);
+}
+
+#[test]
+fn the_way_back_is_shaped_where_the_experiment_says_so() {
+    let text = BASE.replace(
+        "delay = \"10 ms\"",
+        "up = { rate = \"2 Mbit/s\", queue = { aqm = \"pie\" } }",
+    );
+    let job = compiled(&text).unwrap();
+    assert_eq!(job.bottlenecks[1].aqm, "pie");
+    let words = all_words(&job);
+    let expected = "t-remote qdisc add dev sj-up parent 5d02:1 handle 10: pie limit 1000";
+    assert!(words.iter().any(|words| words == expected));
+}
+
+#[test]
+fn links_count_what_they_add_to_a_frame() {
+    for (overhead, size) in [
+        ("38 B", "stab overhead 24 linklayer ethernet htb"),
+        ("14 B", "5d01: htb"),
+    ] {
+        let text = BASE.replace("delay =", &format!("overhead = \"{overhead}\", delay ="));
+        let words = all_words(&compiled(&text).unwrap());
+        assert!(words.iter().any(|words| words.contains(size)), "{overhead}");
+    }
+    let serial = BASE.replace("delay =", "burst = \"0 B\", delay =");
+    let words = all_words(&compiled(&serial).unwrap());
+    assert!(
+        words
+            .iter()
+            .any(|words| words.ends_with("burst 1 cburst 1"))
+    );
+}
+
+#[test]
+fn flows_go_between_the_hosts_of_their_path_and_start_as_in_the_simulator() {
+    let text = BASE.replace("rtt = \"100 ms\"", "rtt = \"100 ms\", start = \"0..1 s\"");
+    let experiment = experiment(&text);
+    let job = job(&experiment, 0, 7, "t").unwrap();
+    let ends: Vec<(&str, &str)> = job
+        .flows
+        .iter()
+        .map(|flow| (flow.sender.as_str(), flow.receiver.as_str()))
+        .collect();
+    let (down, up) = (("t-near0", "t-far0"), ("t-far1", "t-near1"));
+    assert_eq!(ends, [down, down, up, up, ("t-near2", "t-far2")]);
+    let starts: Vec<u64> = derived::flows(&experiment, 7)
+        .map(|flow| flow.start.as_nanos())
+        .collect();
+    assert_eq!(
+        job.flows
+            .iter()
+            .map(|flow| flow.start_ns)
+            .collect::<Vec<_>>(),
+        starts
+    );
+    assert!(starts[0] != starts[1] && starts[0] < 1_000_000_000);
+}
+
+#[test]
+fn segments_are_told_with_their_timestamps_and_hosts_by_sysctl() {
+    let job = compiled(BASE).unwrap();
+    let FlowKind::Bulk(tcp) = &job.flows[0].kind else {
+        panic!("the first flow is a bulk flow");
+    };
+    // 500 bytes of payload and 12 of timestamps.
+    assert_eq!((tcp.max_segment, tcp.ecn), (Some(512), true));
+    let ecn = job.setup.iter().find_map(|step| match &step.action {
+        Action::Sysctl(values) if step.namespace.as_deref() == Some("t-near0") => values
+            .iter()
+            .find(|(key, _)| key == "net/ipv4/tcp_ecn")
+            .map(|(_, value)| value.as_str()),
+        _ => None,
+    });
+    assert_eq!(ecn, Some("1"));
+    assert_eq!(
+        job.modules,
+        [
+            "inet_diag",
+            "sch_codel",
+            "sch_htb",
+            "sch_netem",
+            "tcp_diag",
+            "veth"
+        ],
+        "reno is no module"
+    );
+}
+
+#[test]
+fn a_refusal_names_the_key_in_the_file() {
+    let key = |text: &str| compiled(text).unwrap_err().key;
+    assert_eq!(key(&BASE.replace("\"codel\"", "\"blue\"")), "queue.0.aqm");
+    assert_eq!(
+        key(&BASE.replace("\"codel\"", "\"pie\", max_burst = \"1 ms\"")),
+        "queue.0.max_burst"
+    );
+    assert_eq!(key(&BASE.replace("1000 packets", "150 kB")), "link.buffer");
+    assert_eq!(
+        key(&BASE.replace("\"codel\"", "\"codel\", limit = \"150 kB\"")),
+        "queue.0.limit"
+    );
+    let up = BASE.replace(
+        "delay = \"10 ms\"",
+        "up = { rate = \"2 Mbit/s\", queue = { aqm = \"blue\" } }",
+    );
+    assert_eq!(key(&up), "link.up.queue.aqm");
+    assert_eq!(
+        key(&BASE.replace("delay =", "device_queue = \"10 packets\", delay =")),
+        "link.device_queue"
+    );
+    assert_eq!(
+        key(&BASE.replace("ecn = true", "ecn = true, abe = true")),
+        "traffic.0.abe"
+    );
+}
+
+#[test]
+fn a_job_reads_back_from_its_json() {
+    let job = compiled(BASE).unwrap();
+    let text = serde_json::to_string(&job).unwrap();
+    assert_eq!(serde_json::from_str::<Job>(&text).unwrap(), job);
+}

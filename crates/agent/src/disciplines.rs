@@ -1,0 +1,474 @@
+//! Disciplines of the experiment file as `tc` words, and the counters that `tc -s` shows of them.
+//!
+//! One table says which keys the kernel has under which word. A key that it lacks is refused, unless it asks for what
+//! the kernel does anyway. Parameters that are not given are left to the kernel, except where `tc` has no default or
+//! derives one from a link that is not ours.
+
+use sojourn_experiment::derived::Limit;
+use sojourn_experiment::model::Queue;
+use sojourn_units::{Duration, Rate, Value};
+
+mod counters;
+mod derived;
+
+pub use counters::{Counters, counters};
+use derived::{perturb_words, pie_words, red_words};
+
+/// A discipline ready for `tc qdisc add … parent …`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Leaf {
+    /// The words from the qdisc's name on: `codel limit 1000 target 5000us`.
+    pub words: String,
+    /// The kernel module that it needs.
+    pub module: String,
+}
+
+/// Why an arm cannot run on Linux.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The key at fault, below the arm: `target`.
+    pub key: String,
+    /// What is accepted.
+    pub must: String,
+}
+
+fn refuse<T>(key: &str, must: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal {
+        key: key.into(),
+        must: must.into(),
+    })
+}
+
+/// In what a qdisc's limit is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    Packets,
+    Bytes,
+    Nothing,
+}
+
+/// What becomes of a key.
+#[derive(Clone, Copy)]
+enum Word {
+    /// `word value`.
+    Value(&'static str),
+    /// The one word if true, the other (if not empty) if false.
+    Flag(&'static str, &'static str),
+    /// The value itself is the word.
+    Itself,
+    /// The kernel does this and nothing else; the value may say so.
+    Always(&'static str),
+    /// Handled by the discipline's own function, or says nothing to the kernel.
+    Apart,
+}
+
+/// Where the kernel counts drops for want of room.
+#[derive(Clone, Copy)]
+enum Overflow {
+    /// There are no other drops.
+    All,
+    /// Under these names.
+    Counted(&'static [&'static str]),
+    /// All drops but those under these names.
+    AllBut(&'static [&'static str]),
+}
+
+struct Row {
+    aqm: &'static str,
+    qdisc: &'static str,
+    module: &'static str,
+    counts: Counts,
+    keys: &'static [(&'static str, Word)],
+    marked: &'static [&'static str],
+    overflow: Overflow,
+}
+
+const ECN: (&str, Word) = ("ecn", Word::Flag("ecn", "noecn"));
+const VARIANT: (&str, Word) = ("variant", Word::Apart);
+const CE_EXCLUDE: (&str, Word) = ("ce_exclude", Word::Always("false"));
+const RED_KEYS: &[(&str, Word)] = &[
+    ("ecn", Word::Flag("ecn", "")),
+    ("harddrop", Word::Flag("harddrop", "")),
+    ("min", Word::Apart),
+    ("max", Word::Apart),
+    ("avpkt", Word::Apart),
+    ("burst", Word::Apart),
+    ("bandwidth", Word::Apart),
+    ("target", Word::Apart),
+    ("probability", Word::Value("probability")),
+    ("gentle", Word::Always("false")),
+    ("wait", Word::Always("false")),
+    ("bytemode", Word::Always("false")),
+    ("adapt_interval", Word::Always("500ms")),
+    CE_EXCLUDE,
+    VARIANT,
+];
+const PIE_KEYS: &[(&str, Word)] = &[
+    ("ecn", Word::Flag("ecn", "noecn")),
+    ("bytemode", Word::Flag("bytemode", "nobytemode")),
+    (
+        "dq_rate_estimator",
+        Word::Flag("dq_rate_estimator", "no_dq_rate_estimator"),
+    ),
+    ("target", Word::Value("target")),
+    ("tupdate", Word::Value("tupdate")),
+    ("alpha", Word::Apart),
+    ("beta", Word::Apart),
+    ("max_burst", Word::Always("150ms")),
+    ("ecn_threshold", Word::Always("0.1")),
+    ("derandomize", Word::Always("true")),
+    ("cap", Word::Always("true")),
+    ("early_decay", Word::Always("false")),
+    ("rest", Word::Always("false")),
+    CE_EXCLUDE,
+    VARIANT,
+];
+const CODEL_KEYS: &[(&str, Word)] = &[
+    ECN,
+    ("target", Word::Value("target")),
+    ("interval", Word::Value("interval")),
+    ("ce_threshold", Word::Value("ce_threshold")),
+    CE_EXCLUDE,
+    VARIANT,
+];
+const FQ_CODEL_KEYS: &[(&str, Word)] = &[
+    ECN,
+    ("target", Word::Value("target")),
+    ("interval", Word::Value("interval")),
+    ("ce_threshold", Word::Value("ce_threshold")),
+    ("flows", Word::Value("flows")),
+    ("quantum", Word::Value("quantum")),
+    ("memory_limit", Word::Value("memory_limit")),
+    ("drop_batch", Word::Value("drop_batch")),
+    CE_EXCLUDE,
+    VARIANT,
+];
+const SFQ_KEYS: &[(&str, Word)] = &[
+    ("flows", Word::Value("flows")),
+    ("depth", Word::Value("depth")),
+    ("divisor", Word::Value("divisor")),
+    ("quantum", Word::Value("quantum")),
+    ("perturb", Word::Apart),
+    ("headdrop", Word::Flag("headdrop", "")),
+    VARIANT,
+];
+const SFQ_RED_KEYS: &[(&str, Word)] = &[
+    ("flows", Word::Value("flows")),
+    ("depth", Word::Value("depth")),
+    ("divisor", Word::Value("divisor")),
+    ("quantum", Word::Value("quantum")),
+    ("perturb", Word::Apart),
+    ("headdrop", Word::Flag("headdrop", "")),
+    ("min", Word::Value("min")),
+    ("max", Word::Value("max")),
+    ("probability", Word::Value("probability")),
+    ("avpkt", Word::Value("avpkt")),
+    ("burst", Word::Value("burst")),
+    ("redflowlimit", Word::Value("redflowlimit")),
+    ("ecn", Word::Flag("ecn", "")),
+    ("harddrop", Word::Flag("harddrop", "")),
+    ("gentle", Word::Always("false")),
+    CE_EXCLUDE,
+    VARIANT,
+];
+const CHOKE_KEYS: &[(&str, Word)] = &[
+    ("min", Word::Value("min")),
+    ("max", Word::Value("max")),
+    ("avpkt", Word::Value("avpkt")),
+    ("burst", Word::Value("burst")),
+    ("bandwidth", Word::Value("bandwidth")),
+    ("probability", Word::Value("probability")),
+    ("ecn", Word::Flag("ecn", "")),
+    VARIANT,
+];
+const CAKE_KEYS: &[(&str, Word)] = &[
+    ("bandwidth", Word::Value("bandwidth")),
+    ("rtt", Word::Value("rtt")),
+    ("diffserv", Word::Itself),
+    ("isolation", Word::Itself),
+    ("ack_filter", Word::Itself),
+    ("overhead", Word::Value("overhead")),
+    ("mpu", Word::Value("mpu")),
+    ("framing", Word::Itself),
+    ("memlimit", Word::Value("memlimit")),
+    ("ecn", Word::Always("true")),
+    VARIANT,
+];
+const DUALPI2_KEYS: &[(&str, Word)] = &[
+    ("target", Word::Value("target")),
+    ("tupdate", Word::Value("tupdate")),
+    ("alpha", Word::Value("alpha")),
+    ("beta", Word::Value("beta")),
+    VARIANT,
+];
+
+const FIFO: Row = Row {
+    aqm: "pfifo",
+    qdisc: "pfifo",
+    module: "sch_fifo",
+    counts: Counts::Packets,
+    keys: &[VARIANT],
+    marked: &[],
+    overflow: Overflow::All,
+};
+const RED: Row = Row {
+    aqm: "red",
+    qdisc: "red",
+    module: "sch_red",
+    counts: Counts::Bytes,
+    keys: RED_KEYS,
+    marked: &["marked"],
+    overflow: Overflow::Counted(&["pdrop"]),
+};
+const PIE: Row = Row {
+    aqm: "pie",
+    qdisc: "pie",
+    module: "sch_pie",
+    counts: Counts::Packets,
+    keys: PIE_KEYS,
+    marked: &["ecn_mark"],
+    overflow: Overflow::Counted(&["overlimit"]),
+};
+const FQ_CODEL: Row = Row {
+    aqm: "fq_codel",
+    qdisc: "fq_codel",
+    module: "sch_fq_codel",
+    counts: Counts::Packets,
+    keys: FQ_CODEL_KEYS,
+    marked: &["ecn_mark"],
+    overflow: Overflow::Counted(&["drop_overlimit"]),
+};
+const SFQ: Row = Row {
+    aqm: "sfq",
+    qdisc: "sfq",
+    module: "sch_sfq",
+    counts: Counts::Packets,
+    keys: SFQ_KEYS,
+    marked: &[],
+    overflow: Overflow::All,
+};
+
+/// The disciplines that a Linux kernel can have.
+const ROWS: &[Row] = &[
+    FIFO,
+    Row {
+        aqm: "bfifo",
+        qdisc: "bfifo",
+        counts: Counts::Bytes,
+        ..FIFO
+    },
+    Row {
+        aqm: "pfifo_head_drop",
+        qdisc: "pfifo_head_drop",
+        ..FIFO
+    },
+    RED,
+    Row { aqm: "ared", ..RED },
+    PIE,
+    Row {
+        aqm: "codel",
+        qdisc: "codel",
+        module: "sch_codel",
+        counts: Counts::Packets,
+        keys: CODEL_KEYS,
+        marked: &["ecn_mark"],
+        overflow: Overflow::Counted(&["drop_overlimit"]),
+    },
+    SFQ,
+    Row {
+        aqm: "sfq_red",
+        keys: SFQ_RED_KEYS,
+        marked: &["prob_mark", "forced_mark"],
+        overflow: Overflow::AllBut(&["prob_drop", "forced_drop"]),
+        ..SFQ
+    },
+    FQ_CODEL,
+    Row {
+        aqm: "fq_nocodel",
+        keys: &[
+            ("flows", Word::Value("flows")),
+            ("quantum", Word::Value("quantum")),
+            ("memory_limit", Word::Value("memory_limit")),
+            ("drop_batch", Word::Value("drop_batch")),
+            ("ecn", Word::Always("false")),
+            VARIANT,
+        ],
+        ..FQ_CODEL
+    },
+    Row {
+        aqm: "fq_pie",
+        qdisc: "fq_pie",
+        module: "sch_fq_pie",
+        keys: &[
+            ECN,
+            ("bytemode", Word::Flag("bytemode", "nobytemode")),
+            ("target", Word::Value("target")),
+            ("tupdate", Word::Value("tupdate")),
+            ("alpha", Word::Apart),
+            ("beta", Word::Apart),
+            ("flows", Word::Value("flows")),
+            ("quantum", Word::Value("quantum")),
+            ("memory_limit", Word::Value("memory_limit")),
+            ("ecn_threshold", Word::Apart),
+            CE_EXCLUDE,
+            VARIANT,
+        ],
+        ..PIE
+    },
+    Row {
+        aqm: "choke",
+        qdisc: "choke",
+        module: "sch_choke",
+        counts: Counts::Packets,
+        keys: CHOKE_KEYS,
+        marked: &["marked"],
+        overflow: Overflow::Counted(&["pdrop"]),
+    },
+    Row {
+        aqm: "cake",
+        qdisc: "cake",
+        module: "sch_cake",
+        counts: Counts::Nothing,
+        keys: CAKE_KEYS,
+        marked: &["marks"],
+        overflow: Overflow::Counted(&[]),
+    },
+    Row {
+        aqm: "dualpi2",
+        qdisc: "dualpi2",
+        module: "sch_dualpi2",
+        counts: Counts::Packets,
+        keys: DUALPI2_KEYS,
+        marked: &["ecn_mark"],
+        overflow: Overflow::Counted(&[]),
+    },
+];
+
+fn row(aqm: &str) -> Option<&'static Row> {
+    ROWS.iter().find(|row| row.aqm == aqm)
+}
+
+/// The disciplines that a Linux kernel can have, by their names in experiment files.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().map(|row| row.aqm)
+}
+
+/// The module of a discipline.
+pub fn module(aqm: &str) -> Option<&'static str> {
+    row(aqm).map(|row| row.module)
+}
+
+/// An arm as `tc` words, on a link of `rate` whose full frame has `frame` bytes.
+///
+/// # Errors
+/// The kernel does not have the discipline, a key of it, or its limit in that unit.
+pub fn leaf(arm: &Queue, limit: Option<Limit>, frame: u32, rate: Rate) -> Result<Leaf, Refusal> {
+    let Some(row) = row(&arm.aqm) else {
+        let have: Vec<&str> = names().collect();
+        return refuse(
+            "aqm",
+            format!(
+                "must be one that Linux has ({}); \"{}\" runs on: sim",
+                have.join(", "),
+                arm.aqm
+            ),
+        );
+    };
+    let mut words = vec![row.qdisc.to_owned()];
+    words.extend(limit_words(row, limit, frame)?);
+    match row.aqm {
+        "red" | "ared" => words.extend(red_words(arm, frame, rate)?),
+        "pie" | "fq_pie" => words.extend(pie_words(arm)?),
+        // A target that no packet reaches switches CoDel off.
+        "fq_nocodel" => words.push("target 1000s interval 1000s noecn".into()),
+        "sfq" | "sfq_red" => words.extend(perturb_words(arm)?),
+        // Our link sets the pace.
+        "cake" if setting(arm, "bandwidth").is_none() => words.push("unlimited".into()),
+        _ => {}
+    }
+    for (key, value) in &arm.settings {
+        let Some((_, word)) = row.keys.iter().find(|(known, _)| known == key) else {
+            return refuse(
+                key,
+                format!("is not a key of Linux's {}: leave it out", row.qdisc),
+            );
+        };
+        words.extend(key_words(row, key, *word, value)?);
+    }
+    Ok(Leaf {
+        words: words.join(" "),
+        module: row.module.into(),
+    })
+}
+
+fn limit_words(row: &Row, limit: Option<Limit>, frame: u32) -> Result<Option<String>, Refusal> {
+    let given = match (row.counts, limit) {
+        (Counts::Nothing, _) => return Ok(None),
+        // tc has no default for it; the experiment's is 1000 packets.
+        (Counts::Bytes, None) => 1000 * u64::from(frame),
+        (_, None) => return Ok(None),
+        (Counts::Packets, Some(Limit::Packets(packets))) => packets,
+        (Counts::Bytes, Some(Limit::Bytes(bytes))) => bytes,
+        (Counts::Bytes, Some(Limit::Packets(packets))) => packets * u64::from(frame),
+        (Counts::Packets, Some(Limit::Bytes(_))) => {
+            return refuse(
+                "limit",
+                format!("must be in packets, as Linux's {} counts", row.qdisc),
+            );
+        }
+    };
+    if given > u64::from(u32::MAX) {
+        return refuse(
+            "limit",
+            "must be below 4294967296, which is as far as tc counts",
+        );
+    }
+    Ok(Some(format!("limit {given}")))
+}
+
+fn key_words(row: &Row, key: &str, word: Word, value: &Value) -> Result<Option<String>, Refusal> {
+    Ok(match (word, value) {
+        (Word::Apart, _) => None,
+        (Word::Flag(yes, _), Value::Flag(true)) => Some(yes.into()),
+        (Word::Flag(_, no), _) => (!no.is_empty()).then(|| no.into()),
+        (Word::Itself, Value::Word(word)) => Some(word.clone()),
+        (Word::Always(always), value) if plain(value) == always => None,
+        (Word::Always(always), _) => {
+            return refuse(
+                key,
+                format!("must be {always}, as Linux's {} has it", row.qdisc),
+            );
+        }
+        (Word::Value(word), value) => Some(format!("{word} {}", plain(value))),
+        (Word::Itself, _) => None,
+    })
+}
+
+/// A value as `tc` reads it.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Duration(span) => span_words(*span),
+        Value::Rate(rate) => format!("{}bit", rate.as_bps()),
+        Value::Bytes(count) | Value::Packets(count) | Value::Count(count) => count.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::Flag(flag) => flag.to_string(),
+        Value::Word(word) => word.clone(),
+    }
+}
+
+/// A span as `tc` reads it: whole milliseconds, else microseconds.
+pub fn span_words(span: Duration) -> String {
+    let nanos = span.as_nanos();
+    if nanos.is_multiple_of(1_000_000) {
+        format!("{}ms", nanos / 1_000_000)
+    } else {
+        format!("{}us", (nanos + 500) / 1000)
+    }
+}
+
+fn setting<'a>(arm: &'a Queue, key: &str) -> Option<&'a Value> {
+    arm.settings
+        .iter()
+        .find(|(known, _)| known == key)
+        .map(|(_, value)| value)
+}

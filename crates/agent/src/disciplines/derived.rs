@@ -1,0 +1,114 @@
+//! Words for which a table of keys is not enough: what `tc` has no default for, or defaults for another link.
+
+use sojourn_experiment::model::Queue;
+use sojourn_units::{Duration, Rate, Value};
+
+use super::{Refusal, refuse, setting};
+
+fn bytes(arm: &Queue, key: &str, frame: u32) -> Option<u64> {
+    match setting(arm, key)? {
+        Value::Bytes(bytes) => Some(*bytes),
+        Value::Packets(packets) => Some(packets * u64::from(frame)),
+        _ => None,
+    }
+}
+
+/// RED's thresholds, average and adaptation: all that tc has no defaults for, or defaults for another link.
+pub(super) fn red_words(arm: &Queue, frame: u32, rate: Rate) -> Result<Vec<String>, Refusal> {
+    let target = match setting(arm, "target") {
+        Some(Value::Duration(span)) => Some(*span),
+        _ if arm.aqm == "ared" => Some(Duration::from_millis(5)),
+        _ => None,
+    };
+    let (min, max) = match (bytes(arm, "min", frame), bytes(arm, "max", frame), target) {
+        (Some(min), Some(max), _) => (min, max),
+        (Some(min), None, _) => (min, 3 * min),
+        (None, Some(max), _) => (max / 3, max),
+        // Half and one and a half of the target queue (Floyd, Gummadi, Shenker 2001, section 4).
+        (None, None, Some(target)) => {
+            let queue = rate.bytes_in(target);
+            let frame = u64::from(frame);
+            ((queue / 2).max(frame), (queue / 2 * 3).max(2 * frame))
+        }
+        (None, None, None) => (5 * u64::from(frame), 15 * u64::from(frame)),
+    };
+    let avpkt = bytes(arm, "avpkt", frame).unwrap_or(1000).max(1);
+    let burst = match setting(arm, "burst") {
+        Some(Value::Count(packets)) => *packets,
+        _ => ((2 * min + max) / (3 * avpkt)).max(min / avpkt + 1),
+    };
+    let bandwidth = match setting(arm, "bandwidth") {
+        Some(Value::Rate(rate)) => *rate,
+        _ => rate,
+    };
+    if setting(arm, "weight").is_some() {
+        return refuse(
+            "weight",
+            "must be given as burst and avpkt, from which tc derives it",
+        );
+    }
+    if max <= min {
+        return refuse("max", format!("must be above min (\"{min} B\")"));
+    }
+    let mut words = vec![format!(
+        "min {min} max {max} avpkt {avpkt} burst {burst} bandwidth {}bit",
+        bandwidth.as_bps()
+    )];
+    if arm.aqm == "ared" {
+        words.push("adaptive".into());
+    }
+    Ok(words)
+}
+
+/// PIE's variant and weights. The kernel writes weights in sixteenths; only `variant = "linux"` does so in a file.
+pub(super) fn pie_words(arm: &Queue) -> Result<Vec<String>, Refusal> {
+    let variant = match setting(arm, "variant") {
+        Some(Value::Word(word)) => word.as_str(),
+        _ => "rfc8033",
+    };
+    let mut words = Vec::new();
+    if variant == "2013" {
+        for (key, default) in [("target", "target 20ms"), ("tupdate", "tupdate 30ms")] {
+            if setting(arm, key).is_none() {
+                words.push(default.into());
+            }
+        }
+        if arm.aqm == "pie" && setting(arm, "dq_rate_estimator").is_none() {
+            words.push("dq_rate_estimator".into());
+        }
+    }
+    let sixteenths = if variant == "linux" { 1.0 } else { 16.0 };
+    for key in ["alpha", "beta"] {
+        if let Some(Value::Number(weight)) = setting(arm, key) {
+            let weight = weight * sixteenths;
+            if weight.fract() != 0.0 || !(0.0..=32.0).contains(&weight) {
+                let most = 32.0 / sixteenths;
+                return refuse(
+                    key,
+                    format!(
+                        "must be from 0 to {most} in whole sixteenths, as Linux's {} has it",
+                        arm.aqm
+                    ),
+                );
+            }
+            words.push(format!("{key} {weight}"));
+        }
+    }
+    if let Some(Value::Number(threshold)) = setting(arm, "ecn_threshold")
+        && arm.aqm == "fq_pie"
+    {
+        words.push(format!("ecn_prob {}", (threshold * 100.0).round()));
+    }
+    Ok(words)
+}
+
+/// SFQ's perturbation, which tc takes in seconds.
+pub(super) fn perturb_words(arm: &Queue) -> Result<Option<String>, Refusal> {
+    let Some(Value::Duration(span)) = setting(arm, "perturb") else {
+        return Ok(None);
+    };
+    if !span.as_nanos().is_multiple_of(1_000_000_000) {
+        return refuse("perturb", "must be whole seconds, as Linux's sfq has it");
+    }
+    Ok(Some(format!("perturb {}", span.as_secs_f64())))
+}

@@ -1,0 +1,147 @@
+use sojourn_experiment::derived::Limit;
+use sojourn_experiment::model::Queue;
+use sojourn_units::{Duration, Rate, Value};
+
+use super::*;
+
+const FRAME: u32 = 1514;
+
+fn arm(aqm: &str, settings: &[(&str, Value)]) -> Queue {
+    Queue {
+        aqm: aqm.into(),
+        label: aqm.into(),
+        limit: None,
+        settings: settings.iter().map(|(key, value)| ((*key).into(), value.clone())).collect(),
+    }
+}
+
+fn words(aqm: &str, limit: Option<Limit>, settings: &[(&str, Value)]) -> Result<String, Refusal> {
+    leaf(&arm(aqm, settings), limit, FRAME, Rate::from_mbps(10)).map(|leaf| leaf.words)
+}
+
+fn millis(millis: u64) -> Value {
+    Value::Duration(Duration::from_millis(millis))
+}
+
+fn word(word: &str) -> Value {
+    Value::Word(word.into())
+}
+
+#[test]
+fn keys_become_the_words_of_tc() {
+    let limit = Some(Limit::Packets(1000));
+    assert_eq!(
+        words("codel", limit, &[("target", millis(5)), ("interval", millis(100)), ("ecn", Value::Flag(true))]),
+        Ok("codel limit 1000 target 5ms interval 100ms ecn".into())
+    );
+    assert_eq!(
+        words("pie", limit, &[("target", millis(20)), ("tupdate", millis(30)), ("variant", word("linux"))]),
+        Ok("pie limit 1000 target 20ms tupdate 30ms".into())
+    );
+    assert_eq!(words("fq_codel", None, &[("flows", Value::Count(64))]), Ok("fq_codel flows 64".into()));
+}
+
+/// `tc-red(8)`: burst defaults to (2·min + max) / (3·avpkt) = (25000 + 37500) / 3000 = 20 packets.
+#[test]
+fn adaptive_red_gets_all_that_tc_has_no_default_for() {
+    let (min, max) = (Value::Bytes(12_500), Value::Bytes(37_500));
+    assert_eq!(
+        words("ared", Some(Limit::Bytes(150_000)), &[("min", min), ("max", max)]),
+        Ok("red limit 150000 min 12500 max 37500 avpkt 1000 burst 20 bandwidth 10000000bit adaptive".into())
+    );
+}
+
+/// 10 Mbit/s × 20 ms = 25000 B: thresholds at half and one and a half (Floyd et al. 2001, section 4).
+#[test]
+fn a_target_sets_the_thresholds_of_adaptive_red() {
+    let words = words("ared", None, &[("target", millis(20))]).unwrap();
+    assert!(words.contains("min 12500 max 37500"), "{words}");
+    // The default limit of 1000 packets, in bytes.
+    assert!(words.starts_with("red limit 1514000 "), "{words}");
+}
+
+/// RFC 8033 writes alpha 0.125 per second, the kernel 2 sixteenths.
+#[test]
+fn weights_of_pie_are_sixteenths_in_the_kernel() {
+    let (alpha, beta) = (("alpha", Value::Number(0.125)), ("beta", Value::Number(1.25)));
+    assert_eq!(words("pie", None, &[alpha.clone(), beta]), Ok("pie alpha 2 beta 20".into()));
+    let linux = [("alpha", Value::Number(2.0)), ("variant", word("linux"))];
+    assert_eq!(words("pie", None, &linux), Ok("pie alpha 2".into()));
+    let odd = words("pie", None, &[("alpha", Value::Number(0.1))]).unwrap_err();
+    assert_eq!((odd.key.as_str(), odd.must.contains("sixteenths")), ("alpha", true));
+}
+
+#[test]
+fn pie_of_2013_gets_its_own_defaults() {
+    assert_eq!(
+        words("pie", None, &[("target", millis(5)), ("variant", word("2013"))]),
+        Ok("pie tupdate 30ms dq_rate_estimator target 5ms".into())
+    );
+}
+
+#[test]
+fn what_the_kernel_does_anyway_may_be_asked_for_and_nothing_else() {
+    assert_eq!(words("pie", None, &[("max_burst", millis(150))]), Ok("pie".into()));
+    let refusal = words("pie", None, &[("max_burst", millis(100))]).unwrap_err();
+    assert_eq!(refusal.key, "max_burst");
+    assert_eq!(refusal.must, "must be 150ms, as Linux's pie has it");
+    assert_eq!(words("red", None, &[("gentle", Value::Flag(true))]).unwrap_err().key, "gentle");
+    assert_eq!(words("codel", None, &[("ce_exclude", Value::Flag(true))]).unwrap_err().key, "ce_exclude");
+}
+
+#[test]
+fn a_discipline_that_linux_lacks_is_refused_with_those_that_it_has() {
+    let refusal = words("blue", None, &[]).unwrap_err();
+    assert_eq!(refusal.key, "aqm");
+    assert!(refusal.must.contains("fq_codel"), "{}", refusal.must);
+    assert!(refusal.must.ends_with("\"blue\" runs on: sim"), "{}", refusal.must);
+}
+
+#[test]
+fn limits_are_counted_as_the_kernel_counts_them() {
+    assert_eq!(words("bfifo", Some(Limit::Packets(10)), &[]), Ok("bfifo limit 15140".into()));
+    assert_eq!(words("pfifo", Some(Limit::Packets(83)), &[]), Ok("pfifo limit 83".into()));
+    assert_eq!(words("codel", Some(Limit::Bytes(1)), &[]).unwrap_err().key, "limit");
+    assert_eq!(words("pfifo", Some(Limit::Packets(1 << 32)), &[]).unwrap_err().key, "limit");
+}
+
+/// What tc 6.1 prints, shortened.
+const CODEL: &str = "qdisc htb 5d01: root refcnt 2 r2q 10 default 0x1 direct_packets_stat 0 direct_qlen 1000
+ Sent 17 bytes 3 pkt (dropped 9, overlimits 4 requeues 0)
+ backlog 0b 0p requeues 0
+qdisc codel 10: parent 5d01:1 limit 1000p target 5ms interval 100ms
+ Sent 8446 bytes 59 pkt (dropped 225, overlimits 0 requeues 0)
+ backlog 4542b 3p requeues 0
+  count 2 lastcount 1 ldelay 5ms drop_next 0us
+  maxpacket 1514 ecn_mark 7 drop_overlimit 25
+";
+
+#[test]
+fn counters_are_those_of_the_leaf() {
+    assert_eq!(
+        counters("codel", "10:", CODEL),
+        Some(Counters {
+            dropped: 225,
+            overflow: 25,
+            marked: 7,
+            backlog_packets: 3,
+            probability: None,
+        })
+    );
+    assert_eq!(counters("codel", "11:", CODEL), None);
+}
+
+#[test]
+fn a_fifo_drops_only_for_want_of_room() {
+    let counted = counters("pfifo", "10:", CODEL).unwrap();
+    assert_eq!((counted.overflow, counted.dropped), (225, 225));
+}
+
+#[test]
+fn marks_of_all_tins_add_up_and_a_probability_is_read() {
+    let cake = "qdisc cake 10: parent 1:1 bandwidth unlimited\n Sent 1 bytes 1 pkt (dropped 4, overlimits 0 requeues 0)\n backlog 0b 0p requeues 0\n                 Bulk  Best Effort\n  marks            2        3\n  ack_drop         9        9\n";
+    assert_eq!(counters("cake", "10:", cake).unwrap().marked, 5);
+    let pie = "qdisc pie 10: parent 1:1 limit 1000p\n Sent 1 bytes 1 pkt (dropped 4, overlimits 0 requeues 0)\n backlog 0b 0p requeues 0\n  prob 0.012 delay 19ms\n  pkts_in 9 overlimit 1 dropped 3 maxq 77 ecn_mark 0\n";
+    let counted = counters("pie", "10:", pie).unwrap();
+    assert_eq!((counted.probability, counted.overflow, counted.dropped), (Some(0.012), 1, 4));
+}

@@ -1,0 +1,144 @@
+//! What the agent is told: one run of one arm, complete, in whole nanoseconds and `ip` and `tc` commands.
+
+use serde::{Deserialize, Serialize};
+use sojourn_experiment::model::Sizes;
+
+/// The first port of the flows: flow `n` sends to this port + `n`, so that a packet names its flow.
+pub const FIRST_PORT: u16 = 10_000;
+
+/// One run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// Version of the program that made it; the agent takes only its own.
+    pub version: String,
+    /// The run's seed, for draws that are made on the way (sizes of files).
+    pub seed: u64,
+    /// Kernel modules that it needs, dependencies left out; those built into the kernel are fine too.
+    pub modules: Vec<String>,
+    /// Namespaces, in the order of their making; deleting them undoes everything.
+    pub namespaces: Vec<String>,
+    /// How to build the network, in this order.
+    pub setup: Vec<Step>,
+    /// The queues to watch: down, then up if there is one.
+    pub bottlenecks: Vec<Bottleneck>,
+    /// What is sent.
+    pub flows: Vec<Flow>,
+    /// Length of the run.
+    pub duration_ns: u64,
+    /// When measuring begins.
+    pub warmup_ns: u64,
+    /// Largest packet with its 14-byte Ethernet header: anything larger was not segmented.
+    pub frame: u32,
+    /// Width of the bins of the time series.
+    pub series_ns: Option<u64>,
+}
+
+/// A step of building the network.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Step {
+    /// The namespace to do it in; `None`: where the agent runs.
+    pub namespace: Option<String>,
+    /// What to do.
+    pub action: Action,
+}
+
+/// What is done in a step.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Action {
+    /// Commands of `ip`, without its name.
+    Ip(Vec<String>),
+    /// Commands of `tc`, without its name.
+    Tc(Vec<String>),
+    /// Devices whose segmentation and receive offloads go off.
+    OffloadsOff(Vec<String>),
+    /// Settings below /proc/sys with their values.
+    Sysctl(Vec<(String, String)>),
+}
+
+/// A queue to watch.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Bottleneck {
+    /// The discipline's name in the experiment.
+    pub aqm: String,
+    /// Where its device is.
+    pub namespace: String,
+    /// Its device.
+    pub device: String,
+    /// Handle of the device's root qdisc, as tracepoints give it.
+    pub handle: u32,
+    /// Handle of the discipline under test as `tc` shows it: `10:`.
+    pub leaf: String,
+    /// Instants at which its rate changes, with the `tc` command that does it.
+    pub rate_changes: Vec<(u64, String)>,
+}
+
+/// A flow.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Flow {
+    /// Number over all groups.
+    pub number: u32,
+    /// Where its data comes from.
+    pub sender: String,
+    /// Where its data goes.
+    pub receiver: String,
+    /// The receiver's IPv4 address.
+    pub address: std::net::Ipv4Addr,
+    /// When it starts.
+    pub start_ns: u64,
+    /// When it stops sending.
+    pub stop_ns: u64,
+    /// The DiffServ code point of its packets, both ways.
+    pub dscp: u8,
+    /// What it does.
+    pub kind: FlowKind,
+}
+
+impl Flow {
+    /// The port that its data goes to; echo requests carry it as their identifier.
+    pub const fn port(&self) -> u16 {
+        FIRST_PORT + self.number as u16
+    }
+}
+
+/// What a flow does.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum FlowKind {
+    /// TCP with always more to send.
+    Bulk(Tcp),
+    /// UDP, evenly spaced: constant bit rate, telephony.
+    Datagrams {
+        /// Payload bytes of a datagram.
+        payload: u32,
+        /// Time between two of them in nanoseconds, as numerator and denominator.
+        interval_ns: (u64, u64),
+    },
+    /// Echo requests.
+    Ping {
+        /// Time between two of them.
+        interval_ns: u64,
+        /// Payload bytes of a request.
+        payload: u32,
+    },
+    /// Files one after another, each on a connection of its own.
+    Files {
+        /// The transport.
+        tcp: Tcp,
+        /// How large they are.
+        sizes: Sizes,
+        /// Files in all; `None`: until the stop.
+        count: Option<u64>,
+        /// Mean of the exponentially distributed pause after a file.
+        think_ns: u64,
+    },
+}
+
+/// Options of a TCP socket that are not its namespace's or its route's.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Tcp {
+    /// Congestion control by the kernel's name.
+    pub congestion_control: String,
+    /// Whether ECN must turn out to be negotiated, or must not.
+    pub ecn: bool,
+    /// TCP_MAXSEG if segments are smaller than the device allows.
+    pub max_segment: Option<u32>,
+}

@@ -1,0 +1,267 @@
+//! What the agent hands back: figures of flows, counters of queues, and a row per packet that met a queue.
+//!
+//! On a disk or in a file: `SOJOURN1`, the lengths of the two parts, the figures as JSON, the rows, and a checksum
+//! (FNV-1a, 64 bits) over all before it. Numbers are little-endian. Whatever follows is not looked at.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+const MAGIC: &[u8; 8] = b"SOJOURN1";
+/// Magic and the two lengths.
+const HEAD: usize = 24;
+/// Bytes of a packet's row.
+const ROW: usize = 28;
+
+/// One run as it was seen.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Recording {
+    /// The kernel's release.
+    pub kernel: String,
+    /// Figures of each flow, in the job's order.
+    pub flows: Vec<FlowFigures>,
+    /// Counters of each queue, in the job's order.
+    pub queues: Vec<QueueFigures>,
+    /// Why the run is not to be trusted, if it is not.
+    pub faults: Vec<String>,
+    /// Tracepoints hit.
+    pub events: u64,
+    /// A row per packet that met a queue, in the order in which their fate was settled.
+    #[serde(skip)]
+    pub packets: Vec<PacketRow>,
+}
+
+/// The figures of one flow.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct FlowFigures {
+    /// Payload bytes sent, without retransmissions.
+    pub sent: u64,
+    /// Payload bytes received.
+    pub received: u64,
+    /// Of datagrams that came while measuring: numbers of the first and of the highest, and how many came.
+    pub seen: Option<(u64, u64, u64)>,
+    /// Of `received`, before measuring began.
+    pub received_before: u64,
+    /// Segments retransmitted.
+    pub retransmits: u64,
+    /// Datagrams or requests sent, and those that arrived or were answered.
+    pub datagrams: Option<(u64, u64)>,
+    /// Round-trip times in microseconds, while measuring: TCP's smoothed estimate ten times a second, or echoes.
+    pub round_trips_us: Vec<u32>,
+    /// One-way delays of datagrams in microseconds, while measuring.
+    pub one_way_us: Vec<u32>,
+    /// Completion times of files in microseconds, while measuring.
+    pub completions_us: Vec<u32>,
+    /// Bytes received so far and the congestion window in segments, at the end of each bin of the series.
+    pub series: Vec<(u64, Option<u32>)>,
+}
+
+/// The counters of one queue, as `tc -s qdisc show` printed them.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct QueueFigures {
+    /// At the end of the run.
+    pub at_end: String,
+    /// At the end of each bin of the series.
+    pub series: Vec<String>,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It left the queue.
+    Delivered,
+    /// It left with Congestion Experienced, which it did not have on arrival.
+    Marked,
+    /// The kernel says that the algorithm dropped it.
+    DroppedAqm,
+    /// The kernel says that there was no room for it.
+    DroppedOverflow,
+    /// It was dropped and the kernel does not say why.
+    Dropped,
+}
+
+const FATES: [Fate; 5] = [
+    Fate::Delivered,
+    Fate::Marked,
+    Fate::DroppedAqm,
+    Fate::DroppedOverflow,
+    Fate::Dropped,
+];
+
+/// A packet that met a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketRow {
+    /// When it entered, in nanoseconds since the run began.
+    pub entered_ns: u64,
+    /// When its fate was settled.
+    pub settled_ns: u64,
+    /// The flow's number.
+    pub flow: u32,
+    /// Bytes with the Ethernet header.
+    pub bytes: u32,
+    /// Index of the queue: down, up.
+    pub queue: u8,
+    /// Whether it went from the receiver of data to the sender.
+    pub returning: bool,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// Bytes that are not a whole recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Damaged(String);
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the recording is not whole: {}", self.0)
+    }
+}
+
+impl std::error::Error for Damaged {}
+
+impl Recording {
+    /// The recording as bytes.
+    ///
+    /// # Errors
+    /// The figures cannot be written as JSON, which would take a number that is none.
+    pub fn to_bytes(&self) -> serde_json::Result<Vec<u8>> {
+        let figures = serde_json::to_vec(self)?;
+        let mut bytes = Vec::with_capacity(HEAD + figures.len() + ROW * self.packets.len() + 8);
+        bytes.extend(MAGIC);
+        bytes.extend((figures.len() as u64).to_le_bytes());
+        bytes.extend((self.packets.len() as u64).to_le_bytes());
+        bytes.extend(figures);
+        for row in &self.packets {
+            bytes.extend(row.entered_ns.to_le_bytes());
+            bytes.extend(row.settled_ns.to_le_bytes());
+            bytes.extend(row.flow.to_le_bytes());
+            bytes.extend(row.bytes.to_le_bytes());
+            bytes.extend([row.queue, u8::from(row.returning), row.fate as u8, 0]);
+        }
+        bytes.extend(checksum(&bytes).to_le_bytes());
+        Ok(bytes)
+    }
+
+    /// Reads a recording at the beginning of `bytes`.
+    ///
+    /// # Errors
+    /// There is none, or it is not whole.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Damaged> {
+        let damaged = |what: &str| Damaged(what.into());
+        let mut reader = Reader(bytes);
+        if reader.take(8) != Some(MAGIC) {
+            return Err(damaged("it does not begin as one"));
+        }
+        let short = || damaged("it ends early");
+        let figures = reader.u64().ok_or_else(short)? as usize;
+        let rows = reader.u64().ok_or_else(short)? as usize;
+        let figures = reader.take(figures).ok_or_else(short)?;
+        let mut recording: Self =
+            serde_json::from_slice(figures).map_err(|error| Damaged(error.to_string()))?;
+        let table = rows.checked_mul(ROW).and_then(|length| reader.take(length));
+        let table = table.ok_or_else(short)?;
+        let length = bytes.len() - reader.0.len();
+        if reader.u64() != Some(checksum(&bytes[..length])) {
+            return Err(damaged("its checksum is wrong"));
+        }
+        let row = |row: &[u8]| PacketRow::read(&mut Reader(row));
+        recording.packets = table
+            .chunks_exact(ROW)
+            .map(row)
+            .collect::<Option<_>>()
+            .ok_or_else(|| damaged("a packet has no known fate"))?;
+        Ok(recording)
+    }
+}
+
+impl PacketRow {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let (entered_ns, settled_ns) = (reader.u64()?, reader.u64()?);
+        let (flow, bytes) = (reader.u32()?, reader.u32()?);
+        let &[queue, returning, fate, _] = reader.take(4)? else {
+            return None;
+        };
+        Some(Self {
+            entered_ns,
+            settled_ns,
+            flow,
+            bytes,
+            queue,
+            returning: returning != 0,
+            fate: *FATES.get(usize::from(fate))?,
+        })
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+}
+
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Recording {
+        Recording {
+            kernel: "6.1".into(),
+            flows: vec![FlowFigures {
+                sent: 1448,
+                series: vec![(0, None), (1448, Some(10))],
+                ..FlowFigures::default()
+            }],
+            packets: vec![PacketRow {
+                entered_ns: 1,
+                settled_ns: u64::MAX,
+                flow: 3,
+                bytes: 1514,
+                queue: 1,
+                returning: true,
+                fate: Fate::Dropped,
+            }],
+            ..Recording::default()
+        }
+    }
+
+    #[test]
+    fn a_recording_reads_back_whatever_follows_it() {
+        let mut bytes = example().to_bytes().unwrap();
+        bytes.extend([7; 512]);
+        assert_eq!(Recording::from_bytes(&bytes), Ok(example()));
+    }
+
+    #[test]
+    fn a_recording_cut_short_or_changed_is_refused() {
+        let whole = example().to_bytes().unwrap();
+        for length in 0..whole.len() {
+            assert!(
+                Recording::from_bytes(&whole[..length]).is_err(),
+                "{length} bytes"
+            );
+        }
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            assert!(Recording::from_bytes(&changed).is_err(), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Speech codecs: their packets, and what the E-model knows of them.
+
+use sojourn_units::Duration;
+
+/// A speech codec as the E-model knows it (ITU-T G.113 Appendix I).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the names are the codecs'")]
+pub enum Codec {
+    G711,
+    /// G.711 with packet loss concealment.
+    G711Plc,
+    G729a,
+    G7231,
+    GsmEfr,
+}
+
+impl Codec {
+    /// Every codec.
+    pub const ALL: [Self; 5] = [
+        Self::G711,
+        Self::G711Plc,
+        Self::G729a,
+        Self::G7231,
+        Self::GsmEfr,
+    ];
+
+    const fn facts(self) -> CodecFacts {
+        let (name, frame, ms, impairment, loss_robustness) = match self {
+            Self::G711 => ("g711", 160, 20, 0.0, 4.3),
+            Self::G711Plc => ("g711_plc", 160, 20, 0.0, 25.1),
+            Self::G729a => ("g729a", 20, 20, 11.0, 19.0),
+            Self::G7231 => ("g723_1", 24, 30, 15.0, 16.1),
+            Self::GsmEfr => ("gsm_efr", 31, 20, 5.0, 10.0),
+        };
+        CodecFacts {
+            name,
+            frame,
+            interval: Duration::from_millis(ms),
+            impairment,
+            loss_robustness,
+        }
+    }
+
+    /// The name in experiment files.
+    pub const fn name(self) -> &'static str {
+        self.facts().name
+    }
+    /// Payload bytes of a packet with its RTP header.
+    pub const fn packet(self) -> u32 {
+        self.facts().frame + 12
+    }
+    /// Time between packets.
+    pub const fn interval(self) -> Duration {
+        self.facts().interval
+    }
+    /// `Ie`: what it costs in rating even without loss.
+    pub const fn impairment(self) -> f64 {
+        self.facts().impairment
+    }
+    /// `Bpl`: the loss, in percent, that costs it half of what there is to lose.
+    pub const fn loss_robustness(self) -> f64 {
+        self.facts().loss_robustness
+    }
+}
+
+/// What the E-model and the packets need to know of a codec (ITU-T G.113 Appendix I; with silence suppression where
+/// that has the values only so).
+struct CodecFacts {
+    name: &'static str,
+    /// Payload of a packet without RTP header.
+    frame: u32,
+    interval: Duration,
+    impairment: f64,
+    loss_robustness: f64,
+}

@@ -1,0 +1,335 @@
+//! Ways of writing a value that only traffic has.
+
+use serde_json::{Value as Json, json};
+use sojourn_units::{Duration, Kind as Unit, Rate, Value};
+
+use crate::document::Item;
+use crate::error::ReadError;
+use crate::form::{AnyKey, Default, Form, Key, table_schema};
+use crate::forms::{Bytes, Decimal, Span, Speed, Word, kind_schema};
+use crate::model::Sizes;
+use crate::names::Names;
+use crate::section::{Entry, Section, names_of};
+use crate::sizes::LARGEST;
+
+/// An instant, or a range of instants: `"0..1 s"`, `"500 ms..1 s"`.
+pub(super) struct Starts;
+
+impl Form for Starts {
+    type Out = (Duration, Duration);
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Self::Out, ReadError> {
+        let Some((first, last)) = entry.text().and_then(|text| text.split_once("..")) else {
+            return Span::Any.read(entry).map(|instant| (instant, instant));
+        };
+        // A bare first end is in the unit of the last.
+        let first = first.trim();
+        let plain = |c: char| c.is_ascii_digit() || c == '.';
+        let with_unit = match first.chars().all(plain) {
+            true => format!("{first}{}", last.trim().trim_start_matches(plain)),
+            false => first.to_string(),
+        };
+        match (Unit::Duration.parse(&with_unit), Unit::Duration.parse(last)) {
+            (Ok(Value::Duration(first)), Ok(Value::Duration(last))) if first <= last => {
+                Ok((first, last))
+            }
+            _ => Err(entry.refuse(self.accepts())),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        "a time like \"5 ms\" (ns, us, ms, s, min) or a range like \"0..1 s\"".into()
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        let range = json!({"type": "string", "pattern": r"^[\d.]+ *[a-zµ]*\.\.[ \d.]+ *(ns|us|µs|ms|s|min)$"});
+        json!({"anyOf": [kind_schema(Unit::Duration), range]})
+    }
+}
+
+/// Sizes: one, an array of them, or a distribution.
+pub(super) struct SizesForm;
+
+/// A byte to a terabyte.
+static ONE_SIZE: Bytes = Bytes {
+    from: 1,
+    to: LARGEST,
+};
+
+/// A distribution of sizes.
+struct Distribution {
+    name: &'static str,
+    /// Besides `distribution`.
+    keys: &'static [&'static dyn AnyKey],
+    read: fn(&Section<'_>) -> Result<Sizes, ReadError>,
+}
+
+const fn size_key(name: &'static str, doc: &'static str) -> Key<Bytes> {
+    Key {
+        name,
+        form: Bytes {
+            from: 1,
+            to: LARGEST,
+        },
+        default: Default::Required,
+        doc,
+    }
+}
+
+static DISTRIBUTION: Key<DistributionForm> = Key {
+    name: "distribution",
+    form: DistributionForm,
+    default: Default::Required,
+    doc: "How sizes are distributed.",
+};
+static MEAN: Key<Bytes> = size_key("mean", "Mean size.");
+static MEDIAN: Key<Bytes> = size_key("median", "Median size.");
+static MIN: Key<Bytes> = size_key("min", "The smallest size.");
+static MAX: Key<Bytes> = size_key("max", "The largest size.");
+static SHAPE: Key<Decimal> = Key {
+    name: "shape",
+    form: Decimal {
+        above: 1.0,
+        to: 100.0,
+    },
+    default: Default::Required,
+    doc: "Exponent of the tail: the lower, the heavier.",
+};
+static SIGMA: Key<Decimal> = Key {
+    name: "sigma",
+    form: Decimal {
+        above: 0.0,
+        to: 10.0,
+    },
+    default: Default::Required,
+    doc: "Standard deviation of the size's natural logarithm.",
+};
+
+static DISTRIBUTIONS: &[Distribution] = &[
+    Distribution {
+        name: "uniform",
+        keys: &[&MIN, &MAX],
+        read: |section| {
+            let (min, max) = (section.get(&MIN)?, section.get(&MAX)?);
+            match section.given(MAX.name) {
+                Some(given) if max < min => {
+                    let least = crate::written::bytes(min);
+                    Err(given.refuse(format!("at least min (\"{least}\")")))
+                }
+                _ => Ok(Sizes::Uniform { min, max }),
+            }
+        },
+    },
+    Distribution {
+        name: "exponential",
+        keys: &[&MEAN],
+        read: |section| {
+            Ok(Sizes::Exponential {
+                mean: section.get(&MEAN)?,
+            })
+        },
+    },
+    Distribution {
+        name: "pareto",
+        keys: &[&MEAN, &SHAPE],
+        read: |section| {
+            Ok(Sizes::Pareto {
+                mean: section.get(&MEAN)?,
+                shape: section.get(&SHAPE)?,
+            })
+        },
+    },
+    Distribution {
+        name: "lognormal",
+        keys: &[&MEDIAN, &SIGMA],
+        read: |section| {
+            Ok(Sizes::Lognormal {
+                median: section.get(&MEDIAN)?,
+                sigma: section.get(&SIGMA)?,
+            })
+        },
+    },
+];
+
+impl Form for SizesForm {
+    type Out = Sizes;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Sizes, ReadError> {
+        if matches!(entry.node.item, Item::Table(_)) {
+            let section = Section::open(entry, self)?;
+            let distribution = section.get(&DISTRIBUTION)?;
+            let known = names_of(distribution.keys).chain([DISTRIBUTION.name]);
+            let section = section.only(distribution.name, known)?;
+            return (distribution.read)(&section);
+        }
+        let sizes = match entry.items() {
+            Some(sizes) if sizes.is_empty() => return Err(entry.refuse(self.accepts())),
+            Some(sizes) => sizes.iter().map(|size| ONE_SIZE.read(size)).collect(),
+            None => ONE_SIZE.read(entry).map(|size| vec![size]),
+        };
+        sizes.map(Sizes::OneOf)
+    }
+
+    fn accepts(&self) -> String {
+        "a size like \"100 kB\", an array of sizes, or a table with a distribution".into()
+    }
+
+    fn schema(&self, names: &Names) -> Json {
+        let size = kind_schema(Unit::Bytes);
+        let mut forms = vec![
+            size.clone(),
+            json!({"type": "array", "minItems": 1, "items": size}),
+        ];
+        forms.extend(DISTRIBUTIONS.iter().map(|distribution| {
+            let keys: Vec<&dyn AnyKey> = [&DISTRIBUTION as &dyn AnyKey]
+                .into_iter()
+                .chain(distribution.keys.iter().copied())
+                .collect();
+            let mut schema = table_schema(&keys, names);
+            schema["properties"][DISTRIBUTION.name]["const"] = distribution.name.into();
+            schema
+        }));
+        json!({"anyOf": forms})
+    }
+}
+
+/// The name of a distribution of sizes.
+struct DistributionForm;
+
+impl Form for DistributionForm {
+    type Out = &'static Distribution;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Self::Out, ReadError> {
+        let text = entry.text().ok_or_else(|| entry.refuse(self.accepts()))?;
+        let found = DISTRIBUTIONS.iter().find(|known| known.name == text);
+        found.ok_or_else(|| entry.unknown(DISTRIBUTIONS.iter().map(|known| known.name)))
+    }
+
+    fn accepts(&self) -> String {
+        let quoted = DISTRIBUTIONS
+            .iter()
+            .map(|known| format!("\"{}\"", known.name));
+        format!("one of {}", quoted.collect::<Vec<_>>().join(", "))
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        json!({"type": "string"})
+    }
+}
+
+/// A DiffServ code point.
+pub(super) struct Dscp;
+
+/// The class selectors (RFC 2474 §4.2.2), assured (RFC 2597 §6) and expedited forwarding (RFC 3246), admitted voice
+/// (RFC 5865) and lower effort (RFC 8622).
+static CODE_POINTS: Word<u8> = Word(&[
+    ("CS0", 0),
+    ("CS1", 8),
+    ("CS2", 16),
+    ("CS3", 24),
+    ("CS4", 32),
+    ("CS5", 40),
+    ("CS6", 48),
+    ("CS7", 56),
+    ("AF11", 10),
+    ("AF12", 12),
+    ("AF13", 14),
+    ("AF21", 18),
+    ("AF22", 20),
+    ("AF23", 22),
+    ("AF31", 26),
+    ("AF32", 28),
+    ("AF33", 30),
+    ("AF41", 34),
+    ("AF42", 36),
+    ("AF43", 38),
+    ("EF", 46),
+    ("VA", 44),
+    ("LE", 1),
+]);
+
+impl Form for Dscp {
+    type Out = u8;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<u8, ReadError> {
+        match entry.node.item {
+            Item::Integer(point @ 0..=63) => Ok(point as u8),
+            Item::Text(_) => CODE_POINTS.read(entry),
+            _ => Err(entry.refuse(self.accepts())),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        "a whole number from 0 to 63 or a name like \"EF\"".into()
+    }
+
+    fn schema(&self, names: &Names) -> Json {
+        let number = json!({"type": "integer", "minimum": 0, "maximum": 63});
+        json!({"anyOf": [number, CODE_POINTS.schema(names)]})
+    }
+}
+
+/// The media rates of a video, rising.
+pub(super) struct Ladder;
+
+impl Form for Ladder {
+    type Out = Vec<Rate>;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Vec<Rate>, ReadError> {
+        let steps = entry.items().filter(|steps| !steps.is_empty());
+        let steps = steps.ok_or_else(|| entry.refuse(self.accepts()))?;
+        let mut rates: Vec<Rate> = Vec::with_capacity(steps.len());
+        for step in &steps {
+            let rate = Speed.read(step)?;
+            if let Some(below) = rates.last().filter(|below| rate <= **below) {
+                return Err(step.refuse(format!("above the rate before it (\"{below}\")")));
+            }
+            rates.push(rate);
+        }
+        Ok(rates)
+    }
+
+    fn accepts(&self) -> String {
+        "an array of rising rates like [\"1 Mbit/s\", \"3 Mbit/s\"]".into()
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        json!({"type": "array", "minItems": 1, "items": kind_schema(Unit::Rate)})
+    }
+}
+
+/// Base RTTs, one per host.
+pub(super) struct Rtts {
+    /// How many there have to be; `None`: any number.
+    pub hosts: Option<usize>,
+}
+
+impl Form for Rtts {
+    type Out = Vec<Duration>;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Vec<Duration>, ReadError> {
+        let fits = |count: usize| match self.hosts {
+            Some(hosts) => count == hosts,
+            None => (1..=1000).contains(&count),
+        };
+        let rtts = entry.items().filter(|rtts| fits(rtts.len()));
+        let rtts = rtts.ok_or_else(|| entry.refuse(self.accepts()))?;
+        rtts.iter().map(|rtt| Span::AboveZero.read(rtt)).collect()
+    }
+
+    fn accepts(&self) -> String {
+        let how_many = self
+            .hosts
+            .map_or("1 to 1000".into(), |hosts| hosts.to_string());
+        format!("an array of {how_many} base RTTs like [\"10 ms\", \"50 ms\"], one per host")
+    }
+
+    fn schema(&self, _: &Names) -> Json {
+        json!({
+            "type": "array",
+            "minItems": self.hosts.unwrap_or(1),
+            "maxItems": self.hosts.unwrap_or(1000),
+            "items": kind_schema(Unit::Duration),
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! When a link may send: a token bucket filled at a rate, or by the opportunities of a trace.
+//!
+//! Either way a packet may leave when the bucket is not empty, and is charged afterwards.
+
+use sojourn_experiment::model::{Capacity, Trace};
+use sojourn_experiment::{Instants, OPPORTUNITY_BYTES};
+use sojourn_units::{Duration, Rate, Time};
+
+/// What decides when the next packet may leave.
+pub enum Shaper {
+    /// As Linux's HTB.
+    Bucket(Bucket),
+    /// As mahimahi's link.
+    Opportunities(Opportunities),
+}
+
+impl Shaper {
+    /// A link at rest. `burst`: bytes that a bucket holds; `overhead`: bytes that a packet takes beyond its IP length.
+    pub fn new(capacity: &Capacity, burst: u64, overhead: u32) -> Self {
+        match capacity {
+            Capacity::Steps(steps) => Self::Bucket(Bucket {
+                pace: Pace::new(steps[0].1, 0, burst),
+                rate: steps.clone(),
+                current: 0,
+                burst,
+                next_free: Time::ZERO,
+            }),
+            Capacity::Trace(trace) => Self::Opportunities(Opportunities::new(trace, overhead)),
+        }
+    }
+
+    /// The first instant, `now` or later, at which a packet may leave.
+    pub fn free_at(&mut self, now: Time) -> Time {
+        match self {
+            Self::Bucket(bucket) => bucket.next_free.max(now),
+            Self::Opportunities(opportunities) => opportunities.free_at(now),
+        }
+    }
+
+    /// A packet of `bytes` leaves `now`.
+    pub fn charge(&mut self, bytes: u32, now: Time) {
+        match self {
+            Self::Bucket(bucket) => bucket.charge(bytes, now),
+            Self::Opportunities(opportunities) => opportunities.left -= i64::from(bytes),
+        }
+    }
+
+    /// The rate at which a backlog leaves: that of the last packet, or the mean of a trace.
+    pub fn rate(&self) -> Rate {
+        match self {
+            Self::Bucket(bucket) => bucket.rate[bucket.current].1,
+            Self::Opportunities(opportunities) => opportunities.mean_rate,
+        }
+    }
+
+    /// True for a serial line, which sends packet after packet.
+    pub const fn is_line(&self) -> bool {
+        matches!(self, Self::Bucket(Bucket { burst: 0, .. }))
+    }
+}
+
+/// A token bucket.
+pub struct Bucket {
+    /// The rate from each instant on; the first is at zero.
+    rate: Vec<(Duration, Rate)>,
+    /// Place in `rate` of the rate in force.
+    current: usize,
+    /// Bytes it may send ahead of its rate after an idle time.
+    burst: u64,
+    pace: Pace,
+    /// When it is next not empty.
+    next_free: Time,
+}
+
+/// What the rate means for a packet of the size last sent: worked out again when either changes.
+struct Pace {
+    bytes: u32,
+    tx_time: Duration,
+    /// How far the link may be ahead of its rate.
+    ahead: Duration,
+}
+
+impl Pace {
+    const fn new(rate: Rate, bytes: u32, burst: u64) -> Self {
+        Self {
+            bytes,
+            tx_time: rate.tx_time(bytes as u64),
+            ahead: rate.tx_time(burst),
+        }
+    }
+}
+
+impl Bucket {
+    fn charge(&mut self, bytes: u32, now: Time) {
+        self.follow_schedule(now);
+        if bytes != self.pace.bytes {
+            self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst);
+        }
+        let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));
+        self.next_free = begin + self.pace.tx_time;
+    }
+
+    /// Takes up the rate in force at `now`.
+    fn follow_schedule(&mut self, now: Time) {
+        while let Some((from, rate)) = self.rate.get(self.current + 1) {
+            if Time::ZERO + *from > now {
+                break;
+            }
+            self.pace = Pace::new(*rate, self.pace.bytes, self.burst);
+            self.current += 1;
+        }
+    }
+}
+
+/// The opportunities of a trace: each is worth a packet of 1500 bytes with its overhead, at its instant only. A packet
+/// that takes more than is left is charged to those that follow.
+pub struct Opportunities {
+    instants: Instants,
+    mean_rate: Rate,
+    worth: i64,
+    /// The instant that has come up, and what is left of its worth.
+    at: Time,
+    left: i64,
+}
+
+impl Opportunities {
+    fn new(trace: &Trace, overhead: u32) -> Self {
+        Self {
+            instants: trace.instants(),
+            mean_rate: trace.mean_rate(),
+            worth: i64::from(OPPORTUNITY_BYTES + overhead),
+            at: Time::ZERO,
+            left: 0,
+        }
+    }
+
+    fn free_at(&mut self, now: Time) -> Time {
+        while self.at < now || self.left <= 0 {
+            let Some((at, count)) = self.instants.next() else {
+                return Time::MAX; // not reached: a trace has no end
+            };
+            self.at = Time::ZERO + at;
+            self.left = self.left.min(0) + i64::from(count) * self.worth;
+        }
+        self.at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When packets of these sizes leave, in ms, if all wait from `now` on.
+    fn departures(trace: &str, now: Time, sizes: &[u32]) -> Vec<u64> {
+        let trace = Trace::parse("t", trace).unwrap();
+        let mut shaper = Shaper::new(&Capacity::Trace(trace), 1600, 14);
+        let mut now = now;
+        let leave = |bytes: &u32| {
+            now = shaper.free_at(now);
+            shaper.charge(*bytes, now);
+            now.as_nanos() / 1_000_000
+        };
+        sizes.iter().map(leave).collect()
+    }
+
+    #[test]
+    fn a_full_packet_leaves_at_each_opportunity() {
+        let sizes = [1514; 6];
+        assert_eq!(
+            departures("2\n2\n5\n10\n", Time::ZERO, &sizes),
+            [2, 2, 5, 10, 12, 12]
+        );
+    }
+
+    #[test]
+    fn opportunities_that_nobody_took_are_lost() {
+        assert_eq!(
+            departures("2\n2\n5\n10\n", Time::from_millis(3), &[1514; 2]),
+            [5, 10]
+        );
+    }
+
+    /// 700 + 700 bytes fit in one opportunity of 1514 and leave 114; the third packet owes the next one 586 bytes.
+    #[test]
+    fn small_packets_share_an_opportunity_and_large_ones_take_several() {
+        let sizes = [700, 700, 700, 700, 700, 3100, 700];
+        // Left at 2 ms: 814, 114, -586; at 4 ms: 928, 228, -472; at 6 ms: 1042, -2058; at 8 ms: -544; at 10 ms: 970.
+        let expected = [2, 2, 2, 4, 4, 6, 10];
+        assert_eq!(departures("2\n4\n6\n8\n10\n", Time::ZERO, &sizes), expected);
+    }
+}

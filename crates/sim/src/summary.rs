@@ -1,0 +1,247 @@
+//! What a run amounts to: figures and tables from what the probes saw.
+
+use std::collections::BTreeMap;
+
+use sojourn_experiment::model::{Direction, Experiment, Kind};
+use sojourn_experiment::{derived, emodel};
+use sojourn_units::Duration;
+
+use crate::link::Link;
+use crate::probe::FlowCounts;
+use crate::result::{Bottleneck, Column, Flow, RunResult, Table};
+use crate::simulation::{FlowSample, QueueSample, Sampler, Simulation};
+use crate::traffic::{Meter, Source};
+
+/// The directions in the order of the links.
+pub const DIRECTIONS: [&str; 2] = ["down", "up"];
+
+/// The results of a simulation that has ended, without the names of the arm.
+pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> RunResult {
+    let Simulation {
+        network,
+        mut sources,
+        sampler,
+        events,
+        ..
+    } = simulation;
+    let flows: Vec<Flow> = derived::flows(experiment, seed)
+        .zip(&sources)
+        .map(|(flow, source)| {
+            let counts = network
+                .links
+                .iter()
+                .map(|link| link.probe.flows[flow.number as usize]);
+            flow_figures(experiment, &flow, source.meter(), counts)
+        })
+        .collect();
+    let rtts = experiment.record.rtt.then(|| rtts(&mut sources));
+    let mut bottleneck = BTreeMap::new();
+    let mut packets: Option<Table> = None;
+    for (index, link) in network.links.into_iter().enumerate() {
+        bottleneck.insert(
+            DIRECTIONS[index],
+            bottleneck_figures(experiment, index, &link),
+        );
+        if let Some(table) = link.probe.into_table(index as u8) {
+            packets = Some(match packets {
+                Some(above) => above.stacked(table),
+                None => table,
+            });
+        }
+    }
+    RunResult {
+        bottleneck,
+        flows,
+        simulated_s: experiment.duration.as_secs_f64(),
+        events,
+        packets,
+        queue_series: sampler.width.map(|width| queue_series(&sampler, width)),
+        flow_series: sampler.width.map(|_| flow_series(&sampler)),
+        rtts,
+        ..RunResult::default()
+    }
+    .with_totals(experiment)
+}
+
+fn bottleneck_figures(experiment: &Experiment, index: usize, link: &Link) -> Bottleneck {
+    let rate = match (&experiment.link.up, index) {
+        (Some(up), 1) => &up.rate,
+        _ => &experiment.link.rate,
+    };
+    let capacity = rate.bytes(
+        experiment.warmup,
+        experiment.duration,
+        experiment.link.overhead,
+    );
+    let probe = &link.probe;
+    Bottleneck {
+        sojourn_ms: probe.quantiles(),
+        startup_peak_ms: probe.startup_peak.as_millis_f64(),
+        utilization: if capacity > 0.0 {
+            probe.steady_bytes as f64 / capacity
+        } else {
+            0.0
+        },
+        delivered_packets: probe.delivered_packets,
+        delivered_bytes: probe.delivered_bytes,
+        dropped_aqm: probe.dropped_aqm(),
+        dropped_overflow: probe.dropped_overflow(),
+        marked: link.marked(),
+        drop_delay_ms: probe.drop_delays(),
+        loss_events: probe.loss_events.count(),
+        loss_synchronization: probe.loss_events.synchronization(),
+    }
+}
+
+fn flow_figures(
+    experiment: &Experiment,
+    flow: &derived::Flow<'_>,
+    meter: &Meter,
+    counts: impl Iterator<Item = FlowCounts> + Clone,
+) -> Flow {
+    let traffic = flow.traffic;
+    let from = experiment.warmup.max(traffic.start.0);
+    let active = traffic.stop.saturating_sub(from).as_secs_f64();
+    let bits = meter.received_since_warmup() as f64 * 8.0;
+    let goodput_bps = if active > 0.0 { bits / active } else { 0.0 };
+    let mean_rtt = meter.round_trips.mean().filter(|rtt| !rtt.is_zero());
+    let one_way = meter
+        .packets
+        .as_ref()
+        .and_then(|packets| packets.one_way.as_ref());
+    let mos = match (&traffic.kind, one_way) {
+        (Kind::Voip(voip), Some(one_way)) => {
+            let measured = one_way.delays.mean().zip(one_way.loss());
+            measured.map(|(delay, loss)| {
+                let delay = mouth_to_ear(delay, traffic.rtt, experiment.link.delay);
+                emodel::opinion_score(emodel::rating(delay, loss, voip.codec))
+            })
+        }
+        _ => None,
+    };
+    let total = |of: fn(&FlowCounts) -> u64| counts.clone().map(|counts| of(&counts)).sum();
+    Flow {
+        traffic: flow.group,
+        flow: flow.within,
+        kind: traffic.kind.name(),
+        direction: DIRECTIONS[usize::from(flow.direction == Direction::Up)],
+        dscp: traffic.dscp,
+        goodput_bps,
+        sent_bytes: meter.sent,
+        received_bytes: meter.received,
+        retransmits: meter.retransmits,
+        bottleneck_packets: total(|counts| counts.arrived),
+        dropped_packets: total(|counts| counts.dropped),
+        marked_packets: total(|counts| counts.marked),
+        power_bps_per_s: mean_rtt.map(|rtt| goodput_bps / rtt.as_secs_f64()),
+        rtt_ms: meter.round_trips.spread(),
+        one_way_ms: one_way.map(|one_way| one_way.delays.spread()),
+        jitter_ms: one_way.map(|one_way| one_way.jitter.spread()),
+        pdv_ms: one_way.map(|one_way| one_way.delays.variation()),
+        mos,
+        lost_packets: meter
+            .packets
+            .as_ref()
+            .map(|packets| packets.sent - packets.arrived),
+        completion_ms: meter.completions.as_ref().map(|delays| delays.spread()),
+        page_load_ms: meter.pages.as_ref().map(|delays| delays.spread()),
+        video: meter.video.as_ref().map(|video| video.figures()),
+    }
+}
+
+/// The one-way delay of a call: what was measured has only the link's part of the base RTT in it, since the rest of that
+/// is simulated on the way back; a call has half of it each way.
+fn mouth_to_ear(measured: Duration, rtt: Duration, link: Duration) -> Duration {
+    let half = Duration::from_nanos(rtt.as_nanos() / 2);
+    measured.saturating_sub(link) + half.max(link)
+}
+
+/// Every round-trip time that was recorded, flow by flow.
+fn rtts(sources: &mut [Source]) -> Table {
+    let (mut time, mut flows, mut rtt) = (Vec::new(), Vec::new(), Vec::new());
+    for (flow, source) in sources.iter_mut().enumerate() {
+        for (at, nanos) in source.meter_mut().recorded.take().unwrap_or_default() {
+            time.push(at);
+            flows.push(flow as u32);
+            rtt.push(nanos);
+        }
+    }
+    Table {
+        columns: vec![
+            ("time_ns", Column::U64(time)),
+            ("flow", Column::U32(flows)),
+            ("rtt_ns", Column::U64(rtt)),
+        ],
+    }
+}
+
+fn queue_series(sampler: &Sampler, width: Duration) -> Table {
+    let rows = &sampler.queues;
+    let of = |value: fn(&QueueSample) -> f64| Column::F64(rows.iter().map(value).collect());
+    let begin = |row: &QueueSample| row.time.as_secs_f64() - width.as_secs_f64();
+    let mut columns = vec![
+        ("time_s", Column::F64(rows.iter().map(begin).collect())),
+        (
+            "direction",
+            Column::U8(rows.iter().map(|row| row.link as u8).collect()),
+        ),
+        (
+            "packets",
+            Column::U64(rows.iter().map(|row| row.recent.packets).collect()),
+        ),
+        (
+            "sojourn_mean_ms",
+            of(|row| row.recent.sum as f64 / row.recent.packets as f64 / 1e6),
+        ),
+        ("sojourn_max_ms", of(|row| row.recent.longest as f64 / 1e6)),
+        (
+            "backlog_packets",
+            Column::U64(rows.iter().map(|row| row.backlog_packets).collect()),
+        ),
+        (
+            "backlog_bytes",
+            Column::U64(rows.iter().map(|row| row.backlog_bytes).collect()),
+        ),
+        (
+            "dropped",
+            Column::U64(rows.iter().map(|row| row.dropped).collect()),
+        ),
+        (
+            "marked",
+            Column::U64(rows.iter().map(|row| row.marked).collect()),
+        ),
+    ];
+    let mut names: Vec<&'static str> = Vec::new();
+    for (name, _) in rows.iter().flat_map(|row| &row.state) {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let value = |row: &QueueSample| {
+            let found = row.state.iter().find(|(known, _)| *known == name);
+            found.map_or(f64::NAN, |(_, value)| *value)
+        };
+        columns.push((name, Column::F64(rows.iter().map(value).collect())));
+    }
+    Table { columns }
+}
+
+fn flow_series(sampler: &Sampler) -> Table {
+    let rows = &sampler.flows;
+    let width = sampler.width.map_or(0.0, Duration::as_secs_f64);
+    let begin = |row: &FlowSample| row.time.as_secs_f64() - width;
+    let of = |value: fn(&FlowSample) -> f64| Column::F64(rows.iter().map(value).collect());
+    Table {
+        columns: vec![
+            ("time_s", Column::F64(rows.iter().map(begin).collect())),
+            (
+                "flow",
+                Column::U32(rows.iter().map(|row| row.flow).collect()),
+            ),
+            ("goodput_bps", of(|row| row.goodput_bps)),
+            ("cwnd_segments", of(|row| row.cwnd)),
+            ("rtt_ms", of(|row| row.rtt_ms)),
+        ],
+    }
+}

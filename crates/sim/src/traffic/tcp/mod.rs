@@ -1,0 +1,179 @@
+//! TCP flows: connections, and the application that uses them.
+
+mod bulk;
+mod connections;
+mod files;
+mod http;
+mod onoff;
+mod packmime;
+mod pages;
+mod video;
+
+use sojourn_aqm::Ecn;
+use sojourn_experiment::model::{Browsing, Kind, Tcp, Transport};
+use sojourn_experiment::streams::Stream;
+use sojourn_tcp::Arrival;
+use sojourn_tcp::cc::Algorithm;
+use sojourn_units::Time;
+
+use self::connections::{Connections, Id};
+use super::{Identity, Meter, Side};
+use crate::packet::SimPacket;
+use crate::simulation::Network;
+
+/// What uses the connections of a flow. Data in the direction of the flow is written by the sending side; requests,
+/// if there are any, by the receiving side.
+trait Application {
+    /// When [`Application::on_timer`] is due.
+    fn next_timer(&self) -> Option<Time>;
+
+    /// Something may be due.
+    fn on_timer(&mut self, now: Time, connections: &mut Connections, meter: &mut Meter);
+
+    /// A segment has arrived at one end of a connection.
+    fn on_arrival(&mut self, _: Id, _: Side, _now: Time, _: &mut Connections, _: &mut Meter) {}
+
+    /// A connection is over: closed by both ends, or given up.
+    fn on_end(&mut self, _: Id, _now: Time, _: &mut Connections, _: &mut Meter) {}
+}
+
+/// The application of a kind of traffic that runs over TCP, with its options; `None` for other kinds.
+fn application<'k>(
+    identity: &Identity,
+    kind: &'k Kind,
+    seed: u64,
+) -> Option<(&'k Tcp, Box<dyn Application>)> {
+    let application: Box<dyn Application> = match kind {
+        Kind::Bulk(_) => Box::new(bulk::Bulk::new(identity)),
+        Kind::Files(files) => Box::new(files::Files::new(identity, files, seed)),
+        Kind::OnOff(config) => match &config.transport {
+            Transport::Udp(_) => return None,
+            Transport::Tcp(_, rate) => Box::new(onoff::OnOff::new(identity, config, *rate, seed)),
+        },
+        Kind::Web(web) => match &web.browsing {
+            Browsing::PackMime(rate) => Box::new(packmime::Browser::new(identity, *rate, seed)),
+            Browsing::Pages(pages) => Box::new(pages::Browser::new(identity, pages, seed)),
+        },
+        Kind::Video(video) => Box::new(video::Player::new(identity, video)),
+        Kind::Cbr(_) | Kind::Ping(_) | Kind::Voip(_) | Kind::Game => return None,
+    };
+    kind.tcp().map(|tcp| (tcp, application))
+}
+
+/// A TCP flow: an application and its connections.
+pub struct TcpFlow {
+    identity: Identity,
+    connections: Connections,
+    application: Box<dyn Application>,
+    /// When each host wants to be asked next, as of the last event.
+    wake: [Time; 2],
+    meter: Meter,
+}
+
+impl TcpFlow {
+    /// A flow of a kind that has not started; `None` if the kind does not run over TCP.
+    pub fn new(
+        identity: Identity,
+        kind: &Kind,
+        algorithm: &'static Algorithm,
+        seed: u64,
+    ) -> Option<Self> {
+        let (tcp, application) = application(&identity, kind, seed)?;
+        let iss = Stream::new(seed, &format!("flow/{}/iss", identity.flow));
+        Some(Self {
+            wake: [application.next_timer().unwrap_or(Time::MAX), Time::MAX],
+            connections: Connections::new(tcp, algorithm, iss),
+            application,
+            meter: Meter::new(&identity, kind),
+            identity,
+        })
+    }
+
+    /// A segment arrives at one of the hosts.
+    pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
+        let Some(handle) = packet.handle() else {
+            return;
+        };
+        let ecn = match packet.ecn {
+            Ecn::NotEct => Arrival::NotEct,
+            Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
+            Ecn::Ce => Arrival::Ce,
+        };
+        let (id, side) = (Id(packet.connection), Side::reached_by(packet));
+        let segment = network.segments.at(handle);
+        let is_open = self.connections.deliver(id, side, segment, ecn, now);
+        network.segments.release(handle);
+        if !is_open {
+            return; // a late segment of a connection that is over
+        }
+        if side == Side::Sending
+            && let Some(rtt) = self.connections.take_rtt_sample(id)
+        {
+            self.meter.record_rtt(rtt, now);
+        }
+        self.application
+            .on_arrival(id, side, now, &mut self.connections, &mut self.meter);
+        self.send(now, network);
+    }
+
+    /// A timer of one of the hosts may have come due.
+    pub fn on_timer(&mut self, side: Side, now: Time, network: &mut Network) {
+        if side == Side::Sending && self.application.next_timer().is_some_and(|due| due <= now) {
+            self.application
+                .on_timer(now, &mut self.connections, &mut self.meter);
+        }
+        self.connections.on_timer(side, now);
+        self.send(now, network);
+    }
+
+    /// When a host wants to be asked next; [`Time::MAX`]: not before something arrives. The application's timers are
+    /// the sending host's.
+    pub const fn next_timer(&self, side: Side) -> Time {
+        self.wake[side as usize]
+    }
+
+    /// Sends all that is ready, and lets go of connections that are over.
+    fn send(&mut self, now: Time, network: &mut Network) {
+        while let Some((id, side)) = self.connections.take_ready() {
+            let of = self.identity.membership(id.0, side == Side::Receiving);
+            while let Some((handle, ecn)) =
+                self.connections.poll(id, side, now, &mut network.segments)
+            {
+                let segment = network.segments.at(handle);
+                let bytes =
+                    segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
+                let mut packet = SimPacket::segment(of, handle, segment, bytes);
+                packet.ecn = ecn;
+                network.send(&packet, now);
+            }
+            self.count(id);
+            if self.connections.remove_if_over(id) {
+                self.application
+                    .on_end(id, now, &mut self.connections, &mut self.meter);
+            }
+        }
+        let application = self.application.next_timer().unwrap_or(Time::MAX);
+        let [sending, receiving] = self.connections.next_timers();
+        self.wake = [sending.min(application), receiving];
+    }
+
+    fn count(&mut self, id: Id) {
+        let counts = self.connections.take_counts(id);
+        self.meter.sent += counts.sent;
+        self.meter.received += counts.received;
+        self.meter.retransmits += counts.retransmits;
+    }
+
+    /// The sum of the congestion windows, in segments; `None` without a connection.
+    pub fn cwnd(&self) -> Option<u32> {
+        self.connections.cwnd()
+    }
+    /// What was measured.
+    pub const fn meter(&self) -> &Meter {
+        &self.meter
+    }
+    /// What was measured, to be told of instants.
+    pub const fn meter_mut(&mut self) -> &mut Meter {
+        &mut self.meter
+    }
+}

@@ -1,0 +1,57 @@
+"""``sojourn agree``: the same file on two backends, and how far they agree."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sojourn import storage
+from sojourn.api import read_plan, run_plan
+from sojourn.backends import Backend, Simulator
+from sojourn.cli.options import Jobs, Json, Kernel, On, Out, Set, linux, overrides
+from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
+from sojourn.cli.progress import Display
+from sojourn.results import Results
+from sojourn.tables import plain
+
+
+def command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
+    out: Out = None,
+    on: On = None,
+    kernel: Kernel = None,
+    set: Set = None,
+    jobs: Jobs = None,
+    json: Json = False,
+) -> None:
+    """Run an experiment file on the simulator and on Linux, and show how far they agree."""
+    from sojourn.linux import agreement
+
+    if out is not None:
+        storage.prepare(out)
+    replaced = overrides(set)
+    both = _run(file, Simulator(), replaced, jobs), _run(file, linux(on, kernel), replaced, jobs)
+    if out is not None:
+        try:
+            agreement.save(*both, directory=out)
+        except OSError as error:
+            raise Stopped(FAILED, storage.write_failed(out, error)) from None
+    if json:
+        sys.stdout.write(agreement.as_json(*both))
+    elif sys.stdout.isatty():
+        Console().print(agreement.table(*both))
+    else:
+        print(plain(agreement.table(*both)))
+    refuse_invalid(both[1])
+
+
+def _run(file: str, backend: Backend, replaced: list[tuple[str, str]], jobs: int | None) -> Results:
+    plan = read_plan(file, replaced, backend=backend)
+    with Display(f"runs on {backend.name}") as display:
+        results, stopped_by = run_plan(plan, jobs=jobs, backend=backend, report=display)
+    if stopped_by is not None:
+        raise stop_reason(stopped_by, f"{len(results.runs)} of {len(plan.jobs)} runs finished on {backend.name}")
+    return results

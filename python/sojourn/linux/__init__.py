@@ -1,0 +1,16 @@
+"""The real Linux kernel as a backend: its queue disciplines and its TCP, in virtual time and without root.
+
+| module | what is there |
+| --- | --- |
+| ``backend`` | ``Linux``: runs the jobs of a plan |
+| ``machine`` | a virtual machine whose clock is driven by executed instructions |
+| ``host`` | the running kernel, in real time |
+| ``kernel``, ``programs``, ``cpio`` | kernels and their modules; QEMU, agent and tools; initial file systems |
+| ``doctor`` | what is needed, and whether it is here |
+"""
+
+from sojourn.linux.backend import Linux, Place
+from sojourn.linux.doctor import Check, checks, is_available
+from sojourn.linux.errors import LinuxError
+
+__all__ = ["Check", "Linux", "LinuxError", "Place", "checks", "is_available"]

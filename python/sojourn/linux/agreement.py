@@ -1,0 +1,168 @@
+"""How far two backends agree on the same experiment: per arm, direction and metric, and by distribution."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from sojourn import schema
+from sojourn.metrics import METRICS, Metric, has_direction
+from sojourn.results import Arm, Direction, Results, Run
+from sojourn.statistics import median_interval
+from sojourn.storage import Staging
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One metric of one arm on both backends: medians over the repeats."""
+
+    arm: str
+    direction: Direction
+    metric: str
+    """Its name, with the unit as suffix."""
+    first: float
+    second: float
+
+    @property
+    def relative(self) -> float:
+        """(second − first) / first; NaN where that says nothing."""
+        return (self.second - self.first) / self.first if self.first else math.nan
+
+
+def compare(first: Results, second: Results) -> list[Agreement]:
+    """All metrics of all arms. The results are those of one plan, so their arms are the same.
+
+    The last metric of each arm, ``sojourn_distance``, is the largest vertical distance between the two distribution
+    functions of the sojourn time (Kolmogorov and Smirnov's): 0 if they are the same.
+    """
+    return [
+        Agreement(one.name, direction, name, *values)
+        for one, other, direction in _pairs(first, second)
+        for name, values in _figures(one, other, direction)
+    ]
+
+
+def _pairs(first: Results, second: Results) -> Iterator[tuple[Arm, Arm, Direction]]:
+    for one, other in zip(first.arms, second.arms, strict=True):
+        for direction in first.directions:
+            if has_direction(one.runs[0].summary, direction):
+                yield one, other, direction
+
+
+def _figures(one: Arm, other: Arm, direction: Direction) -> Iterator[tuple[str, tuple[float, float]]]:
+    for metric in METRICS:
+        yield metric.name, (_median(one, metric, direction), _median(other, metric, direction))
+    yield "sojourn_distance", (0.0, distance(one, other, direction))
+
+
+def _median(arm: Arm, metric: Metric, direction: Direction) -> float:
+    return median_interval([metric.value(run.summary, direction) for run in arm.runs]).median
+
+
+def distance(one: Arm, other: Arm, direction: Direction) -> float:
+    """The largest vertical distance between the distribution functions of two arms' sojourn times; NaN without any."""
+    from sojourn.plots.distributions import sojourn_curve
+
+    curves = [sojourn_curve(arm, direction) for arm in (one, other)]
+    if any(values.size == 0 for values, _ in curves):
+        return math.nan
+    at = np.concatenate([values for values, _ in curves])
+    shares = [np.interp(at, values, levels, left=0.0, right=1.0) for values, levels in curves]
+    return float(np.max(np.abs(shares[0] - shares[1])))
+
+
+def overlay(first: Results, second: Results) -> Results:
+    """Both results as one, every arm named after its backend: for figures over each other."""
+    runs = []
+    for one, other in zip(first.runs, second.runs, strict=True):
+        for results, run in ((first, one), (second, other)):
+            backend = results.summary["backend"]
+            summary = cast("schema.Run", {**run.summary, "label": f"{run.label} ({backend})"})
+            runs.append(Run(summary, run.read_table))
+    return Results({**first.summary, "runs": [run.summary for run in runs]}, runs)
+
+
+def table(first: Results, second: Results) -> Table:
+    """The agreement for people."""
+    names = [results.summary["backend"] for results in (first, second)]
+    shown = Table(
+        title=Text(f"{first.summary['experiment']}: {names[0]} and {names[1]}"),
+        caption=Text("distance: the largest gap between the two distribution functions of the sojourn time, 0 to 1"),
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        caption_justify="left",
+    )
+    for heading in ("queue", "way", "metric"):
+        shown.add_column(heading)
+    for heading in (*names, "difference"):
+        shown.add_column(heading, justify="right")
+    metrics = {metric.name: metric for metric in METRICS}
+    before: tuple[str, str] | None = None
+    for row in compare(first, second):
+        place = (row.arm, row.direction)
+        cells = ["", ""] if place == before else list(place)
+        before = place
+        metric = metrics.get(row.metric)
+        if metric is None:
+            cells += ["distance", "", "", _number(row.second, 3)]
+        else:
+            cells += [
+                metric.heading,
+                *(_number(value / metric.shown_per, metric.digits) for value in (row.first, row.second)),
+            ]
+            cells.append("–" if math.isnan(row.relative) else f"{row.relative:+.1%}")
+        shown.add_row(*map(Text, cells))
+    return shown
+
+
+def _number(value: float, digits: int) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def as_json(first: Results, second: Results) -> str:
+    """The agreement as JSON: a list with a row per arm, direction and metric; NaN is null."""
+    names = [results.summary["backend"] for results in (first, second)]
+
+    def row(agreement: Agreement) -> dict[str, object]:
+        fields = asdict(agreement)
+        values = {names[0]: fields.pop("first"), names[1]: fields.pop("second"), "relative": agreement.relative}
+        return fields | {key: None if math.isnan(value) else value for key, value in values.items()}
+
+    document = {
+        "experiment": first.summary["experiment"],
+        "backends": names,
+        "agreement": [row(agreement) for agreement in compare(first, second)],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def figure(first: Results, second: Results, direction: Direction = "down") -> Figure:
+    """The distribution functions of the sojourn time over each other."""
+    return overlay(first, second).plot.cdf(direction)
+
+
+def save(first: Results, second: Results, *, directory: Path) -> list[Path]:
+    """Writes agreement.json, the figure, and each backend's own results in a folder of its name."""
+    from sojourn.plots import style
+
+    written = []
+    for results in (first, second):
+        written += results.save(directory / results.summary["backend"])
+    with Staging(directory) as staging:
+        for direction in first.directions:
+            suffix = "" if direction == "down" else "_up"
+            written += style.save(staging, f"agreement_cdf{suffix}", figure(first, second, direction))
+        written.append(staging.add_text("agreement.json", as_json(first, second)))
+    return written

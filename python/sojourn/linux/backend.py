@@ -1,0 +1,75 @@
+"""Runs of a plan on Linux: each job is compiled, carried out by the agent, and summed up."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal
+
+from sojourn import _core
+from sojourn.linux import host, machine
+from sojourn.linux.kernel import Kernel, locate
+
+Place = Literal["vm", "host"]
+
+
+@dataclass(frozen=True)
+class Linux:
+    """Where and on which kernel to run.
+
+    Parameters
+    ----------
+    on
+        ``"vm"``: in a virtual machine in virtual time, without root. ``"host"``: on the running kernel, as root.
+    kernel
+        For the virtual machine: a directory with ``boot/`` and ``lib/modules/``, or ``IMAGE:MODULES``; None: the
+        cached download of the distribution's package, the host's own, or a new download, whichever is there first.
+    """
+
+    on: Place = "vm"
+    kernel: str | None = None
+    name: ClassVar[str] = "linux"
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        return locate(self.kernel)
+
+    def check(self, plan: _core.Plan) -> None:
+        """Makes sure that Linux can run every job of a plan, as far as that can be known before.
+
+        Raises
+        ------
+        ExperimentError
+            The experiment asks for what no Linux has; the message names the file's line.
+        LinuxError
+            There is no kernel, or it lacks a module.
+        """
+        modules: dict[str, None] = {}
+        for index in range(len(plan.jobs)):
+            modules.update(dict.fromkeys(json.loads(_core.linux_job(plan, index, "sj"))["modules"]))
+        if self.on == "vm":
+            self._kernel.in_order(modules)
+
+    def run(self, plan: _core.Plan, index: int, monitor: _core.Monitor) -> _core.Run:
+        """Makes one run of a plan.
+
+        Raises
+        ------
+        LinuxError
+            It failed.
+        Cancelled
+            The monitor was told to stop.
+        """
+        began = time.monotonic()
+        # Namespaces of a machine are its own; on a host they are told apart by process and job.
+        prefix = "sj" if self.on == "vm" else f"sj{os.getpid()}-{index}"
+        told = _core.linux_job(plan, index, prefix)
+        if self.on == "vm":
+            seed = plan.jobs[index][2]
+            recording = machine.run(told, seed, self._kernel, json.loads(told)["modules"], monitor)
+        else:
+            recording = host.run(told, monitor)
+        return _core.linux_run(plan, index, told, recording, time.monotonic() - began)

@@ -1,0 +1,52 @@
+"""What the Linux backend needs, whether it is here, and the command that gets it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from sojourn.linux import kernel, programs
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that is needed."""
+
+    name: str
+    found: str | None
+    """Where it is; None: missing."""
+    remedy: str
+    """The command that gets it."""
+    needed_for: str = "the virtual machine and the host"
+
+
+def checks() -> list[Check]:
+    """All that the backend needs. Nothing is downloaded for it."""
+    found = {program: programs.find(program) for program in programs.PACKAGE_OF}
+    results = [
+        Check(
+            program,
+            None if path is None else str(path),
+            f"apt-get install {programs.PACKAGE_OF[program]}",
+            "the virtual machine" if program == programs.QEMU else Check.needed_for,
+        )
+        for program, path in found.items()
+    ]
+    agent = programs.agent()
+    results.append(Check("agent", None if agent is None else str(agent), "make agent (in the source tree)"))
+    here = kernel.cached() or kernel.own()
+    apt = programs.find("apt-get")
+    described = None if here is None else f"{here.release} ({here.image})"
+    if here is None and apt is not None:
+        described = f"Debian's {kernel.PACKAGE}, downloaded at the first run"
+    results.append(
+        Check("kernel", described, "name one with --kernel DIRECTORY or IMAGE:MODULES", "the virtual machine")
+    )
+    root = "yes" if os.geteuid() == 0 else None
+    results.append(Check("root", root, "run as root", "--on host only"))
+    return results
+
+
+def is_available() -> bool:
+    """Whether a virtual machine can be run."""
+    return all(check.found is not None for check in checks() if check.name != "root")

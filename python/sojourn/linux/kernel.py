@@ -1,0 +1,250 @@
+"""The kernel that a virtual machine runs: its image, its modules, and where they come from."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from sojourn.linux.errors import LinuxError
+
+PACKAGE = "linux-image-cloud-amd64"
+"""Debian's kernel for virtual machines: small, with every discipline as a module."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel image and its modules."""
+
+    image: Path
+    modules: Path
+    """The directory of one release, ``lib/modules/6.1.0-…``."""
+
+    @property
+    def release(self) -> str:
+        """The kernel's release, after its modules' directory."""
+        return self.modules.name
+
+    @cached_property
+    def _files(self) -> dict[str, Path]:
+        """File of every module by the module's name."""
+        return {_name(path.name): path for path in self.modules.rglob("*.ko*")}
+
+    @cached_property
+    def _built_in(self) -> set[str]:
+        listing = self.modules / "modules.builtin"
+        return {_name(line) for line in listing.read_text(encoding="utf-8").splitlines()} | _NEVER_MODULES
+
+    def has(self, module: str) -> bool:
+        """Whether the kernel has a module, or what it does built in."""
+        return module in self._built_in or module in self._files
+
+    def in_order(self, modules: Iterable[str]) -> list[Path]:
+        """Files of modules and of what they need, each after what it needs; none for what is built in.
+
+        Raises
+        ------
+        LinuxError
+            The kernel lacks one.
+        """
+        order: dict[Path, None] = {}
+
+        def add(module: str) -> None:
+            if module in self._built_in:
+                return
+            if module not in self._files:
+                raise LinuxError(f"kernel {self.release} has no {module}{_meaning(module)}")
+            path = self._files[module]
+            for need in _needs(module_content(path)):
+                add(need)
+            order[path] = None
+
+        for module in modules:
+            add(module)
+        return list(order)
+
+
+_NEVER_MODULES = {"sch_fifo"}
+"""What no kernel with queue disciplines lacks, and some do not list."""
+
+
+def _name(path: str) -> str:
+    return re.sub(r"\.ko(\.\w+)?$", "", Path(path).name).replace("-", "_")
+
+
+def _needs(module: bytes) -> list[str]:
+    """The modules that a module needs, as it says itself: depmod need not have been here."""
+    match = re.search(rb"\0depends=([^\0]*)\0", module)
+    return [_name(name) for name in match[1].decode().split(",") if name] if match else []
+
+
+def _meaning(module: str) -> str:
+    """What a missing module means for the user."""
+    kind, _, name = module.partition("_")
+    if kind == "sch" and name not in ("htb", "netem"):
+        return f": the discipline {name} needs another kernel (--kernel) or another backend (sim)"
+    if kind == "tcp" and name != "diag":
+        return f": the congestion control {name} needs another kernel (--kernel) or another backend (sim)"
+    return "; another kernel can be named with --kernel"
+
+
+def module_content(path: Path) -> bytes:
+    """A module's code, decompressed.
+
+    Raises
+    ------
+    LinuxError
+        It is compressed in a way that this Python cannot undo.
+    """
+    content = path.read_bytes()
+    if path.suffix == ".xz":
+        return lzma.decompress(content)
+    if path.suffix == ".gz":
+        return gzip.decompress(content)
+    if path.suffix == ".zst":
+        unpacker = shutil.which("zstd")
+        if unpacker is None:
+            raise LinuxError(f"{path} needs zstd; on Debian: apt-get install zstd")
+        return subprocess.run([unpacker, "-dc", str(path)], stdout=subprocess.PIPE, check=True).stdout
+    return content
+
+
+def locate(given: str | None) -> Kernel:
+    """The kernel to run: the given one, else the cached package's, else the host's own.
+
+    Raises
+    ------
+    LinuxError
+        There is none; the message says how to get one.
+    """
+    if given is not None:
+        return _given(given)
+    kernel = cached() or own()
+    if kernel is None:
+        kernel = download()
+    return kernel
+
+
+def _given(given: str) -> Kernel:
+    """A kernel as named by ``--kernel``: IMAGE:MODULES, or the root of an unpacked kernel package."""
+    image, colon, modules = given.partition(":")
+    if colon:
+        kernel = Kernel(Path(image), Path(modules))
+        if kernel.image.is_file() and (kernel.modules / "modules.builtin").is_file():
+            return kernel
+    else:
+        kernel_or_none = _in_root(Path(given))
+        if kernel_or_none is not None:
+            return kernel_or_none
+    raise LinuxError(
+        f'--kernel: got "{given}"; must be a directory with boot/vmlinuz-RELEASE and lib/modules/RELEASE, '
+        "or IMAGE:MODULES_DIRECTORY"
+    )
+
+
+def _in_root(root: Path) -> Kernel | None:
+    """The newest kernel below a root directory that has its modules there too."""
+    for image in sorted(root.glob("boot/vmlinuz-*"), key=lambda path: _version(path.name), reverse=True):
+        modules = root / "lib/modules" / image.name.removeprefix("vmlinuz-")
+        if os.access(image, os.R_OK) and (modules / "modules.builtin").is_file():
+            return Kernel(image, modules)
+    return None
+
+
+def _version(name: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", name)]
+
+
+def cache_directory() -> Path:
+    """Where downloaded kernels are kept: ``$XDG_CACHE_HOME/sojourn`` or ``~/.cache/sojourn``."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "sojourn"
+
+
+def own() -> Kernel | None:
+    """The host's newest installed kernel, if this user may read it and it can be a guest's."""
+    kernel = _in_root(Path("/"))
+    return kernel if kernel is not None and kernel.has("sch_htb") and kernel.has("virtio_blk") else None
+
+
+def cached() -> Kernel | None:
+    """The newest kernel in the cache whose package is still the one that was downloaded."""
+    for checksum in sorted(cache_directory().glob("*.sha256"), key=lambda path: _version(path.name), reverse=True):
+        package = checksum.with_suffix(".deb")
+        kernel = _in_root(checksum.with_suffix(""))
+        if kernel is not None and package.is_file() and _digest(package) == checksum.read_text().split()[0]:
+            return kernel
+    return None
+
+
+def download() -> Kernel:
+    """Gets the distribution's kernel package into the cache and unpacks it there; needs no root.
+
+    Raises
+    ------
+    LinuxError
+        This is no Debian, or the package cannot be had.
+    """
+    apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
+    if apt is None or dpkg is None:
+        raise LinuxError(
+            "no kernel for the virtual machine: name one with --kernel, like one unpacked from Debian's "
+            f"package {PACKAGE}"
+        )
+    name = _real_package()
+    folder = cache_directory()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as temporary:
+            # As root, apt would drop its rights and then miss those to this directory.
+            _call([apt, "-o", "APT::Sandbox::User=root", "download", name], Path(temporary))
+            (package,) = Path(temporary).glob("*.deb")
+            _call([dpkg, "-x", package.name, "root"], Path(temporary))
+            return _keep(package, Path(temporary) / "root", folder)
+    except OSError as error:
+        raise LinuxError(f"{folder}: cannot keep a kernel: {error.strerror}") from None
+
+
+def _keep(package: Path, root: Path, folder: Path) -> Kernel:
+    """Moves a package and what was in it to the cache; its checksum, written last, says that all is there."""
+    target = folder / package.stem
+    shutil.rmtree(target, ignore_errors=True)
+    root.rename(target)
+    digest = _digest(package)
+    package.rename(target.with_name(package.name))
+    target.with_name(f"{target.name}.sha256").write_text(f"{digest}  {package.name}\n")
+    kernel = _in_root(target)
+    if kernel is None or not kernel.has("sch_htb"):
+        raise LinuxError(f"{target}: not a kernel with queue disciplines")
+    return kernel
+
+
+def _real_package() -> str:
+    """The package that holds the kernel: the one that the metapackage depends on."""
+    listing = _call(["apt-cache", "depends", PACKAGE], Path("/"))
+    match = re.search(r"Depends: (linux-image-\S+)", listing)
+    if match is None:
+        raise LinuxError(f"apt knows no {PACKAGE}: run apt-get update as root, or name a kernel with --kernel")
+    return match[1]
+
+
+def _call(command: list[str], folder: Path) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        why = " ".join(done.stderr.split()) or f"status {done.returncode}"
+        raise LinuxError(f"{' '.join(command)}: {why}")
+    return done.stdout
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,76 @@
+"""The programs that a run needs: the agent, QEMU, ``ip``, ``tc`` and ``ethtool``."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from sojourn.linux.errors import LinuxError
+
+QEMU = "qemu-system-x86_64"
+TOOLS = {"ip": "iproute2", "tc": "iproute2", "ethtool": "ethtool"}
+"""What the agent calls, with Debian's package of each."""
+PACKAGE_OF = {QEMU: "qemu-system-x86", **TOOLS}
+
+_ADMINISTRATION = os.pathsep.join(["/usr/local/sbin", "/usr/sbin", "/sbin"])
+"""Where administration programs are, which a user's PATH may leave out."""
+
+
+def find(program: str) -> Path | None:
+    """The path of a program; None if it is not installed."""
+    search = os.pathsep.join([os.environ.get("PATH", os.defpath), _ADMINISTRATION])
+    path = shutil.which(program, path=search)
+    return None if path is None else Path(path)
+
+
+def require(program: str) -> Path:
+    """The path of a program.
+
+    Raises
+    ------
+    LinuxError
+        It is not installed; the message says how to get it.
+    """
+    path = find(program)
+    if path is None:
+        raise LinuxError(f"{program} is not installed; on Debian: apt-get install {PACKAGE_OF[program]}")
+    return path
+
+
+def agent() -> Path | None:
+    """The agent, one static program: from ``SOJOURN_AGENT``, or from this package; None if it was not built."""
+    given = os.environ.get("SOJOURN_AGENT")
+    path = Path(given) if given else Path(__file__).with_name("sojourn-agent")
+    return path if path.is_file() else None
+
+
+def require_agent() -> Path:
+    """The agent.
+
+    Raises
+    ------
+    LinuxError
+        It was not built.
+    """
+    path = agent()
+    if path is None:
+        raise LinuxError("the agent is not built; in the source tree: make agent, or name it in SOJOURN_AGENT")
+    return path
+
+
+def libraries(program: Path) -> list[Path]:
+    """The shared libraries that a program loads, its loader included; none for a static program.
+
+    Raises
+    ------
+    LinuxError
+        One of them is missing.
+    """
+    listing = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False)
+    missing = re.findall(r"(\S+) => not found", listing.stdout)
+    if missing:
+        raise LinuxError(f"{program} lacks {missing[0]}")
+    return [Path(path) for path in re.findall(r"(/\S+) \(0x", listing.stdout)]

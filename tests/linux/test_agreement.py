@@ -1,0 +1,40 @@
+"""How far two backends agree."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import sojourn as sj
+from sojourn.linux import agreement
+
+
+def results(*queues: str) -> sj.Results:
+    return sj.compare(*queues, rate="10 Mbit/s", rtt="20 ms", flows=2, duration="3 s", warmup="1 s")
+
+
+def test_results_agree_with_themselves():
+    one = results("codel")
+    rows = agreement.compare(one, one)
+    assert {row.metric for row in rows} >= {"sojourn_p50_ms", "goodput_bps", "sojourn_distance"}
+    assert all(row.first == row.second or math.isnan(row.first) for row in rows)
+
+
+def test_a_distance_is_the_largest_gap_between_distributions():
+    (short,), (long,) = results("codel:target=1ms").arms, results("pfifo").arms
+    assert agreement.distance(short, short, "down") == 0.0
+    # CoDel's queue has emptied before pfifo's 1000 packets are ever that short.
+    assert 0.9 < agreement.distance(short, long, "down") <= 1.0
+
+
+def test_both_backends_stand_side_by_side():
+    one, other = results("codel"), results("pfifo")
+    other.summary["backend"] = "linux"
+    for run in other.runs:
+        run.summary["label"] = "codel"
+    document = json.loads(agreement.as_json(one, other))
+    assert document["backends"] == ["sim", "linux"]
+    (median,) = (row for row in document["agreement"] if row["metric"] == "sojourn_p50_ms")
+    assert median["linux"] > median["sim"]
+    assert math.isclose(median["relative"], median["linux"] / median["sim"] - 1)
+    assert [arm.label for arm in agreement.overlay(one, other).arms] == ["codel (sim)", "codel (linux)"]

@@ -1,0 +1,111 @@
+"""A short experiment on the real kernel, in a virtual machine."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from linux.conftest import EXPERIMENT, needs_machine
+from sojourn import _core
+from sojourn.api import as_run
+from sojourn.linux import Linux
+
+pytestmark = needs_machine
+
+
+def make_run(text: str) -> _core.Run:
+    plan = _core.Plan.read_text(text, "short", [])
+    backend = Linux()
+    backend.check(plan)
+    return backend.run(plan, 0, _core.Monitor())
+
+
+@pytest.fixture(scope="module")
+def run() -> _core.Run:
+    """One run of the experiment."""
+    return make_run(EXPERIMENT)
+
+
+def steady(core: _core.Run) -> dict:
+    """The summary but for the wall time."""
+    summary = json.loads(core.summary_json)
+    del summary["wall_s"]
+    return summary
+
+
+def test_two_runs_give_the_same_bytes(run: _core.Run):
+    assert json.dumps(steady(run)) == json.dumps(steady(make_run(EXPERIMENT)))
+
+
+def test_codel_holds_the_queue_and_tcp_fills_the_link(run: _core.Run):
+    summary = steady(run)
+    assert "invalid" not in summary
+    down = summary["bottleneck"]["down"]
+    # CoDel's target is 5 ms; two flows keep a queue of that order, and the shaper busy.
+    assert 1.0 < down["sojourn_ms"]["p50"] < 15.0
+    assert 0.9 < down["utilization"] <= 1.01
+    # 1448 of 1514 bytes are payload: at most 9.56 Mbit/s.
+    goodput = sum(flow["goodput_bps"] for flow in summary["flows"] if flow["kind"] == "bulk")
+    assert 8.5e6 < goodput < 9.6e6
+    assert down["dropped_aqm"] > 0
+    assert down["dropped_overflow"] + down["marked"] == 0
+
+
+def test_an_echo_takes_the_base_rtt_and_the_queue(run: _core.Run):
+    (ping,) = (flow for flow in steady(run)["flows"] if flow["kind"] == "ping")
+    assert ping["rtt_ms"]["n"] >= 25
+    assert 40.0 < ping["rtt_ms"]["p5"] < ping["rtt_ms"]["p95"] < 80.0
+
+
+def test_every_packet_has_a_row_and_the_books_balance(run: _core.Run):
+    summary = steady(run)
+    down = summary["bottleneck"]["down"]
+    packets = as_run(run).packets()
+    assert packets is not None
+    fates = packets["fate"].to_pylist()
+    assert sum(fate <= 1 for fate in fates) == down["delivered_packets"]
+    # A drop just before the end may be in the kernel's counters only.
+    assert abs(sum(fate >= 2 for fate in fates) - down["dropped_aqm"]) <= 1
+    by_flow = dict.fromkeys(range(3), 0)
+    for flow, size, fate in zip(packets["flow"].to_pylist(), packets["bytes"].to_pylist(), fates, strict=True):
+        by_flow[flow] += size if fate <= 1 else 0
+    for number, flow in enumerate(summary["flows"]):
+        if flow["kind"] == "bulk":
+            assert by_flow[number] >= flow["received_bytes"]
+
+
+def test_the_series_adds_up_to_the_run(run: _core.Run):
+    series = as_run(run).queue_series()
+    assert series is not None
+    assert series.num_rows == 8
+    assert sum(series["packets"].to_pylist()) == steady(run)["bottleneck"]["down"]["delivered_packets"]
+
+
+UP_AND_DOWN = """\
+experiment = { duration = "4 s", warmup = "1 s" }
+queue = [{ aqm = "pfifo", limit = "50 packets" }]
+record = { packets = true }
+link = { rate = [["0 s", "10 Mbit/s"], ["2 s", "5 Mbit/s"]], up = { rate = "2 Mbit/s" }, delay = "5 ms" }
+traffic = [
+    { kind = "bulk", flows = 1, rtt = "20 ms", direction = "up", ecn = true, tcp = "reno" },
+    { kind = "cbr", flows = 1, rate = "4 Mbit/s", packet = "972 B", rtt = "20 ms" },
+    { kind = "files", flows = 1, size = "20 kB", think = "50 ms", rtt = "20 ms" },
+]
+"""
+
+
+def test_both_ways_a_change_of_rate_datagrams_and_files():
+    summary = steady(make_run(UP_AND_DOWN))
+    assert "invalid" not in summary
+    bulk, cbr, files = summary["flows"]
+    # The way up: 1448 of 1514 bytes of 2 Mbit/s, and over 3 s 0.2 Mbit/s of what slow start's losses held back before
+    # (50 packets); less the other way's acknowledgements.
+    assert 1.6e6 < bulk["goodput_bps"] < 2.12e6
+    # 4 Mbit/s of 972 bytes are 514.4 datagrams a second; until 2 s the link carries them all.
+    assert cbr["sent_bytes"] == pytest.approx(4e6 / 8 * 4, rel=0.001)
+    assert cbr["one_way_ms"]["p5"] == pytest.approx(5.8, abs=1.0)
+    assert files["completion_ms"]["n"] >= 2
+    # A file of 20 kB takes a handshake and two rounds, 60 ms without queues; 50 packets on the way up add 300 ms each.
+    assert files["completion_ms"]["p5"] > 40.0
+    assert summary["bottleneck"]["up"]["dropped_overflow"] > 0
