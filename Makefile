@@ -15,7 +15,7 @@ help:
 	@echo "make demo      a quick re-run of a published study: figures and published-vs-measured"
 	@echo "make test      all tests, Rust and Python"
 	@echo "make lint      formatters and linters, nothing is changed"
-	@echo "make bench     speed of the simulator beside ns-3: docs/results/speed.md"
+	@echo "make bench     speed of the simulator beside ns-3, and of the disciplines: docs/results/speed.md, aqm-speed.md"
 	@echo "make validate  the simulator against measurements of Linux: docs/results/fidelity.md"
 	@echo "make studies   every study in full: published against measured"
 	@echo "make agent     the program that the Linux backend runs"
@@ -41,6 +41,7 @@ lint: install $(VENV)/.lint
 bench: bench-tools
 	cargo build --release -p sojourn-sim --example run_file
 	$(PYTHON) benches/speed.py
+	$(PYTHON) benches/aqm.py
 
 # What peers are built from and instructions counted with; speed.py does without what is missing, and says so.
 bench-tools:

@@ -185,7 +185,7 @@ fn packet(bytes: &mut Bytes<'_>, all_ce: bool) -> Step {
             let ack = AckView {
                 ack: number << (shape / 32),
                 sacked_bytes: number,
-                must_keep: number % 16 == 0,
+                must_keep: number.is_multiple_of(16),
             };
             (66, Some(ack))
         }
