@@ -56,7 +56,7 @@ class Run:
         """One element of ``runs`` in summary.json."""
 
     def table(self, name: str) -> dict[str, npt.NDArray[np.generic]] | None:
-        """Hands over the columns of ``packets``, ``queue_series`` or ``flow_series``, once; None if not recorded."""
+        """Hands over the columns of ``packets``, ``queue_series``, ``flow_series`` or ``rtts``, once; None without it."""
 
 @final
 class Plan:
