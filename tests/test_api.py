@@ -62,6 +62,16 @@ def test_what_was_not_recorded_is_none():
         results.plot.timeseries()
 
 
+def test_round_trip_times_are_kept_one_by_one(tmp_path: Path):
+    results = sj.run_text(EXPERIMENT, set={"experiment.repeat": 1, "record.rtt": True})
+    table = results.runs[0].rtts()
+    assert table.column_names == ["time_ns", "flow", "rtt_ns"]
+    # All of them, those of the warm-up as well.
+    assert table.num_rows >= sum(flow["rtt_ms"]["n"] for flow in results.runs[0].summary["flows"]) > 0
+    results.save(tmp_path / "out", plots=False)
+    assert sj.load(tmp_path / "out").rtts().num_rows == results.rtts().num_rows
+
+
 @pytest.mark.parametrize("name", ["cdf", "box", "timeseries", "goodput"])
 def test_every_figure_can_be_drawn(results: sj.Results, name, tmp_path: Path):
     figure = getattr(results.plot, name)()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series"})
+STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series", "rtts"})
 """The tables that grow with packets or flows, and have the same columns in every run."""
 
 

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from sojourn.plots import Plots
 
 Direction = Literal["down", "up"]
-TableName = Literal["packets", "queue_series", "flow_series"]
+TableName = Literal["packets", "queue_series", "flow_series", "rtts"]
 Recorded = TableName | Literal["capture"]
 
 TABLE_FILES: dict[TableName, str] = {
     "packets": "packets.parquet",
     "queue_series": "series.parquet",
     "flow_series": "flow_series.parquet",
+    "rtts": "rtts.parquet",
 }
 """Where each recorded table is kept beside summary.json."""
 
@@ -73,6 +74,10 @@ class Run:
     def flow_series(self) -> pa.Table | None:
         """Every flow in bins of time; None unless ``[record] series`` was set."""
         return self.read_table("flow_series")
+
+    def rtts(self) -> pa.Table | None:
+        """A row per round-trip time that a flow measured; None unless ``[record] rtt = true``."""
+        return self.read_table("rtts")
 
 
 @dataclass(frozen=True)
@@ -198,6 +203,10 @@ class Results:
     def flow_series(self) -> pa.Table | None:
         """Every run's flow series, as ``packets``."""
         return self.recorded("flow_series")
+
+    def rtts(self) -> pa.Table | None:
+        """Every run's round-trip times, as ``packets``."""
+        return self.recorded("rtts")
 
     def recorded(self, name: TableName) -> pa.Table | None:
         """A recorded table of all runs; None if it was not recorded. Columns are not copied.

@@ -65,25 +65,47 @@ class Bottleneck(TypedDict):
     dropped_aqm: int
     dropped_overflow: int
     marked: int
-    drop_delay_ms: dict[str, Spread]
-    """How long the queue was when packets were dropped, by reason."""
+    drop_delay_ms: NotRequired[dict[str, Spread]]
+    loss_events: NotRequired[int]
+    loss_synchronization: NotRequired[float | None]
+
+
+class Video(TypedDict):
+    """What a player of adaptive video saw, over the whole run."""
+
+    segments: int
+    media_rate_bps: float | None
+    switches: int
+    startup_ms: float | None
+    stalls: int
+    stalled_ms: float
 
 
 class Flow(TypedDict):
-    """One flow: ``traffic`` is the group's index in the file, ``flow`` its index in the group."""
+    """One flow: ``traffic`` is its group's index in experiment.json, ``flow`` its index in the group."""
 
     traffic: int
     flow: int
     kind: str
     direction: str
+    dscp: NotRequired[int]
     goodput_bps: float
     sent_bytes: int
     received_bytes: int
     retransmits: int
+    bottleneck_packets: NotRequired[int]
+    dropped_packets: NotRequired[int]
+    marked_packets: NotRequired[int]
+    power_bps_per_s: NotRequired[float | None]
     rtt_ms: Spread
     one_way_ms: NotRequired[Spread]
+    jitter_ms: NotRequired[Spread]
+    pdv_ms: NotRequired[Spread]
+    mos: NotRequired[float]
     lost_packets: NotRequired[int]
     completion_ms: NotRequired[Spread]
+    page_load_ms: NotRequired[Spread]
+    video: NotRequired[Video]
 
 
 class Run(TypedDict):
@@ -96,7 +118,9 @@ class Run(TypedDict):
     bottleneck: dict[str, Bottleneck]
     flows: list[Flow]
     jain_goodput: float | None
-    jain_drop_share: float | None
+    jain_drop_share: NotRequired[float | None]
+    power_bps_per_s: NotRequired[float | None]
+    transferred_kilobytes: NotRequired[float]
     simulated_s: float
     wall_s: float
     events: int
