@@ -26,20 +26,20 @@ def uniform(low: float, high: float, n: int) -> Distribution:
 
 def test_the_interval_of_one_value_is_the_value():
     interval = median_interval([4.0])
-    assert (interval.median, interval.low, interval.high, interval.n) == (4.0, 4.0, 4.0, 1)
+    assert (interval.middle, interval.low, interval.high, interval.n) == (4.0, 4.0, 4.0, 1)
 
 
 def test_the_interval_of_three_values_reaches_from_the_least_to_the_greatest():
     # A resample's median is 1 when 1 is drawn at least twice in three: 3 * (1/3)^2 * (2/3) + (1/3)^3 = 7/27 = 26 %,
     # far more than the 2.5 % that is cut off; the same for 9.
     interval = median_interval([9.0, 1.0, 2.0])
-    assert (interval.median, interval.low, interval.high) == (2.0, 1.0, 9.0)
+    assert (interval.middle, interval.low, interval.high) == (2.0, 1.0, 9.0)
 
 
 def test_the_interval_of_many_values_leaves_out_the_extremes():
     # 101 values 0, 1, …, 100. The median's standard error is about 0.5 * sqrt(101) = 5 ranks, so 95 % is about ±10.
     interval = median_interval([float(value) for value in range(101)])
-    assert interval.median == 50.0
+    assert interval.middle == 50.0
     assert 35.0 < interval.low < 45.0
     assert 55.0 < interval.high < 65.0
 
@@ -50,8 +50,8 @@ def test_the_interval_is_the_same_every_time():
 
 
 def test_nan_values_are_left_out():
-    assert median_interval([math.nan, 7.0]).median == 7.0
-    assert math.isnan(median_interval([math.nan]).median)
+    assert median_interval([math.nan, 7.0]).middle == 7.0
+    assert math.isnan(median_interval([math.nan]).middle)
 
 
 def test_few_repeats_are_said_not_to_reach_95_percent():

@@ -65,7 +65,7 @@ class Run:
         """One element of ``runs`` in summary.json."""
 
     def table(self, name: str) -> dict[str, npt.NDArray[np.generic]] | None:
-        """Hands over the columns of ``packets``, ``queue_series`` or ``flow_series``, once; None if not recorded."""
+        """Hands over what was recorded by name (``packets``, ``flow_series``, …), once; None if it was not."""
 
 @final
 class Plan:

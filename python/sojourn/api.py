@@ -12,7 +12,7 @@ from sojourn import _core, schema
 from sojourn.backends import Backend, backend_of
 from sojourn.comparison import experiment_text, overrides_for_queues
 from sojourn.execution import Report, execute, jobs_of
-from sojourn.results import Results, Run, TableName
+from sojourn.results import Recorded, Results, Run
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -185,7 +185,7 @@ def run_plan(
 def as_run(core: _core.Run) -> Run:
     """A run of the core with its tables as Arrow, which share the core's memory."""
 
-    def read_table(name: TableName) -> pa.Table | None:
+    def read_table(name: Recorded) -> pa.Table | None:
         import pyarrow as pa
 
         columns = core.table(name)
@@ -194,11 +194,11 @@ def as_run(core: _core.Run) -> Run:
     return Run(cast("schema.Run", json.loads(core.summary_json)), _once(read_table))
 
 
-def _once(read: Callable[[TableName], pa.Table | None]) -> Callable[[TableName], pa.Table | None]:
+def _once(read: Callable[[Recorded], pa.Table | None]) -> Callable[[Recorded], pa.Table | None]:
     # The core hands its columns over, once.
-    known: dict[TableName, pa.Table | None] = {}
+    known: dict[Recorded, pa.Table | None] = {}
 
-    def read_table(name: TableName) -> pa.Table | None:
+    def read_table(name: Recorded) -> pa.Table | None:
         if name not in known:
             known[name] = read(name)
         return known[name]

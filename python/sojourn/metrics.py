@@ -23,6 +23,14 @@ class Metric:
     """``name``'s unit per unit of ``heading``."""
     digits: int = 2
     """Digits after the point in a table."""
+    words: str = ""
+    """What it is, for an axis or a heading with room."""
+
+    @property
+    def axis_label(self) -> str:
+        """``goodput [Mbit/s]``."""
+        _, _, unit = self.heading.partition(" ")
+        return f"{self.words} [{unit}]" if unit else self.words
 
 
 def has_direction(run: Run, direction: str) -> bool:
@@ -53,13 +61,35 @@ def _jain(run: Run, _direction: str) -> float:
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric("sojourn_p50_ms", "p50 ms", _sojourn("p50")),
-    Metric("sojourn_p95_ms", "p95 ms", _sojourn("p95")),
-    Metric("sojourn_mean_ms", "mean ms", _sojourn("mean")),
-    Metric("goodput_bps", "goodput Mbit/s", goodput_bps, shown_per=1e6),
-    Metric("utilization", "util. %", _bottleneck(lambda b: b["utilization"]), shown_per=0.01, digits=1),
-    Metric("dropped_packets", "drops", _bottleneck(lambda b: b["dropped_aqm"] + b["dropped_overflow"]), digits=0),
-    Metric("marked_packets", "marks", _bottleneck(lambda b: b["marked"]), digits=0),
-    Metric("jain_goodput", "Jain", _jain),
+    Metric("sojourn_p50_ms", "p50 ms", _sojourn("p50"), words="median sojourn time"),
+    Metric("sojourn_p95_ms", "p95 ms", _sojourn("p95"), words="p95 of the sojourn time"),
+    Metric("sojourn_mean_ms", "mean ms", _sojourn("mean"), words="mean sojourn time"),
+    Metric("goodput_bps", "goodput Mbit/s", goodput_bps, shown_per=1e6, words="goodput"),
+    Metric(
+        "utilization", "util. %", _bottleneck(lambda b: b["utilization"]), shown_per=0.01, digits=1, words="utilization"
+    ),
+    Metric(
+        "dropped_packets",
+        "drops",
+        _bottleneck(lambda b: b["dropped_aqm"] + b["dropped_overflow"]),
+        digits=0,
+        words="dropped packets",
+    ),
+    Metric("marked_packets", "marks", _bottleneck(lambda b: b["marked"]), digits=0, words="marked packets"),
+    Metric("jain_goodput", "Jain", _jain, words="Jain's index over goodput"),
 )
 """The columns of the results table, in order."""
+
+
+def metric_called(name: str) -> Metric:
+    """The metric of this name.
+
+    Raises
+    ------
+    ValueError
+        There is none; the message names those that there are.
+    """
+    found = next((metric for metric in METRICS if metric.name == name), None)
+    if found is None:
+        raise ValueError(f'metric: got "{name}"; must be one of {", ".join(metric.name for metric in METRICS)}')
+    return found

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from sojourn.results import RUN_COLUMNS, TABLE_FILES, Run, TableName, with_run_columns
+from sojourn.results import RUN_COLUMNS, TABLE_FILES, Recorded, Run, TableName, capture_file, with_run_columns
 from sojourn.storage import Staging
 
 if TYPE_CHECKING:
@@ -22,14 +22,15 @@ STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series"})
 class Recording:
     """Writes what runs recorded while later runs are still going, so that memory holds one run's packets at a time.
 
-    A streamed table has a row group per run. The queue series, small and with columns that depend on the discipline,
-    are put together at the end. Leaving the ``with`` block completes the files.
+    A streamed table has a row group per run, a capture is a file of its own. The queue series, small and with columns
+    that depend on the discipline, are put together at the end. Leaving the ``with`` block completes the files.
     """
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
         self._files: dict[TableName, _File] = {}
         self._collected: dict[TableName, list[pa.Table]] = {}
+        self._captures: list[Path] = []
         self._runs = 0
         self.paths: list[Path] = []
         """The files, under their final names; known once they are complete."""
@@ -48,10 +49,16 @@ class Recording:
             else:
                 collected[name] = table
                 self._collected.setdefault(name, []).append(with_run)
+        capture = run.capture()
+        if capture is not None:
+            name_of_file = capture_file(self._runs, run)
+            self._captures.append(self._staging.add(name_of_file, lambda path: path.write_bytes(capture)))
         self._runs += 1
 
         # Holds on to nothing of the given run, whose tables are to be freed.
-        def read_table(name: TableName) -> pa.Table | None:
+        def read_table(name: Recorded) -> pa.Table | None:
+            if name == "capture":
+                return None
             return self._files[name].read(groups[name]) if name in groups else collected.get(name)
 
         return Run(run.summary, read_table)
@@ -70,10 +77,14 @@ class Recording:
         for file in self._files.values():
             file.close()
         if kind is None:
-            self.paths = [file.final for file in self._files.values()] + [
-                self._staging.add(TABLE_FILES[name], partial(_write_together, tables))
-                for name, tables in self._collected.items()
-            ]
+            self.paths = (
+                [file.final for file in self._files.values()]
+                + self._captures
+                + [
+                    self._staging.add(TABLE_FILES[name], partial(_write_together, tables))
+                    for name, tables in self._collected.items()
+                ]
+            )
 
 
 def _write_together(tables: list[pa.Table], path: Path) -> None:

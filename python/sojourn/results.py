@@ -9,9 +9,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import numpy as np
+
 from sojourn import schema
 from sojourn.metrics import METRICS, has_direction
-from sojourn.storage import Staging
+from sojourn.storage import Staging, file_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 Direction = Literal["down", "up"]
 TableName = Literal["packets", "queue_series", "flow_series"]
+Recorded = TableName | Literal["capture"]
 
 TABLE_FILES: dict[TableName, str] = {
     "packets": "packets.parquet",
@@ -37,8 +40,8 @@ class Run:
 
     summary: schema.Run
     """The run's element of ``runs`` in summary.json."""
-    read_table: Callable[[TableName], pa.Table | None]
-    """Where its recorded tables come from."""
+    read_table: Callable[[Recorded], pa.Table | None]
+    """Where its recorded tables come from; a capture is a table with one column of bytes."""
 
     @property
     def label(self) -> str:
@@ -57,6 +60,11 @@ class Run:
     def packets(self) -> pa.Table | None:
         """A row per packet that met the queue; None unless ``[record] packets = true``."""
         return self.read_table("packets")
+
+    def capture(self) -> bytes | None:
+        """Headers of what passed the bottleneck, a pcapng file; None unless ``[record] pcap = true``."""
+        table = self.read_table("capture")
+        return None if table is None else table["pcapng"].combine_chunks().to_numpy().tobytes()
 
     def queue_series(self) -> pa.Table | None:
         """The queue in bins of time; None unless ``[record] series`` was set."""
@@ -114,6 +122,16 @@ class Results:
             groups.setdefault(json.dumps([run.summary["set"], run.label]), []).append(run)
         return tuple(Arm(runs[0].label, runs[0].summary["set"], tuple(runs)) for runs in groups.values())
 
+    def by_cell(self) -> dict[str, Results]:
+        """The results of each cell of the sweep, by its swept values: ``link.rate 10 Mbit/s``; one without a sweep."""
+        cells: dict[str, list[Run]] = {}
+        for run in self.runs:
+            name = ", ".join(f"{key} {value}" for key, value in run.summary["set"].items())
+            cells.setdefault(name, []).append(Run({**run.summary, "set": {}}, run.read_table))
+        return {
+            name: Results({**self.summary, "runs": [run.summary for run in runs]}, runs) for name, runs in cells.items()
+        }
+
     @property
     def directions(self) -> tuple[Direction, ...]:
         """The directions that have a bottleneck queue."""
@@ -125,6 +143,19 @@ class Results:
         from sojourn.tables import results_table
 
         return results_table(self)
+
+    def paired(self, baseline: str) -> Table:
+        """Every other queue's difference from the one labelled ``baseline``, on the same seeds.
+
+        Raises
+        ------
+        ExperimentError
+            No queue has this label.
+        """
+        from sojourn.paired import paired_sheet
+        from sojourn.tables import as_table
+
+        return as_table(paired_sheet(self, baseline))
 
     def __str__(self) -> str:
         from sojourn.tables import plain
@@ -181,7 +212,7 @@ class Results:
 
     @property
     def plot(self) -> Plots:
-        """The figures: ``plot.cdf()``, ``plot.box()``, ``plot.timeseries()``, ``plot.goodput()``."""
+        """The figures: ``plot.cdf()``, ``plot.box()``, ``plot.ellipse()``, ``plot.timeseries()`` and others."""
         from sojourn.plots import Plots
 
         return Plots(self)
@@ -243,8 +274,10 @@ def load(directory: str | Path) -> Results:
     folder = path if path.is_dir() else path.parent
     summary = cast("schema.Summary", json.loads((folder / "summary.json").read_text(encoding="utf-8")))
 
-    def reader(index: int) -> Callable[[TableName], pa.Table | None]:
-        return lambda name: _load_table(folder / TABLE_FILES[name], index)
+    def reader(index: int) -> Callable[[Recorded], pa.Table | None]:
+        return lambda name: (
+            _load_capture(folder, index) if name == "capture" else _load_table(folder / TABLE_FILES[name], index)
+        )
 
     resolved = folder / "experiment.json"
     return Results(
@@ -271,6 +304,18 @@ def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:
     for place, (name, column) in enumerate(zip(RUN_COLUMNS, columns, strict=True)):
         table = table.add_column(place, name, column)
     return table
+
+
+def capture_file(index: int, run: Run) -> str:
+    """The name of a run's capture; ``index`` is its place in ``runs``."""
+    return file_name(f"capture_{index}_{run.label}_seed_{run.seed}.pcapng")
+
+
+def _load_capture(folder: Path, run: int) -> pa.Table | None:
+    import pyarrow as pa
+
+    path = next(folder.glob(f"capture_{run}_*.pcapng"), None)
+    return None if path is None else pa.table({"pcapng": np.fromfile(path, dtype=np.uint8)})
 
 
 def _load_table(path: Path, run: int) -> pa.Table | None:

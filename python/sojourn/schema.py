@@ -43,6 +43,17 @@ class Distribution(TypedDict):
     max: float
 
 
+class Spread(TypedDict):
+    """A distribution in short, in the unit that its key names; null without values."""
+
+    n: int
+    mean: float | None
+    p5: float | None
+    p50: float | None
+    p95: float | None
+    max: float | None
+
+
 class Bottleneck(TypedDict):
     """One direction of the bottleneck. Counters cover the whole run."""
 
@@ -54,17 +65,8 @@ class Bottleneck(TypedDict):
     dropped_aqm: int
     dropped_overflow: int
     marked: int
-
-
-class Spread(TypedDict):
-    """A distribution in short, in the unit that its key names; null without values."""
-
-    n: int
-    mean: float | None
-    p5: float | None
-    p50: float | None
-    p95: float | None
-    max: float | None
+    drop_delay_ms: dict[str, Spread]
+    """How long the queue was when packets were dropped, by reason."""
 
 
 class Flow(TypedDict):
@@ -94,6 +96,7 @@ class Run(TypedDict):
     bottleneck: dict[str, Bottleneck]
     flows: list[Flow]
     jain_goodput: float | None
+    jain_drop_share: float | None
     simulated_s: float
     wall_s: float
     events: int

@@ -26,15 +26,16 @@ class Series(NamedTuple):
     value: FloatArray
 
 
-def goodput(run: Run, direction: Direction = "down") -> Series | None:
+def goodput(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
     """Goodput in bit/s of all flows that send data this way together, at the middle of each bin.
 
-    None if no series was recorded.
+    With ``traffic``, of the flows of that ``[[traffic]]`` entry only. None if no series was recorded.
     """
     table = run.flow_series()
     if table is None:
         return None
-    this_way = np.array([flow["direction"] == direction for flow in run.summary["flows"]])[table["flow"].to_numpy()]
+    wanted = [flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in run.summary["flows"]]
+    this_way = np.array(wanted)[table["flow"].to_numpy()]
     start_s, which = np.unique(table["time_s"].to_numpy(), return_inverse=True)
     total = np.bincount(which, weights=table["goodput_bps"].to_numpy() * this_way)
     return Series(_middle(start_s), total.astype(np.float64))
@@ -45,12 +46,37 @@ def sojourn(run: Run, direction: Direction = "down") -> Series | None:
 
     None if no series was recorded.
     """
+    return queue(run, "sojourn_mean_ms", direction)
+
+
+def queue(run: Run, column: str, direction: Direction = "down") -> Series | None:
+    """A column of the queue's series, at the middle of each bin.
+
+    None if no series was recorded, or the discipline has no such column.
+    """
     table = run.queue_series()
-    if table is None:
+    if table is None or column not in table.column_names:
         return None
     this_way = table["direction"].to_numpy() == DIRECTIONS[direction]
     start_s = table["time_s"].to_numpy()[this_way]
-    return Series(_middle(start_s), table["sojourn_mean_ms"].to_numpy()[this_way])
+    return Series(_middle(start_s), table[column].to_numpy()[this_way].astype(np.float64))
+
+
+def delay_at_drops(run: Run, direction: Direction = "down") -> Series | None:
+    """The queueing delay in ms whenever a packet was dropped: that of the next packet to be let in.
+
+    For queues served in order of arrival. None if packets were not recorded.
+    """
+    rows, table = _delivered(run, direction), run.packets()
+    if rows is None or table is None:
+        return None
+    sojourn_ns = rows["sojourn_ns"].to_numpy()
+    arrival_ns = rows["time_ns"].to_numpy() - sojourn_ns
+    this_way = table["direction"].to_numpy() == DIRECTIONS[direction]
+    dropped_ns = table["time_ns"].to_numpy()[this_way & (table["fate"].to_numpy() > FATES["marked"])]
+    following = np.searchsorted(arrival_ns, dropped_ns)
+    known = following < arrival_ns.size
+    return Series(dropped_ns[known] / 1e9, sojourn_ns[following[known]] / 1e6)
 
 
 def flow_sojourn(run: Run, flow: int) -> Series | None:

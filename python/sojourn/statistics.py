@@ -1,4 +1,4 @@
-"""Statistics over repeats: medians with their confidence intervals, and curves from quantiles."""
+"""Statistics over repeats: medians and means with their confidence intervals, and curves from quantiles."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _RESAMPLES = 10_000
 
 @dataclass(frozen=True)
 class Interval:
-    """The median of some repeats and a confidence interval for it."""
+    """The median or mean of some repeats and a confidence interval for it."""
 
-    median: float
+    middle: float
     low: float
     high: float
     n: int
@@ -50,6 +50,45 @@ def median_interval(values: Sequence[float]) -> Interval:
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(medians, [tail, 1.0 - tail])
     return Interval(median, float(low), float(high), int(sample.size))
+
+
+def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
+    """The mean and its 95 % interval by Student's t, which takes the repeats to be normally distributed.
+
+    NaN values are left out. The interval of a single value is that value; of none, NaN.
+    """
+    sample = np.asarray([value for value in values if not math.isnan(value)], dtype=np.float64)
+    n = int(sample.size)
+    if n == 0:
+        return Interval(math.nan, math.nan, math.nan, 0)
+    mean = float(sample.mean())
+    reach = student_t(n - 1) * float(sample.std(ddof=1)) / math.sqrt(n) if n > 1 else 0.0
+    return Interval(mean, mean - reach, mean + reach, n)
+
+
+@lru_cache(maxsize=256)
+def student_t(freedom: int) -> float:
+    """The two-sided 95 % point of Student's t with ``freedom`` degrees of freedom: 12.706 for 1, 1.960 for many."""
+    low, high = 0.0, 16.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if _within(middle, freedom) < CONFIDENCE else (low, middle)
+    return high
+
+
+def _within(t: float, freedom: int) -> float:
+    """The probability that Student's t lies in (-t, t) (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4)."""
+    theta = math.atan(t / math.sqrt(freedom))
+    if freedom == 1:
+        return 2.0 * theta / math.pi
+    cosine = math.cos(theta)
+    odd = freedom % 2
+    term = total = cosine if odd else 1.0
+    for k in range(2 + odd, freedom - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    inner = math.sin(theta) * total
+    return 2.0 / math.pi * (theta + inner) if odd else inner
 
 
 def coverage_limit(n: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +37,11 @@ def write_failed(directory: Path, error: OSError) -> str:
 
 def _why(error: OSError) -> str:
     return error.strerror or " ".join(str(error).split())
+
+
+def file_name(text: str) -> str:
+    """A text as the name of a file: what is not a letter, digit, dot, plus or hyphen becomes an underscore."""
+    return re.sub(r"[^\w.+-]+", "_", text)
 
 
 class Staging:

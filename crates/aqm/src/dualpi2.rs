@@ -173,12 +173,13 @@ impl<P: Packet> DualPi2<P> {
         let Config {
             min_thresh, range, ..
         } = self.config;
-        if delay <= min_thresh {
+        let excess = delay.saturating_sub(min_thresh);
+        if excess.is_zero() {
             0.0
-        } else if delay >= min_thresh + range {
+        } else if excess >= range {
             1.0
         } else {
-            delay.saturating_sub(min_thresh).as_secs_f64() / range.as_secs_f64()
+            excess.as_secs_f64() / range.as_secs_f64()
         }
     }
 

@@ -77,7 +77,8 @@ impl<P> Linked for Node<P> {
 /// The packets of all queues of a discipline.
 pub(crate) struct Pool<P> {
     nodes: Vec<Node<P>>,
-    free: List,
+    /// Places without a packet; the one freed last is used first.
+    free: Vec<u32>,
     packets: u64,
     bytes: u64,
 }
@@ -87,7 +88,7 @@ impl<P: Packet> Pool<P> {
     pub(crate) const fn new() -> Self {
         Self {
             nodes: Vec::new(),
-            free: List::EMPTY,
+            free: Vec::new(),
             packets: 0,
             bytes: 0,
         }
@@ -117,6 +118,7 @@ impl<P: Packet> Pool<P> {
     }
 
     /// The next packet of a queue that its AQM lets pass. Those that it gives up go to `env`.
+    #[inline]
     pub(crate) fn serve<A: Aqm>(
         &mut self,
         queue: &mut Queue,
@@ -141,6 +143,7 @@ impl<P: Packet> Pool<P> {
     }
 
     /// Appends a packet to a queue.
+    #[inline]
     pub(crate) fn push_back(&mut self, queue: &mut Queue, packet: P) {
         self.count_in(queue, &packet);
         let at = self.place(packet);
@@ -155,9 +158,10 @@ impl<P: Packet> Pool<P> {
     }
 
     /// Takes the packet at the head of a queue.
+    #[inline]
     pub(crate) fn pop_front(&mut self, queue: &mut Queue) -> Option<P> {
-        let at = queue.list.front()?;
-        self.remove(queue, at)
+        let at = queue.list.pop_front(&mut self.nodes)?;
+        self.take(queue, at)
     }
 
     /// Takes the packet at the tail of a queue.
@@ -169,8 +173,14 @@ impl<P: Packet> Pool<P> {
     /// Takes the packet at place `at` out of a queue, in which it is.
     pub(crate) fn remove(&mut self, queue: &mut Queue, at: u32) -> Option<P> {
         queue.list.remove(&mut self.nodes, at);
+        self.take(queue, at)
+    }
+
+    /// The packet at place `at`, which has left the queue's list.
+    #[inline]
+    fn take(&mut self, queue: &mut Queue, at: u32) -> Option<P> {
         let packet = self.nodes[at as usize].packet.take()?;
-        self.free.push_front(&mut self.nodes, at);
+        self.free.push(at);
         let bytes = u64::from(packet.bytes());
         self.packets -= 1;
         self.bytes -= bytes;
@@ -199,9 +209,9 @@ impl<P: Packet> Pool<P> {
         queue.ce_bytes += ce_bytes(packet);
     }
 
+    #[inline]
     fn place(&mut self, packet: P) -> u32 {
-        if let Some(at) = self.free.front() {
-            self.free.remove(&mut self.nodes, at);
+        if let Some(at) = self.free.pop() {
             self.nodes[at as usize].packet = Some(packet);
             at
         } else {
@@ -209,6 +219,10 @@ impl<P: Packet> Pool<P> {
                 link: Link::ALONE,
                 packet: Some(packet),
             });
+            // Room for all places to be free, so that a queue that empties does not allocate.
+            if self.free.capacity() < self.nodes.capacity() {
+                self.free.reserve_exact(self.nodes.capacity());
+            }
             (self.nodes.len() - 1) as u32
         }
     }

@@ -26,7 +26,7 @@ fn every_discipline_is_in_a_family() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn no_settings_and_no_traffic_break_a_discipline(

@@ -354,6 +354,8 @@ pub struct Video {
 pub struct Record {
     /// A row per packet that met the queue.
     pub packets: bool,
+    /// The packets' headers, as a capture.
+    pub pcap: bool,
     /// A row per round-trip time that a flow measured.
     pub rtt: bool,
     /// Width of the bins of the time series.

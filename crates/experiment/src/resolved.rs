@@ -40,6 +40,7 @@ pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
     }
     let mut record = json!({
         "packets": experiment.record.packets,
+        "pcap": experiment.record.pcap,
         "rtt": experiment.record.rtt,
     });
     put(&mut record, "series", experiment.record.series.map(written));

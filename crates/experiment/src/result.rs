@@ -39,6 +39,9 @@ pub struct RunResult {
     /// `fate` (0 delivered, 1 delivered marked, 2 dropped by the algorithm, 3 dropped for want of room).
     #[serde(skip)]
     pub packets: Option<Table>,
+    /// The column `pcapng`: the bytes of a capture of the bottleneck.
+    #[serde(skip)]
+    pub capture: Option<Table>,
     /// A row per direction and bin of the series.
     #[serde(skip)]
     pub queue_series: Option<Table>,
@@ -176,7 +179,8 @@ pub struct Flow {
     pub power_bps_per_s: Option<f64>,
     /// Round-trip times after the warm-up, in milliseconds: TCP's samples, or the echoes of a ping.
     pub rtt_ms: Spread,
-    /// One-way delays of datagrams after the warm-up, in milliseconds.
+    /// One-way delays of datagrams after the warm-up, in milliseconds. Of the base RTT they have the link's own delay
+    /// in them; the rest is on the way back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_way_ms: Option<Spread>,
     /// Jitter of datagrams after the warm-up, in milliseconds: the running estimate (RFC 3550 §6.4.1) after each.
@@ -185,7 +189,8 @@ pub struct Flow {
     /// Delay variation of datagrams after the warm-up, in milliseconds: delay above the smallest (RFC 5481 §4.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pdv_ms: Option<Spread>,
-    /// Mean opinion score of a call (ITU-T G.107), from its mean one-way delay and its loss after the warm-up.
+    /// Mean opinion score of a call (ITU-T G.107), from its loss and its mean one-way delay after the warm-up; of the
+    /// base RTT half counts, wherever it is simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mos: Option<f64>,
     /// Datagrams or echo requests that never arrived or were not answered, of those sent in time to be.

@@ -109,29 +109,23 @@ mod tests {
 
     #[test]
     fn distributions_have_their_means_and_variances() {
-        type Range = (f64, f64);
-        let cases: [(&str, Range, Range); 4] = [
-            ("normal", moments(Stream::normal), (0.0, 1.0)),
-            // Shape 2, scale 1: Γ(1.5) = √π/2, variance 1 − π/4.
-            (
-                "weibull",
-                moments(|s| s.weibull(2.0, 1.0)),
-                (0.8862, 0.2146),
-            ),
-            // Mean and variance of a gamma of scale 1 are its shape.
-            ("gamma", moments(|s| s.gamma(2.35)), (2.35, 2.35)),
-            // Location 55, scale 6: 55 + 0.5772 · 6; variance π²/6 · 36.
-            ("extreme", moments(|s| s.extreme(55.0, 6.0)), (58.46, 59.22)),
-        ];
-        for (name, (mean, variance), (expected_mean, expected_variance)) in cases {
-            assert!(
-                (mean - expected_mean).abs() < 0.01 * expected_variance.max(1.0),
-                "{name}: {mean}"
-            );
-            assert!(
-                (variance / expected_variance - 1.0).abs() < 0.03,
-                "{name}: {variance}"
-            );
-        }
+        let has = |name: &str, (mean, variance): (f64, f64), expected: (f64, f64)| {
+            let (expected_mean, expected_variance) = expected;
+            let tolerance = 0.01 * expected_variance.max(1.0);
+            assert!((mean - expected_mean).abs() < tolerance, "{name}: {mean}");
+            let ratio = variance / expected_variance;
+            assert!((ratio - 1.0).abs() < 0.03, "{name}: {variance}");
+        };
+        has("normal", moments(Stream::normal), (0.0, 1.0));
+        // Shape 2, scale 1: Γ(1.5) = √π/2, variance 1 − π/4.
+        has(
+            "weibull",
+            moments(|s| s.weibull(2.0, 1.0)),
+            (0.8862, 0.2146),
+        );
+        // Mean and variance of a gamma of scale 1 are its shape.
+        has("gamma", moments(|s| s.gamma(2.35)), (2.35, 2.35));
+        // Location 55, scale 6: 55 + 0.5772 · 6; variance π²/6 · 36.
+        has("extreme", moments(|s| s.extreme(55.0, 6.0)), (58.46, 59.22));
     }
 }

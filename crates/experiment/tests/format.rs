@@ -255,6 +255,7 @@ fn every_key_is_read() {
         experiment.record,
         Record {
             packets: true,
+            pcap: true,
             rtt: true,
             series: Some(Duration::from_millis(100)),
         }

@@ -157,6 +157,8 @@ fn a_bad_value_is_named_with_its_line() {
             r#"17: traffic.0.dscp: got 64; must be a whole number from 0 to 63 or a name like "EF""#.into()),
         ("kind = \"bulk\"\nflows = 4\nrtt = \"40 ms\"", "kind = \"rtt_fair\"\nrtt = [\"10 ms\", \"20 ms\"]",
             r#"17: traffic.0.rtt: got an array; must be an array of 4 base RTTs like ["10 ms", "50 ms"], one per host"#.into()),
+        ("start = \"0 s\"", "direction = \"both\"",
+            "15: traffic.0: sends up all that TCP takes; must have link.up with a rate, or a window, as nothing else limits it".into()),
         ("kind = \"bulk\"\nflows = 4\nrtt = \"40 ms\"\nstart = \"0 s\"", "kind = \"rrul\"\nrtt = \"40 ms\"\nidle = \"20 s\"",
             r#"15: traffic.0: its load starts at "20 s"; must be before the end, experiment.duration ("10 s")"#.into()),
         (r#"kind = "bulk""#, "kind = \"files\"\nsize = [\"1 kB\", 3]",

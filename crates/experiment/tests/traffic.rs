@@ -19,7 +19,7 @@ fn experiment(traffic: &str) -> Experiment {
     let text = format!(
         r#"
 experiment = {{ duration = "60 s" }}
-link = {{ rate = "10 Mbit/s" }}
+link = {{ rate = "10 Mbit/s", up = {{ rate = "1 Mbit/s" }} }}
 queue = [{{ aqm = "pfifo" }}]
 [[traffic]]
 {traffic}"#

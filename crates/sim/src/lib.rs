@@ -13,8 +13,10 @@
 //! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections with a file per application |
 //! | `timers` | the hosts' timers |
 //! | `probe` | what is measured on the way |
+//! | `capture/` | the packets' headers as a pcapng file |
 //! | `summary` | what a run amounts to |
 
+mod capture;
 mod delay_line;
 mod link;
 mod monitor;

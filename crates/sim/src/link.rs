@@ -131,12 +131,16 @@ impl Link {
 
     /// Lets one packet go if the shaper allows, and sets the next wake-up.
     fn advance(&mut self, now: Time) -> Option<SimPacket> {
-        if self.shaper.free_at(now) > now {
+        if now < self.shaper.free_at(now) {
             self.wake = self.next_wake(now);
             return None;
         }
-        let is_asked = self.shaper.is_line() || self.has_packets();
-        let Some(packet) = is_asked.then(|| self.take(now)).flatten() else {
+        let packet = if self.shaper.is_line() || self.has_packets() {
+            self.take(now)
+        } else {
+            None
+        };
+        let Some(packet) = packet else {
             self.wake = if self.has_packets() {
                 self.next_wake(now)
             } else {
@@ -197,7 +201,7 @@ impl Link {
     #[inline]
     fn note_drops(&mut self, now: Time) {
         if self.environment.has_dropped() {
-            let backlog = self.shaper.rate(now).tx_time(self.qdisc.bytes());
+            let backlog = self.shaper.rate().tx_time(self.qdisc.bytes());
             for (packet, reason) in self.environment.take_dropped() {
                 let sojourn = now - packet.enqueued();
                 let queued = if sojourn.is_zero() { backlog } else { sojourn };
@@ -222,8 +226,8 @@ mod tests {
             flow,
             group: 0,
             connection: 0,
-            returning: false,
             dscp: 0,
+            returning: false,
         };
         SimPacket::datagram(of, 0, Time::ZERO, 1250) // 1 ms at 10 Mbit/s
     }

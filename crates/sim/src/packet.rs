@@ -2,6 +2,7 @@
 
 use sojourn_aqm::packet::AckView;
 use sojourn_aqm::{Ecn, FlowKey, Packet};
+use sojourn_experiment::model::EchoProtocol;
 use sojourn_tcp::Segment;
 use sojourn_tcp::segment::Flags;
 use sojourn_units::Time;
@@ -19,9 +20,9 @@ pub enum Kind {
     SignallingAck,
     /// A datagram.
     Datagram,
-    /// An ICMP echo request or its reply.
+    /// An echo request or its reply, over ICMP.
     Echo,
-    /// The same over UDP.
+    /// An echo request or its reply, over UDP.
     UdpEcho,
 }
 
@@ -34,10 +35,10 @@ pub struct Membership {
     pub group: u16,
     /// Connections of one flow are numbered; each has a port of its own.
     pub connection: u32,
-    /// True on the way back to the sender of the data.
-    pub returning: bool,
     /// The DiffServ code point.
     pub dscp: u8,
+    /// True on the way back to the sender of the data.
+    pub returning: bool,
 }
 
 /// A simulated packet. Moved by value; plain aligned words, so that moving it is two wide copies and one narrow one,
@@ -59,12 +60,12 @@ pub struct SimPacket {
     pub group: u16,
     /// What it carries.
     pub kind: Kind,
+    /// The DiffServ code point.
+    pub dscp: u8,
     /// True on the way back to the sender of the data.
     pub returning: bool,
     /// The ECN field.
     pub ecn: Ecn,
-    /// The DiffServ code point.
-    dscp: u8,
     /// When it entered the queue it is in.
     pub enqueued: Time,
 }
@@ -84,9 +85,9 @@ impl SimPacket {
             connection: of.connection,
             group: of.group,
             kind,
+            dscp: of.dscp,
             returning: of.returning,
             ecn: Ecn::NotEct,
-            dscp: of.dscp,
             enqueued: Time::ZERO,
         }
     }
@@ -119,8 +120,12 @@ impl SimPacket {
         Self::new(Kind::Datagram, of, bytes, number, sent_at.as_nanos())
     }
 
-    /// An echo request sent at `sent_at`, or its reply; `kind` is one of the echoes.
-    pub fn echo(kind: Kind, of: Membership, sent_at: Time, bytes: u32) -> Self {
+    /// An echo request sent at `sent_at`, or its reply.
+    pub fn echo(of: Membership, protocol: EchoProtocol, sent_at: Time, bytes: u32) -> Self {
+        let kind = match protocol {
+            EchoProtocol::Icmp => Kind::Echo,
+            EchoProtocol::Udp => Kind::UdpEcho,
+        };
         Self::new(kind, of, bytes, 0, sent_at.as_nanos())
     }
 
@@ -214,8 +219,8 @@ mod tests {
         flow: 3,
         group: 1,
         connection: 0,
-        returning: false,
         dscp: 0,
+        returning: false,
     };
 
     fn carrying(segment: &Segment) -> SimPacket {

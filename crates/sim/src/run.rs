@@ -10,6 +10,7 @@ use sojourn_experiment::streams;
 use sojourn_tcp::cc;
 use sojourn_units::{Duration, Time};
 
+use crate::capture::{Capture, LinkFacts};
 use crate::delay_line::{DelayLine, Exit};
 use crate::link::{self, BoxedQdisc, Link};
 use crate::monitor::Monitor;
@@ -234,8 +235,19 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
         sources.push(Source::new(identity, &traffic.kind, algorithm, seed));
     }
     let sampler = Sampler::new(Time::ZERO + experiment.warmup, experiment.record.series);
-    let network = Network::new(links, lines.0, behind, paths);
+    let mut network = Network::new(links, lines.0, behind, paths);
+    network.capture = experiment.record.pcap.then(|| capture(experiment));
     Ok(Simulation::new(network, sources, sampler))
+}
+
+fn capture(experiment: &Experiment) -> Capture {
+    let traffic = experiment.traffic.iter();
+    Capture::new(LinkFacts {
+        overhead: experiment.link.overhead,
+        mss: traffic
+            .map(|group| group.kind.tcp().map_or(0, |tcp| tcp.mss as u16))
+            .collect(),
+    })
 }
 
 fn identity(experiment: &Experiment, flow: &derived::Flow<'_>) -> Identity {

@@ -45,10 +45,10 @@ impl Shaper {
         }
     }
 
-    /// The rate at which a backlog leaves: the one in force, or the mean of a trace.
-    pub fn rate(&mut self, now: Time) -> Rate {
+    /// The rate at which a backlog leaves: that of the last packet, or the mean of a trace.
+    pub fn rate(&self) -> Rate {
         match self {
-            Self::Bucket(bucket) => bucket.rate_at(now),
+            Self::Bucket(bucket) => bucket.rate[bucket.current].1,
             Self::Opportunities(opportunities) => opportunities.mean_rate,
         }
     }
@@ -67,16 +67,16 @@ pub struct Bucket {
     current: usize,
     /// Bytes it may send ahead of its rate after an idle time.
     burst: u64,
+    pace: Pace,
     /// When it is next not empty.
     next_free: Time,
-    pace: Pace,
 }
 
 /// What the rate means for a packet of the size last sent: worked out again when either changes.
 struct Pace {
     bytes: u32,
     tx_time: Duration,
-    /// How far the bucket lets packets be ahead of the rate.
+    /// How far the link may be ahead of its rate.
     ahead: Duration,
 }
 
@@ -92,15 +92,16 @@ impl Pace {
 
 impl Bucket {
     fn charge(&mut self, bytes: u32, now: Time) {
-        let rate = self.rate_at(now);
+        self.follow_schedule(now);
         if bytes != self.pace.bytes {
-            self.pace = Pace::new(rate, bytes, self.burst);
+            self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst);
         }
-        let from = self.next_free.max(now.saturating_sub(self.pace.ahead));
-        self.next_free = from + self.pace.tx_time;
+        let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));
+        self.next_free = begin + self.pace.tx_time;
     }
 
-    fn rate_at(&mut self, now: Time) -> Rate {
+    /// Takes up the rate in force at `now`.
+    fn follow_schedule(&mut self, now: Time) {
         while let Some((from, rate)) = self.rate.get(self.current + 1) {
             if Time::ZERO + *from > now {
                 break;
@@ -108,7 +109,6 @@ impl Bucket {
             self.pace = Pace::new(*rate, self.pace.bytes, self.burst);
             self.current += 1;
         }
-        self.rate[self.current].1
     }
 }
 

@@ -3,6 +3,7 @@
 use sojourn_experiment::model::Direction;
 use sojourn_units::{Duration, Time};
 
+use crate::capture::{Capture, UNQUEUED};
 use crate::delay_line::{DelayLine, Exit};
 use crate::link::Link;
 use crate::monitor::Monitor;
@@ -37,6 +38,8 @@ pub struct Network {
     agenda: Agenda,
     /// The segments under way.
     pub segments: Segments,
+    /// What passes the bottleneck, if that is recorded.
+    pub capture: Option<Capture>,
 }
 
 /// When each component acts next. There are few: a scan finds the first faster than a heap would.
@@ -78,6 +81,7 @@ impl Network {
             paths,
             agenda: Agenda { due },
             segments: Segments::default(),
+            capture: None,
         };
         for link in 0..network.links.len() {
             network.note_link(link);
@@ -108,12 +112,31 @@ impl Network {
     /// A host sends a packet.
     pub fn send(&mut self, packet: &SimPacket, now: Time) {
         let path = self.paths[packet.flow as usize];
+        if self.capture.is_some() && !self.meets_link(packet, path) {
+            self.note(UNQUEUED, packet, now);
+        }
         if packet.returning {
             self.enter_line(path.return_line, packet, now);
         } else if let Some(link) = path.forward_link {
             self.enter_link(link, packet, now);
         } else if let Some(line) = path.forward_line {
             self.enter_line(line, packet, now);
+        }
+    }
+
+    /// Whether a packet passes a bottleneck on its way.
+    fn meets_link(&self, packet: &SimPacket, path: Path) -> bool {
+        if packet.returning {
+            matches!(self.lines[path.return_line].exit, Exit::Link(_))
+        } else {
+            path.forward_link.is_some()
+        }
+    }
+
+    /// Captures a packet, if packets are.
+    fn note(&mut self, interface: usize, packet: &SimPacket, now: Time) {
+        if let Some(capture) = &mut self.capture {
+            capture.note(interface, packet, &self.segments, now);
         }
     }
 
@@ -324,6 +347,7 @@ impl Simulation {
     /// Lets out of a link what may go now.
     fn serve(&mut self, link: usize, now: Time) {
         while let Some(packet) = self.network.links[link].serve(now) {
+            self.network.note(link, &packet, now);
             match self.network.behind[link] {
                 Some(line) => self.network.enter_line(line, &packet, now),
                 None => self.arrive(&packet, now),
@@ -359,7 +383,7 @@ impl Simulation {
             Side::Receiving
         };
         let source = &mut self.sources[owner as usize / 2];
-        if source.next_timer(side).is_some_and(|due| due <= now) {
+        if source.next_timer(side) <= now {
             source.on_timer(side, now, &mut self.network);
         }
         for side in [Side::Sending, Side::Receiving] {

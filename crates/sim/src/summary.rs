@@ -55,6 +55,9 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
         simulated_s: experiment.duration.as_secs_f64(),
         events,
         packets,
+        capture: network.capture.map(|capture| Table {
+            columns: vec![("pcapng", Column::U8(capture.into_bytes()))],
+        }),
         queue_series: sampler.width.map(|width| queue_series(&sampler, width)),
         flow_series: sampler.width.map(|_| flow_series(&sampler)),
         rtts,
@@ -110,11 +113,13 @@ fn flow_figures(
         .as_ref()
         .and_then(|packets| packets.one_way.as_ref());
     let mos = match (&traffic.kind, one_way) {
-        (Kind::Voip(voip), Some(one_way)) => one_way
-            .delays
-            .mean()
-            .zip(one_way.loss())
-            .map(|(delay, loss)| emodel::opinion_score(emodel::rating(delay, loss, voip.codec))),
+        (Kind::Voip(voip), Some(one_way)) => {
+            let measured = one_way.delays.mean().zip(one_way.loss());
+            measured.map(|(delay, loss)| {
+                let delay = mouth_to_ear(delay, traffic.rtt, experiment.link.delay);
+                emodel::opinion_score(emodel::rating(delay, loss, voip.codec))
+            })
+        }
         _ => None,
     };
     let total = |of: fn(&FlowCounts) -> u64| counts.clone().map(|counts| of(&counts)).sum();
@@ -145,6 +150,13 @@ fn flow_figures(
         page_load_ms: meter.pages.as_ref().map(|delays| delays.spread()),
         video: meter.video.as_ref().map(|video| video.figures()),
     }
+}
+
+/// The one-way delay of a call: what was measured has only the link's part of the base RTT in it, since the rest of that
+/// is simulated on the way back; a call has half of it each way.
+fn mouth_to_ear(measured: Duration, rtt: Duration, link: Duration) -> Duration {
+    let half = Duration::from_nanos(rtt.as_nanos() / 2);
+    measured.saturating_sub(link) + half.max(link)
 }
 
 /// Every round-trip time that was recorded, flow by flow.

@@ -23,9 +23,8 @@ impl Timers {
         }
     }
 
-    /// The owner's deadline is `due`.
-    pub fn set(&mut self, owner: u32, due: Option<Time>) {
-        let Some(due) = due else { return };
+    /// The owner's deadline is `due`; [`Time::MAX`]: it has none.
+    pub fn set(&mut self, owner: u32, due: Time) {
         let scheduled = &mut self.scheduled[owner as usize];
         if due < *scheduled {
             *scheduled = due;
@@ -58,10 +57,10 @@ mod tests {
     #[test]
     fn the_earlier_of_two_deadlines_counts() {
         let mut timers = Timers::new(2);
-        timers.set(0, Some(Time::from_millis(20)));
-        timers.set(1, Some(Time::from_millis(15)));
-        timers.set(0, Some(Time::from_millis(10)));
-        timers.set(0, Some(Time::from_millis(30))); // later: asked again at 10 ms
+        timers.set(0, Time::from_millis(20));
+        timers.set(1, Time::from_millis(15));
+        timers.set(0, Time::from_millis(10));
+        timers.set(0, Time::from_millis(30)); // later: asked again at 10 ms
         assert_eq!(
             (timers.next(), timers.pop()),
             (Time::from_millis(10), Some(0))

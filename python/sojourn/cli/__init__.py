@@ -1,4 +1,4 @@
-"""The command line: ``sojourn run``, ``compare``, ``replay``, ``list``, ``doctor``, ``study``.
+"""The command line: ``sojourn run``, ``compare``, ``report``, ``export``, ``replay``, ``list``, ``doctor``, ``study``.
 
 Data goes to standard output, everything else to standard error. Exit status: 0 done, 1 a run failed, 2 the input is
 wrong (one line on standard error), 130 interrupted.

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core, own
-from sojourn.cli import agree, compare, doctor, listing, replay, run, study
+from sojourn.cli import agree, compare, doctor, export, listing, replay, report, run, study
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
 from sojourn.storage import OutputError
 
@@ -24,6 +24,8 @@ app.command("run")(run.command)
 app.command("compare")(compare.command)
 app.command("agree")(agree.command)
 app.command("replay")(replay.command)
+app.command("report")(report.command)
+app.command("export")(export.command)
 app.command("list")(listing.command)
 app.command("doctor")(doctor.command)
 app.add_typer(study.app, name="study")

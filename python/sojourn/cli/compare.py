@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sojourn.api import compare_plan
-from sojourn.cli.options import Backend, Jobs, Json, Kernel, On, Out, chosen
+from sojourn.cli.options import Backend, Baseline, Jobs, Json, Kernel, On, Out, chosen
 from sojourn.cli.run import run_and_show
 
 
@@ -33,6 +33,7 @@ def command(
     on: On = None,
     kernel: Kernel = None,
     jobs: Jobs = None,
+    baseline: Baseline = None,
     json: Json = False,
 ) -> None:
     """Compare queue disciplines under bulk TCP."""
@@ -51,4 +52,4 @@ def command(
         seed=seed,
     )
     where.check(plan)
-    run_and_show(plan, backend=where, out=out, jobs=jobs, json=json)
+    run_and_show(plan, backend=where, out=out, jobs=jobs, baseline=baseline, json=json)

@@ -16,6 +16,7 @@ _PACKAGES = {
     "numpy": "statistics",
     "pyarrow": "Arrow tables and Parquet files",
     "matplotlib": "figures",
+    "jinja2": "reports",
     "rich": "tables and progress",
     "typer": "the command line",
     "pandas": "Results.to_pandas (optional)",

@@ -18,6 +18,10 @@ Out = Annotated[
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at the same time; default: one per processor.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else.")]
+Baseline = Annotated[
+    str | None,
+    typer.Option("--baseline", metavar="LABEL", help="Also show how the other queues differ from this one, by seed."),
+]
 Backend = Annotated[str, typer.Option("--backend", help="Where to run it: sim or linux.")]
 On = Annotated[
     str | None,

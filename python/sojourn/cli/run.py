@@ -14,9 +14,10 @@ from rich.console import Console
 from sojourn import _core, storage
 from sojourn.api import read_plan, run_plan
 from sojourn.backends import Backend as AnyBackend
-from sojourn.cli.options import Backend, Jobs, Json, Kernel, On, Out, Set, chosen, overrides
+from sojourn.cli.options import Backend, Baseline, Jobs, Json, Kernel, On, Out, Set, chosen, overrides
 from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
+from sojourn.paired import check_baseline
 from sojourn.recording import Recording
 from sojourn.results import Results, Run
 from sojourn.storage import Staging
@@ -31,29 +32,37 @@ def command(
     kernel: Kernel = None,
     set: Set = None,
     jobs: Jobs = None,
+    baseline: Baseline = None,
     json: Json = False,
 ) -> None:
     """Run an experiment file and show its results."""
     where = chosen(backend, on, kernel)
-    run_and_show(read_plan(file, overrides(set), backend=where), backend=where, out=out, jobs=jobs, json=json)
+    plan = read_plan(file, overrides(set), backend=where)
+    run_and_show(plan, backend=where, out=out, jobs=jobs, baseline=baseline, json=json)
 
 
-def run_and_show(plan: _core.Plan, *, backend: AnyBackend, out: Path | None, jobs: int | None, json: bool) -> None:
-    """Runs a plan, writes what was asked for and prints the table, or summary.json.
+def run_and_show(
+    plan: _core.Plan, *, backend: AnyBackend, out: Path | None, jobs: int | None, baseline: str | None, json: bool
+) -> None:
+    """Runs a plan, writes what was asked for and prints the tables, or summary.json.
 
     Raises
     ------
+    ExperimentError
+        No queue is called like the baseline; nothing was run.
     Stopped
         A run failed, the user interrupted, or the results could not be written.
     OutputError
         ``out`` cannot be written to; nothing was run.
     """
+    if baseline is not None:
+        check_baseline(baseline, [label for _, _, _, label in plan.jobs])
     finished, stopped_by = (_run if out is None else partial(_run_and_save, out))(plan, backend, jobs)
     kept = f"{len(finished.runs)} of {len(plan.jobs)} runs finished"
     if out is not None and finished.runs:
         kept += f", kept in {out / 'summary.json'}"
     if finished.runs:
-        _print(finished, json=json)
+        _print(finished, baseline=baseline, json=json)
     if stopped_by is not None:
         raise stop_reason(stopped_by, kept)
     refuse_invalid(finished)
@@ -91,12 +100,18 @@ def _stage(results: Results, staging: Staging, stopped_by: BaseException | None)
     return stopped_by
 
 
-def _print(results: Results, *, json: bool) -> None:
+def _print(results: Results, *, baseline: str | None, json: bool) -> None:
     if json:
         sys.stdout.write(results.to_json())
-    elif sys.stdout.isatty():
-        console = Console()
-        console.print(results_table(results, width=console.width))
-    else:
-        print(plain(results.table()))
+        sys.stdout.flush()
+        return
+    console = Console() if sys.stdout.isatty() else None
+    tables = [results.table() if console is None else results_table(results, width=console.width)]
+    if baseline is not None and any(run.label == baseline for run in results.runs):
+        tables.append(results.paired(baseline))
+    for table in tables:
+        if console is None:
+            print(plain(table))
+        else:
+            console.print(table)
     sys.stdout.flush()

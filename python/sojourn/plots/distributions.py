@@ -11,25 +11,27 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sojourn.metrics import has_direction
-from sojourn.plots.style import Look, figure, looks, style
+from sojourn.plots.style import Look, figure, legend_above, looks, name_ticks, style, width_for
 from sojourn.series import steady_sojourn
 from sojourn.statistics import FloatArray, pooled_curve
 
 if TYPE_CHECKING:
     from sojourn.results import Arm, Direction, Results
 
+_WITHIN = 8
+"""Arms whose names a legend between the curves has room for."""
 _LEVELS = np.linspace(0.0, 1.0, 1001)
 
 
 @dataclass(frozen=True)
 class Box:
-    """What a box plot draws of a distribution: box p25 to p75, whiskers p10 to p90, line p50."""
+    """What a box plot draws of a distribution: box p25 to p75, line p50, whiskers p10 and p90 unless told otherwise."""
 
-    p10: float
+    low: float
     p25: float
     p50: float
     p75: float
-    p90: float
+    high: float
     mean: float | None = None
 
 
@@ -46,16 +48,19 @@ def sojourn_curve(arm: Arm, direction: Direction) -> tuple[FloatArray, FloatArra
     return pooled_curve([run.sojourn_ms(direction) for run in runs])
 
 
-def sojourn_box(arm: Arm, direction: Direction) -> Box | None:
-    """The box of an arm's sojourn times in ms, all repeats together; None if no packet left the queue."""
+def sojourn_box(arm: Arm, direction: Direction, whiskers: tuple[float, float]) -> Box | None:
+    """The box of an arm's sojourn times in ms, all repeats together; None if no packet left the queue.
+
+    ``whiskers`` are the percentiles at which they end.
+    """
     values, levels = sojourn_curve(arm, direction)
     if not values.size:
         return None
-    at = np.interp([0.10, 0.25, 0.50, 0.75, 0.90], levels, values)
+    at = np.interp([whiskers[0] / 100, 0.25, 0.50, 0.75, whiskers[1] / 100], levels, values)
     distributions = [run.sojourn_ms(direction) for run in arm.runs if run.sojourn_ms(direction)["n"]]
     mean = np.average([d["mean"] for d in distributions], weights=[d["n"] for d in distributions])
-    p10, p25, p50, p75, p90 = map(float, at)
-    return Box(p10, p25, p50, p75, p90, float(mean))
+    low, p25, p50, p75, high = map(float, at)
+    return Box(low, p25, p50, p75, high, float(mean))
 
 
 def cdf(results: Results, direction: Direction) -> Figure:
@@ -70,28 +75,26 @@ def cdf(results: Results, direction: Direction) -> Figure:
             axes.plot(values[shown], levels[shown], label=arm.name, color=look.color, linestyle=look.dashes)
         axes.set(xlabel="sojourn time [ms]", ylabel="share of packets", ylim=(0, 1))
         axes.set_xlim(left=0)
-        if results.arms:
+        if len(results.arms) > _WITHIN:
+            legend_above(drawn, axes)
+        elif results.arms:
             axes.legend(loc="lower right")
         return drawn
 
 
-def box(results: Results, direction: Direction) -> Figure:
+def box(results: Results, direction: Direction, whiskers: tuple[float, float]) -> Figure:
     """A box of the sojourn time per arm."""
     with style():
         arms = results.arms
-        drawn = figure(width_in=max(4.2, min(12.0, 1.4 + 0.65 * len(arms))))
+        drawn = figure(width_in=width_for(len(arms)))
         axes = drawn.add_subplot()
-        boxes = [sojourn_box(arm, direction) for arm in arms]
+        boxes = [sojourn_box(arm, direction, whiskers) for arm in arms]
         draw_boxes(axes, list(range(len(arms))), boxes, looks(len(arms)), width=0.55)
-        crowded = max((len(arm.name) for arm in arms), default=0) * len(arms) > 48
-        axes.set_xticks(
-            range(len(arms)),
-            [arm.name for arm in arms],
-            rotation=35 if crowded else 0,
-            ha="right" if crowded else "center",
-        )
+        name_ticks(axes, [arm.name for arm in arms])
         axes.set(ylabel="sojourn time [ms]")
-        axes.set_title("box: p25 to p75, whiskers: p10 and p90, diamond: mean", loc="left", color="#555555", fontsize=8)
+        low, high = whiskers
+        note = f"box: p25 to p75, whiskers: p{low:g} and p{high:g}, diamond: mean"
+        axes.set_title(note, loc="left", color="#555555", fontsize=8)
         axes.set_ylim(bottom=0)
         return drawn
 
@@ -103,7 +106,7 @@ def draw_boxes(
     for position, box, one in zip(positions, boxes, look, strict=True):
         if box is None:
             continue
-        stats = {"whislo": box.p10, "q1": box.p25, "med": box.p50, "q3": box.p75, "whishi": box.p90, "mean": box.mean}
+        stats = {"whislo": box.low, "q1": box.p25, "med": box.p50, "q3": box.p75, "whishi": box.high, "mean": box.mean}
         axes.bxp(
             [stats],
             positions=[position],

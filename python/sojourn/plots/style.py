@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import cycle, islice
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
@@ -41,6 +43,10 @@ _RC: dict[Any, Any] = {
     "savefig.dpi": 200,
     "svg.hashsalt": "sojourn",
 }
+
+
+# What a legend in the house style takes: per row, per name without its letters, and per letter of it.
+_ROW_IN, _NAME_IN, _LETTER_IN = 0.17, 0.45, 0.065
 
 
 class Look(NamedTuple):
@@ -80,6 +86,29 @@ class StyledFigure(Figure):
 def figure(width_in: float = 5.2, height_in: float = 3.4) -> Figure:
     """An empty figure; one column of a paper wide unless told otherwise."""
     return StyledFigure(figsize=(width_in, height_in))
+
+
+def width_for(arms: int) -> float:
+    """The width in inches of a figure with a place per arm."""
+    return max(4.2, min(12.0, 1.4 + 0.65 * arms))
+
+
+def name_ticks(axes: Axes, names: Sequence[str]) -> None:
+    """Names the places 0, 1, … on the horizontal axis, slanted where they would run into each other."""
+    crowded = max(map(len, names), default=0) * len(names) > 48
+    axes.set_xticks(range(len(names)), names, rotation=35 if crowded else 0, ha="right" if crowded else "center")
+
+
+def legend_above(drawn: Figure, axes: Axes) -> None:
+    """A legend above the axes, in as many columns as the names leave room for; the figure grows by its height."""
+    handles, names = axes.get_legend_handles_labels()
+    if not names:
+        return
+    width_in, height_in = drawn.get_size_inches()
+    columns = max(1, min(4, len(names), int(width_in / (_NAME_IN + _LETTER_IN * max(map(len, names))))))
+    rows = math.ceil(len(names) / columns)
+    drawn.set_size_inches(width_in, height_in + _ROW_IN * (rows - 1))
+    drawn.legend(handles, names, loc="outside upper center", ncols=columns)
 
 
 def save(staging: Staging, name: str, drawn: Figure) -> list[Path]:

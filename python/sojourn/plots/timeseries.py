@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from sojourn import series
-from sojourn.plots.style import figure, looks, style
+from sojourn.plots.style import figure, legend_above, looks, style
 from sojourn.series import Series
-from sojourn.statistics import FloatArray
+from sojourn.statistics import FloatArray, mean_interval
 
 if TYPE_CHECKING:
     from sojourn.results import Arm, Results, Run
@@ -22,34 +22,49 @@ class NotRecordedError(ValueError):
     """The experiment did not record what a figure shows."""
 
 
-def sojourn_figure(results: Results) -> Figure:
-    """Mean sojourn time per bin; the line is the median of the repeats, the band their range."""
-    return _figure(results, series.sojourn, 1.0, "sojourn time [ms]")
+Middle = Literal["median", "mean"]
+"""What the line shows: the median of the repeats in a band of their range, or their mean in a band of its 95 %
+confidence interval."""
 
 
-def goodput_figure(results: Results) -> Figure:
-    """Goodput of all flows per bin; line and band as for the sojourn time."""
-    return _figure(results, series.goodput, 1e-6, "goodput [Mbit/s]")
+def sojourn_figure(results: Results, middle: Middle) -> Figure:
+    """Mean sojourn time per bin."""
+    return _figure(results, series.sojourn, 1.0, "sojourn time [ms]", middle)
 
 
-def _figure(results: Results, read: Callable[[Run], Series | None], factor: float, label: str) -> Figure:
+def goodput_figure(results: Results, middle: Middle) -> Figure:
+    """Goodput of all flows per bin."""
+    return _figure(results, series.goodput, 1e-6, "goodput [Mbit/s]", middle)
+
+
+def _figure(
+    results: Results, read: Callable[[Run], Series | None], factor: float, label: str, middle: Middle
+) -> Figure:
+    over_repeats = _mean_over_repeats if middle == "mean" else _median_over_repeats
     with style():
         drawn = figure()
         axes = drawn.add_subplot()
         for arm, look in zip(results.arms, looks(len(results.arms)), strict=True):
             t_s, values = _aligned(arm, read)
-            low, middle, high = _over_repeats(values * factor)
-            axes.plot(t_s, middle, label=arm.name, color=look.color, linestyle=look.dashes)
+            low, line, high = over_repeats(values * factor)
+            axes.plot(t_s, line, label=arm.name, color=look.color, linestyle=look.dashes)
             if len(values) > 1:
                 axes.fill_between(t_s, low, high, color=look.color, alpha=0.15, linewidth=0)
         axes.set(xlabel="time [s]", ylabel=label)
         axes.set_ylim(bottom=0)
         axes.margins(x=0)
-        drawn.legend(loc="outside upper center", ncols=3)
+        legend_above(drawn, axes)
         return drawn
 
 
-def _over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _mean_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(lower end, mean, upper end) of the mean's interval in each bin; NaN where no repeat has a value."""
+    intervals = [mean_interval(column) for column in values.T]
+    low, line, high = np.array([(one.low, one.middle, one.high) for one in intervals]).T
+    return low, line, high
+
+
+def _median_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(least, median, greatest) of each bin; NaN where no repeat has a value."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="All-NaN", category=RuntimeWarning)

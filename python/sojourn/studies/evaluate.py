@@ -26,7 +26,7 @@ from sojourn.studies.relation import (
 
 ANY = frozenset({"any", "each"})
 OTHER = "any_other"
-_OVER_AXIS = frozenset({"increasing", "decreasing", "slope", "range", "mean"})
+_OVER_AXIS = frozenset({"increasing", "decreasing", "slope", "range", "mean", "median"})
 
 
 @dataclass(frozen=True)
@@ -232,6 +232,8 @@ class _Evaluator:
                 return max(values) - min(values)
             case "mean":
                 return fmean(values)
+            case "median":
+                return median(values)
         positions = np.array([float(at) for at in along if not isinstance(at, str)])
         return float(np.polyfit(positions, np.array(values), 1)[0])
 

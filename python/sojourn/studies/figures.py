@@ -35,7 +35,7 @@ def draw(spec: FigureSpec, study: Study, grid: Grid) -> Figure:
     shown = grid.where(lambda cell: all(same(cell.point[axis], value) for axis, value in spec.where.items()))
     panels: list[AxisValue | None] = [*shown.values(spec.panels)] if spec.panels else [None]
     with style():
-        drawn = figure(width_in=max(3.6, 2.6 * len(panels) + 0.8), height_in=3.0)
+        drawn = figure(width_in=max(5.2, 2.6 * len(panels) + 0.8), height_in=3.0)
         drawn.suptitle(spec.title, fontsize=9, x=0.01, ha="left")
         all_axes = drawn.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, panel in zip(all_axes, panels, strict=True):
@@ -57,15 +57,15 @@ def draw(spec: FigureSpec, study: Study, grid: Grid) -> Figure:
 
 
 def _draw_boxes(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, AxisValue]) -> None:
-    ticks = grid.values(spec.x)
+    ticks: list[AxisValue | None] = [*grid.values(spec.x)] if spec.x else [None]
     schemes = grid.schemes
     width = 0.8 / len(schemes)
     for index, (scheme, look) in enumerate(zip(schemes, looks(len(schemes)), strict=True)):
-        boxes = [_box(grid, scheme, spec.metric, {**at, spec.x: tick}) for tick in ticks]
+        boxes = [_box(grid, scheme, spec.metric, at if tick is None else {**at, spec.x: tick}) for tick in ticks]
         offset = (index - (len(schemes) - 1) / 2) * width
         positions = [place + offset for place in range(len(ticks))]
         draw_boxes(axes, positions, boxes, [look] * len(ticks), width=0.8 * width)
-    axes.set_xticks(range(len(ticks)), [_tick(tick) for tick in ticks])
+    axes.set_xticks(range(len(ticks)), ["" if tick is None else _tick(tick) for tick in ticks])
     axes.set_xlabel(_words(spec.x))
 
 

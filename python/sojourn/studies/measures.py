@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
-from sojourn import series
-from sojourn.metrics import goodput_bps
-from sojourn.results import Run
+from sojourn import schema, series
+from sojourn.results import Direction, Run
 from sojourn.series import Series
 from sojourn.statistics import FloatArray, quantile_curve
 
@@ -24,13 +24,17 @@ class Quantiles:
     levels: FloatArray
     values: FloatArray
     mean: float
+    between: bool = True
+    """Whether there are enough to interpolate between them."""
 
     def statistic(self, name: str) -> float:
         """``mean``, ``median``, ``min``, ``max`` or ``p`` and a percentage; NaN for any other."""
-        if name == "mean":
+        if name in ("mean", "value"):
             return self.mean
         level = quantile_level(name)
-        return math.nan if level is None or not self.values.size else float(np.interp(level, self.levels, self.values))
+        if level is None or not self.values.size or not (self.between or np.isclose(self.levels, level).any()):
+            return math.nan
+        return float(np.interp(level, self.levels, self.values))
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class Values:
         """As of ``Quantiles``, and ``std``."""
         if not self.values.size:
             return math.nan
-        if name in ("mean", "std"):
-            return float(self.values.mean() if name == "mean" else self.values.std())
+        if name in ("mean", "value", "std"):
+            return float(self.values.std() if name == "std" else self.values.mean())
         level = quantile_level(name)
         return math.nan if level is None else float(np.quantile(self.values, level))
 
@@ -72,6 +76,44 @@ def quantile_level(statistic: str) -> float | None:
 
 
 @dataclass(frozen=True)
+class Part:
+    """The part of a run that a metric is about; by default all of what is sent down the link."""
+
+    traffic: int | None = None
+    """Only the flows of this ``[[traffic]]`` entry, from 0."""
+    direction: Literal["down", "up", "both"] = "down"
+    """Which queue, and flows that send data that way; both: of rates and counts, the two together."""
+    from_s: float = 0.0
+    """Of series: from this time on."""
+    to_s: float = math.inf
+    """Of series: before this time."""
+    column: str = ""
+    """Of ``queue_series``: the column."""
+    reason: str = ""
+    """Of drops: why, as in ``drop_delay_ms`` of a summary."""
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The directions that are summed."""
+        return ("down", "up") if self.direction == "both" else (self.direction,)
+
+    def flows(self, run: Run) -> list[schema.Flow]:
+        """The flows that the metric is about."""
+        return [
+            flow
+            for flow in run.summary["flows"]
+            if flow["direction"] in self.directions and self.traffic in (None, flow["traffic"])
+        ]
+
+    def of(self, found: Series | None) -> Series | None:
+        """The part of a series between the two times."""
+        if found is None:
+            return None
+        inside = (found.t_s >= self.from_s) & (found.t_s < self.to_s)
+        return Series(found.t_s[inside], found.value[inside])
+
+
+@dataclass(frozen=True)
 class Measure:
     """A metric of a study: where it comes from, and how it is put in the paper's terms."""
 
@@ -83,76 +125,180 @@ class Measure:
     """What figures call it."""
     factor: float = 1.0
     """From the source's unit and convention to the paper's."""
-    plus: str | None = None
-    """An axis or constant whose value is added: a base RTT makes a queueing delay a round-trip time."""
+    plus: Mapping[str, float] = field(default_factory=dict)
+    """Axes or constants that are added, so many times: a base RTT makes a queueing delay a round-trip time."""
+    at_least: float | None = None
+    """Instead of the values, something about those that reach this."""
+    tell: Literal["share", "first", "last"] = "share"
+    """How many of them, or when the first or last one is, in s."""
+    part: Part = Part()
 
     def sample(self, run: Run) -> Sample:
         """What was measured in a run, in the source's unit."""
-        return SOURCES[self.source](run)
+        if self.at_least is None:
+            return SOURCES[self.source](run, self.part)
+        found = self.part.of(SERIES[self.source](run, self.part))
+        if found is None or not found.value.size:
+            return Single(math.nan)
+        reach = found.value * self.factor >= self.at_least
+        if self.tell == "share":
+            return Single(float(reach.mean()))
+        times = found.t_s[reach]
+        return Single(float(times[0 if self.tell == "first" else -1]) if times.size else math.nan)
 
     def statistic(self, run: Run, name: str, place: Mapping[str, float | bool | str]) -> float:
         """A statistic in ``unit``, for a run at a place of the grid; NaN if the run has no such thing."""
-        offset = float(place[self.plus]) if self.plus is not None and _is_location(name) else 0.0
-        return self.sample(run).statistic(name) * self.factor + offset
+        value = self.sample(run).statistic(name)
+        if self.at_least is not None:
+            return value
+        return value * self.factor + (self._offset(place) if _is_location(name) else 0.0)
 
     def series(self, run: Run, place: Mapping[str, float | bool | str]) -> Series | None:
         """The metric over time in ``unit``; None if the source has no series or none was recorded."""
         read = SERIES.get(self.source)
-        found = read(run) if read is not None else None
-        if found is None:
-            return None
-        offset = float(place[self.plus]) if self.plus is not None else 0.0
-        return Series(found.t_s, found.value * self.factor + offset)
+        found = self.part.of(read(run, self.part)) if read is not None else None
+        return None if found is None else Series(found.t_s, found.value * self.factor + self._offset(place))
+
+    def _offset(self, place: Mapping[str, float | bool | str]) -> float:
+        return sum(times * float(place[name]) for name, times in self.plus.items())
 
 
 def _is_location(statistic: str) -> bool:
-    return statistic == "mean" or quantile_level(statistic) is not None
+    return statistic in ("mean", "value") or quantile_level(statistic) is not None
 
 
-def _sojourn_ms(run: Run) -> Sample:
-    distribution = run.sojourn_ms()
+def _sojourn_ms(run: Run, part: Part) -> Sample:
+    distribution = run.sojourn_ms(part.directions[0])
     if not distribution["n"]:
         return Quantiles(np.empty(0), np.empty(0), math.nan)
     values, levels = quantile_curve(distribution)
     return Quantiles(levels, values, distribution["mean"])
 
 
-def _goodput_series_bps(run: Run) -> Sample:
-    goodput = series.goodput(run)
-    return Values(np.empty(0) if goodput is None else goodput.value)
+def _rtt_ms(run: Run, part: Part) -> Sample:
+    # Every flow counts the same, however often it was measured.
+    return _of_spreads([flow["rtt_ms"] for flow in part.flows(run)])
 
 
-def _first_flow_sojourn_ms(run: Run) -> Sample:
-    sojourn = series.flow_sojourn(run, 0)
-    return Values(np.empty(0) if sojourn is None else sojourn.value)
+def _one_way_ms(run: Run, part: Part) -> Sample:
+    return _of_spreads([flow["one_way_ms"] for flow in part.flows(run) if "one_way_ms" in flow])
 
 
-def _first_flow_jitter_ms(run: Run) -> Sample:
+def _completion_ms(run: Run, part: Part) -> Sample:
+    return _of_spreads([flow["completion_ms"] for flow in part.flows(run) if "completion_ms" in flow])
+
+
+def _of_spreads(spreads: Sequence[schema.Spread]) -> Sample:
+    known = [[spread[key] for key in _SPREAD] for spread in spreads if spread["n"]]
+    if not known:
+        return Quantiles(np.empty(0), np.empty(0), math.nan)
+    mean, *quantiles = np.array(known, dtype=float).mean(axis=0)
+    return Quantiles(np.array([0.05, 0.5, 0.95, 1.0]), np.array(quantiles), float(mean), between=False)
+
+
+_SPREAD: tuple[Literal["mean", "p5", "p50", "p95", "max"], ...] = ("mean", "p5", "p50", "p95", "max")
+
+
+def _values(read: Callable[[Run, Part], Series | None]) -> Callable[[Run, Part], Sample]:
+    def sample(run: Run, part: Part) -> Sample:
+        found = part.of(read(run, part))
+        return Values(np.empty(0) if found is None else found.value[~np.isnan(found.value)])
+
+    return sample
+
+
+def _goodput_series(run: Run, part: Part) -> Series | None:
+    return series.goodput(run, part.directions[0], traffic=part.traffic)
+
+
+def _queue_series(run: Run, part: Part) -> Series | None:
+    return series.queue(run, part.column, part.directions[0])
+
+
+def _first_flow_sojourn(run: Run, _part: Part) -> Series | None:
+    return series.flow_sojourn(run, 0)
+
+
+def _first_flow_jitter_ms(run: Run, part: Part) -> Sample:
     # Jitter: the mean absolute difference between one packet's delay and the next one's.
-    sojourn = series.flow_sojourn(run, 0)
+    sojourn = part.of(series.flow_sojourn(run, 0))
     return Values(np.empty(0) if sojourn is None else np.abs(np.diff(sojourn.value)))
 
 
-SOURCES: dict[str, Callable[[Run], Sample]] = {
+def _packet_sojourn_ms(run: Run, part: Part) -> Sample:
+    found = series.steady_sojourn(run, part.directions[0])
+    return Values(np.empty(0) if found is None else found)
+
+
+def _drop_delay_ms(run: Run, part: Part) -> Sample:
+    found = part.of(series.delay_at_drops(run, part.directions[0]))
+    return Values(np.empty(0) if found is None else found.value)
+
+
+def _drop_reason_ms(run: Run, part: Part) -> Sample:
+    spread = _dropped_for(run, part)
+    return _of_spreads([spread] if spread else [])
+
+
+def _drop_reason(run: Run, part: Part) -> Sample:
+    spread = _dropped_for(run, part)
+    return Single(float(spread["n"]) if spread else 0.0)
+
+
+def _dropped_for(run: Run, part: Part) -> schema.Spread | None:
+    bottleneck = run.summary["bottleneck"][part.directions[0]]
+    return bottleneck["drop_delay_ms"].get(part.reason)
+
+
+def _or_nan(value: float | None) -> Single:
+    return Single(math.nan if value is None else value)
+
+
+def _count(read: Callable[[schema.Bottleneck], float]) -> Callable[[Run, Part], Sample]:
+    return lambda run, part: Single(float(sum(read(run.summary["bottleneck"][way]) for way in part.directions)))
+
+
+def _drops(bottleneck: schema.Bottleneck) -> int:
+    return bottleneck["dropped_aqm"] + bottleneck["dropped_overflow"]
+
+
+def _drop_rate(bottleneck: schema.Bottleneck) -> float:
+    arrived = _drops(bottleneck) + bottleneck["delivered_packets"]
+    return _drops(bottleneck) / arrived if arrived else math.nan
+
+
+SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "sojourn_ms": _sojourn_ms,
-    "goodput_series_bps": _goodput_series_bps,
-    "goodput_bps": lambda run: Single(goodput_bps(run.summary, "down")),
-    "utilization": lambda run: Single(run.summary["bottleneck"]["down"]["utilization"]),
-    "drops": lambda run: Single(
-        run.summary["bottleneck"]["down"]["dropped_aqm"] + run.summary["bottleneck"]["down"]["dropped_overflow"]
-    ),
-    "marks": lambda run: Single(run.summary["bottleneck"]["down"]["marked"]),
-    "jain_goodput": lambda run: Single(
-        math.nan if run.summary["jain_goodput"] is None else run.summary["jain_goodput"]
-    ),
-    "first_flow_sojourn_ms": _first_flow_sojourn_ms,
+    "rtt_ms": _rtt_ms,
+    "one_way_ms": _one_way_ms,
+    "completion_ms": _completion_ms,
+    "goodput_bps": lambda run, part: Single(float(sum(flow["goodput_bps"] for flow in part.flows(run)))),
+    "received_bytes": lambda run, part: Single(float(sum(flow["received_bytes"] for flow in part.flows(run)))),
+    "goodput_series_bps": _values(_goodput_series),
+    "queue_series": _values(_queue_series),
+    "utilization": lambda run, part: Single(run.summary["bottleneck"][part.directions[0]]["utilization"]),
+    "drops": _count(_drops),
+    "drop_rate": lambda run, part: Single(_drop_rate(run.summary["bottleneck"][part.directions[0]])),
+    "marks": _count(lambda bottleneck: bottleneck["marked"]),
+    "aqm_drops": _count(lambda bottleneck: bottleneck["dropped_aqm"]),
+    "overflows": _count(lambda bottleneck: bottleneck["dropped_overflow"]),
+    "delivered_bytes": _count(lambda bottleneck: bottleneck["delivered_bytes"]),
+    "drops_for_reason": _drop_reason,
+    "drop_reason_delay_ms": _drop_reason_ms,
+    "jain_goodput": lambda run, _part: _or_nan(run.summary["jain_goodput"]),
+    "jain_drop_share": lambda run, _part: _or_nan(run.summary["jain_drop_share"]),
+    "packet_sojourn_ms": _packet_sojourn_ms,
+    "drop_delay_ms": _drop_delay_ms,
+    "first_flow_sojourn_ms": _values(_first_flow_sojourn),
     "first_flow_jitter_ms": _first_flow_jitter_ms,
 }
 """Everything that a study may measure, by the name that its recipe uses."""
 
-SERIES: dict[str, Callable[[Run], Series | None]] = {
-    "sojourn_ms": series.sojourn,
-    "goodput_series_bps": series.goodput,
-    "first_flow_sojourn_ms": lambda run: series.flow_sojourn(run, 0),
+SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
+    "sojourn_ms": lambda run, part: series.sojourn(run, part.directions[0]),
+    "goodput_series_bps": _goodput_series,
+    "queue_series": _queue_series,
+    "first_flow_sojourn_ms": _first_flow_sojourn,
+    "drop_delay_ms": lambda run, part: series.delay_at_drops(run, part.directions[0]),
 }
 """The sources that can be drawn over time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from sojourn.studies.claims import Claim, load_claims
 from sojourn.studies.grid import Alias, AxisValue
 from sojourn.studies.measures import SOURCES, Measure
+from sojourn.studies.measures import Part as RunPart
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Published:
     aliases: Mapping[str, Alias]
     constants: Mapping[str, AxisValue]
     unavailable: str
+    runs_of: tuple[str, ...] = ()
+    """The experiments whose runs, together, are also those of this one."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,11 @@ class Reading:
     cells: tuple[Mapping[str, Any], ...] | None = None
     """Places to look at, instead of a condition."""
     experiments: tuple[str, ...] | None = None
+    schemes: tuple[str, ...] | None = None
+    """What the claim is about, where it does not name schemes."""
     not_comparable: bool = False
+    not_run: bool = False
+    """What it would take cannot be measured; ``because`` says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,7 @@ def load_study(folder: Path) -> Study:
             measures={name: _measure(name, table) for name, table in recipe.get("metrics", {}).items()},
             derived=recipe.get("derived", {}),
             experiments=tuple(_experiment(table, folder) for table in recipe.get("experiment", [])),
-            readings={table["claim"]: _reading(table) for table in recipe.get("reading", [])},
+            readings={id_: _reading(table) for table in recipe.get("reading", []) for id_ in _claims(table)},
             figures=tuple(FigureSpec(**table) for table in recipe.get("figure", [])),
             labels=recipe.get("labels", {}),
         )
@@ -138,14 +145,22 @@ def load_study(folder: Path) -> Study:
 def _measure(name: str, table: dict[str, Any]) -> Measure:
     if table["from"] not in SOURCES:
         raise ValueError(f"metrics.{name}: got from = {table['from']!r}; must be one of {', '.join(SOURCES)}")
+    of_run = {key: table[key] for key in ("traffic", "direction", "from_s", "to_s", "column", "reason") if key in table}
     return Measure(
         name,
         table["from"],
         table.get("unit", "1"),
         table.get("label", name),
         _factor(table.get("factor", 1.0)),
-        table.get("plus"),
+        plus if isinstance(plus := table.get("plus", ()), dict) else dict.fromkeys(_names(plus), 1.0),
+        table.get("at_least"),
+        table.get("tell", "share"),
+        RunPart(**of_run),
     )
+
+
+def _names(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _factor(value: float | str) -> float:
@@ -166,12 +181,18 @@ def _experiment(table: dict[str, Any], folder: Path) -> Published:
         aliases={name: Alias(alias["axis"], alias["factor"]) for name, alias in table.get("aliases", {}).items()},
         constants=table.get("constants", {}),
         unavailable=table.get("unavailable", ""),
+        runs_of=_names(table.get("runs_of", ())),
     )
+
+
+def _claims(table: dict[str, Any]) -> tuple[str, ...]:
+    """The claims that a reading is of: one, or several that are read alike."""
+    return _names(table["claim"])
 
 
 def _reading(table: dict[str, Any]) -> Reading:
     fields = {key: value for key, value in table.items() if key != "claim"}
-    for key in ("cells", "experiments"):
+    for key in ("cells", "experiments", "schemes"):
         if key in fields:
             fields[key] = tuple(fields[key])
     return Reading(**fields)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from sojourn.storage import Staging
 from sojourn.studies.figures import stage_figures
+from sojourn.studies.inputs import FILE, inputs_json
 from sojourn.studies.runner import StudyResults
 from sojourn.studies.verdict import Judgement, Verdict
 
@@ -80,7 +81,7 @@ def as_json(results: StudyResults, judgements: Sequence[Judgement], figures: Seq
 
 
 def save(results: StudyResults, judgements: Sequence[Judgement], directory: Path, *, quick: bool) -> list[Path]:
-    """Writes figures, claims.md and claims.json to a directory, all or none.
+    """Writes figures, inputs.json, claims.md and claims.json to a directory, all or none.
 
     Returns
     -------
@@ -94,6 +95,7 @@ def save(results: StudyResults, judgements: Sequence[Judgement], directory: Path
     """
     with Staging(directory) as staging:
         figures = stage_figures(staging, results.study, results.grids)
+        staging.add_text(FILE, inputs_json(results, quick=quick))
         staging.add_text("claims.md", markdown(results, judgements, quick=quick))
         staging.add_text("claims.json", as_json(results, judgements, figures, quick=quick))
     return figures

@@ -120,6 +120,10 @@ def run_study(
         for experiment in study.experiments
         if cells.get(experiment.id)
     }
+    for experiment in study.experiments:
+        borrowed = [cell for id_ in experiment.runs_of for cell in cells.get(id_, [])]
+        if borrowed:
+            grids[experiment.id] = Grid(borrowed, study.measures, experiment.aliases, experiment.constants)
     return StudyResults(study, grids, len(runs), len(batch), stopped_by)
 
 

@@ -68,6 +68,8 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, reading.because)
     if claim.check in _NO_RESULT:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, _NO_RESULT[claim.check])
+    if reading.not_run:
+        return _judgement(claim, "", Verdict.NOT_RUN, reading.because)
     if claim.relation is None and claim.low is None and reading.relation is None:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, "published without a number or a relation")
     wanted = reading.experiments or (claim.experiment,)
@@ -81,7 +83,7 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
             for instance in instances(
                 reading.measure or reading.relation or claim.relation or _plain_measure(claim),
                 _selected(grid, claim, reading),
-                schemes=claim.schemes,
+                schemes=claim.schemes if reading.schemes is None else reading.schemes,
                 slack=Slack(claim.tol_margin, claim.tol_rel, claim.tol_abs),
                 derived=study.derived,
             )
@@ -109,7 +111,11 @@ def _plain_measure(claim: Claim) -> str:
 
 def _selected(grid: Grid, claim: Claim, reading: Reading) -> Grid:
     """The part of a grid that a claim is about."""
-    places = reading.cells if reading.cells is not None else (reading.condition or claim.condition,)
+    places = (
+        reading.cells
+        if reading.cells is not None
+        else (claim.condition if reading.condition is None else reading.condition,)
+    )
     for name in {name for place in places for name in place}:
         if not grid.knows(name):
             raise RelationError(f"the claim's condition on {name!r} is about nothing that was varied here")

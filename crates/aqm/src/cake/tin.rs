@@ -224,6 +224,9 @@ impl Tin {
     fn count_as(&mut self, at: u32, set: Set) {
         let flow = &mut self.flows[at as usize];
         let before = core::mem::replace(&mut flow.set, set);
+        if before == set {
+            return;
+        }
         match before {
             Set::Sparse | Set::SparseWait => self.sparse -= 1,
             Set::Bulk => {

@@ -85,10 +85,19 @@ pub fn drive(family: &str, data: &[u8]) -> Result<(), String> {
         return Ok(());
     };
     let steps = steps(&mut bytes);
-    Drive::new(qdisc.as_mut(), settings.limit)
+    Drive::new(qdisc.as_mut(), most(name, &settings))
         .play(&steps)
         .map(drop)
         .map_err(|error| format!("{name} {settings:?}: {error}"))
+}
+
+/// The most that a discipline may hold. In Linux each of pfifo_fast's three bands may hold the limit.
+fn most(name: &str, settings: &Settings) -> Option<Limit> {
+    let times = if name == "pfifo_fast" { 3 } else { 1 };
+    settings.limit.map(|limit| match limit {
+        Limit::Packets(packets) => Limit::Packets(packets * times),
+        Limit::Bytes(bytes) => Limit::Bytes(bytes * times),
+    })
 }
 
 fn settings(discipline: &Discipline<TestPacket>, bytes: &mut Bytes<'_>) -> Settings {

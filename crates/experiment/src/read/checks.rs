@@ -4,7 +4,7 @@ use sojourn_units::Duration;
 
 use crate::derived::largest_packet;
 use crate::error::ReadError;
-use crate::model::{Buffer, Experiment, Queue, Traffic};
+use crate::model::{Buffer, Direction, Experiment, Kind, Queue, Traffic, Transport};
 use crate::section::Entry;
 
 /// The most bins of a time series: a row each, per run.
@@ -24,6 +24,9 @@ pub(super) fn check(
     for (index, groups) in groups.into_iter().enumerate() {
         for mut traffic in groups {
             check_times(file, index, &traffic, duration, experiment.link.delay)?;
+            if experiment.link.up.is_none() {
+                check_upload(file, index, &traffic)?;
+            }
             traffic.stop = traffic.stop.min(duration);
             experiment.traffic.push(traffic);
         }
@@ -60,6 +63,24 @@ fn check_times(
         });
     }
     Ok(())
+}
+
+/// TCP with always more to send needs something that limits it, and the reverse path without a bottleneck has nothing.
+fn check_upload(file: &Entry<'_>, index: usize, traffic: &Traffic) -> Result<(), ReadError> {
+    let without_end = match &traffic.kind {
+        Kind::Bulk(tcp) => tcp.window.is_none(),
+        Kind::OnOff(onoff) => {
+            matches!(&onoff.transport, Transport::Tcp(tcp, None) if tcp.window.is_none())
+        }
+        _ => false,
+    };
+    if !without_end || traffic.direction == Direction::Down {
+        return Ok(());
+    }
+    let entry = file.at(&format!("traffic.{index}"));
+    Err(entry.error(
+        "sends up all that TCP takes; must have link.up with a rate, or a window, as nothing else limits it",
+    ))
 }
 
 /// A limit in bytes has to hold the largest packet, which would never get through otherwise.

@@ -15,6 +15,12 @@ static PACKETS: Key<Flag> = Key {
     default: Default::Is("false"),
     doc: "A row per packet that met the queue; large for long runs.",
 };
+static PCAP: Key<Flag> = Key {
+    name: "pcap",
+    form: Flag,
+    default: Default::Is("false"),
+    doc: "The headers of the packets that pass the bottleneck, as a pcapng file; large for long runs.",
+};
 static RTT: Key<Flag> = Key {
     name: "rtt",
     form: Flag,
@@ -27,7 +33,7 @@ static SERIES: Key<Span> = Key {
     default: Default::Words("no time series"),
     doc: "Width of the bins of the time series.",
 };
-static KEYS: &[&dyn AnyKey] = &[&PACKETS, &RTT, &SERIES];
+static KEYS: &[&dyn AnyKey] = &[&PACKETS, &PCAP, &RTT, &SERIES];
 
 /// The section.
 pub(crate) struct RecordForm;
@@ -39,6 +45,7 @@ impl Form for RecordForm {
         let section = Section::open(entry, self)?.only("[record]", names_of(KEYS))?;
         Ok(Record {
             packets: section.get(&PACKETS)?,
+            pcap: section.get(&PCAP)?,
             rtt: section.get(&RTT)?,
             series: section.find(&SERIES)?,
         })

@@ -102,9 +102,8 @@ impl Datagrams {
     /// A datagram arrives.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time) {
         self.meter.received += u64::from(packet.bytes - UDP_HEADERS - self.identity.overhead);
-        let number = u64::from(packet.number());
         self.meter
-            .record_datagram(number, now - packet.sent_at(), now);
+            .record_datagram(packet.number(), now - packet.sent_at(), now);
     }
 
     /// What was measured.

@@ -122,7 +122,7 @@ pub struct OneWay {
     pub jitter: Delays,
     estimate: Jitter,
     /// Numbers of the first and of the highest that arrived, and how many arrived.
-    seen: Option<(u64, u64, u64)>,
+    seen: Option<(u32, u32, u64)>,
 }
 
 /// What a player of video has seen, over the whole run.
@@ -164,7 +164,7 @@ impl OneWay {
         }
     }
 
-    fn record(&mut self, number: u64, delay: Duration) {
+    fn record(&mut self, number: u32, delay: Duration) {
         self.delays.record(delay);
         if let Some(jitter) = self.estimate.update(delay) {
             self.jitter.record(jitter);
@@ -176,7 +176,7 @@ impl OneWay {
     /// The share of datagrams that did not arrive, of those between the first and the last that did (RFC 3550 §A.3).
     pub fn loss(&self) -> Option<f64> {
         self.seen.map(|(first, highest, arrived)| {
-            let expected = highest - first + 1;
+            let expected = u64::from(highest - first) + 1;
             1.0 - arrived as f64 / expected as f64
         })
     }
@@ -269,7 +269,7 @@ impl Meter {
     }
 
     /// A datagram arrives.
-    pub fn record_datagram(&mut self, number: u64, delay: Duration, now: Time) {
+    pub fn record_datagram(&mut self, number: u32, delay: Duration, now: Time) {
         let steady = self.is_steady(now);
         if let Some(packets) = &mut self.packets {
             packets.arrived += 1;

@@ -67,8 +67,8 @@ impl Identity {
             flow: self.flow,
             group: self.group,
             connection,
-            returning,
             dscp: self.dscp,
+            returning,
         }
     }
 }
@@ -116,13 +116,13 @@ impl Source {
         }
     }
 
-    /// When a host wants to be asked next.
-    pub fn next_timer(&self, side: Side) -> Option<Time> {
+    /// When a host wants to be asked next; [`Time::MAX`]: not before something arrives.
+    pub fn next_timer(&self, side: Side) -> Time {
         match (self, side) {
             (Self::Tcp(flow), _) => flow.next_timer(side),
-            (Self::Datagrams(flow), Side::Sending) => flow.next_timer(),
-            (Self::Ping(flow), Side::Sending) => flow.next_timer(),
-            (_, Side::Receiving) => None,
+            (Self::Datagrams(flow), Side::Sending) => flow.next_timer().unwrap_or(Time::MAX),
+            (Self::Ping(flow), Side::Sending) => flow.next_timer().unwrap_or(Time::MAX),
+            (_, Side::Receiving) => Time::MAX,
         }
     }
 

@@ -1,11 +1,11 @@
 //! Echo requests at a fixed interval, answered at once (RFC 792; over UDP RFC 862).
 
 use sojourn_experiment::derived::UDP_HEADERS;
-use sojourn_experiment::model::{EchoProtocol, Kind, Ping as Config};
+use sojourn_experiment::model::{Kind, Ping as Config};
 use sojourn_units::Time;
 
 use super::{Identity, Meter};
-use crate::packet::{self, SimPacket};
+use crate::packet::SimPacket;
 use crate::simulation::Network;
 
 /// A flow of echo requests and their replies.
@@ -56,13 +56,10 @@ impl Ping {
     }
 
     fn packet(&self, sent_at: Time, returning: bool) -> SimPacket {
-        let kind = match self.config.protocol {
-            EchoProtocol::Udp => packet::Kind::UdpEcho,
-            _ => packet::Kind::Echo,
-        };
+        let of = self.identity.membership(0, returning);
         // An ICMP header is as long as one of UDP.
         let bytes = self.config.packet + UDP_HEADERS + self.identity.overhead;
-        SimPacket::echo(kind, self.identity.membership(0, returning), sent_at, bytes)
+        SimPacket::echo(of, self.config.protocol, sent_at, bytes)
     }
 
     /// What was measured.

@@ -8,6 +8,7 @@ use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
 use sojourn_units::{Duration, Time};
 
+use crate::slab::{Handle, Segments};
 use crate::traffic::Side;
 
 /// A connection of a flow: they are numbered in the order in which they are opened.
@@ -35,32 +36,6 @@ struct Connection {
     /// The end that opened it.
     opener: Side,
     counted: Counts,
-}
-
-/// An end that is asked for segments until it has no more.
-pub struct Polled<'c> {
-    end: &'c mut Endpoint,
-    due: &'c mut Time,
-}
-
-impl Polled<'_> {
-    /// As [`Endpoint::poll_into`]; notes the end's timer when there is nothing more.
-    pub fn poll_into(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
-        let polled = self.end.poll_into(segment, now);
-        if polled.is_none() {
-            *self.due = self.end.next_timer().unwrap_or(Time::MAX);
-        }
-        polled
-    }
-
-    /// How its ECN-capable packets are marked: ECT(1) for L4S (RFC 9331).
-    pub fn ecn_field(&self) -> Ecn {
-        if self.end.sends_ect1() {
-            Ecn::Ect1
-        } else {
-            Ecn::Ect0
-        }
-    }
 }
 
 /// Payload bytes sent and received in the direction of the flow, and segments sent again.
@@ -213,10 +188,11 @@ impl Connections {
         }
     }
 
-    /// When the ends of one side have a timer next.
-    pub fn next_timer(&self, side: Side) -> Option<Time> {
-        let first = self.due.iter().map(|due| due[side as usize]).min();
-        first.filter(|due| *due < Time::MAX)
+    /// When the ends of each side have a timer next; [`Time::MAX`]: never.
+    pub fn next_timers(&self) -> [Time; 2] {
+        self.due.iter().fold([Time::MAX; 2], |first, due| {
+            [first[0].min(due[0]), first[1].min(due[1])]
+        })
     }
 
     /// Takes an end that may have something to send.
@@ -224,13 +200,27 @@ impl Connections {
         self.ready.pop()
     }
 
-    /// An end that is to send what it has ready.
-    pub fn end(&mut self, id: Id, side: Side) -> Option<Polled<'_>> {
+    /// The next segment of an end, where it waits, and its ECN field; to be called until `None`.
+    pub fn poll(
+        &mut self,
+        id: Id,
+        side: Side,
+        now: Time,
+        segments: &mut Segments,
+    ) -> Option<(Handle, Ecn)> {
         let at = self.find(id)?;
-        Some(Polled {
-            end: self.open[at].end(side),
-            due: &mut self.due[at][side as usize],
-        })
+        let end = self.open[at].end(side);
+        let handle = segments.reserve();
+        match end.poll_into(segments.at_mut(handle), now) {
+            Some(false) => Some((handle, Ecn::NotEct)),
+            Some(true) if end.sends_ect1() => Some((handle, Ecn::Ect1)),
+            Some(true) => Some((handle, Ecn::Ect0)),
+            None => {
+                segments.release(handle);
+                self.due[at][side as usize] = end.next_timer().unwrap_or(Time::MAX);
+                None
+            }
+        }
     }
 
     /// What has been sent and received since the last call.
@@ -267,7 +257,6 @@ impl Connections {
         (!self.open.is_empty()).then(|| windows.sum())
     }
 
-    #[inline]
     fn find(&self, id: Id) -> Option<usize> {
         self.ids.iter().position(|known| *known == id)
     }

@@ -65,6 +65,8 @@ pub struct TcpFlow {
     identity: Identity,
     connections: Connections,
     application: Box<dyn Application>,
+    /// When each host wants to be asked next, as of the last event.
+    wake: [Time; 2],
     meter: Meter,
 }
 
@@ -79,6 +81,7 @@ impl TcpFlow {
         let (tcp, application) = application(&identity, kind, seed)?;
         let iss = Stream::new(seed, &format!("flow/{}/iss", identity.flow));
         Some(Self {
+            wake: [application.next_timer().unwrap_or(Time::MAX), Time::MAX],
             connections: Connections::new(tcp, algorithm, iss),
             application,
             meter: Meter::new(&identity, kind),
@@ -98,10 +101,10 @@ impl TcpFlow {
         };
         let (id, side) = (Id(packet.connection), Side::reached_by(packet));
         let segment = network.segments.at(handle);
-        let delivered = self.connections.deliver(id, side, segment, ecn, now);
+        let is_open = self.connections.deliver(id, side, segment, ecn, now);
         network.segments.release(handle);
-        if !delivered {
-            return;
+        if !is_open {
+            return; // a late segment of a connection that is over
         }
         if side == Side::Sending
             && let Some(rtt) = self.connections.take_rtt_sample(id)
@@ -123,50 +126,35 @@ impl TcpFlow {
         self.send(now, network);
     }
 
-    /// When a host wants to be asked next. The application's timers are the sending host's.
-    pub fn next_timer(&self, side: Side) -> Option<Time> {
-        let connections = self.connections.next_timer(side);
-        match side {
-            Side::Receiving => connections,
-            Side::Sending => match (connections, self.application.next_timer()) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            },
-        }
+    /// When a host wants to be asked next; [`Time::MAX`]: not before something arrives. The application's timers are
+    /// the sending host's.
+    pub const fn next_timer(&self, side: Side) -> Time {
+        self.wake[side as usize]
     }
 
     /// Sends all that is ready, and lets go of connections that are over.
     fn send(&mut self, now: Time, network: &mut Network) {
         while let Some((id, side)) = self.connections.take_ready() {
-            self.transmit(id, side, now, network);
+            let of = self.identity.membership(id.0, side == Side::Receiving);
+            while let Some((handle, ecn)) =
+                self.connections.poll(id, side, now, &mut network.segments)
+            {
+                let segment = network.segments.at(handle);
+                let bytes =
+                    segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
+                let mut packet = SimPacket::segment(of, handle, segment, bytes);
+                packet.ecn = ecn;
+                network.send(&packet, now);
+            }
             self.count(id);
             if self.connections.remove_if_over(id) {
                 self.application
                     .on_end(id, now, &mut self.connections, &mut self.meter);
             }
         }
-    }
-
-    /// Sends what an end has ready. Segments are written where they stay until they arrive.
-    fn transmit(&mut self, id: Id, side: Side, now: Time, network: &mut Network) {
-        let of = self
-            .identity
-            .membership(id.0, matches!(side, Side::Receiving));
-        let mut handle = network.segments.reserve();
-        let Some(mut end) = self.connections.end(id, side) else {
-            return network.segments.release(handle);
-        };
-        while let Some(ecn_capable) = end.poll_into(network.segments.at_mut(handle), now) {
-            let segment = network.segments.at(handle);
-            let bytes = segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
-            let mut packet = SimPacket::segment(of, handle, segment, bytes);
-            if ecn_capable {
-                packet.ecn = end.ecn_field();
-            }
-            network.send(&packet, now);
-            handle = network.segments.reserve();
-        }
-        network.segments.release(handle);
+        let application = self.application.next_timer().unwrap_or(Time::MAX);
+        let [sending, receiving] = self.connections.next_timers();
+        self.wake = [sending.min(application), receiving];
     }
 
     fn count(&mut self, id: Id) {

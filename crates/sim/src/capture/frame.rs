@@ -1,0 +1,276 @@
+//! The headers of a simulated packet as they would be on the wire: Ethernet, IPv4, then TCP, UDP or ICMP.
+//!
+//! Payload is all zeros and is not captured; checksums are right for it.
+
+use sojourn_aqm::{Ecn, FlowKey, Packet};
+use sojourn_tcp::Segment;
+use sojourn_tcp::segment::Flags;
+
+use super::LinkFacts;
+use crate::packet::{Kind, SimPacket};
+
+const ETHERNET_BYTES: u32 = 14;
+const IP_BYTES: u32 = 20;
+const UDP_BYTES: u32 = 8;
+const IPV4: u16 = 0x0800;
+const DONT_FRAGMENT: u16 = 0x4000;
+const HOPS: u8 = 64;
+/// Windows are sent divided by two to this power (RFC 7323 §2.3): up to 64 MiB in steps of a KiB.
+const WINDOW_SCALE: u8 = 10;
+/// The timestamp option with its padding, which every segment carries (RFC 7323 appendix A).
+const TIMESTAMPS_BYTES: u16 = 12;
+
+/// Appends the headers of a packet; `segment` is what it carries if that is TCP. Returns the length of the frame with
+/// its payload.
+pub fn write(
+    frame: &mut Vec<u8>,
+    packet: &SimPacket,
+    segment: Option<&Segment>,
+    link: &LinkFacts,
+) -> u32 {
+    let ip_bytes = segment.map_or(packet.bytes.saturating_sub(link.overhead), |segment| {
+        segment.header_bytes() + u32::from(segment.len)
+    });
+    let key = packet.flow();
+    ethernet(frame, &key);
+    ip(frame, packet, &key, ip_bytes);
+    let carried = ip_bytes.saturating_sub(IP_BYTES);
+    match (packet.kind, segment) {
+        (_, Some(segment)) => tcp(frame, &key, segment, carried, mss(packet, link)),
+        (Kind::Echo, None) => echo(frame, packet),
+        (_, None) => udp(frame, &key, carried.max(UDP_BYTES)),
+    }
+    ETHERNET_BYTES + ip_bytes
+}
+
+/// What a SYN announces: the segment's payload and the options that take room from it (RFC 6691).
+fn mss(packet: &SimPacket, link: &LinkFacts) -> u16 {
+    let payload = link.mss.get(usize::from(packet.group)).copied();
+    payload.unwrap_or_default().saturating_add(TIMESTAMPS_BYTES)
+}
+
+fn ethernet(frame: &mut Vec<u8>, key: &FlowKey) {
+    for address in [key.destination, key.source] {
+        frame.extend([0x02, 0x00]); // locally administered, then the host's IP address
+        frame.extend(address.to_be_bytes());
+    }
+    frame.extend(IPV4.to_be_bytes());
+}
+
+fn ip(frame: &mut Vec<u8>, packet: &SimPacket, key: &FlowKey, length: u32) {
+    let ecn = match packet.ecn {
+        Ecn::NotEct => 0b00,
+        Ecn::Ect1 => 0b01,
+        Ecn::Ect0 => 0b10,
+        Ecn::Ce => 0b11,
+    };
+    let begin = frame.len();
+    frame.extend([0x45, packet.dscp() << 2 | ecn]);
+    frame.extend((length as u16).to_be_bytes());
+    frame.extend(0_u16.to_be_bytes());
+    frame.extend(DONT_FRAGMENT.to_be_bytes());
+    frame.extend([HOPS, key.protocol]);
+    frame.extend([0; 2]);
+    frame.extend(key.source.to_be_bytes());
+    frame.extend(key.destination.to_be_bytes());
+    put_checksum(frame, begin, 10, 0);
+}
+
+fn tcp(frame: &mut Vec<u8>, key: &FlowKey, segment: &Segment, length: u32, mss: u16) {
+    let is_syn = segment.flags.contains(Flags::SYN);
+    let begin = frame.len();
+    frame.extend(key.source_port.to_be_bytes());
+    frame.extend(key.destination_port.to_be_bytes());
+    frame.extend(segment.seq.0.to_be_bytes());
+    frame.extend(segment.ack.0.to_be_bytes());
+    let header = (segment.header_bytes() - IP_BYTES) as u8;
+    frame.extend([(header / 4) << 4, segment.flags.header_bits()]);
+    // The window of a SYN is never scaled (RFC 7323 §2.2).
+    let window = segment.window >> if is_syn { 0 } else { WINDOW_SCALE };
+    frame.extend((window.min(u32::from(u16::MAX)) as u16).to_be_bytes());
+    frame.extend([0; 4]);
+    if is_syn {
+        syn_options(frame, segment, mss);
+    } else {
+        frame.extend([1, 1]);
+        timestamps(frame, segment);
+    }
+    let blocks = segment.sack_blocks();
+    if !blocks.is_empty() {
+        frame.extend([1, 1, 5, 2 + 8 * blocks.len() as u8]);
+        for block in blocks {
+            frame.extend(block.start.0.to_be_bytes());
+            frame.extend(block.end.0.to_be_bytes());
+        }
+    }
+    put_checksum(frame, begin, 16, pseudo_header(key, length));
+}
+
+/// Maximum segment size, SACK permitted or its place, timestamps, window scale: 20 bytes.
+fn syn_options(frame: &mut Vec<u8>, segment: &Segment, mss: u16) {
+    frame.extend([2, 4]);
+    frame.extend(mss.to_be_bytes());
+    let has_sack = segment.flags.contains(Flags::SACK_PERMITTED);
+    frame.extend(if has_sack { [4, 2] } else { [1, 1] });
+    timestamps(frame, segment);
+    frame.extend([1, 3, 3, WINDOW_SCALE]);
+}
+
+fn timestamps(frame: &mut Vec<u8>, segment: &Segment) {
+    frame.extend([8, 10]);
+    frame.extend(segment.ts_val.to_be_bytes());
+    frame.extend(segment.ts_ecr.to_be_bytes());
+}
+
+fn udp(frame: &mut Vec<u8>, key: &FlowKey, length: u32) {
+    let begin = frame.len();
+    frame.extend(key.source_port.to_be_bytes());
+    frame.extend(key.destination_port.to_be_bytes());
+    frame.extend((length as u16).to_be_bytes());
+    frame.extend([0; 2]);
+    put_checksum(frame, begin, 6, pseudo_header(key, length));
+}
+
+/// An echo request or reply (RFC 792). The identifier is the flow, the sequence number the millisecond of the request.
+fn echo(frame: &mut Vec<u8>, packet: &SimPacket) {
+    let begin = frame.len();
+    frame.extend([if packet.returning { 0 } else { 8 }, 0, 0, 0]);
+    frame.extend((packet.flow as u16).to_be_bytes());
+    frame.extend(((packet.sent_at().as_nanos() / 1_000_000) as u16).to_be_bytes());
+    put_checksum(frame, begin, 2, 0);
+}
+
+/// The sum over the pseudo header (RFC 9293 §3.1); `length` of header and payload.
+fn pseudo_header(key: &FlowKey, length: u32) -> u32 {
+    let halves = |word: u32| (word >> 16) + (word & 0xffff);
+    halves(key.source) + halves(key.destination) + u32::from(key.protocol) + length
+}
+
+/// Writes the Internet checksum (RFC 1071) of what begins at `begin` to `place` bytes behind it.
+fn put_checksum(frame: &mut [u8], begin: usize, place: usize, also: u32) {
+    let words = frame[begin..].chunks(2);
+    let mut sum: u32 = words
+        .map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low)))
+        .sum::<u32>()
+        + also;
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    frame[begin + place..begin + place + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Membership;
+    use crate::slab::Segments;
+    use sojourn_tcp::segment::SackBlock;
+    use sojourn_tcp::seq::Seq;
+    use sojourn_units::Time;
+
+    const BACK: Membership = Membership {
+        flow: 3,
+        group: 1,
+        connection: 0,
+        returning: true,
+        dscp: 46,
+    };
+
+    fn facts() -> LinkFacts {
+        LinkFacts {
+            overhead: 14,
+            mss: vec![1448, 536],
+        }
+    }
+
+    fn of_segment(segment: &Segment) -> (Vec<u8>, u32) {
+        let bytes = segment.header_bytes() + u32::from(segment.len) + 14;
+        let packet = SimPacket::segment(BACK, Segments::default().reserve(), segment, bytes);
+        let mut frame = Vec::new();
+        let length = write(&mut frame, &packet, Some(segment), &facts());
+        (frame, length)
+    }
+
+    /// RFC 1071 §3: the words 0001, f203, f4f5, f6f7 add up to 2ddf0, folded ddf2; its complement is 220d.
+    #[test]
+    fn the_checksum_is_that_of_the_rfc() {
+        let mut bytes = [
+            0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7, 0x00, 0x00, 0, 0,
+        ];
+        put_checksum(&mut bytes, 0, 8, 0);
+        assert_eq!(bytes[8..10], [0x22, 0x0d]);
+    }
+
+    #[test]
+    fn an_acknowledgement_carries_its_sack_blocks() {
+        let block = SackBlock {
+            start: Seq(0x0102_0304),
+            end: Seq(0x0102_0504),
+        };
+        let segment = Segment {
+            seq: Seq(7),
+            ack: Seq(9),
+            flags: Flags::ACK.with(Flags::ECE),
+            window: 64 << 10,
+            ts_val: 5,
+            ts_ecr: 6,
+            sack: [block, SackBlock::NONE, SackBlock::NONE],
+            ..Segment::default()
+        };
+        let (frame, length) = of_segment(&segment);
+        // 14 + 20 + 20 + 12 of timestamps + 12 of one block.
+        assert_eq!((frame.len(), length), (78, 78));
+        assert_eq!(frame[26..34], [10, 2, 1, 1, 10, 1, 1, 1], "addresses");
+        assert_eq!(frame[38..42], 7_u32.to_be_bytes());
+        assert_eq!(frame[42..46], 9_u32.to_be_bytes());
+        assert_eq!(frame[46..50], [0xb0, 0x50, 0, 64], "11 words, ACK and ECE");
+        assert_eq!(frame[54..66], [1, 1, 8, 10, 0, 0, 0, 5, 0, 0, 0, 6]);
+        assert_eq!(frame[66..70], [1, 1, 5, 10]);
+        assert_eq!(frame[70..78], [1, 2, 3, 4, 1, 2, 5, 4]);
+    }
+
+    #[test]
+    fn a_syn_announces_what_the_connection_can_do() {
+        let segment = Segment {
+            flags: Flags::SYN.with(Flags::SACK_PERMITTED),
+            window: 65_535,
+            ..Segment::default()
+        };
+        let (frame, length) = of_segment(&segment);
+        assert_eq!((frame.len(), length), (74, 74));
+        assert_eq!(frame[46..50], [0xa0, 0x02, 0xff, 0xff]);
+        // 536 bytes of payload and 12 of timestamps.
+        assert_eq!(frame[54..60], [2, 4, 0x02, 0x24, 4, 2]);
+        assert_eq!(frame[70..74], [1, 3, 3, 10]);
+    }
+
+    #[test]
+    fn payload_counts_and_is_left_out() {
+        let segment = Segment {
+            len: 1448,
+            flags: Flags::ACK,
+            ..Segment::default()
+        };
+        let (frame, length) = of_segment(&segment);
+        assert_eq!((frame.len(), length), (66, 1514));
+        assert_eq!(frame[16..18], 1500_u16.to_be_bytes());
+    }
+
+    #[test]
+    fn a_mark_is_in_the_ip_header() {
+        let mut packet = SimPacket::datagram(BACK, 1, Time::ZERO, 242);
+        packet.set_ce();
+        let mut frame = Vec::new();
+        assert_eq!(write(&mut frame, &packet, None, &facts()), 242);
+        assert_eq!(
+            (frame[15], frame[23]),
+            (46 << 2 | 0b11, 17),
+            "EF and CE; UDP"
+        );
+        assert_eq!(
+            frame[38..40],
+            208_u16.to_be_bytes(),
+            "UDP: 242 - 14 - 20 bytes"
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! What the tests of whole runs share.
+#![allow(
+    dead_code,
+    reason = "each test file is a crate of its own and uses a part"
+)]
+
+use std::path::Path;
+
+use sojourn_experiment::{Plan, Source, read, read_file};
+use sojourn_sim::result::{Column, Flow, Table};
+use sojourn_sim::{Monitor, RunResult, catalogue, names, run};
+
+/// Runs a minute of traffic, the first group without its header, through one queue.
+pub fn with_queue(rate: &str, queue: &str, traffic: &str) -> RunResult {
+    runs("60 s", rate, queue, traffic, "").remove(0)
+}
+
+/// As [`with_queue`], for a time and with sections of one's own.
+pub fn runs(duration: &str, rate: &str, queue: &str, traffic: &str, more: &str) -> Vec<RunResult> {
+    let text = format!(
+        "experiment = {{ duration = '{duration}' }}\nlink = {{ rate = '{rate}' }}\nqueue = [{queue}]\n[[traffic]]\n{traffic}\n{more}\n"
+    );
+    let source = Source {
+        name: "test.toml",
+        text: &text,
+    };
+    all(&read(source, &[], &names()).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// Runs a file.
+pub fn file(path: &Path) -> Vec<RunResult> {
+    all(&read_file(path, &[], &names()).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// Every arm of every cell, once.
+fn all(plan: &Plan) -> Vec<RunResult> {
+    let arms = plan.cells.iter().flat_map(|cell| {
+        let arms = 0..cell.experiment.queues.len();
+        arms.map(|arm| (&cell.experiment, arm))
+    });
+    let ran = arms.map(|(experiment, arm)| {
+        run(
+            experiment,
+            arm,
+            experiment.seed,
+            &catalogue(),
+            &Monitor::new(),
+        )
+        .unwrap_or_else(|error| panic!("{error}"))
+    });
+    ran.collect()
+}
+
+/// A flow by its place in the summary.
+pub fn flow(run: &RunResult, at: usize) -> &Flow {
+    &run.flows[at]
+}
+
+/// A column of a table.
+pub fn column(table: &Table, name: &str) -> Vec<f64> {
+    let (_, column) = table
+        .columns
+        .iter()
+        .find(|(known, _)| *known == name)
+        .unwrap_or_else(|| panic!("no column {name}"));
+    match column {
+        Column::U8(values) => values.iter().map(|x| f64::from(*x)).collect(),
+        Column::U32(values) => values.iter().map(|x| f64::from(*x)).collect(),
+        Column::U64(values) => values.iter().map(|x| *x as f64).collect(),
+        Column::F64(values) => values.clone(),
+    }
+}

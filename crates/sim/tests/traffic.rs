@@ -1,0 +1,327 @@
+//! Each kind of traffic over a link of its own: rates, times and counts worked out by hand.
+
+mod common;
+
+use common::{column, flow, runs, with_queue};
+use sojourn_sim::RunResult;
+use sojourn_sim::result::Flow;
+
+/// A minute on a link that nothing fills: 1 Gbit/s.
+fn idle(traffic: &str) -> RunResult {
+    with_queue("1 Gbit/s", "{ aqm = 'pfifo' }", traffic)
+}
+
+fn near(got: f64, expected: f64, tolerance: f64) {
+    assert!((got - expected).abs() <= tolerance, "{got} for {expected}");
+}
+
+#[test]
+fn a_call_sends_fifty_packets_a_second_and_is_rated_by_its_delay() {
+    for (rtt, mos) in [("100 ms", 4.38), ("300 ms", 4.33), ("600 ms", 3.72)] {
+        let run = idle(&format!("kind = 'voip'\nrtt = '{rtt}'"));
+        // 60 s of 172 bytes every 20 ms; half of the base RTT each way.
+        assert_eq!(flow(&run, 0).sent_bytes, 3000 * 172);
+        near(flow(&run, 0).mos.unwrap(), mos, 0.005);
+        near(flow(&run, 0).jitter_ms.unwrap().max.unwrap(), 0.0, 0.001);
+    }
+}
+
+/// A call takes 85.6 kbit/s on the wire (172 + 28 + 14 bytes, 50 a second). On half of that half is lost, and 95 · 50/54.3
+/// off the rating leave a score of 1.
+#[test]
+fn a_call_on_half_its_rate_loses_half_and_is_as_bad_as_can_be() {
+    let queue = "{ aqm = 'pfifo', limit = '5 packets' }";
+    let run = with_queue("42800 bit/s", queue, "kind = 'voip'\nrtt = '20 ms'");
+    let call = flow(&run, 0);
+    near(call.dropped_packets as f64 / 3000.0, 0.5, 0.01);
+    near(call.mos.unwrap(), 1.0, 0.05);
+    // A packet that is taken in finds four before it and waits for them and for the one that is being sent: 160 to
+    // 200 ms.
+    near(call.one_way_ms.unwrap().p50.unwrap(), 180.0, 21.0);
+    near(call.pdv_ms.unwrap().max.unwrap(), 200.0, 25.0);
+}
+
+#[test]
+fn a_game_sends_its_states_down_and_its_moves_up() {
+    let run = idle("kind = 'game'\nrtt = '40 ms'");
+    let (down, up) = (flow(&run, 0), flow(&run, 1));
+    assert_eq!((down.direction, up.direction), ("down", "up"));
+    // A move every 40 ms of 83.3 bytes on the mean; a state every 58.46 ms of 140.8 bytes.
+    near(up.sent_bytes as f64, 1500.0 * 83.3, 1500.0);
+    near(down.sent_bytes as f64, 60_000.0 / 58.46 * 140.8, 4500.0);
+}
+
+#[test]
+fn on_off_datagrams_come_while_it_is_on() {
+    let keys = "kind = 'onoff'\nrtt = '40 ms'\nrate = '1 Mbit/s'\npacket = '1250 B'";
+    // 100 packets a second: all of a minute, half of it, and a quarter of it on the mean.
+    let all = idle(&format!("{keys}\noff = '0 s'"));
+    assert_eq!(flow(&all, 0).sent_bytes, 6000 * 1250);
+    let half = idle(&format!("{keys}\ntimes = 'fixed'"));
+    assert_eq!(flow(&half, 0).sent_bytes, 3000 * 1250);
+    let quarter = idle(&format!(
+        "{keys}\non = '100 ms'\noff = '300 ms'\nflows = 20"
+    ));
+    let sent: u64 = quarter.flows.iter().map(|flow| flow.sent_bytes).sum();
+    // There is a packet at once: of 100 ms of exponential length ten intervals have 1/(1 − e^(−1/10)) = 10.51 packets.
+    near(sent as f64 / 20.0 / 1250.0, 150.0 * 10.51, 100.0);
+}
+
+#[test]
+fn on_off_tcp_writes_at_its_rate_or_sends_all_it_can() {
+    let keys = "kind = 'onoff'\ntransport = 'tcp'\nrtt = '20 ms'\ntimes = 'fixed'";
+    let paced = idle(&format!("{keys}\nrate = '1 Mbit/s'\npacket = '1250 B'"));
+    assert_eq!(flow(&paced, 0).sent_bytes, 3000 * 1250);
+    let greedy = with_queue("10 Mbit/s", "{ aqm = 'fq_codel' }", keys);
+    // Half of the time at 9.56 Mbit/s of payload, less what opening takes.
+    near(flow(&greedy, 0).goodput_bps, 4.7e6, 0.3e6);
+}
+
+/// 10 kB are seven segments and fit in an initial window: they are there a round trip after the SYN.
+#[test]
+fn files_arrive_by_themselves() {
+    let run = idle("kind = 'files'\nrtt = '100 ms'\nsize = '10 kB'\narrivals = 20");
+    let completion = flow(&run, 0).completion_ms.unwrap();
+    // Poisson with mean 1200: four standard deviations are 139.
+    near(completion.n as f64, 1200.0, 139.0);
+    near(completion.p50.unwrap(), 100.0, 1.5);
+    assert_eq!(flow(&run, 0).received_bytes / 10_000, completion.n);
+}
+
+#[test]
+fn files_in_a_closed_loop_wait_for_each_other() {
+    let run = idle("kind = 'files'\nrtt = '100 ms'\nsize = '10 kB'\nthink = '1 s'\nflows = 20");
+    let files = run.flows.iter().map(|flow| flow.completion_ms.unwrap().n);
+    // 100 ms for the handshake, 100 ms until both ends have closed, 1 s of thinking: 50 a minute and flow.
+    near(files.sum::<u64>() as f64 / 20.0, 50.0, 5.0);
+}
+
+/// Seven objects of a segment over three connections, 100 ms a round trip: the document at 200 ms; at 300 ms one over the
+/// connection that is open; at 400 ms its next and the first of two more connections; the last two at 500 ms.
+#[test]
+fn a_page_loads_over_parallel_connections() {
+    let keys = "objects = 7\nparallel = 3\nsize = '1 kB'\nthink = '500 ms'";
+    let run = idle(&format!("kind = 'web'\nrtt = '100 ms'\n{keys}"));
+    let pages = flow(&run, 0).page_load_ms.unwrap();
+    near(pages.p50.unwrap(), 500.0, 4.0);
+    near(pages.max.unwrap(), 500.0, 1.0);
+    // A second each with thinking.
+    near(pages.n as f64, 60.0, 25.0);
+    assert!(flow(&run, 0).received_bytes >= pages.n * 7000);
+}
+
+/// 1200 connections of 1.089 requests; the first of each takes two round trips and the server's time.
+#[test]
+fn packmime_connections_come_at_their_rate() {
+    let run = idle("kind = 'web'\nrtt = '100 ms'\nconnections = 20");
+    let responses = flow(&run, 0).completion_ms.unwrap();
+    near(responses.n as f64, 1300.0, 200.0);
+    assert!(responses.p50.unwrap() >= 200.0, "{responses:?}");
+    assert!(flow(&run, 0).page_load_ms.is_none());
+}
+
+#[test]
+fn a_player_finds_the_rate_that_its_link_carries() {
+    // 0.85 of 1.9 Mbit/s: 1050 kbit/s is the highest rate of the ladder below; 10 Mbit/s carry the highest of all.
+    for (link, bps) in [("2 Mbit/s", 1.05e6), ("10 Mbit/s", 5.8e6)] {
+        let run = with_queue(
+            link,
+            "{ aqm = 'fq_codel' }",
+            "kind = 'video'\nrtt = '40 ms'",
+        );
+        let video = flow(&run, 0).video.unwrap();
+        // A minute is played and up to thirty seconds are held, in segments of four.
+        assert!((19..=23).contains(&video.segments), "{video:?}");
+        let mean = ((video.segments - 1) as f64 * bps + 235e3) / video.segments as f64;
+        near(video.media_rate_bps.unwrap(), mean, 0.1 * bps);
+        assert_eq!((video.stalls, video.stalled_ms), (0, 0.0));
+        // The lowest rate for four seconds is 117.5 kB: 94 ms at 10 Mbit/s, 470 ms at 2; and a few round trips.
+        assert!(
+            (94.0..800.0).contains(&video.startup_ms.unwrap()),
+            "{video:?}"
+        );
+    }
+}
+
+#[test]
+fn a_player_stalls_on_a_link_below_its_lowest_rate() {
+    let run = with_queue(
+        "200 kbit/s",
+        "{ aqm = 'fq_codel' }",
+        "kind = 'video'\nrtt = '40 ms'",
+    );
+    let video = flow(&run, 0).video.unwrap();
+    assert!(video.stalls > 3 && video.switches == 0, "{video:?}");
+    // 235 kbit/s over 190 kbit/s of payload: a fifth of the time.
+    near(video.stalled_ms, 12_000.0, 5_000.0);
+}
+
+#[test]
+fn an_echo_over_udp_is_answered_like_one_over_icmp() {
+    for protocol in ["icmp", "udp"] {
+        let keys = format!("protocol = '{protocol}'\npacket = '1 B'");
+        let run = idle(&format!("kind = 'ping'\nrtt = '40 ms'\n{keys}"));
+        let ping = flow(&run, 0);
+        assert_eq!((ping.sent_bytes, ping.lost_packets), (60, Some(0)));
+        near(ping.rtt_ms.p50.unwrap(), 40.0, 0.5);
+    }
+}
+
+/// pfifo_fast serves what asks for low delay (TOS 0x10, code point 4) before the rest: of two flows of 8 Mbit/s at
+/// 10 Mbit/s the one so marked gets all it asks for.
+#[test]
+fn a_discipline_sees_the_code_points() {
+    let cbr = |dscp| format!("kind = 'cbr'\nrtt = '40 ms'\nrate = '8 Mbit/s'\ndscp = {dscp}");
+    let traffic = format!("{}\n[[traffic]]\n{}", cbr(0), cbr(4));
+    let queue = "{ aqm = 'pfifo_fast', variant = 'linux' }";
+    let run = with_queue("10 Mbit/s", queue, &traffic);
+    near(flow(&run, 1).goodput_bps, 8e6, 0.05e6);
+    assert!(flow(&run, 0).goodput_bps < 2e6);
+    assert_eq!((flow(&run, 0).dscp, flow(&run, 1).dscp), (0, 4));
+}
+
+#[test]
+fn rrul_loads_both_ways_and_probes() {
+    let link = "10 Mbit/s', up = { rate = '2 Mbit/s' }, buffer = '1000 packets";
+    let run = with_queue(link, "{ aqm = 'fq_codel' }", "kind = 'rrul'\nrtt = '40 ms'");
+    let bulk = |direction: &str| {
+        let wanted = |flow: &&Flow| flow.kind == "bulk" && flow.direction == direction;
+        let goodputs = run.flows.iter().filter(wanted).map(|flow| flow.goodput_bps);
+        goodputs.collect::<Vec<f64>>()
+    };
+    assert_eq!((bulk("down").len(), bulk("up").len()), (4, 4));
+    // Of 60 s they send in the last 55; the other way's acknowledgements take their part.
+    near(bulk("down").iter().sum(), 9.2e6, 0.5e6);
+    near(bulk("up").iter().sum(), 1.7e6, 0.2e6);
+    let pings = run.flows.iter().filter(|flow| flow.kind == "ping");
+    // 300 requests in a minute, of 56 bytes over ICMP and of one over UDP.
+    assert_eq!(
+        pings.map(|flow| flow.sent_bytes / 300).collect::<Vec<_>>(),
+        [56, 1, 1, 1]
+    );
+}
+
+const EVERY_KIND: &str = "
+kind = 'bulk'\nflows = 3\nrtt = '40 ms'\necn = true
+[[traffic]]\nkind = 'cbr'\nrtt = '20 ms'\nrate = '2 Mbit/s'
+[[traffic]]\nkind = 'voip'\nrtt = '40 ms'\ndscp = 'EF'
+[[traffic]]\nkind = 'game'\nrtt = '40 ms'\ndirection = 'down'
+[[traffic]]\nkind = 'web'\nrtt = '40 ms'\nconnections = 10
+[[traffic]]\nkind = 'web'\nrtt = '40 ms'\nobjects = 10
+[[traffic]]\nkind = 'files'\nrtt = '40 ms'\narrivals = 3\nsize = { distribution = 'pareto', mean = '20 kB', shape = 1.3 }
+[[traffic]]\nkind = 'video'\nrtt = '40 ms'
+[[traffic]]\nkind = 'onoff'\nrtt = '40 ms'\nrate = '1 Mbit/s'
+[[traffic]]\nkind = 'onoff'\nrtt = '40 ms'\ntransport = 'tcp'";
+
+#[test]
+fn every_packet_that_comes_is_dropped_or_leaves_or_waits() {
+    for queue in [
+        "{ aqm = 'pfifo', limit = '50 packets' }",
+        "{ aqm = 'fq_codel' }",
+        "{ aqm = 'pie', ecn = true }",
+    ] {
+        let run = with_queue("10 Mbit/s", queue, EVERY_KIND);
+        let down = &run.bottleneck["down"];
+        // Requests and acknowledgements go up, where there is no bottleneck.
+        let total = |of: fn(&Flow) -> u64| run.flows.iter().map(of).sum::<u64>();
+        let dropped = total(|flow| flow.dropped_packets);
+        assert_eq!(dropped, down.dropped_aqm + down.dropped_overflow, "{queue}");
+        assert!(dropped > 0, "{queue}");
+        let waiting = total(|flow| flow.bottleneck_packets) - dropped - down.delivered_packets;
+        assert!(waiting <= 1000, "{queue}: {waiting} packets");
+        // A mark on a packet that still waits at the end has not left.
+        let marked = total(|flow| flow.marked_packets);
+        assert!(
+            marked <= down.marked && down.marked - marked <= waiting,
+            "{queue}"
+        );
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result() {
+    let one = || {
+        let mut run = with_queue("10 Mbit/s", "{ aqm = 'fq_codel' }", EVERY_KIND);
+        run.wall_s = 0.0;
+        serde_json::to_string(&run).unwrap()
+    };
+    assert_eq!(one(), one());
+}
+
+#[test]
+fn other_traffic_leaves_a_flows_draws_alone() {
+    let web = "kind = 'web'\nrtt = '40 ms'\nconnections = 10";
+    let alone = idle(web);
+    let beside = idle(&format!(
+        "{web}\n[[traffic]]\nkind = 'files'\nrtt = '40 ms'\nsize = '9 kB'"
+    ));
+    assert_eq!(flow(&alone, 0).sent_bytes, flow(&beside, 0).sent_bytes);
+}
+
+#[test]
+fn madpie_tells_its_deterministic_drops_apart() {
+    let bulk = "kind = 'bulk'\nflows = 10\nrtt = '500 ms'";
+    let queue = "{ aqm = 'madpie', deterministic_above = '25 ms' }";
+    let run = with_queue("10 Mbit/s", queue, bulk);
+    let down = &run.bottleneck["down"];
+    let n = |reason: &str| down.drop_delay_ms.get(reason).map_or(0, |spread| spread.n);
+    assert!(n("deterministic") > 0 && n("aqm") > 0);
+    assert_eq!(n("deterministic") + n("aqm"), down.dropped_aqm);
+    // Armed above 25 ms, and shot before much of the queue has left.
+    assert!(down.drop_delay_ms["deterministic"].p50.unwrap() > 20.0);
+    let plain = with_queue("10 Mbit/s", "{ aqm = 'pie' }", bulk);
+    assert!(
+        !plain.bottleneck["down"]
+            .drop_delay_ms
+            .contains_key("deterministic")
+    );
+}
+
+/// Drop-tail with room for 40 packets: an arrival finds the queue full, 40 · 1514 bytes at 10 Mbit/s are 48.4 ms.
+#[test]
+fn an_overflow_has_the_delay_of_the_full_queue() {
+    let bulk = "kind = 'bulk'\nflows = 4\nrtt = '40 ms'";
+    let run = with_queue("10 Mbit/s", "{ aqm = 'pfifo', limit = '40 packets' }", bulk);
+    let down = &run.bottleneck["down"];
+    near(down.drop_delay_ms["overflow"].p50.unwrap(), 48.4, 1.0);
+    assert_eq!(down.drop_delay_ms.len(), 1);
+    assert!(down.loss_events > 0);
+    let share = down.loss_synchronization.unwrap();
+    assert!((0.25..=1.0).contains(&share), "{share}");
+    assert!((0.25..=1.0).contains(&run.jain_drop_share.unwrap()));
+    let received: u64 = run.flows.iter().map(|flow| flow.received_bytes).sum();
+    near(run.transferred_kilobytes, received as f64 / 1000.0, 1e-6);
+}
+
+/// Power of one flow: its goodput over its mean round-trip time.
+#[test]
+fn network_power_is_goodput_over_delay() {
+    let run = with_queue(
+        "10 Mbit/s",
+        "{ aqm = 'codel' }",
+        "kind = 'bulk'\nrtt = '40 ms'",
+    );
+    let bulk = flow(&run, 0);
+    let expected = bulk.goodput_bps / (bulk.rtt_ms.mean.unwrap() / 1000.0);
+    near(bulk.power_bps_per_s.unwrap() / expected, 1.0, 1e-6);
+    near(run.power_bps_per_s.unwrap() / expected, 1.0, 1e-6);
+}
+
+#[test]
+fn round_trips_are_recorded_one_by_one_and_by_the_bin() {
+    let run = &runs(
+        "10 s",
+        "10 Mbit/s",
+        "{ aqm = 'codel' }",
+        "kind = 'ping'\ninterval = '250 ms'\nrtt = '40 ms'",
+        "[record]\nrtt = true\nseries = '1 s'",
+    )[0];
+    let rtts = run.rtts.as_ref().unwrap();
+    assert_eq!(column(rtts, "rtt_ns").len(), 40);
+    let fits = |nanos: &f64| (40e6..40.5e6).contains(nanos);
+    assert!(column(rtts, "rtt_ns").iter().all(fits));
+    near(column(rtts, "time_ns")[0], 40e6, 0.5e6);
+    let series = run.flow_series.as_ref().unwrap();
+    assert_eq!(column(series, "rtt_ms").len(), 10);
+    near(column(series, "rtt_ms")[9], 40.0, 0.5);
+}

@@ -1,0 +1,59 @@
+"""Writes the pages of this folder: ``python docs/results/studies/write.py khademi2013`` runs that study in full.
+
+A page holds the paper's claims beside what was measured; its figures are the study's, at a size for the page.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+from sojourn.studies import Study, StudyResults, find, run_study
+from sojourn.studies.figures import draw
+from sojourn.studies.report import markdown
+
+HERE = Path(__file__).parent
+LARGEST_BYTES = 100_000
+
+
+def write(name: str) -> None:
+    """Runs a study and writes its page and figures."""
+    study = find(name)
+    results = run_study(study)
+    if results.stopped_by is not None:
+        raise results.stopped_by
+    for old in HERE.glob(f"{name}-*.png"):
+        old.unlink()
+    page = markdown(results, results.judgements(), quick=False)
+    page += f"\nWritten by `python docs/results/studies/write.py {name}`; `sojourn study run {name}` runs the same.\n"
+    (HERE / f"{name}.md").write_text(page + _figures(study, results), encoding="utf-8")
+
+
+def _figures(study: Study, results: StudyResults) -> str:
+    lines = ["\n## Figures\n"]
+    for spec in study.figures:
+        if spec.experiment in results.grids:
+            picture = _compressed(draw(spec, study, results.grids[spec.experiment]))
+            path = HERE / f"{study.name}-{spec.name}.png"
+            path.write_bytes(picture)
+            lines.append(f"{spec.title}:\n\n![{spec.title}]({path.name})\n")
+    return "\n".join(lines)
+
+
+def _compressed(figure) -> bytes:  # type: ignore[no-untyped-def]
+    """A PNG with few colours, coarser until it is small enough."""
+    for dots_per_inch in (120, 90, 70, 50):
+        drawn, reduced = io.BytesIO(), io.BytesIO()
+        figure.savefig(drawn, format="png", dpi=dots_per_inch)
+        Image.open(drawn).convert("RGB").quantize(64).save(reduced, format="png", optimize=True)
+        if reduced.tell() <= LARGEST_BYTES:
+            break
+    return reduced.getvalue()
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        write(argument)

@@ -1,0 +1,26 @@
+"""``sojourn export``: results in the formats of other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn.cli.outcome import FAILED, Stopped
+from sojourn.storage import write_failed
+
+
+def command(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What run or compare wrote with --out.")],
+    format: Annotated[str, typer.Option(help="csv, flent, parquet.")],
+) -> None:
+    """Write results as CSV, Parquet or data files of Flent into DIR/FORMAT."""
+    from sojourn.export import export
+
+    try:
+        written = export(directory, format)
+    except OSError as error:
+        raise Stopped(FAILED, write_failed(directory / format, error)) from None
+    for path in written:
+        print(path)

@@ -1,0 +1,23 @@
+"""``sojourn report``: a page of what was written with ``--out``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn.cli.outcome import FAILED, Stopped
+from sojourn.storage import write_failed
+
+
+def command(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What run, compare or study run wrote with --out.")],
+) -> None:
+    """Write DIR/report.html: what was run, figures, tables, published against measured."""
+    from sojourn.report import write_report
+
+    try:
+        print(write_report(directory))
+    except OSError as error:
+        raise Stopped(FAILED, write_failed(directory, error)) from None

@@ -1,0 +1,62 @@
+"""Results in the formats of other tools, from what ``--out`` wrote.
+
+- ``export``: writes DIR/FORMAT/… in one of ``FORMATS``
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from sojourn._core import ExperimentError
+from sojourn.export import flent, tables
+from sojourn.results import Results, load
+from sojourn.storage import Staging
+
+__all__ = ["FORMATS", "export"]
+
+FORMATS: dict[str, Callable[[Results, Staging], list[Path]]] = {
+    "csv": tables.stage_csv,
+    "flent": flent.stage,
+    "parquet": tables.stage_parquet,
+}
+"""What writes each format."""
+
+
+def export(directory: str | Path, format: str) -> list[Path]:
+    """Writes a directory of results in another format, into a folder of it that is called like the format.
+
+    Parameters
+    ----------
+    directory
+        What ``Results.save`` or ``sojourn run --out`` wrote.
+    format
+        ``"csv"`` and ``"parquet"``: runs, flows and everything recorded as tables, units in the column names;
+        ``"flent"``: a data file of Flent for every run, from its recorded series.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    ExperimentError
+        There is no such format, the directory holds no results, or they lack what the format needs.
+    OSError
+        The files cannot be written.
+    """
+    if format not in FORMATS:
+        raise ExperimentError(f'--format: got "{format}"; must be one of {", ".join(FORMATS)}')
+    folder = Path(directory)
+    if not (folder / "summary.json").is_file():
+        raise ExperimentError(f'export: got "{folder}"; must be a directory that sojourn run --out wrote')
+    try:
+        results = load(folder)
+        if not results.runs:
+            raise ExperimentError(f'export: got "{folder}"; it holds no finished run')
+        with Staging(folder / format) as staging:
+            return FORMATS[format](results, staging)
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise ExperimentError(f"export: {folder}: the results are damaged: {error}") from None

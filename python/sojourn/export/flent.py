@@ -1,0 +1,169 @@
+"""Flent's data files, format version 4 (Flent's documentation, "The data file format").
+
+A run becomes a test of Flent by what its TCP flows do: ``tcp_ndown``, ``tcp_nup``, or ``rrul_be_nflows`` for both
+ways, so that Flent knows which plots there are. ``Ping (ms) ICMP`` is the mean round-trip time of the pings in each
+bin, null where there is none.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from sojourn import _core, schema
+from sojourn._core import ExperimentError
+from sojourn.results import Direction, Results, Run
+from sojourn.statistics import FloatArray
+from sojourn.storage import Staging, file_name
+
+VERSION = 4
+"""Of the data file's format."""
+_PING = "Ping (ms) ICMP"
+_EPOCH = "1970-01-01T00:00:00.000000Z"
+"""A simulated run has no date, and the same run is to give the same file."""
+
+Samples = dict[str, FloatArray]
+"""Values per bin by the name of the data set; NaN where there is none."""
+
+
+def stage(results: Results, staging: Staging) -> list[Path]:
+    """A data file per run.
+
+    Raises
+    ------
+    ExperimentError
+        No series was recorded.
+    """
+    written = []
+    for run in results.runs:
+        document = data_file(run, results.summary)
+        name = file_name(f"{document['metadata']['NAME']}-{_title(run)}.flent.gz")
+        content = gzip.compress(json.dumps(document).encode(), mtime=0)
+        written.append(staging.add(name, partial(_write, content)))
+    return written
+
+
+def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
+    """A run as Flent's JSON document.
+
+    Raises
+    ------
+    ExperimentError
+        It recorded no series.
+    """
+    table = run.flow_series()
+    if table is None:
+        raise ExperimentError(
+            'export: flent needs a time series; run the experiment with [record] series = "200 ms" '
+            '(--set record.series="200 ms")'
+        )
+    starts = np.unique(table["time_s"].to_numpy())
+    step_s = float(starts[1] - starts[0]) if starts.size > 1 else run.summary["simulated_s"]
+    x_values = [round(float(start) + step_s, 9) for start in starts]
+    columns = {
+        name: table[name].to_numpy()
+        for name in ("flow", "goodput_bps", "cwnd_segments", "rtt_ms")
+        if name in table.column_names
+    }
+    test, parameters, samples = _test(run, columns)
+    return {
+        "version": VERSION,
+        "x_values": x_values,
+        "results": {name: _nullable(values) for name, values in samples.items()},
+        "raw_values": {
+            name: [
+                {"t": t, "val": value}
+                for t, value in zip(x_values, _nullable(values), strict=True)
+                if value is not None
+            ]
+            for name, values in samples.items()
+            if not _is_combined(name)
+        },
+        "metadata": {
+            "NAME": test,
+            "TITLE": _title(run),
+            "NOTE": f"{summary['experiment']}; Sojourn {summary['sojourn']}, backend {summary['backend']}",
+            "TIME": _EPOCH,
+            "T0": _EPOCH,
+            "LENGTH": round(x_values[-1]),
+            "TOTAL_LENGTH": x_values[-1],
+            "STEP_SIZE": step_s,
+            "TEST_PARAMETERS": parameters,
+            "HOST": "receiver",
+            "HOSTS": ["receiver"],
+            "LOCAL_HOST": "sender",
+            "IP_VERSION": 4,
+            "DATA_FILENAME": None,
+            "SOJOURN_VERSION": _core.version,
+            "SEED": run.seed,
+            "QUEUE": run.summary["queue"],
+        },
+    }
+
+
+def _test(run: Run, columns: Mapping[str, Any]) -> tuple[str, dict[str, str], Samples]:
+    """Flent's test that a run is like, its parameters, and the data sets that it has."""
+    flows = list(enumerate(run.summary["flows"]))
+
+    def goodputs(direction: Direction) -> list[FloatArray]:
+        """Of each TCP flow that sends this way, in Mbit/s."""
+        sending = [index for index, flow in flows if flow["direction"] == direction and _is_tcp(columns, index)]
+        return [_of_flow(columns, index, "goodput_bps") / 1e6 for index in sending]
+
+    down, up = goodputs("down"), goodputs("up")
+    pings = [_of_flow(columns, index, "rtt_ms") for index, flow in flows if flow["kind"] == "ping"]
+    bins = len(_of_flow(columns, 0, "goodput_bps"))
+    ping = {_PING: pings[0] if pings else np.full(bins, np.nan)}
+    if down and up:
+        parameters = {"download_streams": str(len(down)), "upload_streams": str(len(up))}
+        samples = {**_streams("TCP download", " BE", down), **_streams("TCP upload", " BE", up)}
+        total = {"TCP totals": cast("FloatArray", np.sum([*down, *up], axis=0))}
+        return "rrul_be_nflows", parameters, {**samples, **total, **ping, "Ping (ms) avg": ping[_PING]}
+    if up:
+        return "tcp_nup", {"upload_streams": str(len(up))}, {**_streams("TCP upload", "", up), **ping}
+    if down:
+        return "tcp_ndown", {"download_streams": str(len(down))}, {**_streams("TCP download", "", down), **ping}
+    return "ping", {}, ping
+
+
+def _streams(name: str, marking: str, streams: list[FloatArray]) -> Samples:
+    return {
+        f"{name} avg": cast("FloatArray", np.mean(streams, axis=0)),
+        f"{name} sum": cast("FloatArray", np.sum(streams, axis=0)),
+        **{f"{name}{marking}::{number}": stream for number, stream in enumerate(streams, start=1)},
+    }
+
+
+def _is_combined(name: str) -> bool:
+    return name.endswith((" avg", " sum", " totals"))
+
+
+def _is_tcp(columns: Mapping[str, Any], flow: int) -> bool:
+    """Whether a flow ever had a congestion window."""
+    return not np.isnan(_of_flow(columns, flow, "cwnd_segments")).all()
+
+
+def _of_flow(columns: Mapping[str, Any], flow: int, name: str) -> FloatArray:
+    """A flow's values in the order of the bins; NaN if there is no such column."""
+    own = columns["flow"] == flow
+    if name not in columns:
+        return np.full(int(own.sum()), np.nan)
+    return cast("FloatArray", columns[name][own])
+
+
+def _nullable(values: FloatArray) -> list[float | None]:
+    return [None if np.isnan(value) else round(float(value), 6) for value in values]
+
+
+def _title(run: Run) -> str:
+    return ", ".join([run.label, *(f"{key} {value}" for key, value in run.summary["set"].items()), f"seed {run.seed}"])
+
+
+def _write(content: bytes, path: Path) -> None:
+    path.write_bytes(content)

@@ -1,0 +1,80 @@
+"""Runs, flows and recorded series as CSV or Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sojourn.results import TABLE_FILES, Results
+from sojourn.storage import Staging
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def stage_csv(results: Results, staging: Staging) -> list[Path]:
+    """A CSV file per table."""
+    import pyarrow.csv
+
+    return [
+        staging.add(f"{name}.csv", partial(pyarrow.csv.write_csv, _flat(table))) for name, table in _tables(results)
+    ]
+
+
+def stage_parquet(results: Results, staging: Staging) -> list[Path]:
+    """A Parquet file per table."""
+    import pyarrow.parquet
+
+    return [
+        staging.add(f"{name}.parquet", partial(pyarrow.parquet.write_table, table)) for name, table in _tables(results)
+    ]
+
+
+def flows_table(results: Results) -> pa.Table:
+    """A row per run and flow: which run, and all that the summary says of the flow.
+
+    A distribution becomes a column per statistic, ``rtt_p50_ms``; a list is left out.
+    """
+    import pyarrow as pa
+
+    rows = [
+        {"run": index, "label": run.label, "seed": run.seed, **_columns(flow)}
+        for index, run in enumerate(results.runs)
+        for flow in run.summary["flows"]
+    ]
+    # A column may begin with rows that lack it.
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: [row.get(name) for row in rows] for name in names})
+
+
+def _columns(flow: Mapping[str, Any]) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for key, value in flow.items():
+        if isinstance(value, dict):
+            stem, _, unit = key.rpartition("_")
+            for statistic, number in value.items():
+                columns[f"{stem}_n" if statistic == "n" else f"{stem}_{statistic}_{unit}"] = number
+        elif not isinstance(value, list):
+            columns[key] = value
+    return columns
+
+
+def _tables(results: Results) -> Iterator[tuple[str, pa.Table]]:
+    yield "runs", results.to_arrow()
+    yield "flows", flows_table(results)
+    for name, file in TABLE_FILES.items():
+        table = results.recorded(name)
+        if table is not None:
+            yield Path(file).stem, table
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """The table without dictionary columns, which CSV has no words for."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(place, field.name, table[field.name].cast(field.type.value_type))
+    return table

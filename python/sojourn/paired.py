@@ -1,0 +1,116 @@
+"""Queues compared on the same seeds: what one does better than another, with the luck of the draw taken out.
+
+Two queues with the same seed meet the same traffic, so the difference of the two runs varies less than either.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sojourn._core import ExperimentError
+from sojourn.metrics import METRICS, Metric, has_direction
+from sojourn.statistics import CONFIDENCE, Interval, median_interval
+from sojourn.tables import Sheet, swept_keys
+
+if TYPE_CHECKING:
+    from sojourn.results import Arm, Direction, Results
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much more of a metric an arm has than the baseline, over the seeds that both were run with."""
+
+    arm: Arm
+    direction: Direction
+    metric: Metric
+    interval: Interval
+    """The median of the differences, in the unit of the metric's name, with its bootstrap interval."""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval leaves out zero; never with fewer than six seeds, whose interval is not a 95 % one."""
+        return self.interval.n > 5 and (self.interval.low > 0.0 or self.interval.high < 0.0)
+
+
+def differences(results: Results, baseline: str, metrics: Sequence[Metric] = METRICS) -> list[Difference]:
+    """Every other arm against the arm with the label ``baseline`` in the same cell of the sweep.
+
+    Raises
+    ------
+    ExperimentError
+        No arm has this label.
+    """
+    check_baseline(baseline, [arm.label for arm in results.arms])
+    bases = {_cell(arm): arm for arm in results.arms if arm.label == baseline}
+    return [
+        Difference(arm, direction, metric, _interval(arm, base, direction, metric))
+        for arm in results.arms
+        if arm.label != baseline and (base := bases.get(_cell(arm))) is not None
+        for direction in results.directions
+        if has_direction(arm.runs[0].summary, direction)
+        for metric in metrics
+    ]
+
+
+def check_baseline(baseline: str, labels: Sequence[str]) -> None:
+    """Raises ExperimentError unless an arm is called so."""
+    if baseline not in labels:
+        known = ", ".join(dict.fromkeys(labels))
+        raise ExperimentError(f'baseline: got "{baseline}"; must be the label of a queue: {known}')
+
+
+def paired_sheet(results: Results, baseline: str) -> Sheet:
+    """``differences`` as a table; an asterisk marks those that are clear."""
+    found = differences(results, baseline)
+    swept = swept_keys(results)
+    several = len(results.directions) > 1
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for one in found:
+        cells = [one.arm.label, *(str(one.arm.set.get(key, "")) for key in swept)]
+        row = rows.setdefault((*cells, *([one.direction] if several else [])), [])
+        row.append(_text(one))
+    words = ("queue", *swept, *(["way"] if several else []))
+    repeats = max((one.interval.n for one in found), default=0)
+    caption = f"median difference over {repeats} seeds"
+    if repeats > 1:
+        caption += f", below it its {CONFIDENCE:.0%} bootstrap confidence interval"
+    if any(one.is_clear for one in found):
+        caption += "; * the interval leaves out zero"
+    return Sheet(
+        f"difference from {baseline}, run by run on the same seeds",
+        caption,
+        (*words, *(metric.heading for metric in METRICS)),
+        tuple((*key, *cells) for key, cells in rows.items()),
+        len(words),
+    )
+
+
+def _cell(arm: Arm) -> str:
+    return json.dumps(arm.set)
+
+
+def _interval(arm: Arm, base: Arm, direction: Direction, metric: Metric) -> Interval:
+    of_base = {run.seed: metric.value(run.summary, direction) for run in base.runs}
+    return median_interval(
+        [metric.value(run.summary, direction) - of_base[run.seed] for run in arm.runs if run.seed in of_base]
+    )
+
+
+def _text(one: Difference) -> str:
+    interval, per = one.interval, one.metric.shown_per
+    if math.isnan(interval.middle):
+        return "–"
+    digits = one.metric.digits
+    if abs(interval.middle) / per >= 10.0:
+        digits = min(digits, 1)
+
+    def signed(value: float) -> str:
+        text = f"{value / per:+.{digits}f}"
+        return f"{0:.{digits}f}" if float(text) == 0.0 else text.replace("-", "−")
+
+    middle = signed(interval.middle) + ("*" if one.is_clear else "")
+    return middle if interval.n < 2 else f"{middle}\n{signed(interval.low)} to {signed(interval.high)}"

@@ -1,0 +1,132 @@
+"""Goodput against delay: what a queue gives for what it takes.
+
+The delay axis runs backwards, so that better is up and to the right (RFC 7928 §2.7; Winstein and Balakrishnan 2013).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from sojourn.metrics import goodput_bps, has_direction
+from sojourn.plots.style import figure, legend_above, looks, style
+from sojourn.statistics import FloatArray
+
+if TYPE_CHECKING:
+    from sojourn.results import Arm, Direction, Results
+
+_LOG_FROM = 8.0
+"""Delays that differ by more than this factor are drawn on a logarithmic axis."""
+_LEAST_SPAN = 0.01
+"""The goodput axis spans at least this share of its upper end."""
+_CIRCLE = np.linspace(0.0, 2.0 * np.pi, 181)
+_MARKERS = "osD^vP*X"
+
+
+def points(arm: Arm, direction: Direction, statistic: str) -> FloatArray:
+    """(delay in ms, goodput in Mbit/s) of every repeat of an arm, shape (repeats, 2).
+
+    The delay is ``statistic`` of the run's sojourn times: ``"mean"`` or a quantile of the summary, ``"p95"``.
+    """
+    rows = [
+        (float(sojourn[statistic]), goodput_bps(run.summary, direction) / 1e6)  # type: ignore[literal-required]
+        for run in arm.runs
+        if has_direction(run.summary, direction) and (sojourn := run.sojourn_ms(direction))["n"]
+    ]
+    return np.array(rows, dtype=np.float64).reshape(-1, 2)
+
+
+def one_sigma_ellipse(sample: FloatArray) -> FloatArray:
+    """The contour of the normal distribution fitted to points, one standard deviation from its mean.
+
+    Shape (n, 2) in and out. Along each axis the contour reaches as far as the standard deviation of that coordinate
+    (with n - 1 in the denominator).
+    """
+    lengths, axes = np.linalg.eigh(np.cov(sample, rowvar=False))
+    # Rounding can make a variance of nothing slightly negative.
+    radii = np.sqrt(np.maximum(lengths, 0.0))
+    circle = np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=1)
+    contour: FloatArray = sample.mean(axis=0) + (circle * radii) @ axes.T
+    return contour
+
+
+def ellipse(results: Results, direction: Direction, statistic: str) -> Figure:
+    """Per arm: the repeats as dots, their medians as a circle, from three repeats on their 1-sigma ellipse."""
+
+    def draw(axes: Axes, arm: Arm, sample: FloatArray, color: str, is_log: bool) -> None:
+        axes.plot(*sample.T, ".", color=color, markersize=3, alpha=0.6)
+        axes.plot(*np.median(sample, axis=0), "o", color=color, markersize=6, label=arm.name)
+        if len(sample) > 2:
+            scaled = np.column_stack([np.log(sample[:, 0]), sample[:, 1]]) if is_log else sample
+            contour = one_sigma_ellipse(scaled)
+            x = np.exp(contour[:, 0]) if is_log else contour[:, 0]
+            axes.fill(x, contour[:, 1], facecolor=color + "33", edgecolor=color, linewidth=1.2)
+
+    return _figure(results, direction, statistic, draw)
+
+
+def scatter(results: Results, direction: Direction, statistic: str) -> Figure:
+    """A mark per run; arms differ in colour and in shape."""
+    markers = {arm.name: _MARKERS[index % len(_MARKERS)] for index, arm in enumerate(results.arms)}
+
+    def draw(axes: Axes, arm: Arm, sample: FloatArray, color: str, _is_log: bool) -> None:
+        axes.plot(
+            *sample.T,
+            linestyle="none",
+            marker=markers[arm.name],
+            markersize=5,
+            markerfacecolor=color + "77",
+            markeredgecolor=color,
+            label=arm.name,
+        )
+
+    return _figure(results, direction, statistic, draw)
+
+
+def _figure(
+    results: Results,
+    direction: Direction,
+    statistic: str,
+    draw: Callable[[Axes, Arm, FloatArray, str, bool], None],
+) -> Figure:
+    samples = [(arm, points(arm, direction, statistic)) for arm in results.arms]
+    is_log = _wants_log([sample[:, 0] for _, sample in samples if len(sample)])
+    with style():
+        drawn = figure()
+        axes = drawn.add_subplot()
+        for (arm, sample), look in zip(samples, looks(len(samples)), strict=True):
+            if len(sample):
+                draw(axes, arm, sample, look.color, is_log)
+        if is_log:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
+            axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.invert_xaxis()
+        _widen(axes)
+        axes.set(xlabel=f"{_words(statistic)} sojourn time [ms], less to the right", ylabel="goodput [Mbit/s]")
+        legend_above(drawn, axes)
+        return drawn
+
+
+def _widen(axes: Axes) -> None:
+    """Keeps differences of thousandths from filling the goodput axis."""
+    low, high = axes.get_ylim()
+    lacking = _LEAST_SPAN * high - (high - low)
+    if lacking > 0.0:
+        axes.set_ylim(low - lacking / 2, high + lacking / 2)
+
+
+def _wants_log(delays: list[FloatArray]) -> bool:
+    values = np.concatenate(delays) if delays else np.empty(0)
+    return bool(values.size) and values.min() > 0.0 and math.log(values.max() / values.min()) > math.log(_LOG_FROM)
+
+
+def _words(statistic: str) -> str:
+    return {"mean": "mean", "p50": "median"}.get(statistic, statistic.replace("_", "."))

@@ -1,0 +1,52 @@
+"""One self-contained HTML page of what ``--out`` wrote: what was run, figures, tables, published against measured.
+
+- ``write_report``: writes DIR/report.html for the results of ``sojourn run``, ``compare`` or ``study run``
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from sojourn._core import ExperimentError
+from sojourn.report import experiment, study
+from sojourn.report.page import render
+from sojourn.storage import Staging
+
+__all__ = ["write_report"]
+
+FILE = "report.html"
+
+
+def write_report(directory: str | Path) -> Path:
+    """Writes the report of a directory of results into it.
+
+    Returns
+    -------
+    Path
+        The page, report.html.
+
+    Raises
+    ------
+    ExperimentError
+        The directory holds no results, or what it holds cannot be read.
+    OSError
+        The page cannot be written.
+    """
+    folder = Path(directory)
+    if not folder.is_dir():
+        raise ExperimentError(f'report: got "{folder}"; must be a directory that sojourn run or study run wrote')
+    sections = [room for room in (study, experiment) if (folder / room.NEEDS).is_file()]
+    if not sections:
+        needed = " or ".join(room.NEEDS for room in (experiment, study))
+        raise ExperimentError(f'report: got "{folder}"; there are no results in it, neither {needed}')
+    try:
+        contexts = [room.context(folder) for room in sections]
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise ExperimentError(f"report: {folder}: the results are damaged: {_named(error)}") from None
+    with Staging(folder) as staging:
+        return staging.add_text(FILE, render(contexts))
+
+
+def _named(error: Exception) -> str:
+    return f"there is no {error}" if isinstance(error, KeyError) else str(error)

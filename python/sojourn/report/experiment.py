@@ -1,0 +1,139 @@
+"""The section about an experiment: summary.json and what lies beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from sojourn.paired import paired_sheet
+from sojourn.report.flows import flows_sheet
+from sojourn.report.page import Picture, picture, saved
+from sojourn.results import Results, load
+from sojourn.tables import repeats_of, results_sheet
+
+NEEDS = "summary.json"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A part of the experiment: what it is, and its keys with their values."""
+
+    name: str
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The figures of a cell of the sweep."""
+
+    name: str
+    """Empty without a sweep."""
+    pictures: Sequence[Picture]
+
+
+def context(folder: Path) -> dict[str, Any]:
+    """What the template shows of an experiment's results."""
+    results = load(folder)
+    summary = results.summary
+    repeats = repeats_of(results)
+    baseline = results.arms[0].label if results.arms else ""
+    rivals = {arm.label for arm in results.arms} - {baseline}
+    return {
+        "template": "experiment.html",
+        "title": summary["experiment"],
+        "subtitle": "Experiment",
+        "facts": _facts(results),
+        "partial": f"Stopped early: {len(results.runs)} of {summary.get('planned_runs')} runs."
+        if results.partial
+        else "",
+        "sheet": results_sheet(results),
+        "paired": paired_sheet(results, baseline) if rivals and repeats > 1 else None,
+        "flows": flows_sheet(results),
+        "galleries": _galleries(results),
+        "settings": _settings(results),
+    }
+
+
+def _facts(results: Results) -> dict[str, str]:
+    """What identifies the runs."""
+    summary = results.summary
+    seeds = sorted({run.seed for run in results.runs})
+    facts = {
+        "sojourn": summary["sojourn"],
+        "backend": summary["backend"],
+        "runs": f"{len(results.runs)}: {len(results.arms)} arms, up to {repeats_of(results)} repeats each",
+        "seeds": ranges(seeds),
+        "simulated": f"{sum(run.summary['simulated_s'] for run in results.runs):,.0f} s",
+        "events": f"{sum(run.summary['events'] for run in results.runs):,}",
+    }
+    if results.resolved_json is not None:
+        facts["SHA-256 of experiment.json"] = hashlib.sha256(results.resolved_json.encode()).hexdigest()
+    return facts
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """``1–6, 9`` for 1, 2, 3, 4, 5, 6, 9."""
+    parts = []
+    for _, members in groupby(enumerate(numbers), key=lambda place: place[1] - place[0]):
+        run = [number for _, number in members]
+        parts.append(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}")
+    return ", ".join(parts)
+
+
+def _settings(results: Results) -> list[Setting]:
+    """The experiment as it was run: every key, from the first cell of the sweep."""
+    if results.resolved_json is None:
+        return []
+    cells = json.loads(results.resolved_json)
+    cell: dict[str, Any] = cells[0]
+    swept: dict[str, list[str]] = {}
+    for one in cells:
+        for key, value in one.get("set", {}).items():
+            if str(value) not in swept.setdefault(key, []):
+                swept[key].append(str(value))
+    settings = [Setting("sweep", {key: ", ".join(values) for key, values in swept.items()})] if swept else []
+    settings += [Setting(name, _plain(cell[name], name, swept)) for name in ("experiment", "link") if name in cell]
+    for name in ("queue", "traffic"):
+        for index, part in enumerate(cell.get(name, [])):
+            title = part.get("label") or part.get("kind") or name
+            settings.append(Setting(f"{name} {index}: {title}", _plain(part, f"{name}.{index}", swept)))
+    return settings
+
+
+def _plain(part: Mapping[str, Any], place: str, swept: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Keys and values in words; a key that is swept shows no value of one cell."""
+    return {
+        key: "swept" if f"{place}.{key}" in swept else _value(value)
+        for key, value in part.items()
+        if value not in (None, "")
+    }
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(_value, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_value(inner)}" for key, inner in value.items())
+    return str(value)
+
+
+def _galleries(results: Results) -> list[Gallery]:
+    """All figures; of a sweep those of every cell by itself."""
+    return [
+        Gallery(
+            name,
+            [
+                picture(f"{drawing.name}{place or ''}", drawing.caption, partial(saved, drawing.draw()))
+                for drawing in cell.plot.drawings()
+            ],
+        )
+        for place, (name, cell) in enumerate(results.by_cell().items())
+    ]

@@ -1,0 +1,74 @@
+"""The section about a study: claims.json, inputs.json and the figures beside them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sojourn.report.experiment import ranges
+from sojourn.report.page import Picture, picture
+from sojourn.studies.inputs import FILE as INPUTS
+from sojourn.studies.verdict import Verdict
+
+NEEDS = "claims.json"
+
+_MARKS = {
+    Verdict.REPRODUCED: "✓",
+    Verdict.NOT_REPRODUCED: "✗",
+    Verdict.NOT_COMPARABLE: "≠",
+    Verdict.NOT_RUN: "–",
+}
+
+
+def context(folder: Path) -> dict[str, Any]:
+    """What the template shows of a study's results."""
+    document = json.loads((folder / NEEDS).read_text(encoding="utf-8"))
+    inputs = json.loads((folder / INPUTS).read_text(encoding="utf-8")) if (folder / INPUTS).is_file() else {}
+    tolerances = inputs.get("tolerances", {})
+    claims = [
+        {**claim, "tolerance": tolerances.get(claim["id"], ""), "kind": claim["verdict"].replace(" ", "-")}
+        for claim in document["claims"]
+    ]
+    counts = Counter(claim["verdict"] for claim in claims)
+    comparable = counts[Verdict.REPRODUCED] + counts[Verdict.NOT_REPRODUCED]
+    return {
+        "template": "study.html",
+        "title": inputs.get("title") or document["study"],
+        "subtitle": "Published against measured",
+        "source": inputs.get("source", ""),
+        "quick": bool(document["quick"]),
+        "overrides": inputs.get("overrides", {}),
+        "claims": claims,
+        "verdicts": [
+            {"name": verdict.value, "kind": verdict.value.replace(" ", "-"), "mark": mark, "count": counts[verdict]}
+            for verdict, mark in _MARKS.items()
+        ],
+        "score": f"{counts[Verdict.REPRODUCED] / comparable:.0%}" if comparable else "",
+        "comparable": comparable,
+        "facts": {
+            "study": document["study"],
+            **({"sojourn": inputs["sojourn"]} if inputs else {}),
+            "runs": str(document["runs"]),
+            "claims": str(len(claims)),
+        },
+        "pictures": _pictures(folder, document["figures"], inputs.get("figures", {})),
+        "experiments": [{**one, "seeds": ranges(one["seeds"])} for one in inputs.get("experiments", [])],
+        "files": inputs.get("files", []),
+    }
+
+
+def _pictures(folder: Path, figures: list[str], titles: dict[str, str]) -> list[Picture]:
+    """The figures that lie in the folder, wherever it was when they were written."""
+    pictures = []
+    for name in dict.fromkeys(Path(figure).stem for figure in figures):
+        svg, png = folder / f"{name}.svg", folder / f"{name}.png"
+        if svg.is_file() and png.is_file():
+            pictures.append(picture(name, titles.get(name, name), partial(_read, folder / name)))
+    return pictures
+
+
+def _read(stem: Path, kind: str) -> bytes:
+    return stem.with_name(f"{stem.name}.{kind}").read_bytes()

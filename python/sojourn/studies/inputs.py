@@ -1,0 +1,107 @@
+"""What a study's verdicts rest on: files with their hashes, experiments with their seeds, tolerances."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import NotRequired, TypedDict
+
+from sojourn import _core
+from sojourn.studies.claims import Claim
+from sojourn.studies.runner import StudyResults
+
+FILE = "inputs.json"
+"""Its name beside claims.json."""
+
+
+class InputFile(TypedDict):
+    """A file that was read."""
+
+    file: str
+    sha256: str
+    text: NotRequired[str]
+    """Of experiment files."""
+
+
+class ExperimentRuns(TypedDict):
+    """An experiment of the paper, and what was run of it."""
+
+    id: str
+    title: str
+    files: list[str]
+    runs: int
+    seeds: list[int]
+
+
+class Inputs(TypedDict):
+    """The whole document."""
+
+    sojourn: str
+    title: str
+    source: str
+    overrides: dict[str, str]
+    files: list[InputFile]
+    experiments: list[ExperimentRuns]
+    figures: dict[str, str]
+    """The title of each figure by the name of its file."""
+    tolerances: dict[str, str]
+    """What is accepted of each claim, by its id."""
+
+
+def inputs(results: StudyResults, *, quick: bool) -> Inputs:
+    """What these results were made from."""
+    study = results.study
+    experiments: list[ExperimentRuns] = []
+    for experiment in study.experiments:
+        if experiment.id in results.grids:
+            runs = [run for cell in results.grids[experiment.id].cells for run in cell.runs]
+            experiments.append(
+                {
+                    "id": experiment.id,
+                    "title": experiment.title,
+                    "files": [part.file.name for part in experiment.parts],
+                    "runs": len(runs),
+                    "seeds": sorted({run.seed for run in runs}),
+                }
+            )
+    run_files = dict.fromkeys(name for experiment in experiments for name in experiment["files"])
+    return {
+        "sojourn": _core.version,
+        "title": study.title,
+        "source": study.source,
+        "overrides": dict(study.quick) if quick else {},
+        "files": [
+            *(_input(study.folder / name, with_text=False) for name in ("claims.toml", "study.toml")),
+            *(_input(study.folder / name, with_text=True) for name in run_files),
+        ],
+        "experiments": experiments,
+        "figures": {figure.name: figure.title for figure in study.figures},
+        "tolerances": {claim.id: tolerance(claim) for claim in study.claims},
+    }
+
+
+def inputs_json(results: StudyResults, *, quick: bool) -> str:
+    """``inputs`` as the file beside claims.json."""
+    return json.dumps(inputs(results, quick=quick), indent=1, ensure_ascii=False) + "\n"
+
+
+def tolerance(claim: Claim) -> str:
+    """What is accepted of a claim, beyond what its published number says: ``inequalities relaxed by 5%``."""
+    unit = "" if claim.unit in ("", "1") else f" {claim.unit}"
+    is_said = claim.relation is None and claim.low is not None and claim.bound is None
+    parts = [
+        *([f"± {claim.tol_rel:.0%}"] if claim.tol_rel and not is_said else []),
+        *([f"± {claim.tol_abs:g}{unit}"] if claim.tol_abs and not is_said else []),
+        *([f"inequalities relaxed by {claim.tol_margin:.0%}"] if claim.tol_margin else []),
+        *([f"in {claim.hold_min:.0%} of the places"] if claim.hold_min < 1.0 else []),
+    ]
+    return ", ".join(parts)
+
+
+def _input(path: Path, *, with_text: bool) -> InputFile:
+    content = path.read_bytes()
+    known: InputFile = {"file": path.name, "sha256": hashlib.sha256(content).hexdigest()}
+    if with_text:
+        known["text"] = content.decode("utf-8")
+    return known

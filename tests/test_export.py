@@ -1,0 +1,155 @@
+"""`sojourn export`: what other tools make of our results."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import sojourn as sj
+from conftest import EXPERIMENT, Cli
+from sojourn.export.flent import data_file
+from test_bad_input import wrong
+
+SERIES = '\n[record]\nseries = "200 ms"\n'
+PING = '\n[[traffic]]\nkind = "ping"\ninterval = "50 ms"\nrtt = "40 ms"\n'
+FLENT = Path(sys.executable).with_name("flent")
+
+
+@pytest.fixture
+def recorded(sojourn: Cli, tmp_path: Path) -> Path:
+    """Results of two queues and two seeds with a series."""
+    (tmp_path / "recorded.toml").write_text(EXPERIMENT + PING + SERIES, encoding="utf-8")
+    result = sojourn("run", "recorded.toml", "--out", "out")
+    assert result.returncode == 0, result.stderr
+    return tmp_path / "out"
+
+
+def exported(sojourn: Cli, directory: Path, format: str) -> list[Path]:
+    result = sojourn("export", directory, "--format", format)
+    assert result.returncode == 0, result.stderr
+    return [Path(line) for line in result.stdout.splitlines()]
+
+
+def flent(*arguments: str | Path) -> str:
+    """What Flent itself says."""
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    result = subprocess.run([FLENT, *map(str, arguments)], capture_output=True, text=True, timeout=120, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert "ERROR" not in result.stderr + result.stdout
+    greeting, _, said = result.stdout.partition("\n")
+    assert greeting.startswith("Starting Flent")
+    return said
+
+
+def document(path: Path) -> dict:
+    return json.loads(gzip.decompress(path.read_bytes()))
+
+
+def test_flent_opens_and_plots_a_run(sojourn: Cli, recorded: Path, tmp_path: Path):
+    paths = exported(sojourn, recorded, "flent")
+    assert [path.name for path in paths] == [
+        f"tcp_ndown-{queue}_seed_{seed}.flent.gz" for seed in (1, 2) for queue in ("pfifo", "codel")
+    ]
+    flent("-i", paths[0], "-p", "totals", "-o", tmp_path / "totals.png")
+    flent("-i", paths[0], "-i", paths[1], "-p", "box_combine", "-o", tmp_path / "boxes.png")
+    assert (tmp_path / "totals.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "boxes.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_flent_reads_our_numbers(sojourn: Cli, recorded: Path):
+    path = exported(sojourn, recorded, "flent")[0]
+    rows = list(csv.DictReader(flent("-i", path, "-f", "csv").splitlines()))
+    data = document(path)
+    assert data["version"] == 4
+    assert len(rows) == len(data["x_values"]) == 20
+    assert [float(row["TCP download::1"]) for row in rows] == pytest.approx(data["results"]["TCP download::1"])
+    series = pyarrow.parquet.read_table(recorded / "flow_series.parquet", filters=[("run", "=", 0)]).to_pandas()
+    ours = series[series.flow == 0].goodput_bps / 1e6
+    assert [float(row["TCP download::1"]) for row in rows] == pytest.approx(list(ours), abs=1e-6)
+    for row in rows:
+        streams = float(row["TCP download::1"]) + float(row["TCP download::2"])
+        assert float(row["TCP download sum"]) == pytest.approx(streams, abs=2e-6)
+        assert float(row["TCP download avg"]) == pytest.approx(streams / 2, abs=2e-6)
+
+
+@pytest.mark.parametrize(("direction", "test"), [("up", "tcp_nup"), ("both", "rrul_be_nflows")])
+def test_a_run_becomes_the_test_that_it_is_like(sojourn: Cli, tmp_path: Path, direction: str, test: str):
+    text = EXPERIMENT.replace("flows = 2", f'flows = 2\ndirection = "{direction}"').replace("repeat = 2", "repeat = 1")
+    text = text.replace('buffer = "100 packets"', 'buffer = "100 packets"\nup = { rate = "5 Mbit/s" }')
+    (tmp_path / "e.toml").write_text(text + SERIES, encoding="utf-8")
+    assert sojourn("run", "e.toml", "--out", "out").returncode == 0
+    path = tmp_path / exported(sojourn, tmp_path / "out", "flent")[0]
+    assert document(path)["metadata"]["NAME"] == test
+    lines = [line for line in flent("-i", path, "-f", "summary").splitlines() if "Mbits/s" in line or "TCP" in line]
+    assert len([line for line in lines if "::" in line]) == (4 if direction == "both" else 2)
+    assert not any("No data" in line for line in lines)
+    names = set(document(path)["results"])
+    assert (
+        {"TCP totals", "TCP upload BE::2", "TCP download BE::2"} if direction == "both" else {"TCP upload::2"}
+    ) <= names
+
+
+def test_rtts_of_a_ping_are_flents_ping():
+    results = sj.run_text(EXPERIMENT + PING + SERIES, set={"experiment.repeat": 1})
+    run = results.runs[0]
+    # Two bulk flows and the ping, in two bins; the second has no reply.
+    table = pa.table({
+        "time_s": [0.0, 0.0, 0.0, 0.2, 0.2, 0.2],
+        "flow": [0, 1, 2, 0, 1, 2],
+        "goodput_bps": [1e6, 2e6, 0.0, 3e6, 4e6, 0.0],
+        "cwnd_segments": [10.0, 10.0, math.nan, 20.0, 20.0, math.nan],
+        "rtt_ms": [90.0, 91.0, 45.5, 92.0, 93.0, math.nan],
+    })  # fmt: skip
+    data = data_file(sj.Run(run.summary, lambda _: table), results.summary)
+    assert data["results"]["Ping (ms) ICMP"] == [45.5, None]
+    assert data["raw_values"]["Ping (ms) ICMP"] == [{"t": 0.2, "val": 45.5}]
+    assert data["results"]["TCP download sum"] == [3.0, 7.0]
+    assert data["x_values"] == [0.2, 0.4]
+    assert data["metadata"]["STEP_SIZE"] == 0.2
+
+
+def test_flent_needs_a_series(sojourn: Cli, experiment: Path, tmp_path: Path):
+    sojourn("run", experiment, "--out", "out")
+    wrong(sojourn("export", "out", "--format", "flent"), "flent", "[record] series")
+    assert list((tmp_path / "out" / "flent").iterdir()) == []
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_tables_hold_every_run_and_flow(sojourn: Cli, recorded: Path, format: str):
+    paths = {path.stem: path for path in exported(sojourn, recorded, format)}
+    assert set(paths) == {"runs", "flows", "series", "flow_series"}
+    summary = json.loads((recorded / "summary.json").read_text(encoding="utf-8"))
+    if format == "csv":
+        rows = list(csv.DictReader(paths["flows"].read_text(encoding="utf-8").splitlines()))
+    else:
+        rows = pyarrow.parquet.read_table(paths["flows"]).to_pylist()
+    flows = [(run, flow) for run in summary["runs"] for flow in run["flows"]]
+    assert len(rows) == len(flows) == 4 * 3
+    for row, (run, flow) in zip(rows, flows, strict=True):
+        assert (row["label"], int(row["seed"]), row["kind"]) == (run["label"], run["seed"], flow["kind"])
+        assert float(row["goodput_bps"]) == pytest.approx(flow["goodput_bps"])
+        assert float(row["rtt_p95_ms"]) == pytest.approx(flow["rtt_ms"]["p95"])
+
+
+def test_the_same_results_give_the_same_files(sojourn: Cli, recorded: Path):
+    first = [path.read_bytes() for path in exported(sojourn, recorded, "flent")]
+    assert first == [path.read_bytes() for path in exported(sojourn, recorded, "flent")]
+
+
+def test_a_wrong_export_is_refused(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    wrong(sojourn("export", "empty", "--format", "csv"), "empty", "sojourn run --out")
+    wrong(sojourn("export", "empty", "--format", "xls"), "xls", "csv, flent, parquet")
+    wrong(sojourn("export", "empty"), "--format")
+    (tmp_path / "empty" / "summary.json").write_text("{", encoding="utf-8")
+    wrong(sojourn("export", "empty", "--format", "csv"), "damaged")

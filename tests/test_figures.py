@@ -1,0 +1,75 @@
+"""Figures of goodput against delay, bars, boxes and bands: what they show, checked by numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import sojourn as sj
+from conftest import EXPERIMENT
+from sojourn.plots.tradeoff import one_sigma_ellipse, points
+
+
+@pytest.fixture(scope="module")
+def results() -> sj.Results:
+    return sj.run_text(EXPERIMENT + '\n[record]\nseries = "500 ms"\n', set={"experiment.repeat": 4}, jobs=2)
+
+
+def test_an_ellipse_reaches_one_standard_deviation_along_each_axis():
+    upright = one_sigma_ellipse(np.array([[1.0, 30.0], [3.0, 10.0], [3.0, 50.0], [5.0, 30.0]]))
+    # Means 3 and 30; squared deviations add up to 8 and 800, over n - 1 = 3; no covariance.
+    assert upright[:, 0].max() == pytest.approx(3.0 + math.sqrt(8 / 3), abs=1e-3)
+    assert upright[:, 1].min() == pytest.approx(30.0 - math.sqrt(800 / 3), abs=1e-2)
+
+
+def test_an_ellipse_of_points_on_a_line_is_that_line():
+    # y = 2x: x = 1, 2, 3 has variance 1, so the contour ends at (2 ± 1, 4 ± 2).
+    contour = one_sigma_ellipse(np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]))
+    assert contour[:, 1] == pytest.approx(2 * contour[:, 0])
+    assert (contour[:, 0].min(), contour[:, 0].max()) == pytest.approx((1.0, 3.0))
+
+
+def test_the_delay_axis_runs_backwards_and_the_circle_is_at_the_medians(results: sj.Results):
+    axes = results.plot.ellipse().axes[0]
+    left, right = axes.get_xlim()
+    assert left > right
+    circles = {line.get_label(): line.get_xydata()[0] for line in axes.lines if line.get_marker() == "o"}
+    codel = next(arm for arm in results.arms if arm.label == "codel")
+    runs = [(run.sojourn_ms()["mean"], sum(flow["goodput_bps"] for flow in run.summary["flows"])) for run in codel.runs]
+    assert circles["codel"] == pytest.approx((np.median([d for d, _ in runs]), np.median([g for _, g in runs]) / 1e6))
+    assert len(axes.patches) == 2
+
+
+def test_fewer_than_three_repeats_have_no_ellipse():
+    assert not sj.run_text(EXPERIMENT).plot.ellipse().axes[0].patches
+
+
+def test_a_scatter_has_a_mark_per_run(results: sj.Results):
+    marks = results.plot.scatter(delay="p99").axes[0].lines
+    assert [len(line.get_xdata()) for line in marks] == [4, 4]
+    assert list(marks[0].get_xdata()) == [run.sojourn_ms()["p99"] for run in results.arms[0].runs]
+    assert points(results.arms[0], "down", "p50").shape == (4, 2)
+
+
+def test_bars_are_the_table(results: sj.Results):
+    heights = [bar.get_height() for bar in results.plot.bars("sojourn_p95_ms").axes[0].patches]
+    expected = [np.median([run.sojourn_ms()["p95"] for run in arm.runs]) for arm in results.arms]
+    assert heights == pytest.approx(expected)
+    with pytest.raises(ValueError, match="goodput_bps"):
+        results.plot.bars("goodput")
+
+
+def test_whiskers_go_where_they_are_asked_to(results: sj.Results):
+    def reach(figure) -> float:
+        return max(line.get_ydata().max() for line in figure.axes[0].lines if line.get_ydata().size)
+
+    assert reach(results.plot.box(whiskers=(5, 95))) > reach(results.plot.box())
+
+
+def test_the_mean_over_repeats_lies_in_its_band(results: sj.Results):
+    axes = results.plot.timeseries("mean").axes[0]
+    rows = [run.queue_series()["sojourn_mean_ms"].to_numpy() for run in results.arms[0].runs]
+    assert axes.lines[0].get_ydata() == pytest.approx(np.mean(rows, axis=0))
+    assert len(axes.collections) == 2

@@ -1,0 +1,92 @@
+"""What studies measure of runs: parts of series, shares, first and last times, sparse distributions."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sojourn import series
+from sojourn.results import Run
+from sojourn.studies.measures import Measure, Part, Quantiles
+
+
+@pytest.fixture
+def run():
+    """Four bins of 1 s; the queue holds 0, 4, 6 and 2 packets at their ends."""
+    table = pa.table(
+        {
+            "time_s": [0.0, 1.0, 2.0, 3.0],
+            "direction": [0, 0, 0, 0],
+            "backlog_packets": [0, 4, 6, 2],
+            "sojourn_mean_ms": [math.nan, 10.0, 20.0, 30.0],
+        }
+    )
+    return Run({"flows": []}, lambda name: table if name == "queue_series" else None)
+
+
+def backlog(**changes):
+    part = Part(column="backlog_packets", **{key: changes.pop(key) for key in ("from_s", "to_s") if key in changes})
+    return Measure("backlog", "queue_series", "packets", "backlog", part=part, **changes)
+
+
+def test_a_column_of_the_series_is_a_distribution(run):
+    assert backlog().statistic(run, "mean", {}) == 3.0
+    assert backlog().statistic(run, "max", {}) == 6.0
+
+
+def test_bins_count_by_their_middle(run):
+    # The bin from 1 s to 2 s has its middle at 1.5 s.
+    assert backlog(from_s=1.6).statistic(run, "mean", {}) == 4.0
+    assert backlog(to_s=1.6).statistic(run, "mean", {}) == 2.0
+
+
+def test_bins_without_packets_have_no_delay(run):
+    delay = Measure("delay", "queue_series", "ms", "delay", part=Part(column="sojourn_mean_ms"))
+    assert delay.statistic(run, "median", {}) == 20.0
+
+
+def test_share_first_and_last_of_what_reaches_a_value(run):
+    assert backlog(at_least=4).statistic(run, "value", {}) == 0.5
+    assert backlog(at_least=4, tell="first").statistic(run, "value", {}) == 1.5
+    assert backlog(at_least=4, tell="last").statistic(run, "value", {}) == 2.5
+    assert math.isnan(backlog(at_least=7, tell="first").statistic(run, "value", {}))
+
+
+def test_a_threshold_is_in_the_metrics_unit(run):
+    # 0.6 hundred packets never, 0.06 hundred packets in one bin of four.
+    assert backlog(factor=0.01, at_least=0.06).statistic(run, "value", {}) == 0.25
+    assert backlog(factor=0.01, at_least=0.6).statistic(run, "value", {}) == 0.0
+
+
+def test_axes_are_added_to_locations_and_not_to_spreads(run):
+    shifted = backlog(plus={"rtt_base_ms": -0.5})
+    assert shifted.statistic(run, "mean", {"rtt_base_ms": 4.0}) == 1.0
+    assert shifted.statistic(run, "std", {"rtt_base_ms": 4.0}) == pytest.approx(math.sqrt(5.0))
+
+
+def test_a_discipline_without_the_column_has_no_such_metric(run):
+    absent = Measure("p", "queue_series", "1", "p", part=Part(column="probability"))
+    assert math.isnan(absent.statistic(run, "max", {}))
+
+
+def test_few_quantiles_are_not_interpolated():
+    few = Quantiles(np.array([0.05, 0.5, 0.95]), np.array([1.0, 2.0, 9.0]), 3.0, between=False)
+    assert few.statistic("median") == 2.0
+    assert few.statistic("mean") == 3.0
+    assert math.isnan(few.statistic("p75"))
+
+
+def test_the_delay_at_a_drop_is_that_of_the_next_packet_let_in():
+    # Two packets arrive at 1 ms and 5 ms and wait 2 ms and 4 ms; drops at 2 ms, and at 9 ms after the last of them.
+    packets = pa.table(
+        {
+            "time_ns": [3_000_000, 9_000_000, 2_000_000, 9_000_000],
+            "sojourn_ns": [2_000_000, 4_000_000, 0, 0],
+            "direction": [0, 0, 0, 0],
+            "fate": [0, 0, 2, 3],
+        }
+    )
+    found = series.delay_at_drops(Run({}, lambda _name: packets))
+    assert found.t_s.tolist() == [0.002]
+    assert found.value.tolist() == [4.0]

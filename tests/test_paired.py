@@ -1,0 +1,81 @@
+"""Queues compared on the same seeds."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sojourn as sj
+from conftest import EXPERIMENT, Cli
+from sojourn.metrics import metric_called
+from sojourn.paired import differences
+from sojourn.statistics import mean_interval, student_t
+from test_bad_input import wrong
+
+
+@pytest.fixture(scope="module")
+def results() -> sj.Results:
+    return sj.run_text(EXPERIMENT, set={"experiment.repeat": 6}, jobs=2)
+
+
+def with_median(results: sj.Results, values: dict[str, list[float]]) -> sj.Results:
+    """The same results, with these medians of the sojourn time by arm and seed."""
+    summary = copy.deepcopy(results.summary)
+    for run in summary["runs"]:
+        run["bottleneck"]["down"]["sojourn_ms"]["p50"] = values[run["label"]][run["seed"] - 1]
+    return sj.Results(summary, [sj.Run(run, lambda _: None) for run in summary["runs"]])
+
+
+def test_a_difference_is_taken_seed_by_seed(results: sj.Results):
+    # Differences 1, 1, 1, 2, 2, 2, though the arms themselves vary a hundred times as much.
+    made = with_median(results, {"pfifo": [0, 100, 200, 300, 400, 500], "codel": [1, 101, 201, 302, 402, 502]})
+    (one,) = differences(made, "pfifo", [metric_called("sojourn_p50_ms")])
+    assert (one.arm.label, one.interval.middle, one.interval.n) == ("codel", 1.5, 6)
+    assert (one.interval.low, one.interval.high) == (1.0, 2.0)
+    assert one.is_clear
+
+
+def test_a_difference_that_may_be_none_is_not_clear(results: sj.Results):
+    made = with_median(results, {"pfifo": [5.0] * 6, "codel": [4, 4, 4, 6, 6, 6]})
+    (one,) = differences(made, "pfifo", [metric_called("sojourn_p50_ms")])
+    assert not one.is_clear
+
+
+def test_five_seeds_are_too_few_to_be_clear(results: sj.Results):
+    made = with_median(results, {"pfifo": [5.0] * 6, "codel": [1.0] * 6})
+    few = sj.Results(made.summary, [run for run in made.runs if run.seed < 6])
+    (one,) = differences(few, "pfifo", [metric_called("sojourn_p50_ms")])
+    assert (one.interval.n, one.is_clear) == (5, False)
+
+
+def test_the_table_follows_the_results(sojourn: Cli, experiment: Path):
+    result = sojourn("run", experiment, "--baseline", "pfifo")
+    assert result.returncode == 0, result.stderr
+    head, _, below = result.stdout.partition("difference from pfifo")
+    assert "pfifo" in head
+    assert "codel" in below
+    assert "−" in below
+    assert "median difference over 2 seeds" in below
+
+
+def test_an_unknown_baseline_is_refused_before_anything_is_run(sojourn: Cli, experiment: Path, tmp_path: Path):
+    wrong(sojourn("run", experiment, "--baseline", "pfif", "--out", "out"), "pfif", "pfifo, codel")
+    assert not (tmp_path / "out").exists()
+
+
+def test_students_t_is_that_of_the_tables():
+    # Abramowitz and Stegun, table 26.10, two-sided 0.95.
+    for freedom, t in [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (10, 2.228), (30, 2.042)]:
+        assert student_t(freedom) == pytest.approx(t, abs=5e-4), freedom
+
+
+def test_the_interval_of_a_mean():
+    # Mean 2, standard deviation 1, n 3: 2 ± 4.3027 / sqrt(3).
+    interval = mean_interval([1.0, 2.0, 3.0, float("nan")])
+    assert (interval.middle, interval.n) == (2.0, 3)
+    assert (interval.low, interval.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
+    assert mean_interval([7.0]).high == 7.0
+    assert np.isnan(mean_interval([]).middle)

@@ -1,0 +1,145 @@
+"""`sojourn report`: a page that needs nothing but itself, looked at in a real browser where there is one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import EXPERIMENT, Cli
+from test_bad_input import wrong
+from test_studies import study  # noqa: F401  the fixture
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
+    "--window-size=1280,900",
+)  # fmt: skip
+# Put into a copy of the page; what it finds becomes the page's title.
+PROBE = """<script>addEventListener("load", () => { document.title = JSON.stringify({
+  images: [...document.images].map(image => image.naturalWidth),
+  fetched: performance.getEntriesByType("resource").map(entry => entry.name).filter(name => !name.startsWith("data:")),
+  overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  clipped: [...document.querySelectorAll(".wide")].filter(part => part.scrollWidth > part.clientWidth).length,
+  headings: [...document.querySelectorAll("h1, h2")].map(heading => heading.textContent),
+  shown: [...document.querySelectorAll(".claims tbody tr")].filter(row => row.offsetHeight > 0).map(row => row.id),
+})})</script>"""
+
+
+def seen_by_browser(page: Path, more: str = "") -> dict:
+    """What a browser makes of the page; ``more`` is script that runs first."""
+    if BROWSER is None:
+        pytest.skip("no chromium to open the page with")
+    copy = page.with_name("probed.html")
+    copy.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{more}{PROBE}</body>"), encoding="utf-8")
+    profile = page.with_name("profile")
+    result = subprocess.run(
+        [BROWSER, *FLAGS, f"--user-data-dir={profile}", "--dump-dom", copy.as_uri()],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    title = re.search(r"<title>(.*?)</title>", result.stdout, re.S)
+    assert title is not None
+    return json.loads(title.group(1).replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
+
+
+@pytest.fixture
+def page(sojourn: Cli, experiment: Path, tmp_path: Path) -> Path:
+    """The report of a small experiment."""
+    assert sojourn("run", experiment, "--out", "out").returncode == 0
+    result = sojourn("report", "out")
+    assert (result.returncode, result.stdout) == (0, "out/report.html\n"), result.stderr
+    return tmp_path / "out" / "report.html"
+
+
+def test_a_browser_shows_all_of_it_and_fetches_nothing(page: Path):
+    seen = seen_by_browser(page)
+    assert seen["headings"] == [
+        "two flows", "Results", "Difference from pfifo, run by run on the same seeds", "Figures",
+        "A flow of each group", "What was run",
+    ]  # fmt: skip
+    assert len(seen["images"]) == 5
+    assert all(seen["images"])
+    assert seen["fetched"] == []
+    assert (seen["overflow"], seen["clipped"]) == (0, 0)
+
+
+def test_it_names_everything_that_was_run(page: Path):
+    text = page.read_text(encoding="utf-8")
+    summary = json.loads((page.parent / "summary.json").read_text(encoding="utf-8"))
+    for part in ("10 Mbit/s", "100 packets", "cubic", "rfc8289", "two flows", "1–2", summary["sojourn"]):
+        assert part in text, part
+    assert re.search(r"\b[0-9a-f]{64}\b", text)
+
+
+def test_the_same_results_give_the_same_page(sojourn: Cli, page: Path):
+    first = page.read_bytes()
+    sojourn("report", page.parent)
+    assert page.read_bytes() == first
+
+
+def test_names_cannot_become_markup(sojourn: Cli, tmp_path: Path):
+    hostile = EXPERIMENT.replace('"two flows"', '"<script>alert(1)</script>"').replace("repeat = 2", "repeat = 1")
+    (tmp_path / "hostile.toml").write_text(hostile, encoding="utf-8")
+    sojourn("run", "hostile.toml", "--out", "out")
+    sojourn("report", "out")
+    text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)" in text
+
+
+def test_a_sweep_and_recorded_series_are_in_it(sojourn: Cli, tmp_path: Path):
+    more = '\n[record]\nseries = "500 ms"\n[sweep]\n"link.rate" = ["5 Mbit/s", "10 Mbit/s"]\n'
+    (tmp_path / "sweep.toml").write_text(EXPERIMENT + more, encoding="utf-8")
+    assert sojourn("run", "sweep.toml", "--out", "out").returncode == 0
+    assert sojourn("report", "out").returncode == 0
+    text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    for part in ("<h3>link.rate 5 Mbit/s</h3>", "<h3>link.rate 10 Mbit/s</h3>", 'id="sojourn_over_time"'):
+        assert part in text, part
+    assert "5 Mbit/s, 10 Mbit/s" in text
+    assert "swept" in text
+
+
+def test_a_study_shows_every_claim_with_its_verdict(sojourn: Cli, study: Path, tmp_path: Path):  # noqa: F811
+    assert sojourn("study", "run", study, "--quick", "--out", "out").returncode == 0
+    result = sojourn("report", "out")
+    assert result.returncode == 0, result.stderr
+    page = tmp_path / "out" / "report.html"
+    text = page.read_text(encoding="utf-8")
+    for part in ("Two flows", "500 ms (±10%)", "needs a radio", "experiment.repeat = 1", "50%", "SHA-256"):
+        assert part in text, part
+    seen = seen_by_browser(page)
+    assert seen["shown"] == ["shorter", "exact", "air"]
+    assert seen["images"] == [pytest.approx(260, abs=200)]
+    assert seen["fetched"] == []
+    chosen = seen_by_browser(page, '<script>document.getElementById("show-not-reproduced").click()</script>')
+    assert chosen["shown"] == ["exact"]
+
+
+def test_a_study_can_be_reported_from_where_it_was_moved_to(sojourn: Cli, study: Path, tmp_path: Path):  # noqa: F811
+    sojourn("study", "run", study, "--quick", "--out", "out")
+    (tmp_path / "out").rename(tmp_path / "elsewhere")
+    assert sojourn("report", "elsewhere").returncode == 0
+    assert "data:image/svg+xml" in (tmp_path / "elsewhere" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_directory_without_results_is_refused(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    wrong(sojourn("report", "empty"), "empty", "no results", "summary.json", "claims.json")
+    wrong(sojourn("report", "nowhere"), "nowhere", "directory")
+    wrong(sojourn("report"), "DIR")
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"experiment": "x", "backend": "sim", "runs": [{}]}', "\xff"])
+def test_damaged_results_are_refused(sojourn: Cli, tmp_path: Path, content: str):
+    (tmp_path / "out").mkdir()
+    for name in ("summary.json", "claims.json"):
+        (tmp_path / "out" / name).write_text(content, encoding="latin-1")
+        wrong(sojourn("report", "out"), "out", "damaged")
+        (tmp_path / "out" / name).unlink()
+    assert list((tmp_path / "out").iterdir()) == []
