@@ -91,6 +91,7 @@ traffic = [
     { kind = "bulk", flows = 1, rtt = "20 ms", direction = "up", ecn = true, tcp = "reno" },
     { kind = "cbr", flows = 1, rate = "4 Mbit/s", packet = "972 B", rtt = "20 ms" },
     { kind = "files", flows = 1, size = "20 kB", think = "50 ms", rtt = "20 ms" },
+    { kind = "voip", flows = 1, rtt = "20 ms", dscp = "EF" },
 ]
 """
 
@@ -98,7 +99,7 @@ traffic = [
 def test_both_ways_a_change_of_rate_datagrams_and_files():
     summary = steady(make_run(UP_AND_DOWN))
     assert "invalid" not in summary
-    bulk, cbr, files = summary["flows"]
+    bulk, cbr, files, call = summary["flows"]
     # The way up: 1448 of 1514 bytes of 2 Mbit/s, and over 3 s 0.2 Mbit/s of what slow start's losses held back before
     # (50 packets); less the other way's acknowledgements.
     assert 1.6e6 < bulk["goodput_bps"] < 2.12e6
@@ -108,4 +109,9 @@ def test_both_ways_a_change_of_rate_datagrams_and_files():
     assert files["completion_ms"]["n"] >= 2
     # A file of 20 kB takes a handshake and two rounds, 60 ms without queues; 50 packets on the way up add 300 ms each.
     assert files["completion_ms"]["p5"] > 40.0
-    assert summary["bottleneck"]["up"]["dropped_overflow"] > 0
+    # A call of three seconds through 50 packets at 5 to 10 Mbit/s: at most 120 ms late, and hardly a loss.
+    assert call["dscp"] == 46
+    assert 3.0 < call["mos"] <= 4.5
+    up = summary["bottleneck"]["up"]
+    assert up["dropped_overflow"] > 0
+    assert bulk["dropped_packets"] > 0
