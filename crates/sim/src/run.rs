@@ -225,7 +225,9 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
         } else {
             behind_link
         };
-        let return_line = lines.find(traffic.rtt.saturating_sub(delay), exit);
+        // A way back through the other bottleneck has that one's propagation behind it.
+        let passed = if back.is_some() { delay * 2 } else { delay };
+        let return_line = lines.find(traffic.rtt.saturating_sub(passed), exit);
         paths.push(Path {
             forward_link,
             forward_line,

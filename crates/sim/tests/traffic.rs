@@ -325,3 +325,16 @@ fn round_trips_are_recorded_one_by_one_and_by_the_bin() {
     assert_eq!(column(series, "rtt_ms").len(), 10);
     near(column(series, "rtt_ms")[9], 40.0, 0.5);
 }
+
+/// The base RTT is everything but the queues, wherever the propagation sits: echoes over an idle link take it exactly,
+/// also where the way back is a bottleneck with the same propagation behind it.
+#[test]
+fn the_base_rtt_counts_the_links_delay_once_each_way() {
+    let ping = "kind = 'ping'\ninterval = '1 s'\nrtt = '40 ms'\ndirection = 'both'";
+    for up in ["", ", up = { rate = '1 Gbit/s' }"] {
+        let rate = format!("1 Gbit/s', delay = '10 ms'{up}, burst = '1600 B");
+        for echoes in &with_queue(&rate, "{ aqm = 'pfifo' }", ping).flows {
+            near(echoes.rtt_ms.p50.unwrap(), 40.0, 0.001);
+        }
+    }
+}
