@@ -68,7 +68,7 @@ def _figures(one: Arm, other: Arm, direction: Direction) -> Iterator[tuple[str, 
 
 
 def _median(arm: Arm, metric: Metric, direction: Direction) -> float:
-    return median_interval([metric.value(run.summary, direction) for run in arm.runs]).median
+    return median_interval([metric.value(run.summary, direction) for run in arm.runs]).middle
 
 
 def distance(one: Arm, other: Arm, direction: Direction) -> float:
