@@ -36,7 +36,7 @@ experiment = { duration = "10 s", warmup = "2 s" }
 queue = [{ aqm = "codel" }]
 link = { rate = [["0 s", "10 Mbit/s"], ["5 s", "1 Mbit/s"]], buffer = "1000 packets", delay = "10 ms" }
 traffic = [
-    { kind = "bulk", flows = 2, tcp = "reno", rtt = "100 ms", ecn = true, mss = "500 B", direction = "both" },
+    { kind = "bulk", flows = 2, tcp = "reno", rtt = "100 ms", ecn = true, mss = "500 B", window = "1 MB", direction = "both" },
     { kind = "ping", interval = "1 s", rtt = "40 ms" },
 ]
 "#;
