@@ -115,7 +115,7 @@ def test_a_study_shows_every_claim_with_its_verdict(sojourn: Cli, study: Path, t
         assert part in text, part
     seen = seen_by_browser(page)
     assert seen["shown"] == ["shorter", "exact", "air"]
-    assert seen["images"] == [pytest.approx(260, abs=200)]
+    assert len(seen["images"]) == 1 and 100 < seen["images"][0] < 800
     assert seen["fetched"] == []
     chosen = seen_by_browser(page, '<script>document.getElementById("show-not-reproduced").click()</script>')
     assert chosen["shown"] == ["exact"]
