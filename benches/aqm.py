@@ -30,7 +30,7 @@ packets of each of 1000 flows; written by `make bench` (`benches/aqm.py`). Nanos
   the cost of that counts
 - instructions: by callgrind, calm, the same on every run
 - state: bytes allocated for an empty discipline with its defaults, and for each queue more where there are several;
-  packets come on top (of ours a link of 8 bytes each)
+  packets come on top, each with a link of 8 bytes
 """
 
 
@@ -50,13 +50,9 @@ def instructions(steady: str, name: str, flows: int) -> float:
     counts = []
     with tempfile.TemporaryDirectory() as directory:
         for packets in PACKETS:
-            command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={directory}/out"]
-            result = subprocess.run(
-                [*command, steady, "run", name, "calm", str(flows), str(packets)],
-                check=True,
-                capture_output=True,
-                text=True,
-            )
+            counted = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={directory}/out"]
+            command = [*counted, steady, "run", name, "calm", str(flows), str(packets)]
+            result = subprocess.run(command, check=True, capture_output=True, text=True)
             found = re.search(r"Collected : (\d+)", result.stderr)
             assert found, result.stderr
             counts.append(int(found.group(1)))

@@ -74,6 +74,33 @@ def test_the_tutorials_rust_is_that_of_the_example():
     assert experiment in (ROOT / "examples" / "my-aqm" / "experiment.toml").read_text(encoding="utf-8")
 
 
+@pytest.fixture(autouse=True)
+def forget_registered_classes(monkeypatch):
+    """Leaves no class behind for other tests."""
+    registered = set()
+    register = sj.register_aqm
+
+    def noting(name, cls):
+        register(name, cls)
+        registered.add(name)
+
+    monkeypatch.setattr(sj, "register_aqm", noting)
+    yield
+    for name in registered:
+        sj.unregister_aqm(name)
+
+
+def test_a_class_can_be_forgotten():
+    sj.register_aqm("forgotten", type("Forgotten", (), {"enqueue": lambda *_: None}))
+    down("forgotten")
+    sj.unregister_aqm("forgotten")
+    with pytest.raises(sj.ExperimentError, match="forgotten"):
+        down("forgotten")
+    with pytest.raises(sj.ExperimentError, match="no class is registered"):
+        sj.unregister_aqm("forgotten")
+    sj.register_aqm("forgotten", type("Forgotten", (), {"enqueue": lambda *_: None}))
+
+
 class Wrapped:
     """An algorithm of Sojourn, called from Python."""
 

@@ -6,7 +6,7 @@
 
 - ``run``, ``run_text``, ``compare``: run an experiment, get its ``Results``
 - ``Results``: runs, table, Arrow and pandas frames, figures; ``load`` reads saved ones back
-- ``aqm``, ``register_aqm``, ``Algorithm``: queue disciplines of one's own, in Python
+- ``aqm``, ``register_aqm``, ``unregister_aqm``, ``Algorithm``: queue disciplines of one's own, in Python
 - ``replay``, ``follow``: a recorded queue through a discipline
 - ``ExperimentError``, ``RunError``: the input is wrong; a run failed
 """
@@ -14,7 +14,7 @@
 from sojourn._core import Algorithm, ExperimentError, Packet, Queue, RunError
 from sojourn._core import version as __version__
 from sojourn.api import compare, run, run_text
-from sojourn.own import aqm, register_aqm
+from sojourn.own import aqm, register_aqm, unregister_aqm
 from sojourn.recorded import follow, replay
 from sojourn.results import Arm, Results, Run, load
 
@@ -36,4 +36,5 @@ __all__ = [
     "replay",
     "run",
     "run_text",
+    "unregister_aqm",
 ]

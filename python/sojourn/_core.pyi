@@ -23,6 +23,7 @@ __all__ = [
     "register_aqm",
     "schema_json",
     "traffic_json",
+    "unregister_aqm",
     "version",
 ]
 
@@ -162,6 +163,9 @@ class Algorithm:
 
 def register_aqm(name: str, class_: type, summary: str, parameters: list[tuple[str, list[object]]]) -> None:
     """Registers a class under a name; parameters are names and defaults (none or one)."""
+
+def unregister_aqm(name: str) -> None:
+    """Forgets the class registered under a name."""
 
 def disciplines_json() -> str: ...
 def congestion_controls_json() -> str: ...

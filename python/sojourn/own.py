@@ -51,6 +51,17 @@ def register_aqm(name: str, cls: type) -> None:
     _core.register_aqm(name, cls, summary, parameters)
 
 
+def unregister_aqm(name: str) -> None:
+    """Forgets the class registered under a name.
+
+    Raises
+    ------
+    ExperimentError
+        There is none.
+    """
+    _core.unregister_aqm(name)
+
+
 def aqm(name: str) -> Callable[[Class], Class]:
     """``register_aqm`` as a decorator of the class."""
 

@@ -32,7 +32,7 @@ mod _core {
     #[pymodule_export]
     use lists::{congestion_controls_json, disciplines_json, schema_json, traffic_json};
     #[pymodule_export]
-    use own::{Algorithm, PacketView, QueueView, register_aqm};
+    use own::{Algorithm, PacketView, QueueView, register_aqm, unregister_aqm};
     #[pymodule_export]
     use plan::Plan;
     #[pymodule_export]

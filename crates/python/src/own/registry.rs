@@ -77,6 +77,20 @@ pub fn register_aqm(
     Ok(())
 }
 
+/// Forgets the class registered under a name; runs under way keep it.
+#[pyfunction]
+pub fn unregister_aqm(name: &str) -> PyResult<()> {
+    let mut registry = registry();
+    let before = registry.len();
+    registry.retain(|known| known.name != name);
+    if registry.len() == before {
+        let what =
+            format!("unregister_aqm: got \"{name}\"; no class is registered under this name");
+        return Err(ExperimentError::new_err(what));
+    }
+    Ok(())
+}
+
 /// Our disciplines and the registered ones, whose exceptions go to `failure`.
 pub fn catalogue<P: Packet + Send + 'static>(failure: &Failure) -> Catalogue<P> {
     let mut catalogue = Catalogue::new();
