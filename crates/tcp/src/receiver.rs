@@ -1,6 +1,8 @@
 //! The receiving half: reassembly, SACK blocks (RFC 2018, D-SACK RFC 2883), when to acknowledge (RFC 5681 §4.2,
 //! delays and quick acknowledgements as Linux), the receive window, the ECN echo (RFC 3168 §6.1.3).
 
+mod window;
+
 use std::collections::VecDeque;
 
 use sojourn_units::{Duration, Time};
@@ -9,6 +11,9 @@ use crate::config::{Clock, Config};
 use crate::ecn::{self, Feedback};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
+use window::ReceiveWindow;
+
+pub use window::SYN_WINDOW;
 
 /// Linux's TCP_ATO_MIN and TCP_DELACK_MIN: the shortest delay of an acknowledgement.
 const DELAY_MIN: Duration = Duration::from_millis(40);
@@ -21,8 +26,6 @@ const DUPLICATES_AT_ONCE: u32 = 3;
 /// How long, and how many, further ones may be (Linux's tcp_comp_sack_delay_ns and _nr).
 const COMPRESS_DELAY: Duration = Duration::from_millis(1);
 const COMPRESS_MAX: u32 = 44;
-/// The window offered with a SYN, which cannot be scaled (RFC 7323 §2.2).
-pub const SYN_WINDOW: u32 = 65_535;
 /// Marked segments that are acknowledged together at most (RFC 9768 §3.2.2.5.1: two or three).
 const MARKS_PER_ACK: u32 = 2;
 /// Blocks remembered in the order of their reports.
@@ -434,110 +437,6 @@ pub enum Arrival {
     Ect,
     /// Marked.
     Ce,
-}
-
-/// The receive window: what is offered grows with what arrives, up to a limit that is tuned to twice what
-/// arrives per round trip (Linux's tcp_grow_window and tcp_rcv_space_adjust).
-#[derive(Debug)]
-struct ReceiveWindow {
-    offered: u32,
-    limit: u32,
-    max: u32,
-    mss: u32,
-    /// Right edge of what has been offered; never moves back (RFC 9293 §3.8.6).
-    edge: Seq,
-    /// Bytes delivered per round trip, as last measured, and the measurement under way.
-    space: u32,
-    measured_from: Seq,
-    measured_since: u32,
-    now_ms: u32,
-    round_trip_ms: u32,
-    last_echo: u32,
-}
-
-impl ReceiveWindow {
-    fn new(config: &Config, next: Seq) -> Self {
-        let limit = config.tuned_window.min(config.max_window);
-        let offered = SYN_WINDOW.min(limit);
-        Self {
-            offered,
-            limit,
-            max: config.max_window,
-            mss: u32::from(config.mss),
-            edge: next + offered,
-            space: offered.min(10 * u32::from(config.mss)),
-            measured_from: next,
-            measured_since: 0,
-            now_ms: 0,
-            round_trip_ms: 0,
-            last_echo: 0,
-        }
-    }
-
-    const fn edge(&self) -> Seq {
-        self.edge
-    }
-    const fn offered(&self) -> u32 {
-        self.offered
-    }
-    const fn round_trip(&self) -> Duration {
-        Duration::from_millis(if self.round_trip_ms == 0 {
-            1000
-        } else {
-            self.round_trip_ms as u64
-        })
-    }
-    /// Linux delays no acknowledgement longer than the round trip, but at least the minimum.
-    fn longest_delay(&self) -> Duration {
-        self.round_trip().max(DELAY_MIN).min(DELAY_MAX)
-    }
-
-    /// The window to advertise with `next` acknowledged.
-    fn offer(&mut self, next: Seq) -> u32 {
-        self.edge = self.edge.max(next + self.offered);
-        self.edge.since(next)
-    }
-
-    /// A segment arrived; true if the window grew for it.
-    fn grow(&mut self, segment: &Segment, now_ms: u32) -> bool {
-        self.now_ms = now_ms;
-        if u32::from(segment.len) >= self.mss
-            && segment.ts_ecr != 0
-            && segment.ts_ecr != self.last_echo
-        {
-            self.last_echo = segment.ts_ecr;
-            let sample = now_ms.wrapping_sub(segment.ts_ecr).clamp(1, 60_000);
-            self.round_trip_ms = if self.round_trip_ms == 0 {
-                sample
-            } else {
-                (7 * self.round_trip_ms + sample) / 8
-            };
-        }
-        if segment.len < 128 || self.offered >= self.limit {
-            return false;
-        }
-        self.offered = (self.offered + 2 * self.mss).min(self.limit);
-        true
-    }
-
-    /// The application has read everything before `next`.
-    fn delivered(&mut self, next: Seq) {
-        if self.round_trip_ms == 0
-            || self.now_ms.wrapping_sub(self.measured_since) < self.round_trip_ms
-        {
-            return;
-        }
-        let copied = next.since(self.measured_from);
-        if copied > self.space {
-            let base = 2 * u64::from(copied) + 16 * u64::from(self.mss);
-            let growth = base * u64::from(copied - self.space) / u64::from(self.space.max(1));
-            let wanted = (base + 2 * growth).min(u64::from(self.max)) as u32;
-            self.limit = self.limit.max(wanted);
-            self.space = copied;
-        }
-        self.measured_from = next;
-        self.measured_since = self.now_ms;
-    }
 }
 
 #[cfg(test)]

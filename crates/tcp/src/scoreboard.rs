@@ -4,12 +4,17 @@
 //! Segments lie in a ring in sequence order. Every operation of the loss-free path takes constant time, and so
 //! does a SACK block per segment that it reports for the first time, whatever the window.
 
+mod losses;
+
 use std::collections::VecDeque;
 
 use sojourn_units::{Duration, Time};
 
 use crate::segment::{MAX_SACK_BLOCKS, SackBlock};
 use crate::seq::Seq;
+use losses::{RackPoint, is_sent_after};
+
+pub use losses::Losses;
 
 /// What is noted of a segment each time that it is sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,25 +84,6 @@ pub struct Delivered {
     /// When it was last sent.
     pub sent_at: Time,
     index: u32,
-}
-
-/// RACK's view of the most recently sent segment known to be delivered (RFC 8985 §5.2).
-#[derive(Clone, Copy, Debug, Default)]
-struct RackPoint {
-    sent_at: Time,
-    end: Seq,
-    rtt: Duration,
-}
-
-/// Segments found lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Losses {
-    /// How many.
-    pub segments: u32,
-    /// A retransmission was among them.
-    pub resent: bool,
-    /// When those that are still in doubt are to be judged.
-    pub judge_in: Option<Duration>,
 }
 
 /// The scoreboard of one connection.
@@ -427,126 +413,9 @@ impl Scoreboard {
         }
     }
 
-    /// RFC 8985 §6.2 step 5 (RACK_detect_loss): judges lost what was sent before the segment delivered last, if
-    /// it is overdue by the reordering window.
-    pub fn detect_losses(&mut self, now: Time, reordering_window: Duration) -> Losses {
-        let mut losses = Losses::default();
-        let patience = self.rack.rtt + reordering_window;
-        let mut contiguous = true;
-        let mut index = self.judged;
-        while is_before(index, self.end) {
-            let segment = *self.at(index);
-            if !segment.ever_resent {
-                if !is_sent_after(
-                    self.rack.sent_at,
-                    self.rack.end,
-                    segment.stamp.sent_at,
-                    segment.end(),
-                ) {
-                    break;
-                }
-                if !segment.sacked && !segment.lost {
-                    if segment.stamp.sent_at + patience <= now {
-                        self.mark_lost(index, &mut losses);
-                    } else {
-                        contiguous = false;
-                        losses.wait(segment.stamp.sent_at + patience - now);
-                    }
-                }
-            }
-            index = index.wrapping_add(1);
-            if contiguous {
-                self.judged = index;
-            }
-        }
-        while let Some(&(index, sent_at)) = self.resends.front() {
-            let in_ring = !is_before(index, self.first) && is_before(index, self.end);
-            let segment = *self.at(index);
-            let pending = !segment.sacked && (segment.resent || !segment.lost);
-            if in_ring && pending && segment.stamp.sent_at == sent_at {
-                if !is_sent_after(self.rack.sent_at, self.rack.end, sent_at, segment.end()) {
-                    break;
-                }
-                if sent_at + patience > now {
-                    losses.wait(sent_at + patience - now);
-                    break;
-                }
-                self.mark_lost(index, &mut losses);
-            }
-            self.resends.pop_front();
-        }
-        losses
-    }
-
-    /// As [`Scoreboard::detect_losses`], if an acknowledgement has told anything new since the last time.
-    pub fn detect_losses_if_advanced(&mut self, now: Time, reordering_window: Duration) -> Losses {
-        if std::mem::replace(&mut self.rack_advanced, false) {
-            self.detect_losses(now, reordering_window)
-        } else {
-            Losses::default()
-        }
-    }
-
-    /// Without SACK: the oldest segment is lost (RFC 6582 §3.2).
-    pub fn mark_first_lost(&mut self) -> Losses {
-        let mut losses = Losses::default();
-        if !self.is_empty() && !self.at(self.first).lost {
-            self.mark_lost(self.first, &mut losses);
-        }
-        losses
-    }
-
-    fn mark_lost(&mut self, index: u32, losses: &mut Losses) {
-        let segment = *self.at(index);
-        losses.segments += 1;
-        losses.resent |= segment.resent;
-        self.uncount(segment);
-        self.lost += 1;
-        self.waiting += 1;
-        let marked = self.at_mut(index);
-        marked.lost = true;
-        marked.resent = false;
-        if is_before(index, self.resend_from) {
-            self.resend_from = index;
-        }
-    }
-
-    /// A retransmission timeout: everything outstanding is lost (RFC 6298 §5.4, RFC 8985 §6.3), except what
-    /// was sent within the last RTT. `forget_sacks` when the receiver has gone back on its word.
-    pub fn mark_all_lost(&mut self, now: Time, forget_sacks: bool) {
-        let recent = self.rack.rtt;
-        let mut losses = Losses::default();
-        for offset in 0..self.outstanding() {
-            let index = self.first.wrapping_add(offset);
-            if forget_sacks && self.at(index).sacked {
-                self.at_mut(index).sacked = false;
-                self.sacked -= 1;
-            }
-            let segment = self.at(index);
-            if !segment.sacked && (offset == 0 || segment.stamp.sent_at + recent <= now) {
-                self.mark_lost(index, &mut losses);
-            }
-        }
-        if forget_sacks {
-            self.highest_sacked = None;
-        }
-        self.known = [SackBlock::NONE; MAX_SACK_BLOCKS];
-        self.resend_from = self.first;
-    }
-
     /// True if the receiver has reported the oldest outstanding segment by SACK without acknowledging it.
     pub fn is_reneged(&self) -> bool {
         !self.is_empty() && self.at(self.first).sacked
-    }
-
-    /// Takes back all judgements of loss: they were mistaken.
-    pub fn undo_losses(&mut self) {
-        for offset in 0..self.outstanding() {
-            let segment = self.at_mut(self.first.wrapping_add(offset));
-            segment.lost = false;
-        }
-        self.lost = 0;
-        self.waiting = 0;
     }
 
     /// The first lost segment that waits to be resent, if any: its sequence number and length.
@@ -597,17 +466,6 @@ impl Scoreboard {
     pub fn stamp_of(&self, delivered: Delivered) -> &Stamp {
         &self.at(delivered.index).stamp
     }
-
-    /// The RTT of the delivery that RACK last went by.
-    pub const fn rack_rtt(&self) -> Duration {
-        self.rack.rtt
-    }
-}
-
-impl Losses {
-    fn wait(&mut self, span: Duration) {
-        self.judge_in = Some(self.judge_in.map_or(span, |longest| longest.max(span)));
-    }
 }
 
 /// Order of ring counters, which wrap.
@@ -615,172 +473,5 @@ const fn is_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// RFC 8985 §6.2 (RACK_sent_after): later, or at the same instant and higher in sequence.
-fn is_sent_after(at: Time, end: Seq, other_at: Time, other_end: Seq) -> bool {
-    at > other_at || (at == other_at && end.after(other_end))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MSS: u32 = 1000;
-    const RTT: Duration = Duration::from_millis(100);
-
-    fn sent_at(at: Time) -> Stamp {
-        Stamp {
-            sent_at: at,
-            ..Stamp::default()
-        }
-    }
-
-    /// `count` segments sent a millisecond apart from `first` on.
-    fn board(count: u32) -> Scoreboard {
-        let mut board = Scoreboard::new(MSS as u16);
-        for n in 0..count {
-            board.push(Seq(n * MSS), MSS, sent_at(Time::from_millis(u64::from(n))));
-        }
-        board
-    }
-
-    fn block(from: u32, to: u32) -> SackBlock {
-        SackBlock {
-            start: Seq(from * MSS),
-            end: Seq(to * MSS),
-        }
-    }
-
-    fn sack(board: &mut Scoreboard, blocks: &[SackBlock], now_ms: u64) -> Acked {
-        let mut acked = Acked::default();
-        board.sack(
-            blocks,
-            Seq(0),
-            Time::from_millis(now_ms),
-            Duration::ZERO,
-            &mut acked,
-        );
-        acked
-    }
-
-    fn acknowledge(board: &mut Scoreboard, upto: u32, now_ms: u64) -> Acked {
-        let mut acked = Acked::default();
-        board.acknowledge(
-            Seq(upto * MSS),
-            Seq(0),
-            Time::from_millis(now_ms),
-            Duration::ZERO,
-            &mut acked,
-        );
-        acked
-    }
-
-    #[test]
-    fn in_flight_leaves_out_what_was_sacked_or_lost_and_counts_resends() {
-        // RFC 6675 §4, SetPipe, in segments.
-        let mut board = board(10);
-        assert_eq!(board.in_flight(), 10);
-        sack(&mut board, &[block(3, 6)], 103);
-        assert_eq!(board.in_flight(), 7);
-        let losses = board.detect_losses(Time::from_millis(110), Duration::ZERO);
-        assert_eq!(losses.segments, 3); // 0, 1, 2 were sent before 5
-        assert_eq!(board.in_flight(), 4);
-        assert_eq!(board.next_lost(), Some((Seq(0), MSS)));
-        board.mark_resent(sent_at(Time::from_millis(110)));
-        assert_eq!(board.in_flight(), 5);
-        assert_eq!(board.next_lost(), Some((Seq(MSS), MSS)));
-    }
-
-    #[test]
-    fn a_block_seen_before_is_not_counted_twice() {
-        let mut board = board(10);
-        assert_eq!(sack(&mut board, &[block(3, 6)], 103).sacked, 3);
-        assert_eq!(sack(&mut board, &[block(3, 7)], 104).sacked, 1);
-        assert_eq!(
-            sack(&mut board, &[block(2, 8), block(9, 10)], 105).sacked,
-            3
-        );
-        assert_eq!(board.sacked(), 7);
-    }
-
-    #[test]
-    fn what_is_within_the_reordering_window_waits() {
-        // RFC 8985 §6.2: lost if sent before the delivered one and RACK.rtt + reo_wnd has passed.
-        let mut board = board(4);
-        sack(&mut board, &[block(3, 4)], 103); // sent at 3 ms: RTT 100 ms
-        let losses = board.detect_losses(Time::from_millis(103), Duration::from_millis(2));
-        assert_eq!(losses.segments, 2); // overdue since 102 (segment 0) and 103 ms (segment 1)
-        assert_eq!(losses.judge_in, Some(Duration::from_millis(1)));
-    }
-
-    #[test]
-    fn a_retransmission_that_is_overdue_is_lost_again() {
-        let mut board = board(6);
-        sack(&mut board, &[block(1, 2)], 101);
-        assert_eq!(
-            board
-                .detect_losses(Time::from_millis(101), Duration::ZERO)
-                .segments,
-            1
-        );
-        board.next_lost().expect("segment 0 is lost");
-        board.mark_resent(sent_at(Time::from_millis(101)));
-        // A segment sent after the retransmission is delivered 100 ms later.
-        board.push(Seq(6 * MSS), MSS, sent_at(Time::from_millis(102)));
-        sack(&mut board, &[block(6, 7), block(1, 6)], 202);
-        let losses = board.detect_losses(Time::from_millis(202), Duration::ZERO);
-        assert_eq!((losses.segments, losses.resent), (1, true));
-        assert_eq!(board.next_lost(), Some((Seq(0), MSS)));
-    }
-
-    #[test]
-    fn an_ack_gives_the_first_and_last_send_times_of_originals() {
-        let mut board = board(5);
-        let acked = acknowledge(&mut board, 3, 103);
-        assert_eq!((acked.delivered, acked.cumulative), (3, 3));
-        assert_eq!(acked.ack_times, Some((Time::ZERO, Time::from_millis(2))));
-        assert!(!acked.resent_acked);
-    }
-
-    #[test]
-    fn an_ack_within_a_segment_trims_it() {
-        let mut board = board(2);
-        let mut acked = Acked::default();
-        board.acknowledge(Seq(400), Seq(0), Time::from_millis(100), RTT, &mut acked);
-        assert_eq!(acked.cumulative, 0);
-        assert_eq!(board.outstanding(), 2);
-        let mut acked = Acked::default();
-        board.acknowledge(Seq(1000), Seq(0), Time::from_millis(101), RTT, &mut acked);
-        assert_eq!(acked.cumulative, 1);
-    }
-
-    #[test]
-    fn a_timeout_marks_everything_but_the_sacked_lost() {
-        let mut board = board(5);
-        sack(&mut board, &[block(2, 3)], 102);
-        board.mark_all_lost(Time::from_secs(1), false);
-        assert_eq!((board.lost(), board.sacked(), board.in_flight()), (4, 1, 0));
-        let mut resent = Vec::new();
-        while let Some((seq, _)) = board.next_lost() {
-            resent.push(seq.0 / MSS);
-            board.mark_resent(sent_at(Time::from_secs(1)));
-        }
-        assert_eq!(resent, [0, 1, 3, 4]);
-    }
-
-    #[test]
-    fn the_ring_grows_without_losing_anything() {
-        let mut board = board(1000);
-        sack(&mut board, &[block(500, 1000)], 1100);
-        assert_eq!(board.sacked(), 500);
-        assert_eq!(acknowledge(&mut board, 1000, 1200).cumulative, 1000);
-        assert!(board.is_empty());
-        assert_eq!((board.in_flight(), board.sacked(), board.lost()), (0, 0, 0));
-    }
-
-    #[test]
-    fn what_was_overtaken_shows_as_reordering() {
-        let mut board = board(10);
-        sack(&mut board, &[block(5, 6)], 105);
-        assert_eq!(acknowledge(&mut board, 2, 106).reordering, 5);
-    }
-}
+mod tests;

@@ -1,0 +1,161 @@
+//! Which segments are judged lost: by RACK (RFC 8985 §6.2), without SACK (RFC 6582), after a timeout, and the undo.
+
+use sojourn_units::{Duration, Time};
+
+use super::{Scoreboard, is_before};
+use crate::segment::{MAX_SACK_BLOCKS, SackBlock};
+use crate::seq::Seq;
+
+/// RACK's view of the most recently sent segment known to be delivered (RFC 8985 §5.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RackPoint {
+    pub(super) sent_at: Time,
+    pub(super) end: Seq,
+    pub(super) rtt: Duration,
+}
+
+/// Segments found lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// How many.
+    pub segments: u32,
+    /// A retransmission was among them.
+    pub resent: bool,
+    /// When those that are still in doubt are to be judged.
+    pub judge_in: Option<Duration>,
+}
+
+impl Scoreboard {
+    /// RFC 8985 §6.2 step 5 (RACK_detect_loss): judges lost what was sent before the segment delivered last, if
+    /// it is overdue by the reordering window.
+    pub fn detect_losses(&mut self, now: Time, reordering_window: Duration) -> Losses {
+        let mut losses = Losses::default();
+        let patience = self.rack.rtt + reordering_window;
+        let mut contiguous = true;
+        let mut index = self.judged;
+        while is_before(index, self.end) {
+            let segment = *self.at(index);
+            if !segment.ever_resent {
+                if !is_sent_after(
+                    self.rack.sent_at,
+                    self.rack.end,
+                    segment.stamp.sent_at,
+                    segment.end(),
+                ) {
+                    break;
+                }
+                if !segment.sacked && !segment.lost {
+                    if segment.stamp.sent_at + patience <= now {
+                        self.mark_lost(index, &mut losses);
+                    } else {
+                        contiguous = false;
+                        losses.wait(segment.stamp.sent_at + patience - now);
+                    }
+                }
+            }
+            index = index.wrapping_add(1);
+            if contiguous {
+                self.judged = index;
+            }
+        }
+        while let Some(&(index, sent_at)) = self.resends.front() {
+            let in_ring = !is_before(index, self.first) && is_before(index, self.end);
+            let segment = *self.at(index);
+            let pending = !segment.sacked && (segment.resent || !segment.lost);
+            if in_ring && pending && segment.stamp.sent_at == sent_at {
+                if !is_sent_after(self.rack.sent_at, self.rack.end, sent_at, segment.end()) {
+                    break;
+                }
+                if sent_at + patience > now {
+                    losses.wait(sent_at + patience - now);
+                    break;
+                }
+                self.mark_lost(index, &mut losses);
+            }
+            self.resends.pop_front();
+        }
+        losses
+    }
+
+    /// As [`Scoreboard::detect_losses`], if an acknowledgement has told anything new since the last time.
+    pub fn detect_losses_if_advanced(&mut self, now: Time, reordering_window: Duration) -> Losses {
+        if std::mem::replace(&mut self.rack_advanced, false) {
+            self.detect_losses(now, reordering_window)
+        } else {
+            Losses::default()
+        }
+    }
+
+    /// Without SACK: the oldest segment is lost (RFC 6582 §3.2).
+    pub fn mark_first_lost(&mut self) -> Losses {
+        let mut losses = Losses::default();
+        if !self.is_empty() && !self.at(self.first).lost {
+            self.mark_lost(self.first, &mut losses);
+        }
+        losses
+    }
+
+    fn mark_lost(&mut self, index: u32, losses: &mut Losses) {
+        let segment = *self.at(index);
+        losses.segments += 1;
+        losses.resent |= segment.resent;
+        self.uncount(segment);
+        self.lost += 1;
+        self.waiting += 1;
+        let marked = self.at_mut(index);
+        marked.lost = true;
+        marked.resent = false;
+        if is_before(index, self.resend_from) {
+            self.resend_from = index;
+        }
+    }
+
+    /// A retransmission timeout: everything outstanding is lost (RFC 6298 §5.4, RFC 8985 §6.3), except what
+    /// was sent within the last RTT. `forget_sacks` when the receiver has gone back on its word.
+    pub fn mark_all_lost(&mut self, now: Time, forget_sacks: bool) {
+        let recent = self.rack.rtt;
+        let mut losses = Losses::default();
+        for offset in 0..self.outstanding() {
+            let index = self.first.wrapping_add(offset);
+            if forget_sacks && self.at(index).sacked {
+                self.at_mut(index).sacked = false;
+                self.sacked -= 1;
+            }
+            let segment = self.at(index);
+            if !segment.sacked && (offset == 0 || segment.stamp.sent_at + recent <= now) {
+                self.mark_lost(index, &mut losses);
+            }
+        }
+        if forget_sacks {
+            self.highest_sacked = None;
+        }
+        self.known = [SackBlock::NONE; MAX_SACK_BLOCKS];
+        self.resend_from = self.first;
+    }
+
+    /// Takes back all judgements of loss: they were mistaken.
+    pub fn undo_losses(&mut self) {
+        for offset in 0..self.outstanding() {
+            let segment = self.at_mut(self.first.wrapping_add(offset));
+            segment.lost = false;
+        }
+        self.lost = 0;
+        self.waiting = 0;
+    }
+
+    /// The RTT of the delivery that RACK last went by.
+    pub const fn rack_rtt(&self) -> Duration {
+        self.rack.rtt
+    }
+}
+
+impl Losses {
+    fn wait(&mut self, span: Duration) {
+        self.judge_in = Some(self.judge_in.map_or(span, |longest| longest.max(span)));
+    }
+}
+
+/// RFC 8985 §6.2 (RACK_sent_after): later, or at the same instant and higher in sequence.
+pub(super) fn is_sent_after(at: Time, end: Seq, other_at: Time, other_end: Seq) -> bool {
+    at > other_at || (at == other_at && end.after(other_end))
+}

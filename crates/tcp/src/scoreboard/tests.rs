@@ -1,0 +1,161 @@
+use super::*;
+
+const MSS: u32 = 1000;
+const RTT: Duration = Duration::from_millis(100);
+
+fn sent_at(at: Time) -> Stamp {
+    Stamp {
+        sent_at: at,
+        ..Stamp::default()
+    }
+}
+
+/// `count` segments sent a millisecond apart from `first` on.
+fn board(count: u32) -> Scoreboard {
+    let mut board = Scoreboard::new(MSS as u16);
+    for n in 0..count {
+        board.push(Seq(n * MSS), MSS, sent_at(Time::from_millis(u64::from(n))));
+    }
+    board
+}
+
+fn block(from: u32, to: u32) -> SackBlock {
+    SackBlock {
+        start: Seq(from * MSS),
+        end: Seq(to * MSS),
+    }
+}
+
+fn sack(board: &mut Scoreboard, blocks: &[SackBlock], now_ms: u64) -> Acked {
+    let mut acked = Acked::default();
+    board.sack(
+        blocks,
+        Seq(0),
+        Time::from_millis(now_ms),
+        Duration::ZERO,
+        &mut acked,
+    );
+    acked
+}
+
+fn acknowledge(board: &mut Scoreboard, upto: u32, now_ms: u64) -> Acked {
+    let mut acked = Acked::default();
+    board.acknowledge(
+        Seq(upto * MSS),
+        Seq(0),
+        Time::from_millis(now_ms),
+        Duration::ZERO,
+        &mut acked,
+    );
+    acked
+}
+
+#[test]
+fn in_flight_leaves_out_what_was_sacked_or_lost_and_counts_resends() {
+    // RFC 6675 §4, SetPipe, in segments.
+    let mut board = board(10);
+    assert_eq!(board.in_flight(), 10);
+    sack(&mut board, &[block(3, 6)], 103);
+    assert_eq!(board.in_flight(), 7);
+    let losses = board.detect_losses(Time::from_millis(110), Duration::ZERO);
+    assert_eq!(losses.segments, 3); // 0, 1, 2 were sent before 5
+    assert_eq!(board.in_flight(), 4);
+    assert_eq!(board.next_lost(), Some((Seq(0), MSS)));
+    board.mark_resent(sent_at(Time::from_millis(110)));
+    assert_eq!(board.in_flight(), 5);
+    assert_eq!(board.next_lost(), Some((Seq(MSS), MSS)));
+}
+
+#[test]
+fn a_block_seen_before_is_not_counted_twice() {
+    let mut board = board(10);
+    assert_eq!(sack(&mut board, &[block(3, 6)], 103).sacked, 3);
+    assert_eq!(sack(&mut board, &[block(3, 7)], 104).sacked, 1);
+    assert_eq!(
+        sack(&mut board, &[block(2, 8), block(9, 10)], 105).sacked,
+        3
+    );
+    assert_eq!(board.sacked(), 7);
+}
+
+#[test]
+fn what_is_within_the_reordering_window_waits() {
+    // RFC 8985 §6.2: lost if sent before the delivered one and RACK.rtt + reo_wnd has passed.
+    let mut board = board(4);
+    sack(&mut board, &[block(3, 4)], 103); // sent at 3 ms: RTT 100 ms
+    let losses = board.detect_losses(Time::from_millis(103), Duration::from_millis(2));
+    assert_eq!(losses.segments, 2); // overdue since 102 (segment 0) and 103 ms (segment 1)
+    assert_eq!(losses.judge_in, Some(Duration::from_millis(1)));
+}
+
+#[test]
+fn a_retransmission_that_is_overdue_is_lost_again() {
+    let mut board = board(6);
+    sack(&mut board, &[block(1, 2)], 101);
+    assert_eq!(
+        board
+            .detect_losses(Time::from_millis(101), Duration::ZERO)
+            .segments,
+        1
+    );
+    board.next_lost().expect("segment 0 is lost");
+    board.mark_resent(sent_at(Time::from_millis(101)));
+    // A segment sent after the retransmission is delivered 100 ms later.
+    board.push(Seq(6 * MSS), MSS, sent_at(Time::from_millis(102)));
+    sack(&mut board, &[block(6, 7), block(1, 6)], 202);
+    let losses = board.detect_losses(Time::from_millis(202), Duration::ZERO);
+    assert_eq!((losses.segments, losses.resent), (1, true));
+    assert_eq!(board.next_lost(), Some((Seq(0), MSS)));
+}
+
+#[test]
+fn an_ack_gives_the_first_and_last_send_times_of_originals() {
+    let mut board = board(5);
+    let acked = acknowledge(&mut board, 3, 103);
+    assert_eq!((acked.delivered, acked.cumulative), (3, 3));
+    assert_eq!(acked.ack_times, Some((Time::ZERO, Time::from_millis(2))));
+    assert!(!acked.resent_acked);
+}
+
+#[test]
+fn an_ack_within_a_segment_trims_it() {
+    let mut board = board(2);
+    let mut acked = Acked::default();
+    board.acknowledge(Seq(400), Seq(0), Time::from_millis(100), RTT, &mut acked);
+    assert_eq!(acked.cumulative, 0);
+    assert_eq!(board.outstanding(), 2);
+    let mut acked = Acked::default();
+    board.acknowledge(Seq(1000), Seq(0), Time::from_millis(101), RTT, &mut acked);
+    assert_eq!(acked.cumulative, 1);
+}
+
+#[test]
+fn a_timeout_marks_everything_but_the_sacked_lost() {
+    let mut board = board(5);
+    sack(&mut board, &[block(2, 3)], 102);
+    board.mark_all_lost(Time::from_secs(1), false);
+    assert_eq!((board.lost(), board.sacked(), board.in_flight()), (4, 1, 0));
+    let mut resent = Vec::new();
+    while let Some((seq, _)) = board.next_lost() {
+        resent.push(seq.0 / MSS);
+        board.mark_resent(sent_at(Time::from_secs(1)));
+    }
+    assert_eq!(resent, [0, 1, 3, 4]);
+}
+
+#[test]
+fn the_ring_grows_without_losing_anything() {
+    let mut board = board(1000);
+    sack(&mut board, &[block(500, 1000)], 1100);
+    assert_eq!(board.sacked(), 500);
+    assert_eq!(acknowledge(&mut board, 1000, 1200).cumulative, 1000);
+    assert!(board.is_empty());
+    assert_eq!((board.in_flight(), board.sacked(), board.lost()), (0, 0, 0));
+}
+
+#[test]
+fn what_was_overtaken_shows_as_reordering() {
+    let mut board = board(10);
+    sack(&mut board, &[block(5, 6)], 105);
+    assert_eq!(acknowledge(&mut board, 2, 106).reordering, 5);
+}
