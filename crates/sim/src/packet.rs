@@ -92,8 +92,14 @@ impl SimPacket {
         }
     }
 
-    /// The segment that waits at `handle`, `bytes` long on the link.
-    pub(crate) fn segment(of: Membership, handle: Handle, segment: &Segment, bytes: u32) -> Self {
+    /// The segment that waits at `handle`, on a link that adds `overhead` bytes to an IP packet.
+    pub(crate) fn segment(
+        of: Membership,
+        handle: Handle,
+        segment: &Segment,
+        overhead: u32,
+    ) -> Self {
+        let bytes = segment.header_bytes() + u32::from(segment.len) + overhead;
         let blocks = segment.sack_blocks();
         let kind = if segment.sequence_len() > 0 || !segment.flags.contains(Flags::ACK) {
             Kind::Segment
@@ -212,7 +218,6 @@ impl Packet for SimPacket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slab::Segments;
     use sojourn_tcp::seq::Seq;
 
     const THERE: Membership = Membership {
@@ -224,7 +229,7 @@ mod tests {
     };
 
     fn carrying(segment: &Segment) -> SimPacket {
-        SimPacket::segment(THERE, Segments::default().reserve(), segment, 66)
+        SimPacket::segment(THERE, Handle(0), segment, 14)
     }
 
     #[test]

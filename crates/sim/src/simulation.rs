@@ -134,6 +134,7 @@ impl Network {
     }
 
     /// Captures a packet, if packets are.
+    #[inline]
     fn note(&mut self, interface: usize, packet: &SimPacket, now: Time) {
         if let Some(capture) = &mut self.capture {
             capture.note(interface, packet, &self.segments, now);
@@ -220,7 +221,7 @@ impl Sampler {
         if self.warmup.is_some_and(|at| at <= now) {
             self.warmup = None;
             for source in &mut *sources {
-                source.meter_mut().mark_warmup();
+                source.meter().mark_warmup();
             }
         }
         let Some(width) = self.width.filter(|_| self.next <= now) else {
@@ -243,7 +244,7 @@ impl Sampler {
             });
         }
         for (flow, source) in sources.iter_mut().enumerate() {
-            let sample = source.meter_mut().take_sample();
+            let sample = source.meter().take_sample();
             let bits = sample.received as f64 * 8.0;
             self.flows.push(FlowSample {
                 time: now,
@@ -346,7 +347,10 @@ impl Simulation {
 
     /// Lets out of a link what may go now.
     fn serve(&mut self, link: usize, now: Time) {
-        while let Some(packet) = self.network.links[link].serve(now) {
+        while self.network.links[link].wake() <= now {
+            let Some(packet) = self.network.links[link].serve(now) else {
+                continue; // it has set another wake-up
+            };
             self.network.note(link, &packet, now);
             match self.network.behind[link] {
                 Some(line) => self.network.enter_line(line, &packet, now),

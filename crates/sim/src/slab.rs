@@ -14,22 +14,22 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// A place for a segment, to be written by [`Segments::at_mut`]. What was there before is still in it.
-    pub fn reserve(&mut self) -> Handle {
-        Handle(self.free.pop().unwrap_or_else(|| {
+    /// Offers a free place to `write`, with what was there before still in it. The place is taken if that returns
+    /// something.
+    pub fn offer<T>(&mut self, write: impl FnOnce(Handle, &mut Segment) -> Option<T>) -> Option<T> {
+        if self.free.is_empty() {
+            self.free.push(self.places.len() as u32);
             self.places.push(Segment::default());
-            self.places.len() as u32 - 1
-        }))
+        }
+        let place = *self.free.last()?;
+        let written = write(Handle(place), &mut self.places[place as usize])?;
+        self.free.pop();
+        Some(written)
     }
 
     /// The segment at a place.
     pub fn at(&self, handle: Handle) -> &Segment {
         &self.places[handle.0 as usize]
-    }
-
-    /// The segment at a place, to be written.
-    pub fn at_mut(&mut self, handle: Handle) -> &mut Segment {
-        &mut self.places[handle.0 as usize]
     }
 
     /// Gives a place back. The handle is used up.
@@ -51,14 +51,28 @@ mod tests {
     #[test]
     fn a_place_is_used_again() {
         let mut segments = Segments::default();
-        let (first, second) = (segments.reserve(), segments.reserve());
-        segments.at_mut(second).len = 2;
+        let mut take = |len| {
+            segments
+                .offer(|handle, segment| {
+                    segment.len = len;
+                    Some(handle)
+                })
+                .expect("it is taken")
+        };
+        let (first, second) = (take(1), take(2));
         assert_eq!(segments.len(), 2);
         segments.release(first);
-        assert_eq!(segments.reserve(), first);
+        assert_eq!(segments.offer(|handle, _| Some(handle)), Some(first));
         assert_eq!(segments.at(second).len, 2);
         segments.release(first);
         segments.release(second);
+        assert_eq!(segments.len(), 0);
+    }
+
+    #[test]
+    fn an_offer_that_is_declined_takes_no_place() {
+        let mut segments = Segments::default();
+        assert_eq!(segments.offer(|_, _| None::<Handle>), None);
         assert_eq!(segments.len(), 0);
     }
 }

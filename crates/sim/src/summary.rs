@@ -25,7 +25,7 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
         ..
     } = simulation;
     let flows: Vec<Flow> = derived::flows(experiment, seed)
-        .zip(&sources)
+        .zip(&mut sources)
         .map(|(flow, source)| {
             let counts = network
                 .links
@@ -163,7 +163,7 @@ fn mouth_to_ear(measured: Duration, rtt: Duration, link: Duration) -> Duration {
 fn rtts(sources: &mut [Source]) -> Table {
     let (mut time, mut flows, mut rtt) = (Vec::new(), Vec::new(), Vec::new());
     for (flow, source) in sources.iter_mut().enumerate() {
-        for (at, nanos) in source.meter_mut().recorded.take().unwrap_or_default() {
+        for (at, nanos) in source.meter().recorded.take().unwrap_or_default() {
             time.push(at);
             flows.push(flow as u32);
             rtt.push(nanos);

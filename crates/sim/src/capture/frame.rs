@@ -163,7 +163,7 @@ fn put_checksum(frame: &mut [u8], begin: usize, place: usize, also: u32) {
 mod tests {
     use super::*;
     use crate::packet::Membership;
-    use crate::slab::Segments;
+    use crate::slab::Handle;
     use sojourn_tcp::segment::SackBlock;
     use sojourn_tcp::seq::Seq;
     use sojourn_units::Time;
@@ -184,8 +184,7 @@ mod tests {
     }
 
     fn of_segment(segment: &Segment) -> (Vec<u8>, u32) {
-        let bytes = segment.header_bytes() + u32::from(segment.len) + 14;
-        let packet = SimPacket::segment(BACK, Segments::default().reserve(), segment, bytes);
+        let packet = SimPacket::segment(BACK, Handle(0), segment, 14);
         let mut frame = Vec::new();
         let length = write(&mut frame, &packet, Some(segment), &facts());
         (frame, length)

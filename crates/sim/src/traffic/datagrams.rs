@@ -106,12 +106,8 @@ impl Datagrams {
             .record_datagram(packet.number(), now - packet.sent_at(), now);
     }
 
-    /// What was measured.
-    pub const fn meter(&self) -> &Meter {
-        &self.meter
-    }
-    /// What was measured, to be told of instants.
-    pub const fn meter_mut(&mut self) -> &mut Meter {
+    /// What was measured, up to date.
+    pub const fn meter(&mut self) -> &mut Meter {
         &mut self.meter
     }
 }

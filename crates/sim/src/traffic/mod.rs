@@ -126,21 +126,12 @@ impl Source {
         }
     }
 
-    /// What was measured.
-    pub fn meter(&self) -> &Meter {
+    /// What was measured, up to date.
+    pub fn meter(&mut self) -> &mut Meter {
         match self {
             Self::Tcp(flow) => flow.meter(),
             Self::Datagrams(flow) => flow.meter(),
             Self::Ping(flow) => flow.meter(),
-        }
-    }
-
-    /// What was measured, to be told of instants.
-    pub fn meter_mut(&mut self) -> &mut Meter {
-        match self {
-            Self::Tcp(flow) => flow.meter_mut(),
-            Self::Datagrams(flow) => flow.meter_mut(),
-            Self::Ping(flow) => flow.meter_mut(),
         }
     }
 

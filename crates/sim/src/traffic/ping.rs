@@ -62,12 +62,8 @@ impl Ping {
         SimPacket::echo(of, self.config.protocol, sent_at, bytes)
     }
 
-    /// What was measured.
-    pub const fn meter(&self) -> &Meter {
-        &self.meter
-    }
-    /// What was measured, to be told of instants.
-    pub const fn meter_mut(&mut self) -> &mut Meter {
+    /// What was measured, up to date.
+    pub const fn meter(&mut self) -> &mut Meter {
         &mut self.meter
     }
 }

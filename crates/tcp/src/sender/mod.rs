@@ -523,6 +523,10 @@ impl Sender {
 
     /// An acknowledgement while nothing is in flight: perhaps a new window, or a D-SACK for what was resent.
     fn on_ack_of_nothing(&mut self, segment: &Segment, now: Time) {
+        if segment.sack_blocks().is_empty() {
+            self.on_window_probe_answered();
+            return; // nearly always: the end that only receives
+        }
         let mut acked = Acked::default();
         let dsack_of_probe = self.is_dsack_of_probe(segment);
         if self.take_sacks(segment, now, Duration::ZERO, &mut acked) {

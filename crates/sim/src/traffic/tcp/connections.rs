@@ -1,6 +1,7 @@
 //! The connections of a flow, both ends of each.
 
-use sojourn_aqm::Ecn;
+use std::iter::Sum;
+
 use sojourn_experiment::model;
 use sojourn_experiment::streams::Stream;
 use sojourn_tcp::cc::Algorithm;
@@ -8,12 +9,15 @@ use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
 use sojourn_units::{Duration, Time};
 
-use crate::slab::{Handle, Segments};
 use crate::traffic::Side;
 
 /// A connection of a flow: they are numbered in the order in which they are opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Id(pub u32);
+
+/// Where an open connection is found without a search, until one is removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place(usize);
 
 /// The connections of a flow that are open.
 pub struct Connections {
@@ -35,7 +39,6 @@ struct Connection {
     receiving: Endpoint,
     /// The end that opened it.
     opener: Side,
-    counted: Counts,
 }
 
 /// Payload bytes sent and received in the direction of the flow, and segments sent again.
@@ -47,6 +50,16 @@ pub struct Counts {
     pub received: u64,
     /// Segments sent again.
     pub retransmits: u64,
+}
+
+impl Sum for Counts {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        parts.fold(Self::default(), |sum, part| Self {
+            sent: sum.sent + part.sent,
+            received: sum.received + part.received,
+            retransmits: sum.retransmits + part.retransmits,
+        })
+    }
 }
 
 impl Connection {
@@ -121,7 +134,6 @@ impl Connections {
             sending,
             receiving,
             opener,
-            counted: Counts::default(),
         });
         self.ready.push((id, opener));
         id
@@ -130,7 +142,7 @@ impl Connections {
     /// Gives an end `bytes` more to send; [`sojourn_tcp::sender::UNLIMITED`]: always more.
     pub fn write(&mut self, id: Id, side: Side, bytes: u64) {
         if let Some(at) = self.find(id) {
-            self.open[at].end(side).write(bytes);
+            self.open[at.0].end(side).write(bytes);
             self.ready.push((id, side));
         }
     }
@@ -138,7 +150,7 @@ impl Connections {
     /// An end will write nothing more; the other end closes when it learns of it.
     pub fn close(&mut self, id: Id, side: Side) {
         if let Some(at) = self.find(id) {
-            self.open[at].end(side).close();
+            self.open[at.0].end(side).close();
             self.ready.push((id, side));
         }
     }
@@ -146,36 +158,39 @@ impl Connections {
     /// Payload bytes that an end has received in order; none if the connection is over.
     pub fn received(&mut self, id: Id, side: Side) -> u64 {
         self.find(id)
-            .map_or(0, |at| self.open[at].end(side).received())
+            .map_or(0, |at| self.open[at.0].end(side).received())
     }
 
     // ---- For the flow ----------------------------------------------------------------------------------
 
-    /// A segment arrives at an end. False if its connection is over.
+    /// Where a connection is; `None` if it is over.
+    pub fn find(&self, id: Id) -> Option<Place> {
+        // Most flows have one.
+        if self.ids.first() == Some(&id) {
+            return Some(Place(0));
+        }
+        self.ids.iter().position(|known| *known == id).map(Place)
+    }
+
+    /// A segment arrives at an end, which then may have something to send.
     pub fn deliver(
         &mut self,
-        id: Id,
+        place: Place,
         side: Side,
         segment: &Segment,
         ecn: Arrival,
         now: Time,
-    ) -> bool {
-        let Some(at) = self.find(id) else {
-            return false;
-        };
-        let end = self.open[at].end(side);
+    ) -> Option<Duration> {
+        let end = self.open[place.0].end(side);
         end.on_segment(segment, ecn, now);
         if end.peer_has_closed() {
             end.close();
         }
-        self.ready.push((id, side));
-        true
-    }
-
-    /// Takes the round-trip time that the sending end measured last, if it did.
-    pub fn take_rtt_sample(&mut self, id: Id) -> Option<Duration> {
-        let at = self.find(id)?;
-        self.open[at].sending.take_rtt_sample()
+        self.ready.push((self.ids[place.0], side));
+        match side {
+            Side::Sending => end.take_rtt_sample(),
+            Side::Receiving => None,
+        }
     }
 
     /// Lets the timers of one side's ends act that have come due.
@@ -190,62 +205,48 @@ impl Connections {
 
     /// When the ends of each side have a timer next; [`Time::MAX`]: never.
     pub fn next_timers(&self) -> [Time; 2] {
+        if let [only] = self.due.as_slice() {
+            return *only;
+        }
         self.due.iter().fold([Time::MAX; 2], |first, due| {
             [first[0].min(due[0]), first[1].min(due[1])]
         })
     }
 
     /// Takes an end that may have something to send.
-    pub fn take_ready(&mut self) -> Option<(Id, Side)> {
-        self.ready.pop()
-    }
-
-    /// The next segment of an end, where it waits, and its ECN field; to be called until `None`.
-    pub fn poll(
-        &mut self,
-        id: Id,
-        side: Side,
-        now: Time,
-        segments: &mut Segments,
-    ) -> Option<(Handle, Ecn)> {
-        let at = self.find(id)?;
-        let end = self.open[at].end(side);
-        let handle = segments.reserve();
-        match end.poll_into(segments.at_mut(handle), now) {
-            Some(false) => Some((handle, Ecn::NotEct)),
-            Some(true) if end.sends_ect1() => Some((handle, Ecn::Ect1)),
-            Some(true) => Some((handle, Ecn::Ect0)),
-            None => {
-                segments.release(handle);
-                self.due[at][side as usize] = end.next_timer().unwrap_or(Time::MAX);
-                None
+    pub fn take_ready(&mut self) -> Option<(Id, Place, Side)> {
+        loop {
+            let (id, side) = self.ready.pop()?;
+            if let Some(place) = self.find(id) {
+                return Some((id, place, side));
             }
         }
     }
 
-    /// What has been sent and received since the last call.
-    pub fn take_counts(&mut self, id: Id) -> Counts {
-        let Some(at) = self.find(id) else {
-            return Counts::default();
-        };
-        let counts = self.open[at].counts();
-        let before = std::mem::replace(&mut self.open[at].counted, counts);
-        Counts {
-            sent: counts.sent - before.sent,
-            received: counts.received - before.received,
-            retransmits: counts.retransmits - before.retransmits,
-        }
+    /// An end, to be polled for segments until it has no more; then [`Connections::note_timer`].
+    pub fn end(&mut self, place: Place, side: Side) -> &mut Endpoint {
+        self.open[place.0].end(side)
     }
 
-    /// Forgets a connection that is over; true if it was.
-    pub fn remove_if_over(&mut self, id: Id) -> bool {
-        let Some(at) = self.find(id).filter(|at| self.open[*at].is_over()) else {
-            return false;
-        };
-        self.ids.swap_remove(at);
-        self.due.swap_remove(at);
-        self.open.swap_remove(at);
-        true
+    /// Takes up when an end wants to be asked next.
+    pub fn note_timer(&mut self, place: Place, side: Side) {
+        let due = self.open[place.0].end(side).next_timer();
+        self.due[place.0][side as usize] = due.unwrap_or(Time::MAX);
+    }
+
+    /// Forgets a connection that is over, and returns what it has carried.
+    pub fn remove_if_over(&mut self, place: Place) -> Option<Counts> {
+        if !self.open[place.0].is_over() {
+            return None;
+        }
+        self.ids.swap_remove(place.0);
+        self.due.swap_remove(place.0);
+        Some(self.open.swap_remove(place.0).counts())
+    }
+
+    /// What the open connections have carried.
+    pub fn counts(&self) -> Counts {
+        self.open.iter().map(Connection::counts).sum()
     }
 
     /// The sum of the congestion windows of the open connections, in segments; `None` if there are none.
@@ -255,9 +256,5 @@ impl Connections {
             .iter()
             .map(|connection| connection.sending.sender().cwnd());
         (!self.open.is_empty()).then(|| windows.sum())
-    }
-
-    fn find(&self, id: Id) -> Option<usize> {
-        self.ids.iter().position(|known| *known == id)
     }
 }

@@ -12,11 +12,11 @@ mod video;
 use sojourn_aqm::Ecn;
 use sojourn_experiment::model::{Browsing, Kind, Tcp, Transport};
 use sojourn_experiment::streams::Stream;
-use sojourn_tcp::Arrival;
 use sojourn_tcp::cc::Algorithm;
+use sojourn_tcp::{Arrival, Segment};
 use sojourn_units::Time;
 
-use self::connections::{Connections, Id};
+use self::connections::{Connections, Counts, Id};
 use super::{Identity, Meter, Side};
 use crate::packet::SimPacket;
 use crate::simulation::Network;
@@ -68,6 +68,8 @@ pub struct TcpFlow {
     /// When each host wants to be asked next, as of the last event.
     wake: [Time; 2],
     meter: Meter,
+    /// What connections have carried that are over.
+    over: Counts,
 }
 
 impl TcpFlow {
@@ -85,6 +87,7 @@ impl TcpFlow {
             connections: Connections::new(tcp, algorithm, iss),
             application,
             meter: Meter::new(&identity, kind),
+            over: Counts::default(),
             identity,
         })
     }
@@ -94,21 +97,20 @@ impl TcpFlow {
         let Some(handle) = packet.handle() else {
             return;
         };
+        let (id, side) = (Id(packet.connection), Side::reached_by(packet));
+        let Some(place) = self.connections.find(id) else {
+            network.segments.release(handle); // a late segment of a connection that is over
+            return;
+        };
         let ecn = match packet.ecn {
             Ecn::NotEct => Arrival::NotEct,
             Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
             Ecn::Ce => Arrival::Ce,
         };
-        let (id, side) = (Id(packet.connection), Side::reached_by(packet));
         let segment = network.segments.at(handle);
-        let is_open = self.connections.deliver(id, side, segment, ecn, now);
+        let rtt = self.connections.deliver(place, side, segment, ecn, now);
         network.segments.release(handle);
-        if !is_open {
-            return; // a late segment of a connection that is over
-        }
-        if side == Side::Sending
-            && let Some(rtt) = self.connections.take_rtt_sample(id)
-        {
+        if let Some(rtt) = rtt {
             self.meter.record_rtt(rtt, now);
         }
         self.application
@@ -134,20 +136,25 @@ impl TcpFlow {
 
     /// Sends all that is ready, and lets go of connections that are over.
     fn send(&mut self, now: Time, network: &mut Network) {
-        while let Some((id, side)) = self.connections.take_ready() {
+        while let Some((id, place, side)) = self.connections.take_ready() {
             let of = self.identity.membership(id.0, side == Side::Receiving);
-            while let Some((handle, ecn)) =
-                self.connections.poll(id, side, now, &mut network.segments)
-            {
-                let segment = network.segments.at(handle);
-                let bytes =
-                    segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
-                let mut packet = SimPacket::segment(of, handle, segment, bytes);
-                packet.ecn = ecn;
+            let end = self.connections.end(place, side);
+            let mut write = |handle, segment: &mut Segment| {
+                let is_capable = end.poll_into(segment, now)?;
+                let mut packet = SimPacket::segment(of, handle, segment, self.identity.overhead);
+                packet.ecn = match is_capable {
+                    false => Ecn::NotEct,
+                    true if end.sends_ect1() => Ecn::Ect1,
+                    true => Ecn::Ect0,
+                };
+                Some(packet)
+            };
+            while let Some(packet) = network.segments.offer(&mut write) {
                 network.send(&packet, now);
             }
-            self.count(id);
-            if self.connections.remove_if_over(id) {
+            self.connections.note_timer(place, side);
+            if let Some(counts) = self.connections.remove_if_over(place) {
+                self.over = [self.over, counts].into_iter().sum();
                 self.application
                     .on_end(id, now, &mut self.connections, &mut self.meter);
             }
@@ -157,23 +164,16 @@ impl TcpFlow {
         self.wake = [sending.min(application), receiving];
     }
 
-    fn count(&mut self, id: Id) {
-        let counts = self.connections.take_counts(id);
-        self.meter.sent += counts.sent;
-        self.meter.received += counts.received;
-        self.meter.retransmits += counts.retransmits;
-    }
-
     /// The sum of the congestion windows, in segments; `None` without a connection.
     pub fn cwnd(&self) -> Option<u32> {
         self.connections.cwnd()
     }
-    /// What was measured.
-    pub const fn meter(&self) -> &Meter {
-        &self.meter
-    }
-    /// What was measured, to be told of instants.
-    pub const fn meter_mut(&mut self) -> &mut Meter {
+    /// What was measured, up to date.
+    pub fn meter(&mut self) -> &mut Meter {
+        let counts: Counts = [self.over, self.connections.counts()].into_iter().sum();
+        self.meter.sent = counts.sent;
+        self.meter.received = counts.received;
+        self.meter.retransmits = counts.retransmits;
         &mut self.meter
     }
 }
