@@ -21,6 +21,8 @@ pub struct Config {
     pub tuned_window: u32,
     /// Floor of the RTO's variance term (Linux's TCP_RTO_MIN, 200 ms). RFC 6298 §2.4 has 1 s for the RTO.
     pub rto_min: Duration,
+    /// Segments leave in pieces of a millisecond's worth, two at least, as segmentation offload has them. Default yes.
+    pub gso: bool,
     /// How timers are rounded. Default: Linux's timer wheel at 250 Hz.
     pub clock: Clock,
 }
@@ -36,6 +38,7 @@ impl Default for Config {
             max_window: 1 << 30,
             tuned_window: 3 << 20,
             rto_min: Duration::from_millis(200),
+            gso: true,
             clock: Clock::Jiffies,
         }
     }

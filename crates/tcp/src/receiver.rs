@@ -192,6 +192,9 @@ impl Receiver {
             self.take_out_of_order(segment);
         } else {
             self.take_in_order(end);
+            // As Linux: the end of a write or of what an offloading sender sent at once. The sender may have no more.
+            let is_full = u32::from(segment.len) >= self.mss;
+            self.ack_now |= is_full && segment.flags.contains(Flags::PSH);
         }
         self.schedule_ack(now);
     }
@@ -225,7 +228,8 @@ impl Receiver {
             self.ect_seen |= ecn != Arrival::NotEct;
         }
         if self.window.grow(segment, now_ms) {
-            self.quick = self.quick.max(1);
+            // Linux sets the lowest bit: while the window grows, a count of quick acknowledgements hardly falls.
+            self.quick |= 1;
         }
     }
 

@@ -158,6 +158,10 @@ impl Scoreboard {
     pub const fn resent(&self) -> u32 {
         self.resent
     }
+    /// True if the oldest outstanding segment has been sent again.
+    pub fn is_first_resent(&self) -> bool {
+        !self.is_empty() && self.at(self.first).ever_resent
+    }
     /// True if something lost waits to be sent again.
     pub const fn has_waiting(&self) -> bool {
         self.waiting > 0

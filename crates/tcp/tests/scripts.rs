@@ -4,7 +4,7 @@
 //! One event a line; `#` begins a comment. `config KEY=VALUE …` comes first. Times are milliseconds.
 //!
 //! ```text
-//! config cc=reno mss=1000 initial_window=10 ecn=on abe=on sack=off max_window=60000 clock=jiffies iss=4294967000
+//! config cc=reno mss=1000 initial_window=10 ecn=on abe=on sack=off max_window=60000 clock=jiffies gso=on iss=4294967000
 //! TIME open RTT [win N]    connects at TIME and plays the peer's part of the handshake, RTT later
 //! TIME accept RTT [win N]  the same, the peer connecting
 //! TIME connect | listen | write BYTES | close
@@ -90,6 +90,7 @@ impl Player {
             config: Config {
                 mss: 1000,
                 clock: Clock::Exact,
+                gso: false,
                 ..Config::default()
             },
             algorithm: cc::by_name("reno").expect("reno is listed"),
@@ -149,6 +150,7 @@ impl Player {
             "sack" => self.config.sack = value == "on",
             "max_window" => self.config.max_window = whole(value)?,
             "clock" if value == "jiffies" => self.config.clock = Clock::Jiffies,
+            "gso" => self.config.gso = value == "on",
             "iss" => self.iss = Seq(whole(value)?),
             _ => return Err(format!("unknown setting {setting}")),
         }

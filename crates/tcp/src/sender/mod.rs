@@ -6,15 +6,18 @@
 //! | `recovery.rs` | loss recovery and ECN response: states, proportional rate reduction, undo |
 //! | `delivery.rs` | delivery-rate samples |
 //! | `pacing.rs` | when a paced segment may leave |
+//! | `gso.rs` | how many segments leave in one piece |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
 mod delivery;
+mod gso;
 mod pacing;
 mod recovery;
 mod timers;
 
 use sojourn_units::{Duration, Time};
 
+use self::gso::Piece;
 use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
 use self::timers::Alarm;
@@ -71,6 +74,12 @@ pub struct Sender {
     pacer: Pacer,
     /// Something waits for the pacer.
     held: bool,
+    /// Segments leave in pieces, as with segmentation offload.
+    gso: bool,
+    /// What is left of the piece that leaves now, in segments.
+    piece: u32,
+    /// What the window has room for waits to become a whole piece.
+    gathers: bool,
     rtt: RttEstimator,
     state: State,
     /// SND.NXT when the current state was entered (RFC 6675's RecoveryPoint).
@@ -160,6 +169,9 @@ impl Sender {
             control,
             pacer: Pacer::default(),
             held: false,
+            gso: config.gso,
+            piece: 0,
+            gathers: false,
             rtt: RttEstimator::new(config.rto_min),
             state: State::Open,
             recovery_point: first,
@@ -312,13 +324,39 @@ impl Sender {
             {
                 return Some(segment);
             }
-            if let Some(segment) = self.send_new(now, Fill::Full) {
+            if let Some(segment) = self.send_of_piece(now) {
                 return Some(segment);
             }
         }
         self.new_data_first = false;
+        self.piece = 0;
         self.settle(now);
         None
+    }
+
+    /// Sends the next segment of the piece that leaves now; the last of several carries PSH, as if it were cut up by the
+    /// device.
+    fn send_of_piece(&mut self, now: Time) -> Option<Outgoing> {
+        if !self.gso {
+            return self.send_new(now, Fill::Full);
+        }
+        let begins = self.piece == 0;
+        if begins && self.unsent > 0 {
+            match self.next_piece(now) {
+                Piece::Held => {
+                    self.gathers = true;
+                    return None;
+                }
+                Piece::Segments(segments) => self.piece = segments,
+            }
+        }
+        let sent = self.send_new(now, Fill::Full);
+        self.piece = self.piece.saturating_sub(1);
+        let ends = self.piece == 0 && !begins;
+        sent.map(|segment| Outgoing {
+            flags: segment.flags.with_if(Flags::PSH, ends),
+            ..segment
+        })
     }
 
     /// Sends the first lost segment again.
@@ -410,15 +448,17 @@ impl Sender {
         if self.demands.samples {
             self.judge_application();
         }
-        if std::mem::take(&mut self.sent_since_judged) > 0 {
-            self.judge_usage(now);
+        let gathers = std::mem::take(&mut self.gathers);
+        if std::mem::take(&mut self.sent_since_judged) > 0 || gathers {
+            self.judge_usage(gathers, now);
         }
     }
 
-    /// Congestion window validation (RFC 7661, as Linux's tcp_cwnd_validate): is it the window that limits?
-    fn judge_usage(&mut self, now: Time) {
+    /// Congestion window validation (RFC 7661, as Linux's tcp_cwnd_validate): is it the window that limits? If what it has
+    /// room for waits to become a whole piece, it is.
+    fn judge_usage(&mut self, gathers: bool, now: Time) {
         let outstanding = self.board.outstanding();
-        let limiting = self.in_flight() >= self.window.cwnd;
+        let limiting = gathers || self.in_flight() >= self.window.cwnd;
         let round_over = !self.una.before(self.usage_point);
         if round_over
             || limiting

@@ -4,12 +4,12 @@
 use sojourn_units::{Rate, Time};
 
 /// A burst is what the rate sends in a 1024th of a second (Linux's sk_pacing_shift) …
-const BURST_SHIFT: u32 = 10;
+pub(super) const BURST_SHIFT: u32 = 10;
 /// … but at least two segments (Linux's tcp_min_tso_segs), one below 1.2 Mbit/s (BBR's min_tso_segs) …
 const MIN_BURST: u64 = 2;
 const SINGLE_BELOW_BPS: u64 = 1_200_000;
 /// … and at most a GSO packet's 64 kB.
-const MAX_BURST_BYTES: u64 = 65_536;
+pub(super) const MAX_BURST_BYTES: u64 = 65_536;
 
 /// When segments may leave.
 #[derive(Debug, Default)]
@@ -52,14 +52,23 @@ impl Pacer {
         self.release += rate.tx_time(bytes);
     }
 
-    fn begin_burst(&mut self, rate: Rate, mss: u64, now: Time) {
+    /// Segments that leave together; `None` without pacing.
+    pub(super) fn burst_segments(&self, mss: u64) -> Option<u32> {
+        self.rate.map(|rate| Self::segments_at(rate, mss) as u32)
+    }
+
+    fn segments_at(rate: Rate, mss: u64) -> u64 {
         let at_least = if rate.as_bps() < SINGLE_BELOW_BPS {
             1
         } else {
             MIN_BURST
         };
         let worth = ((rate.as_bps() / 8) >> BURST_SHIFT).min(MAX_BURST_BYTES);
-        let segments = (worth / mss.max(1)).max(at_least);
+        (worth / mss.max(1)).max(at_least)
+    }
+
+    fn begin_burst(&mut self, rate: Rate, mss: u64, now: Time) {
+        let segments = Self::segments_at(rate, mss);
         // A burst that leaves late may make up for it, by half of its own time (Linux's credit for late timers).
         let late = now.saturating_since(self.release);
         let credit = late.min(rate.tx_time(segments * mss) / 2);

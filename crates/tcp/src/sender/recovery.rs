@@ -306,6 +306,7 @@ impl Sender {
             // A hole was filled by an original that was merely late.
             self.reordering.seen = true;
             if self.board.resent() == 0 {
+                self.forget_first_resend();
                 self.take_back(true);
                 self.keep_open();
             }
@@ -389,6 +390,7 @@ impl Sender {
             self.enter_recovery(facts.echo);
             return newly_lost;
         }
+        self.forget_first_resend();
         if facts.echo {
             self.enter_cwr();
         }
@@ -396,6 +398,14 @@ impl Sender {
             self.keep_open();
         }
         0
+    }
+
+    /// A new episode's first retransmission is to come, unless one of the episode before may still be acknowledged: an
+    /// echo of that one's timestamp is no sign of a late original (Linux's tcp_any_retrans_done).
+    fn forget_first_resend(&mut self) {
+        if self.board.resent() == 0 && !self.board.is_first_resent() {
+            self.undo.first_resend_ms = None;
+        }
     }
 
     /// RACK (RFC 8985 §6.2); arms the reordering timer for what is still in doubt.
@@ -423,7 +433,7 @@ impl Sender {
 
     pub(super) fn enter_recovery(&mut self, echo: bool) {
         self.undo.start(self.una, self.board.resent());
-        self.undo.first_resend_ms = None;
+        self.forget_first_resend();
         if !self.state.reduces() {
             self.undo.prior_ssthresh = (!echo).then(|| self.current_ssthresh());
             self.start_reduction(Signal::Loss);
