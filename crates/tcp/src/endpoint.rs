@@ -221,6 +221,11 @@ impl Endpoint {
         self.feedback == Feedback::Accurate
     }
 
+    /// True unless [`Endpoint::poll`] would do nothing, which then need not be called.
+    pub fn has_to_send(&self) -> bool {
+        !self.is_established() || !self.sender.is_idle() || self.receiver.wants_ack()
+    }
+
     /// The next segment to send at `now`; to be called until `None` after every other call.
     pub fn poll(&mut self, now: Time) -> Option<Transmit> {
         let mut segment = Segment::default();
@@ -265,6 +270,7 @@ impl Endpoint {
         })
     }
 
+    #[cold]
     fn poll_handshake(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
         if !std::mem::take(&mut self.syn_due) {
             return None;

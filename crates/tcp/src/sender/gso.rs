@@ -14,9 +14,10 @@ const LEAST: u32 = 2;
 /// tcp_pacing_ca_ratio).
 const SLOW_START_PERCENT: u64 = 200;
 const AVOIDANCE_PERCENT: u64 = 120;
-/// On short paths pieces are larger, by the limit shifted down once per so many nanoseconds of the minimum RTT (Linux's
-/// tcp_tso_rtt_log, 512 us).
-const RTT_PER_SHIFT: u64 = 512_000;
+/// On short paths pieces are larger, by the limit shifted down once per so much of the minimum RTT (Linux's
+/// tcp_tso_rtt_log); beyond the next, by nothing.
+const RTT_PER_SHIFT: Duration = Duration::from_micros(512);
+const SHORT: Duration = Duration::from_micros(512 * 32);
 /// Nothing is held back later than this after the last segment sent (tcp_tso_should_defer).
 const RECENT: Duration = Duration::from_millis(1);
 /// Nor if the next acknowledgement is to be expected later than this, or than half an RTT (since Linux 6.18 and in its stable
@@ -77,13 +78,17 @@ impl Sender {
         let mss = u64::from(self.mss);
         let window = u64::from(self.window.cwnd.max(self.board.outstanding())) * percent * mss;
         let nanos = smoothed.as_nanos().max(1);
-        let shifts = self.rtt.min().unwrap_or(Duration::MAX).as_nanos() / RTT_PER_SHIFT;
+        let on_short_paths = match self.rtt.min() {
+            Some(least) if least < SHORT => {
+                MAX_BURST_BYTES >> (least.as_nanos() / RTT_PER_SHIFT.as_nanos())
+            }
+            _ => 0,
+        };
         // Nearly always: less than three segments a millisecond, on a path that is not short. No division then.
-        let of_three = (3 * mss << BURST_SHIFT).saturating_mul(nanos);
-        if shifts >= 32 && window.saturating_mul(10_000_000) < of_three {
+        let of_three = ((3 * mss) << BURST_SHIFT).saturating_mul(nanos);
+        if on_short_paths == 0 && window.saturating_mul(10_000_000) < of_three {
             return LEAST;
         }
-        let on_short_paths = if shifts < 32 { MAX_BURST_BYTES >> shifts } else { 0 };
         let pace = (u128::from(window) * 10_000_000 / u128::from(nanos)) as u64;
         let bytes = ((pace >> BURST_SHIFT) + on_short_paths).min(MAX_BURST_BYTES);
         ((bytes / mss) as u32).max(LEAST)

@@ -308,6 +308,11 @@ impl Sender {
 
     /// The next segment to send at `now`. `None`: nothing may go. To be called until then after every other call.
     pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
+        if self.piece > 0
+            && let Some(segment) = self.send_of_piece(now)
+        {
+            return Some(segment); // what is left of a piece meets no other condition
+        }
         if std::mem::take(&mut self.probe_due)
             && let Some(probe) = self.send_probe(now)
         {
@@ -324,7 +329,7 @@ impl Sender {
             {
                 return Some(segment);
             }
-            if let Some(segment) = self.send_of_piece(now) {
+            if let Some(segment) = self.begin_piece(now) {
                 return Some(segment);
             }
         }
@@ -334,27 +339,26 @@ impl Sender {
         None
     }
 
-    /// Sends the next segment of the piece that leaves now; the last of several carries PSH, as if it were cut up by the
-    /// device.
-    fn send_of_piece(&mut self, now: Time) -> Option<Outgoing> {
-        if !self.gso {
-            return self.send_new(now, Fill::Full);
-        }
-        let begins = self.piece == 0;
-        if begins && self.unsent > 0 {
+    /// Sends the first segment of the next piece of new data, or what there is if pieces are not asked for.
+    fn begin_piece(&mut self, now: Time) -> Option<Outgoing> {
+        if self.gso && self.unsent > 0 {
             match self.next_piece(now) {
                 Piece::Held => {
                     self.gathers = true;
                     return None;
                 }
-                Piece::Segments(segments) => self.piece = segments,
+                Piece::Segments(segments) => self.piece = segments - 1,
             }
         }
-        let sent = self.send_new(now, Fill::Full);
-        self.piece = self.piece.saturating_sub(1);
-        let ends = self.piece == 0 && !begins;
-        sent.map(|segment| Outgoing {
-            flags: segment.flags.with_if(Flags::PSH, ends),
+        self.send_new(now, Fill::Full)
+    }
+
+    /// Sends the next segment of the piece that leaves now. The last carries PSH, as if the device had cut it up.
+    fn send_of_piece(&mut self, now: Time) -> Option<Outgoing> {
+        self.piece -= 1;
+        let segment = self.send_new(now, Fill::Full)?;
+        Some(Outgoing {
+            flags: segment.flags.with_if(Flags::PSH, self.piece == 0),
             ..segment
         })
     }

@@ -236,12 +236,14 @@ impl Connections {
 
     /// Forgets a connection that is over, and returns what it has carried.
     pub fn remove_if_over(&mut self, place: Place) -> Option<Counts> {
-        if !self.open[place.0].is_over() {
-            return None;
-        }
+        self.open[place.0].is_over().then(|| self.remove(place))
+    }
+
+    #[cold]
+    fn remove(&mut self, place: Place) -> Counts {
         self.ids.swap_remove(place.0);
         self.due.swap_remove(place.0);
-        Some(self.open.swap_remove(place.0).counts())
+        self.open.swap_remove(place.0).counts()
     }
 
     /// What the open connections have carried.

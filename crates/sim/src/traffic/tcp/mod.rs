@@ -12,8 +12,8 @@ mod video;
 use sojourn_aqm::Ecn;
 use sojourn_experiment::model::{Browsing, Kind, Tcp, Transport};
 use sojourn_experiment::streams::Stream;
+use sojourn_tcp::Arrival;
 use sojourn_tcp::cc::Algorithm;
-use sojourn_tcp::{Arrival, Segment};
 use sojourn_units::Time;
 
 use self::connections::{Connections, Counts, Id};
@@ -136,20 +136,22 @@ impl TcpFlow {
 
     /// Sends all that is ready, and lets go of connections that are over.
     fn send(&mut self, now: Time, network: &mut Network) {
+        let overhead = self.identity.overhead;
         while let Some((id, place, side)) = self.connections.take_ready() {
             let of = self.identity.membership(id.0, side == Side::Receiving);
             let end = self.connections.end(place, side);
-            let mut write = |handle, segment: &mut Segment| {
-                let is_capable = end.poll_into(segment, now)?;
-                let mut packet = SimPacket::segment(of, handle, segment, self.identity.overhead);
-                packet.ecn = match is_capable {
-                    false => Ecn::NotEct,
-                    true if end.sends_ect1() => Ecn::Ect1,
-                    true => Ecn::Ect0,
-                };
-                Some(packet)
-            };
-            while let Some(packet) = network.segments.offer(&mut write) {
+            while end.has_to_send()
+                && let Some(packet) = network.segments.offer(|handle, segment| {
+                    let is_capable = end.poll_into(segment, now)?;
+                    let mut packet = SimPacket::segment(of, handle, segment, overhead);
+                    packet.ecn = match is_capable {
+                        false => Ecn::NotEct,
+                        true if end.sends_ect1() => Ecn::Ect1,
+                        true => Ecn::Ect0,
+                    };
+                    Some(packet)
+                })
+            {
                 network.send(&packet, now);
             }
             self.connections.note_timer(place, side);
