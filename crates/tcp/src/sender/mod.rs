@@ -308,10 +308,12 @@ impl Sender {
 
     /// The next segment to send at `now`. `None`: nothing may go. To be called until then after every other call.
     pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
+        // What is left of a piece meets no other condition.
         if self.piece > 0
+            && self.in_flight() < self.window.cwnd
             && let Some(segment) = self.send_of_piece(now)
         {
-            return Some(segment); // what is left of a piece meets no other condition
+            return Some(segment);
         }
         if std::mem::take(&mut self.probe_due)
             && let Some(probe) = self.send_probe(now)
