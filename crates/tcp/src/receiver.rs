@@ -50,7 +50,9 @@ pub struct Receiver {
     mss: u32,
     ack_now: bool,
     deadline: Option<Time>,
+    /// Acknowledgements that still go at once, if there is such a mode.
     quick: u32,
+    quickack: bool,
     delay: Duration,
     last_arrival: Option<Time>,
     duplicates_sent: u32,
@@ -88,6 +90,7 @@ impl Receiver {
             ack_now: false,
             deadline: None,
             quick: 0,
+            quickack: config.quickack,
             delay: Duration::ZERO,
             last_arrival: None,
             duplicates_sent: 0,
@@ -224,12 +227,15 @@ impl Receiver {
             }
             self.ect_seen |= ecn != Arrival::NotEct;
         }
-        if self.window.grow(segment, now_ms) {
+        if self.window.grow(segment, now_ms) && self.quickack {
             self.quick = self.quick.max(1);
         }
     }
 
     fn raise_quick(&mut self, most: u32) {
+        if !self.quickack {
+            return;
+        }
         let affordable = (self.window.offered() / (2 * self.mss)).max(2);
         self.quick = self.quick.max(affordable.min(most));
     }

@@ -1,5 +1,6 @@
 //! TCP flows: connections, and the application that uses them.
 
+mod acknowledged;
 mod bulk;
 mod connections;
 mod files;
@@ -10,15 +11,16 @@ mod pages;
 mod video;
 
 use sojourn_aqm::Ecn;
-use sojourn_experiment::model::{Browsing, Kind, Tcp, Transport};
+use sojourn_experiment::model::{Browsing, Kind, RttOf, Tcp, Transport};
 use sojourn_experiment::streams::Stream;
 use sojourn_tcp::Arrival;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_units::Time;
 
+use self::acknowledged::Unacknowledged;
 use self::connections::{Connections, Id};
 use super::{Identity, Meter, Side};
-use crate::packet::SimPacket;
+use crate::packet::{self, SimPacket};
 use crate::simulation::Network;
 
 /// What uses the connections of a flow. Data in the direction of the flow is written by the sending side; requests,
@@ -68,6 +70,8 @@ pub struct TcpFlow {
     /// When each host wants to be asked next, as of the last event.
     wake: [Time; 2],
     meter: Meter,
+    /// When segments were sent, if a row for each is recorded.
+    unacknowledged: Option<Unacknowledged>,
 }
 
 impl TcpFlow {
@@ -85,6 +89,8 @@ impl TcpFlow {
             connections: Connections::new(tcp, algorithm, iss),
             application,
             meter: Meter::new(&identity, kind),
+            unacknowledged: (identity.record_rtt && identity.rtt_of == RttOf::Segments)
+                .then(Unacknowledged::default),
             identity,
         })
     }
@@ -101,8 +107,18 @@ impl TcpFlow {
         };
         let (id, side) = (Id(packet.connection), Side::reached_by(packet));
         let segment = network.segments.at(handle);
+        if side == Side::Sending
+            && let Some(unacknowledged) = &mut self.unacknowledged
+        {
+            for sent_at in unacknowledged.acknowledge(id, segment.ack) {
+                self.meter.record_row(now - sent_at, now);
+            }
+        }
         let is_open = self.connections.deliver(id, side, segment, ecn, now);
         network.segments.release(handle);
+        if side == Side::Receiving && packet.kind == packet::Kind::Segment {
+            self.meter.record_segment(now - packet.enqueued, now);
+        }
         if !is_open {
             return; // a late segment of a connection that is over
         }
@@ -142,8 +158,15 @@ impl TcpFlow {
                 let segment = network.segments.at(handle);
                 let bytes =
                     segment.header_bytes() + u32::from(segment.len) + self.identity.overhead;
+                if side == Side::Sending
+                    && segment.len > 0
+                    && let Some(unacknowledged) = &mut self.unacknowledged
+                {
+                    unacknowledged.send(id, segment.end(), now);
+                }
                 let mut packet = SimPacket::segment(of, handle, segment, bytes);
                 packet.ecn = ecn;
+                packet.enqueued = now; // where no queue is to say so
                 network.send(&packet, now);
             }
             self.count(id);
