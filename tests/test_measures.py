@@ -53,6 +53,12 @@ def test_share_first_and_last_of_what_reaches_a_value(run):
     assert math.isnan(backlog(at_least=7, tell="first").statistic(run, "value", {}))
 
 
+def test_until_when_a_value_is_kept(run):
+    assert backlog(at_least=4, tell="until").statistic(run, "value", {}) == 3.5
+    # It still is at the end of the part.
+    assert backlog(at_least=4, tell="until", to_s=3).statistic(run, "value", {}) == 2.5
+
+
 def test_a_threshold_is_in_the_metrics_unit(run):
     # 0.6 hundred packets never, 0.06 hundred packets in one bin of four.
     assert backlog(factor=0.01, at_least=0.06).statistic(run, "value", {}) == 0.25
@@ -68,6 +74,26 @@ def test_axes_are_added_to_locations_and_not_to_spreads(run):
 def test_a_discipline_without_the_column_has_no_such_metric(run):
     absent = Measure("p", "queue_series", "1", "p", part=Part(column="probability"))
     assert math.isnan(absent.statistic(run, "max", {}))
+
+
+def test_round_trip_times_by_the_bin_and_one_by_one():
+    # Two flows down the link, of which the second measures nothing in the first bin, and one up.
+    bins = pa.table(
+        {
+            "time_s": [0.0, 0.0, 0.0, 1.0, 1.0, 1.0],
+            "flow": [0, 1, 2, 0, 1, 2],
+            "rtt_ms": [40.0, math.nan, 9.0, 50.0, 70.0, 9.0],
+        }
+    )
+    rows = pa.table({"time_ns": [500_000_000, 700_000_000], "flow": [1, 2], "rtt_ns": [40_000_000, 9_000_000]})
+    flows = [{"direction": way, "traffic": entry} for way, entry in (("down", 0), ("down", 1), ("up", 2))]
+    found = Run({"flows": flows}, {"flow_series": bins, "rtts": rows}.get)
+    assert series.rtt(found).value.tolist() == [40.0, 60.0]
+    assert series.rtt(found, traffic=0).value.tolist() == [40.0, 50.0]
+    assert series.round_trips(found).t_s.tolist() == [0.5]
+    assert series.round_trips(found, "up").value.tolist() == [9.0]
+    assert Measure("rtt", "rtt_series_ms", "ms", "RTT").statistic(found, "max", {}) == 60.0
+    assert Measure("rtt", "recorded_rtt_ms", "ms", "RTT").statistic(found, "mean", {}) == 40.0
 
 
 def test_few_quantiles_are_not_interpolated():

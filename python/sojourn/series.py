@@ -31,14 +31,48 @@ def goodput(run: Run, direction: Direction = "down", *, traffic: int | None = No
 
     With ``traffic``, of the flows of that ``[[traffic]]`` entry only. None if no series was recorded.
     """
+    found = _flows(run, "goodput_bps", direction, traffic)
+    return None if found is None else Series(found[0], np.nansum(found[1], axis=1))
+
+
+def rtt(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
+    """Round-trip time in ms within each bin: the mean over the flows that measured one; NaN if none did.
+
+    Arguments and None as of ``goodput``.
+    """
+    found = _flows(run, "rtt_ms", direction, traffic)
+    if found is None:
+        return None
+    start_s, values = found
+    measured = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return Series(start_s, np.nansum(values, axis=1) / measured.sum(axis=1))
+
+
+def round_trips(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
+    """Every recorded round-trip time in ms, flow by flow, at the instant at which it ended.
+
+    Arguments as of ``goodput``. None if round-trip times were not recorded.
+    """
+    table = run.rtts()
+    if table is None:
+        return None
+    flows = run.summary["flows"]
+    wanted = np.array([flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in flows])
+    own = wanted[table["flow"].to_numpy()]
+    return Series(table["time_ns"].to_numpy()[own] / 1e9, table["rtt_ns"].to_numpy()[own] / 1e6)
+
+
+def _flows(run: Run, column: str, direction: Direction, traffic: int | None) -> tuple[FloatArray, FloatArray] | None:
+    """The middle of each bin, and a column of the flows' series: a row per bin, a column per flow."""
     table = run.flow_series()
     if table is None:
         return None
-    wanted = [flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in run.summary["flows"]]
-    this_way = np.array(wanted)[table["flow"].to_numpy()]
-    start_s, which = np.unique(table["time_s"].to_numpy(), return_inverse=True)
-    total = np.bincount(which, weights=table["goodput_bps"].to_numpy() * this_way)
-    return Series(_middle(start_s), total.astype(np.float64))
+    flows = run.summary["flows"]
+    wanted = [flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in flows]
+    # Rows come bin by bin, with every flow in each.
+    values = table[column].to_numpy().reshape(-1, len(flows))[:, wanted]
+    return _middle(table["time_s"].to_numpy()[:: len(flows)]), values.astype(np.float64)
 
 
 def sojourn(run: Run, direction: Direction = "down") -> Series | None:

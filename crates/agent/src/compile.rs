@@ -110,9 +110,13 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     if kind.tcp().is_some_and(|tcp| tcp.abe) {
         return Err(("abe", "false, as it is"));
     }
+    if kind.tcp().is_some_and(|tcp| !tcp.quickack) {
+        return Err(("quickack", "true, as it is"));
+    }
     match kind {
         Kind::Ping(ping) if ping.protocol == EchoProtocol::Udp => Err(("protocol", "icmp")),
         Kind::Ping(ping) if ping.packet < STAMP => Err(("packet", "at least 16 B")),
+        Kind::Cbr(cbr) if cbr.mtu.is_some() => Err(("mtu", "left out, as it is the link's,")),
         Kind::Cbr(cbr) if cbr.packet < STAMP => Err(("packet", "at least 16 B")),
         Kind::Files(model::Files {
             pace: Pace::Arrivals(_),

@@ -11,6 +11,7 @@ use crate::streams::Stream;
 const MTU: u32 = 1500;
 /// TCP and IPv4 headers with timestamps.
 const TCP_HEADERS: u32 = 52;
+const IP_HEADER: u32 = 20;
 /// UDP, or ICMP, and IPv4 headers.
 pub const UDP_HEADERS: u32 = 28;
 
@@ -85,6 +86,19 @@ pub fn largest_packet(kind: &Kind) -> u32 {
     payload + UDP_HEADERS
 }
 
+/// IP bytes of the packets that carry a datagram of `payload` bytes over a path with this MTU (RFC 791 §3.2): as few as
+/// will do, all but the last with a multiple of eight bytes.
+pub fn fragments(payload: u32, mtu: Option<u32>) -> impl Iterator<Item = u32> {
+    let room = mtu.map_or(u32::MAX, |mtu| mtu - IP_HEADER);
+    let mut left = Some(payload + UDP_HEADERS - IP_HEADER);
+    std::iter::from_fn(move || {
+        let bytes = left?;
+        let sent = if bytes <= room { bytes } else { room / 8 * 8 };
+        left = (sent < bytes).then(|| bytes - sent);
+        Some(sent + IP_HEADER)
+    })
+}
+
 /// Bytes on the link of the largest packet that the traffic sends, at least that of an MTU of 1500.
 pub fn frame(experiment: &Experiment) -> u32 {
     let connections = experiment
@@ -131,4 +145,20 @@ pub fn limit(
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 791 §3.2, with 20 bytes of header each: of 1500 + 8 bytes 1480 go into the first packet and 28 into the
+    /// second. An MTU of 1006 leaves room for 986, of which 984 are a multiple of eight.
+    #[test]
+    fn a_datagram_beyond_the_mtu_goes_in_fragments() {
+        let of = |payload, mtu| fragments(payload, mtu).collect::<Vec<_>>();
+        assert_eq!(of(1500, None), [1528]);
+        assert_eq!(of(1472, Some(1500)), [1500]);
+        assert_eq!(of(1500, Some(1500)), [1500, 48]);
+        assert_eq!(of(2000, Some(1006)), [1004, 1004, 60]);
+    }
 }

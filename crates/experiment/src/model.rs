@@ -182,6 +182,8 @@ pub struct Tcp {
     pub abe: bool,
     /// Selective acknowledgements. Default yes.
     pub sack: bool,
+    /// Linux's quick acknowledgements. Default yes.
+    pub quickack: bool,
     /// Initial window in segments (RFC 6928). Default 10.
     pub initial_window: u32,
     /// Payload bytes of a full segment. Default 1448 (MTU 1500 with timestamps).
@@ -197,6 +199,8 @@ pub struct Cbr {
     pub rate: Rate,
     /// Payload bytes of a packet; on the link + 28 (UDP, IP) + the link's overhead.
     pub packet: u32,
+    /// Largest IP packet; longer datagrams go in fragments. `None`: none is too long.
+    pub mtu: Option<u32>,
 }
 
 /// Echo requests.
@@ -249,6 +253,8 @@ pub struct OnOff {
     pub transport: Transport,
     /// Payload bytes of a datagram, or of what the application writes to a rate-limited TCP at once.
     pub packet: u32,
+    /// Bytes that a rate-limited TCP takes before they are acknowledged; `None`: any number.
+    pub send_buffer: Option<u64>,
     /// How long it is on, on the mean.
     pub on: Duration,
     /// How long it is off, on the mean; zero: never.
@@ -356,8 +362,23 @@ pub struct Record {
     pub packets: bool,
     /// The packets' headers, as a capture.
     pub pcap: bool,
-    /// A row per round-trip time that a flow measured.
+    /// A row per round-trip time of a flow.
     pub rtt: bool,
+    /// What counts as one.
+    pub rtt_of: RttOf,
+    /// One-way delays of TCP segments.
+    pub one_way: bool,
     /// Width of the bins of the time series.
     pub series: Option<Duration>,
+}
+
+/// What counts as a round-trip time of a TCP flow in the record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RttOf {
+    /// A sample as TCP takes it for its timer.
+    #[default]
+    Samples,
+    /// From the first sending of a segment until it is acknowledged, whatever was lost in between: what tcptrace and
+    /// Wireshark draw.
+    Segments,
 }

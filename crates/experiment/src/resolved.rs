@@ -4,7 +4,7 @@ use crate::document::parse_value;
 use crate::error::Origin;
 use crate::model::{
     Browsing, Capacity, Direction, EchoProtocol, Experiment, Files, Kind, OnOff, Pace, Queue,
-    Sizes, Tcp, Times, Traffic, Transport, Web,
+    RttOf, Sizes, Tcp, Times, Traffic, Transport, Web,
 };
 use crate::names::Names;
 use crate::written::{buffer, bytes, value_json};
@@ -42,6 +42,11 @@ pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
         "packets": experiment.record.packets,
         "pcap": experiment.record.pcap,
         "rtt": experiment.record.rtt,
+        "rtt_of": match experiment.record.rtt_of {
+            RttOf::Samples => "samples",
+            RttOf::Segments => "segments",
+        },
+        "one_way": experiment.record.one_way,
     });
     put(&mut record, "series", experiment.record.series.map(written));
     json!({
@@ -120,6 +125,7 @@ fn traffic(traffic: &Traffic) -> Json {
         Kind::Cbr(cbr) => {
             json["rate"] = written(cbr.rate).into();
             json["packet"] = bytes(cbr.packet).into();
+            put(&mut json, "mtu", cbr.mtu.map(bytes));
         }
         Kind::Ping(ping) => {
             json["interval"] = written(ping.interval).into();
@@ -167,6 +173,7 @@ fn onoff(json: &mut Json, onoff: &OnOff) {
     json["transport"] = transport.into();
     put(json, "rate", rate.map(written));
     json["packet"] = bytes(onoff.packet).into();
+    put(json, "send_buffer", onoff.send_buffer.map(bytes));
     json["on"] = written(onoff.on).into();
     json["off"] = written(onoff.off).into();
     json["times"] = match onoff.times {
@@ -210,6 +217,7 @@ fn tcp(json: &mut Json, tcp: &Tcp) {
     json["ecn"] = tcp.ecn.into();
     json["abe"] = tcp.abe.into();
     json["sack"] = tcp.sack.into();
+    json["quickack"] = tcp.quickack.into();
     json["initial_window"] = tcp.initial_window.into();
     json["mss"] = bytes(tcp.mss).into();
     put(json, "window", tcp.window.map(bytes));

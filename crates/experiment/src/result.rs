@@ -179,14 +179,14 @@ pub struct Flow {
     pub power_bps_per_s: Option<f64>,
     /// Round-trip times after the warm-up, in milliseconds: TCP's samples, or the echoes of a ping.
     pub rtt_ms: Spread,
-    /// One-way delays of datagrams after the warm-up, in milliseconds. Of the base RTT they have the link's own delay
+    /// One-way delays of datagrams, and of TCP's segments if `record.one_way` asks for it, after the warm-up, in milliseconds. Of the base RTT they have the link's own delay
     /// in them; the rest is on the way back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_way_ms: Option<Spread>,
-    /// Jitter of datagrams after the warm-up, in milliseconds: the running estimate (RFC 3550 §6.4.1) after each.
+    /// Their jitter after the warm-up, in milliseconds: the running estimate (RFC 3550 §6.4.1) after each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter_ms: Option<Spread>,
-    /// Delay variation of datagrams after the warm-up, in milliseconds: delay above the smallest (RFC 5481 §4.2).
+    /// Their delay variation after the warm-up, in milliseconds: delay above the smallest (RFC 5481 §4.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pdv_ms: Option<Spread>,
     /// Mean opinion score of a call (ITU-T G.107), from its loss and its mean one-way delay after the warm-up; of the

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{
     Buffer, Capacity, Cbr, Direction, EchoProtocol, Experiment, Files, Kind, Link, Pace, Ping,
-    Queue, Record, Sizes, Tcp, Traffic, UpLink,
+    Queue, Record, RttOf, Sizes, Tcp, Traffic, UpLink,
 };
 use sojourn_experiment::{resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
@@ -25,6 +25,7 @@ const CUBIC: Tcp = Tcp {
     ecn: false,
     abe: false,
     sack: true,
+    quickack: true,
     initial_window: 10,
     mss: 1448,
     window: None,
@@ -108,6 +109,7 @@ fn the_example_of_the_format_reads_as_it_says() {
                 Kind::Cbr(Cbr {
                     rate: Rate::from_mbps(4),
                     packet: 1448,
+                    mtu: None,
                 }),
                 1,
             ),
@@ -235,6 +237,7 @@ fn every_key_is_read() {
                     ecn: true,
                     abe: true,
                     sack: false,
+                    quickack: false,
                     initial_window: 3,
                     mss: 8948,
                     window: Some(65_536),
@@ -257,6 +260,8 @@ fn every_key_is_read() {
             packets: true,
             pcap: true,
             rtt: true,
+            rtt_of: RttOf::Segments,
+            one_way: true,
             series: Some(Duration::from_millis(100)),
         }
     );

@@ -263,5 +263,7 @@ fn identity(experiment: &Experiment, flow: &derived::Flow<'_>) -> Identity {
         stop: Time::ZERO + flow.traffic.stop,
         warmup: Time::ZERO + experiment.warmup,
         record_rtt: experiment.record.rtt,
+        rtt_of: experiment.record.rtt_of,
+        record_one_way: experiment.record.one_way,
     }
 }

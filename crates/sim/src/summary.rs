@@ -108,10 +108,7 @@ fn flow_figures(
     let bits = meter.received_since_warmup() as f64 * 8.0;
     let goodput_bps = if active > 0.0 { bits / active } else { 0.0 };
     let mean_rtt = meter.round_trips.mean().filter(|rtt| !rtt.is_zero());
-    let one_way = meter
-        .packets
-        .as_ref()
-        .and_then(|packets| packets.one_way.as_ref());
+    let one_way = meter.one_way();
     let mos = match (&traffic.kind, one_way) {
         (Kind::Voip(voip), Some(one_way)) => {
             let measured = one_way.delays.mean().zip(one_way.loss());

@@ -326,6 +326,85 @@ fn round_trips_are_recorded_one_by_one_and_by_the_bin() {
     near(column(series, "rtt_ms")[9], 40.0, 0.5);
 }
 
+/// Ten segments that meet no queue: a row each, of the base RTT and what a full window takes to be sent.
+#[test]
+fn round_trips_can_be_those_of_segments() {
+    let run = &runs(
+        "2 s",
+        "1 Gbit/s",
+        "{ aqm = 'pfifo' }",
+        "kind = 'files'\nsize = '14480 B'\ncount = 1\nrtt = '40 ms'",
+        "[record]\nrtt = true\nrtt_of = 'segments'",
+    )[0];
+    let rtts = column(run.rtts.as_ref().unwrap(), "rtt_ns");
+    assert_eq!(rtts.len(), 10);
+    assert!(rtts.iter().all(|nanos| (40e6..40.2e6).contains(nanos)));
+}
+
+/// A datagram of 1500 bytes needs two packets of at most 1500: 5000 in a minute at 1 Mbit/s.
+#[test]
+fn datagrams_that_are_too_long_go_in_fragments() {
+    let run =
+        idle("kind = 'cbr'\nrate = '1 Mbit/s'\npacket = '1500 B'\nmtu = '1500 B'\nrtt = '20 ms'");
+    let cbr = flow(&run, 0);
+    assert_eq!(
+        (cbr.sent_bytes, cbr.bottleneck_packets),
+        (7_500_000, 10_000)
+    );
+    near(cbr.received_bytes as f64, 7_500_000.0, 1500.0);
+}
+
+/// 4 Mbit/s are written for 10 s onto a link of 1 Mbit/s. Without a limit all of it goes out in the end: 5 MB. With a send
+/// buffer of 64 kB what does not fit is lost: 10 s of the link, 1448 of 1514 bytes of which are payload, and what
+/// waits in the buffer at the end.
+#[test]
+fn a_write_that_does_not_fit_the_send_buffer_is_lost() {
+    let received = |keys| {
+        let keys = format!("kind = 'onoff'\ntransport = 'tcp'\noff = '0 s'\nrtt = '20 ms'\n{keys}");
+        let traffic = format!("{keys}\nrate = '4 Mbit/s'\npacket = '1000 B'\nstop = '10 s'");
+        let run = with_queue(
+            "1 Mbit/s",
+            "{ aqm = 'pfifo', limit = '100 packets' }",
+            &traffic,
+        );
+        flow(&run, 0).received_bytes as f64
+    };
+    near(received(""), 5_000_000.0, 1000.0);
+    let carried = 10.0 * 1e6 / 8.0 * 1448.0 / 1514.0;
+    // Less the handshake, the last round trip and the first segments, which are of a write each.
+    near(
+        received("send_buffer = '64 kB'"),
+        carried + 64_000.0,
+        20_000.0,
+    );
+}
+
+/// A write of 1500 bytes leaves as 536 + 536 + 428; at 5 Mbit/s, with 54 bytes of headers, the second waits 0.944 ms and the
+/// third 1.888 ms, which differ by 0.944, 0.944 and 1.888 ms. A device below the discipline holds them, not the
+/// discipline: the delay is there all the same.
+#[test]
+fn one_way_delays_of_segments_count_the_device() {
+    let line =
+        "5 Mbit/s', delay = '25 ms', burst = '0 B', overhead = '2 B', device_queue = '100 packets";
+    let keys = "kind = 'onoff'\ntransport = 'tcp'\noff = '0 s'\nrtt = '50 ms'\nmss = '536 B'";
+    let run = &runs(
+        "20 s",
+        line,
+        "{ aqm = 'pfifo' }",
+        &format!("{keys}\nrate = '3 Mbit/s'\npacket = '1500 B'"),
+        "[record]\none_way = true",
+    )[0];
+    let flow = flow(run, 0);
+    assert_eq!(run.bottleneck["down"].sojourn_ms.max, Some(0.0));
+    near(flow.one_way_ms.unwrap().p5.unwrap(), 25.0, 0.2);
+    near(flow.one_way_ms.unwrap().p50.unwrap(), 25.9, 0.2);
+    near(
+        flow.jitter_ms.unwrap().p50.unwrap(),
+        4.0 * 0.944 / 3.0,
+        0.05,
+    );
+}
+
 /// The base RTT is everything but the queues, wherever the propagation sits: echoes over an idle link take it exactly,
 /// also where the way back is a bottleneck with the same propagation behind it.
 #[test]

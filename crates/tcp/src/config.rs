@@ -15,6 +15,9 @@ pub struct Config {
     pub abe: bool,
     /// Offer selective acknowledgements (RFC 2018). Default yes.
     pub sack: bool,
+    /// Acknowledge at once at the beginning, and when Linux holds it useful later (its quick acknowledgement mode).
+    /// Default yes; no: every second segment or after a delay from the first one on (RFC 5681 §4.2).
+    pub quickack: bool,
     /// Largest receive window in bytes. Default 1 GiB: the buffer's tuning alone limits it.
     pub max_window: u32,
     /// Receive window at which the buffer's tuning starts. Default 3 MiB, half of a 6 MiB buffer.
@@ -35,6 +38,7 @@ impl Default for Config {
             ecn: false,
             abe: false,
             sack: true,
+            quickack: true,
             max_window: 1 << 30,
             tuned_window: 3 << 20,
             rto_min: Duration::from_millis(200),

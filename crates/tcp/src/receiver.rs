@@ -50,7 +50,9 @@ pub struct Receiver {
     mss: u32,
     ack_now: bool,
     deadline: Option<Time>,
+    /// Acknowledgements that still go at once, if there is such a mode.
     quick: u32,
+    quickack: bool,
     delay: Duration,
     last_arrival: Option<Time>,
     duplicates_sent: u32,
@@ -88,6 +90,7 @@ impl Receiver {
             ack_now: false,
             deadline: None,
             quick: 0,
+            quickack: config.quickack,
             delay: Duration::ZERO,
             last_arrival: None,
             duplicates_sent: 0,
@@ -194,7 +197,7 @@ impl Receiver {
             self.take_in_order(end);
             // As Linux: the end of a write or of what an offloading sender sent at once. The sender may have no more.
             let is_full = u32::from(segment.len) >= self.mss;
-            self.ack_now |= is_full && segment.flags.contains(Flags::PSH);
+            self.ack_now |= self.quickack && is_full && segment.flags.contains(Flags::PSH);
         }
         self.schedule_ack(now);
     }
@@ -227,13 +230,16 @@ impl Receiver {
             }
             self.ect_seen |= ecn != Arrival::NotEct;
         }
-        if self.window.grow(segment, now_ms) {
+        if self.window.grow(segment, now_ms) && self.quickack {
             // Linux sets the lowest bit: while the window grows, a count of quick acknowledgements hardly falls.
             self.quick |= 1;
         }
     }
 
     fn raise_quick(&mut self, most: u32) {
+        if !self.quickack {
+            return;
+        }
         let affordable = (self.window.offered() / (2 * self.mss)).max(2);
         self.quick = self.quick.max(affordable.min(most));
     }

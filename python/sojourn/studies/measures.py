@@ -129,8 +129,8 @@ class Measure:
     """Axes or constants that are added, so many times: a base RTT makes a queueing delay a round-trip time."""
     at_least: float | None = None
     """Instead of the values, something about those that reach this."""
-    tell: Literal["share", "first", "last"] = "share"
-    """How many of them, or when the first or last one is, in s."""
+    tell: Literal["share", "first", "last", "until"] = "share"
+    """How many of them; or in s when the first or last one is, or until when it is so from the first on."""
     part: Part = Part()
 
     def sample(self, run: Run) -> Sample:
@@ -143,8 +143,16 @@ class Measure:
         reach = found.value * self.factor >= self.at_least
         if self.tell == "share":
             return Single(float(reach.mean()))
-        times = found.t_s[reach]
-        return Single(float(times[0 if self.tell == "first" else -1]) if times.size else math.nan)
+        if not reach.any():
+            return Single(math.nan)
+        first = int(reach.argmax())
+        below = ~reach[first:]
+        at = {
+            "first": first,
+            "last": reach.size - 1 - int(reach[::-1].argmax()),
+            "until": first + (int(below.argmax()) if below.any() else below.size - 1),
+        }
+        return Single(float(found.t_s[at[self.tell]]))
 
     def statistic(self, run: Run, name: str, place: Mapping[str, float | bool | str]) -> float:
         """A statistic in ``unit``, for a run at a place of the grid; NaN if the run has no such thing."""
@@ -184,6 +192,10 @@ def _one_way_ms(run: Run, part: Part) -> Sample:
     return _of_spreads([flow["one_way_ms"] for flow in part.flows(run) if "one_way_ms" in flow])
 
 
+def _jitter_ms(run: Run, part: Part) -> Sample:
+    return _of_spreads([flow["jitter_ms"] for flow in part.flows(run) if "jitter_ms" in flow])
+
+
 def _completion_ms(run: Run, part: Part) -> Sample:
     return _of_spreads([flow["completion_ms"] for flow in part.flows(run) if "completion_ms" in flow])
 
@@ -209,6 +221,14 @@ def _values(read: Callable[[Run, Part], Series | None]) -> Callable[[Run, Part],
 
 def _goodput_series(run: Run, part: Part) -> Series | None:
     return series.goodput(run, part.directions[0], traffic=part.traffic)
+
+
+def _rtt_series(run: Run, part: Part) -> Series | None:
+    return series.rtt(run, part.directions[0], traffic=part.traffic)
+
+
+def _round_trips(run: Run, part: Part) -> Series | None:
+    return series.round_trips(run, part.directions[0], traffic=part.traffic)
 
 
 def _queue_series(run: Run, part: Part) -> Series | None:
@@ -271,10 +291,13 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "sojourn_ms": _sojourn_ms,
     "rtt_ms": _rtt_ms,
     "one_way_ms": _one_way_ms,
+    "jitter_ms": _jitter_ms,
     "completion_ms": _completion_ms,
     "goodput_bps": lambda run, part: Single(float(sum(flow["goodput_bps"] for flow in part.flows(run)))),
     "received_bytes": lambda run, part: Single(float(sum(flow["received_bytes"] for flow in part.flows(run)))),
     "goodput_series_bps": _values(_goodput_series),
+    "rtt_series_ms": _values(_rtt_series),
+    "recorded_rtt_ms": _values(_round_trips),
     "queue_series": _values(_queue_series),
     "utilization": lambda run, part: Single(run.summary["bottleneck"][part.directions[0]]["utilization"]),
     "drops": _count(_drops),
@@ -297,6 +320,8 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
 SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
     "sojourn_ms": lambda run, part: series.sojourn(run, part.directions[0]),
     "goodput_series_bps": _goodput_series,
+    "rtt_series_ms": _rtt_series,
+    "recorded_rtt_ms": _round_trips,
     "queue_series": _queue_series,
     "first_flow_sojourn_ms": _first_flow_sojourn,
     "drop_delay_ms": lambda run, part: series.delay_at_drops(run, part.directions[0]),

@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 
 use crate::error::ReadError;
 use crate::form::{AnyKey, Default, Form, Key, table_schema};
-use crate::forms::{Flag, Span};
-use crate::model::Record;
+use crate::forms::{Flag, Span, Word};
+use crate::model::{Record, RttOf};
 use crate::names::Names;
 use crate::section::{Entry, Section, names_of};
 
@@ -27,13 +27,25 @@ static RTT: Key<Flag> = Key {
     default: Default::Is("false"),
     doc: "A row per round-trip time that a flow measured.",
 };
+static RTT_OF: Key<Word<RttOf>> = Key {
+    name: "rtt_of",
+    form: Word(&[("samples", RttOf::Samples), ("segments", RttOf::Segments)]),
+    default: Default::Is("samples"),
+    doc: "What rtt has of TCP: its own samples, or each segment's time from its first sending until it is acknowledged, losses included, as tcptrace and Wireshark draw it.",
+};
+static ONE_WAY: Key<Flag> = Key {
+    name: "one_way",
+    form: Flag,
+    default: Default::Is("false"),
+    doc: "One-way delays, their jitter and variation of TCP flows' data too, among the figures of the flows.",
+};
 static SERIES: Key<Span> = Key {
     name: "series",
     form: Span::AboveZero,
     default: Default::Words("no time series"),
     doc: "Width of the bins of the time series.",
 };
-static KEYS: &[&dyn AnyKey] = &[&PACKETS, &PCAP, &RTT, &SERIES];
+static KEYS: &[&dyn AnyKey] = &[&PACKETS, &PCAP, &RTT, &RTT_OF, &ONE_WAY, &SERIES];
 
 /// The section.
 pub(crate) struct RecordForm;
@@ -47,6 +59,8 @@ impl Form for RecordForm {
             packets: section.get(&PACKETS)?,
             pcap: section.get(&PCAP)?,
             rtt: section.get(&RTT)?,
+            rtt_of: section.get(&RTT_OF)?,
+            one_way: section.get(&ONE_WAY)?,
             series: section.find(&SERIES)?,
         })
     }

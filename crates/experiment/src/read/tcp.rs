@@ -39,6 +39,12 @@ static SACK: Key<Flag> = Key {
     default: Default::Is("true"),
     doc: "Selective acknowledgements (RFC 2018).",
 };
+static QUICKACK: Key<Flag> = Key {
+    name: "quickack",
+    form: Flag,
+    default: Default::Is("true"),
+    doc: "Acknowledge each segment at the beginning, as Linux does; false: every second from the first on (RFC 5681).",
+};
 static INITIAL_WINDOW: Key<Whole> = Key {
     name: "initial_window",
     form: Whole { from: 1, to: 1000 },
@@ -65,7 +71,16 @@ static WINDOW: Key<Bytes> = Key {
 };
 
 /// The keys of every kind of traffic that uses TCP.
-pub(super) static KEYS: &[&dyn AnyKey] = &[&TCP, &ECN, &ABE, &SACK, &INITIAL_WINDOW, &MSS, &WINDOW];
+pub(super) static KEYS: &[&dyn AnyKey] = &[
+    &TCP,
+    &ECN,
+    &ABE,
+    &SACK,
+    &QUICKACK,
+    &INITIAL_WINDOW,
+    &MSS,
+    &WINDOW,
+];
 
 /// Reads the options from the table of a traffic group.
 ///
@@ -77,6 +92,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Tcp, ReadError> {
         ecn: section.get(&ECN)?,
         abe: section.get(&ABE)?,
         sack: section.get(&SACK)?,
+        quickack: section.get(&QUICKACK)?,
         initial_window: section.get(&INITIAL_WINDOW)? as u32,
         mss: section.get(&MSS)? as u32,
         window: section.find(&WINDOW)?,

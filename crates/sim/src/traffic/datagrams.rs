@@ -1,8 +1,8 @@
 //! Datagrams one way: at a constant rate, on and off, telephony, games.
 
-use sojourn_experiment::derived::UDP_HEADERS;
+use sojourn_experiment::derived::{self, UDP_HEADERS};
 use sojourn_experiment::game;
-use sojourn_experiment::model::{Direction, Kind, Transport};
+use sojourn_experiment::model::{Cbr, Direction, Kind, Transport};
 use sojourn_experiment::streams::Stream;
 use sojourn_units::{Duration, Rate, Time};
 
@@ -18,7 +18,43 @@ pub struct Datagrams {
     /// When the next datagram is due, and its payload.
     next: (Time, u32),
     number: u64,
+    /// Largest IP packet.
+    mtu: Option<u32>,
+    /// Where datagrams come in fragments.
+    reassembly: Option<Reassembly>,
     meter: Meter,
+}
+
+/// Datagrams of one size that come in fragments.
+struct Reassembly {
+    payload: u32,
+    fragments: usize,
+    /// The datagram whose fragments arrive, and how many have.
+    number: u32,
+    arrived: usize,
+}
+
+impl Reassembly {
+    /// For datagrams that an MTU does not let through whole.
+    fn of(cbr: &Cbr) -> Option<Self> {
+        let fragments = derived::fragments(cbr.packet, cbr.mtu).count();
+        (fragments > 1).then_some(Self {
+            payload: cbr.packet,
+            fragments,
+            number: 0,
+            arrived: 0,
+        })
+    }
+
+    /// A fragment of datagram `number` arrives: true if it was the last that was missing.
+    const fn completes(&mut self, number: u32) -> bool {
+        if number != self.number {
+            self.number = number;
+            self.arrived = 0;
+        }
+        self.arrived += 1;
+        self.arrived == self.fragments
+    }
 }
 
 /// When datagrams are sent, and how large they are.
@@ -74,6 +110,14 @@ impl Datagrams {
             next: pattern.next(identity.start, 0, identity.start),
             pattern,
             number: 0,
+            mtu: match kind {
+                Kind::Cbr(cbr) => cbr.mtu,
+                _ => None,
+            },
+            reassembly: match kind {
+                Kind::Cbr(cbr) => Reassembly::of(cbr),
+                _ => None,
+            },
             meter: Meter::new(&identity, kind),
             identity,
         })
@@ -88,20 +132,32 @@ impl Datagrams {
     pub fn on_timer(&mut self, now: Time, network: &mut Network) {
         while let Some(due) = self.next_timer().filter(|due| *due <= now) {
             let payload = self.next.1;
-            let bytes = payload + UDP_HEADERS + self.identity.overhead;
             let of = self.identity.membership(0, false);
-            let packet = SimPacket::datagram(of, self.number as u32, now, bytes);
+            for bytes in derived::fragments(payload, self.mtu) {
+                let bytes = bytes + self.identity.overhead;
+                let packet = SimPacket::datagram(of, self.number as u32, now, bytes);
+                network.send(&packet, now);
+            }
             self.number += 1;
             self.next = self.pattern.next(self.identity.start, self.number, due);
             self.meter.sent += u64::from(payload);
             self.meter.record_departure();
-            network.send(&packet, now);
         }
     }
 
-    /// A datagram arrives.
+    /// A datagram arrives, or a fragment of one: then it is there with the last of them. They come in order, so that one
+    /// of another datagram tells that the rest is lost.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time) {
-        self.meter.received += u64::from(packet.bytes - UDP_HEADERS - self.identity.overhead);
+        let payload = match &mut self.reassembly {
+            None => packet.bytes - UDP_HEADERS - self.identity.overhead,
+            Some(reassembly) => {
+                if !reassembly.completes(packet.number()) {
+                    return;
+                }
+                reassembly.payload
+            }
+        };
+        self.meter.received += u64::from(payload);
         self.meter
             .record_datagram(packet.number(), now - packet.sent_at(), now);
     }
@@ -146,5 +202,24 @@ impl Pattern {
                 (due, payload)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 791 §3.2: the second fragment of datagram 1 and the first of 2 are lost, and both datagrams with them.
+    #[test]
+    fn a_datagram_is_there_with_all_its_fragments() {
+        let cbr = Cbr {
+            rate: Rate::from_mbps(1),
+            packet: 1500,
+            mtu: Some(1500),
+        };
+        let mut reassembly = Reassembly::of(&cbr).expect("1528 bytes do not go through 1500");
+        let arrivals = [0, 0, 1, 2, 3, 3];
+        let complete = arrivals.map(|number| reassembly.completes(number));
+        assert_eq!(complete, [false, true, false, false, false, true]);
     }
 }

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use sojourn_experiment::jitter::Jitter;
-use sojourn_experiment::model::{Browsing, Kind};
+use sojourn_experiment::model::{Browsing, Kind, RttOf};
 use sojourn_units::{Duration, Rate, Time};
 
 use super::Identity;
@@ -95,8 +95,12 @@ pub struct Meter {
     pub pages: Option<Delays>,
     /// For traffic without a connection.
     pub packets: Option<Packets>,
+    /// For data over TCP, if it is recorded.
+    pub segments: Option<OneWay>,
     /// For a player of video.
     pub video: Option<Playback>,
+    /// Whether it is the samples of TCP, or the echoes, that are recorded.
+    records_samples: bool,
     /// Instants and round-trip times in nanoseconds, if they are recorded.
     pub recorded: Option<Vec<(u64, u64)>>,
     received_at_warmup: u64,
@@ -114,7 +118,7 @@ pub struct Packets {
     pub one_way: Option<OneWay>,
 }
 
-/// Datagrams after the warm-up.
+/// Datagrams, or segments with data, SYN or FIN, after the warm-up.
 pub struct OneWay {
     /// Their delays.
     pub delays: Delays,
@@ -222,7 +226,9 @@ impl Meter {
                 one_way: (!matches!(kind, Kind::Ping(_))).then(OneWay::new),
                 ..Packets::default()
             }),
+            segments: (identity.record_one_way && kind.tcp().is_some()).then(OneWay::new),
             video: matches!(kind, Kind::Video(_)).then(Playback::default),
+            records_samples: identity.rtt_of == RttOf::Samples || kind.tcp().is_none(),
             recorded: identity.record_rtt.then(Vec::new),
             received_at_warmup: 0,
             sample: Sample::default(),
@@ -235,13 +241,20 @@ impl Meter {
 
     /// A round trip has ended.
     pub fn record_rtt(&mut self, rtt: Duration, now: Time) {
-        if let Some(rows) = &mut self.recorded {
-            rows.push((now.as_nanos(), rtt.as_nanos()));
+        if self.records_samples {
+            self.record_row(rtt, now);
         }
         self.sample.rtts += 1;
         self.sample.rtt_sum += rtt.as_nanos();
         if self.is_steady(now) {
             self.round_trips.record(rtt);
+        }
+    }
+
+    /// A row of the record, if there is one.
+    pub fn record_row(&mut self, rtt: Duration, now: Time) {
+        if let Some(rows) = &mut self.recorded {
+            rows.push((now.as_nanos(), rtt.as_nanos()));
         }
     }
 
@@ -277,6 +290,21 @@ impl Meter {
                 one_way.record(number, delay);
             }
         }
+    }
+
+    /// A segment with data arrives.
+    pub fn record_segment(&mut self, delay: Duration, now: Time) {
+        let steady = self.is_steady(now);
+        if let Some(segments) = self.segments.as_mut().filter(|_| steady) {
+            segments.record(0, delay);
+        }
+    }
+
+    /// What was measured of packets one way.
+    pub fn one_way(&self) -> Option<&OneWay> {
+        let datagrams = self.packets.as_ref();
+        let datagrams = datagrams.and_then(|packets| packets.one_way.as_ref());
+        datagrams.or(self.segments.as_ref())
     }
 
     /// An echo reply arrives.

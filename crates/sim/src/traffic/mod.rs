@@ -6,7 +6,7 @@ mod meter;
 mod ping;
 mod tcp;
 
-use sojourn_experiment::model::{Direction, Kind};
+use sojourn_experiment::model::{Direction, Kind, RttOf};
 use sojourn_tcp::cc::Algorithm;
 use sojourn_units::Time;
 
@@ -58,6 +58,10 @@ pub struct Identity {
     pub warmup: Time,
     /// Keep a row per round-trip time.
     pub record_rtt: bool,
+    /// Of TCP: a row per segment instead.
+    pub rtt_of: RttOf,
+    /// Measure the one-way delays of TCP data.
+    pub record_one_way: bool,
 }
 
 impl Identity {

@@ -8,7 +8,7 @@ use super::ledbat_plus::LedbatPlus;
 use super::prague::Prague;
 use super::vegas::Vegas;
 use super::westwood::Westwood;
-use super::{CongestionControl, Cubic, Reno};
+use super::{CongestionControl, Cubic, NewReno, Reno};
 use crate::ecn::Feedback;
 
 /// A congestion control that can be asked for by name.
@@ -58,6 +58,13 @@ pub const ALGORITHMS: &[Algorithm] = &[
         build: |abe| Box::new(Cubic::with_hystart_plus_plus(abe)),
     },
     Algorithm {
+        name: "cubic-nohystart",
+        summary: "cubic, leaving slow start by loss alone",
+        source: "RFC 9438",
+        feedback: Feedback::None,
+        build: |abe| Box::new(Cubic::without_hystart(abe)),
+    },
+    Algorithm {
         name: "dctcp",
         summary: "backs off by the share of marked packets; for data centres, needs ECN",
         source: "RFC 8257",
@@ -84,6 +91,13 @@ pub const ALGORITHMS: &[Algorithm] = &[
         source: "draft-irtf-iccrg-ledbat-plus-plus-01",
         feedback: Feedback::None,
         build: |_| Box::new(LedbatPlus::new()),
+    },
+    Algorithm {
+        name: "newreno",
+        summary: "NewReno to the letter of RFC 5681: grows per acknowledgement, used or not; halves the flight size",
+        source: "RFC 5681, RFC 6582",
+        feedback: Feedback::None,
+        build: |abe| Box::new(NewReno::new(abe)),
     },
     Algorithm {
         name: "prague",

@@ -4,7 +4,7 @@
 //! decrease would have if that is more. Departures from RFC 9438, all Linux's: the decrease factor is 717/1024
 //! and is applied to cwnd, not to the flight size (§4.6); time runs in ticks of 4 ms; t leads by the
 //! minimum RTT (§4.2's target at t + RTT); at most one segment per two acknowledged; HyStart in slow
-//! start (§4.10), or HyStart++ (RFC 9406) on request. ABE (RFC 8511): 0.85 of the window on an ECN echo.
+//! start (§4.10), or on request HyStart++ (RFC 9406) or neither. ABE (RFC 8511): 0.85 of the window on an ECN echo.
 
 use sojourn_units::{Duration, Time};
 
@@ -28,12 +28,18 @@ const UPDATE_TICKS: u64 = 250 / 32;
 /// RTT samples this soon after an epoch began tell of recovery, not of the path: 1 s.
 const SETTLE_TICKS: u64 = 250;
 
+/// What ends slow start before the path overflows.
+enum SlowStartExit {
+    HyStart(HyStart),
+    PlusPlus(HyStartPlusPlus),
+    /// Nothing: a loss or a mark does.
+    Congestion,
+}
+
 /// CUBIC's state, by the names of RFC 9438 §4.1.
 pub struct Cubic {
     abe: bool,
-    hystart: HyStart,
-    /// In place of `hystart`.
-    plus_plus: Option<HyStartPlusPlus>,
+    exit: SlowStartExit,
     /// W_max; 0 before the first congestion event.
     w_max: u32,
     /// The window at the plateau of this epoch.
@@ -57,8 +63,7 @@ impl Cubic {
     pub const fn new(abe: bool) -> Self {
         Self {
             abe,
-            hystart: HyStart::new(),
-            plus_plus: None,
+            exit: SlowStartExit::HyStart(HyStart::new()),
             w_max: 0,
             origin: 0,
             k: 0,
@@ -75,7 +80,15 @@ impl Cubic {
     /// A CUBIC that leaves slow start by HyStart++ (RFC 9406).
     pub const fn with_hystart_plus_plus(abe: bool) -> Self {
         Self {
-            plus_plus: Some(HyStartPlusPlus::new()),
+            exit: SlowStartExit::PlusPlus(HyStartPlusPlus::new()),
+            ..Self::new(abe)
+        }
+    }
+
+    /// A CUBIC that only loss or a mark brings out of slow start.
+    pub const fn without_hystart(abe: bool) -> Self {
+        Self {
+            exit: SlowStartExit::Congestion,
             ..Self::new(abe)
         }
     }
@@ -158,10 +171,10 @@ impl Cubic {
 
 impl CongestionControl for Cubic {
     fn name(&self) -> &'static str {
-        if self.plus_plus.is_some() {
-            "cubic-hystart++"
-        } else {
-            "cubic"
+        match self.exit {
+            SlowStartExit::HyStart(_) => "cubic",
+            SlowStartExit::PlusPlus(_) => "cubic-hystart++",
+            SlowStartExit::Congestion => "cubic-nohystart",
         }
     }
 
@@ -176,9 +189,10 @@ impl CongestionControl for Cubic {
         }
         let min_rtt = self.min_rtt.map_or(rtt, |least| least.min(rtt));
         self.min_rtt = Some(min_rtt);
-        match &mut self.plus_plus {
-            None => self.hystart.on_sample(rtt, min_rtt, ack, window),
-            Some(detector) => detector.on_sample(rtt, ack, window),
+        match &mut self.exit {
+            SlowStartExit::HyStart(detector) => detector.on_sample(rtt, min_rtt, ack, window),
+            SlowStartExit::PlusPlus(detector) => detector.on_sample(rtt, ack, window),
+            SlowStartExit::Congestion => {}
         }
     }
 
@@ -188,7 +202,7 @@ impl CongestionControl for Cubic {
         }
         let mut acked = ack.delivered;
         if window.in_slow_start() {
-            if let Some(detector) = &mut self.plus_plus {
+            if let SlowStartExit::PlusPlus(detector) = &mut self.exit {
                 acked = detector.growth(acked);
             }
             acked = window.slow_start(acked);
@@ -216,17 +230,16 @@ impl CongestionControl for Cubic {
     }
 
     fn on_timeout(&mut self, now: Time, next: Seq) {
-        let fresh = Self::new(self.abe);
-        *self = Self {
-            min_rtt: None,
-            hystart: self.hystart.clone(),
-            plus_plus: self.plus_plus.take(),
-            ..fresh
-        };
-        if let Some(detector) = &mut self.plus_plus {
-            detector.finish();
+        let mut exit = std::mem::replace(&mut self.exit, SlowStartExit::Congestion);
+        match &mut exit {
+            SlowStartExit::HyStart(detector) => detector.restart(now, next),
+            SlowStartExit::PlusPlus(detector) => detector.finish(),
+            SlowStartExit::Congestion => {}
         }
-        self.hystart.restart(now, next);
+        *self = Self {
+            exit,
+            ..Self::new(self.abe)
+        };
     }
 
     /// The time without anything in flight does not count towards W(t) (RFC 9438 §5.8).
@@ -344,5 +357,28 @@ mod tests {
                 assert_eq!(cube_root(root.pow(3) - 1), root - 1);
             }
         }
+    }
+
+    /// Delays that rise by half of the path's 40 ms in a round end slow start by HyStart (Ha and Rhee 2011 §4.1: an
+    /// eighth of it will do), and without it nothing but congestion does.
+    #[test]
+    fn without_hystart_delay_does_not_end_slow_start() {
+        let ends = |mut cubic: Cubic| {
+            let mut window = used(100, Window::INFINITE);
+            for (n, rtt) in [40, 60].into_iter().flat_map(|rtt| [rtt; 20]).enumerate() {
+                let at = |segment| Seq(1000 * segment);
+                let ack = AckEvent {
+                    now: Time::from_millis(2000 + 5 * n as u64),
+                    delivered: 1,
+                    rtt: Some(Duration::from_millis(rtt)),
+                    una: at(n as u32),
+                    next: at(n as u32 + 20),
+                };
+                cubic.on_delivery(&ack, &mut window);
+            }
+            !window.in_slow_start()
+        };
+        assert!(ends(Cubic::new(false)));
+        assert!(!ends(Cubic::without_hystart(false)));
     }
 }

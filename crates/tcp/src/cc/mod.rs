@@ -9,6 +9,7 @@ mod hystart_plus_plus;
 mod illinois;
 mod ledbat;
 mod ledbat_plus;
+mod newreno;
 mod prague;
 mod reno;
 mod sample;
@@ -20,6 +21,7 @@ use sojourn_units::{Duration, Rate, Time};
 
 pub use catalogue::{ALGORITHMS, Algorithm, by_name};
 pub use cubic::Cubic;
+pub use newreno::NewReno;
 pub use reno::Reno;
 pub use sample::{Demands, RateSample, Repair, Sample};
 
@@ -38,6 +40,8 @@ pub struct Window {
     pub limiting: bool,
     /// Most segments in flight in the current window of data (RFC 7661 as Linux has it).
     pub peak_in_flight: u32,
+    /// Segments sent and not cumulatively acknowledged when congestion was noticed (FlightSize of RFC 5681).
+    pub flight_size: u32,
 }
 
 impl Window {
@@ -52,6 +56,7 @@ impl Window {
             credit: 0,
             limiting: false,
             peak_in_flight: 0,
+            flight_size: 0,
         }
     }
 

@@ -118,6 +118,7 @@ impl CongestionControl for Prague {
             samples: true,
             governs_window: true,
             paces: true,
+            ..Demands::default()
         }
     }
 

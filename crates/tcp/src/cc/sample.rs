@@ -13,6 +13,8 @@ pub struct Demands {
     pub governs_window: bool,
     /// Paces at [`super::CongestionControl::pacing_rate`].
     pub paces: bool,
+    /// Leaves a window that the application does not use as it is: no validation (RFC 7661).
+    pub keeps_unused: bool,
 }
 
 /// Where loss recovery stands.

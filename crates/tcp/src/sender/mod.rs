@@ -271,6 +271,12 @@ impl Sender {
         self.fin == Fin::Sent && self.board.is_empty()
     }
 
+    /// Payload bytes given by the application and not acknowledged: what a send buffer holds.
+    pub fn buffered(&self) -> u64 {
+        self.unsent
+            .saturating_add(u64::from(self.next.since(self.una)))
+    }
+
     /// SND.NXT, which pure acknowledgements carry.
     pub const fn next_seq(&self) -> Seq {
         self.next

@@ -469,6 +469,7 @@ impl Sender {
         self.window.clear_credit();
         self.undo.prior_cwnd = self.window.cwnd;
         self.reduction.start(self.window.cwnd);
+        self.window.flight_size = self.board.outstanding();
         self.window.ssthresh = self.control.on_congestion(signal, &self.window);
         self.confirm_reduction = self.confirms_reductions();
     }
@@ -499,6 +500,7 @@ impl Sender {
             let prior = self.current_ssthresh();
             self.undo.prior_ssthresh = Some(prior);
             self.undo.prior_cwnd = self.window.cwnd;
+            self.window.flight_size = self.board.outstanding();
             self.window.ssthresh = self.control.on_congestion(Signal::Timeout, &self.window);
             self.control.on_timeout(now, self.next);
             self.undo.start(self.una, self.board.resent());

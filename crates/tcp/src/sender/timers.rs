@@ -274,6 +274,7 @@ impl Sender {
         if now.saturating_since(self.filled_at) < self.rtt.rto()
             || self.state != State::Open
             || self.demands.governs_window
+            || self.demands.keeps_unused
         {
             return;
         }

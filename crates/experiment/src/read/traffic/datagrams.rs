@@ -14,12 +14,13 @@ pub(super) const PAYLOAD: Bytes = Bytes {
 pub(super) static CBR: TrafficKind = TrafficKind {
     name: "cbr",
     doc: "UDP at a constant rate.",
-    keys: &[ONE_WAY, &[&RATE, &PACKET]],
+    keys: &[ONE_WAY, &[&RATE, &PACKET, &MTU]],
     read: Read::Group {
         kind: |section| {
             Ok(Kind::Cbr(Cbr {
                 rate: section.get(&RATE)?,
                 packet: section.get(&PACKET)? as u32,
+                mtu: section.find(&MTU)?.map(|bytes| bytes as u32),
             }))
         },
         two_way: false,
@@ -37,6 +38,16 @@ static PACKET: Key<Bytes> = Key {
     form: PAYLOAD,
     default: Default::Is("1448 B"),
     doc: "Payload of a packet; on the link 28 bytes (UDP, IPv4) and link.overhead more.",
+};
+
+static MTU: Key<Bytes> = Key {
+    name: "mtu",
+    form: Bytes {
+        from: 68, // RFC 791 §3.2
+        to: 65_535,
+    },
+    default: Default::Words("none is too long"),
+    doc: "Largest IP packet; a datagram that is longer goes in fragments (RFC 791) and is lost with any of them.",
 };
 
 pub(super) static PING: TrafficKind = TrafficKind {

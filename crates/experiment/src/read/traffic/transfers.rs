@@ -81,7 +81,15 @@ pub(super) static ONOFF: TrafficKind = TrafficKind {
     doc: "UDP or TCP that sends at times and is silent at others.",
     keys: &[
         ONE_WAY,
-        &[&TRANSPORT, &ON_RATE, &PACKET, &ON, &OFF, &TIMES],
+        &[
+            &TRANSPORT,
+            &ON_RATE,
+            &PACKET,
+            &SEND_BUFFER,
+            &ON,
+            &OFF,
+            &TIMES,
+        ],
         tcp::KEYS,
     ],
     read: Read::Group {
@@ -116,6 +124,15 @@ static PACKET: Key<Bytes> = Key {
     default: Default::Is("1448 B"),
     doc: "Payload of a datagram, or what the application writes at once.",
 };
+static SEND_BUFFER: Key<Bytes> = Key {
+    name: "send_buffer",
+    form: Bytes {
+        from: 64,
+        to: 1_000_000_000_000,
+    },
+    default: Default::Words("any number"),
+    doc: "Bytes that TCP takes from an application that writes at a rate before they are acknowledged; a write that does not fit is lost.",
+};
 static ON: Key<Span> = Key {
     name: "on",
     form: Span::AboveZero,
@@ -148,9 +165,20 @@ fn onoff(section: &Section<'_>) -> Result<Kind, ReadError> {
             }
         }
     };
+    let packet = section.get(&PACKET)? as u32;
+    let send_buffer = section.find(&SEND_BUFFER)?;
+    if let (Some(bytes), Some(given)) = (send_buffer, section.given(SEND_BUFFER.name)) {
+        if !matches!(transport, Transport::Tcp(_, Some(_))) {
+            return Err(given.refuse("left out: needs transport = \"tcp\" and a rate"));
+        }
+        if bytes < u64::from(packet) {
+            return Err(given.refuse(format!("at least a write, packet (\"{packet} B\")")));
+        }
+    }
     Ok(Kind::OnOff(OnOff {
         transport,
-        packet: section.get(&PACKET)? as u32,
+        packet,
+        send_buffer,
         on: section.get(&ON)?,
         off: section.get(&OFF)?,
         times: section.get(&TIMES)?,

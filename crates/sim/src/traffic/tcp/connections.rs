@@ -101,6 +101,7 @@ impl Connections {
                 ecn: tcp.ecn,
                 abe: tcp.abe,
                 sack: tcp.sack,
+                quickack: tcp.quickack,
                 max_window: window,
                 ..Config::default()
             },
@@ -145,6 +146,12 @@ impl Connections {
             self.open[at.0].end(side).write(bytes);
             self.ready.push((id, side));
         }
+    }
+
+    /// Bytes that an end was given and that are not acknowledged; none if the connection is over.
+    pub fn buffered(&mut self, id: Id, side: Side) -> u64 {
+        self.find(id)
+            .map_or(0, |at| self.open[at.0].end(side).sender().buffered())
     }
 
     /// An end will write nothing more; the other end closes when it learns of it.

@@ -1,5 +1,6 @@
 //! TCP flows: connections, and the application that uses them.
 
+mod acknowledged;
 mod bulk;
 mod connections;
 mod files;
@@ -10,15 +11,16 @@ mod pages;
 mod video;
 
 use sojourn_aqm::Ecn;
-use sojourn_experiment::model::{Browsing, Kind, Tcp, Transport};
+use sojourn_experiment::model::{Browsing, Kind, RttOf, Tcp, Transport};
 use sojourn_experiment::streams::Stream;
 use sojourn_tcp::Arrival;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_units::Time;
 
+use self::acknowledged::Unacknowledged;
 use self::connections::{Connections, Counts, Id};
 use super::{Identity, Meter, Side};
-use crate::packet::SimPacket;
+use crate::packet::{self, SimPacket};
 use crate::simulation::Network;
 
 /// What uses the connections of a flow. Data in the direction of the flow is written by the sending side; requests,
@@ -70,6 +72,8 @@ pub struct TcpFlow {
     meter: Meter,
     /// What connections have carried that are over.
     over: Counts,
+    /// When segments were sent, if a row for each is recorded.
+    unacknowledged: Option<Unacknowledged>,
 }
 
 impl TcpFlow {
@@ -88,6 +92,8 @@ impl TcpFlow {
             application,
             meter: Meter::new(&identity, kind),
             over: Counts::default(),
+            unacknowledged: (identity.record_rtt && identity.rtt_of == RttOf::Segments)
+                .then(Unacknowledged::default),
             identity,
         })
     }
@@ -108,8 +114,18 @@ impl TcpFlow {
             Ecn::Ce => Arrival::Ce,
         };
         let segment = network.segments.at(handle);
+        if side == Side::Sending
+            && let Some(unacknowledged) = &mut self.unacknowledged
+        {
+            for sent_at in unacknowledged.acknowledge(id, segment.ack) {
+                self.meter.record_row(now - sent_at, now);
+            }
+        }
         let rtt = self.connections.deliver(place, side, segment, ecn, now);
         network.segments.release(handle);
+        if side == Side::Receiving && packet.kind == packet::Kind::Segment {
+            self.meter.record_segment(now - packet.enqueued, now);
+        }
         if let Some(rtt) = rtt {
             self.meter.record_rtt(rtt, now);
         }
@@ -143,7 +159,14 @@ impl TcpFlow {
             while end.has_to_send()
                 && let Some(packet) = network.segments.offer(|handle, segment| {
                     let is_capable = end.poll_into(segment, now)?;
+                    if side == Side::Sending
+                        && segment.len > 0
+                        && let Some(unacknowledged) = &mut self.unacknowledged
+                    {
+                        unacknowledged.send(id, segment.end(), now);
+                    }
                     let mut packet = SimPacket::segment(of, handle, segment, overhead);
+                    packet.enqueued = now; // where no queue is to say so
                     packet.ecn = match is_capable {
                         false => Ecn::NotEct,
                         true if end.sends_ect1() => Ecn::Ect1,

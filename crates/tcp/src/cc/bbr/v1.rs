@@ -372,6 +372,7 @@ impl CongestionControl for Bbr {
             samples: true,
             governs_window: true,
             paces: true,
+            ..Demands::default()
         }
     }
 

@@ -585,6 +585,7 @@ impl CongestionControl for Bbr3 {
             samples: true,
             governs_window: true,
             paces: true,
+            ..Demands::default()
         }
     }
 
