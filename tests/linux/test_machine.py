@@ -9,7 +9,8 @@ import pytest
 from linux.conftest import EXPERIMENT, needs_machine
 from sojourn import _core
 from sojourn.api import as_run
-from sojourn.linux import Linux
+from sojourn.linux import Linux, machine
+from sojourn.linux.kernel import locate
 
 pytestmark = needs_machine
 
@@ -115,3 +116,29 @@ def test_both_ways_a_change_of_rate_datagrams_and_files():
     up = summary["bottleneck"]["up"]
     assert up["dropped_overflow"] > 0
     assert bulk["dropped_packets"] > 0
+
+
+MANY_FLOWS = """\
+experiment = { duration = "3 s" }
+queue = [{ aqm = "codel", ecn = true, limit = "20 packets" }]
+link = { rate = "10 Mbit/s" }
+traffic = [{ kind = "bulk", flows = 40, rtt = "100 ms", tcp = "reno", ecn = true }]
+"""
+
+
+def test_many_flows_leave_the_memory_of_tcp_alone_and_keep_ecn():
+    summary = steady(make_run(MANY_FLOWS))
+    assert "invalid" not in summary
+    # 40 SYNs at once into room for 20 packets: those sent again ask for ECN too, or the run would have failed.
+    assert summary["bottleneck"]["down"]["dropped_overflow"] >= 20
+
+
+def test_a_run_under_memory_pressure_is_not_to_be_trusted():
+    plan = _core.Plan.read_text(MANY_FLOWS, "many", [])
+    job = json.loads(_core.linux_job(plan, 0, "sj"))
+    settings = [values for step in job["setup"] for values in step["action"].get("Sysctl", [])]
+    (unsent,) = {tuple(setting) for setting in settings if setting[0] == "net/ipv4/tcp_notsent_lowat"}
+    told = json.dumps(job).replace(json.dumps(list(unsent)), json.dumps([unsent[0], "4294967295"]))
+    recording = machine.run(told, 1, locate(None), job["modules"], _core.Monitor())
+    (fault,) = steady(_core.linux_run(plan, 0, told, recording, 0.0))["invalid"]
+    assert "memory pressure" in fault
