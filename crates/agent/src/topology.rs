@@ -57,6 +57,14 @@ impl Path {
         }
     }
 
+    /// The sender's address.
+    pub const fn sender(&self) -> Ipv4Addr {
+        match self.direction {
+            Direction::Up => far(self.number, HOST),
+            Direction::Down | Direction::Both => near(self.number, HOST),
+        }
+    }
+
     /// The receiver's address.
     pub const fn receiver(&self) -> Ipv4Addr {
         match self.direction {

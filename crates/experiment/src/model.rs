@@ -1,5 +1,6 @@
 //! An experiment as the backends see it: typed, complete, checked.
 
+use serde::{Deserialize, Serialize};
 use sojourn_units::{Duration, Rate, Value};
 
 pub use crate::capacity::{Capacity, Trace};
@@ -106,7 +107,7 @@ pub struct Traffic {
 }
 
 /// Which way data goes through the bottleneck.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Direction {
     /// Forward.
     Down,
@@ -117,7 +118,7 @@ pub enum Direction {
 }
 
 /// What a flow does.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Kind {
     /// TCP with always more to send.
     Bulk(Tcp),
@@ -172,7 +173,7 @@ impl Kind {
 }
 
 /// The options of a TCP flow.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Tcp {
     /// Congestion control by name. Default `cubic`.
     pub congestion_control: String,
@@ -191,7 +192,7 @@ pub struct Tcp {
 }
 
 /// Constant bit rate.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cbr {
     /// Rate of payload bits.
     pub rate: Rate,
@@ -200,7 +201,7 @@ pub struct Cbr {
 }
 
 /// Echo requests.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Ping {
     /// Time between requests. Default 1 s.
     pub interval: Duration,
@@ -212,7 +213,7 @@ pub struct Ping {
 }
 
 /// What carries echo requests and replies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum EchoProtocol {
     /// ICMP (RFC 792).
     Icmp,
@@ -221,7 +222,7 @@ pub enum EchoProtocol {
 }
 
 /// Finite transfers.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Files {
     /// The transport.
     pub tcp: Tcp,
@@ -234,7 +235,7 @@ pub struct Files {
 }
 
 /// When the next of a flow's files begins.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Pace {
     /// After the one before, and an exponentially distributed pause with this mean (closed loop).
     Think(Duration),
@@ -243,7 +244,7 @@ pub enum Pace {
 }
 
 /// Traffic that is on and off in turn, beginning with on.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OnOff {
     /// What it sends while it is on.
     pub transport: Transport,
@@ -258,7 +259,7 @@ pub struct OnOff {
 }
 
 /// What on-off traffic runs over.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Transport {
     /// UDP at this rate of payload.
     Udp(Rate),
@@ -268,7 +269,7 @@ pub enum Transport {
 }
 
 /// How the times of on-off traffic are distributed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Times {
     /// Exponentially, about the mean.
     Exponential,
@@ -292,7 +293,7 @@ pub fn exponential(mean: Duration, stream: &mut Stream) -> Duration {
 }
 
 /// Telephony: a packet per frame.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Voip {
     /// The codec, for the rating.
     pub codec: Codec,
@@ -304,7 +305,7 @@ pub struct Voip {
 }
 
 /// Browsing. Requests go against the direction of the flow, responses along it.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Web {
     /// The transport.
     pub tcp: Tcp,
@@ -313,7 +314,7 @@ pub struct Web {
 }
 
 /// What a browser asks for, and when.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Browsing {
     /// The PackMime-HTTP model: so many new connections a second.
     PackMime(f64),
@@ -322,7 +323,7 @@ pub enum Browsing {
 }
 
 /// Pages one after another: a document, then the objects that it names.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Pages {
     /// Objects of a page, the document included.
     pub objects: u32,
@@ -337,7 +338,7 @@ pub struct Pages {
 }
 
 /// Adaptive video over HTTP (DASH): segments, each at a rate chosen by the throughput of those before.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Video {
     /// The transport.
     pub tcp: Tcp,
