@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
 from conftest import EXPERIMENT, Cli
+from sojourn import _core
 from sojourn.api import read_plan
-from sojourn.studies import available
+from sojourn.studies import available, find, kept
+from sojourn.studies.runner import plan_study
+from sojourn.studies.verdict import judge
 
 STUDY = """
 title = "Two flows"
@@ -20,6 +24,11 @@ quick = { "experiment.repeat" = "1" }
 from = "sojourn_ms"
 unit = "ms"
 label = "queueing delay"
+
+[metrics.goodput]
+from = "goodput_bps"
+factor = 1e-6
+unit = "Mbit/s"
 
 [[experiment]]
 id = "e"
@@ -116,6 +125,61 @@ def test_an_experiment_file_of_a_study_that_is_wrong_is_named(sojourn: Cli, stud
     result = sojourn("study", "run", study)
     assert result.returncode == 2
     assert "experiment.toml:15: queue.1.aqm" in result.stderr
+
+
+def test_claims_are_judged_the_same_on_what_was_kept_of_the_runs(sojourn: Cli, study: Path, tmp_path: Path):
+    result = sojourn("study", "run", study, "--out", "out", "--json")
+    claims = {claim["id"]: claim for claim in json.loads(result.stdout)["claims"]}
+    recipe = find(str(study))
+    found = kept.read(tmp_path / "out" / kept.FILE, recipe)
+    assert (found.backend, found.runs, found.kernels) == ("sim", 8, ())
+    again = {judgement.id: judgement.as_json() for judgement in judge(recipe, found.grids)}
+    assert again == claims
+    # One number, and a distribution; a percentile that is not kept is not made up.
+    cell = found.grids["e"].cells[0]
+    assert found.grids["e"].value(cell.scheme, "queue_delay", "p90", cell.point) > 0
+    assert math.isnan(found.grids["e"].value(cell.scheme, "queue_delay", "p91", cell.point))
+    assert found.grids["e"].value(cell.scheme, "goodput", "value", cell.point) > 1.0
+
+
+def test_what_a_backend_lacks_is_refused_unless_the_recipe_says_what_to_run_instead(sojourn: Cli, study: Path):
+    path = study / "experiment.toml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("[link]\n", '[link]\ndevice_queue = "1 packets"\n'), encoding="utf-8")
+    result = sojourn("study", "run", study, "--backend", "linux")
+    assert result.returncode == 2
+    assert "experiment.toml:8: link.device_queue" in result.stderr
+    recipe = study / "study.toml"
+    recipe.write_text(
+        STUDY + '[backend.linux]\nset = { "link.device_queue" = "0 packets" }\ndepartures = "no driver"\n'
+    )
+    (_, _, plan), *_ = plan_study(find(str(study)), backend=Compiles())
+    assert len(plan.jobs) == 8
+    assert find(str(study)).on("linux").departures == ("no driver",)
+
+
+class Compiles:
+    """The Linux backend as far as it goes without a kernel."""
+
+    name = "linux"
+
+    def check(self, plan):
+        for index in range(len(plan.jobs)):
+            _core.linux_job(plan, index, "sj")
+
+    def run(self, plan, index, monitor):
+        raise NotImplementedError
+
+
+def test_every_experiment_of_khademi2013_can_run_on_linux():
+    assert len(plan_study(find("khademi2013"), backend=Compiles())) == 9
+
+
+def test_the_light_load_of_khademi2013_runs_on_linux_as_it_is():
+    plan = read_plan(find("khademi2013").folder / "light.toml", backend=Compiles())
+    words = [_core.linux_job(plan, index, "sj") for index in range(len(plan.jobs))]
+    for arm, job in zip(["codel", "pie", "red", "fq_codel"], words, strict=True):
+        assert f" handle 10: {arm} " in job
 
 
 def test_khademi2013_prints_every_claim_of_the_paper_once(sojourn: Cli):

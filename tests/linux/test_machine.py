@@ -9,7 +9,8 @@ import pytest
 from linux.conftest import EXPERIMENT, needs_machine
 from sojourn import _core
 from sojourn.api import as_run
-from sojourn.linux import Linux
+from sojourn.linux import Linux, machine
+from sojourn.linux.kernel import locate
 
 pytestmark = needs_machine
 
@@ -115,3 +116,70 @@ def test_both_ways_a_change_of_rate_datagrams_and_files():
     up = summary["bottleneck"]["up"]
     assert up["dropped_overflow"] > 0
     assert bulk["dropped_packets"] > 0
+
+
+MANY_FLOWS = """\
+experiment = { duration = "3 s" }
+queue = [{ aqm = "codel", ecn = true, limit = "20 packets" }]
+link = { rate = "10 Mbit/s" }
+traffic = [{ kind = "bulk", flows = 40, rtt = "100 ms", tcp = "reno", ecn = true }]
+"""
+
+
+def test_many_flows_leave_the_memory_of_tcp_alone_and_keep_ecn():
+    summary = steady(make_run(MANY_FLOWS))
+    assert "invalid" not in summary
+    # 40 SYNs at once into room for 20 packets: those sent again ask for ECN too, or the run would have failed.
+    assert summary["bottleneck"]["down"]["dropped_overflow"] >= 20
+
+
+def test_a_run_under_memory_pressure_is_not_to_be_trusted():
+    plan = _core.Plan.read_text(MANY_FLOWS, "many", [])
+    job = json.loads(_core.linux_job(plan, 0, "sj"))
+    settings = [values for step in job["setup"] for values in step["action"].get("Sysctl", [])]
+    (unsent,) = {tuple(setting) for setting in settings if setting[0] == "net/ipv4/tcp_notsent_lowat"}
+    told = json.dumps(job).replace(json.dumps(list(unsent)), json.dumps([unsent[0], "4294967295"]))
+    recording = machine.run(told, 1, locate(None), job["modules"], _core.Monitor())
+    (fault,) = steady(_core.linux_run(plan, 0, told, recording, 0.0))["invalid"]
+    assert "memory pressure" in fault
+
+
+EVERY_KIND = """\
+experiment = { duration = "10 s", warmup = "1 s" }
+queue = [{ aqm = "fq_codel", variant = "linux" }]
+link = { rate = "10 Mbit/s", up = { rate = "5 Mbit/s" } }
+traffic = [
+    { kind = "game", rtt = "20 ms" },
+    { kind = "onoff", rate = "1 Mbit/s", rtt = "20 ms" },
+    { kind = "onoff", transport = "tcp", rate = "500 kbit/s", rtt = "20 ms" },
+    { kind = "onoff", transport = "tcp", times = "fixed", on = "2 s", off = "3 s", rtt = "20 ms", tcp = "reno" },
+    { kind = "files", size = { distribution = "pareto", mean = "30 kB", shape = 1.5 }, arrivals = 2, rtt = "20 ms" },
+    { kind = "web", objects = 10, size = "10 kB", rtt = "20 ms" },
+    { kind = "web", connections = 5, rtt = "20 ms" },
+    { kind = "video", segment = "1 s", rtt = "20 ms", direction = "up" },
+]
+"""
+
+
+def test_every_kind_of_traffic_does_on_linux_what_it_does_in_the_simulator():
+    plan = _core.Plan.read_text(EVERY_KIND, "kinds", [])
+    simulated = steady(plan.run(0, _core.Monitor()))
+    summary = steady(make_run(EVERY_KIND))
+    assert "invalid" not in summary
+    assert summary["flows"][0].keys() == simulated["flows"][0].keys()
+    for here, there in zip(summary["flows"], simulated["flows"], strict=True):
+        assert here.keys() == there.keys(), here["kind"]
+        assert here["received_bytes"] > 0
+    down, up, udp, paced, bulk, files, pages, cloud, video = zip(summary["flows"], simulated["flows"], strict=True)
+    # What does not wait for the network is sent to the byte: drawn from the same streams.
+    for here, there in (down, up, udp, paced, cloud):
+        assert here["sent_bytes"] == there["sent_bytes"], here["kind"]
+    # Files that begin before the end may have been sent in part.
+    assert files[0]["completion_ms"]["n"] == pytest.approx(files[1]["completion_ms"]["n"], abs=1)
+    assert cloud[0]["completion_ms"]["n"] == pytest.approx(cloud[1]["completion_ms"]["n"], abs=2)
+    assert cloud[0]["completion_ms"]["mean"] == pytest.approx(cloud[1]["completion_ms"]["mean"], rel=0.2)
+    assert pages[0]["page_load_ms"]["mean"] == pytest.approx(pages[1]["page_load_ms"]["mean"], rel=0.2)
+    assert video[0]["video"]["segments"] == pytest.approx(video[1]["video"]["segments"], abs=3)
+    assert video[0]["video"]["stalls"] == 0
+    # On for 2 of 5 s, twice, at most at the link's rate.
+    assert bulk[0]["goodput_bps"] == pytest.approx(bulk[1]["goodput_bps"], rel=0.1)

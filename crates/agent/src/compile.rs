@@ -1,19 +1,19 @@
 //! From an experiment's arm to the job of one run.
 
 use sojourn_experiment::derived;
-use sojourn_experiment::model::{
-    self, Capacity, Direction, EchoProtocol, Experiment, Kind, Pace, Queue,
-};
+use sojourn_experiment::model::{self, Capacity, Direction, EchoProtocol, Experiment, Kind, Queue};
 use sojourn_units::{Duration, Rate};
 
 use crate::disciplines::{self, Leaf, Refusal};
-use crate::job::{Bottleneck, FIRST_PORT, Flow, FlowKind, Job, Tcp};
+use crate::job::{Bottleneck, FIRST_ASKED_PORT, FIRST_PORT, Flow, Job, Tcp};
 use crate::topology::{self, Names};
 
 /// TCP options of a segment with timestamps, which TCP_MAXSEG counts in.
 const TIMESTAMPS: u32 = 12;
-/// Bytes that the agent writes into each datagram: its instant and its number.
+/// Bytes that the agent writes into each echo request: its instant and its number.
 const STAMP: u32 = 16;
+/// Bytes that it writes into each datagram: its number.
+const NUMBER: u32 = 8;
 /// TCP and IP headers without options.
 const HEADERS: u32 = 40;
 
@@ -34,11 +34,9 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
         .into();
     modules.extend(leaves.into_iter().map(|leaf| leaf.module));
     let flows: Vec<Flow> = flows(experiment, seed, &names);
-    modules.extend(flows.iter().filter_map(|flow| match &flow.kind {
-        FlowKind::Bulk(tcp) | FlowKind::Files { tcp, .. } => {
-            Some(format!("tcp_{}", tcp.congestion_control))
-        }
-        _ => None,
+    modules.extend(flows.iter().filter_map(|flow| {
+        let tcp = flow.tcp.as_ref()?;
+        Some(format!("tcp_{}", tcp.congestion_control))
     }));
     modules.sort();
     modules.dedup();
@@ -82,7 +80,7 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         .iter()
         .map(|traffic| u64::from(traffic.flows) * 2)
         .sum();
-    if flows > u64::from(u16::MAX - FIRST_PORT)
+    if flows > u64::from(FIRST_ASKED_PORT - FIRST_PORT)
         || topology::paths(experiment).len() > topology::MOST_PATHS
     {
         return refuse(
@@ -113,19 +111,19 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     if kind.tcp().is_some_and(|tcp| !tcp.quickack) {
         return Err(("quickack", "true, as it is"));
     }
+    if kind.tcp().is_some_and(|tcp| !tcp.gso) {
+        return Err(("gso", "true, as it is"));
+    }
     match kind {
         Kind::Ping(ping) if ping.protocol == EchoProtocol::Udp => Err(("protocol", "icmp")),
         Kind::Ping(ping) if ping.packet < STAMP => Err(("packet", "at least 16 B")),
         Kind::Cbr(cbr) if cbr.mtu.is_some() => Err(("mtu", "left out, as it is the link's,")),
-        Kind::Cbr(cbr) if cbr.packet < STAMP => Err(("packet", "at least 16 B")),
-        Kind::Files(model::Files {
-            pace: Pace::Arrivals(_),
-            ..
-        }) => Err(("arrivals", "left out, with think instead,")),
-        Kind::Bulk(_) | Kind::Cbr(_) | Kind::Voip(_) | Kind::Ping(_) | Kind::Files(_) => Ok(()),
-        Kind::OnOff(_) | Kind::Game | Kind::Web(_) | Kind::Video(_) => {
-            Err(("kind", "bulk, cbr, voip, ping or files"))
+        Kind::Cbr(cbr) if cbr.packet < NUMBER => Err(("packet", "at least 8 B")),
+        Kind::OnOff(onoff) if onoff.send_buffer.is_some() => Err(("send_buffer", "left out")),
+        Kind::OnOff(onoff) if kind.tcp().is_none() && onoff.packet < NUMBER => {
+            Err(("packet", "at least 8 B"))
         }
+        _ => Ok(()),
     }
 }
 
@@ -229,7 +227,8 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
             .iter()
             .find(|path| path.group == flow.group && path.direction == flow.direction)?;
         let (sender, receiver) = path.hosts(names);
-        Some(Flow {
+        let kind = flow.traffic.kind.clone();
+        let mut compiled = Flow {
             number: flow.number,
             sender,
             receiver,
@@ -237,39 +236,16 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
             start_ns: flow.start.as_nanos(),
             stop_ns: flow.traffic.stop.as_nanos(),
             dscp: flow.traffic.dscp,
-            kind: kind(&flow.traffic.kind, mtu)?,
-        })
+            direction: flow.direction,
+            tcp: kind.tcp().map(|options| tcp(options, mtu)),
+            kind,
+        };
+        if compiled.is_asked() {
+            compiled.address = path.sender();
+        }
+        Some(compiled)
     };
     derived::flows(experiment, seed).filter_map(flow).collect()
-}
-
-/// What a flow of a kind does; `None` for the kinds that were refused.
-fn kind(kind: &Kind, mtu: u32) -> Option<FlowKind> {
-    Some(match kind {
-        Kind::Bulk(options) => FlowKind::Bulk(tcp(options, mtu)),
-        Kind::Cbr(cbr) => FlowKind::Datagrams {
-            payload: cbr.packet,
-            interval_ns: (u64::from(cbr.packet) * 8_000_000_000, cbr.rate.as_bps()),
-        },
-        Kind::Voip(voip) => FlowKind::Datagrams {
-            payload: voip.packet,
-            interval_ns: (voip.interval.as_nanos(), 1),
-        },
-        Kind::Ping(ping) => FlowKind::Ping {
-            interval_ns: ping.interval.as_nanos(),
-            payload: ping.packet,
-        },
-        Kind::Files(files) => FlowKind::Files {
-            tcp: tcp(&files.tcp, mtu),
-            sizes: files.sizes.clone(),
-            count: files.count,
-            think_ns: match files.pace {
-                Pace::Think(mean) => mean.as_nanos(),
-                Pace::Arrivals(_) => return None,
-            },
-        },
-        Kind::OnOff(_) | Kind::Game | Kind::Web(_) | Kind::Video(_) => return None,
-    })
 }
 
 fn tcp(options: &model::Tcp, mtu: u32) -> Tcp {

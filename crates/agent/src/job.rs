@@ -1,10 +1,14 @@
 //! What the agent is told: one run of one arm, complete, in whole nanoseconds and `ip` and `tc` commands.
 
 use serde::{Deserialize, Serialize};
-use sojourn_experiment::model::Sizes;
+use sojourn_experiment::applications::Identity;
+use sojourn_experiment::model::{Direction, Kind};
+use sojourn_units::Time;
 
 /// The first port of the flows: flow `n` sends to this port + `n`, so that a packet names its flow.
 pub const FIRST_PORT: u16 = 10_000;
+/// The first port of flows whose receiver opens the connections and asks: flow `n` sends from this port + `n`.
+pub const FIRST_ASKED_PORT: u16 = 38_000;
 
 /// One run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -81,7 +85,7 @@ pub struct Flow {
     pub sender: String,
     /// Where its data goes.
     pub receiver: String,
-    /// The receiver's IPv4 address.
+    /// The IPv4 address that connections and datagrams go to: the receiver's, or the sender's if it is asked.
     pub address: std::net::Ipv4Addr,
     /// When it starts.
     pub start_ns: u64,
@@ -89,47 +93,40 @@ pub struct Flow {
     pub stop_ns: u64,
     /// The DiffServ code point of its packets, both ways.
     pub dscp: u8,
+    /// Which way its data goes.
+    pub direction: Direction,
+    /// Options of its sockets if it runs over TCP.
+    pub tcp: Option<Tcp>,
     /// What it does.
-    pub kind: FlowKind,
+    pub kind: Kind,
 }
 
 impl Flow {
-    /// The port that its data goes to; echo requests carry it as their identifier.
-    pub const fn port(&self) -> u16 {
-        FIRST_PORT + self.number as u16
+    /// Whether its receiver opens the connections and asks for the data.
+    pub const fn is_asked(&self) -> bool {
+        matches!(self.kind, Kind::Web(_) | Kind::Video(_))
     }
-}
 
-/// What a flow does.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum FlowKind {
-    /// TCP with always more to send.
-    Bulk(Tcp),
-    /// UDP, evenly spaced: constant bit rate, telephony.
-    Datagrams {
-        /// Payload bytes of a datagram.
-        payload: u32,
-        /// Time between two of them in nanoseconds, as numerator and denominator.
-        interval_ns: (u64, u64),
-    },
-    /// Echo requests.
-    Ping {
-        /// Time between two of them.
-        interval_ns: u64,
-        /// Payload bytes of a request.
-        payload: u32,
-    },
-    /// Files one after another, each on a connection of its own.
-    Files {
-        /// The transport.
-        tcp: Tcp,
-        /// How large they are.
-        sizes: Sizes,
-        /// Files in all; `None`: until the stop.
-        count: Option<u64>,
-        /// Mean of the exponentially distributed pause after a file.
-        think_ns: u64,
-    },
+    /// The port that its data goes to, or that it comes from if it is asked for; echo requests carry it as their
+    /// identifier.
+    pub const fn port(&self) -> u16 {
+        let first = if self.is_asked() {
+            FIRST_ASKED_PORT
+        } else {
+            FIRST_PORT
+        };
+        first + self.number as u16
+    }
+
+    /// The flow as its application knows it.
+    pub const fn identity(&self) -> Identity {
+        Identity {
+            flow: self.number,
+            direction: self.direction,
+            start: Time::from_nanos(self.start_ns),
+            stop: Time::from_nanos(self.stop_ns),
+        }
+    }
 }
 
 /// Options of a TCP socket that are not its namespace's or its route's.

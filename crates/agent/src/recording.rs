@@ -6,6 +6,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sojourn_experiment::applications::Playback;
 
 const MAGIC: &[u8; 8] = b"SOJOURN1";
 /// Magic and the two lengths.
@@ -50,8 +51,12 @@ pub struct FlowFigures {
     pub round_trips_us: Vec<u32>,
     /// One-way delays of datagrams in microseconds, while measuring.
     pub one_way_us: Vec<u32>,
-    /// Completion times of files in microseconds, while measuring.
+    /// Completion times of files and web responses in microseconds, while measuring.
     pub completions_us: Vec<u32>,
+    /// Load times of pages in microseconds, while measuring.
+    pub page_loads_us: Vec<u32>,
+    /// What a player of video saw.
+    pub playback: Playback,
     /// Bytes received so far and the congestion window in segments, at the end of each bin of the series.
     pub series: Vec<(u64, Option<u32>)>,
 }

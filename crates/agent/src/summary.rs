@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use sojourn_experiment::jitter::Jitter;
 use sojourn_experiment::loss_events::{LossEvents, Population};
-use sojourn_experiment::model::{Direction, Experiment, Kind};
+use sojourn_experiment::model::{Browsing, Direction, Experiment, Kind};
 use sojourn_experiment::result::{Bottleneck, Column, Flow, Quantiles, RunResult, Spread, Table};
 use sojourn_experiment::{derived, emodel};
 use sojourn_units::{Duration, Time};
@@ -275,8 +275,11 @@ fn flow_figures(
     let bits = (figures.received - figures.received_before) as f64 * 8.0;
     let goodput_bps = if active > 0.0 { bits / active } else { 0.0 };
     let rtt_ms = spread(&figures.round_trips_us);
-    let datagrams =
-        matches!(traffic.kind, Kind::Cbr(_) | Kind::Voip(_)).then_some(&figures.one_way_us);
+    let is_one_way = traffic.kind.tcp().is_none() && !matches!(traffic.kind, Kind::Ping(_));
+    let datagrams = is_one_way.then_some(&figures.one_way_us);
+    let loads_pages =
+        matches!(&traffic.kind, Kind::Web(web) if matches!(web.browsing, Browsing::Pages(_)));
+    let completes = matches!(traffic.kind, Kind::Files(_) | Kind::Web(_)) && !loads_pages;
     Flow {
         traffic: flow.group,
         flow: flow.within,
@@ -297,9 +300,9 @@ fn flow_figures(
         pdv_ms: datagrams.map(|delays| spread(&variation(delays))),
         mos: opinion(&traffic.kind, figures),
         lost_packets: figures.datagrams.map(|(sent, arrived)| sent - arrived),
-        completion_ms: matches!(traffic.kind, Kind::Files(_))
-            .then(|| spread(&figures.completions_us)),
-        ..Flow::default()
+        completion_ms: completes.then(|| spread(&figures.completions_us)),
+        page_load_ms: loads_pages.then(|| spread(&figures.page_loads_us)),
+        video: matches!(traffic.kind, Kind::Video(_)).then(|| figures.playback.figures()),
     }
 }
 

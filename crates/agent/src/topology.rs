@@ -57,6 +57,14 @@ impl Path {
         }
     }
 
+    /// The sender's address.
+    pub const fn sender(&self) -> Ipv4Addr {
+        match self.direction {
+            Direction::Up => far(self.number, HOST),
+            Direction::Down | Direction::Both => near(self.number, HOST),
+        }
+    }
+
     /// The receiver's address.
     pub const fn receiver(&self) -> Ipv4Addr {
         match self.direction {
@@ -357,6 +365,10 @@ const fn end(namespace: &str, device: String, address: Ipv4Addr) -> End<'_> {
     }
 }
 
+/// Bytes that wait in a socket to be sent for the first time, at most: always enough to send from. Megabytes of them,
+/// which buffers have room for, would put the kernel's TCP under memory pressure, where it holds windows at four segments.
+const UNSENT: &str = "262144";
+
 /// Settings of a path's hosts: buffers that are never in the way, ECN and SACK as the flows want them.
 fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
     let flag = |on: bool| if on { "1" } else { "0" };
@@ -367,10 +379,13 @@ fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
     vec![
         ("net/ipv4/tcp_rmem", "4096 6291456 33554432"),
         ("net/ipv4/tcp_wmem", "4096 4194304 33554432"),
+        ("net/ipv4/tcp_notsent_lowat", UNSENT),
         ("net/ipv4/tcp_no_metrics_save", "1"),
         // Below the flows' own ports.
         ("net/ipv4/ip_local_port_range", "1024 9999"),
         ("net/ipv4/tcp_ecn", flag(ecn)),
+        // A SYN that was lost is sent again as it was, not without ECN.
+        ("net/ipv4/tcp_ecn_fallback", "0"),
         ("net/ipv4/tcp_sack", flag(sack)),
     ]
 }

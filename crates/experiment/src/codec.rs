@@ -1,9 +1,10 @@
 //! Speech codecs: their packets, and what the E-model knows of them.
 
+use serde::{Deserialize, Serialize};
 use sojourn_units::Duration;
 
 /// A speech codec as the E-model knows it (ITU-T G.113 Appendix I).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the codecs'")]
 pub enum Codec {
     G711,

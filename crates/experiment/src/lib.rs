@@ -14,12 +14,14 @@
 //! | [`schema()`] | the JSON Schema of the file, from the same keys that are read |
 //! | [`streams`], [`derived`] | what every backend works out alike: random draws, instants, limits |
 //! | [`packmime`], [`game`] | models of traffic that every backend draws from alike |
+//! | [`applications`] | what uses the network, told the time and what arrived: datagrams, transfers, browsing, video |
 //! | `capacity`, `sizes`, `codec` | parts of the model with a subject of their own: traces, sizes of files, codecs |
 //! | [`jitter`], [`emodel`], [`loss_events`] | how steadily datagrams come, how good a call sounds, who loses with whom |
 //! | [`result`] | what a run gives, on every backend |
 //! | `written` | quantities as one would write them |
 //! | [`resolved()`] | an experiment written out again with every default |
 
+pub mod applications;
 mod capacity;
 mod codec;
 pub mod derived;

@@ -1,5 +1,6 @@
 //! An experiment as the backends see it: typed, complete, checked.
 
+use serde::{Deserialize, Serialize};
 use sojourn_units::{Duration, Rate, Value};
 
 pub use crate::capacity::{Capacity, Trace};
@@ -106,7 +107,7 @@ pub struct Traffic {
 }
 
 /// Which way data goes through the bottleneck.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Direction {
     /// Forward.
     Down,
@@ -117,7 +118,7 @@ pub enum Direction {
 }
 
 /// What a flow does.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Kind {
     /// TCP with always more to send.
     Bulk(Tcp),
@@ -172,7 +173,7 @@ impl Kind {
 }
 
 /// The options of a TCP flow.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Tcp {
     /// Congestion control by name. Default `cubic`.
     pub congestion_control: String,
@@ -184,6 +185,8 @@ pub struct Tcp {
     pub sack: bool,
     /// Linux's quick acknowledgements. Default yes.
     pub quickack: bool,
+    /// Segments leave in pieces, as with segmentation offload. Default yes.
+    pub gso: bool,
     /// Initial window in segments (RFC 6928). Default 10.
     pub initial_window: u32,
     /// Payload bytes of a full segment. Default 1448 (MTU 1500 with timestamps).
@@ -193,7 +196,7 @@ pub struct Tcp {
 }
 
 /// Constant bit rate.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cbr {
     /// Rate of payload bits.
     pub rate: Rate,
@@ -204,7 +207,7 @@ pub struct Cbr {
 }
 
 /// Echo requests.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Ping {
     /// Time between requests. Default 1 s.
     pub interval: Duration,
@@ -216,7 +219,7 @@ pub struct Ping {
 }
 
 /// What carries echo requests and replies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum EchoProtocol {
     /// ICMP (RFC 792).
     Icmp,
@@ -225,7 +228,7 @@ pub enum EchoProtocol {
 }
 
 /// Finite transfers.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Files {
     /// The transport.
     pub tcp: Tcp,
@@ -238,7 +241,7 @@ pub struct Files {
 }
 
 /// When the next of a flow's files begins.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Pace {
     /// After the one before, and an exponentially distributed pause with this mean (closed loop).
     Think(Duration),
@@ -247,7 +250,7 @@ pub enum Pace {
 }
 
 /// Traffic that is on and off in turn, beginning with on.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OnOff {
     /// What it sends while it is on.
     pub transport: Transport,
@@ -264,7 +267,7 @@ pub struct OnOff {
 }
 
 /// What on-off traffic runs over.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Transport {
     /// UDP at this rate of payload.
     Udp(Rate),
@@ -274,7 +277,7 @@ pub enum Transport {
 }
 
 /// How the times of on-off traffic are distributed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Times {
     /// Exponentially, about the mean.
     Exponential,
@@ -298,7 +301,7 @@ pub fn exponential(mean: Duration, stream: &mut Stream) -> Duration {
 }
 
 /// Telephony: a packet per frame.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Voip {
     /// The codec, for the rating.
     pub codec: Codec,
@@ -310,7 +313,7 @@ pub struct Voip {
 }
 
 /// Browsing. Requests go against the direction of the flow, responses along it.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Web {
     /// The transport.
     pub tcp: Tcp,
@@ -319,7 +322,7 @@ pub struct Web {
 }
 
 /// What a browser asks for, and when.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Browsing {
     /// The PackMime-HTTP model: so many new connections a second.
     PackMime(f64),
@@ -328,7 +331,7 @@ pub enum Browsing {
 }
 
 /// Pages one after another: a document, then the objects that it names.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Pages {
     /// Objects of a page, the document included.
     pub objects: u32,
@@ -343,7 +346,7 @@ pub struct Pages {
 }
 
 /// Adaptive video over HTTP (DASH): segments, each at a rate chosen by the throughput of those before.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Video {
     /// The transport.
     pub tcp: Tcp,

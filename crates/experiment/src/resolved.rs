@@ -218,6 +218,7 @@ fn tcp(json: &mut Json, tcp: &Tcp) {
     json["abe"] = tcp.abe.into();
     json["sack"] = tcp.sack.into();
     json["quickack"] = tcp.quickack.into();
+    json["gso"] = tcp.gso.into();
     json["initial_window"] = tcp.initial_window.into();
     json["mss"] = bytes(tcp.mss).into();
     put(json, "window", tcp.window.map(bytes));

@@ -7,6 +7,11 @@ use crate::Duration;
 
 /// Bits per second. Zero cannot be built: a dead link is `Option<Rate>`, not a special number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(transparent)
+)]
 pub struct Rate(NonZeroU64);
 
 impl Rate {

@@ -9,10 +9,20 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// A point on the run's clock: whole nanoseconds since the run began (584 years fit).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(transparent)
+)]
 pub struct Time(u64);
 
 /// A span of time: whole nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(transparent)
+)]
 pub struct Duration(u64);
 
 impl Time {

@@ -1,6 +1,8 @@
 """Writes the pages of this folder: ``python docs/results/studies/write.py khademi2013`` runs that study in full.
 
-A page holds the paper's claims beside what was measured; its figures are the study's, at a size for the page.
+A page holds the paper's claims beside what was measured; its figures are the study's, at a size for the page. If there
+is a NAME-linux.json here, a further column has what became of each claim on the Linux kernel. That file is what
+``sojourn study run NAME --backend linux --quick --out OUT`` leaves in OUT/measured.json.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from sojourn.studies import Study, StudyResults, find, run_study
+from sojourn.studies import Study, StudyResults, find, kept, run_study
 from sojourn.studies.figures import draw
 from sojourn.studies.report import markdown
+from sojourn.studies.verdict import judge
 
 HERE = Path(__file__).parent
 LARGEST_BYTES = 100_000
@@ -27,9 +30,26 @@ def write(name: str) -> None:
         raise results.stopped_by
     for old in HERE.glob(f"{name}-*.png"):
         old.unlink()
-    page = markdown(results, results.judgements(), quick=False)
+    linux = _on_linux(study)
+    beside = None if linux is None else (_release(linux), judge(study, linux.grids))
+    page = markdown(results, results.judgements(), quick=False, beside=beside)
+    if linux is not None:
+        page += (
+            f"\n{_release(linux)}: {linux.runs} runs on the kernel {', '.join(linux.kernels)} by `sojourn study run "
+        )
+        page += f"{name} --backend linux --quick`; there {'; '.join(study.on('linux').departures)}.\n"
     page += f"\nWritten by `python docs/results/studies/write.py {name}`; `sojourn study run {name}` runs the same.\n"
     (HERE / f"{name}.md").write_text(page + _figures(study, results), encoding="utf-8")
+
+
+def _on_linux(study: Study) -> kept.Kept | None:
+    path = HERE / f"{study.name}-linux.json"
+    return kept.read(path, study) if path.is_file() else None
+
+
+def _release(linux: kept.Kept) -> str:
+    """``Linux 6.1``."""
+    return "Linux " + ", ".join(sorted({".".join(kernel.split(".")[:2]) for kernel in linux.kernels}))
 
 
 def _figures(study: Study, results: StudyResults) -> str:

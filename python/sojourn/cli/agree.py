@@ -45,7 +45,7 @@ def command(
         Console().print(agreement.table(*both))
     else:
         print(plain(agreement.table(*both)))
-    refuse_invalid(both[1])
+    refuse_invalid(both[1].runs)
 
 
 def _run(file: str, backend: Backend, replaced: list[tuple[str, str]], jobs: int | None) -> Results:

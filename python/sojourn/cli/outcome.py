@@ -6,7 +6,9 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sojourn.results import Results
+    from collections.abc import Sequence
+
+    from sojourn.results import Run
 
 DONE = 0
 FAILED = 1
@@ -35,7 +37,7 @@ def stop_reason(stopped_by: BaseException, kept: str) -> Stopped:
     return Stopped(FAILED, f"{stopped_by}; {kept}")
 
 
-def refuse_invalid(results: Results) -> None:
+def refuse_invalid(runs: Sequence[Run]) -> None:
     """Ends a command some of whose runs are not to be trusted.
 
     Raises
@@ -43,9 +45,9 @@ def refuse_invalid(results: Results) -> None:
     Stopped
         There is such a run; the message says why.
     """
-    invalid = [run for run in results.runs if "invalid" in run.summary]
+    invalid = [run for run in runs if "invalid" in run.summary]
     if invalid:
         first = invalid[0]
         reason = "; ".join(first.summary["invalid"])
-        count = f"{len(invalid)} of {len(results.runs)} runs are not to be trusted"
+        count = f"{len(invalid)} of {len(runs)} runs are not to be trusted"
         raise Stopped(FAILED, f"{count}: {first.label}, seed {first.seed}: {reason}")

@@ -65,7 +65,7 @@ def run_and_show(
         _print(finished, baseline=baseline, json=json)
     if stopped_by is not None:
         raise stop_reason(stopped_by, kept)
-    refuse_invalid(finished)
+    refuse_invalid(finished.runs)
 
 
 def _run(

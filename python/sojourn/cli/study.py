@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from math import ceil
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +12,11 @@ from rich.console import Console
 
 from sojourn import storage
 from sojourn.cli import listing
-from sojourn.cli.options import Backend, Jobs, Json
-from sojourn.cli.outcome import FAILED, Stopped, stop_reason
+from sojourn.cli.options import Backend, Jobs, Json, Kernel, On, chosen
+from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
+from sojourn.execution import default_threads
+from sojourn.linux import Linux
 from sojourn.tables import plain
 
 app = typer.Typer(help="Published studies, re-run and compared with what was published.", no_args_is_help=False)
@@ -36,6 +39,8 @@ def run(
         Path | None, typer.Option("--out", metavar="DIR", help="Where figures and claims go; default: results/NAME.")
     ] = None,
     backend: Backend = "sim",
+    on: On = None,
+    kernel: Kernel = None,
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
@@ -43,12 +48,22 @@ def run(
     from sojourn.studies import find, report, run_study
     from sojourn.studies.runner import choose_figures
 
+    where = chosen(backend, on, kernel)
     study = find(name)
     choose_figures(study, figure)
     directory = out or Path("results") / study.name
     storage.prepare(directory)
+
+    def announce(runs: int, simulated_s: float) -> None:
+        if isinstance(where, Linux):
+            minutes = ceil(simulated_s / 60 / where.pace / (jobs or default_threads()))
+            about = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+            print(f"{runs} runs on linux, about {about}; --quick and --figure F run fewer", file=sys.stderr)
+
     with Display() as display:
-        results = run_study(study, figure=figure, quick=quick, backend=backend, jobs=jobs, report=display)
+        results = run_study(
+            study, figure=figure, quick=quick, backend=where, jobs=jobs, report=display, announce=announce
+        )
     if results.stopped_by is not None:
         raise stop_reason(results.stopped_by, f"{results.finished} of {results.planned} runs finished, no claim judged")
     judgements = results.judgements()
@@ -58,6 +73,7 @@ def run(
         raise Stopped(FAILED, storage.write_failed(directory, error)) from None
     if json:
         sys.stdout.write(report.as_json(results, judgements, figures, quick=quick))
+        refuse_invalid(results.runs)
         return
     table = report.claims_table(results, judgements, quick=quick)
     if sys.stdout.isatty():
@@ -65,3 +81,4 @@ def run(
     else:
         print(plain(table))
     print(f"figures: {directory}/*.png, .svg, .pdf; every claim with its reason: {directory / 'claims.md'}")
+    refuse_invalid(results.runs)

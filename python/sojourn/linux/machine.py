@@ -39,6 +39,8 @@ _APPEND = " ".join(
         "tsc=reliable",
         "nokaslr",
         "mitigations=off",
+        # Asking for TCP_INFO walks through the whole table of connections, once per host.
+        "thash_entries=256",
         "random.trust_cpu=on",
         # A guest that hangs in the kernel for 20 s of its own time, or panics, ends.
         "softlockup_panic=1",

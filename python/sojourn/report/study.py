@@ -48,8 +48,10 @@ def context(folder: Path) -> dict[str, Any]:
         ],
         "score": f"{counts[Verdict.REPRODUCED] / comparable:.0%}" if comparable else "",
         "comparable": comparable,
+        "departures": document.get("departures", []),
         "facts": {
             "study": document["study"],
+            "backend": document.get("backend", "sim"),
             **({"sojourn": inputs["sojourn"]} if inputs else {}),
             "runs": str(document["runs"]),
             "claims": str(len(claims)),

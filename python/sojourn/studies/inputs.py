@@ -40,6 +40,9 @@ class Inputs(TypedDict):
     sojourn: str
     title: str
     source: str
+    backend: str
+    departures: list[str]
+    """From what the files ask for, where the backend lacks it."""
     overrides: dict[str, str]
     files: list[InputFile]
     experiments: list[ExperimentRuns]
@@ -70,7 +73,9 @@ def inputs(results: StudyResults, *, quick: bool) -> Inputs:
         "sojourn": _core.version,
         "title": study.title,
         "source": study.source,
-        "overrides": dict(study.quick) if quick else {},
+        "backend": results.backend,
+        "departures": list(results.departures),
+        "overrides": study.overrides(results.backend, quick=quick),
         "files": [
             *(_input(study.folder / name, with_text=False) for name in ("claims.toml", "study.toml")),
             *(_input(study.folder / name, with_text=True) for name in run_files),

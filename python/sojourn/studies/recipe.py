@@ -85,6 +85,20 @@ class FigureSpec:
 
 
 @dataclass(frozen=True)
+class Elsewhere:
+    """What a backend other than the simulator needs changed, because it lacks something that the study has."""
+
+    set: Mapping[str, str] = field(default_factory=dict)
+    """What is overridden in every experiment file."""
+    quick: Mapping[str, str] = field(default_factory=dict)
+    """What ``--quick`` overrides further there."""
+    constants: Mapping[str, AxisValue] = field(default_factory=dict)
+    """What is different there of the experiments' constants."""
+    departures: tuple[str, ...] = ()
+    """How that departs from the study, in words."""
+
+
+@dataclass(frozen=True)
 class Study:
     """A paper, as data: claims, experiment files and figures in one folder."""
 
@@ -101,6 +115,8 @@ class Study:
     figures: tuple[FigureSpec, ...]
     labels: Mapping[str, str]
     """Schemes as figures name them."""
+    elsewhere: Mapping[str, Elsewhere] = field(default_factory=dict)
+    """By backend."""
 
     @cached_property
     def claims(self) -> list[Claim]:
@@ -110,6 +126,15 @@ class Study:
     def experiment(self, id_: str) -> Published | None:
         """The experiment called so."""
         return next((experiment for experiment in self.experiments if experiment.id == id_), None)
+
+    def on(self, backend: str) -> Elsewhere:
+        """What is different on a backend."""
+        return self.elsewhere.get(backend, Elsewhere())
+
+    def overrides(self, backend: str, *, quick: bool) -> dict[str, str]:
+        """What replaces values of every experiment file."""
+        there = self.on(backend)
+        return {**there.set, **(self.quick if quick else {}), **(there.quick if quick else {})}
 
 
 def load_study(folder: Path) -> Study:
@@ -137,6 +162,7 @@ def load_study(folder: Path) -> Study:
             readings={id_: _reading(table) for table in recipe.get("reading", []) for id_ in _claims(table)},
             figures=tuple(FigureSpec(**table) for table in recipe.get("figure", [])),
             labels=recipe.get("labels", {}),
+            elsewhere={name: _elsewhere(table) for name, table in recipe.get("backend", {}).items()},
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from None
@@ -183,6 +209,10 @@ def _experiment(table: dict[str, Any], folder: Path) -> Published:
         unavailable=table.get("unavailable", ""),
         runs_of=_names(table.get("runs_of", ())),
     )
+
+
+def _elsewhere(table: dict[str, Any]) -> Elsewhere:
+    return Elsewhere(**{**table, "departures": _names(table.get("departures", ()))})
 
 
 def _claims(table: dict[str, Any]) -> tuple[str, ...]:

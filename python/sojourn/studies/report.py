@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn.storage import Staging
+from sojourn.studies import kept
 from sojourn.studies.figures import stage_figures
 from sojourn.studies.inputs import FILE, inputs_json
 from sojourn.studies.runner import StudyResults
@@ -27,7 +28,13 @@ def tally(judgements: Sequence[Judgement]) -> str:
 
 def basis(results: StudyResults, *, quick: bool) -> str:
     """What the verdicts rest on."""
-    return f"{results.planned} runs" + (", quick: fewer or shorter than the paper's" if quick else "")
+    where = "" if results.backend == "sim" else f" on {results.backend}"
+    return f"{results.planned} runs{where}" + (", quick: fewer or shorter than the paper's" if quick else "")
+
+
+def departures(results: StudyResults) -> str:
+    """How the runs depart from the study's files, as a sentence; empty if they do not."""
+    return f"On {results.backend}: {'; '.join(results.departures)}." if results.departures else ""
 
 
 def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quick: bool) -> Table:
@@ -35,7 +42,7 @@ def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quic
     judged = [j for j in judgements if j.verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)]
     table = Table(
         title=Text(f"{results.study.title}: published and measured ({basis(results, quick=quick)})"),
-        caption=f"{len(judgements)} claims: {tally(judgements)}",
+        caption=Text("\n".join(filter(None, [f"{len(judgements)} claims: {tally(judgements)}", departures(results)]))),
         box=box.SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
@@ -52,26 +59,46 @@ def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quic
     return table
 
 
-def markdown(results: StudyResults, judgements: Sequence[Judgement], *, quick: bool) -> str:
-    """All claims as a Markdown document."""
+def markdown(
+    results: StudyResults,
+    judgements: Sequence[Judgement],
+    *,
+    quick: bool,
+    beside: tuple[str, Sequence[Judgement]] | None = None,
+) -> str:
+    """All claims as a Markdown document; ``beside`` names another place and what was judged there."""
     lines = [
         f"# {results.study.title}",
         "",
         f"{results.study.source}. {basis(results, quick=quick)}. {len(judgements)} claims: {tally(judgements)}.",
         "",
-        "| id | claim | published | measured | verdict | reason |",
-        "| --- | --- | --- | --- | --- | --- |",
+        *([departures(results), ""] if results.departures else []),
     ]
-    for one in judgements:
-        cells = (one.id, f"{one.statement} ({one.location})", one.published, one.measured, one.verdict, one.reason)
-        lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
+    headings = ["id", "claim", "published", "measured", "verdict"]
+    rows = [
+        [one.id, f"{one.statement} ({one.location})", one.published, one.measured, one.verdict] for one in judgements
+    ]
+    if beside is not None:
+        place, others = beside
+        headings.append(place)
+        there = {other.id: ": ".join(filter(None, [other.verdict, other.measured])) for other in others}
+        rows = [[*row, there[row[0]]] for row in rows]
+    headings.append("reason")
+    rows = [[*row, one.reason] for row, one in zip(rows, judgements, strict=True)]
+    lines += map(_row, (headings, ["---"] * len(headings), *rows))
     return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def as_json(results: StudyResults, judgements: Sequence[Judgement], figures: Sequence[Path], *, quick: bool) -> str:
     """What ``sojourn study run --json`` prints."""
     document: dict[str, Any] = {
         "study": results.study.name,
+        "backend": results.backend,
+        "departures": list(results.departures),
         "quick": quick,
         "runs": results.planned,
         "claims": [judgement.as_json() for judgement in judgements],
@@ -81,7 +108,7 @@ def as_json(results: StudyResults, judgements: Sequence[Judgement], figures: Seq
 
 
 def save(results: StudyResults, judgements: Sequence[Judgement], directory: Path, *, quick: bool) -> list[Path]:
-    """Writes figures, inputs.json, claims.md and claims.json to a directory, all or none.
+    """Writes figures, inputs.json, measured.json, claims.md and claims.json to a directory, all or none.
 
     Returns
     -------
@@ -96,6 +123,7 @@ def save(results: StudyResults, judgements: Sequence[Judgement], directory: Path
     with Staging(directory) as staging:
         figures = stage_figures(staging, results.study, results.grids)
         staging.add_text(FILE, inputs_json(results, quick=quick))
+        staging.add_text(kept.FILE, kept.as_json(results))
         staging.add_text("claims.md", markdown(results, judgements, quick=quick))
         staging.add_text("claims.json", as_json(results, judgements, figures, quick=quick))
     return figures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sojourn import _core
@@ -12,6 +12,7 @@ from sojourn.backends import Backend, backend_of
 from sojourn.execution import Report, execute, jobs_of
 from sojourn.results import Run
 from sojourn.studies.grid import AxisValue, Cell, Grid
+from sojourn.studies.measures import Measure
 from sojourn.studies.recipe import FigureSpec, Part, Published, Study
 from sojourn.studies.verdict import Judgement, judge
 
@@ -30,6 +31,18 @@ class StudyResults:
     finished: int
     planned: int
     stopped_by: BaseException | None
+    backend: str = "sim"
+    """Where it was run."""
+
+    @property
+    def departures(self) -> tuple[str, ...]:
+        """How the runs depart from the study's files, because the backend lacks something that they ask for."""
+        return self.study.on(self.backend).departures
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs, each once."""
+        return list({id(run): run for grid in self.grids.values() for cell in grid.cells for run in cell.runs}.values())
 
     def judgements(self) -> list[Judgement]:
         """Every claim of the paper beside what was measured."""
@@ -62,9 +75,10 @@ def plan_study(
         One of them is wrong.
     """
     wanted = None if experiments is None else set(experiments)
-    overrides = list(study.quick.items()) if quick else []
+    where = backend_of(backend)
+    overrides = list(study.overrides(where.name, quick=quick).items())
     return [
-        (experiment, part, read_plan(part.file, overrides, backend=backend))
+        (experiment, part, read_plan(part.file, overrides, backend=where))
         for experiment in study.experiments
         if wanted is None or experiment.id in wanted
         for part in experiment.parts
@@ -79,6 +93,7 @@ def run_study(
     backend: str | Backend = "sim",
     jobs: int | None = None,
     report: Report | None = None,
+    announce: Callable[[int, float], None] | None = None,
 ) -> StudyResults:
     """Runs the experiments of a study.
 
@@ -92,6 +107,8 @@ def run_study(
         Fewer or shorter runs, as the recipe says: for a first look, not for a verdict.
     backend, jobs, report
         As for ``sojourn.run``.
+    announce
+        Hears how many runs there will be, and of how many simulated seconds, before the first.
 
     Raises
     ------
@@ -102,6 +119,8 @@ def run_study(
     where = backend_of(backend)
     plans = plan_study(study, experiments=experiments, quick=quick, backend=where)
     batch = [job for _, _, plan in plans for job in jobs_of(plan, where)]
+    if announce is not None:
+        announce(len(batch), sum(job.duration_s for job in batch))
     runs: dict[int, Run] = {}
 
     def take(index: int, core: _core.Run) -> None:
@@ -115,16 +134,22 @@ def run_study(
         own = [runs[index] for index in range(first, first + len(plan.jobs)) if index in runs]
         cells.setdefault(experiment.id, []).extend(_cells(experiment, part, own))
         first += len(plan.jobs)
-    grids = {
-        experiment.id: Grid(cells[experiment.id], study.measures, experiment.aliases, experiment.constants)
-        for experiment in study.experiments
-        if cells.get(experiment.id)
-    }
+    grids = grids_of(study, cells, study.measures, where.name)
+    return StudyResults(study, grids, len(runs), len(batch), stopped_by, where.name)
+
+
+def grids_of(
+    study: Study, cells: Mapping[str, list[Cell]], measures: Mapping[str, Measure], backend: str
+) -> dict[str, Grid]:
+    """The grids of a study's experiments from the cells that were run of each."""
+    different = study.on(backend).constants
+    grids = {}
     for experiment in study.experiments:
-        borrowed = [cell for id_ in experiment.runs_of for cell in cells.get(id_, [])]
-        if borrowed:
-            grids[experiment.id] = Grid(borrowed, study.measures, experiment.aliases, experiment.constants)
-    return StudyResults(study, grids, len(runs), len(batch), stopped_by)
+        own = [cell for id_ in experiment.runs_of for cell in cells.get(id_, [])] or cells.get(experiment.id)
+        if own:
+            constants = {**experiment.constants, **different}
+            grids[experiment.id] = Grid(own, measures, experiment.aliases, constants)
+    return grids
 
 
 def _cells(experiment: Published, part: Part, runs: Sequence[Run]) -> list[Cell]:

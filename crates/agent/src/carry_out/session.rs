@@ -240,9 +240,9 @@ impl<'a> Session<'a> {
             if event.data() == SIGNALS {
                 return Err(Failure("interrupted".into()));
             }
-            let (flow, side) = Watch::origin(event.data());
+            let (flow, socket) = Watch::origin(event.data());
             let now_ns = self.now()?;
-            self.flows[flow].on_ready(side, now_ns, &Watch::new(&self.epoll, flow))?;
+            self.flows[flow].on_ready(socket, now_ns, &Watch::new(&self.epoll, flow))?;
         }
         Ok(fired)
     }

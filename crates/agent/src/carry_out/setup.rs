@@ -41,6 +41,29 @@ impl<'a> Network<'a> {
         }
         Ok(lost)
     }
+
+    /// How often the kernel's TCP came under memory pressure, which makes receivers shrink their windows.
+    ///
+    /// # Errors
+    /// A namespace's counters cannot be read.
+    pub fn memory_pressures(&self) -> Result<u64, Failure> {
+        let read = || Ok(fs::read_to_string("/proc/thread-self/net/netstat")?);
+        self.0.namespaces.iter().try_fold(0, |sum, namespace| {
+            let text = within(Some(namespace), read)?;
+            let count = extended_counter(&text, "TCPMemoryPressures");
+            Ok(sum
+                + count
+                    .ok_or_else(|| Failure("the kernel does not count memory pressure".into()))?)
+        })
+    }
+}
+
+/// A counter by its name from `/proc/net/netstat`, where a line of names is followed by one of values.
+fn extended_counter(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let at = names.split(' ').position(|word| word == name)?;
+    values.split(' ').nth(at)?.parse().ok()
 }
 
 impl Drop for Network<'_> {
@@ -93,5 +116,18 @@ pub fn load_module(path: &std::path::Path) -> Result<(), Failure> {
     match finit_module(&file, c"", ModuleInitFlags::empty()) {
         Ok(()) | Err(nix::errno::Errno::EEXIST) => Ok(()),
         Err(error) => Err(error).context(what),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_stands_below_its_name() {
+        let text = "TcpExt: SyncookiesSent TCPMemoryPressures PAWSActive\nTcpExt: 7 3 9\n\
+                    IpExt: InNoRoutes TCPMemoryPressures\nIpExt: 1 2\n";
+        assert_eq!(extended_counter(text, "TCPMemoryPressures"), Some(3));
+        assert_eq!(extended_counter(text, "TCPMemory"), None);
     }
 }

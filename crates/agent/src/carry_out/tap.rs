@@ -13,7 +13,7 @@ use nix::sys::socket::{
 use super::namespace::within;
 use super::packets::{Label, Labels};
 use super::{Context, Failure};
-use crate::job::{Bottleneck, FIRST_PORT};
+use crate::job::{Bottleneck, FIRST_ASKED_PORT, FIRST_PORT};
 
 /// Enough for the packets between two reads.
 const BUFFER_BYTES: usize = 64 << 20;
@@ -105,17 +105,26 @@ impl Seen {
                 payload.get(at..at + 2)?.try_into().ok()?,
             ))
         };
-        let (port, returning) = match *packet.get(9)? {
-            // The other side's port is below: hosts hand out none from there on.
-            TCP | UDP if word(2)? >= FIRST_PORT => (word(2)?, false),
-            TCP | UDP => (word(0)?, true),
-            ICMP => (word(4)?, *payload.first()? == ECHO_REPLY),
+        let (number, returning) = match *packet.get(9)? {
+            TCP | UDP => {
+                // The other side's port is below: hosts hand out none from there on.
+                let (from, to) = (word(0)?, word(2)?);
+                let port = from.max(to);
+                match port.checked_sub(FIRST_ASKED_PORT) {
+                    Some(number) => (number, port == to),
+                    None => (port.checked_sub(FIRST_PORT)?, port == from),
+                }
+            }
+            ICMP => (
+                word(4)?.checked_sub(FIRST_PORT)?,
+                *payload.first()? == ECHO_REPLY,
+            ),
             _ => return None,
         };
         Some(Self {
             destination: packet.get(16..20)?.try_into().ok()?,
             label: Label {
-                flow: u32::from(port.checked_sub(FIRST_PORT)?),
+                flow: u32::from(number),
                 returning,
                 ce: packet.get(1)? & 3 == 3,
             },
@@ -154,6 +163,15 @@ mod tests {
         assert_eq!(
             label(&packet(3, UDP, &ports(10_004, 1024))),
             Some((4, true, true))
+        );
+        // Of a flow that is asked for, the requests go back.
+        assert_eq!(
+            label(&packet(0, TCP, &ports(1024, 38_003))),
+            Some((3, true, false))
+        );
+        assert_eq!(
+            label(&packet(0, TCP, &ports(38_003, 1024))),
+            Some((3, false, false))
         );
         let echo = |kind| [kind, 0, 0, 0, 0x27, 0x15]; // 0x2715 = 10005
         assert_eq!(label(&packet(1, ICMP, &echo(8))), Some((5, false, false)));

@@ -161,9 +161,7 @@ fn flows_go_between_the_hosts_of_their_path_and_start_as_in_the_simulator() {
 #[test]
 fn segments_are_told_with_their_timestamps_and_hosts_by_sysctl() {
     let job = compiled(BASE).unwrap();
-    let FlowKind::Bulk(tcp) = &job.flows[0].kind else {
-        panic!("the first flow is a bulk flow");
-    };
+    let tcp = job.flows[0].tcp.as_ref().unwrap();
     // 500 bytes of payload and 12 of timestamps.
     assert_eq!((tcp.max_segment, tcp.ecn), (Some(512), true));
     let ecn = job.setup.iter().find_map(|step| match &step.action {
@@ -186,6 +184,36 @@ fn segments_are_told_with_their_timestamps_and_hosts_by_sysctl() {
         ],
         "reno is no module"
     );
+}
+
+#[test]
+fn what_is_asked_for_comes_from_a_port_at_the_sender() {
+    let text = BASE.replace(
+        "{ kind = \"ping\", interval = \"1 s\", rtt = \"40 ms\" }",
+        "{ kind = \"web\", rtt = \"40 ms\" }, { kind = \"video\", direction = \"up\", rtt = \"40 ms\" }",
+    );
+    let job = compiled(&text).unwrap();
+    let ends: Vec<(&str, String, u16)> = job
+        .flows
+        .iter()
+        .map(|flow| (flow.sender.as_str(), flow.address.to_string(), flow.port()))
+        .collect();
+    assert_eq!(ends[0], ("t-near0", "10.2.0.1".into(), 10_000));
+    assert_eq!(ends[4], ("t-near2", "10.1.2.1".into(), 38_004));
+    assert_eq!(ends[5], ("t-far3", "10.2.3.1".into(), 38_005));
+}
+
+#[test]
+fn datagrams_have_room_for_their_number() {
+    for (packet, accepted) in [("7 B", false), ("8 B", true)] {
+        for kind in ["cbr", "onoff"] {
+            let text = BASE.replace(
+                "{ kind = \"ping\", interval = \"1 s\",",
+                &format!("{{ kind = \"{kind}\", rate = \"8 kbit/s\", packet = \"{packet}\","),
+            );
+            assert_eq!(compiled(&text).is_ok(), accepted, "{kind} of {packet}");
+        }
+    }
 }
 
 #[test]

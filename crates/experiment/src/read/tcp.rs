@@ -45,6 +45,12 @@ static QUICKACK: Key<Flag> = Key {
     default: Default::Is("true"),
     doc: "Acknowledge each segment at the beginning, as Linux does; false: every second from the first on (RFC 5681).",
 };
+static GSO: Key<Flag> = Key {
+    name: "gso",
+    form: Flag,
+    default: Default::Is("true"),
+    doc: "Send pieces of a millisecond's worth, two segments at least, as Linux does; false: each as the window opens.",
+};
 static INITIAL_WINDOW: Key<Whole> = Key {
     name: "initial_window",
     form: Whole { from: 1, to: 1000 },
@@ -77,6 +83,7 @@ pub(super) static KEYS: &[&dyn AnyKey] = &[
     &ABE,
     &SACK,
     &QUICKACK,
+    &GSO,
     &INITIAL_WINDOW,
     &MSS,
     &WINDOW,
@@ -93,6 +100,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Tcp, ReadError> {
         abe: section.get(&ABE)?,
         sack: section.get(&SACK)?,
         quickack: section.get(&QUICKACK)?,
+        gso: section.get(&GSO)?,
         initial_window: section.get(&INITIAL_WINDOW)? as u32,
         mss: section.get(&MSS)? as u32,
         window: section.find(&WINDOW)?,

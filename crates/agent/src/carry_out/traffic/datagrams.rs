@@ -1,46 +1,52 @@
-//! Evenly spaced datagrams; each carries the instant at which it was sent, and its number.
+//! Datagrams one way; each carries its number.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
 use nix::sys::epoll::EpollFlags;
+use sojourn_experiment::applications::{self, Side};
+use sojourn_units::Time;
 
-use super::{Side, Traffic, Watch, micros, set_dscp};
+use super::{Socket, Traffic, Watch, micros, set_dscp};
 use crate::carry_out::namespace::within;
 use crate::carry_out::{Context, Failure};
 use crate::job::Flow;
 use crate::recording::FlowFigures;
 
-/// Bytes of the stamp: instant and number.
-const STAMP: usize = 16;
+/// Bytes of a datagram's number, which it begins with.
+const NUMBER: usize = 8;
+/// The largest payload of a datagram.
+const LARGEST: usize = 1 << 16;
 
-/// A flow of datagrams, evenly spaced.
+/// A flow of datagrams.
 pub struct Datagrams {
     sender: UdpSocket,
     receiver: UdpSocket,
     to: SocketAddr,
-    datagram: Vec<u8>,
-    interval_ns: (u64, u64),
-    start_ns: u64,
-    stop_ns: u64,
-    number: u64,
+    schedule: applications::Datagrams,
+    /// When each was sent.
+    sent_ns: Vec<u64>,
+    block: Vec<u8>,
     warmup_ns: u64,
     figures: FlowFigures,
 }
 
 impl Datagrams {
-    /// Opens its sockets.
+    /// Opens its sockets; `None` if its kind does not send datagrams one way.
     ///
     /// # Errors
-    /// The kernel refuses, or datagrams are too short for a stamp.
+    /// The kernel refuses.
     pub fn open(
         flow: &Flow,
-        payload: u32,
-        interval_ns: (u64, u64),
+        seed: u64,
         warmup_ns: u64,
         watch: &Watch<'_>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Option<Self>, Failure> {
+        let Some(schedule) = applications::Datagrams::new(&flow.identity(), &flow.kind, seed)
+        else {
+            return Ok(None);
+        };
         let socket = |namespace: &str, port| {
             within(Some(namespace), || {
                 let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
@@ -49,50 +55,49 @@ impl Datagrams {
                 Ok(socket)
             })
         };
-        if (payload as usize) < STAMP {
-            return Err(Failure(format!(
-                "flow {}: datagrams of {payload} B have no room for a stamp of {STAMP} B",
-                flow.number
-            )));
-        }
         let receiver = socket(&flow.receiver, flow.port())?;
-        watch.add(receiver.as_fd(), Side::Receiver, EpollFlags::EPOLLIN)?;
-        Ok(Self {
+        watch.add(
+            receiver.as_fd(),
+            Socket::only(Side::Receiving),
+            EpollFlags::EPOLLIN,
+        )?;
+        Ok(Some(Self {
             sender: socket(&flow.sender, 0)?,
             receiver,
             to: (flow.address, flow.port()).into(),
-            datagram: vec![0; payload as usize],
-            interval_ns,
-            start_ns: flow.start_ns,
-            stop_ns: flow.stop_ns,
-            number: 0,
+            schedule,
+            sent_ns: Vec::new(),
+            block: vec![0; LARGEST],
             warmup_ns,
             figures: FlowFigures {
                 datagrams: Some((0, 0)),
                 ..FlowFigures::default()
             },
-        })
+        }))
     }
 }
 
 impl Traffic for Datagrams {
-    /// Counted from the start, so that rounding does not add up.
     fn next_timer(&self) -> Option<u64> {
-        let (numerator, denominator) = self.interval_ns;
-        let offset = u128::from(self.number) * u128::from(numerator) / u128::from(denominator);
-        let due = self.start_ns + offset as u64;
-        (due < self.stop_ns).then_some(due)
+        self.schedule.next_due().map(Time::as_nanos)
     }
 
     fn on_timer(&mut self, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
-        while self.next_timer().is_some_and(|due| due <= now_ns) {
-            self.datagram[..8].copy_from_slice(&now_ns.to_le_bytes());
-            self.datagram[8..STAMP].copy_from_slice(&self.number.to_le_bytes());
-            self.number += 1;
+        while let Some((number, payload)) = self.schedule.take_due(Time::from_nanos(now_ns)) {
+            let datagram = &mut self.block[..payload as usize];
+            datagram
+                .get_mut(..NUMBER)
+                .ok_or_else(|| {
+                    Failure(format!(
+                        "a datagram of {payload} B has no room for its number"
+                    ))
+                })?
+                .copy_from_slice(&number.to_le_bytes());
+            self.sent_ns.push(now_ns);
             self.sender
-                .send_to(&self.datagram, self.to)
+                .send_to(datagram, self.to)
                 .context(|| "sending a datagram".into())?;
-            self.figures.sent += self.datagram.len() as u64;
+            self.figures.sent += u64::from(payload);
             if let Some((sent, _)) = &mut self.figures.datagrams {
                 *sent += 1;
             }
@@ -100,15 +105,20 @@ impl Traffic for Datagrams {
         Ok(())
     }
 
-    fn on_ready(&mut self, _side: Side, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
-        let mut datagram = [0; 1 << 16];
+    fn on_ready(&mut self, _: Socket, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
         loop {
-            let length = match self.receiver.recv(&mut datagram) {
+            let length = match self.receiver.recv(&mut self.block) {
                 Ok(length) => length,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error).context(|| "receiving a datagram".into()),
             };
-            let Some((sent_ns, number)) = stamp(&datagram[..length]) else {
+            let number = self.block[..length]
+                .first_chunk()
+                .copied()
+                .map(u64::from_le_bytes);
+            let Some((number, sent_ns)) =
+                number.and_then(|number| Some((number, *self.sent_ns.get(number as usize)?)))
+            else {
                 continue;
             };
             self.figures.received += length as u64;
@@ -127,14 +137,4 @@ impl Traffic for Datagrams {
     fn figures(&mut self) -> &mut FlowFigures {
         &mut self.figures
     }
-}
-
-/// The instant and the number that a datagram carries.
-fn stamp(datagram: &[u8]) -> Option<(u64, u64)> {
-    let word = |at: usize| {
-        Some(u64::from_le_bytes(
-            datagram.get(at..at + 8)?.try_into().ok()?,
-        ))
-    };
-    Some((word(0)?, word(8)?))
 }

@@ -1,5 +1,6 @@
 //! The flows of a job over real sockets: a file per kind of traffic.
 
+mod connections;
 mod datagrams;
 mod ping;
 mod tcp;
@@ -12,25 +13,26 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use datagrams::Datagrams;
 use ping::Ping;
-use tcp::{Files, TcpFlow};
+use sojourn_experiment::applications::{Id, Side};
+use sojourn_experiment::model::Kind;
+use tcp::TcpFlow;
 
 use super::diag::{Connection, Diag};
 use super::{Context, Failure};
-use crate::job::{Flow, FlowKind};
+use crate::job::Flow;
 use crate::recording::FlowFigures;
 
 /// Which of a flow's sockets something happened at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
-    /// The sender of data.
-    Sender,
-    /// The receiver of data.
-    Receiver,
-    /// The receiver's listening socket.
+pub enum Socket {
+    /// An end of a connection; without connections there is one of each.
+    End(Id, Side),
+    /// What connections come in at.
     Listener,
 }
 
-const SIDES: [Side; 3] = [Side::Sender, Side::Receiver, Side::Listener];
+/// Bits of a token for the socket, above them the flow: two for its kind, 32 for the connection.
+const SOCKET_BITS: u32 = 34;
 
 /// Where a flow says which sockets it waits for.
 pub struct Watch<'a> {
@@ -51,19 +53,42 @@ impl<'a> Watch<'a> {
     pub fn add(
         &self,
         socket: BorrowedFd<'_>,
-        side: Side,
+        which: Socket,
         interest: EpollFlags,
     ) -> Result<(), Failure> {
-        let token = (self.flow * SIDES.len() + side as usize) as u64;
+        let token = (self.flow as u64) << SOCKET_BITS | which.token();
         self.epoll
             .add(socket, EpollEvent::new(interest, token))
             .context(|| "waiting for a socket".into())
     }
 
-    /// The flow and side that an event is of.
-    pub fn origin(token: u64) -> (usize, Side) {
-        let token = token as usize;
-        (token / SIDES.len(), SIDES[token % SIDES.len()])
+    /// The flow and socket that an event is of.
+    pub const fn origin(token: u64) -> (usize, Socket) {
+        let of_socket = token & ((1 << SOCKET_BITS) - 1);
+        ((token >> SOCKET_BITS) as usize, Socket::of_token(of_socket))
+    }
+}
+
+impl Socket {
+    /// The sending or the receiving socket of a flow without connections.
+    const fn only(side: Side) -> Self {
+        Self::End(Id(0), side)
+    }
+
+    const fn token(self) -> u64 {
+        match self {
+            Self::End(Id(id), side) => (id as u64) << 2 | side as u64,
+            Self::Listener => 2,
+        }
+    }
+
+    const fn of_token(token: u64) -> Self {
+        let id = Id((token >> 2) as u32);
+        match token & 3 {
+            0 => Self::End(id, Side::Sending),
+            1 => Self::End(id, Side::Receiving),
+            _ => Self::Listener,
+        }
     }
 }
 
@@ -82,7 +107,7 @@ pub trait Traffic {
     ///
     /// # Errors
     /// As [`Traffic::on_timer`].
-    fn on_ready(&mut self, side: Side, now_ns: u64, watch: &Watch<'_>) -> Result<(), Failure>;
+    fn on_ready(&mut self, socket: Socket, now_ns: u64, watch: &Watch<'_>) -> Result<(), Failure>;
 
     /// Its figures so far.
     fn figures(&mut self) -> &mut FlowFigures;
@@ -117,39 +142,21 @@ pub fn open(
     diag: Rc<Diag>,
     watch: &Watch<'_>,
 ) -> Result<Box<dyn Traffic>, Failure> {
-    Ok(match &flow.kind {
-        FlowKind::Bulk(tcp) => Box::new(TcpFlow::open(flow, tcp, None, warmup_ns, diag, watch)?),
-        FlowKind::Files {
-            tcp,
-            sizes,
-            count,
-            think_ns,
-        } => {
-            let files = Files::new(seed, flow.number, sizes.clone(), *count, *think_ns);
-            Box::new(TcpFlow::open(
-                flow,
-                tcp,
-                Some(files),
-                warmup_ns,
-                diag,
-                watch,
-            )?)
-        }
-        FlowKind::Datagrams {
-            payload,
-            interval_ns,
-        } => Box::new(Datagrams::open(
-            flow,
-            *payload,
-            *interval_ns,
-            warmup_ns,
-            watch,
-        )?),
-        FlowKind::Ping {
-            interval_ns,
-            payload,
-        } => Box::new(Ping::open(flow, *interval_ns, *payload, warmup_ns, watch)?),
-    })
+    if let Kind::Ping(ping) = &flow.kind {
+        return Ok(Box::new(Ping::open(flow, ping, warmup_ns, watch)?));
+    }
+    if let Some(tcp) = &flow.tcp
+        && let Some(opened) = TcpFlow::open(flow, tcp, seed, warmup_ns, diag, watch)?
+    {
+        return Ok(Box::new(opened));
+    }
+    match Datagrams::open(flow, seed, warmup_ns, watch)? {
+        Some(opened) => Ok(Box::new(opened)),
+        None => Err(Failure(format!(
+            "flow {}: no kind of traffic that this agent has",
+            flow.number
+        ))),
+    }
 }
 
 /// Lets a socket's packets carry a flow's DiffServ code point.
@@ -165,4 +172,23 @@ fn set_dscp(socket: &impl AsFd, flow: &Flow) -> Result<(), Failure> {
 /// A span in microseconds, as recordings keep them.
 fn micros(span_ns: u64) -> u32 {
     u32::try_from(span_ns / 1000).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_names_flow_and_socket() {
+        for flow in [0, 1, 27_999] {
+            for socket in [
+                Socket::Listener,
+                Socket::only(Side::Sending),
+                Socket::End(Id(u32::MAX), Side::Receiving),
+            ] {
+                let token = (flow as u64) << SOCKET_BITS | socket.token();
+                assert_eq!(Watch::origin(token), (flow, socket));
+            }
+        }
+    }
 }

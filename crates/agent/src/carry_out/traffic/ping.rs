@@ -9,7 +9,10 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, recv, sendto, socket,
 };
 
-use super::{Side, Traffic, Watch, micros, set_dscp};
+use sojourn_experiment::applications::Side;
+use sojourn_experiment::model;
+
+use super::{Socket, Traffic, Watch, micros, set_dscp};
 use crate::carry_out::namespace::within;
 use crate::carry_out::{Context, Failure};
 use crate::job::Flow;
@@ -42,8 +45,7 @@ impl Ping {
     /// The kernel refuses.
     pub fn open(
         flow: &Flow,
-        interval_ns: u64,
-        payload: u32,
+        ping: &model::Ping,
         warmup_ns: u64,
         watch: &Watch<'_>,
     ) -> Result<Self, Failure> {
@@ -58,14 +60,18 @@ impl Ping {
             .context(|| "opening a socket for echo requests".into())
         })?;
         set_dscp(&socket, flow)?;
-        watch.add(socket.as_fd(), Side::Sender, EpollFlags::EPOLLIN)?;
+        watch.add(
+            socket.as_fd(),
+            Socket::only(Side::Sending),
+            EpollFlags::EPOLLIN,
+        )?;
         Ok(Self {
             socket,
             to: SocketAddrV4::new(flow.address, 0).into(),
             identifier: flow.port(),
             sequence: 0,
-            interval_ns,
-            payload: payload as usize,
+            interval_ns: ping.interval.as_nanos(),
+            payload: ping.packet as usize,
             next_ns: flow.start_ns,
             stop_ns: flow.stop_ns,
             warmup_ns,
@@ -134,7 +140,7 @@ impl Traffic for Ping {
         Ok(())
     }
 
-    fn on_ready(&mut self, _side: Side, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
+    fn on_ready(&mut self, _: Socket, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
         let mut packet = [0; 1 << 16];
         loop {
             let length = match recv(self.socket.as_raw_fd(), &mut packet, MsgFlags::empty()) {

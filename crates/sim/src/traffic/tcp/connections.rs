@@ -102,6 +102,7 @@ impl Connections {
                 abe: tcp.abe,
                 sack: tcp.sack,
                 quickack: tcp.quickack,
+                gso: tcp.gso,
                 max_window: window,
                 ..Config::default()
             },

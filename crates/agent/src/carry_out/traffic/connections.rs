@@ -1,0 +1,452 @@
+//! The connections of a flow over real sockets, both ends of each.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
+
+use nix::errno::Errno;
+use nix::libc::linger;
+use nix::sys::epoll::EpollFlags;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket, sockopt,
+};
+use sojourn_experiment::applications::{self, Id, Side, UNLIMITED};
+
+use super::{Socket, Watch, set_dscp};
+use crate::carry_out::diag::{self, Diag};
+use crate::carry_out::namespace::within;
+use crate::carry_out::{Context, Failure};
+use crate::job::{Flow, Tcp};
+
+/// Bytes written or read at a time.
+const BLOCK: usize = 128 << 10;
+
+/// The connections of a flow that are not over.
+pub struct Connections {
+    flow: Flow,
+    tcp: Tcp,
+    listener: TcpListener,
+    diag: Rc<Diag>,
+    opened: u32,
+    open: BTreeMap<Id, Connection>,
+    /// Segments sent again and payload bytes sent, over connections that are over.
+    past: (u64, u64),
+    /// Payload bytes received in the direction of the flow.
+    pub received: u64,
+    block: Vec<u8>,
+}
+
+/// Both ends of a connection.
+struct Connection {
+    ends: [End; 2],
+    /// The port of the end that opened it.
+    port: u16,
+    /// Whether its ECN was looked at.
+    checked: bool,
+    retransmits: u64,
+    sent: u64,
+}
+
+/// One end.
+#[derive(Default)]
+struct End {
+    stream: Option<TcpStream>,
+    /// Given up.
+    is_gone: bool,
+    /// Bytes still to be handed to the socket.
+    to_write: u64,
+    received: u64,
+    /// Nothing more will be written after that.
+    closing: bool,
+    has_shut_down: bool,
+    peer_has_closed: bool,
+}
+
+impl End {
+    const fn is_over(&self) -> bool {
+        self.is_gone || (self.has_shut_down && self.peer_has_closed)
+    }
+
+    fn give_up(&mut self) {
+        self.stream = None;
+        self.is_gone = true;
+    }
+
+    /// Gives the connection up at once: what the socket holds unsent is not sent.
+    fn abort(&mut self) {
+        if let Some(stream) = &self.stream {
+            let at_once = linger {
+                l_onoff: 1,
+                l_linger: 0,
+            };
+            // A connection that cannot be reset is closed all the same.
+            let _ = setsockopt(stream, sockopt::Linger, &at_once);
+        }
+        self.give_up();
+    }
+
+    /// Hands the socket what it takes.
+    fn flush(&mut self, block: &[u8]) {
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
+        while self.to_write > 0 {
+            let most = self.to_write.min(BLOCK as u64) as usize;
+            match stream.write(&block[..most]) {
+                Ok(_) if self.to_write == UNLIMITED => {}
+                Ok(written) => self.to_write -= written as u64,
+                Err(error) if is_for_later(&error) => return,
+                Err(_) => return self.give_up(),
+            }
+        }
+        if self.closing && !self.has_shut_down {
+            self.has_shut_down = true;
+            if stream.shutdown(Shutdown::Write).is_err() {
+                self.give_up();
+            }
+        }
+    }
+}
+
+/// Whether an operation may succeed later. `NotConnected`: the handshake is under way.
+fn is_for_later(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NotConnected
+    )
+}
+
+impl Connections {
+    /// None yet; the end that does not open them listens.
+    ///
+    /// # Errors
+    /// The kernel refuses, most likely the congestion control.
+    pub fn listen(
+        flow: &Flow,
+        tcp: &Tcp,
+        diag: Rc<Diag>,
+        watch: &Watch<'_>,
+    ) -> Result<Self, Failure> {
+        let host = if flow.is_asked() {
+            &flow.sender
+        } else {
+            &flow.receiver
+        };
+        let listener = within(Some(host), || {
+            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, flow.port()))?;
+            listener.set_nonblocking(true)?;
+            prepare(&listener, flow, tcp)?;
+            Ok(listener)
+        })?;
+        watch.add(listener.as_fd(), Socket::Listener, EpollFlags::EPOLLIN)?;
+        Ok(Self {
+            flow: flow.clone(),
+            tcp: tcp.clone(),
+            listener,
+            diag,
+            opened: 0,
+            open: BTreeMap::new(),
+            past: (0, 0),
+            received: 0,
+            block: vec![0; BLOCK],
+        })
+    }
+
+    /// The connections as an application uses them.
+    pub const fn live<'a>(&'a mut self, watch: &'a Watch<'a>) -> Live<'a> {
+        Live {
+            connections: self,
+            watch,
+            failure: None,
+        }
+    }
+
+    fn opener(&self) -> Side {
+        if self.flow.is_asked() {
+            Side::Receiving
+        } else {
+            Side::Sending
+        }
+    }
+
+    fn connect(&mut self, id: Id, watch: &Watch<'_>) -> Result<(), Failure> {
+        let opener = self.opener();
+        let host = match opener {
+            Side::Sending => &self.flow.sender,
+            Side::Receiving => &self.flow.receiver,
+        };
+        let connecting = || format!("flow {}: connecting", self.flow.number);
+        let client = within(Some(host), || {
+            let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+            socket(AddressFamily::Inet, SockType::Stream, flags, None).context(connecting)
+        })?;
+        prepare(&client, &self.flow, &self.tcp)?;
+        let to = SockaddrIn::from(SocketAddrV4::new(self.flow.address, self.flow.port()));
+        match connect(client.as_raw_fd(), &to) {
+            Ok(()) | Err(Errno::EINPROGRESS) => {}
+            Err(error) => return Err(error).context(connecting),
+        }
+        let client = TcpStream::from(client);
+        let port = client.local_addr().context(connecting)?.port();
+        watch_end(watch, &client, id, opener)?;
+        let mut connection = Connection {
+            ends: Default::default(),
+            port,
+            checked: false,
+            retransmits: 0,
+            sent: 0,
+        };
+        connection.ends[opener as usize].stream = Some(client);
+        self.open.insert(id, connection);
+        Ok(())
+    }
+
+    /// Takes the connections that have come in.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn accept(&mut self, watch: &Watch<'_>) -> Result<(), Failure> {
+        let side = match self.opener() {
+            Side::Sending => Side::Receiving,
+            Side::Receiving => Side::Sending,
+        };
+        while let Ok((server, client)) = self.listener.accept() {
+            server.set_nonblocking(true)?;
+            let of_client = |(_, connection): &(&Id, &mut Connection)| {
+                connection.port == client.port() && connection.ends[side as usize].stream.is_none()
+            };
+            // None if its opener has given it up.
+            if let Some((id, connection)) = self.open.iter_mut().rev().find(of_client) {
+                watch_end(watch, &server, *id, side)?;
+                connection.ends[side as usize].stream = Some(server);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands an end's socket what it takes.
+    pub fn flush(&mut self, id: Id, side: Side) {
+        if let Some(connection) = self.open.get_mut(&id) {
+            connection.ends[side as usize].flush(&self.block);
+        }
+    }
+
+    /// Takes what has arrived at an end; false if nothing has. An end whose peer has closed closes as well.
+    ///
+    /// # Errors
+    /// TCP_INFO cannot be read.
+    pub fn read(&mut self, id: Id, side: Side) -> Result<bool, Failure> {
+        let Some(connection) = self.open.get_mut(&id) else {
+            return Ok(false);
+        };
+        let end = &mut connection.ends[side as usize];
+        let Some(stream) = &mut end.stream else {
+            return Ok(false);
+        };
+        let mut arrived = 0;
+        let mut is_over = false;
+        loop {
+            match stream.read(&mut self.block) {
+                Ok(0) => {
+                    is_over = !end.peer_has_closed;
+                    end.peer_has_closed = true;
+                    break;
+                }
+                Ok(length) => arrived += length as u64,
+                Err(error) if is_for_later(&error) => break,
+                Err(_) => {
+                    end.give_up();
+                    is_over = true;
+                    break;
+                }
+            }
+        }
+        end.received += arrived;
+        if side == Side::Receiving {
+            self.received += arrived;
+        }
+        if is_over {
+            // While the kernel still knows it.
+            let now = self.diag.connections()?;
+            self.observe(&now)?;
+            if let Some(connection) = self.open.get_mut(&id) {
+                let end = &mut connection.ends[side as usize];
+                end.closing = true;
+                end.flush(&self.block);
+            }
+        }
+        Ok(arrived > 0)
+    }
+
+    /// Forgets a connection that is over, and names it.
+    pub fn take_over(&mut self) -> Option<Id> {
+        let opener = self.opener() as usize;
+        let is_over = |connection: &Connection| {
+            let [sending, receiving] = &connection.ends;
+            // An opener that was refused has nobody on the other side.
+            let refused =
+                connection.ends[opener].is_gone && connection.ends[1 - opener].stream.is_none();
+            refused || (sending.is_over() && receiving.is_over())
+        };
+        let (id, _) = self
+            .open
+            .iter()
+            .find(|(_, connection)| is_over(connection))?;
+        let id = *id;
+        let connection = self.open.remove(&id)?;
+        self.past.0 += connection.retransmits;
+        self.past.1 += connection.sent;
+        Some(id)
+    }
+
+    /// Takes note of the connections that are open, among all of the sender's host, and returns them.
+    ///
+    /// # Errors
+    /// One is not what the job asked for.
+    pub fn observe(&mut self, all: &[diag::Connection]) -> Result<Vec<diag::Connection>, Failure> {
+        let mut seen = Vec::new();
+        let (asked, port) = (self.flow.is_asked(), self.flow.port());
+        for connection in self.open.values_mut() {
+            let ports = if asked {
+                (port, connection.port)
+            } else {
+                (connection.port, port)
+            };
+            let own = all
+                .iter()
+                .find(|of| (of.local_port, of.remote_port) == ports);
+            let Some(own) = own else {
+                continue;
+            };
+            if !connection.checked && own.ecn != self.tcp.ecn {
+                let (is, wanted) = (own.ecn, self.tcp.ecn);
+                let number = self.flow.number;
+                return Err(Failure(format!(
+                    "flow {number}: ECN negotiated: {is}; wanted: {wanted}"
+                )));
+            }
+            connection.checked = true;
+            connection.retransmits = own.retransmits;
+            connection.sent = own.sent;
+            seen.push(*own);
+        }
+        Ok(seen)
+    }
+
+    /// Segments sent again and payload bytes sent, over all connections.
+    pub fn sent(&self) -> (u64, u64) {
+        self.open.values().fold(self.past, |(again, sent), one| {
+            (again + one.retransmits, sent + one.sent)
+        })
+    }
+}
+
+/// By edge: a socket with nothing left to write is always writable.
+fn watch_end(watch: &Watch<'_>, stream: &TcpStream, id: Id, side: Side) -> Result<(), Failure> {
+    let interest =
+        EpollFlags::EPOLLOUT | EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
+    watch.add(stream.as_fd(), Socket::End(id, side), interest)
+}
+
+/// Sets a socket's options before it connects or listens.
+fn prepare(socket: &impl AsFd, flow: &Flow, tcp: &Tcp) -> Result<(), Failure> {
+    set_congestion_control(socket, &tcp.congestion_control)?;
+    set_dscp(socket, flow)?;
+    if let Some(segment) = &tcp.max_segment {
+        setsockopt(socket, sockopt::TcpMaxSeg, segment)
+            .context(|| format!("flow {}: segments of {segment} B", flow.number))?;
+    }
+    Ok(())
+}
+
+fn set_congestion_control(socket: &impl AsFd, name: &str) -> Result<(), Failure> {
+    let wanted = OsString::from(name);
+    let setting = || format!("congestion control \"{name}\"");
+    match setsockopt(socket, sockopt::TcpCongestion, &wanted) {
+        Err(Errno::ENOENT) => Err(Failure(format!(
+            "this kernel has no congestion control \"{name}\""
+        ))),
+        done => done.context(setting),
+    }?;
+    let now = getsockopt(socket, sockopt::TcpCongestion).context(setting)?;
+    let now = now.to_string_lossy();
+    if now.trim_end_matches('\0') == name {
+        return Ok(());
+    }
+    Err(Failure(format!(
+        "congestion control is {now} after it was set to {name}"
+    )))
+}
+
+/// Connections as an application uses them; what goes wrong is told afterwards.
+pub struct Live<'a> {
+    connections: &'a mut Connections,
+    watch: &'a Watch<'a>,
+    failure: Option<Failure>,
+}
+
+impl Live<'_> {
+    /// What went wrong since.
+    ///
+    /// # Errors
+    /// The kernel refused a connection.
+    pub fn outcome(self) -> Result<(), Failure> {
+        self.failure.map_or(Ok(()), Err)
+    }
+
+    fn note(&mut self, outcome: Result<(), Failure>) {
+        if let Err(failure) = outcome {
+            self.failure.get_or_insert(failure);
+        }
+    }
+}
+
+impl applications::Connections for Live<'_> {
+    fn open(&mut self, _opener: Side) -> Id {
+        let id = Id(self.connections.opened);
+        self.connections.opened += 1;
+        let outcome = self.connections.connect(id, self.watch);
+        self.note(outcome);
+        id
+    }
+
+    fn write(&mut self, id: Id, side: Side, bytes: u64) {
+        if let Some(connection) = self.connections.open.get_mut(&id) {
+            let end = &mut connection.ends[side as usize];
+            end.to_write = end.to_write.saturating_add(bytes);
+            end.flush(&self.connections.block);
+        }
+    }
+
+    fn close(&mut self, id: Id, side: Side) {
+        let Some(connection) = self.connections.open.get_mut(&id) else {
+            return;
+        };
+        let end = &mut connection.ends[side as usize];
+        if end.to_write != UNLIMITED {
+            end.closing = true;
+            end.flush(&self.connections.block);
+            return;
+        }
+        // While the kernel still knows it. What is on its way arrives; what it still held is not sent.
+        let outcome = self
+            .connections
+            .diag
+            .connections()
+            .and_then(|now| self.connections.observe(&now).map(drop));
+        self.note(outcome);
+        if let Some(connection) = self.connections.open.get_mut(&id) {
+            connection.ends[side as usize].abort();
+        }
+    }
+
+    fn received(&mut self, id: Id, side: Side) -> u64 {
+        self.connections
+            .open
+            .get(&id)
+            .map_or(0, |connection| connection.ends[side as usize].received)
+    }
+}

@@ -1,0 +1,40 @@
+//! Times of being on and of being off, in turn.
+
+use sojourn_units::{Duration, Time};
+
+use super::Identity;
+use crate::model::{OnOff, Times};
+use crate::streams::Stream;
+
+/// The times of an on-off flow, beginning with on.
+pub struct Alternation {
+    on: Duration,
+    off: Duration,
+    times: Times,
+    draws: Stream,
+    next: Time,
+}
+
+impl Alternation {
+    /// The times of a flow from its start on.
+    pub fn new(identity: &Identity, config: &OnOff, seed: u64) -> Self {
+        Self {
+            on: config.on,
+            off: config.off,
+            times: config.times,
+            draws: Stream::new(seed, &format!("flow/{}/onoff", identity.flow)),
+            next: identity.start,
+        }
+    }
+
+    /// When the flow is next on: from, and until.
+    pub fn next_on(&mut self) -> (Time, Time) {
+        let from = self.next;
+        if self.off.is_zero() {
+            return (from, Time::MAX);
+        }
+        let until = from.saturating_add(self.times.draw(self.on, &mut self.draws));
+        self.next = until.saturating_add(self.times.draw(self.off, &mut self.draws));
+        (from, until)
+    }
+}

@@ -1,0 +1,129 @@
+//! Datagrams one way: at a constant rate, on and off, telephony, games.
+
+use sojourn_units::{Duration, Rate, Time};
+
+use super::Identity;
+use super::alternation::Alternation;
+use crate::game;
+use crate::model::{Direction, Kind, Transport};
+use crate::streams::Stream;
+
+/// The datagrams of a flow: when each is due, and how large it is.
+pub struct Datagrams {
+    start: Time,
+    stop: Time,
+    pattern: Pattern,
+    /// When the next datagram is due, and its payload.
+    next: (Time, u32),
+    number: u64,
+}
+
+/// When datagrams are sent, and how large they are.
+enum Pattern {
+    /// As many bytes as the rate allows; counted from the start, so that rounding does not add up.
+    Rate { rate: Rate, payload: u32 },
+    /// Evenly spaced.
+    Spaced { interval: Duration, payload: u32 },
+    /// At a rate while it is on; `sent` since that began.
+    OnOff {
+        alternation: Alternation,
+        on: (Time, Time),
+        rate: Rate,
+        payload: u32,
+        sent: u64,
+    },
+    /// A side of a game.
+    Game { direction: Direction, draws: Stream },
+}
+
+impl Datagrams {
+    /// A flow of a kind that has not started; `None` if the kind does not send datagrams one way.
+    pub fn new(identity: &Identity, kind: &Kind, seed: u64) -> Option<Self> {
+        let mut pattern = match kind {
+            Kind::Cbr(cbr) => Pattern::Rate {
+                rate: cbr.rate,
+                payload: cbr.packet,
+            },
+            Kind::Voip(voip) => Pattern::Spaced {
+                interval: voip.interval,
+                payload: voip.packet,
+            },
+            Kind::OnOff(config) => {
+                let Transport::Udp(rate) = config.transport else {
+                    return None;
+                };
+                let mut alternation = Alternation::new(identity, config, seed);
+                Pattern::OnOff {
+                    on: alternation.next_on(),
+                    alternation,
+                    rate,
+                    payload: config.packet,
+                    sent: 0,
+                }
+            }
+            Kind::Game => Pattern::Game {
+                direction: identity.direction,
+                draws: Stream::new(seed, &format!("flow/{}/game", identity.flow)),
+            },
+            _ => return None,
+        };
+        Some(Self {
+            next: pattern.next(identity.start, 0, identity.start),
+            pattern,
+            number: 0,
+            start: identity.start,
+            stop: identity.stop,
+        })
+    }
+
+    /// When the next datagram is due.
+    pub fn next_due(&self) -> Option<Time> {
+        Some(self.next.0).filter(|due| *due < self.stop)
+    }
+
+    /// The next datagram if it is due: its number and its payload bytes.
+    pub fn take_due(&mut self, now: Time) -> Option<(u64, u32)> {
+        let due = self.next_due().filter(|due| *due <= now)?;
+        let taken = (self.number, self.next.1);
+        self.number += 1;
+        self.next = self.pattern.next(self.start, self.number, due);
+        Some(taken)
+    }
+}
+
+impl Pattern {
+    /// When datagram `number` of a flow that began at `start` is due, and its payload; the one before was at `last`.
+    fn next(&mut self, start: Time, number: u64, last: Time) -> (Time, u32) {
+        match self {
+            Self::Rate { rate, payload } => {
+                let offset = rate.tx_time(number.saturating_mul((*payload).into()));
+                (start.saturating_add(offset), *payload)
+            }
+            Self::Spaced { interval, payload } => (
+                start.saturating_add(interval.saturating_mul(number)),
+                *payload,
+            ),
+            Self::OnOff {
+                alternation,
+                on,
+                rate,
+                payload,
+                sent,
+            } => loop {
+                let due =
+                    on.0.saturating_add(rate.tx_time(sent.saturating_mul((*payload).into())));
+                if due < on.1 {
+                    *sent += 1;
+                    return (due, *payload);
+                }
+                *on = alternation.next_on();
+                *sent = 0;
+            },
+            Self::Game { direction, draws } => {
+                let (gap, payload) = game::next(*direction, draws);
+                let due = if number == 0 { start } else { last + gap };
+                (due, payload)
+            }
+        }
+    }
+}

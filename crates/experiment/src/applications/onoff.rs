@@ -1,0 +1,115 @@
+//! TCP that sends at times: at a rate over one connection, or as fast as it can over one for each time.
+
+use crate::model;
+use sojourn_units::{Rate, Time};
+
+use super::alternation::Alternation;
+use super::{Application, Connections, Id, Identity, Meter, Side, UNLIMITED};
+
+/// An application that is on and off in turn.
+pub struct OnOff {
+    alternation: Alternation,
+    /// The rate at which it writes while on; `None`: as fast as the connection takes it.
+    rate: Option<Rate>,
+    packet: u64,
+    stop: Time,
+    /// The present or next time of being on.
+    on: (Time, Time),
+    /// Writes since that began.
+    written: u64,
+    connection: Option<Id>,
+    stopped: bool,
+}
+
+impl OnOff {
+    /// An application that has not started.
+    pub fn new(identity: &Identity, config: &model::OnOff, rate: Option<Rate>, seed: u64) -> Self {
+        let mut alternation = Alternation::new(identity, config, seed);
+        Self {
+            on: alternation.next_on(),
+            alternation,
+            rate,
+            packet: u64::from(config.packet),
+            stop: identity.stop,
+            written: 0,
+            connection: None,
+            stopped: false,
+        }
+    }
+
+    /// When the next write is due, if it writes at a rate.
+    fn next_write(&self, rate: Rate) -> Time {
+        self.on.0 + rate.tx_time(self.written.saturating_mul(self.packet))
+    }
+
+    fn turn_off(&mut self) {
+        self.on = self.alternation.next_on();
+        self.written = 0;
+    }
+
+    /// Writes what is due at `rate`.
+    fn write(&mut self, rate: Rate, now: Time, connections: &mut dyn Connections) {
+        loop {
+            let due = self.next_write(rate);
+            if due >= self.on.1 {
+                self.turn_off();
+            } else if due <= now {
+                let id = *self
+                    .connection
+                    .get_or_insert_with(|| connections.open(Side::Sending));
+                connections.write(id, Side::Sending, self.packet);
+                self.written += 1;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Opens or closes what is due.
+    fn switch(&mut self, now: Time, connections: &mut dyn Connections) {
+        match self.connection {
+            None if self.on.0 <= now => {
+                let id = connections.open(Side::Sending);
+                connections.write(id, Side::Sending, UNLIMITED);
+                self.connection = Some(id);
+            }
+            Some(id) if self.on.1 <= now => {
+                connections.close(id, Side::Sending);
+                self.connection = None;
+                self.turn_off();
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Application for OnOff {
+    fn next_timer(&self) -> Option<Time> {
+        let due = match (self.rate, self.connection) {
+            (Some(rate), _) => self.next_write(rate),
+            (None, None) => self.on.0,
+            (None, Some(_)) => self.on.1,
+        };
+        (!self.stopped).then_some(due.min(self.stop))
+    }
+
+    fn on_timer(&mut self, now: Time, connections: &mut dyn Connections, _: &mut dyn Meter) {
+        if now >= self.stop {
+            self.stopped = true;
+            if let Some(id) = self.connection.take() {
+                connections.close(id, Side::Sending);
+            }
+            return;
+        }
+        match self.rate {
+            Some(rate) => self.write(rate, now, connections),
+            None => self.switch(now, connections),
+        }
+    }
+
+    fn on_end(&mut self, id: Id, _now: Time, _: &mut dyn Connections, _: &mut dyn Meter) {
+        if self.connection == Some(id) {
+            self.connection = None; // the handshake was given up; the next write tries again
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Applications over a network of the test's own: what one end writes is at the other after its bytes at a rate.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::model::{Cbr, OnOff, Pages, Sizes, Tcp, Times, Video, Web};
+
+const SECOND: Time = Time::from_secs(1);
+/// A byte per millisecond.
+const SLOW: Rate = Rate::from_bps(8000).unwrap();
+
+/// Every connection has the rate for itself.
+struct Network {
+    rate: Rate,
+    now: Time,
+    opened: Vec<(Time, Side)>,
+    closed: Vec<(Time, Id)>,
+    received: BTreeMap<(Id, bool), u64>,
+    /// When so many bytes are at an end.
+    coming: Vec<(Time, Id, Side, u64)>,
+}
+
+impl Connections for Network {
+    fn open(&mut self, opener: Side) -> Id {
+        self.opened.push((self.now, opener));
+        Id(self.opened.len() as u32 - 1)
+    }
+
+    fn write(&mut self, id: Id, side: Side, bytes: u64) {
+        if bytes != UNLIMITED {
+            let to = match side {
+                Side::Sending => Side::Receiving,
+                Side::Receiving => Side::Sending,
+            };
+            self.coming
+                .push((self.now + self.rate.tx_time(bytes), id, to, bytes));
+        }
+    }
+
+    fn close(&mut self, id: Id, _: Side) {
+        self.closed.push((self.now, id));
+    }
+
+    fn received(&mut self, id: Id, side: Side) -> u64 {
+        *self
+            .received
+            .entry((id, side == Side::Sending))
+            .or_default()
+    }
+}
+
+#[derive(Default)]
+struct Heard {
+    completions: Vec<Duration>,
+    pages: Vec<Duration>,
+    playback: Playback,
+}
+
+impl Meter for Heard {
+    fn completed(&mut self, after: Duration, _: Time) {
+        self.completions.push(after);
+    }
+    fn page_loaded(&mut self, after: Duration, _: Time) {
+        self.pages.push(after);
+    }
+    fn playing_began(&mut self, after: Duration) {
+        self.playback.on_start(after);
+    }
+    fn segment(&mut self, rate: Rate, stalled: Duration) {
+        self.playback.on_segment(rate, stalled);
+    }
+}
+
+fn identity(stop_s: u64) -> Identity {
+    Identity {
+        flow: 0,
+        direction: Direction::Down,
+        start: Time::from_nanos(0),
+        stop: Time::from_secs(stop_s),
+    }
+}
+
+fn tcp() -> Tcp {
+    Tcp {
+        congestion_control: "reno".into(),
+        ecn: false,
+        abe: false,
+        sack: true,
+        initial_window: 10,
+        mss: 1448,
+        window: None,
+    }
+}
+
+/// A flow of a kind until its stop.
+fn run(kind: &Kind, rate: Rate, stop_s: u64) -> (Network, Heard) {
+    let mut application = over_tcp(&identity(stop_s), kind, 1).unwrap();
+    let mut network = Network {
+        rate,
+        now: Time::from_nanos(0),
+        opened: Vec::new(),
+        closed: Vec::new(),
+        received: BTreeMap::new(),
+        coming: Vec::new(),
+    };
+    let mut heard = Heard::default();
+    let mut ended = 0;
+    loop {
+        let arrival = (0..network.coming.len()).min_by_key(|at| network.coming[*at].0);
+        let arrives = arrival.map_or(Time::MAX, |at| network.coming[at].0);
+        let timer = application.next_timer().unwrap_or(Time::MAX);
+        network.now = arrives.min(timer);
+        if network.now > Time::from_secs(stop_s) {
+            return (network, heard);
+        }
+        let now = network.now;
+        if let Some(at) = arrival.filter(|_| arrives <= timer) {
+            let (_, id, side, bytes) = network.coming.remove(at);
+            *network
+                .received
+                .entry((id, side == Side::Sending))
+                .or_default() += bytes;
+            application.on_arrival(id, side, now, &mut network, &mut heard);
+        } else {
+            application.on_timer(now, &mut network, &mut heard);
+        }
+        // A connection is over once nothing of it is under way.
+        while let Some((_, id)) = network.closed.get(ended).copied()
+            && !network.coming.iter().any(|(_, of, ..)| *of == id)
+        {
+            ended += 1;
+            application.on_end(id, now, &mut network, &mut heard);
+        }
+    }
+}
+
+/// 1000 bytes of document at 8 kbit/s take 1 s, its request of 125 bytes an eighth. Then two connections share three
+/// objects: 1.125 s for two of them, as long again for the third.
+#[test]
+fn a_page_is_its_document_and_then_objects_side_by_side() {
+    let pages = Pages {
+        objects: 4,
+        sizes: Sizes::OneOf(vec![1000]),
+        parallel: 2,
+        request: 125,
+        think: Duration::ZERO,
+    };
+    let kind = Kind::Web(Web {
+        tcp: tcp(),
+        browsing: Browsing::Pages(pages),
+    });
+    let (network, heard) = run(&kind, SLOW, 10);
+    let page = Duration::from_millis(3 * 1125);
+    assert_eq!(heard.pages, [page; 2]);
+    // The next page begins at once, by connections of its own.
+    let opened: Vec<u64> = network
+        .opened
+        .iter()
+        .map(|(at, _)| at.as_nanos() / 1_000_000)
+        .collect();
+    assert_eq!(opened, [0, 1125, 3375, 4500, 6750, 7875]);
+    assert!(
+        network
+            .opened
+            .iter()
+            .all(|(_, side)| *side == Side::Receiving)
+    );
+}
+
+/// At 4 Mbit/s 0.85 of the throughput is 3.4 Mbit/s less the request's share: the rate below is 3 Mbit/s. The first
+/// segment is at the lowest: 1 Mbit of 1 s and a request of 400 bytes take 250.8 ms.
+#[test]
+fn a_player_takes_the_rate_that_throughput_allows() {
+    let video = Video {
+        tcp: tcp(),
+        segment: Duration::from_secs(1),
+        ladder: [1, 3, 4].map(Rate::from_mbps).into(),
+        buffer: Duration::from_secs(5),
+    };
+    let (network, heard) = run(&Kind::Video(video), Rate::from_mbps(4), 20);
+    let figures = heard.playback.figures();
+    assert_eq!((figures.switches, figures.stalls), (1, 0));
+    assert_eq!(figures.startup_ms, Some(250.8));
+    assert_eq!(network.opened.len(), 1);
+    // The buffer of 5 s bounds it: 20 s of playing, and what is held at the end.
+    assert!(
+        (23..=25).contains(&figures.segments),
+        "{}",
+        figures.segments
+    );
+}
+
+fn on_off(transport: Transport) -> Kind {
+    Kind::OnOff(OnOff {
+        transport,
+        packet: 100,
+        on: Duration::from_secs(1),
+        off: Duration::from_secs(2),
+        times: Times::Fixed,
+    })
+}
+
+#[test]
+fn tcp_that_is_on_and_off_opens_a_connection_each_time() {
+    let (network, _) = run(&on_off(Transport::Tcp(tcp(), None)), Rate::from_mbps(1), 7);
+    let seconds = |times: Vec<Time>| times.iter().map(|at| at.as_secs_f64()).collect::<Vec<_>>();
+    let opened = seconds(network.opened.iter().map(|(at, _)| *at).collect());
+    let closed = seconds(network.closed.iter().map(|(at, _)| *at).collect());
+    assert_eq!((opened, closed), (vec![0.0, 3.0, 6.0], vec![1.0, 4.0, 7.0]));
+}
+
+/// 800 bits at 8 kbit/s: every 100 ms, of every 3 s the first.
+#[test]
+fn datagrams_that_are_on_and_off_keep_their_rate_while_on() {
+    let kind = on_off(Transport::Udp(SLOW));
+    let mut datagrams = Datagrams::new(&identity(5), &kind, 1).unwrap();
+    let mut tenths = Vec::new();
+    while let Some(due) = datagrams.next_due() {
+        assert_eq!(datagrams.take_due(due), Some((tenths.len() as u64, 100)));
+        tenths.push(due.as_nanos() / 100_000_000);
+    }
+    assert_eq!(tenths, (0..10).chain(30..40).collect::<Vec<u64>>());
+}
+
+#[test]
+fn datagrams_are_not_taken_before_they_are_due() {
+    let cbr = Kind::Cbr(Cbr {
+        rate: SLOW,
+        packet: 1000,
+    });
+    let mut datagrams = Datagrams::new(&identity(5), &cbr, 1).unwrap();
+    assert_eq!(datagrams.take_due(Time::from_nanos(0)), Some((0, 1000)));
+    assert_eq!(datagrams.take_due(Time::from_nanos(999_999_999)), None);
+    assert_eq!(datagrams.take_due(SECOND), Some((1, 1000)));
+}
+
+/// Ten connections a second for 50 s, each of one exchange or more, all answered and closed but for the last ones.
+#[test]
+fn a_cloud_answers_what_it_is_asked_and_closes() {
+    let kind = Kind::Web(Web {
+        tcp: tcp(),
+        browsing: Browsing::PackMime(10.0),
+    });
+    let (network, heard) = run(&kind, Rate::from_mbps(1000), 50);
+    let opened = network.opened.len();
+    assert!((350..650).contains(&opened), "{opened}");
+    assert!(heard.completions.len() > opened * 9 / 10);
+    assert!(network.closed.len() > opened * 8 / 10);
+}

@@ -1,0 +1,152 @@
+//! A player of adaptive video: it asks for segment after segment, each at the highest media rate that the throughput
+//! of those before lets hope for, and rests while its buffer is full.
+//!
+//! The throughput expected is the harmonic mean of the last five segments' (Yin et al. 2015); the rate chosen is the
+//! highest at or below 0.85 of it (as FESTIVE, Jiang et al. 2012), and the lowest for the first segment. Playing
+//! begins with the first segment, and again with the first after a stall.
+
+use std::collections::VecDeque;
+
+use crate::model::Video;
+use sojourn_units::{Duration, Rate, Time};
+
+use super::http::{Exchanges, Progress};
+use super::{Application, Connections, Id, Identity, Meter, Side};
+
+/// Bytes of a request.
+const REQUEST: u64 = 400;
+/// Segments whose throughput is remembered.
+const REMEMBERED: usize = 5;
+/// The share of the expected throughput that a media rate may take.
+const PRUDENCE: f64 = 0.85;
+
+/// A player.
+pub struct Player {
+    config: Video,
+    stop: Time,
+    exchanges: Exchanges,
+    connection: Option<Id>,
+    /// When the next segment is asked for; `None`: one is on its way.
+    next: Option<Time>,
+    throughputs: VecDeque<f64>,
+    /// Place in the ladder of the segment asked for last.
+    level: usize,
+    began: Time,
+    buffer: Buffer,
+}
+
+/// Media time that the player holds.
+#[derive(Default)]
+struct Buffer {
+    /// At the instant `at`.
+    held: Duration,
+    at: Time,
+    /// Playing, or stalled if the buffer ran out since.
+    started: bool,
+}
+
+impl Buffer {
+    /// Plays until `now`; the time for which there was nothing to play.
+    fn play(&mut self, now: Time) -> Duration {
+        let elapsed = now - self.at;
+        self.at = now;
+        if !self.started {
+            return Duration::ZERO;
+        }
+        let stalled = elapsed.saturating_sub(self.held);
+        self.held = self.held.saturating_sub(elapsed);
+        stalled
+    }
+}
+
+impl Player {
+    /// A player that has not started.
+    pub fn new(identity: &Identity, config: &Video) -> Self {
+        Self {
+            config: config.clone(),
+            stop: identity.stop,
+            exchanges: Exchanges::default(),
+            connection: None,
+            next: Some(identity.start),
+            throughputs: VecDeque::with_capacity(REMEMBERED),
+            level: 0,
+            began: identity.start,
+            buffer: Buffer::default(),
+        }
+    }
+
+    /// The place in the ladder for the next segment.
+    fn choose(&self) -> usize {
+        let inverses: f64 = self.throughputs.iter().map(|bps| 1.0 / bps).sum();
+        let expected = self.throughputs.len() as f64 / inverses;
+        let fits = |rate: &Rate| rate.as_bps() as f64 <= PRUDENCE * expected;
+        self.config.ladder.iter().rposition(fits).unwrap_or(0)
+    }
+
+    fn rate(&self) -> Rate {
+        self.config.ladder[self.level]
+    }
+
+    fn on_segment(&mut self, after: Duration, now: Time, meter: &mut dyn Meter) {
+        let bits = self.rate().bytes_in(self.config.segment) as f64 * 8.0;
+        if self.throughputs.len() == REMEMBERED {
+            self.throughputs.pop_front();
+        }
+        self.throughputs.push_back(bits / after.as_secs_f64());
+        let stalled = self.buffer.play(now);
+        self.buffer.held = self.buffer.held + self.config.segment;
+        let first = !std::mem::replace(&mut self.buffer.started, true);
+        if first {
+            meter.playing_began(now - self.began);
+        }
+        meter.segment(self.rate(), stalled);
+        // The next segment has to fit into the buffer when it comes, at once if it is there at once.
+        let over = (self.buffer.held + self.config.segment).saturating_sub(self.config.buffer);
+        self.next = Some(now + over);
+    }
+}
+
+impl Application for Player {
+    fn next_timer(&self) -> Option<Time> {
+        self.next.filter(|next| *next < self.stop)
+    }
+
+    fn on_timer(&mut self, now: Time, connections: &mut dyn Connections, _: &mut dyn Meter) {
+        self.next = None;
+        if !self.throughputs.is_empty() {
+            self.level = self.choose();
+        }
+        let id = *self
+            .connection
+            .get_or_insert_with(|| connections.open(Side::Receiving));
+        self.exchanges.request(connections, id, REQUEST, now);
+    }
+
+    fn on_arrival(
+        &mut self,
+        id: Id,
+        side: Side,
+        now: Time,
+        connections: &mut dyn Connections,
+        meter: &mut dyn Meter,
+    ) {
+        match self.exchanges.on_arrival(connections, id, side, now) {
+            Some(Progress::Asked) => {
+                let bytes = self.rate().bytes_in(self.config.segment).max(1);
+                self.exchanges.respond(connections, id, bytes);
+            }
+            Some(Progress::Answered(after)) => self.on_segment(after, now, meter),
+            None => {}
+        }
+    }
+
+    /// A handshake that was given up is tried again.
+    fn on_end(&mut self, id: Id, now: Time, _: &mut dyn Connections, _: &mut dyn Meter) {
+        if self.connection == Some(id) {
+            self.connection = None;
+            if self.exchanges.on_end(id) {
+                self.next = Some(now);
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+"""What was measured of a study's runs, small enough to keep: claims are judged on it again without running anything."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from sojourn import _core
+from sojourn.studies.grid import Cell, Grid
+from sojourn.studies.recipe import Study
+from sojourn.studies.runner import StudyResults, grids_of
+
+if TYPE_CHECKING:
+    from sojourn.results import Run
+    from sojourn.studies.measures import Measure
+
+FILE = "measured.json"
+"""Its name beside claims.json."""
+STATISTICS = ("mean", "min", "p5", "p10", "p25", "median", "p75", "p90", "p95", "max")
+"""What is kept of a distribution."""
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """A run of which only its metrics are known: lists of ``STATISTICS``, or single numbers, in the paper's terms."""
+
+    seed: int
+    metrics: Mapping[str, list[float | None] | float]
+
+    def statistic(self, metric: str, name: str) -> float:
+        """A statistic of a metric; NaN if it was not kept."""
+        values = self.metrics.get(metric)
+        if isinstance(values, list):
+            value = dict(zip(STATISTICS, values, strict=True)).get("mean" if name == "value" else name)
+            return math.nan if value is None else value
+        is_of_one = values is not None and name in ("value", "mean", "median", "total", "count")
+        return float(values) if values is not None and is_of_one else math.nan
+
+
+@dataclass(frozen=True)
+class KeptMeasure:
+    """A metric of kept runs."""
+
+    name: str
+
+    def statistic(self, run: KeptRun, name: str, _place: Mapping[str, float | bool | str]) -> float:
+        """A statistic; the place's offsets are in it."""
+        return run.statistic(self.name, name)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A study's runs as they were kept."""
+
+    backend: str
+    kernels: tuple[str, ...]
+    """Releases of the kernels that ran them; empty for the simulator."""
+    runs: int
+    grids: Mapping[str, Grid]
+    """By experiment; enough to judge claims on, not to draw."""
+
+
+def as_json(results: StudyResults) -> str:
+    """Every run's metrics, a line per scheme and place."""
+    rows = [
+        {
+            "experiment": experiment.id,
+            "scheme": cell.scheme,
+            "at": cell.point,
+            "runs": [{"seed": run.seed, **_metrics(grid, cell, run)} for run in cell.runs],
+        }
+        for experiment in results.study.experiments
+        if not experiment.runs_of and (grid := results.grids.get(experiment.id)) is not None
+        for cell in grid.cells
+    ]
+    head = {
+        "study": results.study.name,
+        "sojourn": _core.version,
+        "backend": results.backend,
+        "kernels": sorted({run.summary["kernel"] for run in results.runs if "kernel" in run.summary}),
+        "departures": list(results.departures),
+        "statistics": list(STATISTICS),
+    }
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    return f'{json.dumps(head, indent=1, ensure_ascii=False)[:-2]},\n "cells": [\n{lines}\n]}}\n'
+
+
+def read(path: Path, study: Study) -> Kept:
+    """Reads what ``as_json`` wrote.
+
+    Raises
+    ------
+    ValueError
+        It is of another study, or keeps other statistics.
+    """
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if document["study"] != study.name or tuple(document["statistics"]) != STATISTICS:
+        raise ValueError(f"{path}: not what is kept of {study.name}")
+    cells: dict[str, list[Cell]] = {}
+    for row in document["cells"]:
+        runs = tuple(KeptRun(run.pop("seed"), run) for run in row["runs"])
+        # Of a run and a measure a grid asks a statistic, which these have.
+        cells.setdefault(row["experiment"], []).append(Cell(row["scheme"], row["at"], cast("tuple[Run, ...]", runs)))
+    measures = cast("dict[str, Measure]", {name: KeptMeasure(name) for name in study.measures})
+    return Kept(
+        document["backend"],
+        tuple(document["kernels"]),
+        sum(len(cell.runs) for of_experiment in cells.values() for cell in of_experiment),
+        grids_of(study, cells, measures, document["backend"]),
+    )
+
+
+def _metrics(grid: Grid, cell: Cell, run: Run) -> dict[str, Any]:
+    place = {**grid.constants, **cell.point}
+    metrics: dict[str, Any] = {}
+    for name, measure in grid.measures.items():
+        values = [measure.statistic(run, statistic, place) for statistic in STATISTICS]
+        # Only what is one number has a count.
+        if not math.isnan(measure.statistic(run, "count", place)):
+            metrics[name] = _short(measure.statistic(run, "value", place))
+        elif not all(map(math.isnan, values)):
+            metrics[name] = [_short(value) for value in values]
+    return metrics
+
+
+def _short(value: float) -> float | None:
+    """Six digits, which is more than any claim's tolerance needs."""
+    return None if math.isnan(value) else float(f"{value:.6g}")
