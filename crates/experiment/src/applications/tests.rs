@@ -86,6 +86,8 @@ fn tcp() -> Tcp {
         ecn: false,
         abe: false,
         sack: true,
+        quickack: true,
+        gso: true,
         initial_window: 10,
         mss: 1448,
         window: None,
@@ -194,6 +196,7 @@ fn on_off(transport: Transport) -> Kind {
     Kind::OnOff(OnOff {
         transport,
         packet: 100,
+        send_buffer: None,
         on: Duration::from_secs(1),
         off: Duration::from_secs(2),
         times: Times::Fixed,
@@ -227,6 +230,7 @@ fn datagrams_are_not_taken_before_they_are_due() {
     let cbr = Kind::Cbr(Cbr {
         rate: SLOW,
         packet: 1000,
+        mtu: None,
     });
     let mut datagrams = Datagrams::new(&identity(5), &cbr, 1).unwrap();
     assert_eq!(datagrams.take_due(Time::from_nanos(0)), Some((0, 1000)));
