@@ -2,6 +2,7 @@
 
 use sojourn_aqm::packet::AckView;
 use sojourn_aqm::{Ecn, FlowKey, Packet};
+use sojourn_experiment::applications::Side;
 use sojourn_experiment::model::EchoProtocol;
 use sojourn_tcp::Segment;
 use sojourn_tcp::segment::Flags;
@@ -140,6 +141,15 @@ impl SimPacket {
         match self.kind {
             Kind::Segment | Kind::Ack | Kind::SignallingAck => Some(Handle(self.tag)),
             Kind::Datagram | Kind::Echo | Kind::UdpEcho => None,
+        }
+    }
+
+    /// The host that it is for.
+    pub const fn reaches(&self) -> Side {
+        if self.returning {
+            Side::Sending
+        } else {
+            Side::Receiving
         }
     }
 

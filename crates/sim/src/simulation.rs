@@ -1,5 +1,6 @@
 //! The event loop: which component acts next, and where packets go.
 
+use sojourn_experiment::applications::Side;
 use sojourn_experiment::model::Direction;
 use sojourn_units::{Duration, Time};
 
@@ -11,7 +12,7 @@ use crate::packet::SimPacket;
 use crate::probe::Recent;
 use crate::slab::Segments;
 use crate::timers::Timers;
-use crate::traffic::{Side, Source};
+use crate::traffic::Source;
 
 /// Events between two looks at the monitor.
 const EVENTS_PER_REPORT: u64 = 1 << 14;

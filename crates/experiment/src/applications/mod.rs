@@ -67,6 +67,9 @@ pub trait Connections {
     /// Gives an end `bytes` more to send; [`UNLIMITED`]: always more.
     fn write(&mut self, id: Id, side: Side, bytes: u64);
 
+    /// Bytes that an end was given and that are not acknowledged; none if the connection is over.
+    fn buffered(&mut self, id: Id, side: Side) -> u64;
+
     /// An end will write nothing more; the other end closes when it learns of it.
     fn close(&mut self, id: Id, side: Side);
 

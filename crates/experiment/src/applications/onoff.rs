@@ -12,6 +12,8 @@ pub struct OnOff {
     /// The rate at which it writes while on; `None`: as fast as the connection takes it.
     rate: Option<Rate>,
     packet: u64,
+    /// What the connection takes before it is acknowledged.
+    send_buffer: u64,
     stop: Time,
     /// The present or next time of being on.
     on: (Time, Time),
@@ -30,6 +32,7 @@ impl OnOff {
             alternation,
             rate,
             packet: u64::from(config.packet),
+            send_buffer: config.send_buffer.unwrap_or(u64::MAX),
             stop: identity.stop,
             written: 0,
             connection: None,
@@ -47,7 +50,7 @@ impl OnOff {
         self.written = 0;
     }
 
-    /// Writes what is due at `rate`.
+    /// Writes what is due at `rate`; what does not fit into the send buffer is lost.
     fn write(&mut self, rate: Rate, now: Time, connections: &mut dyn Connections) {
         loop {
             let due = self.next_write(rate);
@@ -57,7 +60,10 @@ impl OnOff {
                 let id = *self
                     .connection
                     .get_or_insert_with(|| connections.open(Side::Sending));
-                connections.write(id, Side::Sending, self.packet);
+                let filled = connections.buffered(id, Side::Sending);
+                if filled.saturating_add(self.packet) <= self.send_buffer {
+                    connections.write(id, Side::Sending, self.packet);
+                }
                 self.written += 1;
             } else {
                 return;

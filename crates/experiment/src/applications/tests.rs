@@ -37,6 +37,13 @@ impl Connections for Network {
         }
     }
 
+    fn buffered(&mut self, id: Id, side: Side) -> u64 {
+        let unacknowledged = |(_, of, to, bytes): &(Time, Id, Side, u64)| {
+            if *of == id && *to != side { *bytes } else { 0 }
+        };
+        self.coming.iter().map(unacknowledged).sum()
+    }
+
     fn close(&mut self, id: Id, _: Side) {
         self.closed.push((self.now, id));
     }

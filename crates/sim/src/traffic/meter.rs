@@ -1,12 +1,13 @@
 //! What is measured of a flow.
 
 use hdrhistogram::Histogram;
+use sojourn_experiment::applications::{self, Playback};
 use sojourn_experiment::jitter::Jitter;
 use sojourn_experiment::model::{Browsing, Kind, RttOf};
 use sojourn_units::{Duration, Rate, Time};
 
 use super::Identity;
-use crate::result::{self, Spread};
+use crate::result::Spread;
 
 /// Delays of flows are told apart to two digits, in microseconds, up to 1000 s.
 const LONGEST: u64 = 1_000_000_000;
@@ -129,19 +130,6 @@ pub struct OneWay {
     seen: Option<(u32, u32, u64)>,
 }
 
-/// What a player of video has seen, over the whole run.
-#[derive(Default)]
-pub struct Playback {
-    /// From the start to the first picture.
-    pub startup: Option<Duration>,
-    segments: u64,
-    bps: u128,
-    last: Option<Rate>,
-    switches: u64,
-    stalls: u64,
-    stalled: Duration,
-}
-
 /// What came in since the last sample of the series.
 #[derive(Clone, Copy, Default)]
 pub struct Sample {
@@ -183,29 +171,6 @@ impl OneWay {
             let expected = u64::from(highest - first) + 1;
             1.0 - arrived as f64 / expected as f64
         })
-    }
-}
-
-impl Playback {
-    /// A segment of this media rate is there, `stalled` after playing ran out.
-    pub fn on_segment(&mut self, rate: Rate, stalled: Duration) {
-        self.segments += 1;
-        self.bps += u128::from(rate.as_bps());
-        self.switches += u64::from(self.last.replace(rate).is_some_and(|last| last != rate));
-        self.stalls += u64::from(!stalled.is_zero());
-        self.stalled = self.stalled + stalled;
-    }
-
-    /// The figures for the summary.
-    pub fn figures(&self) -> result::Video {
-        result::Video {
-            segments: self.segments,
-            media_rate_bps: (self.segments > 0).then(|| self.bps as f64 / self.segments as f64),
-            switches: self.switches,
-            startup_ms: self.startup.map(Duration::as_millis_f64),
-            stalls: self.stalls,
-            stalled_ms: self.stalled.as_millis_f64(),
-        }
     }
 }
 
@@ -255,22 +220,6 @@ impl Meter {
     pub fn record_row(&mut self, rtt: Duration, now: Time) {
         if let Some(rows) = &mut self.recorded {
             rows.push((now.as_nanos(), rtt.as_nanos()));
-        }
-    }
-
-    /// A file or a response is there.
-    pub fn record_completion(&mut self, after: Duration, now: Time) {
-        let steady = self.is_steady(now);
-        if let Some(completions) = self.completions.as_mut().filter(|_| steady) {
-            completions.record(after);
-        }
-    }
-
-    /// A page is there.
-    pub fn record_page(&mut self, after: Duration, now: Time) {
-        let steady = self.is_steady(now);
-        if let Some(pages) = self.pages.as_mut().filter(|_| steady) {
-            pages.record(after);
         }
     }
 
@@ -341,6 +290,34 @@ impl Meter {
     }
 }
 
+impl applications::Meter for Meter {
+    fn completed(&mut self, after: Duration, now: Time) {
+        let steady = self.is_steady(now);
+        if let Some(completions) = self.completions.as_mut().filter(|_| steady) {
+            completions.record(after);
+        }
+    }
+
+    fn page_loaded(&mut self, after: Duration, now: Time) {
+        let steady = self.is_steady(now);
+        if let Some(pages) = self.pages.as_mut().filter(|_| steady) {
+            pages.record(after);
+        }
+    }
+
+    fn playing_began(&mut self, after: Duration) {
+        if let Some(video) = &mut self.video {
+            video.on_start(after);
+        }
+    }
+
+    fn segment(&mut self, rate: Rate, stalled: Duration) {
+        if let Some(video) = &mut self.video {
+            video.on_segment(rate, stalled);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -369,20 +346,5 @@ mod tests {
             one_way.record(number, MS(20));
         }
         assert_eq!(one_way.loss(), Some(1.0 - 3.0 / 5.0));
-    }
-
-    #[test]
-    fn a_player_counts_switches_and_stalls() {
-        let mut playback = Playback::default();
-        let (low, high) = (Rate::from_mbps(1), Rate::from_mbps(3));
-        for (rate, stalled) in [(low, 0), (high, 0), (high, 250), (low, 0)] {
-            playback.on_segment(rate, MS(stalled));
-        }
-        let figures = playback.figures();
-        assert_eq!(figures.media_rate_bps, Some(2e6));
-        assert_eq!(
-            (figures.switches, figures.stalls, figures.stalled_ms),
-            (2, 1, 250.0)
-        );
     }
 }

@@ -1,11 +1,12 @@
 //! What the hosts do: a file per way of sending.
 
-mod alternation;
 mod datagrams;
 mod meter;
 mod ping;
 mod tcp;
 
+use sojourn_experiment::applications;
+use sojourn_experiment::applications::Side;
 use sojourn_experiment::model::{Direction, Kind, RttOf};
 use sojourn_tcp::cc::Algorithm;
 use sojourn_units::Time;
@@ -16,26 +17,6 @@ use self::ping::Ping;
 use self::tcp::TcpFlow;
 use crate::packet::{Membership, SimPacket};
 use crate::simulation::Network;
-
-/// The two hosts of a flow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
-    /// The host that sends the data.
-    Sending,
-    /// The host that receives it.
-    Receiving,
-}
-
-impl Side {
-    /// The host that a packet is for.
-    pub const fn reached_by(packet: &SimPacket) -> Self {
-        if packet.returning {
-            Self::Sending
-        } else {
-            Self::Receiving
-        }
-    }
-}
 
 /// What tells one flow from another.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +46,16 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// What its application is told.
+    const fn of_application(&self) -> applications::Identity {
+        applications::Identity {
+            flow: self.flow,
+            direction: self.direction,
+            start: self.start,
+            stop: self.stop,
+        }
+    }
+
     /// The flow's packets of one connection, in one direction.
     pub const fn membership(&self, connection: u32, returning: bool) -> Membership {
         Membership {

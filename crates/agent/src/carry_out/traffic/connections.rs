@@ -421,6 +421,12 @@ impl applications::Connections for Live<'_> {
         }
     }
 
+    /// What the socket has not taken yet: of no use to a send buffer of a given size, which is refused.
+    fn buffered(&mut self, id: Id, side: Side) -> u64 {
+        let connection = self.connections.open.get(&id);
+        connection.map_or(0, |connection| connection.ends[side as usize].to_write)
+    }
+
     fn close(&mut self, id: Id, side: Side) {
         let Some(connection) = self.connections.open.get_mut(&id) else {
             return;

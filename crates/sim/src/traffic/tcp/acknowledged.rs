@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use sojourn_experiment::applications::Id;
 use sojourn_tcp::seq::Seq;
 use sojourn_units::Time;
-
-use super::connections::Id;
 
 /// The segments of a flow's connections that are not cumulatively acknowledged.
 #[derive(Default)]

@@ -2,18 +2,13 @@
 
 use std::iter::Sum;
 
+use sojourn_experiment::applications::{self, Id, Side};
 use sojourn_experiment::model;
 use sojourn_experiment::streams::Stream;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
 use sojourn_units::{Duration, Time};
-
-use crate::traffic::Side;
-
-/// A connection of a flow: they are numbered in the order in which they are opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Id(pub u32);
 
 /// Where an open connection is found without a search, until one is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,61 +111,6 @@ impl Connections {
         }
     }
 
-    // ---- For applications ------------------------------------------------------------------------------
-
-    /// Opens a connection from the end `opener`.
-    pub fn open(&mut self, opener: Side) -> Id {
-        let mut draw = || Seq(self.iss.word() as u32);
-        let (first, second) = (draw(), draw());
-        let connect = |iss| Endpoint::connect(self.config.clone(), self.algorithm, iss);
-        let listen = |iss| Endpoint::listen(self.config.clone(), self.algorithm, iss);
-        let (sending, receiving) = match opener {
-            Side::Sending => (connect(first), listen(second)),
-            Side::Receiving => (listen(first), connect(second)),
-        };
-        let id = Id(self.opened);
-        self.opened += 1;
-        self.ids.push(id);
-        self.due.push([Time::MAX; 2]);
-        self.open.push(Connection {
-            sending,
-            receiving,
-            opener,
-        });
-        self.ready.push((id, opener));
-        id
-    }
-
-    /// Gives an end `bytes` more to send; [`sojourn_tcp::sender::UNLIMITED`]: always more.
-    pub fn write(&mut self, id: Id, side: Side, bytes: u64) {
-        if let Some(at) = self.find(id) {
-            self.open[at.0].end(side).write(bytes);
-            self.ready.push((id, side));
-        }
-    }
-
-    /// Bytes that an end was given and that are not acknowledged; none if the connection is over.
-    pub fn buffered(&mut self, id: Id, side: Side) -> u64 {
-        self.find(id)
-            .map_or(0, |at| self.open[at.0].end(side).sender().buffered())
-    }
-
-    /// An end will write nothing more; the other end closes when it learns of it.
-    pub fn close(&mut self, id: Id, side: Side) {
-        if let Some(at) = self.find(id) {
-            self.open[at.0].end(side).close();
-            self.ready.push((id, side));
-        }
-    }
-
-    /// Payload bytes that an end has received in order; none if the connection is over.
-    pub fn received(&mut self, id: Id, side: Side) -> u64 {
-        self.find(id)
-            .map_or(0, |at| self.open[at.0].end(side).received())
-    }
-
-    // ---- For the flow ----------------------------------------------------------------------------------
-
     /// Where a connection is; `None` if it is over.
     pub fn find(&self, id: Id) -> Option<Place> {
         // Most flows have one.
@@ -266,5 +206,53 @@ impl Connections {
             .iter()
             .map(|connection| connection.sending.sender().cwnd());
         (!self.open.is_empty()).then(|| windows.sum())
+    }
+}
+
+impl applications::Connections for Connections {
+    fn open(&mut self, opener: Side) -> Id {
+        let mut draw = || Seq(self.iss.word() as u32);
+        let (first, second) = (draw(), draw());
+        let connect = |iss| Endpoint::connect(self.config.clone(), self.algorithm, iss);
+        let listen = |iss| Endpoint::listen(self.config.clone(), self.algorithm, iss);
+        let (sending, receiving) = match opener {
+            Side::Sending => (connect(first), listen(second)),
+            Side::Receiving => (listen(first), connect(second)),
+        };
+        let id = Id(self.opened);
+        self.opened += 1;
+        self.ids.push(id);
+        self.due.push([Time::MAX; 2]);
+        self.open.push(Connection {
+            sending,
+            receiving,
+            opener,
+        });
+        self.ready.push((id, opener));
+        id
+    }
+
+    fn write(&mut self, id: Id, side: Side, bytes: u64) {
+        if let Some(at) = self.find(id) {
+            self.open[at.0].end(side).write(bytes);
+            self.ready.push((id, side));
+        }
+    }
+
+    fn buffered(&mut self, id: Id, side: Side) -> u64 {
+        self.find(id)
+            .map_or(0, |at| self.open[at.0].end(side).sender().buffered())
+    }
+
+    fn close(&mut self, id: Id, side: Side) {
+        if let Some(at) = self.find(id) {
+            self.open[at.0].end(side).close();
+            self.ready.push((id, side));
+        }
+    }
+
+    fn received(&mut self, id: Id, side: Side) -> u64 {
+        self.find(id)
+            .map_or(0, |at| self.open[at.0].end(side).received())
     }
 }

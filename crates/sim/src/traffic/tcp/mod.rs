@@ -1,66 +1,21 @@
 //! TCP flows: connections, and the application that uses them.
 
 mod acknowledged;
-mod bulk;
 mod connections;
-mod files;
-mod http;
-mod onoff;
-mod packmime;
-mod pages;
-mod video;
 
 use sojourn_aqm::Ecn;
-use sojourn_experiment::model::{Browsing, Kind, RttOf, Tcp, Transport};
+use sojourn_experiment::applications::{Application, Id, Side, over_tcp};
+use sojourn_experiment::model::{Kind, RttOf};
 use sojourn_experiment::streams::Stream;
 use sojourn_tcp::Arrival;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_units::Time;
 
 use self::acknowledged::Unacknowledged;
-use self::connections::{Connections, Counts, Id};
-use super::{Identity, Meter, Side};
+use self::connections::{Connections, Counts};
+use super::{Identity, Meter};
 use crate::packet::{self, SimPacket};
 use crate::simulation::Network;
-
-/// What uses the connections of a flow. Data in the direction of the flow is written by the sending side; requests,
-/// if there are any, by the receiving side.
-trait Application {
-    /// When [`Application::on_timer`] is due.
-    fn next_timer(&self) -> Option<Time>;
-
-    /// Something may be due.
-    fn on_timer(&mut self, now: Time, connections: &mut Connections, meter: &mut Meter);
-
-    /// A segment has arrived at one end of a connection.
-    fn on_arrival(&mut self, _: Id, _: Side, _now: Time, _: &mut Connections, _: &mut Meter) {}
-
-    /// A connection is over: closed by both ends, or given up.
-    fn on_end(&mut self, _: Id, _now: Time, _: &mut Connections, _: &mut Meter) {}
-}
-
-/// The application of a kind of traffic that runs over TCP, with its options; `None` for other kinds.
-fn application<'k>(
-    identity: &Identity,
-    kind: &'k Kind,
-    seed: u64,
-) -> Option<(&'k Tcp, Box<dyn Application>)> {
-    let application: Box<dyn Application> = match kind {
-        Kind::Bulk(_) => Box::new(bulk::Bulk::new(identity)),
-        Kind::Files(files) => Box::new(files::Files::new(identity, files, seed)),
-        Kind::OnOff(config) => match &config.transport {
-            Transport::Udp(_) => return None,
-            Transport::Tcp(_, rate) => Box::new(onoff::OnOff::new(identity, config, *rate, seed)),
-        },
-        Kind::Web(web) => match &web.browsing {
-            Browsing::PackMime(rate) => Box::new(packmime::Browser::new(identity, *rate, seed)),
-            Browsing::Pages(pages) => Box::new(pages::Browser::new(identity, pages, seed)),
-        },
-        Kind::Video(video) => Box::new(video::Player::new(identity, video)),
-        Kind::Cbr(_) | Kind::Ping(_) | Kind::Voip(_) | Kind::Game => return None,
-    };
-    kind.tcp().map(|tcp| (tcp, application))
-}
 
 /// A TCP flow: an application and its connections.
 pub struct TcpFlow {
@@ -84,7 +39,8 @@ impl TcpFlow {
         algorithm: &'static Algorithm,
         seed: u64,
     ) -> Option<Self> {
-        let (tcp, application) = application(&identity, kind, seed)?;
+        let tcp = kind.tcp()?;
+        let application = over_tcp(&identity.of_application(), kind, seed)?;
         let iss = Stream::new(seed, &format!("flow/{}/iss", identity.flow));
         Some(Self {
             wake: [application.next_timer().unwrap_or(Time::MAX), Time::MAX],
@@ -103,7 +59,7 @@ impl TcpFlow {
         let Some(handle) = packet.handle() else {
             return;
         };
-        let (id, side) = (Id(packet.connection), Side::reached_by(packet));
+        let (id, side) = (Id(packet.connection), packet.reaches());
         let Some(place) = self.connections.find(id) else {
             network.segments.release(handle); // a late segment of a connection that is over
             return;
@@ -123,7 +79,10 @@ impl TcpFlow {
         }
         let rtt = self.connections.deliver(place, side, segment, ecn, now);
         network.segments.release(handle);
-        if side == Side::Receiving && packet.kind == packet::Kind::Segment {
+        if self.meter.segments.is_some()
+            && side == Side::Receiving
+            && packet.kind == packet::Kind::Segment
+        {
             self.meter.record_segment(now - packet.enqueued, now);
         }
         if let Some(rtt) = rtt {
