@@ -519,6 +519,17 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_piece_is_acknowledged_at_once() {
+        let (mut receiver, n) = settled();
+        let end = Segment {
+            flags: Flags::PSH,
+            ..data(n)
+        };
+        receiver.on_data(&end, Arrival::NotEct, Time::from_millis(100), 100);
+        assert!(receiver.wants_ack());
+    }
+
+    #[test]
     fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
         let (mut receiver, n) = settled();
         assert!(!arrive(&mut receiver, n, 100));

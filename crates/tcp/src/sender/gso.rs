@@ -94,3 +94,106 @@ impl Sender {
         ((bytes / mss) as u32).max(LEAST)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::by_name;
+    use crate::config::{Clock, Config};
+    use crate::ecn::Feedback;
+    use crate::segment::{Flags, Segment};
+    use crate::sender::UNLIMITED;
+    use crate::seq::Seq;
+
+    const START: Time = Time::from_millis(100);
+
+    /// A Reno sender of 1000-byte segments with this RTT and window, past slow start, and always more to send.
+    fn sender(rtt: Duration, cwnd: u32) -> Sender {
+        let config = Config {
+            mss: 1000,
+            clock: Clock::Exact,
+            ..Config::default()
+        };
+        let reno = by_name("reno").expect("it is there");
+        let mut sender = Sender::new(&config, (reno.build)(false), Seq(0), true, Feedback::None);
+        sender.on_handshake(Some(rtt), 1 << 30, START);
+        sender.window.cwnd = cwnd;
+        sender.window.ssthresh = cwnd;
+        sender.write(UNLIMITED);
+        sender
+    }
+
+    /// What leaves at once: true where PSH ends a piece.
+    fn sent(sender: &mut Sender, now: Time) -> Vec<bool> {
+        std::iter::from_fn(|| sender.poll(now))
+            .map(|segment| segment.flags.contains(Flags::PSH))
+            .collect()
+    }
+
+    fn acknowledge(sender: &mut Sender, upto: u32, now: Time) {
+        let segment = Segment {
+            ack: Seq(1 + upto * 1000),
+            flags: Flags::ACK,
+            window: 1 << 30,
+            ..Segment::default()
+        };
+        sender.on_ack(&segment, now, crate::timestamp(now));
+    }
+
+    /// 100 segments per 100 ms are 1.2 MB/s at 120 %, 1.2 segments a 1024th of a second; 1000 are 11.7. In slow start
+    /// it is 200 %: 19.5. On a path of 1 ms 64 KiB >> 1 come on top of two segments' 24 MB/s, 23437 bytes: 56 segments.
+    #[test]
+    fn a_piece_is_worth_a_millisecond_and_two_segments_at_least() {
+        let of = |rtt_ms, cwnd| sender(Duration::from_millis(rtt_ms), cwnd).whole_piece();
+        assert_eq!((of(100, 100), of(100, 1000)), (2, 11));
+        let mut slow_start = sender(Duration::from_millis(100), 1000);
+        slow_start.window.ssthresh = 5000;
+        assert_eq!(slow_start.whole_piece(), 19);
+        assert_eq!(of(1, 20), 56);
+    }
+
+    #[test]
+    fn the_last_segment_of_a_piece_carries_psh_a_single_one_does_not() {
+        let mut sender = sender(Duration::from_millis(100), 7);
+        let pieces = [false, true, false, true, false, true, false];
+        assert_eq!(sent(&mut sender, START), pieces);
+        acknowledge(&mut sender, 2, START + Duration::from_millis(100));
+        let pieces = [false, true];
+        assert_eq!(
+            sent(&mut sender, START + Duration::from_millis(100)),
+            pieces
+        );
+    }
+
+    /// tcp_tso_should_defer: the acknowledgement of the next segment is due at 201 ms. At 200.5 ms a lone segment waits for it,
+    /// unless nothing was sent within a millisecond.
+    #[test]
+    fn a_part_of_a_piece_waits_for_an_acknowledgement_that_is_near() {
+        let at = |us| Time::ZERO + Duration::from_micros(us);
+        for (last_sent_us, waits) in [(200_400, true), (199_400, false)] {
+            let mut sender = sender(Duration::from_millis(100), 10);
+            let first = sender.poll(START).is_some();
+            let rest = sent(&mut sender, at(101_000)).len();
+            assert_eq!((first, rest), (true, 9));
+            acknowledge(&mut sender, 1, at(200_500));
+            sender.last_sent = at(last_sent_us);
+            assert_eq!(sent(&mut sender, at(200_500)).is_empty(), waits);
+            assert!(
+                sender.window.limiting,
+                "the window holds it back all the same"
+            );
+        }
+    }
+
+    /// The same at 150 ms, with the next acknowledgement 51 ms away: nothing waits.
+    #[test]
+    fn nothing_waits_for_an_acknowledgement_that_is_far() {
+        let mut sender = sender(Duration::from_millis(100), 10);
+        assert!(sender.poll(START).is_some());
+        sent(&mut sender, Time::from_millis(101));
+        let now = Time::from_millis(150);
+        acknowledge(&mut sender, 1, now);
+        sender.last_sent = now;
+        assert_eq!(sent(&mut sender, now), [false]);
+    }
+}
