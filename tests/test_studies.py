@@ -182,6 +182,22 @@ def test_the_light_load_of_khademi2013_runs_on_linux_as_it_is():
         assert f" handle 10: {arm} " in job
 
 
+def test_the_page_of_khademi2013_has_the_verdicts_on_what_was_kept_of_linux():
+    folder = Path(__file__).parents[1] / "docs" / "results" / "studies"
+    recipe = find("khademi2013")
+    found = kept.read(folder / "khademi2013-linux.json", recipe)
+    assert (found.backend, found.runs) == ("linux", 151)
+    rows = {
+        row.split(" | ")[0].removeprefix("| "): row
+        for row in (folder / "khademi2013.md").read_text(encoding="utf-8").splitlines()
+    }
+    judgements = judge(recipe, found.grids)
+    assert sum(judgement.verdict in ("reproduced", "not reproduced") for judgement in judgements) > 60
+    for judgement in judgements:
+        there = f"{judgement.verdict}: {judgement.measured}" if judgement.measured else judgement.verdict
+        assert f" | {there} | " in rows[judgement.id]
+
+
 def test_khademi2013_prints_every_claim_of_the_paper_once(sojourn: Cli):
     result = sojourn("study", "run", "khademi2013", "--figure", "2", "--quick", "--json")
     assert result.returncode == 0, result.stderr

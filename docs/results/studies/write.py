@@ -13,7 +13,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from sojourn.studies import Study, StudyResults, find, kept, run_study
+from sojourn.studies import Judgement, Study, StudyResults, Verdict, find, kept, run_study
 from sojourn.studies.figures import draw
 from sojourn.studies.report import markdown
 from sojourn.studies.verdict import judge
@@ -33,7 +33,8 @@ def write(name: str) -> None:
     linux = _on_linux(study)
     beside = None if linux is None else (_release(linux), judge(study, linux.grids))
     page = markdown(results, results.judgements(), quick=False, beside=beside)
-    if linux is not None:
+    if linux is not None and beside is not None:
+        page += _compared(results.judgements(), *beside)
         page += (
             f"\n{_release(linux)}: {linux.runs} runs on the kernel {', '.join(linux.kernels)} by `sojourn study run "
         )
@@ -50,6 +51,22 @@ def _on_linux(study: Study) -> kept.Kept | None:
 def _release(linux: kept.Kept) -> str:
     """``Linux 6.1``."""
     return "Linux " + ", ".join(sorted({".".join(kernel.split(".")[:2]) for kernel in linux.kernels}))
+
+
+def _compared(here: list[Judgement], place: str, others: list[Judgement]) -> str:
+    """Which verdicts are others there."""
+    there = {other.id: other.verdict for other in others}
+
+    def ids(mine: Verdict, its: Verdict) -> list[str]:
+        return [one.id for one in here if one.verdict == mine and there[one.id] == its]
+
+    yes, no = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
+    gained, lost, neither = ids(no, yes), ids(yes, no), ids(no, no)
+    return (
+        f"\nOf what is not reproduced here, {place} does not reproduce {len(neither)} claims either and reproduces "
+        f"{len(gained)}: {', '.join(gained) or 'none'}. Of what is reproduced here, it does not reproduce {len(lost)}: "
+        f"{', '.join(lost) or 'none'}.\n"
+    )
 
 
 def _figures(study: Study, results: StudyResults) -> str:
