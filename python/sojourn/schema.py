@@ -49,7 +49,9 @@ class Spread(TypedDict):
     n: int
     mean: float | None
     p5: float | None
+    p25: float | None
     p50: float | None
+    p75: float | None
     p95: float | None
     max: float | None
 
