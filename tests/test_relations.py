@@ -128,6 +128,19 @@ def test_range_and_mean_along_an_axis():
     assert holds("range(a.delay, flows) / mean(a.delay, flows)", on) == [pytest.approx(1.0)]
 
 
+def test_reaching_is_where_the_line_between_two_points_meets_the_level():
+    # The axis itself is the height: 2.5 lies a quarter of the way from 2 to 4, 15 a quarter of that from 10 to 30.
+    on = single(a_1=7.0, a_2=10.0, a_4=30.0)
+    assert holds("reaching(a.delay, flows, 2.5, flows)", on) == [15.0]
+    assert holds("reaching(a.delay, flows, 4, flows)", on) == [30.0]
+    assert holds("reaching(a.delay, flows, 5, flows)", on) == []
+
+
+def test_a_place_may_have_a_name_with_a_number():
+    on = grid({("a", ("cc", "cubic-2005")): Single(3.0), ("a", ("cc", "reno")): Single(4.0)})
+    assert holds("a.delay[cc=cubic-2005] + 1 == a.delay[cc=reno]", on) == [True]
+
+
 def test_spread_is_p90_minus_p10():
     import numpy as np
 

@@ -121,6 +121,15 @@ def test_a_reading_replaces_what_is_not_formal(tmp_path):
     assert "as a ratio" in judgement.reason
 
 
+def test_several_relations_count_each(tmp_path):
+    relation = 'relation = "the smaller the better"\nhold_min = '
+    reading = Reading(because="", relations=("a.delay.median < 2", "a.delay.median < 3", "a.delay.median < 4"))
+    cells = {("a", 4): 2.5}
+    assert verdict(tmp_path, relation + "0.6", cells, reading=reading).verdict == "reproduced"
+    judgement = verdict(tmp_path, relation + "0.7", cells, reading=reading)
+    assert (judgement.verdict, judgement.measured.split(";")[0]) == ("not reproduced", "holds in 2 of 3")
+
+
 def test_a_half_formal_relation_without_a_reading_is_not_comparable(tmp_path):
     judgement = verdict(tmp_path, 'relation = "local maxima of a.delay after each time"', {("a", 4): 1.0})
     assert judgement.verdict == Verdict.NOT_COMPARABLE

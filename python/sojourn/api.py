@@ -12,6 +12,7 @@ from sojourn import _core, schema
 from sojourn.backends import Backend, backend_of
 from sojourn.comparison import experiment_text, overrides_for_queues
 from sojourn.execution import Report, execute, jobs_of
+from sojourn.precision import Precision, Rounds
 from sojourn.results import Recorded, Results, Run
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def run(
     set: Mapping[str, object] | None = None,
     jobs: int | None = None,
     backend: str | Backend = "sim",
+    until: str | None = None,
     report: Report | None = None,
 ) -> Results:
     """Runs an experiment file.
@@ -38,6 +40,9 @@ def run(
         Runs at the same time; default: one per processor. Results do not depend on it.
     backend
         ``"sim"``, ``"linux"``, or ``Linux(on=…, kernel=…)``.
+    until
+        ``"goodput_bps=2%"``: repeats end as soon as the 95 % interval of this metric's mean, of every queue of a cell
+        of the sweep, reaches no further than this share of the mean; the file's ``repeat`` is then the most.
     report
         Called about ten times a second with the progress so far.
 
@@ -49,7 +54,8 @@ def run(
         A run failed.
     """
     plan = read_plan(file, _pairs(set or {}), backend=backend)
-    return _finished(*run_plan(plan, jobs=jobs, backend=backend, report=report))
+    precision = None if until is None else Precision.parse(until)
+    return _finished(*run_plan(plan, jobs=jobs, backend=backend, until=precision, report=report))
 
 
 def run_text(
@@ -154,21 +160,34 @@ def run_plan(
     *,
     jobs: int | None = None,
     backend: str | Backend = "sim",
+    until: Precision | None = None,
     report: Report | None = None,
     record: Callable[[Run], Run] | None = None,
 ) -> tuple[Results, BaseException | None]:
     """Runs a plan. Returns its results, and what stopped it early if something did: they are then partial.
 
+    With ``until`` only as many repeats as it takes; the plan's are the most.
+
     ``record`` is given each run as soon as it and those before it are finished; its answer is kept instead.
     """
     runs: list[Run] = []
-
-    def take(_index: int, core: _core.Run) -> None:
-        run = as_run(core)
-        runs.append(run if record is None else record(run))
-
     where = backend_of(backend)
-    stopped_by = execute(jobs_of(plan, where), take, threads=jobs, report=report)
+    everything = jobs_of(plan, where)
+    rounds = None if until is None else Rounds(plan, until)
+    stopped_by = None
+    planned = 0
+    for indices in rounds or [range(len(everything))]:
+        planned += len(indices)
+
+        def take(index: int, core: _core.Run, indices: Sequence[int] = indices) -> None:
+            run = as_run(core)
+            runs.append(run if record is None else record(run))
+            if rounds is not None:
+                rounds.take(indices[index], runs[-1])
+
+        stopped_by = execute([everything[index] for index in indices], take, threads=jobs, report=report)
+        if stopped_by is not None:
+            break
     summary: schema.Summary = {
         "format": schema.FORMAT,
         "sojourn": _core.version,
@@ -176,9 +195,11 @@ def run_plan(
         "backend": where.name,
         "runs": [run.summary for run in runs],
     }
-    if len(runs) < len(plan.jobs):
+    if until is not None and rounds is not None:
+        summary["until"] = {"metric": until.metric.name, "share": until.share, "missed": rounds.missed()}
+    if len(runs) < planned:
         summary["partial"] = True
-        summary["planned_runs"] = len(plan.jobs)
+        summary["planned_runs"] = planned
     return Results(summary, runs, plan.resolved_json()), stopped_by
 
 

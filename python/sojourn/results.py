@@ -119,6 +119,12 @@ class Results:
         """Whether the experiment was stopped before all its runs were done."""
         return self.summary.get("partial", False)
 
+    @property
+    def missed(self) -> list[str]:
+        """What repeats did not make as precise as was asked for, a line per queue and cell."""
+        until = self.summary.get("until")
+        return [] if until is None else until["missed"]
+
     @cached_property
     def arms(self) -> tuple[Arm, ...]:
         """The runs grouped by queue and cell of the sweep, in the order of the file."""

@@ -49,7 +49,9 @@ class Spread(TypedDict):
     n: int
     mean: float | None
     p5: float | None
+    p25: float | None
     p50: float | None
+    p75: float | None
     p95: float | None
     max: float | None
 
@@ -130,6 +132,16 @@ class Run(TypedDict):
     """Linux only: why the run is not to be trusted; absent if it is."""
 
 
+class Until(TypedDict):
+    """What repeats went on for."""
+
+    metric: str
+    share: float
+    """How far the interval of the metric's mean may reach, of that mean."""
+    missed: list[str]
+    """What did not become so precise, in words."""
+
+
 class Summary(TypedDict):
     """The whole document."""
 
@@ -140,3 +152,4 @@ class Summary(TypedDict):
     runs: list[Run]
     partial: NotRequired[bool]
     planned_runs: NotRequired[int]
+    until: NotRequired[Until]

@@ -223,7 +223,9 @@ fn spread(micros: &[u32]) -> Spread {
         n: n as u64,
         mean: (n > 0).then(|| sum as f64 / n as f64 / 1e3),
         p5: at(0.05),
+        p25: at(0.25),
         p50: at(0.5),
+        p75: at(0.75),
         p95: at(0.95),
         max: at(1.0),
     }

@@ -100,7 +100,7 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
         if self.above_min() && self.kill_companion(&packet, now, env) {
             return env.drop(packet, DropReason::Aqm);
         }
-        match self.red.decide(&packet, env) {
+        match self.red.decide(&packet, self.backlog, now, env) {
             Verdict::Drop => return env.drop(packet, DropReason::Aqm),
             Verdict::Mark => env.mark(&mut packet),
             Verdict::Pass => {}

@@ -170,8 +170,23 @@ impl Red {
         }
     }
 
-    /// Decides about the arrival that was observed.
-    pub(crate) fn decide<P: Packet>(&mut self, packet: &P, env: &mut Environment<P>) -> Verdict {
+    /// Decides about the arrival that was observed. One that is refused leaves an empty queue idle: the next finds it
+    /// as empty as this one did.
+    pub(crate) fn decide<P: Packet>(
+        &mut self,
+        packet: &P,
+        backlog: Backlog,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Verdict {
+        let verdict = self.judge(packet, env);
+        if verdict == Verdict::Drop {
+            self.on_departure(backlog, now);
+        }
+        verdict
+    }
+
+    fn judge<P: Packet>(&mut self, packet: &P, env: &mut Environment<P>) -> Verdict {
         let decision = match &mut self.rule {
             Rule::Floyd(floyd) => floyd.decide(packet.bytes(), &mut || env.uniform()),
             Rule::Linux(linux) => linux.decide(&mut || env.random_u64()),
@@ -195,7 +210,7 @@ impl Aqm for Red {
         env: &mut Environment<P>,
     ) -> Verdict {
         self.observe(backlog, now);
-        self.decide(packet, env)
+        self.decide(packet, backlog, now, env)
     }
 
     fn on_overflow(&mut self, backlog: Backlog, now: Time) {

@@ -232,7 +232,9 @@ pub struct Spread {
     pub n: u64,
     pub mean: Option<f64>,
     pub p5: Option<f64>,
+    pub p25: Option<f64>,
     pub p50: Option<f64>,
+    pub p75: Option<f64>,
     pub p95: Option<f64>,
     pub max: Option<f64>,
 }

@@ -22,6 +22,15 @@ Baseline = Annotated[
     str | None,
     typer.Option("--baseline", metavar="LABEL", help="Also show how the other queues differ from this one, by seed."),
 ]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="METRIC=SHARE",
+        help="Repeat until the interval of the metric's mean is within this share of it: --until goodput_bps=2%; "
+        "the file's repeat is then the most.",
+    ),
+]
 Backend = Annotated[str, typer.Option("--backend", help="Where to run it: sim or linux.")]
 On = Annotated[
     str | None,

@@ -26,7 +26,8 @@ from sojourn.studies.relation import (
 
 ANY = frozenset({"any", "each"})
 OTHER = "any_other"
-_OVER_AXIS = frozenset({"increasing", "decreasing", "slope", "range", "mean", "median"})
+_OVER_AXIS = {"increasing": 2, "decreasing": 2, "slope": 2, "range": 2, "mean": 2, "median": 2, "reaching": 4}
+"""The functions that run along an axis, their last argument, and how many arguments they then have."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,11 @@ class _Evaluator:
         """The places to look at: every combination that was run of the axes that the formula does not settle."""
         settled = {self._axis(name) for reference in self._references for name, _ in reference.at}
         for node in walk(self._root):
-            if isinstance(node, Call) and node.function in _OVER_AXIS and len(node.arguments) == 2:
+            if (
+                isinstance(node, Call)
+                and node.function in _OVER_AXIS
+                and len(node.arguments) == _OVER_AXIS[node.function]
+            ):
                 settled.add(self._axis_argument(node))
         free = [axis for axis in self._grid.axes if axis not in settled]
         points: dict[tuple[tuple[str, AxisValue], ...], None] = {}
@@ -136,7 +141,7 @@ class _Evaluator:
         return self._grid.place(name, math.nan)[0]
 
     def _axis_argument(self, call: Call) -> str:
-        axis = call.arguments[1]
+        axis = call.arguments[-1]
         if not isinstance(axis, Reference) or len(axis.names) != 1:
             raise RelationError(f"{call.function} needs the name of an axis")
         return self._axis(axis.names[0])
@@ -192,7 +197,7 @@ class _Evaluator:
         first = node.arguments[0]
         if node.function == "spread":
             return self._statistic(first, "p90", scheme, point) - self._statistic(first, "p10", scheme, point)
-        if node.function in _OVER_AXIS and len(node.arguments) == 2:
+        if len(node.arguments) == _OVER_AXIS.get(node.function):
             return self._over_axis(node, scheme, point)
         if len(node.arguments) == 1 and node.function in ("median", "mean", "max", "min"):
             return self._statistic(first, node.function, scheme, point)
@@ -223,6 +228,9 @@ class _Evaluator:
         values = [float(self._value(node.arguments[0], scheme, {**point, axis: at})) for at in along]
         if len(values) < 2:
             raise _NoDataError
+        if node.function == "reaching":
+            heights = [float(self._value(node.arguments[1], scheme, {**point, axis: at})) for at in along]
+            return _reaching(values, heights, float(self._value(node.arguments[2], scheme, point)))
         match node.function:
             case "increasing":
                 return self._monotone(values)
@@ -256,6 +264,14 @@ class _Evaluator:
                 return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12)
         near = max(self._slack.relative * max(abs(left), abs(right)), self._slack.absolute)
         return abs(left - right) <= near
+
+
+def _reaching(values: Sequence[float], heights: Sequence[float], level: float) -> float:
+    """The value where the height first reaches a level, on the line between the points before and after."""
+    for (before, low), (after, high) in pairwise(zip(values, heights, strict=True)):
+        if low < level <= high:
+            return before + (after - before) * (level - low) / (high - low)
+    raise _NoDataError
 
 
 def _arithmetic(operator: str, left: float, right: float) -> float:

@@ -205,10 +205,11 @@ def _of_spreads(spreads: Sequence[schema.Spread]) -> Sample:
     if not known:
         return Quantiles(np.empty(0), np.empty(0), math.nan)
     mean, *quantiles = np.array(known, dtype=float).mean(axis=0)
-    return Quantiles(np.array([0.05, 0.5, 0.95, 1.0]), np.array(quantiles), float(mean), between=False)
+    return Quantiles(np.array([0.05, 0.25, 0.5, 0.75, 0.95, 1.0]), np.array(quantiles), float(mean), between=False)
 
 
-_SPREAD: tuple[Literal["mean", "p5", "p50", "p95", "max"], ...] = ("mean", "p5", "p50", "p95", "max")
+_Quantity = Literal["mean", "p5", "p25", "p50", "p75", "p95", "max"]
+_SPREAD: tuple[_Quantity, ...] = ("mean", "p5", "p25", "p50", "p75", "p95", "max")
 
 
 def _values(read: Callable[[Run, Part], Series | None]) -> Callable[[Run, Part], Sample]:

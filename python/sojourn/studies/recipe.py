@@ -50,6 +50,8 @@ class Reading:
     measure: str | None = None
     """A formula for the number that a ``number`` claim publishes."""
     relation: str | None = None
+    relations: tuple[str, ...] = ()
+    """Instead of one relation several, each of which counts: of metrics that differ where the paper has an axis."""
     condition: Mapping[str, Any] | None = None
     cells: tuple[Mapping[str, Any], ...] | None = None
     """Places to look at, instead of a condition."""
@@ -222,7 +224,7 @@ def _claims(table: dict[str, Any]) -> tuple[str, ...]:
 
 def _reading(table: dict[str, Any]) -> Reading:
     fields = {key: value for key, value in table.items() if key != "claim"}
-    for key in ("cells", "experiments", "schemes"):
+    for key in ("relations", "cells", "experiments", "schemes"):
         if key in fields:
             fields[key] = tuple(fields[key])
     return Reading(**fields)

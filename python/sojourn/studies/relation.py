@@ -19,7 +19,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-FUNCTIONS = frozenset({"abs", "decreasing", "increasing", "max", "mean", "median", "min", "range", "slope", "spread"})
+FUNCTIONS = frozenset(
+    {"abs", "decreasing", "increasing", "max", "mean", "median", "min", "range", "reaching", "slope", "spread"}
+)
 _COMPARISONS = ("<=", ">=", "==", "~=", "<", ">")
 _UNITS = frozenset({"ms", "s", "packets", "bytes", "kB"})
 
@@ -193,7 +195,12 @@ class _Parser:
         value = self._advance()
         if _is_number(value):
             return axis, float(value)
-        return axis, value == "true" if value in ("true", "false") else self._name(value)
+        if value in ("true", "false"):
+            return axis, value == "true"
+        value = self._name(value)
+        while self._peek() == "-":  # a name like cubic-hystart; there is nothing to subtract here
+            value += self._advance() + self._advance()
+        return axis, value
 
     def _name(self, token: str) -> str:
         if not (token[0].isalpha() or token[0] == "_") or token == "and":

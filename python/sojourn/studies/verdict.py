@@ -70,7 +70,8 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, _NO_RESULT[claim.check])
     if reading.not_run:
         return _judgement(claim, "", Verdict.NOT_RUN, reading.because)
-    if claim.relation is None and claim.low is None and reading.relation is None:
+    relations = reading.relations or tuple(filter(None, (reading.relation or claim.relation,)))
+    if not relations and claim.low is None:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, "published without a number or a relation")
     wanted = reading.experiments or (claim.experiment,)
     found = [grids[id_] for id_ in wanted if id_ in grids]
@@ -80,8 +81,9 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
         outcomes = [
             instance
             for grid in found
+            for formula in ([reading.measure] if reading.measure else relations or [_plain_measure(claim)])
             for instance in instances(
-                reading.measure or reading.relation or claim.relation or _plain_measure(claim),
+                formula,
                 _selected(grid, claim, reading),
                 schemes=claim.schemes if reading.schemes is None else reading.schemes,
                 slack=Slack(claim.tol_margin, claim.tol_rel, claim.tol_abs),
@@ -92,7 +94,7 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, str(error))
     if not outcomes:
         return _judgement(claim, "", Verdict.NOT_RUN, "no run at the places that the claim is about")
-    return _weigh(claim, reading, outcomes)
+    return _weigh(claim, reading, outcomes, is_relation=bool(relations))
 
 
 def _why_not_run(study: Study, wanted: Sequence[str]) -> str:
@@ -132,8 +134,8 @@ def _is_at(grid: Grid, cell: Cell, place: Mapping[str, Any]) -> bool:
     return True
 
 
-def _weigh(claim: Claim, reading: Reading, outcomes: Sequence[Instance]) -> Judgement:
-    if claim.relation is not None or reading.relation is not None:
+def _weigh(claim: Claim, reading: Reading, outcomes: Sequence[Instance], *, is_relation: bool) -> Judgement:
+    if is_relation:
         holds = [bool(outcome.value) for outcome in outcomes]
         measured = f"holds in {sum(holds)} of {len(holds)}"
         if not all(holds) and any(holds):

@@ -183,6 +183,25 @@ fn idle_time_counts_as_arrivals_at_an_empty_queue() {
     assert!((red.average() - 1.0).abs() < 1e-9, "{}", red.average());
 }
 
+/// Figure 2: idle time ends with a packet that is queued, not with one that is refused. Weight 1/2, slots of 1 ms (1000 B at
+/// 8 Mbit/s), an average of 320 packets when the queue empties: a packet after 1 ms finds 160 and is itself the next slot's
+/// arrival at an empty queue, 80, so that it is refused; the next, 1 ms later, finds 40 and leaves 20.
+#[test]
+fn what_is_refused_does_not_end_the_idle_time() {
+    let mut env = Environment::new(7);
+    let packet = TestPacket::new(0);
+    let mut red = Red::new(Config {
+        weight: 0.5,
+        ..PLAIN
+    });
+    arrivals(&mut red, &packet, queue(320), 60);
+    red.on_dequeue(&packet, queue(0), Time::ZERO, &mut env);
+    let first = red.on_enqueue(&packet, queue(0), Time::from_millis(1), &mut env);
+    assert_eq!((red.average().round(), first), (80.0, Verdict::Drop));
+    red.on_enqueue(&packet, queue(0), Time::from_millis(2), &mut env);
+    assert!((red.average() - 20.0).abs() < 1e-9, "{}", red.average());
+}
+
 #[test]
 fn in_linux_idle_time_shifts_the_average_by_tcs_table() {
     // w = 1/2, 1000 B at 8 Mbit/s: 15625 ticks; ln 2 / 15625 = 4.436e-5; 31 / that = 698 802 / 2^11 < 512.

@@ -72,7 +72,9 @@ impl Delays {
             n,
             mean: Some(self.sum as f64 / n as f64 / 1e6 - base),
             p5: at(0.05),
+            p25: at(0.25),
             p50: at(0.5),
+            p75: at(0.75),
             p95: at(0.95),
             max: Some(most - base),
         }

@@ -51,6 +51,13 @@ pub const ALGORITHMS: &[Algorithm] = &[
         build: |abe| Box::new(Cubic::new(abe)),
     },
     Algorithm {
+        name: "cubic-2005",
+        summary: "the first CUBIC, as in ns-2: keeps 0.8 of the window, growth has a bound, no HyStart",
+        source: "Rhee, Xu 2005",
+        feedback: Feedback::None,
+        build: |abe| Box::new(Cubic::of_2005(abe)),
+    },
+    Algorithm {
         name: "cubic-hystart++",
         summary: "cubic, leaving slow start by HyStart++ instead of Linux's HyStart",
         source: "RFC 9438, RFC 9406",

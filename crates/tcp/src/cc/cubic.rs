@@ -4,7 +4,7 @@
 //! decrease would have if that is more. Departures from RFC 9438, all Linux's: the decrease factor is 717/1024
 //! and is applied to cwnd, not to the flight size (§4.6); time runs in ticks of 4 ms; t leads by the
 //! minimum RTT (§4.2's target at t + RTT); at most one segment per two acknowledged; HyStart in slow
-//! start (§4.10), or on request HyStart++ (RFC 9406) or neither. ABE (RFC 8511): 0.85 of the window on an ECN echo.
+//! start (§4.10), or on request HyStart++ (RFC 9406) or neither; the first version (2005) on request. ABE (RFC 8511): 0.85 of the window on an ECN echo.
 
 use sojourn_units::{Duration, Time};
 
@@ -21,8 +21,10 @@ const BETA_SCALE: u32 = 1024;
 const C_SCALED: u64 = 410;
 /// Fractions of a second in which the cubic is computed.
 const TIME_BITS: u32 = 10;
-/// 8 / alpha with alpha = 3(1 − beta)/(1 + beta) (RFC 9438 §4.3): acknowledged segments per Reno segment, times 8.
-const RENO_ACKS_PER_SEGMENT_8: u32 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
+/// The decrease factor of 2005, in 1024ths: 0.8.
+const BETA_2005: u32 = 819;
+/// S_max of 2005: beyond W_max the window grows by at most this many segments in 100 ms.
+const MOST_PER_100_MS: u64 = 16;
 /// The window is brought up to date at most this often while it stands still: 1/32 s.
 const UPDATE_TICKS: u64 = 250 / 32;
 /// RTT samples this soon after an epoch began tell of recovery, not of the path: 1 s.
@@ -39,6 +41,8 @@ enum SlowStartExit {
 /// CUBIC's state, by the names of RFC 9438 §4.1.
 pub struct Cubic {
     abe: bool,
+    /// The decrease factor, in 1024ths.
+    beta: u32,
     exit: SlowStartExit,
     /// W_max; 0 before the first congestion event.
     w_max: u32,
@@ -63,6 +67,7 @@ impl Cubic {
     pub const fn new(abe: bool) -> Self {
         Self {
             abe,
+            beta: BETA,
             exit: SlowStartExit::HyStart(HyStart::new()),
             w_max: 0,
             origin: 0,
@@ -91,6 +96,25 @@ impl Cubic {
             exit: SlowStartExit::Congestion,
             ..Self::new(abe)
         }
+    }
+
+    /// The CUBIC of 2005 (Rhee and Xu, PFLDnet), Linux's until 2.6.24 and so ns-2's: 0.8 of the window is kept, growth beyond
+    /// W_max has a bound, slow start ends by congestion.
+    pub const fn of_2005(abe: bool) -> Self {
+        Self {
+            beta: BETA_2005,
+            ..Self::without_hystart(abe)
+        }
+    }
+
+    const fn is_of_2005(&self) -> bool {
+        self.beta == BETA_2005
+    }
+
+    /// Acknowledged segments per segment of a Reno that keeps beta (RFC 9438 §4.3), times 8: 8 / alpha with alpha =
+    /// 3(1 − beta)/(1 + beta).
+    const fn reno_acks_per_segment_8(&self) -> u32 {
+        8 * (BETA_SCALE + self.beta) / 3 / (BETA_SCALE - self.beta)
     }
 
     fn start_epoch(&mut self, now: u64, cwnd: u32, acked: u32) {
@@ -123,7 +147,8 @@ impl Cubic {
             self.follow_cubic(ticks, cwnd);
         }
         self.follow_reno(cwnd);
-        self.acks_per_segment = self.acks_per_segment.max(2);
+        let fewest = if self.is_of_2005() { 1 } else { 2 };
+        self.acks_per_segment = self.acks_per_segment.max(fewest);
     }
 
     fn follow_cubic(&mut self, ticks: u64, cwnd: u32) {
@@ -148,6 +173,11 @@ impl Cubic {
         } else {
             100 * cwnd
         } as u32;
+        if self.is_of_2005() && t >= self.k {
+            let rtt_ms = self.min_rtt.unwrap_or(Duration::ZERO).as_micros() / 1000;
+            let least = 100 * cwnd / (MOST_PER_100_MS * rtt_ms.max(1));
+            self.acks_per_segment = self.acks_per_segment.max(least as u32);
+        }
         if self.w_max == 0 {
             // Nothing is known of the path yet: at least 5 % per round trip.
             self.acks_per_segment = self.acks_per_segment.min(20);
@@ -157,7 +187,7 @@ impl Cubic {
     /// RFC 9438 §4.3: not slower than Reno would be.
     fn follow_reno(&mut self, cwnd: u32) {
         let per_segment =
-            ((u64::from(cwnd) * u64::from(RENO_ACKS_PER_SEGMENT_8)) >> 3).max(1) as u32;
+            ((u64::from(cwnd) * u64::from(self.reno_acks_per_segment_8())) >> 3).max(1) as u32;
         if self.acked > per_segment {
             let segments = (self.acked - 1) / per_segment;
             self.acked -= segments * per_segment;
@@ -174,6 +204,7 @@ impl CongestionControl for Cubic {
         match self.exit {
             SlowStartExit::HyStart(_) => "cubic",
             SlowStartExit::PlusPlus(_) => "cubic-hystart++",
+            SlowStartExit::Congestion if self.is_of_2005() => "cubic-2005",
             SlowStartExit::Congestion => "cubic-nohystart",
         }
     }
@@ -218,14 +249,14 @@ impl CongestionControl for Cubic {
         self.epoch_start = None;
         // Fast convergence (RFC 9438 §4.7).
         self.w_max = if window.cwnd < self.w_max {
-            (u64::from(window.cwnd) * u64::from(BETA_SCALE + BETA) / u64::from(2 * BETA_SCALE))
+            (u64::from(window.cwnd) * u64::from(BETA_SCALE + self.beta) / u64::from(2 * BETA_SCALE))
                 as u32
         } else {
             window.cwnd
         };
         match signal {
             Signal::EcnEcho if self.abe => fraction(window.cwnd, 17, 20),
-            _ => fraction(window.cwnd, BETA, BETA_SCALE),
+            _ => fraction(window.cwnd, self.beta, BETA_SCALE),
         }
     }
 
@@ -238,6 +269,7 @@ impl CongestionControl for Cubic {
         }
         *self = Self {
             exit,
+            beta: self.beta,
             ..Self::new(self.abe)
         };
     }
@@ -380,5 +412,18 @@ mod tests {
         };
         assert!(ends(Cubic::new(false)));
         assert!(!ends(Cubic::without_hystart(false)));
+    }
+
+    /// Rhee and Xu 2005: 0.8 of the window stays. Ten seconds past W_max, C·t³ is 400 segments above the window;
+    /// S_max allows 16 of them in 100 ms: at that RTT and a window of 1001, one per 62 acknowledged.
+    #[test]
+    fn the_cubic_of_2005_keeps_more_and_grows_with_a_bound() {
+        let mut cubic = Cubic::of_2005(false);
+        let ssthresh = cubic.on_congestion(Signal::Loss, &used(1000, 1000));
+        assert_eq!(ssthresh, 799); // 1000 · 819 / 1024
+        cubic.min_rtt = Some(Duration::from_millis(100));
+        cubic.update(Time::from_secs(1), 1000, 1);
+        cubic.update(Time::from_secs(11), 1001, 1);
+        assert_eq!(cubic.acks_per_segment, 100 * 1001 / 1600);
     }
 }

@@ -1,0 +1,131 @@
+"""Repeats until a metric is known well enough."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sojourn import _core
+from sojourn.metrics import METRICS, Metric, has_direction
+from sojourn.results import Run
+from sojourn.statistics import CONFIDENCE, mean_interval
+
+FEWEST = 5
+"""Repeats before the first look: fewer say too little of their own spread."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Repeat until the interval of a metric's mean reaches no further than a share of that mean.
+
+    The interval is Student's t at 95 %. Since it is looked at after every repeat, repeats end a little early by
+    chance, and it covers the truth somewhat less often than that.
+    """
+
+    metric: Metric
+    share: float
+
+    def __str__(self) -> str:
+        return f"{self.metric.name}={100 * self.share:g}%"
+
+    @classmethod
+    def parse(cls, text: str) -> Precision:
+        """Reads ``"goodput_bps=2%"``.
+
+        Raises
+        ------
+        ExperimentError
+            It is not METRIC=SHARE%, or there is no such metric.
+        """
+        name, _, share = text.partition("=")
+        metric = next((metric for metric in METRICS if metric.name == name.strip()), None)
+        percent = share.strip().removesuffix("%").strip()
+        if metric is None or not share.strip().endswith("%") or not _is_share(percent):
+            known = ", ".join(metric.name for metric in METRICS)
+            raise _core.ExperimentError(
+                f'until: got "{text}"; must be METRIC=SHARE, like goodput_bps=2%, above 0% and below 100%, '
+                f"METRIC one of {known}"
+            )
+        return cls(metric, float(percent) / 100.0)
+
+    def missed_by(self, runs: Sequence[Run]) -> dict[str, float]:
+        """The queues of one cell whose interval still reaches further, and how far, as shares of their means.
+
+        Of a queue that is a bottleneck both ways the wider one counts.
+        """
+        values: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for run in runs:
+            for direction in ("down", "up"):
+                if has_direction(run.summary, direction):
+                    values[run.label, direction].append(self.metric.value(run.summary, direction))
+        missed: dict[str, float] = {}
+        for (label, _), sample in values.items():
+            interval = mean_interval(sample)
+            reach = interval.high - interval.middle
+            if not reach <= self.share * abs(interval.middle):
+                missed[label] = max(missed.get(label, 0.0), reach / abs(interval.middle) if interval.middle else 1.0)
+        return missed
+
+
+def _is_share(percent: str) -> bool:
+    try:
+        return 0.0 < float(percent) < 100.0
+    except ValueError:
+        return False
+
+
+class Rounds:
+    """The jobs of a plan, round by round: a cell of the sweep is repeated, all its queues alike, until it is precise.
+
+    What is run depends on the results and never on how fast they come.
+    """
+
+    def __init__(self, plan: _core.Plan, precision: Precision) -> None:
+        """Raises ExperimentError if the plan has too few repeats to stop before its last."""
+        self._precision = precision
+        self._labels = [label for _, _, _, label in plan.jobs]
+        self._waiting: dict[int, list[list[int]]] = {}
+        by_seed: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for index, (cell, _, seed, _) in enumerate(plan.jobs):
+            by_seed[cell, seed].append(index)
+        for (cell, _), jobs in by_seed.items():
+            self._waiting.setdefault(cell, []).append(jobs)
+        most = max(len(repeats) for repeats in self._waiting.values())
+        if most <= FEWEST:
+            raise _core.ExperimentError(
+                f"until: needs experiment.repeat, the most that it may run, above {FEWEST}; got {most}"
+            )
+        self._runs: dict[int, list[Run]] = {cell: [] for cell in self._waiting}
+        self._cells = [cell for cell, _, _, _ in plan.jobs]
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """The jobs of each round; their runs are to be taken before the next."""
+        yield self._next(FEWEST)
+        while jobs := self._next(1):
+            yield jobs
+
+    def take(self, job: int, run: Run) -> None:
+        """A run of the present round has ended."""
+        self._runs[self._cells[job]].append(run)
+
+    def missed(self) -> list[str]:
+        """What did not become precise, a line for each cell: empty if all did."""
+        lines = []
+        for runs in self._runs.values():
+            for label, reach in self._precision.missed_by(runs).items():
+                place = "".join(f", {key} {value}" for key, value in (runs[0].summary["set"] if runs else {}).items())
+                repeats = sum(run.label == label for run in runs)
+                lines.append(
+                    f"{label}{place}: the {CONFIDENCE:.0%} interval of {self._precision.metric.name} is "
+                    f"±{100 * reach:.3g}% of its mean, not {100 * self._precision.share:g}%, after {repeats} repeats"
+                )
+        return lines
+
+    def _next(self, repeats: int) -> list[int]:
+        jobs: list[int] = []
+        for cell, waiting in self._waiting.items():
+            if waiting and (not self._runs[cell] or self._precision.missed_by(self._runs[cell])):
+                for _ in range(min(repeats, len(waiting))):
+                    jobs += waiting.pop(0)
+        return jobs

@@ -1,0 +1,71 @@
+"""Repeats that end once a metric is known well enough."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from conftest import EXPERIMENT, Cli
+from sojourn.precision import Precision
+from sojourn.results import Run
+
+
+def runs(*goodputs):
+    """Runs of one queue with a flow of this goodput each."""
+    flows = [[{"direction": "down", "goodput_bps": bps}] for bps in goodputs]
+    return [Run({"label": "codel", "bottleneck": {"down": {}}, "flows": flow}, lambda _: None) for flow in flows]
+
+
+def test_the_interval_of_the_mean_is_students():
+    # Mean 10, standard deviation 0.0791, Student's t with 4 degrees 2.776: 2.776 * 0.0791 / sqrt(5) = 0.0982.
+    repeats = runs(10.0, 10.1, 9.9, 10.05, 9.95)
+    assert Precision.parse("goodput_bps=0.99%").missed_by(repeats) == {}
+    assert Precision.parse("goodput_bps=0.97%").missed_by(repeats)["codel"] == pytest.approx(0.00982, rel=0.01)
+
+
+def test_what_is_always_the_same_is_precise_and_what_is_missing_is_not():
+    assert Precision.parse("goodput_bps=1%").missed_by(runs(0.0, 0.0, 0.0)) == {}
+    assert "codel" in Precision.parse("goodput_bps=1%").missed_by(runs(float("nan"), float("nan")))
+
+
+@pytest.mark.parametrize("text", ["goodput=2%", "goodput_bps", "goodput_bps=2", "goodput_bps=0%", "goodput_bps=100%"])
+def test_what_is_no_precision_is_refused(text):
+    with pytest.raises(sj.ExperimentError, match="must be METRIC=SHARE, like goodput_bps=2%"):
+        Precision.parse(text)
+
+
+def test_repeats_end_when_all_queues_are_precise(tmp_path: Path):
+    file = tmp_path / "experiment.toml"
+    file.write_text(EXPERIMENT.replace("repeat = 2", "repeat = 40"))
+    results = sj.run(file, until="sojourn_mean_ms=4%")
+    pfifo, codel = results.arms
+    assert 5 <= len(codel.runs) == len(pfifo.runs) < 40
+    assert [run.seed for run in codel.runs] == list(range(1, len(codel.runs) + 1))
+    precision = Precision.parse("sojourn_mean_ms=4%")
+    assert precision.missed_by(results.runs) == {}
+    # One fewer would not have been enough, unless it is the first look.
+    before = [run for run in results.runs if run.seed < len(codel.runs)]
+    assert len(codel.runs) == 5 or precision.missed_by(before)
+    assert sj.run(file, until="sojourn_mean_ms=4%", jobs=1).summary["until"] == results.summary["until"]
+    assert not results.partial
+
+
+def test_what_repeat_does_not_suffice_for_is_told(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT.replace("repeat = 2", "repeat = 6"))
+    done = sojourn("run", "experiment.toml", "--until", "sojourn_mean_ms=0.001%", "--json", "--out", "out")
+    assert done.returncode == 0
+    summary = json.loads(done.stdout)
+    assert len(summary["runs"]) == 12
+    assert "partial" not in summary
+    assert done.stderr.splitlines()[0].startswith("pfifo: the 95% interval of sojourn_mean_ms is ±")
+    assert done.stderr.splitlines()[0].endswith("after 6 repeats")
+    assert json.loads((tmp_path / "out/summary.json").read_text())["until"]["missed"]
+
+
+def test_too_few_repeats_to_stop_before_the_last_are_refused(sojourn: Cli, experiment: Path):
+    done = sojourn("run", experiment, "--until", "goodput_bps=2%")
+    assert done.returncode == 2
+    assert done.stderr == "until: needs experiment.repeat, the most that it may run, above 5; got 2\n"
