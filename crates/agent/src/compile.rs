@@ -96,6 +96,12 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         .iter()
         .enumerate()
         .try_for_each(|(group, traffic)| {
+            if traffic.access.is_some() {
+                return refuse(
+                    format!("traffic.{group}.access"),
+                    "must be left out on Linux, whose hosts have links that are never in the way; backends that have it: sim",
+                );
+            }
             check_kind(&traffic.kind).map_err(|(key, must)| Refusal {
                 key: format!("traffic.{group}.{key}"),
                 must: format!("must be {must} on Linux; all kinds run on: sim"),

@@ -104,6 +104,8 @@ pub struct Traffic {
     pub direction: Direction,
     /// The DiffServ code point of their packets, both ways: 0 to 63 (RFC 2474).
     pub dscp: u8,
+    /// Rate of the link between the sending host and the bottleneck, which its flows share; `None`: never in the way.
+    pub access: Option<Rate>,
 }
 
 /// Which way data goes through the bottleneck.

@@ -74,6 +74,7 @@ fn the_example_of_the_format_reads_as_it_says() {
         stop: Duration::from_secs(60),
         direction: Direction::Down,
         dscp: 0,
+        access: None,
     };
     let expected = Experiment {
         name: "four cubic flows".into(),
@@ -254,6 +255,7 @@ fn every_key_is_read() {
             stop: Duration::from_secs(30),
             direction: Direction::Both,
             dscp: 46,
+            access: Some(Rate::from_mbps(100)),
         }]
     );
     assert_eq!(
@@ -446,6 +448,7 @@ fn every_kind_of_traffic_is_listed_with_its_keys() {
         "stop",
         "direction",
         "dscp",
+        "access",
         "interval",
         "protocol",
         "packet",

@@ -1,5 +1,6 @@
 //! An experiment's arm, built and run.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use sojourn_aqm::{Catalogue, Limit, SettingError, Settings};
@@ -8,7 +9,7 @@ use sojourn_experiment::loss_events::Population;
 use sojourn_experiment::model::{Buffer, Capacity, Direction, Experiment, Kind, Queue};
 use sojourn_experiment::streams;
 use sojourn_tcp::cc;
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Rate, Time};
 
 use crate::capture::{Capture, LinkFacts};
 use crate::delay_line::{DelayLine, Exit};
@@ -17,7 +18,7 @@ use crate::monitor::Monitor;
 use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
 use crate::result::RunResult;
-use crate::simulation::{Network, Path, Sampler, Simulation, link_of};
+use crate::simulation::{AccessLink, Network, Path, Sampler, Simulation, link_of};
 use crate::summary::{DIRECTIONS, summarise};
 use crate::traffic::{Identity, Source};
 
@@ -196,10 +197,13 @@ impl Lines {
             .0
             .iter()
             .position(|line| line.delay == delay && line.exit == exit);
-        known.unwrap_or_else(|| {
-            self.0.push(DelayLine::new(delay, exit));
-            self.0.len() - 1
-        })
+        known.unwrap_or_else(|| self.add(delay, exit))
+    }
+
+    /// A line of its own.
+    fn add(&mut self, delay: Duration, exit: Exit) -> usize {
+        self.0.push(DelayLine::new(delay, exit));
+        self.0.len() - 1
     }
 }
 
@@ -209,6 +213,9 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
     let behind_link = (!delay.is_zero()).then(|| lines.find(delay, Exit::Host));
     let behind = vec![behind_link; links.len()];
     let mut paths = Vec::new();
+    let mut accesses: Vec<(Rate, usize)> = Vec::new();
+    // Of each group and direction: flows of one host share its link.
+    let mut access_of: BTreeMap<(usize, bool), usize> = BTreeMap::new();
     let mut sources = Vec::new();
     for flow in derived::flows(experiment, seed) {
         let traffic = flow.traffic;
@@ -228,7 +235,15 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
         // A way back through the other bottleneck has that one's propagation behind it.
         let passed = if back.is_some() { delay * 2 } else { delay };
         let return_line = lines.find(traffic.rtt.saturating_sub(passed), exit);
+        let access = traffic.access.zip(forward_link).map(|(rate, link)| {
+            let host = (flow.group, flow.direction == Direction::Up);
+            *access_of.entry(host).or_insert_with(|| {
+                accesses.push((rate, link));
+                accesses.len() - 1
+            })
+        });
         paths.push(Path {
+            access,
             forward_link,
             forward_line,
             return_line,
@@ -236,8 +251,14 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
         let identity = identity(experiment, &flow);
         sources.push(Source::new(identity, &traffic.kind, algorithm, seed));
     }
+    // Lines of their own, after all that are shared.
+    let accesses = accesses.into_iter().map(|(rate, link)| {
+        let line = lines.add(Duration::ZERO, Exit::Link(link));
+        AccessLink::new(rate, line)
+    });
+    let accesses = accesses.collect();
     let sampler = Sampler::new(Time::ZERO + experiment.warmup, experiment.record.series);
-    let mut network = Network::new(links, lines.0, behind, paths);
+    let mut network = Network::new(links, lines.0, behind, paths, accesses);
     network.capture = experiment.record.pcap.then(|| capture(experiment));
     Ok(Simulation::new(network, sources, sampler))
 }

@@ -2,7 +2,7 @@
 
 use sojourn_experiment::applications::Side;
 use sojourn_experiment::model::Direction;
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Rate, Time};
 
 use crate::capture::{Capture, UNQUEUED};
 use crate::delay_line::{DelayLine, Exit};
@@ -20,12 +20,40 @@ const EVENTS_PER_REPORT: u64 = 1 << 14;
 /// The path of a flow's packets: forward from the sender of data, and back.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
+    /// The link from the sending host to that bottleneck, by index of the access links; `None`: nothing is in between.
+    pub access: Option<usize>,
     /// The bottleneck on the way forward, by index of the link; `None`: straight to the line.
     pub forward_link: Option<usize>,
     /// The line from there to the receiving host; `None`: no delay.
     pub forward_line: Option<usize>,
     /// The line from the receiving host back, to the sender or to the other bottleneck.
     pub return_line: usize,
+}
+
+/// The link of a host, before the bottleneck: packets leave it one after another. Its queue is never full.
+pub struct AccessLink {
+    rate: Rate,
+    /// When the last packet has left.
+    free: Time,
+    /// Where packets wait for that; without a delay of its own.
+    line: usize,
+}
+
+impl AccessLink {
+    /// An idle link of this rate, whose packets come out of a line.
+    pub const fn new(rate: Rate, line: usize) -> Self {
+        Self {
+            rate,
+            free: Time::ZERO,
+            line,
+        }
+    }
+
+    /// A packet is sent: when the link has let it go.
+    fn send(&mut self, bytes: u32, now: Time) -> Time {
+        self.free = self.free.max(now) + self.rate.tx_time(bytes.into());
+        self.free
+    }
 }
 
 /// Links, delay lines and the paths over them. Time is the caller's.
@@ -36,6 +64,7 @@ pub struct Network {
     /// The line behind each link; `None`: its packets arrive at once.
     behind: Vec<Option<usize>>,
     paths: Vec<Path>,
+    accesses: Vec<AccessLink>,
     agenda: Agenda,
     /// The segments under way.
     pub segments: Segments,
@@ -73,6 +102,7 @@ impl Network {
         lines: Vec<DelayLine>,
         behind: Vec<Option<usize>>,
         paths: Vec<Path>,
+        accesses: Vec<AccessLink>,
     ) -> Self {
         let due = vec![Time::MAX; FIRST_LINK + 2 * links.len() + lines.len()];
         let mut network = Self {
@@ -80,6 +110,7 @@ impl Network {
             lines,
             behind,
             paths,
+            accesses,
             agenda: Agenda { due },
             segments: Segments::default(),
             capture: None,
@@ -118,6 +149,10 @@ impl Network {
         }
         if packet.returning {
             self.enter_line(path.return_line, packet, now);
+        } else if let Some(access) = path.access {
+            let access = &mut self.accesses[access];
+            let (line, left) = (access.line, access.send(packet.bytes, now));
+            self.enter_line(line, packet, left);
         } else if let Some(link) = path.forward_link {
             self.enter_link(link, packet, now);
         } else if let Some(line) = path.forward_line {

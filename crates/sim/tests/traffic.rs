@@ -341,6 +341,39 @@ fn round_trips_can_be_those_of_segments() {
     assert!(rtts.iter().all(|nanos| (40e6..40.2e6).contains(nanos)));
 }
 
+/// Nichols and Jacobson 2012, figure 1: packets that come 1 ms apart and take 10 ms each wait for 9 ms more than the one
+/// before them. Three of 1500 bytes at 12 and at 1.2 Mbit/s.
+#[test]
+fn a_burst_reaches_the_bottleneck_at_the_rate_of_the_access_link() {
+    let run = &runs(
+        "2 s",
+        "1.2 Mbit/s', overhead = '0 B', burst = '0 B",
+        "{ aqm = 'pfifo' }",
+        "kind = 'files'\nsize = '4344 B'\ncount = 1\nrtt = '40 ms'\naccess = '12 Mbit/s'",
+        "[record]\npackets = true",
+    )[0];
+    let packets = run.packets.as_ref().unwrap();
+    let bytes = column(packets, "bytes").into_iter();
+    let data = bytes
+        .zip(column(packets, "sojourn_ns"))
+        .filter(|(bytes, _)| *bytes == 1500.0);
+    let waits: Vec<f64> = data.map(|(_, nanos)| nanos / 1e6).collect();
+    assert_eq!(waits, [0.0, 9.0, 18.0]);
+}
+
+/// Two flows of a group share their host's link: each has half of its 2 Mbit/s, of which 1448 of 1514 bytes are payload.
+#[test]
+fn flows_of_a_host_share_its_access_link() {
+    let run = with_queue(
+        "10 Mbit/s",
+        "{ aqm = 'pfifo' }",
+        "kind = 'bulk'\nflows = 2\nrtt = '20 ms'\naccess = '2 Mbit/s'\nwindow = '64 kB'",
+    );
+    let total: f64 = (0..2).map(|at| flow(&run, at).goodput_bps).sum();
+    near(total, 2e6 * 1448.0 / 1514.0, 10_000.0);
+    assert_eq!(run.bottleneck["down"].sojourn_ms.p99, Some(0.0));
+}
+
 /// A datagram of 1500 bytes needs two packets of at most 1500: 5000 in a minute at 1 Mbit/s.
 #[test]
 fn datagrams_that_are_too_long_go_in_fragments() {

@@ -118,6 +118,8 @@ def _metrics(grid: Grid, cell: Cell, run: Run) -> dict[str, Any]:
     place = {**grid.constants, **cell.point}
     metrics: dict[str, Any] = {}
     for name, measure in grid.measures.items():
+        if not measure.applies_to(run, place):
+            continue
         values = [measure.statistic(run, statistic, place) for statistic in STATISTICS]
         # Only what is one number has a count.
         if not math.isnan(measure.statistic(run, "count", place)):

@@ -154,6 +154,11 @@ class Measure:
         }
         return Single(float(found.t_s[at[self.tell]]))
 
+    def applies_to(self, run: Run, place: Mapping[str, float | bool | str]) -> bool:
+        """Whether a run has the bottleneck that it looks at, and its place what is to be added."""
+        has_bottleneck = all(direction in run.summary["bottleneck"] for direction in self.part.directions)
+        return has_bottleneck and all(name in place for name in self.plus)
+
     def statistic(self, run: Run, name: str, place: Mapping[str, float | bool | str]) -> float:
         """A statistic in ``unit``, for a run at a place of the grid; NaN if the run has no such thing."""
         value = self.sample(run).statistic(name)

@@ -242,6 +242,14 @@ fn a_refusal_names_the_key_in_the_file() {
         key(&BASE.replace("ecn = true", "ecn = true, abe = true")),
         "traffic.0.abe"
     );
+    assert_eq!(
+        key(&BASE.replace("ecn = true", "ecn = true, quickack = false")),
+        "traffic.0.quickack"
+    );
+    assert_eq!(
+        key(&BASE.replace("ecn = true", "ecn = true, access = '100 Mbit/s'")),
+        "traffic.0.access"
+    );
 }
 
 #[test]

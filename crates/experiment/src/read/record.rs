@@ -37,7 +37,7 @@ static ONE_WAY: Key<Flag> = Key {
     name: "one_way",
     form: Flag,
     default: Default::Is("false"),
-    doc: "One-way delays, their jitter and variation of TCP flows' data too, among the figures of the flows.",
+    doc: "One-way delays from the bottleneck on, their jitter and variation of TCP flows' data too, among the figures of the flows.",
 };
 static SERIES: Key<Span> = Key {
     name: "series",

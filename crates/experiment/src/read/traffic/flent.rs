@@ -141,6 +141,7 @@ impl Test {
             stop: self.times.stop,
             direction,
             dscp,
+            access: None,
         }
     }
 
@@ -160,6 +161,7 @@ impl Test {
             stop: self.times.stop,
             direction: Direction::Down,
             dscp,
+            access: None,
         }
     }
 }

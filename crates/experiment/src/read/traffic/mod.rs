@@ -14,7 +14,7 @@ use sojourn_units::Duration;
 use self::forms::{Dscp, Starts};
 use crate::error::ReadError;
 use crate::form::{AnyKey, Default, Form, Key, table_schema};
-use crate::forms::{Span, Whole, Word};
+use crate::forms::{Span, Speed, Whole, Word};
 use crate::model::{Direction, Kind, Traffic};
 use crate::names::Names;
 use crate::section::{Entry, Section};
@@ -147,8 +147,17 @@ static DSCP: Key<Dscp> = Key {
     doc: "DiffServ code point of the flows' packets, both ways: a number, or CS0 to CS7, AF11 to AF43, EF, VA, LE.",
 };
 
+static ACCESS: Key<Speed> = Key {
+    name: "access",
+    form: Speed,
+    default: Default::Words("never in the way"),
+    doc: "Rate of the link from the sending host of the group to the bottleneck: what is sent at once arrives one after another.",
+};
+
 /// The keys of a kind that makes one group.
-static ONE_WAY: &[&dyn AnyKey] = &[&KIND, &FLOWS, &RTT, &START, &STOP, &DIRECTION, &DSCP];
+static ONE_WAY: &[&dyn AnyKey] = &[
+    &KIND, &FLOWS, &RTT, &START, &STOP, &DIRECTION, &DSCP, &ACCESS,
+];
 static TWO_WAY: &[&dyn AnyKey] = &[
     &KIND,
     &FLOWS,
@@ -157,6 +166,7 @@ static TWO_WAY: &[&dyn AnyKey] = &[
     &STOP,
     &DIRECTION_OF_BOTH,
     &DSCP,
+    &ACCESS,
 ];
 /// The keys of every kind that makes several.
 static SEVERAL: &[&dyn AnyKey] = &[&KIND, &START, &STOP];
@@ -215,6 +225,7 @@ impl Form for TrafficForm {
                     &DIRECTION
                 })?,
                 dscp: section.get(&DSCP)?,
+                access: section.find(&ACCESS)?,
                 kind: kind(&section)?,
             }]),
         }
