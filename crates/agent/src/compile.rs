@@ -259,6 +259,7 @@ fn tcp(options: &model::Tcp, mtu: u32) -> Tcp {
     Tcp {
         congestion_control: options.congestion_control.clone(),
         ecn: options.ecn,
+        ecn_fallback: options.ecn_fallback,
         max_segment: (options.mss != whole).then_some(options.mss + TIMESTAMPS),
     }
 }

@@ -136,6 +136,8 @@ pub struct Tcp {
     pub congestion_control: String,
     /// Whether ECN must turn out to be negotiated, or must not.
     pub ecn: bool,
+    /// Unless a SYN was lost and sent again without.
+    pub ecn_fallback: bool,
     /// TCP_MAXSEG if segments are smaller than the device allows.
     pub max_segment: Option<u32>,
 }

@@ -372,10 +372,9 @@ const UNSENT: &str = "262144";
 /// Settings of a path's hosts: buffers that are never in the way, ECN and SACK as the flows want them.
 fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
     let flag = |on: bool| if on { "1" } else { "0" };
-    let (ecn, sack) = traffic
-        .kind
-        .tcp()
-        .map_or((false, true), |tcp| (tcp.ecn, tcp.sack));
+    let (ecn, ecn_fallback, sack) = traffic.kind.tcp().map_or((false, true, true), |tcp| {
+        (tcp.ecn, tcp.ecn_fallback, tcp.sack)
+    });
     vec![
         ("net/ipv4/tcp_rmem", "4096 6291456 33554432"),
         ("net/ipv4/tcp_wmem", "4096 4194304 33554432"),
@@ -384,8 +383,7 @@ fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
         // Below the flows' own ports.
         ("net/ipv4/ip_local_port_range", "1024 9999"),
         ("net/ipv4/tcp_ecn", flag(ecn)),
-        // A SYN that was lost is sent again as it was, not without ECN.
-        ("net/ipv4/tcp_ecn_fallback", "0"),
+        ("net/ipv4/tcp_ecn_fallback", flag(ecn_fallback)),
         ("net/ipv4/tcp_sack", flag(sack)),
     ]
 }

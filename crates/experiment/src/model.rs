@@ -181,6 +181,8 @@ pub struct Tcp {
     pub congestion_control: String,
     /// Negotiate ECN (RFC 3168). Default no.
     pub ecn: bool,
+    /// A SYN that was lost is sent again without asking for ECN. Default yes.
+    pub ecn_fallback: bool,
     /// Alternative backoff with ECN (RFC 8511). Default no.
     pub abe: bool,
     /// Selective acknowledgements. Default yes.

@@ -216,6 +216,7 @@ fn sizes(sizes: &Sizes) -> Json {
 fn tcp(json: &mut Json, tcp: &Tcp) {
     json["tcp"] = tcp.congestion_control.as_str().into();
     json["ecn"] = tcp.ecn.into();
+    json["ecn_fallback"] = tcp.ecn_fallback.into();
     json["abe"] = tcp.abe.into();
     json["sack"] = tcp.sack.into();
     json["quickack"] = tcp.quickack.into();

@@ -23,6 +23,7 @@ traffic = [{ kind = "bulk", rtt = "40 ms" }]
 const CUBIC: Tcp = Tcp {
     congestion_control: String::new(),
     ecn: false,
+    ecn_fallback: true,
     abe: false,
     sack: true,
     quickack: true,
@@ -237,6 +238,7 @@ fn every_key_is_read() {
                 tcp: Tcp {
                     congestion_control: "reno".into(),
                     ecn: true,
+                    ecn_fallback: false,
                     abe: true,
                     sack: false,
                     quickack: false,

@@ -11,6 +11,8 @@ pub struct Config {
     pub initial_window: u32,
     /// Negotiate ECN (RFC 3168 §6.1.1). Default no.
     pub ecn: bool,
+    /// A SYN that was lost is sent again without asking for ECN (RFC 3168 §6.1.1.1; Linux since 4.2). Default yes.
+    pub ecn_fallback: bool,
     /// Alternative backoff with ECN (RFC 8511). Default no.
     pub abe: bool,
     /// Offer selective acknowledgements (RFC 2018). Default yes.
@@ -36,6 +38,7 @@ impl Default for Config {
             mss: 1448,
             initial_window: 10,
             ecn: false,
+            ecn_fallback: true,
             abe: false,
             sack: true,
             quickack: true,

@@ -277,7 +277,9 @@ impl Endpoint {
         }
         let ecn_setup = match self.phase {
             // RFC 3168 §6.1.1.1: sent again it does not ask for ECN, which something on the path may dislike.
-            Phase::SynSent if self.syn_tries == 0 => self.wanted_feedback().syn_flags(),
+            Phase::SynSent if self.syn_tries == 0 || !self.config.ecn_fallback => {
+                self.wanted_feedback().syn_flags()
+            }
             Phase::SynReceived => self.feedback.answer_flags(),
             _ => Flags::default(),
         };

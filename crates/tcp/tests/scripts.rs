@@ -4,8 +4,8 @@
 //! One event a line; `#` begins a comment. `config KEY=VALUE …` comes first. Times are milliseconds.
 //!
 //! ```text
-//! config cc=reno mss=1000 initial_window=10 ecn=on abe=on sack=off quickack=off max_window=60000 clock=jiffies gso=on
-//!        iss=4294967000
+//! config cc=reno mss=1000 initial_window=10 ecn=on ecn_fallback=off abe=on sack=off quickack=off max_window=60000
+//!        clock=jiffies gso=on iss=4294967000
 //! TIME open RTT [win N]    connects at TIME and plays the peer's part of the handshake, RTT later
 //! TIME accept RTT [win N]  the same, the peer connecting
 //! TIME connect | listen | write BYTES | close
@@ -147,6 +147,7 @@ impl Player {
             "mss" => self.config.mss = whole(value)? as u16,
             "initial_window" => self.config.initial_window = whole(value)?,
             "ecn" => self.config.ecn = value == "on",
+            "ecn_fallback" => self.config.ecn_fallback = value == "on",
             "abe" => self.config.abe = value == "on",
             "sack" => self.config.sack = value == "on",
             "quickack" => self.config.quickack = value == "on",

@@ -91,6 +91,7 @@ fn tcp() -> Tcp {
     Tcp {
         congestion_control: "reno".into(),
         ecn: false,
+        ecn_fallback: true,
         abe: false,
         sack: true,
         quickack: true,

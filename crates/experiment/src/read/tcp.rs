@@ -27,6 +27,12 @@ static ECN: Key<Flag> = Key {
     default: Default::Is("false"),
     doc: "Negotiate ECN (RFC 3168).",
 };
+static ECN_FALLBACK: Key<Flag> = Key {
+    name: "ecn_fallback",
+    form: Flag,
+    default: Default::Is("true"),
+    doc: "Send a lost SYN again without asking for ECN (RFC 3168), as Linux does since 4.2.",
+};
 static ABE: Key<Flag> = Key {
     name: "abe",
     form: Flag,
@@ -80,6 +86,7 @@ static WINDOW: Key<Bytes> = Key {
 pub(super) static KEYS: &[&dyn AnyKey] = &[
     &TCP,
     &ECN,
+    &ECN_FALLBACK,
     &ABE,
     &SACK,
     &QUICKACK,
@@ -97,6 +104,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Tcp, ReadError> {
     let tcp = Tcp {
         congestion_control: section.get(&TCP)?,
         ecn: section.get(&ECN)?,
+        ecn_fallback: section.get(&ECN_FALLBACK)?,
         abe: section.get(&ABE)?,
         sack: section.get(&SACK)?,
         quickack: section.get(&QUICKACK)?,

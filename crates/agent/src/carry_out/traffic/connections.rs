@@ -321,7 +321,8 @@ impl Connections {
             let Some(own) = own else {
                 continue;
             };
-            if !connection.checked && own.ecn != self.tcp.ecn {
+            let fell_back = self.tcp.ecn_fallback && self.tcp.ecn && !own.ecn;
+            if !connection.checked && own.ecn != self.tcp.ecn && !fell_back {
                 let (is, wanted) = (own.ecn, self.tcp.ecn);
                 let number = self.flow.number;
                 return Err(Failure(format!(

@@ -94,6 +94,7 @@ impl Connections {
                 mss: tcp.mss as u16,
                 initial_window: tcp.initial_window,
                 ecn: tcp.ecn,
+                ecn_fallback: tcp.ecn_fallback,
                 abe: tcp.abe,
                 sack: tcp.sack,
                 quickack: tcp.quickack,
