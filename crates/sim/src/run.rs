@@ -18,7 +18,7 @@ use crate::monitor::Monitor;
 use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
 use crate::result::RunResult;
-use crate::simulation::{AccessLink, Network, Path, Sampler, Simulation, link_of};
+use crate::simulation::{AccessLink, Hop, Network, Path, Sampler, Simulation, link_of};
 use crate::summary::{DIRECTIONS, summarise};
 use crate::traffic::{Identity, Source};
 
@@ -227,10 +227,9 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
             Some(0)
         };
         let exit = back.map_or(Exit::Host, Exit::Link);
-        let forward_line = if forward_link.is_none() {
-            Some(lines.find(delay, Exit::Host))
-        } else {
-            behind_link
+        let forward = match forward_link {
+            Some(link) => Hop::Link(link as u32),
+            None => Hop::Line(lines.find(delay, Exit::Host) as u32),
         };
         // A way back through the other bottleneck has that one's propagation behind it.
         let passed = if back.is_some() { delay * 2 } else { delay };
@@ -243,10 +242,8 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
             })
         });
         paths.push(Path {
-            access,
-            forward_link,
-            forward_line,
-            return_line,
+            forward: access.map_or(forward, |access| Hop::Access(access as u32)),
+            return_line: return_line as u32,
         });
         let identity = identity(experiment, &flow);
         sources.push(Source::new(identity, &traffic.kind, algorithm, seed));

@@ -17,17 +17,24 @@ use crate::traffic::Source;
 /// Events between two looks at the monitor.
 const EVENTS_PER_REPORT: u64 = 1 << 14;
 
-/// The path of a flow's packets: forward from the sender of data, and back.
+/// Where packets go from a host.
+#[derive(Clone, Copy, Debug)]
+pub enum Hop {
+    /// Over the host's own link to the bottleneck, by index of the access links.
+    Access(u32),
+    /// To the bottleneck, by index of the link.
+    Link(u32),
+    /// Over a line to the other host.
+    Line(u32),
+}
+
+/// The path of a flow's packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
-    /// The link from the sending host to that bottleneck, by index of the access links; `None`: nothing is in between.
-    pub access: Option<usize>,
-    /// The bottleneck on the way forward, by index of the link; `None`: straight to the line.
-    pub forward_link: Option<usize>,
-    /// The line from there to the receiving host; `None`: no delay.
-    pub forward_line: Option<usize>,
+    /// Where they go first on the way forward, from the sender of data.
+    pub forward: Hop,
     /// The line from the receiving host back, to the sender or to the other bottleneck.
-    pub return_line: usize,
+    pub return_line: u32,
 }
 
 /// The link of a host, before the bottleneck: packets leave it one after another. Its queue is never full.
@@ -148,24 +155,25 @@ impl Network {
             self.note(UNQUEUED, packet, now);
         }
         if packet.returning {
-            self.enter_line(path.return_line, packet, now);
-        } else if let Some(access) = path.access {
-            let access = &mut self.accesses[access];
-            let (line, left) = (access.line, access.send(packet.bytes, now));
-            self.enter_line(line, packet, left);
-        } else if let Some(link) = path.forward_link {
-            self.enter_link(link, packet, now);
-        } else if let Some(line) = path.forward_line {
-            self.enter_line(line, packet, now);
+            return self.enter_line(path.return_line as usize, packet, now);
+        }
+        match path.forward {
+            Hop::Link(link) => self.enter_link(link as usize, packet, now),
+            Hop::Line(line) => self.enter_line(line as usize, packet, now),
+            Hop::Access(access) => {
+                let access = &mut self.accesses[access as usize];
+                let (line, left) = (access.line, access.send(packet.bytes, now));
+                self.enter_line(line, packet, left);
+            }
         }
     }
 
     /// Whether a packet passes a bottleneck on its way.
     fn meets_link(&self, packet: &SimPacket, path: Path) -> bool {
         if packet.returning {
-            matches!(self.lines[path.return_line].exit, Exit::Link(_))
+            matches!(self.lines[path.return_line as usize].exit, Exit::Link(_))
         } else {
-            path.forward_link.is_some()
+            !matches!(path.forward, Hop::Line(_))
         }
     }
 
@@ -312,9 +320,9 @@ pub struct Cancelled;
 impl Simulation {
     /// A run at its beginning.
     pub fn new(network: Network, sources: Vec<Source>, sampler: Sampler) -> Self {
-        let mut timers = Timers::new(2 * sources.len());
+        let mut timers = Timers::new(sources.len());
         for (flow, source) in sources.iter().enumerate() {
-            timers.set(2 * flow as u32, source.next_timer(Side::Sending));
+            timers.set_both(flow as u32, source.next_timers());
         }
         Self {
             network,
@@ -410,10 +418,7 @@ impl Simulation {
         let flow = packet.flow as usize;
         let source = &mut self.sources[flow];
         source.on_packet(packet, now, &mut self.network);
-        for side in [Side::Sending, Side::Receiving] {
-            self.timers
-                .set(owner(packet.flow, side), source.next_timer(side));
-        }
+        self.timers.set_both(packet.flow, source.next_timers());
     }
 
     fn wake_host(&mut self, owner: u32, now: Time) {
@@ -423,18 +428,11 @@ impl Simulation {
             Side::Receiving
         };
         let source = &mut self.sources[owner as usize / 2];
-        if source.next_timer(side) <= now {
+        if source.next_timers()[side as usize] <= now {
             source.on_timer(side, now, &mut self.network);
         }
-        for side in [Side::Sending, Side::Receiving] {
-            self.timers
-                .set(self::owner(owner / 2, side), source.next_timer(side));
-        }
+        self.timers.set_both(owner / 2, source.next_timers());
     }
-}
-
-const fn owner(flow: u32, side: Side) -> u32 {
-    2 * flow + matches!(side, Side::Receiving) as u32
 }
 
 /// The index of the link that data in this direction goes through, if there is such a link.

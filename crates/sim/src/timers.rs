@@ -15,16 +15,21 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Timers for `owners` owners.
-    pub fn new(owners: usize) -> Self {
+    /// Timers for the two hosts of each of `flows` flows; the owners of flow n are 2n, its sending host, and 2n + 1.
+    pub fn new(flows: usize) -> Self {
         Self {
             heap: BinaryHeap::new(),
-            scheduled: vec![Time::MAX; owners],
+            scheduled: vec![Time::MAX; 2 * flows],
         }
     }
 
-    /// The owner's deadline is `due`; [`Time::MAX`]: it has none.
-    pub fn set(&mut self, owner: u32, due: Time) {
+    /// The deadlines of a flow's hosts; [`Time::MAX`]: there is none.
+    pub fn set_both(&mut self, flow: u32, due: [Time; 2]) {
+        self.set(2 * flow, due[0]);
+        self.set(2 * flow + 1, due[1]);
+    }
+
+    fn set(&mut self, owner: u32, due: Time) {
         let scheduled = &mut self.scheduled[owner as usize];
         if due < *scheduled {
             *scheduled = due;
@@ -56,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_earlier_of_two_deadlines_counts() {
-        let mut timers = Timers::new(2);
+        let mut timers = Timers::new(1);
         timers.set(0, Time::from_millis(20));
         timers.set(1, Time::from_millis(15));
         timers.set(0, Time::from_millis(10));

@@ -36,6 +36,10 @@ impl Application for Bulk {
         }
     }
 
+    fn hears_arrivals(&self) -> bool {
+        false
+    }
+
     fn on_timer(&mut self, _now: Time, connections: &mut dyn Connections, _: &mut dyn Meter) {
         self.state = match self.state {
             State::Waiting(_) => {

@@ -101,6 +101,11 @@ pub trait Application {
     /// Something may be due.
     fn on_timer(&mut self, now: Time, connections: &mut dyn Connections, meter: &mut dyn Meter);
 
+    /// Whether [`Application::on_arrival`] does anything.
+    fn hears_arrivals(&self) -> bool {
+        true
+    }
+
     /// Something has arrived at one end of a connection.
     fn on_arrival(
         &mut self,

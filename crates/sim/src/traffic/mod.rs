@@ -111,13 +111,13 @@ impl Source {
         }
     }
 
-    /// When a host wants to be asked next; [`Time::MAX`]: not before something arrives.
-    pub fn next_timer(&self, side: Side) -> Time {
-        match (self, side) {
-            (Self::Tcp(flow), _) => flow.next_timer(side),
-            (Self::Datagrams(flow), Side::Sending) => flow.next_timer().unwrap_or(Time::MAX),
-            (Self::Ping(flow), Side::Sending) => flow.next_timer().unwrap_or(Time::MAX),
-            (_, Side::Receiving) => Time::MAX,
+    /// When its hosts want to be asked next, the sending one first; [`Time::MAX`]: not before something arrives.
+    pub fn next_timers(&self) -> [Time; 2] {
+        let of_sending = |due: Option<Time>| [due.unwrap_or(Time::MAX), Time::MAX];
+        match self {
+            Self::Tcp(flow) => flow.next_timers(),
+            Self::Datagrams(flow) => of_sending(flow.next_timer()),
+            Self::Ping(flow) => of_sending(flow.next_timer()),
         }
     }
 

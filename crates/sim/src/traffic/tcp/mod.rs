@@ -22,6 +22,8 @@ pub struct TcpFlow {
     identity: Identity,
     connections: Connections,
     application: Box<dyn Application>,
+    /// The application is to be told of what arrives; many are not.
+    hears_arrivals: bool,
     /// When each host wants to be asked next, as of the last event.
     wake: [Time; 2],
     meter: Meter,
@@ -45,6 +47,7 @@ impl TcpFlow {
         Some(Self {
             wake: [application.next_timer().unwrap_or(Time::MAX), Time::MAX],
             connections: Connections::new(tcp, algorithm, iss),
+            hears_arrivals: application.hears_arrivals(),
             application,
             meter: Meter::new(&identity, kind),
             over: Counts::default(),
@@ -88,8 +91,10 @@ impl TcpFlow {
         if let Some(rtt) = rtt {
             self.meter.record_rtt(rtt, now);
         }
-        self.application
-            .on_arrival(id, side, now, &mut self.connections, &mut self.meter);
+        if self.hears_arrivals {
+            self.application
+                .on_arrival(id, side, now, &mut self.connections, &mut self.meter);
+        }
         self.send(now, network);
     }
 
@@ -103,10 +108,10 @@ impl TcpFlow {
         self.send(now, network);
     }
 
-    /// When a host wants to be asked next; [`Time::MAX`]: not before something arrives. The application's timers are
+    /// When the hosts want to be asked next; [`Time::MAX`]: not before something arrives. The application's timers are
     /// the sending host's.
-    pub const fn next_timer(&self, side: Side) -> Time {
-        self.wake[side as usize]
+    pub const fn next_timers(&self) -> [Time; 2] {
+        self.wake
     }
 
     /// Sends all that is ready, and lets go of connections that are over.
