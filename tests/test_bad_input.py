@@ -101,5 +101,9 @@ def test_a_wrong_command_line(sojourn: Cli, arguments):
     wrong(sojourn(*arguments))
 
 
+def test_a_wrong_choice_is_told_the_choices(sojourn: Cli):
+    wrong(sojourn("list", "fruit"), "'what': 'fruit' is not one of 'aqm'")
+
+
 def test_a_misspelt_command_is_told_the_right_one(sojourn: Cli):
     wrong(sojourn("rnu"), "run")

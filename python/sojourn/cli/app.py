@@ -62,7 +62,8 @@ def status() -> int:
         complain(f"sojourn: {stopped.message}")
         return stopped.status
     except typer.TyperException as error:
-        complain(f"sojourn: {error.format_message()}")
+        # What checks the values puts the name of its exception first.
+        complain(f"sojourn: {error.format_message().replace('Value error, ', '', 1)}")
         return WRONG_INPUT
     except (_core.ExperimentError, OutputError) as error:
         # Names its place by itself: file and line, or the option.
