@@ -122,8 +122,14 @@ MANY_FLOWS = """\
 experiment = { duration = "3 s" }
 queue = [{ aqm = "codel", ecn = true, limit = "20 packets" }]
 link = { rate = "10 Mbit/s" }
-traffic = [{ kind = "bulk", flows = 40, rtt = "100 ms", tcp = "reno", ecn = true }]
+traffic = [{ kind = "bulk", flows = 40, rtt = "100 ms", tcp = "reno", ecn = true, ecn_fallback = false }]
 """
+
+
+def test_a_lost_syn_gives_ecn_up_unless_it_is_not_to():
+    falling_back = steady(make_run(MANY_FLOWS.replace("false", "true")))
+    marks = [summary["bottleneck"]["down"]["marked"] for summary in (falling_back, steady(make_run(MANY_FLOWS)))]
+    assert 0 < marks[0] < marks[1]
 
 
 def test_many_flows_leave_the_memory_of_tcp_alone_and_keep_ecn():

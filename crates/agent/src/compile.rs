@@ -80,15 +80,19 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         .iter()
         .map(|traffic| u64::from(traffic.flows) * 2)
         .sum();
-    if flows > u64::from(FIRST_ASKED_PORT - FIRST_PORT)
-        || topology::paths(experiment).len() > topology::MOST_PATHS
-    {
+    let most = u64::from((FIRST_ASKED_PORT - FIRST_PORT).min(u16::MAX - FIRST_ASKED_PORT));
+    if flows > most {
         return refuse(
             "traffic",
             format!(
-                "must be at most {} groups on Linux, with a port per flow",
-                topology::MOST_PATHS
+                "must be at most {most} flows on Linux, each way of a flow counted, with a port for each"
             ),
+        );
+    }
+    if topology::paths(experiment).len() > topology::MOST_PATHS {
+        return refuse(
+            "traffic",
+            format!("must be at most {} groups on Linux", topology::MOST_PATHS),
         );
     }
     experiment
@@ -109,6 +113,14 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         })
 }
 
+/// Congestion controls of documents and of other simulators that no kernel has.
+const NO_KERNELS: [&str; 4] = [
+    "newreno",
+    "cubic-2005",
+    "cubic-nohystart",
+    "cubic-hystart++",
+];
+
 /// Refuses what the agent does not do; the error is a key and what is accepted of it.
 fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     if kind.tcp().is_some_and(|tcp| tcp.abe) {
@@ -116,6 +128,10 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     }
     if kind.tcp().is_some_and(|tcp| !tcp.quickack) {
         return Err(("quickack", "true, as it is"));
+    }
+    let is_ours = |tcp: &model::Tcp| NO_KERNELS.contains(&tcp.congestion_control.as_str());
+    if kind.tcp().is_some_and(is_ours) {
+        return Err(("tcp", "one that a kernel has, like reno or cubic,"));
     }
     if kind.tcp().is_some_and(|tcp| !tcp.gso) {
         return Err(("gso", "true, as it is"));

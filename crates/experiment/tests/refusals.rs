@@ -201,6 +201,8 @@ fn a_bad_value_is_named_with_its_line() {
         (r#"start = "0 s""#, r#"start = "2..1 s""#,
             format!("19: traffic.0.start: got \"2..1 s\"; must be {time} or a range like \"0..1 s\"")),
         // [record]
+        ("repeat = 2", "[record]\nrtt_of = \"segments\"",
+            r#"5: record.rtt_of: got "segments"; must be left out: needs rtt = true"#.into()),
         ("repeat = 2", "[record]\nseries = \"1 ns\"",
             r#"5: record.series: got "1 ns"; must be wider: the run has more than 10000000 such bins"#.into()),
         // Shapes.

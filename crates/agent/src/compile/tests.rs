@@ -247,6 +247,11 @@ fn a_refusal_names_the_key_in_the_file() {
         "traffic.0.quickack"
     );
     assert_eq!(
+        key(&BASE.replace("ecn = true", "ecn = true, gso = false")),
+        "traffic.0.gso"
+    );
+    assert_eq!(key(&BASE.replace("flows = 2", "flows = 14000")), "traffic");
+    assert_eq!(
         key(&BASE.replace("ecn = true", "ecn = true, access = '100 Mbit/s'")),
         "traffic.0.access"
     );

@@ -55,11 +55,16 @@ impl Form for RecordForm {
 
     fn read(&self, entry: &Entry<'_>) -> Result<Record, ReadError> {
         let section = Section::open(entry, self)?.only("[record]", names_of(KEYS))?;
+        let rtt = section.get(&RTT)?;
+        let rtt_of = section.get(&RTT_OF)?;
+        if let (false, RttOf::Segments, Some(given)) = (rtt, rtt_of, section.given(RTT_OF.name)) {
+            return Err(given.refuse("left out: needs rtt = true"));
+        }
         Ok(Record {
             packets: section.get(&PACKETS)?,
             pcap: section.get(&PCAP)?,
-            rtt: section.get(&RTT)?,
-            rtt_of: section.get(&RTT_OF)?,
+            rtt,
+            rtt_of,
             one_way: section.get(&ONE_WAY)?,
             series: section.find(&SERIES)?,
         })

@@ -6,7 +6,7 @@
 use sojourn_units::{Duration, Time};
 
 use super::pacing::{BURST_SHIFT, MAX_BURST_BYTES};
-use super::{Sender, recovery::State};
+use super::{Fin, Sender, recovery::State};
 
 /// Linux's tcp_min_tso_segs.
 const LEAST: u32 = 2;
@@ -41,10 +41,11 @@ impl Sender {
         let free = self.window.cwnd - self.in_flight();
         let most = free.min((self.window.cwnd / 2).max(1));
         let whole = self.whole_piece();
-        let room = self.edge.since(self.next);
         let waiting = self.unsent.min(u64::from(u32::MAX)) as u32;
-        let sendable = waiting.min(room).div_ceil(self.mss);
-        if free < whole && free < sendable && self.may_hold(free, now) {
+        let sendable = waiting.min(self.room()).div_ceil(self.mss);
+        // What ends the stream gets no larger by waiting.
+        let grows = self.fin != Fin::Wanted || u64::from(waiting) > MAX_BURST_BYTES;
+        if free < whole && free < sendable && grows && self.may_hold(free, now) {
             Piece::Held
         } else {
             Piece::Segments(most.min(whole).min(sendable.max(1)))

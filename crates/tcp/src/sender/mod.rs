@@ -271,7 +271,7 @@ impl Sender {
         self.fin == Fin::Sent && self.board.is_empty()
     }
 
-    /// Payload bytes given by the application and not acknowledged: what a send buffer holds.
+    /// Bytes given by the application and not acknowledged, a FIN counted as one: what a send buffer holds.
     pub fn buffered(&self) -> u64 {
         self.unsent
             .saturating_add(u64::from(self.next.since(self.una)))
@@ -383,13 +383,18 @@ impl Sender {
         Some(self.resend(seq, len, now))
     }
 
-    /// What of the new data the receive window lets go next: payload bytes, and whether the FIN goes along.
-    fn next_new(&self, fill: Fill) -> Option<(u32, bool)> {
-        let room = if self.next.before(self.edge) {
+    /// Bytes that the receive window has room for.
+    fn room(&self) -> u32 {
+        if self.next.before(self.edge) {
             self.edge.since(self.next)
         } else {
             0
-        };
+        }
+    }
+
+    /// What of the new data the receive window lets go next: payload bytes, and whether the FIN goes along.
+    fn next_new(&self, fill: Fill) -> Option<(u32, bool)> {
+        let room = self.room();
         let len = self.unsent.min(u64::from(self.full.min(room))) as u32;
         let fin = self.fin == Fin::Wanted && u64::from(len) == self.unsent && len < room;
         let silly = len < self.full && u64::from(len) < self.unsent;

@@ -321,7 +321,8 @@ impl Connections {
             let Some(own) = own else {
                 continue;
             };
-            let fell_back = self.tcp.ecn_fallback && self.tcp.ecn && !own.ecn;
+            // A lost SYN goes out again without ECN, if the flow says so.
+            let fell_back = self.tcp.ecn_fallback && !own.ecn && own.retransmits > 0;
             if !connection.checked && own.ecn != self.tcp.ecn && !fell_back {
                 let (is, wanted) = (own.ecn, self.tcp.ecn);
                 let number = self.flow.number;

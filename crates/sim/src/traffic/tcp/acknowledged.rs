@@ -33,6 +33,11 @@ impl Unacknowledged {
         }
     }
 
+    /// A connection is over.
+    pub fn forget(&mut self, id: Id) {
+        self.connections.remove(&id.0);
+    }
+
     /// Everything before `ack` is acknowledged: when the segments were sent that were not before.
     pub fn acknowledge(&mut self, id: Id, ack: Seq) -> impl Iterator<Item = Time> + '_ {
         let waiting = self.connections.get_mut(&id.0);

@@ -144,6 +144,9 @@ impl TcpFlow {
             self.connections.note_timer(place, side);
             if let Some(counts) = self.connections.remove_if_over(place) {
                 self.over = [self.over, counts].into_iter().sum();
+                if let Some(unacknowledged) = &mut self.unacknowledged {
+                    unacknowledged.forget(id);
+                }
                 self.application
                     .on_end(id, now, &mut self.connections, &mut self.meter);
             }
