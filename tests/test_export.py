@@ -121,7 +121,14 @@ def test_rtts_of_a_ping_are_flents_ping():
 def test_flent_needs_a_series(sojourn: Cli, experiment: Path, tmp_path: Path):
     sojourn("run", experiment, "--out", "out")
     wrong(sojourn("export", "out", "--format", "flent"), "flent", "[record] series")
-    assert list((tmp_path / "out" / "flent").iterdir()) == []
+    assert not (tmp_path / "out" / "flent").exists()
+
+
+def test_flent_needs_a_series_with_rows(sojourn: Cli, recorded: Path):
+    path = recorded / "flow_series.parquet"
+    pyarrow.parquet.write_table(pyarrow.parquet.read_table(path).slice(0, 0), path)
+    wrong(sojourn("export", recorded, "--format", "flent"), "flent", "pfifo, seed 1", "[record] series")
+    assert not (recorded / "flent").exists()
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])

@@ -56,3 +56,24 @@ def test_a_file_that_was_interrupted_is_left_out_of_the_rest(tmp_path):
         staging.add_text("summary.json", "second")
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
     assert (tmp_path / "summary.json").read_text() == "second"
+
+
+def test_a_failure_removes_the_directory_that_was_made_for_the_files(tmp_path):
+    with pytest.raises(ValueError), Staging(tmp_path / "new" / "deep"):
+        raise ValueError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_new_files_supersede_goes_when_they_come(tmp_path):
+    for name in ("old.parquet", "kept.parquet", "notes.txt"):
+        (tmp_path / name).write_text("old")
+    with pytest.raises(ValueError), Staging(tmp_path) as staging:
+        staging.supersede(["*.parquet"])
+        raise ValueError
+    assert len(list(tmp_path.iterdir())) == 3
+    with Staging(tmp_path) as staging:
+        staging.supersede(["*.parquet"])
+        staging.add_text("kept.parquet", "new")
+        assert (tmp_path / "old.parquet").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.parquet", "notes.txt"]
+    assert (tmp_path / "kept.parquet").read_text() == "new"

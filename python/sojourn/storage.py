@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 
@@ -47,14 +48,17 @@ def file_name(text: str) -> str:
 class Staging:
     """Files written under hidden temporary names and put in place together, in the order in which they were added.
 
-    Leaving the ``with`` block normally puts all files in place; leaving it by an exception removes them. A killed
-    process can leave hidden ``*.partial`` files behind, but never half a file under a final name.
+    Leaving the ``with`` block normally puts all files in place; leaving it by an exception removes them, and the
+    directories that were made for them. A killed process can leave hidden ``*.partial`` files behind, but never half a
+    file under a final name.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._temporary: set[Path] = set()
         self._complete: dict[Path, Path] = {}
+        self._superseded: tuple[str, ...] = ()
+        self._made: list[Path] = []
 
     def reserve(self, name: str) -> tuple[Path, Path]:
         """A temporary path to be filled before the block ends, and the final path that it will get."""
@@ -76,6 +80,10 @@ class Staging:
         """A text file, UTF-8."""
         return self.add(name, lambda path: path.write_text(text, encoding="utf-8"))
 
+    def supersede(self, patterns: Iterable[str]) -> None:
+        """Whatever in the directory is called like one of these is removed when the new files are put in place."""
+        self._superseded = tuple(patterns)
+
     def _paths(self, name: str) -> tuple[Path, Path]:
         final = self._directory / name
         temporary = final.with_name(f".{final.name}.{os.getpid()}.partial")
@@ -83,6 +91,7 @@ class Staging:
         return temporary, final
 
     def __enter__(self) -> Staging:
+        self._made = [path for path in (self._directory, *self._directory.parents) if not path.exists()]
         self._directory.mkdir(parents=True, exist_ok=True)
         return self
 
@@ -95,10 +104,17 @@ class Staging:
         finally:
             for temporary in self._temporary:
                 temporary.unlink(missing_ok=True)
+            if kind is not None:
+                with contextlib.suppress(OSError):
+                    for path in self._made:
+                        path.rmdir()
 
     def _commit(self) -> None:
         for temporary in self._complete.values():
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
+        for old in {path for pattern in self._superseded for path in self._directory.glob(pattern)}:
+            if old not in self._complete and old.is_file():
+                old.unlink()
         for final, temporary in self._complete.items():
             temporary.replace(final)

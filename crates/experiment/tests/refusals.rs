@@ -205,6 +205,8 @@ fn a_bad_value_is_named_with_its_line() {
             r#"5: record.rtt_of: got "segments"; must be left out: needs rtt = true"#.into()),
         ("repeat = 2", "[record]\nseries = \"1 ns\"",
             r#"5: record.series: got "1 ns"; must be wider: the run has more than 10000000 such bins"#.into()),
+        ("repeat = 2", "[record]\nseries = \"11 s\"",
+            r#"5: record.series: got "11 s"; must be at most experiment.duration ("10 s")"#.into()),
         // Shapes.
         ("[link]", "[lnk]",
             r#"6: lnk: unknown key; did you mean "link"? accepted by an experiment file: experiment, link, queue, traffic, record, sweep"#.into()),

@@ -38,7 +38,7 @@ def stage(results: Results, staging: Staging) -> list[Path]:
     Raises
     ------
     ExperimentError
-        No series was recorded.
+        No series was recorded, or an empty one.
     """
     written = []
     for run in results.runs:
@@ -55,7 +55,7 @@ def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
     Raises
     ------
     ExperimentError
-        It recorded no series.
+        It recorded no series, or an empty one.
     """
     table = run.flow_series()
     if table is None:
@@ -64,6 +64,11 @@ def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
             '(--set record.series="200 ms")'
         )
     starts = np.unique(table["time_s"].to_numpy())
+    if not starts.size:
+        raise ExperimentError(
+            f"export: flent needs a time series; that of {_title(run)} has no bin: "
+            "run the experiment with a narrower [record] series"
+        )
     step_s = float(starts[1] - starts[0]) if starts.size > 1 else run.summary["simulated_s"]
     x_values = [round(float(start) + step_s, 9) for start in starts]
     columns = {

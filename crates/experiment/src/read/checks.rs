@@ -32,11 +32,16 @@ pub(super) fn check(
         }
     }
     check_sizes(file, experiment)?;
-    if let Some(series) = experiment.record.series
-        && duration.as_nanos() / series.as_nanos() > MOST_BINS
-    {
-        let most = format!("wider: the run has more than {MOST_BINS} such bins");
-        return Err(file.at("record.series").refuse(most));
+    if let Some(series) = experiment.record.series {
+        let entry = file.at("record.series");
+        if series > duration {
+            let most = format!("at most experiment.duration (\"{duration}\")");
+            return Err(entry.refuse(most));
+        }
+        if duration.as_nanos() / series.as_nanos() > MOST_BINS {
+            let most = format!("wider: the run has more than {MOST_BINS} such bins");
+            return Err(entry.refuse(most));
+        }
     }
     Ok(())
 }
