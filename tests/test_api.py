@@ -139,3 +139,19 @@ def test_a_figure_saved_by_hand_is_the_same_as_ours(results: sj.Results, tmp_pat
 
 def test_a_notebook_shows_a_figure(results: sj.Results):
     assert results.plot.box()._repr_png_().startswith(b"\x89PNG")
+
+
+def test_only_a_summary_stands_for_its_directory(results: sj.Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    results.save(tmp_path / "out", plots=False)
+    monkeypatch.chdir(tmp_path / "out")
+    assert sj.load("summary.json").summary == sj.load(".").summary == results.summary
+    for other in ("zzz", "summary.csv", "zzz/summary.json"):
+        with pytest.raises(OSError):
+            sj.load(other)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"runs": 3}', '{"runs": [3]}', "\xff"])
+def test_damaged_results_do_not_load(tmp_path: Path, content: str):
+    (tmp_path / "summary.json").write_text(content, encoding="latin-1")
+    with pytest.raises(sj.ExperimentError, match=r"summary\.json: the results are damaged"):
+        sj.load(tmp_path)

@@ -105,6 +105,19 @@ def test_a_sweep_runs_every_combination_and_says_which(sojourn: Cli, tmp_path: P
     assert "traffic.0.flows" in table
 
 
+def test_out_holds_nothing_of_the_experiment_before(sojourn: Cli, experiment: Path, tmp_path: Path):
+    up = EXPERIMENT.replace("[link]", '[link]\nup = { rate = "5 Mbit/s" }')
+    record = '\n[record]\npackets = true\nseries = "500 ms"\nrtt = true\npcap = true\n'
+    (tmp_path / "recorded.toml").write_text(up + record, encoding="utf-8")
+    assert sojourn("run", "recorded.toml", "--out", "out").returncode == 0
+    assert sojourn("report", "out").returncode == 0
+    (tmp_path / "out" / "notes.txt").touch()
+    assert sojourn("run", experiment, "--out", "out").returncode == 0
+    assert sojourn("run", experiment, "--out", "fresh").returncode == 0
+    files, fresh = ({path.name for path in (tmp_path / name).iterdir()} for name in ("out", "fresh"))
+    assert files == fresh | {"notes.txt"}
+
+
 def test_out_holds_everything_and_no_temporary_file(sojourn: Cli, tmp_path: Path):
     record = '\n[record]\npackets = true\nseries = "500 ms"\n'
     (tmp_path / "recorded.toml").write_text(EXPERIMENT + record, encoding="utf-8")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from sojourn import schema
+from sojourn._core import ExperimentError
 from sojourn.metrics import METRICS, has_direction
 from sojourn.storage import Staging, file_name
 
@@ -33,6 +34,35 @@ TABLE_FILES: dict[TableName, str] = {
     "rtts": "rtts.parquet",
 }
 """Where each recorded table is kept beside summary.json."""
+
+RESULT_FILES = (
+    "summary.json",
+    "summary.csv",
+    "experiment.json",
+    "report.html",
+    *TABLE_FILES.values(),
+    "capture_*.pcapng",
+    *(
+        f"{figure}.{kind}"
+        for figure in (
+            *(
+                f"{name}{suffix}"
+                for name in (
+                    "sojourn_cdf",
+                    "sojourn_box",
+                    "goodput_delay_ellipse",
+                    "goodput_delay_scatter",
+                    "goodput_bars",
+                )
+                for suffix in ("", "_up")
+            ),
+            "sojourn_over_time",
+            "goodput_over_time",
+        )
+        for kind in ("png", "svg", "pdf")
+    ),
+)
+"""What the files of an experiment's results are called. Those of an earlier experiment do not stay beside new ones."""
 
 
 @dataclass(frozen=True)
@@ -239,7 +269,8 @@ class Results:
     def save(self, directory: str | Path, *, plots: bool = True) -> list[Path]:
         """Writes summary.json, summary.csv, experiment.json, recorded tables and plots.
 
-        All files appear together under their final names, or none does.
+        All files appear together under their final names, or none does. Files of earlier results that are not written
+        anew are removed.
 
         Returns
         -------
@@ -263,6 +294,7 @@ class Results:
         """Stages all files of ``save`` but the recorded tables; summary.json comes last."""
         import pyarrow.csv
 
+        staging.supersede(RESULT_FILES)
         written = self.plot.save_all(staging) if plots else []
         if self.resolved_json is not None:
             written.append(staging.add_text("experiment.json", self.resolved_json))
@@ -284,10 +316,12 @@ def load(directory: str | Path) -> Results:
     ------
     OSError
         There is no such file.
+    ExperimentError
+        It does not hold results.
     """
     path = Path(directory)
-    folder = path if path.is_dir() else path.parent
-    summary = cast("schema.Summary", json.loads((folder / "summary.json").read_text(encoding="utf-8")))
+    folder = path.parent if path.name == "summary.json" and not path.is_dir() else path
+    summary = _read_summary(folder / "summary.json")
 
     def reader(index: int) -> Callable[[Recorded], pa.Table | None]:
         return lambda name: (
@@ -300,6 +334,17 @@ def load(directory: str | Path) -> Results:
         [Run(run, reader(index)) for index, run in enumerate(summary["runs"])],
         resolved.read_text(encoding="utf-8") if resolved.exists() else None,
     )
+
+
+def _read_summary(path: Path) -> schema.Summary:
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        if not all(isinstance(run, dict) for run in summary["runs"]):
+            raise TypeError("runs must be tables")
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        raise ExperimentError(f"{path}: the results are damaged: {reason}") from None
+    return cast("schema.Summary", summary)
 
 
 RUN_COLUMNS = ["run", "label", "seed"]
