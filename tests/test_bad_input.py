@@ -107,3 +107,26 @@ def test_a_wrong_choice_is_told_the_choices(sojourn: Cli):
 
 def test_a_misspelt_command_is_told_the_right_one(sojourn: Cli):
     wrong(sojourn("rnu"), "run")
+
+
+@pytest.mark.parametrize(
+    ("queue", "parts"),
+    [("codel:aqm=pie", ("aqm=pie", "before the colon")), ("codel:target=5ms,target=6ms", ("target twice",)),
+     ("codel:target=5ms, target =5ms", ("target twice",))],
+)  # fmt: skip
+def test_a_queue_of_compare_is_told_once(sojourn: Cli, queue, parts):
+    wrong(sojourn("compare", "--rate", "10mbit", "--rtt", "100ms", "--duration", "1s", queue), "compare: ", *parts)
+
+
+def test_an_output_without_a_name(sojourn: Cli, experiment: Path):
+    wrong(sojourn("run", experiment, "--out", ""), "--out", 'got ""')
+    wrong(sojourn("study", "run", "khademi2013", "--quick", "--out", ""), "--out", 'got ""')
+
+
+def test_a_kernel_that_is_not_there(sojourn: Cli, experiment: Path):
+    wrong(sojourn("run", experiment, "--backend", "linux", "--kernel", "nowhere"), "--kernel", "nowhere")
+
+
+@pytest.mark.parametrize("given", ["0", "-3", "two", "1.5"])
+def test_a_wrong_number_is_told_what_was_given(sojourn: Cli, experiment: Path, given):
+    wrong(sojourn("run", experiment, "--jobs", given), "--jobs", f"'{given}'")

@@ -67,7 +67,8 @@ def test_a_wrong_recording_is_one_line(sojourn: Cli, tmp_path: Path, data, parts
 @pytest.mark.parametrize(
     "arguments",
     [("--aqm", "codle"), ("--aqm", "codel", "--set", "targt=5ms"), ("--aqm", "codel", "--set", "target=soon"), (),
-     ("--aqm", "pfifo", "--set", "limit=1 bdp")],
+     ("--aqm", "pfifo", "--set", "limit=1 bdp"), ("--aqm", "codel", "--set", "aqm=pie"),
+     ("--aqm", "codel", "--set", "aqm=pie", "--follow", "1ms")],
     ids=" ".join,
 )  # fmt: skip
 def test_a_wrong_discipline_or_setting_is_one_line(sojourn: Cli, tmp_path: Path, arguments):

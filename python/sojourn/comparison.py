@@ -41,12 +41,20 @@ def overrides_for_queues(queues: Sequence[str]) -> list[tuple[str, str]]:
     overrides = []
     for index, queue in enumerate(queues):
         _, colon, parameters = queue.partition(":")
+        given: set[str] = set()
         for parameter in parameters.split(",") if colon else []:
             key, equals, value = parameter.partition("=")
             if not (key.strip() and equals and value.strip()):
                 raise ExperimentError(
                     f'compare: got queue "{queue}"; must be a name or name:key=value,… like "codel:target=10ms"'
                 )
+            if key.strip() == "aqm":
+                raise ExperimentError(
+                    f'compare: got "{parameter}" in queue "{queue}"; the discipline goes before the colon'
+                )
+            if key.strip() in given:
+                raise ExperimentError(f'compare: got {key.strip()} twice in queue "{queue}"; must be given once')
+            given.add(key.strip())
             overrides.append((f"queue.{index}.{key.strip()}", value.strip()))
     return overrides
 

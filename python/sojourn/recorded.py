@@ -92,6 +92,7 @@ def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object
 
 def replay_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]]) -> Outcome:
     """``replay`` with keys and values as on the command line."""
+    _check(overrides)
     recording = _read(events)
     try:
         return cast("Outcome", json.loads(recording.replay(aqm, list(overrides))))
@@ -101,11 +102,18 @@ def replay_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str
 
 def follow_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]], every: str) -> Series:
     """``follow`` with keys and values as on the command line."""
+    _check(overrides)
     recording = _read(events)
     try:
         return recording.follow(aqm, list(overrides), every)
     except _core.ExperimentError as error:
         raise _told_as_option(error) from None
+
+
+def _check(overrides: Sequence[tuple[str, str]]) -> None:
+    for key, value in overrides:
+        if key == "aqm":
+            raise _core.ExperimentError(f'--set aqm: got "{value}"; the discipline is named by --aqm')
 
 
 def _read(events: str | Path) -> _core.Recording:

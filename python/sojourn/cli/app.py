@@ -62,8 +62,7 @@ def status() -> int:
         complain(f"sojourn: {stopped.message}")
         return stopped.status
     except typer.TyperException as error:
-        # What checks the values puts the name of its exception first.
-        complain(f"sojourn: {error.format_message().replace('Value error, ', '', 1)}")
+        complain(f"sojourn: {_told(error)}")
         return WRONG_INPUT
     except (_core.ExperimentError, OutputError) as error:
         # Names its place by itself: file and line, or the option.
@@ -80,3 +79,14 @@ def status() -> int:
         complain(f"sojourn: {error.filename or 'standard output'}: {error.strerror or error}")
         sys.stdout = None
         return FAILED
+
+
+def _told(error: typer.TyperException) -> str:
+    """A usage error with what was given, which not every check of a value says."""
+    # What checks the values puts the name of its exception first.
+    message = error.format_message().replace("Value error, ", "", 1)
+    details = getattr(error.__cause__, "errors", None)
+    found = details() if callable(details) else []
+    if not found or repr(str(found[0]["input"])) in message:
+        return message
+    return f"{message}; got {str(found[0]['input'])!r}"

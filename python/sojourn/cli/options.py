@@ -12,9 +12,28 @@ from sojourn.backends import Backend as AnyBackend
 from sojourn.backends import backend_of
 from sojourn.linux import Linux
 
+
+def out_directory(given: str) -> Path:
+    """The value of ``--out``: an empty one is a variable without a value rather than the working directory.
+
+    Raises
+    ------
+    ValueError
+        It is empty.
+    """
+    if not given.strip():
+        raise ValueError(f'got "{given}"; must be a directory')
+    return Path(given)
+
+
 Out = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="Write summary.json, recorded tables and plots to this directory."),
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        parser=out_directory,
+        help="Write summary.json, recorded tables and plots to this directory.",
+    ),
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at the same time; default: one per processor.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else.")]

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from sojourn import storage
 from sojourn.cli import listing
-from sojourn.cli.options import Backend, Jobs, Json, Kernel, On, chosen
+from sojourn.cli.options import Backend, Jobs, Json, Kernel, On, chosen, out_directory
 from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.execution import default_threads
@@ -36,7 +36,13 @@ def run(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer or shorter runs: a first look.")] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where figures and claims go; default: results/NAME.")
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            parser=out_directory,
+            help="Where figures and claims go; default: results/NAME.",
+        ),
     ] = None,
     backend: Backend = "sim",
     on: On = None,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from sojourn._core import ExperimentError
 from sojourn.linux.errors import LinuxError
 
 PACKAGE = "linux-image-cloud-amd64"
@@ -123,6 +124,8 @@ def locate(given: str | None) -> Kernel:
 
     Raises
     ------
+    ExperimentError
+        What was given is none.
     LinuxError
         There is none; the message says how to get one.
     """
@@ -145,7 +148,7 @@ def _given(given: str) -> Kernel:
         kernel_or_none = _in_root(Path(given))
         if kernel_or_none is not None:
             return kernel_or_none
-    raise LinuxError(
+    raise ExperimentError(
         f'--kernel: got "{given}"; must be a directory with boot/vmlinuz-RELEASE and lib/modules/RELEASE, '
         "or IMAGE:MODULES_DIRECTORY"
     )
