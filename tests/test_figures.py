@@ -73,3 +73,21 @@ def test_the_mean_over_repeats_lies_in_its_band(results: sj.Results):
     rows = [run.queue_series()["sojourn_mean_ms"].to_numpy() for run in results.arms[0].runs]
     assert axes.lines[0].get_ydata() == pytest.approx(np.mean(rows, axis=0))
     assert len(axes.collections) == 2
+
+
+@pytest.mark.parametrize("packets", [False, True], ids=["quantiles", "packets"])
+def test_every_distribution_function_reaches_the_top(packets: bool):
+    # A short full queue: many packets wait the same time, which is the longest.
+    full = EXPERIMENT.replace("100 packets", "5 packets")
+    drawn = sj.run_text(full, set={"record.packets": packets}).plot.cdf()
+    assert [line.get_ydata()[-1] for line in drawn.axes[0].lines] == pytest.approx([0.999, 0.999])
+    assert all((np.diff(line.get_ydata()) > -1e-12).all() for line in drawn.axes[0].lines)
+
+
+def test_a_wait_that_many_packets_share_is_a_vertical_line(results: sj.Results):
+    run = results.runs[0]
+    shared = {**run.sojourn_ms(), **dict.fromkeys(("p95", "p99", "p99_9", "max"), 200.0)}
+    summary = {**run.summary, "bottleneck": {"down": {**run.summary["bottleneck"]["down"], "sojourn_ms": shared}}}
+    drawn = sj.Results({**results.summary, "runs": [summary]}, [sj.Run(summary, lambda _: None)]).plot.cdf()
+    (line,) = drawn.axes[0].lines
+    assert line.get_xydata()[-2:] == pytest.approx(np.array([[200.0, 0.95], [200.0, 0.999]]))

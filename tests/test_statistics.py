@@ -75,10 +75,22 @@ def test_a_run_without_packets_does_not_matter():
 
 
 def test_a_jump_in_the_distribution_stays_a_jump():
-    # All packets wait exactly 0: the curve is 1 at 0.
+    # All packets wait exactly 0: the curve goes from 0 to 1 at 0.
     values, levels = pooled_curve([uniform(0.0, 0.0, 10)])
-    assert list(values) == [0.0]
-    assert list(levels) == [1.0]
+    assert list(values) == [0.0, 0.0]
+    assert list(levels) == [0.0, 1.0]
+
+
+def test_what_many_packets_share_is_a_step_of_the_curve():
+    # From p90 on all packets wait as long: the curve goes up from 0.9, and p95 is that wait.
+    full: Distribution = {**uniform(0.0, 10.0, 100), "p90": 9.0, "p95": 9.0, "p99": 9.0, "p99_9": 9.0, "max": 9.0}
+    values, levels = pooled_curve([full])
+    assert list(zip(values, levels, strict=True))[-2:] == [(9.0, 0.9), (9.0, 1.0)]
+    assert pooled_quantile([full], 0.95) == 9.0
+    # The same in the middle of the curve.
+    step: Distribution = {**uniform(0.0, 10.0, 100), "p25": 6.0, "p50": 6.0}
+    assert pooled_quantile([step], 0.3) == 6.0
+    assert pooled_quantile([step, uniform(20.0, 30.0, 100)], 0.15) == 6.0
 
 
 @pytest.mark.parametrize(

@@ -120,16 +120,18 @@ def pooled_curve(distributions: Sequence[Distribution]) -> tuple[FloatArray, Flo
     """The distribution of several runs' packets together, as (values, cumulative probability).
 
     Each run's distribution function is interpolated linearly between its quantiles; the pooled one is their mean,
-    weighted by packets.
+    weighted by packets. A value that many packets share comes twice: the curve goes straight up there.
     """
     curves = [(quantile_curve(d), d["n"]) for d in distributions if d["n"] > 0]
     if not curves:
         return np.empty(0), np.empty(0)
     grid = np.unique(np.concatenate([values for (values, _), _ in curves]))
     weights = np.array([n for _, n in curves], dtype=np.float64)
-    # At a value that several quantiles share, np.interp answers with one of them; the last is the distribution's.
-    levels = [np.interp(grid, *_last_of_equal(values, level), left=0.0, right=1.0) for (values, level), _ in curves]
-    return grid, np.average(np.vstack(levels), axis=0, weights=weights)
+    pieces = [_around(grid, *curve) for curve, _ in curves]
+    below, upto = (np.average(np.vstack(side), axis=0, weights=weights) for side in zip(*pieces, strict=True))
+    values, levels = np.repeat(grid, 2), np.column_stack([below, upto]).ravel()
+    keep = np.column_stack([np.full(grid.size, True), upto > below]).ravel()
+    return values[keep], levels[keep]
 
 
 def pooled_quantile(distributions: Sequence[Distribution], level: float) -> float:
@@ -138,6 +140,10 @@ def pooled_quantile(distributions: Sequence[Distribution], level: float) -> floa
     return float(np.interp(level, levels, values)) if values.size else math.nan
 
 
-def _last_of_equal(values: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-    keep = np.append(values[1:] > values[:-1], True)
-    return values[keep], levels[keep]
+def _around(grid: FloatArray, values: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A distribution function just below each place and at it: the first and last of the quantiles that are there."""
+    first, after = np.searchsorted(values, grid, side="left"), np.searchsorted(values, grid, side="right")
+    between = np.interp(grid, values, levels, left=0.0, right=1.0)
+    known = after > first
+    below = np.where(known, levels[np.minimum(first, levels.size - 1)], between)
+    return below, np.where(known, levels[after - 1], between)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _WITHIN = 8
 """Arms whose names a legend between the curves has room for."""
 _LEVELS = np.linspace(0.0, 1.0, 1001)
+_SHOWN = 0.999
+"""Up to where a distribution function is drawn: the last thousandth of the packets would take most of the axis."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,8 @@ def cdf(results: Results, direction: Direction) -> Figure:
         axes = drawn.add_subplot()
         for arm, look in zip(results.arms, looks(len(results.arms)), strict=True):
             values, levels = sojourn_curve(arm, direction)
-            # The last thousandth of the packets would take most of the axis.
-            shown = levels <= 0.999
-            axes.plot(values[shown], levels[shown], label=arm.name, color=look.color, linestyle=look.dashes)
+            values, levels = _up_to(_SHOWN, values, levels)
+            axes.plot(values, levels, label=arm.name, color=look.color, linestyle=look.dashes)
         axes.set(xlabel="sojourn time [ms]", ylabel="share of packets", ylim=(0, 1))
         axes.set_xlim(left=0)
         if len(results.arms) > _WITHIN:
@@ -80,6 +81,14 @@ def cdf(results: Results, direction: Direction) -> Figure:
         elif results.arms:
             axes.legend(loc="lower right")
         return drawn
+
+
+def _up_to(level: float, values: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The curve's part below a level, and where it reaches it."""
+    if not values.size:
+        return values, levels
+    below = levels < level
+    return np.append(values[below], np.interp(level, levels, values)), np.append(levels[below], level)
 
 
 def box(results: Results, direction: Direction, whiskers: tuple[float, float]) -> Figure:
