@@ -14,6 +14,7 @@ from sojourn.api import read_plan
 from sojourn.studies import available, find, kept
 from sojourn.studies.runner import plan_study
 from sojourn.studies.verdict import judge
+from test_bad_input import wrong
 
 STUDY = """
 title = "Two flows"
@@ -125,6 +126,37 @@ def test_an_experiment_file_of_a_study_that_is_wrong_is_named(sojourn: Cli, stud
     result = sojourn("study", "run", study)
     assert result.returncode == 2
     assert "experiment.toml:15: queue.1.aqm" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "parts"),
+    [("study.toml", 'name = "fig1"', "name = 3", ("figure.0: name", "got 3", "a text")),
+     ("study.toml", 'x = "flows"', "x =", ("not TOML",)),
+     ("study.toml", 'x = "flows"', 'x = "flws"', ("figure.0: x", '"flws"', "flows")),
+     ("study.toml", 'kind = "box"', 'kind = "bx"', ("figure.0: kind", "box, series")),
+     ("study.toml", 'metric = "queue_delay"', 'metric = "delay"', ("figure.0: metric", "goodput")),
+     ("study.toml", 'id = "e"', "", ("experiment.0: id: missing",)),
+     ("study.toml", 'factor = 1e-6', 'factor = "a"', ("metrics.goodput: factor",)),
+     ("study.toml", 'parts = [{', 'parts = [3, {', ("experiment.0.parts.0", "a table")),
+     ("study.toml", 'title = "Delay"', 'titel = "Delay"', ("figure.0: title: missing",)),
+     ("claims.toml", 'id = "shorter"', "", ("has no id",)),
+     ("claims.toml", 'id = "shorter"', "id =", ("not TOML",)),
+     ("claims.toml", 'experiment = "e"', "experiment = 3", ("claim shorter: experiment", "got 3")),
+     ("claims.toml", 'kind = "ordering"', 'kind = "order"', ("claim shorter: kind", "ordering")),
+     ("claims.toml", 'kind = "ordering"', 'kind = "ordering"\nmin = 3', ("claim shorter: max: missing",))],
+)  # fmt: skip
+def test_a_mistake_in_a_study_is_told_before_anything_is_run(sojourn: Cli, study: Path, file, old, new, parts):
+    path = study / file
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    wrong(sojourn("study", "run", study, "--out", "out"), f"/small/{file}: ", *parts)
+    assert not (study.parent / "out").exists()
+
+
+def test_a_study_without_claims_is_told_before_anything_is_run(sojourn: Cli, study: Path):
+    (study / "claims.toml").unlink()
+    wrong(sojourn("study", "run", study, "--out", "out"), "/small/claims.toml: No such file")
 
 
 def test_claims_are_judged_the_same_on_what_was_kept_of_the_runs(sojourn: Cli, study: Path, tmp_path: Path):

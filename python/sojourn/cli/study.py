@@ -52,11 +52,12 @@ def run(
 ) -> None:
     """Run a study and set what was published beside what was measured."""
     from sojourn.studies import find, report, run_study
-    from sojourn.studies.runner import choose_figures
+    from sojourn.studies.runner import check_claims, choose_figures
 
     where = chosen(backend, on, kernel)
     study = find(name)
     choose_figures(study, figure)
+    check_claims(study)
     directory = out or Path("results") / study.name
     storage.prepare(directory)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from sojourn.studies import tables
 
 Bound = Literal["<", "<=", ">", ">="]
 
@@ -72,15 +73,34 @@ class Claim:
         return floor <= value <= ceiling
 
 
+_KEYS: dict[str, tables.Kinds] = {
+    **dict.fromkeys(
+        ("id", "experiment", "kind", "check", "statement", "location", "metric", "statistic", "unit", "qdisc",
+         "relation", "bound", "tol_reason"),
+        tables.TEXT,
+    ),
+    **dict.fromkeys(("value", "min", "max", "tol_rel", "tol_abs", "tol_margin", "hold_min"), tables.NUMBER),
+    "condition": tables.TABLE,
+    "approx": tables.FLAG,
+}  # fmt: skip
+_WORDS = {
+    "kind": ("number", "ordering", "trend"),
+    "check": ("auto", "derived", "setup", "cited", "manual"),
+    "bound": ("<", "<=", ">", ">="),
+}
+
+
 def load_claims(path: Path) -> list[Claim]:
     """Reads all ``[[claim]]`` tables of a file, in its order.
 
     Raises
     ------
     ValueError
-        A claim lacks a field, or two have the same id.
+        A claim lacks a field or has one that is wrong, or two have the same id.
     """
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    document = tables.read(path)
+    if not isinstance(document.get("claim", []), list):
+        raise ValueError(f"{path}: claim: must be tables [[claim]]")
     claims = [_claim(table, path) for table in document.get("claim", [])]
     ids = [claim.id for claim in claims]
     for id_ in ids:
@@ -90,9 +110,21 @@ def load_claims(path: Path) -> list[Claim]:
 
 
 def _claim(table: dict[str, Any], path: Path) -> Claim:
+    if not isinstance(table, dict):
+        raise ValueError(f"{path}: claim: must be tables [[claim]]")
+    where = f"{path}: claim {table.get('id', '?')}"
     for field in ("id", "experiment", "kind", "check", "statement"):
         if field not in table:
-            raise ValueError(f"{path}: claim {table.get('id', '?')} has no {field}")
+            raise ValueError(f"{where} has no {field}")
+    tables.check(table, where, _KEYS, others=True)
+    for field, accepted in _WORDS.items():
+        if field in table and table[field] not in accepted:
+            raise ValueError(f'{where}: {field}: got "{table[field]}"; must be one of {", ".join(accepted)}')
+    for field, other in (("min", "max"), ("max", "min")):
+        if field in table and not {other, "value"} & table.keys():
+            raise ValueError(f"{where}: {other}: missing; {field} needs it")
+    if "bound" in table and not {"value", "min"} & table.keys():
+        raise ValueError(f"{where}: value: missing; bound needs it")
     value = table.get("value")
     return Claim(
         id=table["id"],

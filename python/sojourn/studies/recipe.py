@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sojourn.studies import tables
 from sojourn.studies.claims import Claim, load_claims
 from sojourn.studies.grid import Alias, AxisValue
 from sojourn.studies.measures import SOURCES, Measure
@@ -150,9 +151,10 @@ def load_study(folder: Path) -> Study:
         It has none.
     """
     path = folder / "study.toml"
-    recipe = tomllib.loads(path.read_text(encoding="utf-8"))
+    recipe = tables.read(path)
     try:
-        return Study(
+        _check(recipe)
+        study = Study(
             name=folder.name,
             folder=folder,
             title=recipe["title"],
@@ -166,8 +168,96 @@ def load_study(folder: Path) -> Study:
             labels=recipe.get("labels", {}),
             elsewhere={name: _elsewhere(table) for name, table in recipe.get("backend", {}).items()},
         )
-    except (KeyError, TypeError) as error:
+        _check_figures(study)
+    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
         raise ValueError(f"{path}: {error}") from None
+    return study
+
+
+_RECIPE: dict[str, tables.Kinds] = {
+    "title": tables.TEXT, "source": tables.TEXT, "quick": tables.TABLE, "labels": tables.TABLE,
+    "derived": tables.TABLE, "metrics": tables.TABLE, "backend": tables.TABLE, "experiment": tables.LIST,
+    "reading": tables.LIST, "figure": tables.LIST,
+}  # fmt: skip
+_METRIC: dict[str, tables.Kinds] = {
+    "from": tables.TEXT, "unit": tables.TEXT, "label": tables.TEXT, "factor": (int, float, str),
+    "plus": (str, list, dict), "at_least": tables.NUMBER, "tell": tables.TEXT, "traffic": (int,),
+    "direction": tables.TEXT, "from_s": tables.NUMBER, "to_s": tables.NUMBER, "column": tables.TEXT,
+    "reason": tables.TEXT,
+}  # fmt: skip
+_EXPERIMENT: dict[str, tables.Kinds] = {
+    "id": tables.TEXT, "title": tables.TEXT, "parts": tables.LIST, "arms": tables.TEXT, "axes": tables.TABLE,
+    "aliases": tables.TABLE, "constants": tables.TABLE, "unavailable": tables.TEXT, "runs_of": tables.TEXTS,
+}  # fmt: skip
+_READING: dict[str, tables.Kinds] = {
+    "claim": tables.TEXTS, "because": tables.TEXT, "measure": tables.TEXT, "relation": tables.TEXT,
+    "relations": tables.LIST, "condition": tables.TABLE, "cells": tables.LIST, "experiments": tables.LIST,
+    "schemes": tables.LIST, "not_comparable": tables.FLAG, "not_run": tables.FLAG,
+}  # fmt: skip
+_FIGURE: dict[str, tables.Kinds] = {
+    "name": tables.TEXT, "title": tables.TEXT, "kind": tables.TEXT, "experiment": tables.TEXT, "metric": tables.TEXT,
+    "x": tables.TEXT, "panels": tables.TEXT, "where": tables.TABLE, "from_zero": tables.FLAG,
+}  # fmt: skip
+_ELSEWHERE: dict[str, tables.Kinds] = {
+    "set": tables.TABLE, "quick": tables.TABLE, "constants": tables.TABLE, "departures": tables.TEXTS,
+}  # fmt: skip
+
+
+def _check(recipe: dict[str, Any]) -> None:
+    tables.check(recipe, "study", _RECIPE, needs=("title", "source"))
+    for key in ("quick", "labels", "derived"):
+        tables.check_each(recipe.get(key), key, tables.TEXT)
+    for name, table in recipe.get("metrics", {}).items():
+        tables.check(table, f"metrics.{name}", _METRIC, needs=("from",))
+    for name, table in recipe.get("backend", {}).items():
+        tables.check(table, f"backend.{name}", _ELSEWHERE)
+    for index, table in enumerate(recipe.get("experiment", [])):
+        where = f"experiment.{index}"
+        tables.check(table, where, _EXPERIMENT, needs=("id",))
+        tables.check_each(table.get("axes"), f"{where}.axes", tables.TEXT)
+        for number, part in enumerate(table.get("parts", [])):
+            keys = {"file": tables.TEXT, "at": tables.TABLE}
+            tables.check(part, f"{where}.parts.{number}", keys, needs=("file",))
+        for name, alias in table.get("aliases", {}).items():
+            keys = {"axis": tables.TEXT, "factor": tables.NUMBER}
+            tables.check(alias, f"{where}.aliases.{name}", keys, needs=("axis", "factor"))
+    for index, table in enumerate(recipe.get("reading", [])):
+        tables.check(table, f"reading.{index}", _READING, needs=("claim", "because"))
+        for key in ("relations", "experiments", "schemes"):
+            tables.check_each(table.get(key), f"reading.{index}.{key}", tables.TEXT)
+        tables.check_each(table.get("cells"), f"reading.{index}.cells", tables.TABLE)
+    for index, table in enumerate(recipe.get("figure", [])):
+        needs = ("name", "title", "kind", "experiment", "metric")
+        tables.check(table, f"figure.{index}", _FIGURE, needs=needs)
+
+
+def _check_figures(study: Study) -> None:
+    """What figures name must be there."""
+    for index, figure in enumerate(study.figures):
+        known = {
+            "kind": ("box", "series"),
+            "experiment": tuple(experiment.id for experiment in study.experiments),
+            "metric": tuple(study.measures),
+        }
+        for key, accepted in known.items():
+            if getattr(figure, key) not in accepted:
+                got = getattr(figure, key)
+                raise ValueError(f'figure.{index}: {key}: got "{got}"; must be one of {", ".join(accepted)}')
+        axes = _axes(study, figure.experiment)
+        for key in ("x", "panels"):
+            axis = getattr(figure, key)
+            if axis and axis not in axes:
+                raise ValueError(f'figure.{index}: {key}: got "{axis}"; must be one of {", ".join(sorted(axes))}')
+
+
+def _axes(study: Study, id_: str) -> set[str]:
+    """What an experiment's runs may differ in."""
+    own = study.experiment(id_)
+    known: set[str] = set()
+    for experiment in () if own is None else (own, *filter(None, map(study.experiment, own.runs_of))):
+        known |= {*experiment.axes, *experiment.aliases, *re.findall(r"{(\w+)}", experiment.arms)} - {"scheme"}
+        known |= {axis for part in experiment.parts for axis in part.at}
+    return known
 
 
 def _measure(name: str, table: dict[str, Any]) -> Measure:
@@ -179,7 +269,7 @@ def _measure(name: str, table: dict[str, Any]) -> Measure:
         table["from"],
         table.get("unit", "1"),
         table.get("label", name),
-        _factor(table.get("factor", 1.0)),
+        _factor(name, table.get("factor", 1.0)),
         plus if isinstance(plus := table.get("plus", ()), dict) else dict.fromkeys(_names(plus), 1.0),
         table.get("at_least"),
         table.get("tell", "share"),
@@ -191,11 +281,14 @@ def _names(value: str | Sequence[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _factor(value: float | str) -> float:
+def _factor(name: str, value: float | str) -> float:
     """A number, or a fraction written out to show where it comes from: ``"1500/1448"``."""
     if isinstance(value, str):
         numerator, _, denominator = value.partition("/")
-        return float(numerator) / float(denominator)
+        try:
+            return float(numerator) / float(denominator)
+        except (ValueError, ZeroDivisionError):
+            raise ValueError(f'metrics.{name}: factor: got "{value}"; must be a number or "1500/1448"') from None
     return float(value)
 
 

@@ -64,6 +64,22 @@ def choose_figures(study: Study, name: str | None) -> tuple[FigureSpec, ...]:
     return chosen
 
 
+def check_claims(study: Study) -> None:
+    """Reads the claims: what is wrong with one is not to be told after hours of runs.
+
+    Raises
+    ------
+    ExperimentError
+        They cannot be read, or one of them is wrong.
+    """
+    try:
+        _ = study.claims
+    except OSError as error:
+        raise _core.ExperimentError(f"study: {error.filename}: {error.strerror}") from None
+    except ValueError as error:
+        raise _core.ExperimentError(f"study: {error}") from None
+
+
 def plan_study(
     study: Study, *, experiments: Iterable[str] | None = None, quick: bool = False, backend: str | Backend = "sim"
 ) -> list[tuple[Published, Part, _core.Plan]]:
@@ -113,8 +129,9 @@ def run_study(
     Raises
     ------
     ExperimentError
-        There is no such figure, or an experiment file is wrong.
+        There is no such figure, or an experiment file or a claim is wrong.
     """
+    check_claims(study)
     experiments = None if figure is None else {spec.experiment for spec in choose_figures(study, figure)}
     where = backend_of(backend)
     plans = plan_study(study, experiments=experiments, quick=quick, backend=where)
