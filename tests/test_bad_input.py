@@ -119,8 +119,12 @@ def test_a_queue_of_compare_is_told_once(sojourn: Cli, queue, parts):
 
 
 def test_an_output_without_a_name(sojourn: Cli, experiment: Path):
-    wrong(sojourn("run", experiment, "--out", ""), "--out", 'got ""')
-    wrong(sojourn("study", "run", "khademi2013", "--quick", "--out", ""), "--out", 'got ""')
+    wrong(sojourn("run", experiment, "--out", ""), "--out", "must be the name of a directory; got ''")
+    wrong(
+        sojourn("study", "run", "khademi2013", "--quick", "--out", ""),
+        "--out",
+        "must be the name of a directory; got ''",
+    )
 
 
 def test_a_kernel_that_is_not_there(sojourn: Cli, experiment: Path):

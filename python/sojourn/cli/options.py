@@ -22,7 +22,7 @@ def out_directory(given: str) -> Path:
         It is empty.
     """
     if not given.strip():
-        raise ValueError(f'got "{given}"; must be a directory')
+        raise ValueError("must be the name of a directory")
     return Path(given)
 
 
