@@ -38,7 +38,7 @@ def write(name: str) -> None:
         page += (
             f"\n{_release(linux)}: {linux.runs} runs on the kernel {', '.join(linux.kernels)} by `sojourn study run "
         )
-        page += f"{name} --backend linux --quick`; there {'; '.join(study.on('linux').departures)}.\n"
+        page += f"{name} --backend linux --quick`; there {'; '.join(linux.departures)}.\n"
     page += f"\nWritten by `python docs/results/studies/write.py {name}`; `sojourn study run {name}` runs the same.\n"
     (HERE / f"{name}.md").write_text(page + _figures(study, results), encoding="utf-8")
 

@@ -17,7 +17,6 @@ from sojourn.studies.grid import AxisValue, Grid, same
 from sojourn.studies.recipe import FigureSpec, Study
 
 _UNITS = {"ms": "ms", "s": "s", "mbps": "Mbit/s", "kbps": "kbit/s"}
-_BOX = ("p10", "p25", "p50", "p75", "p90")
 
 
 def stage_figures(staging: Staging, study: Study, grids: Mapping[str, Grid]) -> list[Path]:
@@ -61,7 +60,7 @@ def _draw_boxes(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, AxisV
     schemes = grid.schemes
     width = 0.8 / len(schemes)
     for index, (scheme, look) in enumerate(zip(schemes, looks(len(schemes)), strict=True)):
-        boxes = [_box(grid, scheme, spec.metric, at if tick is None else {**at, spec.x: tick}) for tick in ticks]
+        boxes = [_box(grid, scheme, spec, at if tick is None else {**at, spec.x: tick}) for tick in ticks]
         offset = (index - (len(schemes) - 1) / 2) * width
         positions = [place + offset for place in range(len(ticks))]
         draw_boxes(axes, positions, boxes, [look] * len(ticks), width=0.8 * width)
@@ -69,9 +68,20 @@ def _draw_boxes(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, AxisV
     axes.set_xlabel(_words(spec.x))
 
 
-def _box(grid: Grid, scheme: str, metric: str, point: Mapping[str, AxisValue]) -> Box | None:
-    values = [grid.value(scheme, metric, statistic, point) for statistic in _BOX]
-    return None if any(np.isnan(values)) else Box(*values)
+def _box(grid: Grid, scheme: str, spec: FigureSpec, point: Mapping[str, AxisValue]) -> Box | None:
+    low, high = spec.whiskers
+    levels = (low, 25, 50, 75, high)
+    if spec.of_runs:
+        measure = grid.measures[spec.metric]
+        values = [
+            measure.statistic(run, "value", {**grid.constants, **cell.point})
+            for cell in grid.at(scheme, point)
+            for run in cell.runs
+        ]
+        box = [float(np.percentile(values, level)) for level in levels] if values else [np.nan]
+    else:
+        box = [grid.value(scheme, spec.metric, f"p{level}", point) for level in levels]
+    return None if any(np.isnan(box)) else Box(*box)
 
 
 def _draw_series(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, AxisValue]) -> None:

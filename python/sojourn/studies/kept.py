@@ -59,6 +59,8 @@ class Kept:
     backend: str
     kernels: tuple[str, ...]
     """Releases of the kernels that ran them; empty for the simulator."""
+    departures: tuple[str, ...]
+    """How they departed from the study, in words."""
     runs: int
     grids: Mapping[str, Grid]
     """By experiment; enough to judge claims on, not to draw."""
@@ -109,6 +111,7 @@ def read(path: Path, study: Study) -> Kept:
     return Kept(
         document["backend"],
         tuple(document["kernels"]),
+        tuple(document["departures"]),
         sum(len(cell.runs) for of_experiment in cells.values() for cell in of_experiment),
         grids_of(study, cells, measures, document["backend"]),
     )

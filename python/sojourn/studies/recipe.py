@@ -77,6 +77,10 @@ class FigureSpec:
     x: str = ""
     panels: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
+    whiskers: Sequence[int] = (10, 90)
+    """Percentiles that a box's whiskers reach to."""
+    of_runs: bool = False
+    """A box is of one number per run, not of a distribution within each."""
     from_zero: bool = True
     """Whether the vertical axis begins at zero."""
 

@@ -4,7 +4,11 @@
 //! decrease would have if that is more. Departures from RFC 9438, all Linux's: the decrease factor is 717/1024
 //! and is applied to cwnd, not to the flight size (§4.6); time runs in ticks of 4 ms; t leads by the
 //! minimum RTT (§4.2's target at t + RTT); at most one segment per two acknowledged; HyStart in slow
-//! start (§4.10), or on request HyStart++ (RFC 9406) or neither; the first version (2005) on request. ABE (RFC 8511): 0.85 of the window on an ECN echo.
+//! start (§4.10), or on request HyStart++ (RFC 9406) or neither. ABE (RFC 8511): 0.85 of the window on an ECN echo.
+//!
+//! On request it is the first CUBIC (Rhee and Xu, PFLDnet 2005), which ns-2 has and which Linux had until 2.6.24. It departs by
+//! what [`Version::Of2005`] decides: 0.8 of the window is kept; past W_max growth is at most 16 segments in 100 ms (S_max); a
+//! segment may be added per one acknowledged; slow start is left by congestion alone.
 
 use sojourn_units::{Duration, Time};
 
@@ -38,11 +42,20 @@ enum SlowStartExit {
     Congestion,
 }
 
+/// Which document it follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Version {
+    /// The present one.
+    Rfc9438,
+    /// The first (Rhee and Xu, PFLDnet 2005).
+    Of2005,
+}
+
 /// CUBIC's state, by the names of RFC 9438 §4.1.
 pub struct Cubic {
     abe: bool,
     /// The decrease factor, in 1024ths.
-    beta: u32,
+    version: Version,
     exit: SlowStartExit,
     /// W_max; 0 before the first congestion event.
     w_max: u32,
@@ -67,7 +80,7 @@ impl Cubic {
     pub const fn new(abe: bool) -> Self {
         Self {
             abe,
-            beta: BETA,
+            version: Version::Rfc9438,
             exit: SlowStartExit::HyStart(HyStart::new()),
             w_max: 0,
             origin: 0,
@@ -102,19 +115,23 @@ impl Cubic {
     /// W_max has a bound, slow start ends by congestion.
     pub const fn of_2005(abe: bool) -> Self {
         Self {
-            beta: BETA_2005,
+            version: Version::Of2005,
             ..Self::without_hystart(abe)
         }
     }
 
-    const fn is_of_2005(&self) -> bool {
-        self.beta == BETA_2005
+    /// The decrease factor, in 1024ths.
+    const fn beta(&self) -> u32 {
+        match self.version {
+            Version::Rfc9438 => BETA,
+            Version::Of2005 => BETA_2005,
+        }
     }
 
     /// Acknowledged segments per segment of a Reno that keeps beta (RFC 9438 §4.3), times 8: 8 / alpha with alpha =
     /// 3(1 − beta)/(1 + beta).
     const fn reno_acks_per_segment_8(&self) -> u32 {
-        8 * (BETA_SCALE + self.beta) / 3 / (BETA_SCALE - self.beta)
+        8 * (BETA_SCALE + self.beta()) / 3 / (BETA_SCALE - self.beta())
     }
 
     fn start_epoch(&mut self, now: u64, cwnd: u32, acked: u32) {
@@ -147,7 +164,11 @@ impl Cubic {
             self.follow_cubic(ticks, cwnd);
         }
         self.follow_reno(cwnd);
-        let fewest = if self.is_of_2005() { 1 } else { 2 };
+        let fewest = if self.version == Version::Of2005 {
+            1
+        } else {
+            2
+        };
         self.acks_per_segment = self.acks_per_segment.max(fewest);
     }
 
@@ -173,7 +194,7 @@ impl Cubic {
         } else {
             100 * cwnd
         } as u32;
-        if self.is_of_2005() && t >= self.k {
+        if self.version == Version::Of2005 && t >= self.k {
             let rtt_ms = self.min_rtt.unwrap_or(Duration::ZERO).as_micros() / 1000;
             let least = 100 * cwnd / (MOST_PER_100_MS * rtt_ms.max(1));
             self.acks_per_segment = self.acks_per_segment.max(least as u32);
@@ -204,7 +225,7 @@ impl CongestionControl for Cubic {
         match self.exit {
             SlowStartExit::HyStart(_) => "cubic",
             SlowStartExit::PlusPlus(_) => "cubic-hystart++",
-            SlowStartExit::Congestion if self.is_of_2005() => "cubic-2005",
+            SlowStartExit::Congestion if self.version == Version::Of2005 => "cubic-2005",
             SlowStartExit::Congestion => "cubic-nohystart",
         }
     }
@@ -249,14 +270,14 @@ impl CongestionControl for Cubic {
         self.epoch_start = None;
         // Fast convergence (RFC 9438 §4.7).
         self.w_max = if window.cwnd < self.w_max {
-            (u64::from(window.cwnd) * u64::from(BETA_SCALE + self.beta) / u64::from(2 * BETA_SCALE))
-                as u32
+            (u64::from(window.cwnd) * u64::from(BETA_SCALE + self.beta())
+                / u64::from(2 * BETA_SCALE)) as u32
         } else {
             window.cwnd
         };
         match signal {
             Signal::EcnEcho if self.abe => fraction(window.cwnd, 17, 20),
-            _ => fraction(window.cwnd, self.beta, BETA_SCALE),
+            _ => fraction(window.cwnd, self.beta(), BETA_SCALE),
         }
     }
 
@@ -269,7 +290,7 @@ impl CongestionControl for Cubic {
         }
         *self = Self {
             exit,
-            beta: self.beta,
+            version: self.version,
             ..Self::new(self.abe)
         };
     }

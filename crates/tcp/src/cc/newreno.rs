@@ -1,4 +1,4 @@
-//! NewReno to the letter of RFC 5681, as ns-2 and ns-3 have it. It departs from [`super::Reno`], which is Linux's, in
+//! NewReno's growth and decrease to the letter of RFC 5681, as ns-3 has them. It departs from [`super::Reno`], which is Linux's, in
 //! three rules:
 //!
 //! - §3.1, equations 2 and 3: the window grows per acknowledgement, not per byte: by a segment in slow start and by
@@ -6,7 +6,9 @@
 //! - It grows whether or not the application uses it; window validation (RFC 2861, RFC 7661) came later.
 //! - Equation 4: congestion halves the flight size, not the window.
 //!
-//! Loss recovery (RFC 6582, or by SACK) and the restart after idleness (§4.1) are the sender's. ABE (RFC 8511) on request.
+//! Loss recovery (proportional rate reduction and RACK where SACK is, else RFC 6582) and the restart after idleness (§4.1) are
+//! the sender's, as with every congestion control here. ns-2 halves the least of cwnd and the receive window instead of the
+//! flight size. ABE (RFC 8511) on request.
 
 use super::{AckEvent, CongestionControl, Demands, Signal, Window, fraction};
 
