@@ -12,10 +12,13 @@ from matplotlib.patches import Patch
 
 from sojourn.plots.distributions import Box, draw_boxes
 from sojourn.plots.style import figure, looks, save, style
+from sojourn.plots.tradeoff import one_sigma_ellipse
 from sojourn.storage import Staging
 from sojourn.studies.grid import AxisValue, Grid, same
 from sojourn.studies.recipe import FigureSpec, Study
 
+_LEGEND_COLUMNS = 4
+"""As many names as a figure is wide."""
 _UNITS = {"ms": "ms", "s": "s", "mbps": "Mbit/s", "kbps": "kbit/s"}
 
 
@@ -41,17 +44,17 @@ def draw(spec: FigureSpec, study: Study, grid: Grid) -> Figure:
             at = {} if panel is None else {spec.panels: panel}
             if panel is not None:
                 axes.set_title(_at(spec.panels, panel))
-            (_draw_boxes if spec.kind == "box" else _draw_series)(axes, spec, shown, at)
+            _DRAWN[spec.kind](axes, spec, shown, at)
         measure = grid.measures[spec.metric]
         all_axes[0].set_ylabel(f"{measure.label} [{measure.unit}]")
-        if spec.from_zero:
+        if spec.from_zero and spec.kind != "ellipse":
             all_axes[0].set_ylim(bottom=0)
         colors = looks(len(shown.schemes))
         handles = [
             Patch(facecolor=look.color + "55", edgecolor=look.color, label=study.labels.get(scheme, scheme))
             for scheme, look in zip(shown.schemes, colors, strict=True)
         ]
-        drawn.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+        drawn.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), _LEGEND_COLUMNS))
         return drawn
 
 
@@ -92,6 +95,31 @@ def _draw_series(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, Axis
             if series is not None:
                 axes.plot(series.t_s, series.value, color=look.color, linewidth=0.7, alpha=0.85)
     axes.set_xlabel("time [s]")
+
+
+def _draw_ellipses(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, AxisValue]) -> None:
+    """Per scheme a dot per run, the medians as a circle, from three runs on their 1-sigma ellipse."""
+    across, upward = grid.measures[spec.x], grid.measures[spec.metric]
+    for scheme, look in zip(grid.schemes, looks(len(grid.schemes)), strict=True):
+        sample = np.array(
+            [
+                [measure.statistic(run, "mean", {**grid.constants, **cell.point}) for measure in (across, upward)]
+                for cell in grid.at(scheme, at)
+                for run in cell.runs
+            ]
+        ).reshape(-1, 2)
+        axes.plot(*sample.T, ".", color=look.color, markersize=3, alpha=0.6)
+        if len(sample) > 2:
+            contour = one_sigma_ellipse(np.column_stack([np.log(sample[:, 0]), sample[:, 1]]))
+            axes.fill(np.exp(contour[:, 0]), contour[:, 1], facecolor=look.color + "33", edgecolor=look.color)
+        axes.plot(*np.median(sample, axis=0), "o", color=look.color, markersize=6)
+    axes.set_xscale("log")
+    axes.invert_xaxis()
+    axes.set_xlabel(f"{across.label} [{across.unit}], less to the right")
+
+
+_DRAWN = {"box": _draw_boxes, "series": _draw_series, "ellipse": _draw_ellipses}
+"""How each kind is drawn."""
 
 
 def _words(axis: str) -> str:

@@ -71,7 +71,8 @@ class FigureSpec:
     name: str
     title: str
     kind: str
-    """``box``: boxes over ``x``, one panel per value of ``panels``; ``series``: a metric over time."""
+    """``box``: boxes over ``x``, one panel per value of ``panels``; ``series``: a metric over time;
+    ``ellipse``: a metric over another, ``x``, a dot per run and their 1-sigma ellipse."""
     experiment: str
     metric: str
     x: str = ""
@@ -200,7 +201,8 @@ _READING: dict[str, tables.Kinds] = {
 }  # fmt: skip
 _FIGURE: dict[str, tables.Kinds] = {
     "name": tables.TEXT, "title": tables.TEXT, "kind": tables.TEXT, "experiment": tables.TEXT, "metric": tables.TEXT,
-    "x": tables.TEXT, "panels": tables.TEXT, "where": tables.TABLE, "from_zero": tables.FLAG,
+    "x": tables.TEXT, "panels": tables.TEXT, "where": tables.TABLE, "whiskers": tables.LIST,
+    "of_runs": tables.FLAG, "from_zero": tables.FLAG,
 }  # fmt: skip
 _ELSEWHERE: dict[str, tables.Kinds] = {
     "set": tables.TABLE, "quick": tables.TABLE, "constants": tables.TABLE, "departures": tables.TEXTS,
@@ -239,7 +241,7 @@ def _check_figures(study: Study) -> None:
     """What figures name must be there."""
     for index, figure in enumerate(study.figures):
         known = {
-            "kind": ("box", "series"),
+            "kind": ("box", "series", "ellipse"),
             "experiment": tuple(experiment.id for experiment in study.experiments),
             "metric": tuple(study.measures),
         }
@@ -250,8 +252,11 @@ def _check_figures(study: Study) -> None:
         axes = _axes(study, figure.experiment)
         for key in ("x", "panels"):
             axis = getattr(figure, key)
-            if axis and axis not in axes:
-                raise ValueError(f'figure.{index}: {key}: got "{axis}"; must be one of {", ".join(sorted(axes))}')
+            # An ellipse has a metric below.
+            is_metric = key == "x" and figure.kind == "ellipse"
+            places = set(study.measures) if is_metric else axes
+            if (axis or is_metric) and axis not in places:
+                raise ValueError(f'figure.{index}: {key}: got "{axis}"; must be one of {", ".join(sorted(places))}')
 
 
 def _axes(study: Study, id_: str) -> set[str]:
