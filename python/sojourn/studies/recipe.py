@@ -200,7 +200,8 @@ _READING: dict[str, tables.Kinds] = {
 }  # fmt: skip
 _FIGURE: dict[str, tables.Kinds] = {
     "name": tables.TEXT, "title": tables.TEXT, "kind": tables.TEXT, "experiment": tables.TEXT, "metric": tables.TEXT,
-    "x": tables.TEXT, "panels": tables.TEXT, "where": tables.TABLE, "from_zero": tables.FLAG,
+    "x": tables.TEXT, "panels": tables.TEXT, "where": tables.TABLE, "whiskers": tables.LIST, "of_runs": tables.FLAG,
+    "from_zero": tables.FLAG,
 }  # fmt: skip
 _ELSEWHERE: dict[str, tables.Kinds] = {
     "set": tables.TABLE, "quick": tables.TABLE, "constants": tables.TABLE, "departures": tables.TEXTS,
@@ -233,6 +234,7 @@ def _check(recipe: dict[str, Any]) -> None:
     for index, table in enumerate(recipe.get("figure", [])):
         needs = ("name", "title", "kind", "experiment", "metric")
         tables.check(table, f"figure.{index}", _FIGURE, needs=needs)
+        tables.check_each(table.get("whiskers"), f"figure.{index}.whiskers", tables.NUMBER)
 
 
 def _check_figures(study: Study) -> None:
