@@ -2,13 +2,15 @@
 //!
 //! | file | what is there |
 //! | --- | --- |
-//! | `mod.rs` | state, transmission, the intake of an acknowledgement |
+//! | `mod.rs` | state, transmission |
+//! | `acknowledgements.rs` | the intake of an acknowledgement |
 //! | `recovery.rs` | loss recovery and ECN response: states, proportional rate reduction, undo |
 //! | `delivery.rs` | delivery-rate samples |
 //! | `pacing.rs` | when a paced segment may leave |
 //! | `gso.rs` | how many segments leave in one piece |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
+mod acknowledgements;
 mod delivery;
 mod gso;
 mod pacing;
@@ -25,8 +27,8 @@ use crate::cc::{AckEvent, CongestionControl, Demands, Window};
 use crate::config::{Clock, Config};
 use crate::ecn::{self, Feedback};
 use crate::rtt::RttEstimator;
-use crate::scoreboard::{Acked, Scoreboard};
-use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
+use crate::scoreboard::Scoreboard;
+use crate::segment::Flags;
 use crate::seq::Seq;
 
 /// Data without end, for [`Sender::write`].
@@ -310,8 +312,6 @@ impl Sender {
         self.last_rtt.take()
     }
 
-    // ---- Transmission ----------------------------------------------------------------------------------
-
     /// The next segment to send at `now`. `None`: nothing may go. To be called until then after every other call.
     pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
         // What is left of a piece meets no other condition.
@@ -492,210 +492,5 @@ impl Sender {
             self.peak_unfilled = self.peak_unfilled.max(outstanding);
             self.shrink_unused(now);
         }
-    }
-
-    // ---- Acknowledgements ------------------------------------------------------------------------------
-
-    /// Takes an acknowledgement.
-    pub fn on_ack(&mut self, segment: &Segment, now: Time, now_ms: u32) {
-        let ack = segment.ack;
-        if ack.after(self.next) {
-            return; // RFC 9293 §3.10.7.4: something not yet sent
-        }
-        let advanced = ack.after(self.una);
-        if advanced || ack == self.una {
-            self.edge = self.edge.max(ack + segment.window);
-            self.note_offer(segment.window);
-        }
-        if self.board.is_empty() {
-            self.on_ack_of_nothing(segment, now);
-            return;
-        }
-        let mut acked = Acked::default();
-        let prior_in_flight = self.in_flight();
-        let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
-        let dsack_of_probe = self.is_dsack_of_probe(segment);
-        let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
-        let repeats = !advanced && segment.len == 0 && ack == self.una;
-        if advanced {
-            self.una = ack;
-            self.board
-                .acknowledge(ack, self.recovery_point, now, min_rtt, &mut acked);
-        }
-        if !self.sack {
-            self.count_duplicates(repeats, &mut acked);
-        }
-        if acked.delivered > 0 {
-            self.delivered += u64::from(acked.delivered);
-            self.delivered_at = now;
-            if let Some(latest) = acked.latest {
-                self.first_sent_at = latest.sent_at;
-            }
-        }
-        let marks = self.take_marks(segment, &acked);
-        let rtt = self.sample_rtt(&acked, segment, advanced, now, now_ms);
-        let facts = recovery::Facts {
-            advanced,
-            echo: marks > 0,
-            duplicate: repeats,
-            dsack: duplicate,
-            dsack_of_probe,
-            ts_ecr: segment.ts_ecr,
-            acked: &acked,
-        };
-        self.on_probe_answered(&facts);
-        if advanced {
-            self.arm = timers::Arm::Acknowledged;
-        }
-        let event = AckEvent {
-            now,
-            delivered: acked.delivered,
-            rtt,
-            una: self.una,
-            next: self.next,
-        };
-        if acked.delivered > 0 {
-            self.control.on_delivery(&event, &mut self.window);
-        }
-        let lost = self.recover(&facts, now);
-        self.lost = self.lost.wrapping_add(lost);
-        if self.demands.samples {
-            let sample = self.sample(segment, &facts, (lost, marks), prior_in_flight, now);
-            self.control.on_sample(&event, &sample, &mut self.window);
-            if self.demands.paces {
-                self.pacer.set_rate(self.control.pacing_rate(), now);
-            }
-        }
-        if self.demands.governs_window {
-            return;
-        }
-        if self.state.reduces() {
-            let in_flight = self.in_flight();
-            self.reduction
-                .apply(&mut self.window, in_flight, &facts, lost);
-        } else if acked.cumulative > 0 || (self.reordering.is_far() && acked.delivered > 0) {
-            self.control.on_ack(&event, &mut self.window);
-        }
-    }
-
-    /// An acknowledgement while nothing is in flight: perhaps a new window, or a D-SACK for what was resent.
-    fn on_ack_of_nothing(&mut self, segment: &Segment, now: Time) {
-        if segment.sack_blocks().is_empty() {
-            self.on_window_probe_answered();
-            return; // nearly always: the end that only receives
-        }
-        let mut acked = Acked::default();
-        let dsack_of_probe = self.is_dsack_of_probe(segment);
-        if self.take_sacks(segment, now, Duration::ZERO, &mut acked) {
-            let facts = recovery::Facts {
-                advanced: false,
-                echo: false,
-                duplicate: false,
-                dsack: true,
-                dsack_of_probe,
-                ts_ecr: segment.ts_ecr,
-                acked: &acked,
-            };
-            self.on_probe_answered(&facts);
-            self.recover(&facts, now);
-        }
-        self.on_window_probe_answered();
-    }
-
-    /// A segment is full that has all of the MSS, or half of the largest window if that is less (as Linux; all of a
-    /// window of up to 536 bytes).
-    fn note_offer(&mut self, window: u32) {
-        if window > self.largest_offer {
-            self.largest_offer = window;
-            let bound = if window > 536 { window / 2 } else { window };
-            self.full = self.mss.min(bound);
-        }
-    }
-
-    /// Segments that the acknowledgement newly tells to have been marked.
-    fn take_marks(&mut self, segment: &Segment, acked: &Acked) -> u32 {
-        match self.feedback {
-            Feedback::None => 0,
-            Feedback::Classic | Feedback::Exact => {
-                if segment.flags.contains(Flags::ECE) {
-                    acked.delivered.max(1)
-                } else {
-                    0
-                }
-            }
-            // What delivers nothing may have been overtaken and tell of the past.
-            Feedback::Accurate if acked.delivered == 0 => 0,
-            Feedback::Accurate => {
-                let marks = ecn::newly_marked(segment.flags.ace(), self.marks, acked.delivered);
-                self.marks = self.marks.wrapping_add(marks);
-                marks
-            }
-        }
-    }
-
-    /// True if the peer waits for CWR (RFC 3168 §6.1.2).
-    fn confirms_reductions(&self) -> bool {
-        matches!(self.feedback, Feedback::Classic | Feedback::Exact)
-    }
-
-    /// Feeds the SACK blocks to the scoreboard; true if the first is a D-SACK (RFC 2883).
-    fn take_sacks(
-        &mut self,
-        segment: &Segment,
-        now: Time,
-        min_rtt: Duration,
-        acked: &mut Acked,
-    ) -> bool {
-        let blocks = segment.sack_blocks();
-        if blocks.is_empty() || !self.sack {
-            return false;
-        }
-        let first = blocks[0];
-        let duplicate =
-            !first.end.after(segment.ack) || blocks.get(1).is_some_and(|next| next.covers(first));
-        let mut valid = [SackBlock::NONE; MAX_SACK_BLOCKS];
-        let mut count = 0;
-        for block in &blocks[usize::from(duplicate)..] {
-            if block.start.before(block.end)
-                && !block.end.after(self.next)
-                && block.start.after(self.una)
-            {
-                valid[count] = *block;
-                count += 1;
-            }
-        }
-        // A probe is none of the retransmissions that an undo waits for (Linux counts it).
-        if duplicate && !self.is_dsack_of_probe(segment) {
-            self.undo.on_dsack(first, self.mss);
-        }
-        self.board
-            .sack(&valid[..count], self.recovery_point, now, min_rtt, acked);
-        duplicate
-    }
-
-    /// RFC 6298 §3, RFC 7323 §4.1: RTT from the send time of what was never resent, else from the timestamp.
-    /// Returns the sample of the newest segment delivered, for congestion control.
-    fn sample_rtt(
-        &mut self,
-        acked: &Acked,
-        segment: &Segment,
-        advanced: bool,
-        now: Time,
-        now_ms: u32,
-    ) -> Option<Duration> {
-        let from_ack = acked.ack_times.filter(|_| !acked.resent_acked);
-        let oldest = from_ack.or(acked.sack_times).map(|(first, _)| now - first);
-        let newest = acked.sack_times.or(from_ack).map(|(_, last)| now - last);
-        let from_timestamp = || {
-            let elapsed = now_ms.wrapping_sub(segment.ts_ecr);
-            (advanced && segment.ts_ecr != 0 && elapsed < 1 << 24)
-                .then(|| Duration::from_millis(u64::from(elapsed.max(1))))
-        };
-        if let Some(sample) = oldest.or_else(from_timestamp) {
-            self.rtt.sample(sample, now, self.una, self.next);
-            self.backoff = 0;
-            self.last_rtt = Some(sample);
-        }
-        newest
     }
 }
