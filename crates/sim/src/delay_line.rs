@@ -46,8 +46,14 @@ impl DelayLine {
         self.packets.front().map_or(Time::MAX, |(due, _)| *due)
     }
 
-    /// Takes the first packet out.
-    pub fn pop(&mut self) -> Option<SimPacket> {
-        self.packets.pop_front().map(|(_, packet)| packet)
+    /// Takes the first packet out, if it is due.
+    pub fn pop_due(&mut self, now: Time) -> Option<SimPacket> {
+        let (due, packet) = self.packets.front()?;
+        if *due > now {
+            return None;
+        }
+        let packet = *packet;
+        self.packets.pop_front();
+        Some(packet)
     }
 }

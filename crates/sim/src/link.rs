@@ -47,6 +47,8 @@ pub struct Link {
     /// Segments of packets given up, for the caller to take back.
     lost: Vec<Handle>,
     wake: Time,
+    /// When the discipline wants to act, as it last said.
+    timer: Time,
     /// What is measured here.
     pub probe: LinkProbe,
 }
@@ -63,6 +65,7 @@ impl Link {
             departed: None,
             lost: Vec::new(),
             wake: Time::MAX,
+            timer: Time::MAX,
             probe,
         }
     }
@@ -72,9 +75,15 @@ impl Link {
         self.wake
     }
 
-    /// When [`Link::on_timer`] is due.
-    pub fn next_timer(&self) -> Time {
-        self.qdisc.next_timer().unwrap_or(Time::MAX)
+    /// When [`Link::serve`] or [`Link::on_timer`] is due.
+    pub fn due(&self) -> Time {
+        self.wake.min(self.timer)
+    }
+
+    /// Asks the discipline for its timer, and returns [`Link::due`].
+    pub fn note_timer(&mut self) -> Time {
+        self.timer = self.qdisc.next_timer().unwrap_or(Time::MAX);
+        self.due()
     }
 
     /// Lets the discipline act.
@@ -99,24 +108,28 @@ impl Link {
         self.qdisc.enqueue(*packet, now, &mut self.environment);
         self.note_drops(now);
         if self.wake == Time::MAX {
-            self.departed = self.advance(now);
-            if self.departed.is_some() {
-                self.wake = now;
-            }
+            self.leave_at_once(now);
         } else if self.device_limit > 0 {
             self.fill_device(now);
         }
     }
 
+    /// The link was idle: what has come may go.
+    #[cold]
+    fn leave_at_once(&mut self, now: Time) {
+        self.departed = self.advance(now);
+        if self.departed.is_some() {
+            self.wake = now;
+        }
+    }
+
     /// The next packet that leaves at `now`. To be called until `None` once [`Link::wake`] is reached.
     pub fn serve(&mut self, now: Time) -> Option<SimPacket> {
-        match self.departed.take() {
-            Some(packet) => {
-                self.wake = self.next_wake(now);
-                Some(packet)
-            }
-            None => self.advance(now),
+        if self.departed.is_some() {
+            self.wake = self.next_wake(now);
+            return self.departed.take();
         }
+        self.advance(now)
     }
 
     /// True if packets with segments were given up since they were last taken.
@@ -130,6 +143,7 @@ impl Link {
     }
 
     /// Lets one packet go if the shaper allows, and sets the next wake-up.
+    #[inline]
     fn advance(&mut self, now: Time) -> Option<SimPacket> {
         if now < self.shaper.free_at(now) {
             self.wake = self.next_wake(now);
@@ -158,6 +172,7 @@ impl Link {
     }
 
     /// When there is something to do next.
+    #[inline]
     fn next_wake(&mut self, now: Time) -> Time {
         if !self.shaper.is_line() && !self.has_packets() {
             return Time::MAX;
@@ -170,6 +185,7 @@ impl Link {
     }
 
     /// The packet that goes onto the wire next.
+    #[inline]
     fn take(&mut self, now: Time) -> Option<SimPacket> {
         if self.device_limit == 0 {
             return self.dequeue(now);
@@ -189,6 +205,7 @@ impl Link {
         }
     }
 
+    #[inline]
     fn dequeue(&mut self, now: Time) -> Option<SimPacket> {
         let packet = self.qdisc.dequeue(now, &mut self.environment);
         self.note_drops(now);
@@ -201,13 +218,18 @@ impl Link {
     #[inline]
     fn note_drops(&mut self, now: Time) {
         if self.environment.has_dropped() {
-            let backlog = self.shaper.rate().tx_time(self.qdisc.bytes());
-            for (packet, reason) in self.environment.take_dropped() {
-                let sojourn = now - packet.enqueued();
-                let queued = if sojourn.is_zero() { backlog } else { sojourn };
-                self.probe.on_drop(&packet, reason, queued, now);
-                self.lost.extend(packet.handle());
-            }
+            self.take_drops(now);
+        }
+    }
+
+    #[cold]
+    fn take_drops(&mut self, now: Time) {
+        let backlog = self.shaper.rate().tx_time(self.qdisc.bytes());
+        for (packet, reason) in self.environment.take_dropped() {
+            let sojourn = now - packet.enqueued();
+            let queued = if sojourn.is_zero() { backlog } else { sojourn };
+            self.probe.on_drop(&packet, reason, queued, now);
+            self.lost.extend(packet.handle());
         }
     }
 }

@@ -47,7 +47,8 @@ pub struct Membership {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SimPacket {
-    /// Nanoseconds at which it was sent; of an acknowledgement: its number and how many bytes beyond it are sacked.
+    /// Nanoseconds at which it was sent; of a segment: what it acknowledges, and if it has no data how many bytes beyond
+    /// are sacked.
     detail: u64,
     /// Where its segment waits, or its number within the flow.
     tag: u32,
@@ -101,6 +102,10 @@ impl SimPacket {
         overhead: u32,
     ) -> Self {
         let bytes = segment.header_bytes() + u32::from(segment.len) + overhead;
+        let acknowledged = u64::from(segment.ack.0) << 32;
+        if segment.len > 0 {
+            return Self::new(Kind::Segment, of, bytes, handle.0, acknowledged);
+        }
         let blocks = segment.sack_blocks();
         let kind = if segment.sequence_len() > 0 || !segment.flags.contains(Flags::ACK) {
             Kind::Segment
@@ -118,8 +123,7 @@ impl SimPacket {
         };
         let lengths = blocks.iter().map(|block| block.end.since(block.start));
         let sacked = lengths.fold(0, u32::saturating_add);
-        let detail = u64::from(segment.ack.0) << 32 | u64::from(sacked);
-        Self::new(kind, of, bytes, handle.0, detail)
+        Self::new(kind, of, bytes, handle.0, acknowledged | u64::from(sacked))
     }
 
     /// Datagram number `number` of its flow.

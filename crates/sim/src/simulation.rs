@@ -79,24 +79,27 @@ pub struct Network {
     pub capture: Option<Capture>,
 }
 
-/// When each component acts next. There are few: a scan finds the first faster than a heap would.
+/// When each link acts next, then each line. They are few: a scan finds the first faster than a heap would.
 struct Agenda {
     due: Vec<Time>,
 }
 
-/// The fixed places in the agenda; links and lines follow.
-const TIMERS: usize = 0;
-const SAMPLER: usize = 1;
-const FIRST_LINK: usize = 2;
+/// What acts. At the same instant in this order, and links and lines in theirs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Component {
+    Timers,
+    /// A link or a line, by its place in the agenda.
+    Place(usize),
+}
 
 impl Agenda {
-    /// The component that acts next, and when. Of several at the same instant the one with the lowest number.
-    fn first(&self) -> (usize, Time) {
-        let (mut first, mut at) = (0, Time::MAX);
-        for (component, &due) in self.due.iter().enumerate() {
-            let is_earlier = due < at;
-            first = if is_earlier { component } else { first };
-            at = if is_earlier { due } else { at };
+    /// What acts next, if timers do at `timers`; and when.
+    fn first(&self, timers: Time) -> (Component, Time) {
+        let (mut first, mut at) = (Component::Timers, timers);
+        for (place, &due) in self.due.iter().enumerate() {
+            if due < at {
+                (first, at) = (Component::Place(place), due);
+            }
         }
         (first, at)
     }
@@ -111,7 +114,7 @@ impl Network {
         paths: Vec<Path>,
         accesses: Vec<AccessLink>,
     ) -> Self {
-        let due = vec![Time::MAX; FIRST_LINK + 2 * links.len() + lines.len()];
+        let due = vec![Time::MAX; links.len() + lines.len()];
         let mut network = Self {
             links,
             lines,
@@ -128,21 +131,12 @@ impl Network {
         network
     }
 
-    /// A link has two places in the agenda: its wake-up and its discipline's timer.
-    const fn place_of_link(link: usize) -> usize {
-        FIRST_LINK + 2 * link
-    }
-
-    const fn place_of_line(&self, line: usize) -> usize {
-        FIRST_LINK + 2 * self.links.len() + line
-    }
-
-    fn note_link(&mut self, link: usize) {
-        let place = Self::place_of_link(link);
-        self.agenda.due[place] = self.links[link].wake();
-        self.agenda.due[place + 1] = self.links[link].next_timer();
-        if self.links[link].has_lost() {
-            for handle in self.links[link].take_lost() {
+    /// Takes up when a link acts next, and what it has given up.
+    fn note_link(&mut self, index: usize) {
+        let link = &mut self.links[index];
+        self.agenda.due[index] = link.note_timer();
+        if link.has_lost() {
+            for handle in link.take_lost() {
                 self.segments.release(handle);
             }
         }
@@ -185,15 +179,16 @@ impl Network {
         }
     }
 
-    fn enter_link(&mut self, link: usize, packet: &SimPacket, now: Time) {
-        self.links[link].enqueue(packet, now);
-        self.agenda.due[Self::place_of_link(link)] = self.links[link].wake();
+    fn enter_link(&mut self, index: usize, packet: &SimPacket, now: Time) {
+        let link = &mut self.links[index];
+        link.enqueue(packet, now);
+        self.agenda.due[index] = link.due();
     }
 
-    fn enter_line(&mut self, line: usize, packet: &SimPacket, now: Time) {
-        if self.lines[line].push(packet, now) {
-            let place = self.place_of_line(line);
-            self.agenda.due[place] = self.lines[line].next();
+    fn enter_line(&mut self, index: usize, packet: &SimPacket, now: Time) {
+        let line = &mut self.lines[index];
+        if line.push(packet, now) {
+            self.agenda.due[self.links.len() + index] = line.next();
         }
     }
 }
@@ -338,12 +333,21 @@ impl Simulation {
     /// # Errors
     /// [`Cancelled`] if the monitor says so.
     pub fn run(&mut self, end: Time, monitor: &Monitor) -> Result<(), Cancelled> {
+        let mut sampling = self.sampler.due();
         loop {
-            self.network.agenda.due[TIMERS] = self.timers.next();
-            self.network.agenda.due[SAMPLER] = self.sampler.due();
-            let (component, now) = self.network.agenda.first();
-            if now >= end {
-                break;
+            let (component, now) = self.network.agenda.first(self.timers.next());
+            if now >= sampling.min(end) {
+                // At the same instant timers come before the sampler, and all else after it.
+                let samples = sampling < now || (sampling == now && component != Component::Timers);
+                if samples && sampling < end {
+                    self.sampler.act(sampling, &mut self.network, &mut self.sources);
+                    sampling = self.sampler.due();
+                    self.events += 1;
+                    continue;
+                }
+                if now >= end {
+                    break;
+                }
             }
             self.act(component, now);
             self.events += 1;
@@ -361,56 +365,52 @@ impl Simulation {
         Ok(())
     }
 
-    fn act(&mut self, component: usize, now: Time) {
-        let lines_from = FIRST_LINK + 2 * self.network.links.len();
+    fn act(&mut self, component: Component, now: Time) {
+        let links = self.network.links.len();
         match component {
-            TIMERS => {
+            Component::Timers => {
                 if let Some(owner) = self.timers.pop() {
                     self.wake_host(owner, now);
                 }
             }
-            SAMPLER => self.sampler.act(now, &mut self.network, &mut self.sources),
-            place if place < lines_from => {
-                let link = (place - FIRST_LINK) / 2;
-                if (place - FIRST_LINK).is_multiple_of(2) {
+            Component::Place(link) if link < links => {
+                if self.network.links[link].wake() <= now {
                     self.serve(link, now);
                 } else {
                     self.network.links[link].on_timer(now);
                 }
                 self.network.note_link(link);
             }
-            place => {
-                let line = place - lines_from;
-                while self.network.lines[line].next() <= now {
-                    self.leave_line(line, now);
-                }
-                self.network.agenda.due[place] = self.network.lines[line].next();
-            }
+            Component::Place(place) => self.let_out(place, now),
         }
     }
 
     /// Lets out of a link what may go now.
     fn serve(&mut self, link: usize, now: Time) {
+        let behind = self.network.behind[link];
         while self.network.links[link].wake() <= now {
             let Some(packet) = self.network.links[link].serve(now) else {
                 continue; // it has set another wake-up
             };
             self.network.note(link, &packet, now);
-            match self.network.behind[link] {
+            match behind {
                 Some(line) => self.network.enter_line(line, &packet, now),
                 None => self.arrive(&packet, now),
             }
         }
     }
 
-    fn leave_line(&mut self, line: usize, now: Time) {
+    /// Lets out of the line at a place in the agenda what comes out now.
+    fn let_out(&mut self, place: usize, now: Time) {
+        let line = place - self.network.links.len();
         let exit = self.network.lines[line].exit;
-        if let Some(packet) = self.network.lines[line].pop() {
+        while let Some(packet) = self.network.lines[line].pop_due(now) {
             match exit {
                 Exit::Host => self.arrive(&packet, now),
                 Exit::Link(link) => self.network.enter_link(link, &packet, now),
             }
         }
+        self.network.agenda.due[place] = self.network.lines[line].next();
     }
 
     /// A packet reaches the host that it is for.

@@ -10,8 +10,8 @@ use sojourn_units::Time;
 #[derive(Debug, Default)]
 pub struct Timers {
     heap: BinaryHeap<Reverse<(Time, u32)>>,
-    /// The earliest entry of each owner in the heap; [`Time::MAX`]: none.
-    scheduled: Vec<Time>,
+    /// The earliest entries of each flow's hosts in the heap; [`Time::MAX`]: none.
+    scheduled: Vec<[Time; 2]>,
 }
 
 impl Timers {
@@ -19,21 +19,18 @@ impl Timers {
     pub fn new(flows: usize) -> Self {
         Self {
             heap: BinaryHeap::new(),
-            scheduled: vec![Time::MAX; 2 * flows],
+            scheduled: vec![[Time::MAX; 2]; flows],
         }
     }
 
     /// The deadlines of a flow's hosts; [`Time::MAX`]: there is none.
     pub fn set_both(&mut self, flow: u32, due: [Time; 2]) {
-        self.set(2 * flow, due[0]);
-        self.set(2 * flow + 1, due[1]);
-    }
-
-    fn set(&mut self, owner: u32, due: Time) {
-        let scheduled = &mut self.scheduled[owner as usize];
-        if due < *scheduled {
-            *scheduled = due;
-            self.heap.push(Reverse((due, owner)));
+        let scheduled = &mut self.scheduled[flow as usize];
+        for (side, due) in due.into_iter().enumerate() {
+            if due < scheduled[side] {
+                scheduled[side] = due;
+                self.heap.push(Reverse((due, 2 * flow + side as u32)));
+            }
         }
     }
 
@@ -46,7 +43,7 @@ impl Timers {
     /// earlier one has replaced.
     pub fn pop(&mut self) -> Option<u32> {
         let Reverse((due, owner)) = self.heap.pop()?;
-        let scheduled = &mut self.scheduled[owner as usize];
+        let scheduled = &mut self.scheduled[owner as usize / 2][owner as usize % 2];
         if *scheduled != due {
             return None;
         }
@@ -62,10 +59,10 @@ mod tests {
     #[test]
     fn the_earlier_of_two_deadlines_counts() {
         let mut timers = Timers::new(1);
-        timers.set(0, Time::from_millis(20));
-        timers.set(1, Time::from_millis(15));
-        timers.set(0, Time::from_millis(10));
-        timers.set(0, Time::from_millis(30)); // later: asked again at 10 ms
+        let mut set = |first, second| timers.set_both(0, [first, second].map(Time::from_millis));
+        set(20, 15);
+        set(10, 15);
+        set(30, 15); // later: asked again at 10 ms
         assert_eq!(
             (timers.next(), timers.pop()),
             (Time::from_millis(10), Some(0))

@@ -111,11 +111,11 @@ impl Endpoint {
     }
     /// True once everything written, FIN included, is acknowledged and the peer has closed too.
     pub fn is_closed(&self) -> bool {
-        self.is_established() && self.sender.is_closed() && self.receiver.is_finished()
+        self.receiver.is_finished() && self.is_established() && self.sender.is_closed()
     }
     /// True once the peer's FIN has been reached.
     pub fn peer_has_closed(&self) -> bool {
-        self.is_established() && self.receiver.is_finished()
+        self.receiver.is_finished() && self.is_established()
     }
     /// Payload bytes received in order.
     pub const fn received(&self) -> u64 {
@@ -219,11 +219,6 @@ impl Endpoint {
     /// True if what is ECN-capable goes out as ECT(1), the mark of L4S (RFC 9331 §4.1), instead of ECT(0).
     pub fn sends_ect1(&self) -> bool {
         self.feedback == Feedback::Accurate
-    }
-
-    /// True unless [`Endpoint::poll`] would do nothing, which then need not be called.
-    pub fn has_to_send(&self) -> bool {
-        !self.is_established() || !self.sender.is_idle() || self.receiver.wants_ack()
     }
 
     /// The next segment to send at `now`; to be called until `None` after every other call.

@@ -3,11 +3,13 @@
 
 use sojourn_units::{Duration, Time};
 
+use super::recovery::State;
 use super::{Sender, recovery, timers};
 use crate::cc::AckEvent;
 use crate::ecn::{self, Feedback};
-use crate::scoreboard::Acked;
+use crate::scoreboard::{Acked, InOrder};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
+use crate::seq::Seq;
 
 impl Sender {
     /// Takes an acknowledgement.
@@ -23,6 +25,13 @@ impl Sender {
         }
         if self.board.is_empty() {
             self.on_ack_of_nothing(segment, now);
+            return;
+        }
+        if advanced
+            && self.expects_no_surprise(segment)
+            && let Some(delivered) = self.board.acknowledge_clean(ack, now)
+        {
+            self.on_progress(ack, delivered, now);
             return;
         }
         let mut acked = Acked::default();
@@ -90,6 +99,38 @@ impl Sender {
         } else if acked.cumulative > 0 || (self.reordering.is_far() && acked.delivered > 0) {
             self.control.on_ack(&event, &mut self.window);
         }
+    }
+
+    /// True if nothing is amiss and the acknowledgement, which advances, tells of nothing amiss.
+    fn expects_no_surprise(&self, segment: &Segment) -> bool {
+        self.takes_short_cut
+            && self.state == State::Open
+            && self.board.is_clean()
+            && self.probe.is_none()
+            && segment.sack[0].is_none()
+            && !segment.flags.contains(Flags::ECE)
+    }
+
+    /// The usual acknowledgement: segments arrived in order. Does what the rest of [`Sender::on_ack`] would.
+    fn on_progress(&mut self, ack: Seq, acked: InOrder, now: Time) {
+        self.una = ack;
+        self.delivered += u64::from(acked.segments);
+        self.delivered_at = now;
+        let oldest = now - acked.first_sent_at;
+        self.rtt.sample(oldest, now, self.una, self.next);
+        self.backoff = 0;
+        self.last_rtt = Some(oldest);
+        self.arm = timers::Arm::Acknowledged;
+        let event = AckEvent {
+            now,
+            delivered: acked.segments,
+            rtt: Some(now - acked.last_sent_at),
+            una: self.una,
+            next: self.next,
+        };
+        self.control.on_delivery(&event, &mut self.window);
+        self.reordering.on_progress(self.una);
+        self.control.on_ack(&event, &mut self.window);
     }
 
     /// An acknowledgement while nothing is in flight: perhaps a new window, or a D-SACK for what was resent.

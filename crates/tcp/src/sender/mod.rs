@@ -73,6 +73,8 @@ pub struct Sender {
     control: Box<dyn CongestionControl>,
     /// What the congestion control asks for.
     demands: Demands,
+    /// The usual acknowledgement may be taken in fewer steps: there is SACK, and none has to be looked at in detail.
+    takes_short_cut: bool,
     pacer: Pacer,
     /// Something waits for the pacer.
     held: bool,
@@ -167,6 +169,7 @@ impl Sender {
             fin: Fin::Open,
             board: Scoreboard::new(config.mss),
             window: Window::new(config.initial_window),
+            takes_short_cut: sack && feedback != Feedback::Accurate && !control.demands().samples,
             demands: control.demands(),
             control,
             pacer: Pacer::default(),

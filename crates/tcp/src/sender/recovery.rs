@@ -203,15 +203,20 @@ impl Reordering {
     fn on_ack(&mut self, facts: &Facts<'_>, una: Seq, next: Seq) {
         self.seen |= facts.acked.reordering > 0;
         self.far |= facts.acked.reordering > DUP_THRESH;
-        if self.round_end.is_some_and(|end| !una.before(end)) {
-            self.round_end = None;
-        }
+        self.on_progress(una);
         // As Linux: a probe was not due to reordering, and nothing was on a path that never reordered.
         let too_soon = facts.dsack && !facts.dsack_of_probe && self.seen;
         if too_soon && self.round_end.is_none() {
             self.round_end = Some(next);
             self.persist = 16;
             self.steps = (self.steps + 1).min(255);
+        }
+    }
+
+    /// Everything before `una` is acknowledged.
+    pub(super) fn on_progress(&mut self, una: Seq) {
+        if self.round_end.is_some_and(|end| !una.before(end)) {
+            self.round_end = None;
         }
     }
 

@@ -28,10 +28,10 @@ pub struct Connections {
     ready: Vec<(Id, Side)>,
 }
 
-/// Both ends of a connection.
+/// A connection.
 struct Connection {
-    sending: Endpoint,
-    receiving: Endpoint,
+    /// Its ends, by [`Side`].
+    ends: [Endpoint; 2],
     /// The end that opened it.
     opener: Side,
 }
@@ -59,27 +59,21 @@ impl Sum for Counts {
 
 impl Connection {
     const fn end(&mut self, side: Side) -> &mut Endpoint {
-        match side {
-            Side::Sending => &mut self.sending,
-            Side::Receiving => &mut self.receiving,
-        }
+        &mut self.ends[side as usize]
     }
 
     const fn counts(&self) -> Counts {
+        let [sending, receiving] = &self.ends;
         Counts {
-            sent: self.sending.sender().sent(),
-            received: self.receiving.received(),
-            retransmits: self.sending.sender().retransmits(),
+            sent: sending.sender().sent(),
+            received: receiving.received(),
+            retransmits: sending.sender().retransmits(),
         }
     }
 
     /// True once both ends have closed, or the opener has given up.
     fn is_over(&self) -> bool {
-        let opener = match self.opener {
-            Side::Sending => &self.sending,
-            Side::Receiving => &self.receiving,
-        };
-        self.sending.is_closed() || opener.has_failed()
+        self.ends[Side::Sending as usize].is_closed() || self.ends[self.opener as usize].has_failed()
     }
 }
 
@@ -121,7 +115,8 @@ impl Connections {
         self.ids.iter().position(|known| *known == id).map(Place)
     }
 
-    /// A segment arrives at an end, which then may have something to send.
+    /// A segment arrives at an end, which then may have something to send. Returns the round-trip time that it gave the
+    /// sending side.
     pub fn deliver(
         &mut self,
         place: Place,
@@ -135,11 +130,15 @@ impl Connections {
         if end.peer_has_closed() {
             end.close();
         }
-        self.ready.push((self.ids[place.0], side));
         match side {
             Side::Sending => end.take_rtt_sample(),
             Side::Receiving => None,
         }
+    }
+
+    /// An end may have something to send.
+    pub fn note_ready(&mut self, id: Id, side: Side) {
+        self.ready.push((id, side));
     }
 
     /// Lets the timers of one side's ends act that have come due.
@@ -178,18 +177,17 @@ impl Connections {
     }
 
     /// Takes up when an end wants to be asked next.
-    pub fn note_timer(&mut self, place: Place, side: Side) {
-        let due = self.open[place.0].end(side).next_timer();
+    pub fn note_timer(&mut self, place: Place, side: Side, due: Option<Time>) {
         self.due[place.0][side as usize] = due.unwrap_or(Time::MAX);
     }
 
-    /// Forgets a connection that is over, and returns what it has carried.
-    pub fn remove_if_over(&mut self, place: Place) -> Option<Counts> {
-        self.open[place.0].is_over().then(|| self.remove(place))
+    /// True if a connection is over.
+    pub fn is_over(&self, place: Place) -> bool {
+        self.open[place.0].is_over()
     }
 
-    #[cold]
-    fn remove(&mut self, place: Place) -> Counts {
+    /// Forgets a connection, and returns what it has carried.
+    pub fn remove(&mut self, place: Place) -> Counts {
         self.ids.swap_remove(place.0);
         self.due.swap_remove(place.0);
         self.open.swap_remove(place.0).counts()
@@ -205,7 +203,7 @@ impl Connections {
         let windows = self
             .open
             .iter()
-            .map(|connection| connection.sending.sender().cwnd());
+            .map(|connection| connection.ends[Side::Sending as usize].sender().cwnd());
         (!self.open.is_empty()).then(|| windows.sum())
     }
 }
@@ -216,19 +214,15 @@ impl applications::Connections for Connections {
         let (first, second) = (draw(), draw());
         let connect = |iss| Endpoint::connect(self.config.clone(), self.algorithm, iss);
         let listen = |iss| Endpoint::listen(self.config.clone(), self.algorithm, iss);
-        let (sending, receiving) = match opener {
-            Side::Sending => (connect(first), listen(second)),
-            Side::Receiving => (listen(first), connect(second)),
+        let ends = match opener {
+            Side::Sending => [connect(first), listen(second)],
+            Side::Receiving => [listen(first), connect(second)],
         };
         let id = Id(self.opened);
         self.opened += 1;
         self.ids.push(id);
         self.due.push([Time::MAX; 2]);
-        self.open.push(Connection {
-            sending,
-            receiving,
-            opener,
-        });
+        self.open.push(Connection { ends, opener });
         self.ready.push((id, opener));
         id
     }

@@ -12,7 +12,7 @@ use sojourn_tcp::cc::Algorithm;
 use sojourn_units::Time;
 
 use self::acknowledged::Unacknowledged;
-use self::connections::{Connections, Counts};
+use self::connections::{Connections, Counts, Place};
 use super::{Identity, Meter};
 use crate::packet::{self, SimPacket};
 use crate::simulation::Network;
@@ -24,6 +24,8 @@ pub struct TcpFlow {
     application: Box<dyn Application>,
     /// The application is to be told of what arrives; many are not.
     hears_arrivals: bool,
+    /// When the application wants to act, as it last said.
+    application_due: Time,
     /// When each host wants to be asked next, as of the last event.
     wake: [Time; 2],
     meter: Meter,
@@ -44,8 +46,10 @@ impl TcpFlow {
         let tcp = kind.tcp()?;
         let application = over_tcp(&identity.of_application(), kind, seed)?;
         let iss = Stream::new(seed, &format!("flow/{}/iss", identity.flow));
+        let application_due = application.next_timer().unwrap_or(Time::MAX);
         Some(Self {
-            wake: [application.next_timer().unwrap_or(Time::MAX), Time::MAX],
+            application_due,
+            wake: [application_due, Time::MAX],
             connections: Connections::new(tcp, algorithm, iss),
             hears_arrivals: application.hears_arrivals(),
             application,
@@ -92,20 +96,30 @@ impl TcpFlow {
             self.meter.record_rtt(rtt, now);
         }
         if self.hears_arrivals {
+            self.connections.note_ready(id, side);
             self.application
                 .on_arrival(id, side, now, &mut self.connections, &mut self.meter);
+            self.ask_application();
+        } else {
+            self.send_from(id, place, side, now, network);
         }
-        self.send(now, network);
+        self.send_ready(now, network);
     }
 
     /// A timer of one of the hosts may have come due.
     pub fn on_timer(&mut self, side: Side, now: Time, network: &mut Network) {
-        if side == Side::Sending && self.application.next_timer().is_some_and(|due| due <= now) {
+        if side == Side::Sending && self.application_due <= now {
             self.application
                 .on_timer(now, &mut self.connections, &mut self.meter);
+            self.ask_application();
         }
         self.connections.on_timer(side, now);
-        self.send(now, network);
+        self.send_ready(now, network);
+    }
+
+    /// The application has acted: when it wants to again.
+    fn ask_application(&mut self) {
+        self.application_due = self.application.next_timer().unwrap_or(Time::MAX);
     }
 
     /// When the hosts want to be asked next; [`Time::MAX`]: not before something arrives. The application's timers are
@@ -114,46 +128,58 @@ impl TcpFlow {
         self.wake
     }
 
-    /// Sends all that is ready, and lets go of connections that are over.
-    fn send(&mut self, now: Time, network: &mut Network) {
-        let overhead = self.identity.overhead;
+    /// Sends all that is ready.
+    fn send_ready(&mut self, now: Time, network: &mut Network) {
         while let Some((id, place, side)) = self.connections.take_ready() {
-            let of = self.identity.membership(id.0, side == Side::Receiving);
-            let end = self.connections.end(place, side);
-            while end.has_to_send()
-                && let Some(packet) = network.segments.offer(|handle, segment| {
-                    let is_capable = end.poll_into(segment, now)?;
-                    if side == Side::Sending
-                        && segment.len > 0
-                        && let Some(unacknowledged) = &mut self.unacknowledged
-                    {
-                        unacknowledged.send(id, segment.end(), now);
-                    }
-                    let mut packet = SimPacket::segment(of, handle, segment, overhead);
-                    packet.enqueued = now; // where no queue is to say so
-                    packet.ecn = match is_capable {
-                        false => Ecn::NotEct,
-                        true if end.sends_ect1() => Ecn::Ect1,
-                        true => Ecn::Ect0,
-                    };
-                    Some(packet)
-                })
-            {
-                network.send(&packet, now);
-            }
-            self.connections.note_timer(place, side);
-            if let Some(counts) = self.connections.remove_if_over(place) {
-                self.over = [self.over, counts].into_iter().sum();
-                if let Some(unacknowledged) = &mut self.unacknowledged {
-                    unacknowledged.forget(id);
-                }
-                self.application
-                    .on_end(id, now, &mut self.connections, &mut self.meter);
-            }
+            self.send_from(id, place, side, now, network);
         }
-        let application = self.application.next_timer().unwrap_or(Time::MAX);
         let [sending, receiving] = self.connections.next_timers();
-        self.wake = [sending.min(application), receiving];
+        self.wake = [sending.min(self.application_due), receiving];
+    }
+
+    /// Sends all that an end may, and lets go of the connection if it is over.
+    fn send_from(&mut self, id: Id, place: Place, side: Side, now: Time, network: &mut Network) {
+        let of = self.identity.membership(id.0, side == Side::Receiving);
+        let overhead = self.identity.overhead;
+        let end = self.connections.end(place, side);
+        while let Some(packet) = network.segments.offer(|handle, segment| {
+                let is_capable = end.poll_into(segment, now)?;
+                if let Some(unacknowledged) = &mut self.unacknowledged
+                    && side == Side::Sending
+                    && segment.len > 0
+                {
+                    unacknowledged.send(id, segment.end(), now);
+                }
+                let mut packet = SimPacket::segment(of, handle, segment, overhead);
+                packet.enqueued = now; // where no queue is to say so
+                packet.ecn = match is_capable {
+                    false => Ecn::NotEct,
+                    true if end.sends_ect1() => Ecn::Ect1,
+                    true => Ecn::Ect0,
+                };
+                Some(packet)
+            })
+        {
+            network.send(&packet, now);
+        }
+        let due = end.next_timer();
+        self.connections.note_timer(place, side, due);
+        if self.connections.is_over(place) {
+            self.let_go(id, place, now);
+        }
+    }
+
+    /// A connection is over.
+    #[cold]
+    fn let_go(&mut self, id: Id, place: Place, now: Time) {
+        let counts = self.connections.remove(place);
+        self.over = [self.over, counts].into_iter().sum();
+        if let Some(unacknowledged) = &mut self.unacknowledged {
+            unacknowledged.forget(id);
+        }
+        self.application
+            .on_end(id, now, &mut self.connections, &mut self.meter);
+        self.ask_application();
     }
 
     /// The sum of the congestion windows, in segments; `None` without a connection.
