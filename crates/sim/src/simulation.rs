@@ -146,7 +146,7 @@ impl Network {
     pub fn send(&mut self, packet: &SimPacket, now: Time) {
         let path = self.paths[packet.flow as usize];
         if self.capture.is_some() && !self.meets_link(packet, path) {
-            self.note(UNQUEUED, packet, now);
+            self.capture(UNQUEUED, packet, now);
         }
         if packet.returning {
             return self.enter_line(path.return_line as usize, packet, now);
@@ -172,8 +172,8 @@ impl Network {
     }
 
     /// Captures a packet, if packets are.
-    #[inline]
-    fn note(&mut self, interface: usize, packet: &SimPacket, now: Time) {
+    #[inline(never)]
+    fn capture(&mut self, interface: usize, packet: &SimPacket, now: Time) {
         if let Some(capture) = &mut self.capture {
             capture.note(interface, packet, &self.segments, now);
         }
@@ -256,6 +256,7 @@ impl Sampler {
         self.warmup.unwrap_or(Time::MAX).min(self.next)
     }
 
+    #[cold]
     fn act(&mut self, now: Time, network: &mut Network, sources: &mut [Source]) {
         if self.warmup.is_some_and(|at| at <= now) {
             self.warmup = None;
@@ -392,7 +393,9 @@ impl Simulation {
             let Some(packet) = self.network.links[link].serve(now) else {
                 continue; // it has set another wake-up
             };
-            self.network.note(link, &packet, now);
+            if self.network.capture.is_some() {
+                self.network.capture(link, &packet, now);
+            }
             match behind {
                 Some(line) => self.network.enter_line(line, &packet, now),
                 None => self.arrive(&packet, now),

@@ -132,8 +132,17 @@ impl Endpoint {
 
     /// Takes a segment that arrives at `now`.
     pub fn on_segment(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
+        if self.phase == Phase::Established {
+            self.on_established(segment, ecn, now);
+        } else {
+            self.on_handshake(segment, ecn, now);
+        }
+    }
+
+    #[cold]
+    fn on_handshake(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
         match self.phase {
-            Phase::Established => self.on_established(segment, ecn, now),
+            Phase::Established => {}
             Phase::Listen => {
                 if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
                     self.negotiate(segment, self.wanted_feedback().accept(segment.flags));

@@ -269,6 +269,7 @@ impl Receiver {
         self.window.delivered(self.next);
     }
 
+    #[inline(never)]
     fn take_out_of_order(&mut self, segment: &Segment) {
         let mut block = SackBlock {
             start: segment.seq,
@@ -333,6 +334,7 @@ impl Receiver {
     }
 
     /// Something that arrived before: acknowledged at once, with a D-SACK (RFC 2883 §4).
+    #[cold]
     fn on_duplicate(&mut self, block: SackBlock) {
         if self.sack && !block.is_none() {
             self.duplicate = Some(block);
@@ -378,6 +380,7 @@ impl Receiver {
     }
 
     /// RFC 8257 §3.2: when the marking changes, what came before is acknowledged at once, under the old one.
+    #[inline(never)]
     fn note_marking(&mut self, marked: bool) {
         if marked == self.echo {
             return;
@@ -390,6 +393,7 @@ impl Receiver {
     }
 
     /// RFC 9768 §3.2.2.5.1: at once when marking begins, and for every second mark.
+    #[inline(never)]
     fn count_mark(&mut self, marked: bool) {
         let began = marked && !self.echo;
         self.echo = marked;

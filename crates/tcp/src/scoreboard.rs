@@ -213,6 +213,7 @@ impl Scoreboard {
         self.end = self.end.wrapping_add(1);
     }
 
+    #[cold]
     fn grow(&mut self) {
         let mut ring = vec![Sent::default(); self.ring.len() * 2];
         let mask = ring.len() - 1;

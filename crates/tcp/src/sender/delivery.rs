@@ -35,6 +35,7 @@ impl Sender {
     }
 
     /// draft-cheng-iccrg-delivery-rate-estimation §3.4: nothing to send though the window has room.
+    #[inline(never)]
     pub(super) fn judge_application(&mut self) {
         let in_flight = self.in_flight();
         if self.unsent == 0 && in_flight < self.window.cwnd && !self.board.has_waiting() {

@@ -324,13 +324,10 @@ impl Sender {
         {
             return Some(segment);
         }
-        if std::mem::take(&mut self.probe_due)
-            && let Some(probe) = self.send_probe(now)
+        if (self.probe_due || self.window_probe_due)
+            && let Some(probe) = self.send_due_probe(now)
         {
             return Some(probe);
-        }
-        if std::mem::take(&mut self.window_probe_due) {
-            return Some(self.probe_window(now));
         }
         self.held = self.pacer.holds(now);
         if self.in_flight() < self.window.cwnd && !self.held {

@@ -67,6 +67,7 @@ impl Pacer {
         (worth / mss.max(1)).max(at_least)
     }
 
+    #[inline(never)]
     fn begin_burst(&mut self, rate: Rate, mss: u64, now: Time) {
         let segments = Self::segments_at(rate, mss);
         // A burst that leaves late may make up for it, by half of its own time (Linux's credit for late timers).

@@ -60,6 +60,7 @@ impl Sender {
     }
 
     /// Acts on a timer that has come due.
+    #[inline(never)]
     pub fn on_timer(&mut self, now: Time) {
         self.held = self.held && self.pacer.holds(now);
         let Some((alarm, _)) = self.alarm.filter(|(_, due)| *due <= now) else {
@@ -107,8 +108,19 @@ impl Sender {
         }
     }
 
+    /// The probe that is due, of the tail or of a closed window; `None` if there is nothing to probe with.
+    #[cold]
+    pub(super) fn send_due_probe(&mut self, now: Time) -> Option<Outgoing> {
+        if std::mem::take(&mut self.probe_due)
+            && let Some(probe) = self.send_probe(now)
+        {
+            return Some(probe);
+        }
+        std::mem::take(&mut self.window_probe_due).then(|| self.probe_window(now))
+    }
+
     /// RFC 8985 §7.3: new data if there is any, else the newest segment again.
-    pub(super) fn send_probe(&mut self, now: Time) -> Option<Outgoing> {
+    fn send_probe(&mut self, now: Time) -> Option<Outgoing> {
         let new = self.send_new(now, super::Fill::Full);
         let resent = new.is_none();
         let segment = match new {
@@ -178,6 +190,7 @@ impl Sender {
         }
     }
 
+    #[cold]
     /// With nothing in flight and data that the receive window holds back, only a probe finds out that it opened.
     fn arm_persist(&mut self, now: Time) {
         let held_back = self.unsent > 0 || self.fin == super::Fin::Wanted;
@@ -199,7 +212,7 @@ impl Sender {
 
     /// RFC 9293 §3.8.6.1: what the window has room for, if only a little (§3.8.6.2.1's override timeout), else, as
     /// Linux, an empty segment from before the window, which must be acknowledged.
-    pub(super) fn probe_window(&mut self, now: Time) -> Outgoing {
+    fn probe_window(&mut self, now: Time) -> Outgoing {
         let before = Outgoing {
             seq: self.una + u32::MAX,
             len: 0,
@@ -247,6 +260,7 @@ impl Sender {
 
     /// Sending again with nothing in flight: after an RTO of idleness the window decays by half per RTO, not
     /// below the initial window (RFC 5681 §4.1, RFC 2861 as Linux has it).
+    #[cold]
     pub(super) fn restart(&mut self, now: Time) {
         let idle = now.saturating_since(self.last_sent);
         if self.delivered == 0 || self.last_sent == Time::ZERO {
