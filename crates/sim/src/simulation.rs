@@ -81,8 +81,13 @@ pub struct Network {
 
 /// When each link acts next, then each line. They are few: a scan finds the first faster than a heap would.
 struct Agenda {
-    due: Vec<Time>,
+    /// Those of the first places; most networks have no more.
+    few: [Time; FEW],
+    rest: Vec<Time>,
 }
+
+/// Places whose scan needs no loop.
+const FEW: usize = 4;
 
 /// What acts. At the same instant in this order, and links and lines in theirs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,12 +101,25 @@ impl Agenda {
     /// What acts next, if timers do at `timers`; and when.
     fn first(&self, timers: Time) -> (Component, Time) {
         let (mut first, mut at) = (Component::Timers, timers);
-        for (place, &due) in self.due.iter().enumerate() {
+        for (place, &due) in self.few.iter().enumerate() {
             if due < at {
                 (first, at) = (Component::Place(place), due);
             }
         }
+        for (place, &due) in self.rest.iter().enumerate() {
+            if due < at {
+                (first, at) = (Component::Place(FEW + place), due);
+            }
+        }
         (first, at)
+    }
+
+    fn set(&mut self, place: usize, due: Time) {
+        if place < FEW {
+            self.few[place] = due;
+        } else {
+            self.rest[place - FEW] = due;
+        }
     }
 }
 
@@ -114,14 +132,17 @@ impl Network {
         paths: Vec<Path>,
         accesses: Vec<AccessLink>,
     ) -> Self {
-        let due = vec![Time::MAX; links.len() + lines.len()];
+        let places = links.len() + lines.len();
         let mut network = Self {
             links,
             lines,
             behind,
             paths,
             accesses,
-            agenda: Agenda { due },
+            agenda: Agenda {
+                few: [Time::MAX; FEW],
+                rest: vec![Time::MAX; places.saturating_sub(FEW)],
+            },
             segments: Segments::default(),
             capture: None,
         };
@@ -132,9 +153,10 @@ impl Network {
     }
 
     /// Takes up when a link acts next, and what it has given up.
+    #[inline]
     fn note_link(&mut self, index: usize) {
         let link = &mut self.links[index];
-        self.agenda.due[index] = link.note_timer();
+        self.agenda.set(index, link.note_timer());
         if link.has_lost() {
             for handle in link.take_lost() {
                 self.segments.release(handle);
@@ -182,13 +204,13 @@ impl Network {
     fn enter_link(&mut self, index: usize, packet: &SimPacket, now: Time) {
         let link = &mut self.links[index];
         link.enqueue(packet, now);
-        self.agenda.due[index] = link.due();
+        self.agenda.set(index, link.due());
     }
 
     fn enter_line(&mut self, index: usize, packet: &SimPacket, now: Time) {
         let line = &mut self.lines[index];
         if line.push(packet, now) {
-            self.agenda.due[self.links.len() + index] = line.next();
+            self.agenda.set(self.links.len() + index, line.next());
         }
     }
 }
@@ -413,7 +435,8 @@ impl Simulation {
                 Exit::Link(link) => self.network.enter_link(link, &packet, now),
             }
         }
-        self.network.agenda.due[place] = self.network.lines[line].next();
+        let due = self.network.lines[line].next();
+        self.network.agenda.set(place, due);
     }
 
     /// A packet reaches the host that it is for.

@@ -24,14 +24,21 @@ impl Timers {
     }
 
     /// The deadlines of a flow's hosts; [`Time::MAX`]: there is none.
+    #[inline]
     pub fn set_both(&mut self, flow: u32, due: [Time; 2]) {
-        let scheduled = &mut self.scheduled[flow as usize];
-        for (side, due) in due.into_iter().enumerate() {
-            if due < scheduled[side] {
-                scheduled[side] = due;
-                self.heap.push(Reverse((due, 2 * flow + side as u32)));
-            }
+        let scheduled = self.scheduled[flow as usize];
+        if due[0] < scheduled[0] {
+            self.bring_forward(2 * flow, due[0]);
         }
+        if due[1] < scheduled[1] {
+            self.bring_forward(2 * flow + 1, due[1]);
+        }
+    }
+
+    #[inline(never)]
+    fn bring_forward(&mut self, owner: u32, due: Time) {
+        self.scheduled[owner as usize / 2][owner as usize % 2] = due;
+        self.heap.push(Reverse((due, owner)));
     }
 
     /// When the next entry comes up; [`Time::MAX`] if there is none.

@@ -230,6 +230,12 @@ impl Endpoint {
         self.feedback == Feedback::Accurate
     }
 
+    /// True unless [`Endpoint::poll`] would do nothing, which then need not be called.
+    #[inline]
+    pub fn has_to_send(&self) -> bool {
+        self.receiver.wants_ack() || !self.sender.is_idle() || !self.is_established()
+    }
+
     /// The next segment to send at `now`; to be called until `None` after every other call.
     pub fn poll(&mut self, now: Time) -> Option<Transmit> {
         let mut segment = Segment::default();

@@ -177,7 +177,8 @@ impl Connections {
     }
 
     /// Takes up when an end wants to be asked next.
-    pub fn note_timer(&mut self, place: Place, side: Side, due: Option<Time>) {
+    pub fn note_timer(&mut self, place: Place, side: Side) {
+        let due = self.open[place.0].end(side).next_timer();
         self.due[place.0][side as usize] = due.unwrap_or(Time::MAX);
     }
 

@@ -129,6 +129,7 @@ impl TcpFlow {
     }
 
     /// Sends all that is ready.
+    #[inline]
     fn send_ready(&mut self, now: Time, network: &mut Network) {
         while let Some((id, place, side)) = self.connections.take_ready() {
             self.send_from(id, place, side, now, network);
@@ -138,7 +139,20 @@ impl TcpFlow {
     }
 
     /// Sends all that an end may, and lets go of the connection if it is over.
+    #[inline]
     fn send_from(&mut self, id: Id, place: Place, side: Side, now: Time, network: &mut Network) {
+        if self.connections.end(place, side).has_to_send() {
+            self.poll(id, place, side, now, network);
+        }
+        self.connections.note_timer(place, side);
+        if self.connections.is_over(place) {
+            self.let_go(id, place, now);
+        }
+    }
+
+    /// Polls an end for segments until it has no more.
+    #[inline(never)]
+    fn poll(&mut self, id: Id, place: Place, side: Side, now: Time, network: &mut Network) {
         let of = self.identity.membership(id.0, side == Side::Receiving);
         let overhead = self.identity.overhead;
         let end = self.connections.end(place, side);
@@ -161,11 +175,6 @@ impl TcpFlow {
             })
         {
             network.send(&packet, now);
-        }
-        let due = end.next_timer();
-        self.connections.note_timer(place, side, due);
-        if self.connections.is_over(place) {
-            self.let_go(id, place, now);
         }
     }
 
