@@ -36,8 +36,8 @@ impl DelayLine {
     }
 
     /// Puts a packet in; true if it is now the first.
-    pub fn push(&mut self, packet: &SimPacket, now: Time) -> bool {
-        self.packets.push_back((now + self.delay, *packet));
+    pub fn push(&mut self, packet: SimPacket, now: Time) -> bool {
+        self.packets.push_back((now + self.delay, packet));
         self.packets.len() == 1
     }
 
@@ -48,12 +48,9 @@ impl DelayLine {
 
     /// Takes the first packet out, if it is due.
     pub fn pop_due(&mut self, now: Time) -> Option<SimPacket> {
-        let (due, packet) = self.packets.front()?;
-        if *due > now {
+        if self.next() > now {
             return None;
         }
-        let packet = *packet;
-        self.packets.pop_front();
-        Some(packet)
+        self.packets.pop_front().map(|(_, packet)| packet)
     }
 }

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`run()`], [`check()`] | an experiment's arm, run or only built |
 //! | [`result`] | what a run gives: the summary's figures and the recorded tables, as on every backend |
-//! | [`packet`], `slab` | a packet in the simulator; where the segments wait that packets carry |
+//! | [`packet`] | a packet in the simulator |
 //! | `simulation` | the event loop: which component acts next |
 //! | `link`, `shaper`, `delay_line` | the bottleneck: its discipline, when it may send; propagation |
 //! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections with a file per application |
@@ -26,7 +26,6 @@ mod probe;
 mod run;
 mod shaper;
 mod simulation;
-mod slab;
 mod summary;
 mod timers;
 mod traffic;

@@ -16,7 +16,6 @@ use sojourn_units::Time;
 use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
 use crate::shaper::Shaper;
-use crate::slab::Handle;
 
 /// A discipline that the simulator can own.
 pub type BoxedQdisc = Box<dyn Qdisc<SimPacket> + Send>;
@@ -44,8 +43,6 @@ pub struct Link {
     device_limit: usize,
     /// A packet that left when it came, on its way out.
     departed: Option<SimPacket>,
-    /// Segments of packets given up, for the caller to take back.
-    lost: Vec<Handle>,
     wake: Time,
     /// When the discipline wants to act, as it last said.
     timer: Time,
@@ -63,7 +60,6 @@ impl Link {
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
             departed: None,
-            lost: Vec::new(),
             wake: Time::MAX,
             timer: Time::MAX,
             probe,
@@ -103,9 +99,9 @@ impl Link {
     }
 
     /// A packet arrives.
-    pub fn enqueue(&mut self, packet: &SimPacket, now: Time) {
-        self.probe.on_arrival(packet);
-        self.qdisc.enqueue(*packet, now, &mut self.environment);
+    pub fn enqueue(&mut self, packet: SimPacket, now: Time) {
+        self.probe.on_arrival(&packet);
+        self.qdisc.enqueue(packet, now, &mut self.environment);
         self.note_drops(now);
         if self.wake == Time::MAX {
             self.leave_at_once(now);
@@ -130,16 +126,6 @@ impl Link {
             return self.departed.take();
         }
         self.advance(now)
-    }
-
-    /// True if packets with segments were given up since they were last taken.
-    pub const fn has_lost(&self) -> bool {
-        !self.lost.is_empty()
-    }
-
-    /// Segments of packets given up since the last call.
-    pub fn take_lost(&mut self) -> std::vec::Drain<'_, Handle> {
-        self.lost.drain(..)
     }
 
     /// Lets one packet go if the shaper allows, and sets the next wake-up.
@@ -229,7 +215,6 @@ impl Link {
             let sojourn = now - packet.enqueued();
             let queued = if sojourn.is_zero() { backlog } else { sojourn };
             self.probe.on_drop(&packet, reason, queued, now);
-            self.lost.extend(packet.handle());
         }
     }
 }
@@ -251,7 +236,7 @@ mod tests {
             dscp: 0,
             returning: false,
         };
-        SimPacket::datagram(of, 0, Time::ZERO, 1250) // 1 ms at 10 Mbit/s
+        SimPacket::datagram(of, 1250) // 1 ms at 10 Mbit/s
     }
 
     fn link(burst: u64, device_queue: u64, rate: Vec<(Duration, Rate)>) -> Link {
@@ -270,7 +255,7 @@ mod tests {
     /// The instants, in ms, at which ten packets that arrive together at 100 ms leave.
     fn departures(mut link: Link) -> Vec<u64> {
         for n in 0..10 {
-            link.enqueue(&packet(n), Time::from_millis(100));
+            link.enqueue(packet(n), Time::from_millis(100));
         }
         let mut left = Vec::new();
         while link.wake() < Time::MAX {

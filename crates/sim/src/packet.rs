@@ -1,24 +1,19 @@
 //! A packet in the simulator: what it carries, and what a queue may know of it.
 
+use std::ops::{Deref, DerefMut};
+
 use sojourn_aqm::packet::AckView;
 use sojourn_aqm::{Ecn, FlowKey, Packet};
 use sojourn_experiment::applications::Side;
-use sojourn_experiment::model::EchoProtocol;
 use sojourn_tcp::Segment;
-use sojourn_tcp::segment::Flags;
+use sojourn_tcp::segment::{Flags, SackBlock};
 use sojourn_units::Time;
-
-use crate::slab::Handle;
 
 /// What a packet carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A TCP segment with data, SYN or FIN.
+    /// A TCP segment.
     Segment,
-    /// A pure TCP acknowledgement.
-    Ack,
-    /// A pure TCP acknowledgement with a signal that must not be lost (ECE, CWR, RST, D-SACK).
-    SignallingAck,
     /// A datagram.
     Datagram,
     /// An echo request or its reply, over ICMP.
@@ -42,22 +37,25 @@ pub struct Membership {
     pub returning: bool,
 }
 
-/// A simulated packet. Moved by value; plain aligned words, so that moving it is two wide copies and one narrow one,
-/// and the word that a queue writes lies apart from those.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct SimPacket {
-    /// Nanoseconds at which it was sent; of a segment: what it acknowledges, and if it has no data how many bytes beyond
-    /// are sacked.
-    detail: u64,
-    /// Where its segment waits, or its number within the flow.
-    tag: u32,
+/// A simulated packet. What it says stays in one place from its sender to its receiver; queues and lines move a word.
+#[derive(Debug)]
+pub struct SimPacket(Box<Contents>);
+
+/// What a packet says, and what is noted of it.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// When it entered the queue it is in, or was in last; before any, when it was sent.
+    pub enqueued: Time,
+    /// When the datagram or the echo request was sent.
+    pub sent_at: Time,
     /// The flow it belongs to, by number over all groups.
     pub flow: u32,
-    /// Bytes on the link.
-    pub bytes: u32,
     /// The connection within the flow.
     pub connection: u32,
+    /// Bytes on the link.
+    pub bytes: u32,
+    /// A datagram's number within its flow; wraps.
+    pub number: u32,
     /// The traffic group of the flow: its hosts.
     pub group: u16,
     /// What it carries.
@@ -68,8 +66,8 @@ pub struct SimPacket {
     pub returning: bool,
     /// The ECN field.
     pub ecn: Ecn,
-    /// When it entered the queue it is in.
-    pub enqueued: Time,
+    /// The segment, if it carries one.
+    pub segment: Segment,
 }
 
 /// IP protocol numbers.
@@ -78,94 +76,100 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 impl SimPacket {
-    const fn new(kind: Kind, of: Membership, bytes: u32, tag: u32, detail: u64) -> Self {
-        Self {
-            detail,
-            tag,
-            flow: of.flow,
-            bytes,
-            connection: of.connection,
-            group: of.group,
-            kind,
-            dscp: of.dscp,
-            returning: of.returning,
-            ecn: Ecn::NotEct,
+    /// A packet that carries nothing yet.
+    fn blank() -> Self {
+        Self(Box::new(Contents {
             enqueued: Time::ZERO,
-        }
+            sent_at: Time::ZERO,
+            flow: 0,
+            connection: 0,
+            bytes: 0,
+            number: 0,
+            group: 0,
+            kind: Kind::Datagram,
+            dscp: 0,
+            returning: false,
+            ecn: Ecn::NotEct,
+            segment: Segment::default(),
+        }))
     }
 
-    /// The segment that waits at `handle`, on a link that adds `overhead` bytes to an IP packet.
-    pub(crate) fn segment(
-        of: Membership,
-        handle: Handle,
-        segment: &Segment,
-        overhead: u32,
-    ) -> Self {
-        let bytes = segment.header_bytes() + u32::from(segment.len) + overhead;
-        let acknowledged = u64::from(segment.ack.0) << 32;
-        if segment.len > 0 {
-            return Self::new(Kind::Segment, of, bytes, handle.0, acknowledged);
-        }
-        let blocks = segment.sack_blocks();
-        let kind = if segment.sequence_len() > 0 || !segment.flags.contains(Flags::ACK) {
-            Kind::Segment
-        } else {
-            let signals = [Flags::ECE, Flags::CWR, Flags::RST];
-            let signalling = signals.iter().any(|flag| segment.flags.contains(*flag));
-            let repeats_old = blocks
-                .first()
-                .is_some_and(|block| !block.end.after(segment.ack));
-            if signalling || repeats_old {
-                Kind::SignallingAck
-            } else {
-                Kind::Ack
-            }
-        };
-        let lengths = blocks.iter().map(|block| block.end.since(block.start));
-        let sacked = lengths.fold(0, u32::saturating_add);
-        Self::new(kind, of, bytes, handle.0, acknowledged | u64::from(sacked))
+    /// Makes it one that is sent `now` and takes `bytes` on the link. Its ECN field says that it is not capable.
+    pub fn address(&mut self, of: Membership, kind: Kind, bytes: u32, now: Time) {
+        self.enqueued = now;
+        self.flow = of.flow;
+        self.connection = of.connection;
+        self.bytes = bytes;
+        self.group = of.group;
+        self.kind = kind;
+        self.dscp = of.dscp;
+        self.returning = of.returning;
+        self.ecn = Ecn::NotEct;
     }
 
-    /// Datagram number `number` of its flow.
-    pub fn datagram(of: Membership, number: u32, sent_at: Time, bytes: u32) -> Self {
-        Self::new(Kind::Datagram, of, bytes, number, sent_at.as_nanos())
-    }
-
-    /// An echo request sent at `sent_at`, or its reply.
-    pub fn echo(of: Membership, protocol: EchoProtocol, sent_at: Time, bytes: u32) -> Self {
-        let kind = match protocol {
-            EchoProtocol::Icmp => Kind::Echo,
-            EchoProtocol::Udp => Kind::UdpEcho,
-        };
-        Self::new(kind, of, bytes, 0, sent_at.as_nanos())
-    }
-
-    /// Where its segment waits; `None` if it carries none.
-    pub(crate) const fn handle(&self) -> Option<Handle> {
-        match self.kind {
-            Kind::Segment | Kind::Ack | Kind::SignallingAck => Some(Handle(self.tag)),
-            Kind::Datagram | Kind::Echo | Kind::UdpEcho => None,
-        }
+    /// The segment that it carries, if it does.
+    pub fn carried(&self) -> Option<&Segment> {
+        (self.kind == Kind::Segment).then_some(&self.segment)
     }
 
     /// The host that it is for.
-    pub const fn reaches(&self) -> Side {
+    pub fn reaches(&self) -> Side {
         if self.returning {
             Side::Sending
         } else {
             Side::Receiving
         }
     }
+}
 
-    /// When a datagram or echo request was sent.
-    pub const fn sent_at(&self) -> Time {
-        Time::from_nanos(self.detail)
+impl Deref for SimPacket {
+    type Target = Contents;
+    fn deref(&self) -> &Contents {
+        &self.0
+    }
+}
+
+impl DerefMut for SimPacket {
+    fn deref_mut(&mut self) -> &mut Contents {
+        &mut self.0
+    }
+}
+
+/// Packets that have arrived and wait to be used again.
+#[derive(Debug, Default)]
+pub struct Packets {
+    free: Vec<SimPacket>,
+}
+
+impl Packets {
+    /// A packet with what it said before still in it, to be addressed and filled.
+    #[inline]
+    pub fn take(&mut self) -> SimPacket {
+        self.free.pop().unwrap_or_else(SimPacket::blank)
     }
 
-    /// A datagram's number within its flow; wraps.
-    pub const fn number(&self) -> u32 {
-        self.tag
+    /// Takes a packet back.
+    #[inline]
+    pub fn give_back(&mut self, packet: SimPacket) {
+        self.free.push(packet);
     }
+}
+
+/// What an ACK filter is to know of a pure acknowledgement; `None` of any other segment.
+fn pure_ack(segment: &Segment) -> Option<AckView> {
+    if segment.sequence_len() > 0 || !segment.flags.contains(Flags::ACK) {
+        return None;
+    }
+    let blocks = segment.sack_blocks();
+    let lengths = blocks.iter().map(|block| block.end.since(block.start));
+    let signals = [Flags::ECE, Flags::CWR, Flags::RST];
+    let repeats_old = |block: &SackBlock| !block.end.after(segment.ack);
+    Some(AckView {
+        ack: segment.ack.0,
+        sacked_bytes: lengths.fold(0, u32::saturating_add),
+        must_keep: signals.iter().any(|flag| segment.flags.contains(*flag))
+            || blocks.first().is_some_and(repeats_old),
+    })
 }
 
 impl Packet for SimPacket {
@@ -197,7 +201,7 @@ impl Packet for SimPacket {
         let number = u64::from(self.flow) + 4_507 * u64::from(self.connection);
         let port = 32_768 + (number % 28_232) as u16;
         let (protocol, source_port, destination_port) = match self.kind {
-            Kind::Segment | Kind::Ack | Kind::SignallingAck => (TCP, port, 5201),
+            Kind::Segment => (TCP, port, 5201),
             Kind::Datagram | Kind::UdpEcho => (UDP, port, 5201),
             Kind::Echo => (ICMP, 0, 0),
         };
@@ -221,11 +225,26 @@ impl Packet for SimPacket {
     }
 
     fn ack(&self) -> Option<AckView> {
-        matches!(self.kind, Kind::Ack | Kind::SignallingAck).then_some(AckView {
-            ack: (self.detail >> 32) as u32,
-            sacked_bytes: self.detail as u32,
-            must_keep: self.kind == Kind::SignallingAck,
-        })
+        self.carried().and_then(pure_ack)
+    }
+}
+
+#[cfg(test)]
+impl SimPacket {
+    /// A packet with this segment, on a link that adds `overhead` bytes to an IP packet.
+    pub(crate) fn with_segment(of: Membership, segment: Segment, overhead: u32) -> Self {
+        let bytes = segment.header_bytes() + u32::from(segment.len) + overhead;
+        let mut packet = Self::blank();
+        packet.address(of, Kind::Segment, bytes, Time::ZERO);
+        packet.segment = segment;
+        packet
+    }
+
+    /// A datagram.
+    pub(crate) fn datagram(of: Membership, bytes: u32) -> Self {
+        let mut packet = Self::blank();
+        packet.address(of, Kind::Datagram, bytes, Time::ZERO);
+        packet
     }
 }
 
@@ -242,22 +261,15 @@ mod tests {
         returning: false,
     };
 
-    fn carrying(segment: &Segment) -> SimPacket {
-        SimPacket::segment(THERE, Handle(0), segment, 14)
-    }
-
-    #[test]
-    fn a_packet_is_small_enough_to_be_moved() {
-        assert_eq!(size_of::<SimPacket>(), 40);
+    fn carrying(segment: Segment) -> SimPacket {
+        SimPacket::with_segment(THERE, segment, 14)
     }
 
     #[test]
     fn both_ways_of_a_flow_are_told_apart() {
-        let there = carrying(&Segment::default());
-        let back = SimPacket {
-            returning: true,
-            ..there
-        };
+        let there = carrying(Segment::default());
+        let mut back = carrying(Segment::default());
+        back.returning = true;
         assert_eq!(there.flow().source, back.flow().destination);
         assert_eq!(there.flow().source_port, back.flow().destination_port);
         assert_ne!(there.flow(), back.flow());
@@ -270,20 +282,20 @@ mod tests {
             flags: Flags::ACK,
             ..Segment::default()
         };
-        assert_eq!(carrying(&data).ack(), None);
+        assert_eq!(carrying(data).ack(), None);
         let ack = Segment {
             ack: Seq(77),
             flags: Flags::ACK,
             ..Segment::default()
         };
-        let seen = carrying(&ack).ack().expect("it is a pure acknowledgement");
+        let seen = carrying(ack).ack().expect("it is a pure acknowledgement");
         assert_eq!((seen.ack, seen.must_keep), (77, false));
         let echo = Segment {
             flags: Flags::ACK.with(Flags::ECE),
             ..ack
         };
         assert!(
-            carrying(&echo)
+            carrying(echo)
                 .ack()
                 .expect("a pure acknowledgement")
                 .must_keep

@@ -8,9 +8,8 @@ use crate::capture::{Capture, UNQUEUED};
 use crate::delay_line::{DelayLine, Exit};
 use crate::link::Link;
 use crate::monitor::Monitor;
-use crate::packet::SimPacket;
+use crate::packet::{Packets, SimPacket};
 use crate::probe::Recent;
-use crate::slab::Segments;
 use crate::timers::Timers;
 use crate::traffic::Source;
 
@@ -73,8 +72,8 @@ pub struct Network {
     paths: Vec<Path>,
     accesses: Vec<AccessLink>,
     agenda: Agenda,
-    /// The segments under way.
-    pub segments: Segments,
+    /// Packets to be used again.
+    pub packets: Packets,
     /// What passes the bottleneck, if that is recorded.
     pub capture: Option<Capture>,
 }
@@ -143,7 +142,7 @@ impl Network {
                 few: [Time::MAX; FEW],
                 rest: vec![Time::MAX; places.saturating_sub(FEW)],
             },
-            segments: Segments::default(),
+            packets: Packets::default(),
             capture: None,
         };
         for link in 0..network.links.len() {
@@ -152,23 +151,17 @@ impl Network {
         network
     }
 
-    /// Takes up when a link acts next, and what it has given up.
+    /// Takes up when a link acts next.
     #[inline]
     fn note_link(&mut self, index: usize) {
-        let link = &mut self.links[index];
-        self.agenda.set(index, link.note_timer());
-        if link.has_lost() {
-            for handle in link.take_lost() {
-                self.segments.release(handle);
-            }
-        }
+        self.agenda.set(index, self.links[index].note_timer());
     }
 
     /// A host sends a packet.
-    pub fn send(&mut self, packet: &SimPacket, now: Time) {
+    pub fn send(&mut self, packet: SimPacket, now: Time) {
         let path = self.paths[packet.flow as usize];
-        if self.capture.is_some() && !self.meets_link(packet, path) {
-            self.capture(UNQUEUED, packet, now);
+        if self.capture.is_some() && !self.meets_link(&packet, path) {
+            self.capture(UNQUEUED, &packet, now);
         }
         if packet.returning {
             return self.enter_line(path.return_line as usize, packet, now);
@@ -197,17 +190,17 @@ impl Network {
     #[inline(never)]
     fn capture(&mut self, interface: usize, packet: &SimPacket, now: Time) {
         if let Some(capture) = &mut self.capture {
-            capture.note(interface, packet, &self.segments, now);
+            capture.note(interface, packet, now);
         }
     }
 
-    fn enter_link(&mut self, index: usize, packet: &SimPacket, now: Time) {
+    fn enter_link(&mut self, index: usize, packet: SimPacket, now: Time) {
         let link = &mut self.links[index];
         link.enqueue(packet, now);
         self.agenda.set(index, link.due());
     }
 
-    fn enter_line(&mut self, index: usize, packet: &SimPacket, now: Time) {
+    fn enter_line(&mut self, index: usize, packet: SimPacket, now: Time) {
         let line = &mut self.lines[index];
         if line.push(packet, now) {
             self.agenda.set(self.links.len() + index, line.next());
@@ -419,8 +412,8 @@ impl Simulation {
                 self.network.capture(link, &packet, now);
             }
             match behind {
-                Some(line) => self.network.enter_line(line, &packet, now),
-                None => self.arrive(&packet, now),
+                Some(line) => self.network.enter_line(line, packet, now),
+                None => self.arrive(packet, now),
             }
         }
     }
@@ -431,8 +424,8 @@ impl Simulation {
         let exit = self.network.lines[line].exit;
         while let Some(packet) = self.network.lines[line].pop_due(now) {
             match exit {
-                Exit::Host => self.arrive(&packet, now),
-                Exit::Link(link) => self.network.enter_link(link, &packet, now),
+                Exit::Host => self.arrive(packet, now),
+                Exit::Link(link) => self.network.enter_link(link, packet, now),
             }
         }
         let due = self.network.lines[line].next();
@@ -440,11 +433,12 @@ impl Simulation {
     }
 
     /// A packet reaches the host that it is for.
-    fn arrive(&mut self, packet: &SimPacket, now: Time) {
-        let flow = packet.flow as usize;
-        let source = &mut self.sources[flow];
-        source.on_packet(packet, now, &mut self.network);
-        self.timers.set_both(packet.flow, source.next_timers());
+    fn arrive(&mut self, packet: SimPacket, now: Time) {
+        let flow = packet.flow;
+        let source = &mut self.sources[flow as usize];
+        source.on_packet(&packet, now, &mut self.network);
+        self.network.packets.give_back(packet);
+        self.timers.set_both(flow, source.next_timers());
     }
 
     fn wake_host(&mut self, owner: u32, now: Time) {

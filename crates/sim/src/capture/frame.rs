@@ -20,14 +20,9 @@ const WINDOW_SCALE: u8 = 10;
 /// The timestamp option with its padding, which every segment carries (RFC 7323 appendix A).
 const TIMESTAMPS_BYTES: u16 = 12;
 
-/// Appends the headers of a packet; `segment` is what it carries if that is TCP. Returns the length of the frame with
-/// its payload.
-pub fn write(
-    frame: &mut Vec<u8>,
-    packet: &SimPacket,
-    segment: Option<&Segment>,
-    link: &LinkFacts,
-) -> u32 {
+/// Appends the headers of a packet. Returns the length of the frame with its payload.
+pub fn write(frame: &mut Vec<u8>, packet: &SimPacket, link: &LinkFacts) -> u32 {
+    let segment = packet.carried();
     let ip_bytes = segment.map_or(packet.bytes.saturating_sub(link.overhead), |segment| {
         segment.header_bytes() + u32::from(segment.len)
     });
@@ -136,7 +131,7 @@ fn echo(frame: &mut Vec<u8>, packet: &SimPacket) {
     let begin = frame.len();
     frame.extend([if packet.returning { 0 } else { 8 }, 0, 0, 0]);
     frame.extend((packet.flow as u16).to_be_bytes());
-    frame.extend(((packet.sent_at().as_nanos() / 1_000_000) as u16).to_be_bytes());
+    frame.extend(((packet.sent_at.as_nanos() / 1_000_000) as u16).to_be_bytes());
     put_checksum(frame, begin, 2, 0);
 }
 
@@ -163,10 +158,8 @@ fn put_checksum(frame: &mut [u8], begin: usize, place: usize, also: u32) {
 mod tests {
     use super::*;
     use crate::packet::Membership;
-    use crate::slab::Handle;
     use sojourn_tcp::segment::SackBlock;
     use sojourn_tcp::seq::Seq;
-    use sojourn_units::Time;
 
     const BACK: Membership = Membership {
         flow: 3,
@@ -184,9 +177,9 @@ mod tests {
     }
 
     fn of_segment(segment: &Segment) -> (Vec<u8>, u32) {
-        let packet = SimPacket::segment(BACK, Handle(0), segment, 14);
+        let packet = SimPacket::with_segment(BACK, *segment, 14);
         let mut frame = Vec::new();
-        let length = write(&mut frame, &packet, Some(segment), &facts());
+        let length = write(&mut frame, &packet, &facts());
         (frame, length)
     }
 
@@ -257,10 +250,10 @@ mod tests {
 
     #[test]
     fn a_mark_is_in_the_ip_header() {
-        let mut packet = SimPacket::datagram(BACK, 1, Time::ZERO, 242);
+        let mut packet = SimPacket::datagram(BACK, 242);
         packet.set_ce();
         let mut frame = Vec::new();
-        assert_eq!(write(&mut frame, &packet, None, &facts()), 242);
+        assert_eq!(write(&mut frame, &packet, &facts()), 242);
         assert_eq!(
             (frame[15], frame[23]),
             (46 << 2 | 0b11, 17),

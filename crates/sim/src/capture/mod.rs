@@ -10,7 +10,6 @@ mod pcapng;
 use sojourn_units::Time;
 
 use crate::packet::SimPacket;
-use crate::slab::Segments;
 
 /// The interfaces, by index of the link.
 const INTERFACES: [&str; 2] = ["down", "up"];
@@ -44,10 +43,9 @@ impl Capture {
     }
 
     /// A packet passes.
-    pub fn note(&mut self, interface: usize, packet: &SimPacket, segments: &Segments, now: Time) {
+    pub fn note(&mut self, interface: usize, packet: &SimPacket, now: Time) {
         self.frame.clear();
-        let segment = packet.handle().map(|handle| segments.at(handle));
-        let length = frame::write(&mut self.frame, packet, segment, &self.link);
+        let length = frame::write(&mut self.frame, packet, &self.link);
         pcapng::packet(&mut self.file, interface as u32, now, &self.frame, length);
     }
 

@@ -6,7 +6,7 @@ use sojourn_experiment::model::{Cbr, Kind};
 use sojourn_units::Time;
 
 use super::{Identity, Meter};
-use crate::packet::SimPacket;
+use crate::packet::{self, SimPacket};
 use crate::simulation::Network;
 
 /// A flow of datagrams.
@@ -81,8 +81,11 @@ impl Datagrams {
             let of = self.identity.membership(0, false);
             for bytes in derived::fragments(payload, self.mtu) {
                 let bytes = bytes + self.identity.overhead;
-                let packet = SimPacket::datagram(of, number as u32, now, bytes);
-                network.send(&packet, now);
+                let mut packet = network.packets.take();
+                packet.address(of, packet::Kind::Datagram, bytes, now);
+                packet.number = number as u32;
+                packet.sent_at = now;
+                network.send(packet, now);
             }
             self.meter.sent += u64::from(payload);
             self.meter.record_departure();
@@ -95,7 +98,7 @@ impl Datagrams {
         let payload = match &mut self.reassembly {
             None => packet.bytes - UDP_HEADERS - self.identity.overhead,
             Some(reassembly) => {
-                if !reassembly.completes(packet.number()) {
+                if !reassembly.completes(packet.number) {
                     return;
                 }
                 reassembly.payload
@@ -103,7 +106,7 @@ impl Datagrams {
         };
         self.meter.received += u64::from(payload);
         self.meter
-            .record_datagram(packet.number(), now - packet.sent_at(), now);
+            .record_datagram(packet.number, now - packet.sent_at, now);
     }
 
     /// What was measured, up to date.

@@ -1,11 +1,11 @@
 //! Echo requests at a fixed interval, answered at once (RFC 792; over UDP RFC 862).
 
 use sojourn_experiment::derived::UDP_HEADERS;
-use sojourn_experiment::model::{Kind, Ping as Config};
+use sojourn_experiment::model::{EchoProtocol, Kind, Ping as Config};
 use sojourn_units::Time;
 
 use super::{Identity, Meter};
-use crate::packet::SimPacket;
+use crate::packet::{self, SimPacket};
 use crate::simulation::Network;
 
 /// A flow of echo requests and their replies.
@@ -41,25 +41,32 @@ impl Ping {
             self.next += self.config.interval;
             self.meter.record_departure();
             self.meter.sent += u64::from(self.config.packet);
-            network.send(&self.packet(now, false), now);
+            self.send(now, false, now, network);
         }
     }
 
     /// A request or a reply arrives.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
         if packet.returning {
-            self.meter.record_echo(now - packet.sent_at(), now);
+            self.meter.record_echo(now - packet.sent_at, now);
         } else {
             self.meter.received += u64::from(self.config.packet);
-            network.send(&self.packet(packet.sent_at(), true), now);
+            self.send(packet.sent_at, true, now, network);
         }
     }
 
-    fn packet(&self, sent_at: Time, returning: bool) -> SimPacket {
-        let of = self.identity.membership(0, returning);
+    /// Sends a request, or the reply to one that was sent at `sent_at`.
+    fn send(&self, sent_at: Time, returning: bool, now: Time, network: &mut Network) {
+        let kind = match self.config.protocol {
+            EchoProtocol::Icmp => packet::Kind::Echo,
+            EchoProtocol::Udp => packet::Kind::UdpEcho,
+        };
         // An ICMP header is as long as one of UDP.
         let bytes = self.config.packet + UDP_HEADERS + self.identity.overhead;
-        SimPacket::echo(of, self.config.protocol, sent_at, bytes)
+        let mut packet = network.packets.take();
+        packet.address(self.identity.membership(0, returning), kind, bytes, now);
+        packet.sent_at = sent_at;
+        network.send(packet, now);
     }
 
     /// What was measured, up to date.

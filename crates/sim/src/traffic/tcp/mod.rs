@@ -63,20 +63,16 @@ impl TcpFlow {
 
     /// A segment arrives at one of the hosts.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
-        let Some(handle) = packet.handle() else {
-            return;
-        };
         let (id, side) = (Id(packet.connection), packet.reaches());
         let Some(place) = self.connections.find(id) else {
-            network.segments.release(handle); // a late segment of a connection that is over
-            return;
+            return; // a late segment of a connection that is over
         };
         let ecn = match packet.ecn {
             Ecn::NotEct => Arrival::NotEct,
             Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
             Ecn::Ce => Arrival::Ce,
         };
-        let segment = network.segments.at(handle);
+        let segment = &packet.segment;
         if side == Side::Sending
             && let Some(unacknowledged) = &mut self.unacknowledged
         {
@@ -85,10 +81,9 @@ impl TcpFlow {
             }
         }
         let rtt = self.connections.deliver(place, side, segment, ecn, now);
-        network.segments.release(handle);
         if self.meter.segments.is_some()
             && side == Side::Receiving
-            && packet.kind == packet::Kind::Segment
+            && segment.sequence_len() > 0
         {
             self.meter.record_segment(now - packet.enqueued, now);
         }
@@ -156,26 +151,29 @@ impl TcpFlow {
         let of = self.identity.membership(id.0, side == Side::Receiving);
         let overhead = self.identity.overhead;
         let end = self.connections.end(place, side);
-        while let Some(packet) = network.segments.offer(|handle, segment| {
-                let is_capable = end.poll_into(segment, now)?;
-                if let Some(unacknowledged) = &mut self.unacknowledged
-                    && side == Side::Sending
-                    && segment.len > 0
-                {
-                    unacknowledged.send(id, segment.end(), now);
-                }
-                let mut packet = SimPacket::segment(of, handle, segment, overhead);
-                packet.enqueued = now; // where no queue is to say so
-                packet.ecn = match is_capable {
-                    false => Ecn::NotEct,
-                    true if end.sends_ect1() => Ecn::Ect1,
-                    true => Ecn::Ect0,
-                };
-                Some(packet)
-            })
-        {
-            network.send(&packet, now);
+        let capable = if end.sends_ect1() {
+            Ecn::Ect1
+        } else {
+            Ecn::Ect0
+        };
+        let mut packet = network.packets.take();
+        while let Some(is_capable) = end.poll_into(&mut packet.segment, now) {
+            let segment = &packet.segment;
+            if let Some(unacknowledged) = &mut self.unacknowledged
+                && side == Side::Sending
+                && segment.len > 0
+            {
+                unacknowledged.send(id, segment.end(), now);
+            }
+            let bytes = segment.header_bytes() + u32::from(segment.len) + overhead;
+            packet.address(of, packet::Kind::Segment, bytes, now);
+            if is_capable {
+                packet.ecn = capable;
+            }
+            network.send(packet, now);
+            packet = network.packets.take();
         }
+        network.packets.give_back(packet);
     }
 
     /// A connection is over.
