@@ -9,7 +9,7 @@ use crate::ecn::Feedback;
 use crate::receiver::{Arrival, Receiver, SYN_WINDOW};
 use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, Segment};
-use crate::sender::{Outgoing, Sender};
+use crate::sender::{Sender, Sending};
 use crate::seq::Seq;
 
 /// A segment to be sent.
@@ -252,31 +252,26 @@ impl Endpoint {
         if self.phase != Phase::Established {
             return self.poll_handshake(segment, now);
         }
-        let polled = if self.sender.is_idle() {
+        let sending = if self.sender.is_idle() {
             None
         } else {
-            self.sender.poll(now)
+            self.sender.poll(segment, now)
         };
-        let outgoing = match polled {
-            Some(outgoing) => outgoing,
-            None if self.receiver.wants_ack() => Outgoing {
-                seq: self.sender.next_seq(),
-                len: 0,
-                flags: Flags::default(),
-                is_new: false,
-            },
-            None => return None,
-        };
-        segment.seq = outgoing.seq;
-        segment.len = outgoing.len;
-        segment.flags = outgoing.flags;
+        if sending.is_none() {
+            if !self.receiver.wants_ack() {
+                return None;
+            }
+            segment.seq = self.sender.next_seq();
+            segment.len = 0;
+            segment.flags = Flags::default();
+        }
         segment.ts_val = crate::timestamp(now);
         self.receiver.stamp(segment);
         Some(match self.feedback {
             Feedback::None => false,
-            Feedback::Classic => outgoing.is_new && outgoing.len > 0,
+            Feedback::Classic => sending == Some(Sending::New) && segment.len > 0,
             Feedback::Exact => true,
-            Feedback::Accurate => outgoing.len > 0,
+            Feedback::Accurate => segment.len > 0,
         })
     }
 

@@ -28,23 +28,19 @@ use crate::config::{Clock, Config};
 use crate::ecn::{self, Feedback};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
-use crate::segment::Flags;
+use crate::segment::{Flags, Segment};
 use crate::seq::Seq;
 
 /// Data without end, for [`Sender::write`].
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// What the sending half knows of a segment that goes out; the receiving half adds its acknowledgement.
-#[derive(Clone, Copy, Debug)]
-pub struct Outgoing {
-    /// First sequence number.
-    pub seq: Seq,
-    /// Payload bytes.
-    pub len: u16,
-    /// FIN, PSH and CWR.
-    pub flags: Flags,
-    /// It is sent for the first time.
-    pub is_new: bool,
+/// What is sent in a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sending {
+    /// What was not sent before.
+    New,
+    /// What was.
+    Again,
 }
 
 /// The sending half of a connection.
@@ -315,30 +311,31 @@ impl Sender {
         self.last_rtt.take()
     }
 
-    /// The next segment to send at `now`. `None`: nothing may go. To be called until then after every other call.
-    pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
+    /// Writes the next segment to send at `now`: its sequence number, its length, and FIN, PSH and CWR; the rest is the
+    /// receiving half's. `None`: nothing may go. To be called until then after every other call.
+    pub fn poll(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         // What is left of a piece meets no other condition.
         if self.piece > 0
             && self.in_flight() < self.window.cwnd
-            && let Some(segment) = self.send_of_piece(now)
+            && let Some(sending) = self.send_of_piece(segment, now)
         {
-            return Some(segment);
+            return Some(sending);
         }
         if (self.probe_due || self.window_probe_due)
-            && let Some(probe) = self.send_due_probe(now)
+            && let Some(sending) = self.send_due_probe(segment, now)
         {
-            return Some(probe);
+            return Some(sending);
         }
         self.held = self.pacer.holds(now);
         if self.in_flight() < self.window.cwnd && !self.held {
             if self.state.resends()
                 && !self.new_data_first
-                && let Some(segment) = self.send_lost(now)
+                && let Some(sending) = self.send_lost(segment, now)
             {
-                return Some(segment);
+                return Some(sending);
             }
-            if let Some(segment) = self.begin_piece(now) {
-                return Some(segment);
+            if let Some(sending) = self.begin_piece(segment, now) {
+                return Some(sending);
             }
         }
         self.new_data_first = false;
@@ -348,7 +345,7 @@ impl Sender {
     }
 
     /// Sends the first segment of the next piece of new data, or what there is if pieces are not asked for.
-    fn begin_piece(&mut self, now: Time) -> Option<Outgoing> {
+    fn begin_piece(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         if self.gso && self.unsent > 0 {
             match self.next_piece(now) {
                 Piece::Held => {
@@ -358,21 +355,19 @@ impl Sender {
                 Piece::Segments(segments) => self.piece = segments - 1,
             }
         }
-        self.send_new(now, Fill::Full)
+        self.send_new(segment, now, Fill::Full)
     }
 
     /// Sends the next segment of the piece that leaves now. The last carries PSH, as if the device had cut it up.
-    fn send_of_piece(&mut self, now: Time) -> Option<Outgoing> {
+    fn send_of_piece(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         self.piece -= 1;
-        let segment = self.send_new(now, Fill::Full)?;
-        Some(Outgoing {
-            flags: segment.flags.with_if(Flags::PSH, self.piece == 0),
-            ..segment
-        })
+        let sending = self.send_new(segment, now, Fill::Full)?;
+        segment.flags = segment.flags.with_if(Flags::PSH, self.piece == 0);
+        Some(sending)
     }
 
     /// Sends the first lost segment again.
-    fn send_lost(&mut self, now: Time) -> Option<Outgoing> {
+    fn send_lost(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         let (seq, len) = self.board.next_lost()?;
         let stamp = self.stamp(now);
         self.board.mark_resent(stamp);
@@ -380,7 +375,7 @@ impl Sender {
         if seq == self.una {
             self.arm = timers::Arm::Retransmit;
         }
-        Some(self.resend(seq, len, now))
+        Some(self.resend(segment, seq, len, now))
     }
 
     /// Bytes that the receive window has room for.
@@ -402,7 +397,7 @@ impl Sender {
     }
 
     /// Sends the next segment of new data, or the FIN, if there is any and the receive window has room.
-    fn send_new(&mut self, now: Time, fill: Fill) -> Option<Outgoing> {
+    fn send_new(&mut self, segment: &mut Segment, now: Time, fill: Fill) -> Option<Sending> {
         let (len, fin) = self.next_new(fill)?;
         if self.unsent != UNLIMITED {
             self.unsent -= u64::from(len);
@@ -430,24 +425,20 @@ impl Sender {
         if len > 0 && std::mem::take(&mut self.confirm_reduction) {
             flags = flags.with(Flags::CWR);
         }
-        Some(Outgoing {
-            seq,
-            len: len as u16,
-            flags,
-            is_new: true,
-        })
+        segment.seq = seq;
+        segment.len = len as u16;
+        segment.flags = flags;
+        Some(Sending::New)
     }
 
-    fn resend(&mut self, seq: Seq, space: u32, now: Time) -> Outgoing {
+    fn resend(&mut self, segment: &mut Segment, seq: Seq, space: u32, now: Time) -> Sending {
         self.retransmits += 1;
         self.after_sending(space, now);
         let fin = self.fin == Fin::Sent && seq + space == self.next;
-        Outgoing {
-            seq,
-            len: (space - u32::from(fin)) as u16,
-            flags: Flags::default().with_if(Flags::FIN, fin),
-            is_new: false,
-        }
+        segment.seq = seq;
+        segment.len = (space - u32::from(fin)) as u16;
+        segment.flags = Flags::default().with_if(Flags::FIN, fin);
+        Sending::Again
     }
 
     fn after_sending(&mut self, payload: u32, now: Time) {

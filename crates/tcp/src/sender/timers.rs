@@ -4,7 +4,7 @@
 use sojourn_units::{Duration, Time};
 
 use super::recovery::{Facts, State};
-use super::{Outgoing, Sender};
+use super::{Sender, Sending};
 use crate::segment::{Flags, Segment};
 use crate::seq::Seq;
 
@@ -110,33 +110,31 @@ impl Sender {
 
     /// The probe that is due, of the tail or of a closed window; `None` if there is nothing to probe with.
     #[cold]
-    pub(super) fn send_due_probe(&mut self, now: Time) -> Option<Outgoing> {
+    pub(super) fn send_due_probe(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         if std::mem::take(&mut self.probe_due)
-            && let Some(probe) = self.send_probe(now)
+            && let Some(sending) = self.send_probe(segment, now)
         {
-            return Some(probe);
+            return Some(sending);
         }
-        std::mem::take(&mut self.window_probe_due).then(|| self.probe_window(now))
+        std::mem::take(&mut self.window_probe_due).then(|| self.probe_window(segment, now))
     }
 
     /// RFC 8985 §7.3: new data if there is any, else the newest segment again.
-    fn send_probe(&mut self, now: Time) -> Option<Outgoing> {
-        let new = self.send_new(now, super::Fill::Full);
-        let resent = new.is_none();
-        let segment = match new {
-            Some(segment) => segment,
+    fn send_probe(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
+        let sending = match self.send_new(segment, now, super::Fill::Full) {
+            Some(sending) => sending,
             None => {
                 let stamp = self.stamp(now);
                 let (seq, len) = self.board.resend_newest(stamp)?;
-                self.resend(seq, len, now)
+                self.resend(segment, seq, len, now)
             }
         };
         self.probe = Some(Probe {
             end: self.next,
-            resent,
+            resent: sending == Sending::Again,
         });
         self.arm = Arm::Retransmit;
-        Some(segment)
+        Some(sending)
     }
 
     /// True if the first SACK block may be a D-SACK for the tail loss probe (RFC 8985 §7.4.1).
@@ -212,14 +210,12 @@ impl Sender {
 
     /// RFC 9293 §3.8.6.1: what the window has room for, if only a little (§3.8.6.2.1's override timeout), else, as
     /// Linux, an empty segment from before the window, which must be acknowledged.
-    fn probe_window(&mut self, now: Time) -> Outgoing {
-        let before = Outgoing {
-            seq: self.una + u32::MAX,
-            len: 0,
-            flags: Flags::default(),
-            is_new: false,
-        };
-        self.send_new(now, super::Fill::Partial).unwrap_or(before)
+    fn probe_window(&mut self, segment: &mut Segment, now: Time) -> Sending {
+        segment.seq = self.una + u32::MAX;
+        segment.len = 0;
+        segment.flags = Flags::default();
+        self.send_new(segment, now, super::Fill::Partial)
+            .unwrap_or(Sending::Again)
     }
 
     /// Arms the retransmission timer for the oldest segment outstanding.
