@@ -1,61 +1,73 @@
 //! The hosts' timers: one deadline per host, most of which move long before they come due.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use sojourn_units::Time;
 
-/// Deadlines by owner. Moving a deadline back costs nothing: the entry stays, and when it comes up the owner is
-/// asked again.
+/// Flows whose deadlines are looked through together.
+const BLOCK: usize = 32;
+
+/// Deadlines by owner. Moving one back costs a store: only when the time comes at which something could have been due
+/// is looked what is.
 #[derive(Debug, Default)]
 pub struct Timers {
-    heap: BinaryHeap<Reverse<(Time, u32)>>,
-    /// The earliest entries of each flow's hosts in the heap; [`Time::MAX`]: none.
-    scheduled: Vec<[Time; 2]>,
+    /// The deadlines of each flow's hosts; [`Time::MAX`]: none.
+    due: Vec<[Time; 2]>,
+    /// Of each block of flows, an instant before which none of them has a deadline.
+    bounds: Vec<Time>,
+    /// The first of these.
+    next: Time,
 }
 
 impl Timers {
     /// Timers for the two hosts of each of `flows` flows; the owners of flow n are 2n, its sending host, and 2n + 1.
     pub fn new(flows: usize) -> Self {
         Self {
-            heap: BinaryHeap::new(),
-            scheduled: vec![[Time::MAX; 2]; flows],
+            due: vec![[Time::MAX; 2]; flows],
+            bounds: vec![Time::MAX; flows.div_ceil(BLOCK)],
+            next: Time::MAX,
         }
     }
 
     /// The deadlines of a flow's hosts; [`Time::MAX`]: there is none.
     #[inline]
     pub fn set_both(&mut self, flow: u32, due: [Time; 2]) {
-        let scheduled = self.scheduled[flow as usize];
-        if due[0] < scheduled[0] {
-            self.bring_forward(2 * flow, due[0]);
+        let flow = flow as usize;
+        self.due[flow] = due;
+        let first = due[0].min(due[1]);
+        if first < self.bounds[flow / BLOCK] {
+            self.bounds[flow / BLOCK] = first;
+            self.next = self.next.min(first);
         }
-        if due[1] < scheduled[1] {
-            self.bring_forward(2 * flow + 1, due[1]);
-        }
     }
 
-    #[inline(never)]
-    fn bring_forward(&mut self, owner: u32, due: Time) {
-        self.scheduled[owner as usize / 2][owner as usize % 2] = due;
-        self.heap.push(Reverse((due, owner)));
+    /// When to ask [`Timers::pop`]; [`Time::MAX`] if there is no deadline. Nothing is due before.
+    #[inline]
+    pub const fn next(&self) -> Time {
+        self.next
     }
 
-    /// When the next entry comes up; [`Time::MAX`] if there is none.
-    pub fn next(&self) -> Time {
-        self.heap.peek().map_or(Time::MAX, |Reverse((due, _))| *due)
-    }
-
-    /// Takes the next entry: its owner is to be asked whether anything is due. `None` for an entry that an
-    /// earlier one has replaced.
+    /// At [`Timers::next`]: takes the deadline that has come, of several the one with the lowest owner, and returns that.
+    /// `None`: it had moved.
     pub fn pop(&mut self) -> Option<u32> {
-        let Reverse((due, owner)) = self.heap.pop()?;
-        let scheduled = &mut self.scheduled[owner as usize / 2][owner as usize % 2];
-        if *scheduled != due {
-            return None;
+        let now = self.next;
+        let block = self.bounds.iter().position(|bound| *bound == now)?;
+        let begin = block * BLOCK;
+        let end = (begin + BLOCK).min(self.due.len());
+        let deadlines = self.due[begin..end].as_flattened_mut();
+        let (mut first, mut at, mut second) = (0, Time::MAX, Time::MAX);
+        for (place, &due) in deadlines.iter().enumerate() {
+            if due < at {
+                (first, at, second) = (place, due, at);
+            } else {
+                second = second.min(due);
+            }
         }
-        *scheduled = Time::MAX;
-        Some(owner)
+        let has_come = at <= now;
+        if has_come {
+            deadlines[first] = Time::MAX;
+        }
+        self.bounds[block] = if has_come { second } else { at };
+        self.next = self.bounds.iter().copied().min().unwrap_or(Time::MAX);
+        has_come.then_some((2 * begin + first) as u32)
     }
 }
 
@@ -63,22 +75,34 @@ impl Timers {
 mod tests {
     use super::*;
 
+    const MS: fn(u64) -> Time = Time::from_millis;
+
+    /// Asks until there is no deadline left: when each came, and whose it was.
+    fn all(timers: &mut Timers) -> Vec<(Time, u32)> {
+        let mut came = Vec::new();
+        while timers.next() < Time::MAX {
+            let now = timers.next();
+            came.extend(timers.pop().map(|owner| (now, owner)));
+        }
+        came
+    }
+
     #[test]
-    fn the_earlier_of_two_deadlines_counts() {
+    fn a_deadline_that_moved_comes_once_and_then() {
         let mut timers = Timers::new(1);
-        let mut set = |first, second| timers.set_both(0, [first, second].map(Time::from_millis));
-        set(20, 15);
-        set(10, 15);
-        set(30, 15); // later: asked again at 10 ms
-        assert_eq!(
-            (timers.next(), timers.pop()),
-            (Time::from_millis(10), Some(0))
-        );
-        assert_eq!(
-            (timers.next(), timers.pop()),
-            (Time::from_millis(15), Some(1))
-        );
-        assert_eq!(timers.pop(), None); // the entry at 20 ms was replaced
-        assert_eq!(timers.next(), Time::MAX);
+        for first in [20, 10, 30] {
+            timers.set_both(0, [MS(first), MS(15)]);
+        }
+        assert_eq!(all(&mut timers), [(MS(15), 1), (MS(30), 0)]);
+    }
+
+    #[test]
+    fn deadlines_come_in_order_and_of_the_same_instant_by_owner() {
+        let mut timers = Timers::new(100);
+        for (flow, due) in [(70, [5, 9]), (3, [9, 7]), (40, [9, 5]), (4, [7, 8])] {
+            timers.set_both(flow, due.map(MS));
+        }
+        let expected = [(5, 81), (5, 140), (7, 7), (7, 8), (8, 9), (9, 6), (9, 80), (9, 141)];
+        assert_eq!(all(&mut timers), expected.map(|(ms, owner)| (MS(ms), owner)));
     }
 }

@@ -117,7 +117,7 @@ impl Sender {
         self.delivered += u64::from(acked.segments);
         self.delivered_at = now;
         let oldest = now - acked.first_sent_at;
-        self.rtt.sample(oldest, now, self.una, self.next);
+        self.rtt.sample(oldest, now, ack, self.next);
         self.backoff = 0;
         self.last_rtt = Some(oldest);
         self.arm = timers::Arm::Acknowledged;
@@ -125,11 +125,11 @@ impl Sender {
             now,
             delivered: acked.segments,
             rtt: Some(now - acked.last_sent_at),
-            una: self.una,
+            una: ack,
             next: self.next,
         };
         self.control.on_delivery(&event, &mut self.window);
-        self.reordering.on_progress(self.una);
+        self.reordering.on_progress(ack);
         self.control.on_ack(&event, &mut self.window);
     }
 
