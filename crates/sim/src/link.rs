@@ -121,11 +121,16 @@ impl Link {
 
     /// The next packet that leaves at `now`. To be called until `None` once [`Link::wake`] is reached.
     pub fn serve(&mut self, now: Time) -> Option<SimPacket> {
-        if self.departed.is_some() {
-            self.wake = self.next_wake(now);
-            return self.departed.take();
+        while self.wake <= now {
+            if self.departed.is_some() {
+                self.wake = self.next_wake(now);
+                return self.departed.take();
+            }
+            if let Some(packet) = self.advance(now) {
+                return Some(packet);
+            } // else it has set another wake-up
         }
-        self.advance(now)
+        None
     }
 
     /// Lets one packet go if the shaper allows, and sets the next wake-up.
@@ -158,7 +163,7 @@ impl Link {
     }
 
     /// When there is something to do next.
-    #[inline]
+    #[inline(always)]
     fn next_wake(&mut self, now: Time) -> Time {
         if !self.shaper.is_line() && !self.has_packets() {
             return Time::MAX;
@@ -191,7 +196,7 @@ impl Link {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Time) -> Option<SimPacket> {
         let packet = self.qdisc.dequeue(now, &mut self.environment);
         self.note_drops(now);

@@ -404,10 +404,7 @@ impl Simulation {
     /// Lets out of a link what may go now.
     fn serve(&mut self, link: usize, now: Time) {
         let behind = self.network.behind[link];
-        while self.network.links[link].wake() <= now {
-            let Some(packet) = self.network.links[link].serve(now) else {
-                continue; // it has set another wake-up
-            };
+        while let Some(packet) = self.network.links[link].serve(now) {
             if self.network.capture.is_some() {
                 self.network.capture(link, &packet, now);
             }

@@ -171,20 +171,17 @@ impl Connections {
         }
     }
 
-    /// An end, to be polled for segments until it has no more; then [`Connections::note_timer`].
+    /// An end, to be polled for segments until it has no more; then [`Connections::settle`].
     pub fn end(&mut self, place: Place, side: Side) -> &mut Endpoint {
         self.open[place.0].end(side)
     }
 
-    /// Takes up when an end wants to be asked next.
-    pub fn note_timer(&mut self, place: Place, side: Side) {
-        let due = self.open[place.0].end(side).next_timer();
+    /// An end has sent what it may: takes up when it wants to be asked next. True if the connection is over.
+    pub fn settle(&mut self, place: Place, side: Side) -> bool {
+        let connection = &mut self.open[place.0];
+        let due = connection.end(side).next_timer();
         self.due[place.0][side as usize] = due.unwrap_or(Time::MAX);
-    }
-
-    /// True if a connection is over.
-    pub fn is_over(&self, place: Place) -> bool {
-        self.open[place.0].is_over()
+        connection.is_over()
     }
 
     /// Forgets a connection, and returns what it has carried.

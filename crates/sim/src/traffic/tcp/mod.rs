@@ -139,8 +139,7 @@ impl TcpFlow {
         if self.connections.end(place, side).has_to_send() {
             self.poll(id, place, side, now, network);
         }
-        self.connections.note_timer(place, side);
-        if self.connections.is_over(place) {
+        if self.connections.settle(place, side) {
             self.let_go(id, place, now);
         }
     }
