@@ -356,7 +356,8 @@ impl Simulation {
                 // At the same instant timers come before the sampler, and all else after it.
                 let samples = sampling < now || (sampling == now && component != Component::Timers);
                 if samples && sampling < end {
-                    self.sampler.act(sampling, &mut self.network, &mut self.sources);
+                    self.sampler
+                        .act(sampling, &mut self.network, &mut self.sources);
                     sampling = self.sampler.due();
                     self.events += 1;
                     continue;

@@ -102,7 +102,19 @@ mod tests {
         for (flow, due) in [(70, [5, 9]), (3, [9, 7]), (40, [9, 5]), (4, [7, 8])] {
             timers.set_both(flow, due.map(MS));
         }
-        let expected = [(5, 81), (5, 140), (7, 7), (7, 8), (8, 9), (9, 6), (9, 80), (9, 141)];
-        assert_eq!(all(&mut timers), expected.map(|(ms, owner)| (MS(ms), owner)));
+        let expected = [
+            (5, 81),
+            (5, 140),
+            (7, 7),
+            (7, 8),
+            (8, 9),
+            (9, 6),
+            (9, 80),
+            (9, 141),
+        ];
+        assert_eq!(
+            all(&mut timers),
+            expected.map(|(ms, owner)| (MS(ms), owner))
+        );
     }
 }

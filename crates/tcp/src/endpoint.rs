@@ -125,6 +125,11 @@ impl Endpoint {
     pub const fn sender(&self) -> &Sender {
         &self.sender
     }
+    /// The sending half, for tests of its parts.
+    #[cfg(test)]
+    pub(crate) const fn sender_mut(&mut self) -> &mut Sender {
+        &mut self.sender
+    }
     /// Takes the RTT sample of the last acknowledgement, if it had one.
     pub fn take_rtt_sample(&mut self) -> Option<Duration> {
         self.sender.take_rtt_sample()

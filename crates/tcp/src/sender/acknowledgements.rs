@@ -254,3 +254,97 @@ impl Sender {
         newest
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use crate::cc::{ALGORITHMS, Algorithm};
+    use crate::sender::UNLIMITED;
+    use crate::{Arrival, Config, Endpoint, Segment};
+    use sojourn_units::{Duration, Time};
+
+    /// What becomes of a packet of the sender: its delay in ms, `None` if it is lost; and whether it is marked.
+    type Fate = (Option<u64>, bool);
+
+    /// Ten seconds of a connection that always has more to send: what both ends send, and when.
+    fn sent(
+        algorithm: &'static Algorithm,
+        ecn: bool,
+        fates: &[Fate],
+        short_cut: bool,
+    ) -> Vec<(Time, Segment)> {
+        let config = Config {
+            ecn,
+            ..Config::default()
+        };
+        let mut ends = [
+            Endpoint::connect(config.clone(), algorithm, crate::seq::Seq(1000)),
+            Endpoint::listen(config, algorithm, crate::seq::Seq(2000)),
+        ];
+        ends[0].write(UNLIMITED);
+        let mut arrivals: BTreeMap<(Time, usize), (usize, Segment, Arrival)> = BTreeMap::new();
+        let mut log = Vec::new();
+        let mut now = Time::ZERO;
+        while now < Time::from_secs(10) && log.len() < 5_000 {
+            for from in [0, 1] {
+                while let Some(transmit) = ends[from].poll(now) {
+                    let (delay, marked) = match from {
+                        0 => fates[log.len() % fates.len()],
+                        _ => (Some(10), false),
+                    };
+                    let ecn = match (transmit.ecn_capable, marked) {
+                        (false, _) => Arrival::NotEct,
+                        (true, false) => Arrival::Ect,
+                        (true, true) => Arrival::Ce,
+                    };
+                    if let Some(delay) = delay {
+                        let at = now + Duration::from_millis(delay);
+                        arrivals.insert((at, log.len()), (1 - from, transmit.segment, ecn));
+                    }
+                    log.push((now, transmit.segment));
+                }
+            }
+            let timer = ends.iter().filter_map(Endpoint::next_timer).min();
+            let arrival = arrivals.first_key_value().map(|((at, _), _)| *at);
+            let Some(next) = timer.into_iter().chain(arrival).min() else {
+                break;
+            };
+            now = next;
+            if arrival == Some(now)
+                && let Some((_, (to, segment, ecn))) = arrivals.pop_first()
+            {
+                ends[to].on_segment(&segment, ecn, now);
+                if ends[to].is_established() && !short_cut {
+                    ends[to].sender_mut().takes_short_cut = false;
+                }
+            } else {
+                ends.iter_mut().for_each(|end| end.on_timer(now));
+            }
+        }
+        log
+    }
+
+    fn fate() -> impl Strategy<Value = Fate> {
+        let delay =
+            prop_oneof![1 => Just(None), 30 => Just(Some(10)), 2 => (10_u64..40).prop_map(Some)];
+        (delay, prop::bool::weighted(0.03))
+    }
+
+    proptest! {
+        /// The usual acknowledgement in fewer steps has the effect of all steps.
+        #[test]
+        fn the_short_cut_leads_to_the_same_place(
+            algorithm in 0..ALGORITHMS.len(),
+            ecn: bool,
+            fates in prop::collection::vec(fate(), 1..200),
+        ) {
+            let algorithm = &ALGORITHMS[algorithm];
+            let with = sent(algorithm, ecn, &fates, true);
+            let without = sent(algorithm, ecn, &fates, false);
+            prop_assert_eq!(with, without);
+        }
+    }
+}

@@ -73,7 +73,8 @@ impl Connection {
 
     /// True once both ends have closed, or the opener has given up.
     fn is_over(&self) -> bool {
-        self.ends[Side::Sending as usize].is_closed() || self.ends[self.opener as usize].has_failed()
+        self.ends[Side::Sending as usize].is_closed()
+            || self.ends[self.opener as usize].has_failed()
     }
 }
 

@@ -81,10 +81,7 @@ impl TcpFlow {
             }
         }
         let rtt = self.connections.deliver(place, side, segment, ecn, now);
-        if self.meter.segments.is_some()
-            && side == Side::Receiving
-            && segment.sequence_len() > 0
-        {
+        if self.meter.segments.is_some() && side == Side::Receiving && segment.sequence_len() > 0 {
             self.meter.record_segment(now - packet.enqueued, now);
         }
         if let Some(rtt) = rtt {
