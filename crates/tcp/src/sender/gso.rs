@@ -1,6 +1,7 @@
 //! Segmentation offload: TCP hands several segments down in one piece (GSO). Linux's does so whatever the device can,
 //! which decides only who cuts the piece up. It leaves at one instant, its last segment carries PSH, and its size follows
-//! the flow's pace: about a millisecond's worth, at least two segments. What the window has room for is held back
+//! the flow's pace: about a millisecond's worth, at least two segments. It is cut from a buffer that the application has
+//! filled, and ends with that. What the window has room for is held back
 //! for a moment if the next acknowledgement makes it a whole piece.
 
 use sojourn_units::{Duration, Time};
@@ -26,6 +27,13 @@ const SOON: Duration = Duration::from_millis(1);
 /// Nor if the window has room for this part of itself (Linux's tcp_tso_win_divisor).
 const WINDOW_PART: u32 = 3;
 
+/// What a buffer holds at most: 64 KiB less the largest headers. Otherwise half of the largest window offered (Linux's
+/// tcp_bound_to_half_wnd).
+const MAX_BUFFER_BYTES: u32 = 65_535 - 320;
+/// Buffers that have been written before they are sent: as many as the first send buffer takes. More later, when their
+/// length hardly changes any more.
+pub(super) const WRITTEN_AHEAD: usize = 3;
+
 /// What to do with new data that the window has room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Piece {
@@ -37,12 +45,15 @@ pub(super) enum Piece {
 
 impl Sender {
     /// The next piece of new data. In flight is less than the window.
-    pub(super) fn next_piece(&self, now: Time) -> Piece {
+    pub(super) fn next_piece(&mut self, now: Time) -> Piece {
+        if self.buffer == 0 {
+            self.begin_buffer();
+        }
         let free = self.window.cwnd - self.in_flight();
         let most = free.min((self.window.cwnd / 2).max(1));
         let whole = self.whole_piece();
         let waiting = self.unsent.min(u64::from(u32::MAX)) as u32;
-        let ready = waiting.min(self.room());
+        let ready = waiting.min(self.room()).min(self.buffer * self.mss);
         // More than what limits otherwise is enough to know. Nearly always it is that: no division then.
         let enough = free.max(whole) + 1;
         let sendable = if u64::from(ready) >= u64::from(enough) * u64::from(self.mss) {
@@ -57,6 +68,18 @@ impl Sender {
         } else {
             Piece::Segments(most.min(whole).min(sendable.max(1)))
         }
+    }
+
+    /// The buffer is used up: takes the next, and makes one (tcp_xmit_size_goal).
+    fn begin_buffer(&mut self) {
+        let bytes = MAX_BUFFER_BYTES.min(self.largest_offer / 2);
+        let length = (bytes / self.mss).max(1);
+        if self.next_buffers[0] == 0 {
+            self.next_buffers = [length; WRITTEN_AHEAD];
+        }
+        self.buffer = self.next_buffers[0];
+        self.next_buffers.rotate_left(1);
+        self.next_buffers[WRITTEN_AHEAD - 1] = length;
     }
 
     /// Linux's tcp_tso_should_defer, for `free` segments of room in the window.
@@ -173,6 +196,32 @@ mod tests {
             sent(&mut sender, START + Duration::from_millis(100)),
             pieces
         );
+    }
+
+    /// Buffers hold 65 segments: 32 pieces of two and one of one, which has no PSH, then the next begins.
+    #[test]
+    fn a_piece_ends_with_its_buffer() {
+        let mut sender = sender(Duration::from_millis(100), 69);
+        let pieces = [
+            [false, true].repeat(32),
+            vec![false],
+            [false, true].repeat(2),
+        ];
+        assert_eq!(sent(&mut sender, START), pieces.concat());
+    }
+
+    /// While no window beyond 20 segments has been offered, buffers hold ten; those that are written stay as they are.
+    #[test]
+    fn a_buffer_is_at_most_half_of_the_largest_window() {
+        let mut sender = sender(Duration::from_millis(100), 10);
+        sender.largest_offer = 20_000;
+        let mut lengths = Vec::new();
+        for _ in 0..5 {
+            sender.begin_buffer();
+            lengths.push(sender.buffer);
+            sender.note_offer(40_000);
+        }
+        assert_eq!(lengths, [10, 10, 10, 10, 20]);
     }
 
     /// tcp_tso_should_defer: the acknowledgement of the next segment is due at 201 ms. At 200.5 ms a lone segment waits for it,

@@ -78,6 +78,9 @@ pub struct Sender {
     gso: bool,
     /// What is left of the piece that leaves now, in segments.
     piece: u32,
+    /// What is left of the buffer that it is cut from, and the lengths of the next, in segments.
+    buffer: u32,
+    next_buffers: [u32; gso::WRITTEN_AHEAD],
     /// What the window has room for waits to become a whole piece.
     gathers: bool,
     rtt: RttEstimator,
@@ -172,6 +175,8 @@ impl Sender {
             held: false,
             gso: config.gso,
             piece: 0,
+            buffer: 0,
+            next_buffers: [0; gso::WRITTEN_AHEAD],
             gathers: false,
             rtt: RttEstimator::new(config.rto_min),
             state: State::Open,
@@ -408,6 +413,7 @@ impl Sender {
         if self.board.is_empty() {
             self.restart(now);
         }
+        self.buffer = self.buffer.saturating_sub(1);
         let seq = self.next;
         let space = len + u32::from(fin);
         self.next += space;
@@ -417,7 +423,8 @@ impl Sender {
         }
         let stamp = self.stamp(now);
         self.board.push(seq, space, stamp);
-        self.after_sending(len, now);
+        let piece = self.gso.then_some(self.piece + 1);
+        self.after_sending(len, piece, now);
         let mut flags = Flags::default()
             .with_if(Flags::FIN, fin)
             .with_if(Flags::PSH, self.unsent == 0);
@@ -433,7 +440,7 @@ impl Sender {
 
     fn resend(&mut self, segment: &mut Segment, seq: Seq, space: u32, now: Time) -> Sending {
         self.retransmits += 1;
-        self.after_sending(space, now);
+        self.after_sending(space, None, now);
         let fin = self.fin == Fin::Sent && seq + space == self.next;
         segment.seq = seq;
         segment.len = (space - u32::from(fin)) as u16;
@@ -441,8 +448,8 @@ impl Sender {
         Sending::Again
     }
 
-    fn after_sending(&mut self, payload: u32, now: Time) {
-        self.pacer.on_send(payload, self.mss, now);
+    fn after_sending(&mut self, payload: u32, piece: Option<u32>, now: Time) {
+        self.pacer.on_send(payload, self.mss, piece, now);
         self.last_sent = now;
         self.sent_since_judged += 1;
         if self.state.reduces() {

@@ -41,11 +41,12 @@ impl Pacer {
         self.release > now && (self.burst_bytes == 0 || self.burst_at != now)
     }
 
-    /// Notes that a segment with `bytes` of payload leaves.
-    pub(super) fn on_send(&mut self, bytes: u32, mss: u32, now: Time) {
+    /// Notes that a segment with `bytes` of payload leaves; `piece`: how many leave together, if what leaves together is
+    /// decided already.
+    pub(super) fn on_send(&mut self, bytes: u32, mss: u32, piece: Option<u32>, now: Time) {
         let Some(rate) = self.rate else { return };
         if self.burst_bytes == 0 || self.burst_at != now {
-            self.begin_burst(rate, u64::from(mss), now);
+            self.begin_burst(rate, u64::from(mss), piece, now);
         }
         let bytes = u64::from(bytes);
         self.burst_bytes = self.burst_bytes.saturating_sub(bytes.max(1));
@@ -68,8 +69,8 @@ impl Pacer {
     }
 
     #[inline(never)]
-    fn begin_burst(&mut self, rate: Rate, mss: u64, now: Time) {
-        let segments = Self::segments_at(rate, mss);
+    fn begin_burst(&mut self, rate: Rate, mss: u64, piece: Option<u32>, now: Time) {
+        let segments = piece.map_or_else(|| Self::segments_at(rate, mss), u64::from);
         // A burst that leaves late may make up for it, by half of its own time (Linux's credit for late timers).
         let late = now.saturating_since(self.release);
         let credit = late.min(rate.tx_time(segments * mss) / 2);
@@ -97,9 +98,9 @@ mod tests {
     fn two_segments_leave_then_the_time_that_they_take_passes() {
         let mut pacer = pacer();
         let start = Time::from_millis(10);
-        pacer.on_send(MSS, MSS, start);
+        pacer.on_send(MSS, MSS, None, start);
         assert!(!pacer.holds(start));
-        pacer.on_send(MSS, MSS, start);
+        pacer.on_send(MSS, MSS, None, start);
         assert!(pacer.holds(start));
         assert_eq!(pacer.release(), Time::from_millis(11));
         assert!(!pacer.holds(Time::from_millis(11)));
@@ -110,8 +111,8 @@ mod tests {
     fn a_late_burst_makes_up_for_half_of_its_own_time() {
         let mut pacer = pacer();
         for now in [Time::from_millis(10), Time::from_millis(21)] {
-            pacer.on_send(MSS, MSS, now);
-            pacer.on_send(MSS, MSS, now);
+            pacer.on_send(MSS, MSS, None, now);
+            pacer.on_send(MSS, MSS, None, now);
         }
         assert_eq!(pacer.release(), Time::from_micros(21_500));
     }
@@ -121,7 +122,7 @@ mod tests {
     fn below_1200_kilobit_segments_leave_one_by_one() {
         let mut pacer = pacer();
         pacer.set_rate(Some(Rate::from_mbps(1)), Time::from_millis(10));
-        pacer.on_send(MSS, MSS, Time::from_millis(10));
+        pacer.on_send(MSS, MSS, None, Time::from_millis(10));
         assert!(pacer.holds(Time::from_millis(10)));
         assert_eq!(pacer.release(), Time::from_millis(18));
     }
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn the_rest_of_a_burst_does_not_leave_later() {
         let mut pacer = pacer();
-        pacer.on_send(MSS, MSS, Time::from_millis(10));
+        pacer.on_send(MSS, MSS, None, Time::from_millis(10));
         assert!(pacer.holds(Time::from_micros(10_100)));
         assert!(!pacer.holds(Time::from_micros(10_500)));
     }
@@ -139,7 +140,7 @@ mod tests {
     fn without_a_rate_nothing_waits() {
         let mut pacer = Pacer::default();
         for _ in 0..100 {
-            pacer.on_send(MSS, MSS, Time::ZERO);
+            pacer.on_send(MSS, MSS, None, Time::ZERO);
         }
         assert!(!pacer.holds(Time::ZERO));
     }
