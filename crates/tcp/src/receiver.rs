@@ -406,8 +406,11 @@ impl Receiver {
 
     /// Writes acknowledgement, window, SACK blocks and ECN echo into a segment that is about to be sent.
     pub fn stamp(&mut self, segment: &mut Segment) {
-        let before_change = self.before_change.take();
-        let (next, echo) = before_change.unwrap_or((self.next, self.echo));
+        let (mut next, mut echo) = (self.next, self.echo);
+        let tells_of_past = self.before_change.is_some();
+        if tells_of_past && let Some(before) = self.before_change.take() {
+            (next, echo) = before;
+        }
         segment.flags = segment.flags.with(Flags::ACK);
         segment.flags = match self.feedback {
             Feedback::Accurate => segment.flags.with_ace(self.marks),
@@ -429,7 +432,7 @@ impl Receiver {
             }
         }
         self.acknowledged = next;
-        self.ack_now = before_change.is_some();
+        self.ack_now = tells_of_past;
         self.deadline = None;
         self.compressed = 0;
         self.compress_until = None;
