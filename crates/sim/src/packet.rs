@@ -37,12 +37,13 @@ pub struct Membership {
     pub returning: bool,
 }
 
-/// A simulated packet. What it says stays in one place from its sender to its receiver; queues and lines move a word.
+/// A simulated packet. What it says stays in one place from its sender to its receiver; queues and lines move a word. To
+/// copy it just after it was written, field by field, would cost more than all that a queue does with it.
 #[derive(Debug)]
 pub struct SimPacket(Box<Contents>);
 
 /// What a packet says, and what is noted of it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Contents {
     /// When it entered the queue it is in, or was in last; before any, when it was sent.
     pub enqueued: Time,
