@@ -43,6 +43,8 @@ pub struct Link {
     device_limit: usize,
     /// A packet that left when it came, on its way out.
     departed: Option<SimPacket>,
+    /// Packets given up, to be used again.
+    lost: Vec<SimPacket>,
     wake: Time,
     /// When the discipline wants to act, as it last said.
     timer: Time,
@@ -60,6 +62,7 @@ impl Link {
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
             departed: None,
+            lost: Vec::new(),
             wake: Time::MAX,
             timer: Time::MAX,
             probe,
@@ -131,6 +134,16 @@ impl Link {
             } // else it has set another wake-up
         }
         None
+    }
+
+    /// Packets given up since the last call.
+    pub fn take_lost(&mut self) -> std::vec::Drain<'_, SimPacket> {
+        self.lost.drain(..)
+    }
+
+    /// True if [`Link::take_lost`] would return some.
+    pub const fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
     }
 
     /// Lets one packet go if the shaper allows, and sets the next wake-up.
@@ -220,6 +233,7 @@ impl Link {
             let sojourn = now - packet.enqueued();
             let queued = if sojourn.is_zero() { backlog } else { sojourn };
             self.probe.on_drop(&packet, reason, queued, now);
+            self.lost.push(packet);
         }
     }
 }

@@ -151,10 +151,21 @@ impl Network {
         network
     }
 
-    /// Takes up when a link acts next.
+    /// Takes up when a link acts next, and takes back what it has given up.
     #[inline]
     fn note_link(&mut self, index: usize) {
-        self.agenda.set(index, self.links[index].note_timer());
+        let link = &mut self.links[index];
+        self.agenda.set(index, link.note_timer());
+        if link.has_lost() {
+            self.reclaim(index);
+        }
+    }
+
+    #[cold]
+    fn reclaim(&mut self, index: usize) {
+        for packet in self.links[index].take_lost() {
+            self.packets.give_back(packet);
+        }
     }
 
     /// A host sends a packet.
