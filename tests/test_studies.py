@@ -8,88 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import EXPERIMENT, Cli
+from conftest import STUDY, Cli
 from sojourn import _core
 from sojourn.api import read_plan
 from sojourn.studies import available, find, kept
 from sojourn.studies.runner import plan_study
 from sojourn.studies.verdict import judge
 from test_bad_input import wrong
-
-STUDY = """
-title = "Two flows"
-source = "this test"
-quick = { "experiment.repeat" = "1" }
-
-[metrics.queue_delay]
-from = "sojourn_ms"
-unit = "ms"
-label = "queueing delay"
-
-[metrics.goodput]
-from = "goodput_bps"
-factor = 1e-6
-unit = "Mbit/s"
-
-[[experiment]]
-id = "e"
-parts = [{ file = "experiment.toml" }]
-axes = { flows = "traffic.0.flows" }
-
-[[experiment]]
-id = "radio"
-unavailable = "needs a radio"
-
-[[figure]]
-name = "fig1"
-title = "Delay"
-kind = "box"
-experiment = "e"
-metric = "queue_delay"
-x = "flows"
-"""
-
-CLAIMS = """
-[[claim]]
-id = "shorter"
-experiment = "e"
-kind = "ordering"
-check = "auto"
-statement = "CoDel's queue is shorter."
-relation = "codel.queue_delay.median < pfifo.queue_delay.median"
-
-[[claim]]
-id = "exact"
-experiment = "e"
-kind = "number"
-check = "auto"
-statement = "CoDel's median is 500 ms."
-metric = "queue_delay"
-statistic = "median"
-unit = "ms"
-qdisc = "codel"
-value = 500
-tol_rel = 0.1
-
-[[claim]]
-id = "air"
-experiment = "radio"
-kind = "ordering"
-check = "auto"
-statement = "So it is by radio."
-relation = "codel.queue_delay.median < pfifo.queue_delay.median"
-"""
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Path:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
-    (folder / "claims.toml").write_text(CLAIMS, encoding="utf-8")
-    sweep = '\n[sweep]\n"traffic.0.flows" = [1, 2]\n'
-    (folder / "experiment.toml").write_text(EXPERIMENT + sweep, encoding="utf-8")
-    return folder
 
 
 def test_every_claim_is_judged_once(sojourn: Cli, study: Path, tmp_path: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,10 @@ def markdown(
     headings.append("reason")
     rows = [[*row, one.reason] for row, one in zip(rows, judgements, strict=True)]
     lines += map(_row, (headings, ["---"] * len(headings), *rows))
+    if answers := results.answers():
+        lines += ["", "## What the paper leaves open"]
+    for one in answers:
+        lines += ["", f"**{one.question}** ({one.location})", "", one.answer]
     return "\n".join(lines) + "\n"
 
 
@@ -102,6 +107,7 @@ def as_json(results: StudyResults, judgements: Sequence[Judgement], figures: Seq
         "quick": quick,
         "runs": results.planned,
         "claims": [judgement.as_json() for judgement in judgements],
+        "questions": [asdict(answer) for answer in results.answers()],
         "figures": [str(figure) for figure in figures],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

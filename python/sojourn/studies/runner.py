@@ -11,10 +11,13 @@ from sojourn.api import as_run, read_plan
 from sojourn.backends import Backend, backend_of
 from sojourn.execution import Report, execute, jobs_of
 from sojourn.results import Run
+from sojourn.studies import texts
+from sojourn.studies.evaluate import Names
 from sojourn.studies.grid import AxisValue, Cell, Grid
 from sojourn.studies.measures import Measure
-from sojourn.studies.recipe import FigureSpec, Part, Published, Study
-from sojourn.studies.verdict import Judgement, judge
+from sojourn.studies.recipe import FigureSpec, Part, Published, Study, axes_of, experiments_with, texts_of
+from sojourn.studies.relation import RelationError
+from sojourn.studies.verdict import Answer, Judgement, answers, judge
 
 _NUMBER = r"(?P<{name}>\d+(?:\.\d+)?|true|false)"
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
@@ -47,6 +50,10 @@ class StudyResults:
     def judgements(self) -> list[Judgement]:
         """Every claim of the paper beside what was measured."""
         return judge(self.study, self.grids)
+
+    def answers(self) -> list[Answer]:
+        """What was measured of the questions that the paper leaves open."""
+        return answers(self.study, self.grids)
 
 
 def choose_figures(study: Study, name: str | None) -> tuple[FigureSpec, ...]:
@@ -96,7 +103,7 @@ def plan_study(
     return [
         (experiment, part, read_plan(part.file, overrides, backend=where))
         for experiment in study.experiments
-        if wanted is None or experiment.id in wanted
+        if (wanted is None or experiment.id in wanted) and experiment.id not in study.on(where.name).without
         for part in experiment.parts
     ]
 
@@ -135,6 +142,7 @@ def run_study(
     experiments = None if figure is None else {spec.experiment for spec in choose_figures(study, figure)}
     where = backend_of(backend)
     plans = plan_study(study, experiments=experiments, quick=quick, backend=where)
+    check_texts(study, plans)
     batch = [job for _, _, plan in plans for job in jobs_of(plan, where)]
     if announce is not None:
         announce(len(batch), sum(job.duration_s for job in batch))
@@ -155,6 +163,36 @@ def run_study(
     return StudyResults(study, grids, len(runs), len(batch), stopped_by, where.name)
 
 
+def check_texts(study: Study, plans: Sequence[tuple[Published, Part, _core.Plan]]) -> None:
+    """Checks the formulas in a recipe's texts, as far as they are about what is to be run.
+
+    Raises
+    ------
+    ExperimentError
+        One of them is wrong.
+    """
+    schemes: dict[str, set[str]] = {}
+    for experiment, part, plan in plans:
+        labels = {label for _, _, _, label in plan.jobs}
+        schemes.setdefault(experiment.id, set()).update(_named(experiment, part, label)["scheme"] for label in labels)
+    experiment_of = {claim.id: claim.experiment for claim in study.claims}
+    for one in texts_of(study):
+        ids = one.experiments or (experiment_of.get(one.claim, ""),)
+        parts = {part.id: part for id_ in ids for part in experiments_with(study, id_)}
+        if not parts.keys() & schemes.keys():
+            continue
+        others = (name for part in parts.values() for name in (*part.aliases, *part.constants))
+        names = Names(
+            frozenset().union(*(schemes.get(id_, ()) for id_ in parts)),
+            frozenset(study.measures),
+            frozenset(others).union(*(axes_of(study, id_) for id_ in ids)),
+        )
+        try:
+            texts.check(one.text, names, study.derived)
+        except RelationError as error:
+            raise _core.ExperimentError(f"study: {study.folder / 'study.toml'}: {one.where}: {error}") from None
+
+
 def grids_of(
     study: Study, cells: Mapping[str, list[Cell]], measures: Mapping[str, Measure], backend: str
 ) -> dict[str, Grid]:
@@ -171,13 +209,9 @@ def grids_of(
 
 def _cells(experiment: Published, part: Part, runs: Sequence[Run]) -> list[Cell]:
     """Groups repeats by scheme and place, which labels and swept values tell."""
-    arms = re.compile(re.sub(r"\\\{(\w+)\\\}", _group, re.escape(experiment.arms)))
     groups: dict[tuple[str, tuple[tuple[str, AxisValue], ...]], list[Run]] = {}
     for run in runs:
-        match = arms.fullmatch(run.label)
-        if match is None:
-            raise ValueError(f"{part.file}: label {run.label!r} is not like {experiment.arms!r}")
-        named = match.groupdict()
+        named = _named(experiment, part, run.label)
         scheme = named.pop("scheme")
         point: dict[str, AxisValue] = {axis: _axis_value(value) for axis, value in named.items()}
         point |= {
@@ -188,6 +222,15 @@ def _cells(experiment: Published, part: Part, runs: Sequence[Run]) -> list[Cell]
         point |= part.at
         groups.setdefault((scheme, tuple(sorted(point.items()))), []).append(run)
     return [Cell(scheme, dict(point), tuple(members)) for (scheme, point), members in groups.items()]
+
+
+def _named(experiment: Published, part: Part, label: str) -> dict[str, str]:
+    """The scheme, and the axis values, that an arm's label names."""
+    arms = re.sub(r"\\\{(\w+)\\\}", _group, re.escape(experiment.arms))
+    match = re.fullmatch(arms, label)
+    if match is None:
+        raise ValueError(f"{part.file}: label {label!r} is not like {experiment.arms!r}")
+    return match.groupdict()
 
 
 def _group(match: re.Match[str]) -> str:
