@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from statistics import fmean, median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -94,8 +95,7 @@ def instances(
     return list(evaluator.instances())
 
 
-@dataclass(frozen=True)
-class Names:
+class Names(NamedTuple):
     """What formulas about an experiment may name."""
 
     schemes: frozenset[str]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sojourn.studies import tables, texts
 from sojourn.studies.claims import Claim, load_claims
 from sojourn.studies.grid import Alias, AxisValue
-from sojourn.studies.measures import SOURCES, Measure
+from sojourn.studies.measures import SERIES, SOURCES, Measure
 from sojourn.studies.measures import Part as RunPart
 from sojourn.studies.relation import RelationError
 
@@ -85,16 +85,21 @@ class FigureSpec:
     title: str
     kind: str
     """``box``: boxes over ``x``, one panel per value of ``panels``; ``series``: a metric over time;
-    ``ellipse``: a metric over another, ``x``, a dot per run and their 1-sigma ellipse."""
+    ``ellipse``: a metric over another, ``x``, a dot per run and their 1-sigma ellipse;
+    ``packets``: every packet as it came to the queue and left it, from the metric's ``from_s`` to its ``to_s``."""
     experiment: str
     metric: str
     x: str = ""
     panels: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
+    schemes: Sequence[str] = ()
+    """Only these, in this order; empty: all."""
     whiskers: Sequence[int] = (10, 90)
     """Percentiles that a box's whiskers reach to."""
     of_runs: bool = False
     """A box is of one number per run, not of a distribution within each."""
+    bin_s: float = 0.0
+    """A series is drawn as means over so many seconds; 0: as it was recorded."""
     from_zero: bool = True
     """Whether the vertical axis begins at zero."""
 
@@ -219,8 +224,8 @@ _READING: dict[str, tables.Kinds] = {
 }  # fmt: skip
 _FIGURE: dict[str, tables.Kinds] = {
     "name": tables.TEXT, "title": tables.TEXT, "kind": tables.TEXT, "experiment": tables.TEXT, "metric": tables.TEXT,
-    "x": tables.TEXT, "panels": tables.TEXT, "where": tables.TABLE, "whiskers": tables.LIST,
-    "of_runs": tables.FLAG, "from_zero": tables.FLAG,
+    "x": tables.TEXT, "panels": tables.TEXT, "where": tables.TABLE, "schemes": tables.LIST, "whiskers": tables.LIST,
+    "of_runs": tables.FLAG, "bin_s": tables.NUMBER, "from_zero": tables.FLAG,
 }  # fmt: skip
 _QUESTION: dict[str, tables.Kinds] = {
     "asks": tables.TEXT, "location": tables.TEXT, "experiment": tables.TEXT, "answer": tables.TEXT,
@@ -257,6 +262,7 @@ def _check(recipe: dict[str, Any]) -> None:
     for index, table in enumerate(recipe.get("figure", [])):
         needs = ("name", "title", "kind", "experiment", "metric")
         tables.check(table, f"figure.{index}", _FIGURE, needs=needs)
+        tables.check_each(table.get("schemes"), f"figure.{index}.schemes", tables.TEXT)
     for index, table in enumerate(recipe.get("question", [])):
         tables.check(table, f"question.{index}", _QUESTION, needs=tuple(_QUESTION))
 
@@ -265,7 +271,7 @@ def _check_figures(study: Study) -> None:
     """What figures name must be there."""
     for index, figure in enumerate(study.figures):
         known = {
-            "kind": ("box", "series", "ellipse"),
+            "kind": ("box", "series", "ellipse", "packets"),
             "experiment": tuple(experiment.id for experiment in study.experiments),
             "metric": tuple(study.measures),
         }
@@ -273,7 +279,16 @@ def _check_figures(study: Study) -> None:
             if getattr(figure, key) not in accepted:
                 got = getattr(figure, key)
                 raise ValueError(f'figure.{index}: {key}: got "{got}"; must be one of {", ".join(accepted)}')
+        source = study.measures[figure.metric].source
+        accepted = {"series": tuple(SERIES), "packets": ("packet_sojourn_ms",)}.get(figure.kind, (source,))
+        if source not in accepted:
+            where = f"figure.{index}: metric: \"{figure.metric}\" is from {source}"
+            raise ValueError(f"{where}; of kind {figure.kind} must be from {', '.join(accepted)}")
         axes = axes_of(study, figure.experiment)
+        known_axes = axes | set(study.experiment(figure.experiment).constants)
+        for axis in figure.where:
+            if axis not in known_axes:
+                raise ValueError(f'figure.{index}: where: got "{axis}"; must be one of {", ".join(sorted(known_axes))}')
         for key in ("x", "panels"):
             axis = getattr(figure, key)
             # An ellipse has a metric below.
@@ -314,7 +329,8 @@ def _check_texts(study: Study) -> None:
         except RelationError as error:
             raise ValueError(f"{one.where}: {error}") from None
     known = [experiment.id for experiment in study.experiments]
-    named = [(f"question.{index}: experiment", one.experiment) for index, one in enumerate(study.questions)]
+    named = [(one.where, id_) for one in texts_of(study) for id_ in sorted(texts.experiments_named(one.text))]
+    named += [(f"question.{index}: experiment", one.experiment) for index, one in enumerate(study.questions)]
     named += [(f"backend.{name}: without", id_) for name, there in study.elsewhere.items() for id_ in there.without]
     for where, id_ in named:
         if id_ not in known:

@@ -21,6 +21,7 @@ from sojourn.studies.verdict import Answer, Judgement, answers, judge
 
 _NUMBER = r"(?P<{name}>\d+(?:\.\d+)?|true|false)"
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+_BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6}
 _BITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 
 
@@ -175,22 +176,26 @@ def check_texts(study: Study, plans: Sequence[tuple[Published, Part, _core.Plan]
     for experiment, part, plan in plans:
         labels = {label for _, _, _, label in plan.jobs}
         schemes.setdefault(experiment.id, set()).update(_named(experiment, part, label)["scheme"] for label in labels)
+    names = {id_: found for id_ in (one.id for one in study.experiments) if (found := _names(study, id_, schemes))}
     experiment_of = {claim.id: claim.experiment for claim in study.claims}
     for one in texts_of(study):
         ids = one.experiments or (experiment_of.get(one.claim, ""),)
-        parts = {part.id: part for id_ in ids for part in experiments_with(study, id_)}
-        if not parts.keys() & schemes.keys():
+        own = [names[id_] for id_ in ids if id_ in names]
+        if not own:
             continue
-        others = (name for part in parts.values() for name in (*part.aliases, *part.constants))
-        names = Names(
-            frozenset().union(*(schemes.get(id_, ()) for id_ in parts)),
-            frozenset(study.measures),
-            frozenset(others).union(*(axes_of(study, id_) for id_ in ids)),
-        )
+        together = Names(*(frozenset().union(*sets) for sets in zip(*own, strict=True)))
         try:
-            texts.check(one.text, names, study.derived)
+            texts.check(one.text, together, study.derived, names)
         except RelationError as error:
             raise _core.ExperimentError(f"study: {study.folder / 'study.toml'}: {one.where}: {error}") from None
+
+
+def _names(study: Study, id_: str, schemes: Mapping[str, set[str]]) -> Names | None:
+    """What formulas about an experiment may name; None if it is not to be run."""
+    parts = experiments_with(study, id_)
+    own = set[str]().union(*(schemes.get(part.id, ()) for part in parts))
+    others = {name for part in parts for name in (*part.aliases, *part.constants)}
+    return Names(frozenset(own), frozenset(study.measures), frozenset(axes_of(study, id_) | others)) if own else None
 
 
 def grids_of(
@@ -255,4 +260,6 @@ def in_axis_unit(value: object, axis: str) -> AxisValue:
         return round(float(number) * _SECONDS[unit] / _SECONDS[suffix], 9)
     if unit in _BITS and suffix in ("kbps", "mbps"):
         return round(float(number) * _BITS[unit] / {"kbps": 1e3, "mbps": 1e6}[suffix], 9)
+    if unit in _BYTES and suffix == "bytes":
+        return float(number) * _BYTES[unit]
     return text

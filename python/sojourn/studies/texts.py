@@ -1,6 +1,7 @@
 """Texts with measured numbers in them: ``CoDel holds {codel.queue_delay.median[flows=4]:.1f} ms``.
 
-In braces stands a formula of ``relation``, and after a colon how its number is printed, as Python formats numbers.
+In braces stands a formula of ``relation``; after ``@`` the experiment that it is about, if that is another one than the
+text's; after a colon how the number is printed, as Python formats numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sojourn.studies.relation import RelationError
 
 NOT_MEASURED = "(not run)"
 """In place of a number that was not measured."""
-_PLACE = re.compile(r"\{([^{}:]*)(?::([^{}:]*))?\}")
+_PLACE = re.compile(r"\{([^{}:@]*)(?:@ *([^{}:@]*))?(?::([^{}:]*))?\}")
 _FORMAT = re.compile(r"(\.\d+)?[fg%]")
 
 
@@ -30,13 +31,18 @@ def check_form(text: str) -> None:
     """
     if "{" in (rest := _PLACE.sub("", text)) or "}" in rest:
         raise RelationError(f"a brace without the other in {text!r}; accepted: {{formula}} or {{formula:.1f}}")
-    for _, form in _PLACE.findall(text):
+    for _, _, form in _PLACE.findall(text):
         if form and not _FORMAT.fullmatch(form):
             raise RelationError(f'format: got "{form}"; must be like .1f, .3g or .0%')
 
 
-def check(text: str, names: Names, derived: Mapping[str, str]) -> None:
-    """Checks the formulas of a text against what its experiment has.
+def experiments_named(text: str) -> set[str]:
+    """The experiments that formulas of a text name."""
+    return {experiment.strip() for _, experiment, _ in _PLACE.findall(text)} - {""}
+
+
+def check(text: str, names: Names, derived: Mapping[str, str], others: Mapping[str, Names] | None = None) -> None:
+    """Checks the formulas of a text against what its experiment, or that of ``others`` which they name, has.
 
     Raises
     ------
@@ -44,11 +50,19 @@ def check(text: str, names: Names, derived: Mapping[str, str]) -> None:
         One of them is wrong.
     """
     check_form(text)
-    for formula, _ in _PLACE.findall(text):
-        check_names(formula, names, derived)
+    for formula, experiment, _ in _PLACE.findall(text):
+        own = (others or {}).get(experiment.strip()) if experiment else names
+        if own is not None:
+            check_names(formula, own, derived)
 
 
-def fill(text: str, grids: Sequence[tuple[Grid, Grid]], derived: Mapping[str, str], schemes: Sequence[str] = ()) -> str:
+def fill(
+    text: str,
+    grids: Sequence[tuple[Grid, Grid]],
+    derived: Mapping[str, str],
+    schemes: Sequence[str] = (),
+    others: Mapping[str, Grid] | None = None,
+) -> str:
     """Puts numbers in the place of formulas; where one has several values, the lowest and the highest.
 
     Parameters
@@ -57,16 +71,19 @@ def fill(text: str, grids: Sequence[tuple[Grid, Grid]], derived: Mapping[str, st
         The experiments: of each the places that the text is about, and everything that was run.
     derived, schemes
         As for ``instances``.
+    others
+        The experiments that formulas may name.
     """
 
     def number(match: re.Match[str]) -> str:
         values: list[float] = []
-        for within, grid in grids:
+        other = (others or {}).get(match[2].strip()) if match[2] else None
+        for within, grid in [(other, other)] if other is not None else () if match[2] else grids:
             # Of several experiments one may lack what another has.
             with suppress(RelationError, AmbiguousPlaceError):
                 found = instances(match[1], grid, schemes=schemes, derived=derived, within=within)
                 values += [float(one.value) for one in found]
-        return _span(values, _formatter(match[2]))
+        return _span(values, _formatter(match[3]))
 
     return _PLACE.sub(number, text)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from sojourn.studies import texts
 from sojourn.studies.claims import Claim
 from sojourn.studies.evaluate import Instance, Slack, instances
-from sojourn.studies.grid import AmbiguousPlaceError, Cell, Grid, same
+from sojourn.studies.grid import AmbiguousPlaceError, Grid
 from sojourn.studies.measures import quantile_level
 from sojourn.studies.recipe import Reading, Study
 from sojourn.studies.relation import RelationError
@@ -121,7 +120,7 @@ def _because(claim: Claim, reading: Reading, study: Study, grids: Mapping[str, G
     except RelationError:
         parts = [(grid, grid) for grid in found]
     schemes = claim.schemes if reading.schemes is None else reading.schemes
-    return texts.fill(reading.because, parts, study.derived, schemes)
+    return texts.fill(reading.because, parts, study.derived, schemes, grids)
 
 
 def answers(study: Study, grids: Mapping[str, Grid]) -> list[Answer]:
@@ -130,7 +129,7 @@ def answers(study: Study, grids: Mapping[str, Grid]) -> list[Answer]:
         Answer(
             question.asks,
             question.location,
-            texts.fill(question.answer, [(grid, grid)], study.derived),
+            texts.fill(question.answer, [(grid, grid)], study.derived, others=grids),
         )
         for question in study.questions
         if (grid := grids.get(question.experiment)) is not None
@@ -161,17 +160,7 @@ def _selected(grid: Grid, claim: Claim, reading: Reading) -> Grid:
     for name in {name for place in places for name in place}:
         if not grid.knows(name):
             raise RelationError(f"the claim's condition on {name!r} is about nothing that was varied here")
-    return grid.where(lambda cell: any(_is_at(grid, cell, place) for place in places))
-
-
-def _is_at(grid: Grid, cell: Cell, place: Mapping[str, Any]) -> bool:
-    for name, accepted in place.items():
-        values = accepted if isinstance(accepted, list) else [accepted]
-        own = {**grid.constants, **cell.point}
-        axes = [grid.place(name, value) for value in values]
-        if not any(same(own[axis], value) for axis, value in axes if axis in own):
-            return False
-    return True
+    return grid.where(lambda cell: any(grid.is_at(cell, place) for place in places))
 
 
 def _weigh(claim: Claim, reading: Reading, outcomes: Sequence[Instance], *, is_relation: bool) -> Judgement:
