@@ -171,6 +171,8 @@ def _words(axis: str) -> str:
 
 def _at(axis: str, value: AxisValue) -> str:
     """``target 5 ms``, ``4 flows``."""
+    if isinstance(value, bool):
+        return f"{axis.replace('_', ' ')}: {_tick(value)}"
     name, _, unit = axis.rpartition("_")
     if name and unit in _UNITS:
         return f"{name.replace('_', ' ')} {_tick(value)} {_UNITS[unit]}"
@@ -178,4 +180,4 @@ def _at(axis: str, value: AxisValue) -> str:
 
 
 def _tick(value: AxisValue) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)

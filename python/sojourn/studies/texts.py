@@ -83,7 +83,7 @@ def fill(
             with suppress(RelationError, AmbiguousPlaceError):
                 found = instances(match[1], grid, schemes=schemes, derived=derived, within=within)
                 values += [float(one.value) for one in found]
-        return _span(values, _formatter(match[3]))
+        return _span(values, _formatter(match[3] or ""))
 
     return _PLACE.sub(number, text)
 
@@ -93,8 +93,12 @@ def short(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def _formatter(form: str | None) -> Callable[[float], str]:
-    return (lambda value: format(value, form)) if form else short
+def _formatter(form: str) -> Callable[[float], str]:
+    def show(value: float) -> str:
+        text = format(value, form)
+        return text.removeprefix("-") if not text.strip("-0.%") else text
+
+    return show if form else short
 
 
 def _span(values: Sequence[float], show: Callable[[float], str]) -> str:
