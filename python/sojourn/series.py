@@ -169,7 +169,8 @@ def binned(found: Series, bin_s: float) -> Series:
     known = ~np.isnan(found.value)
     places = np.floor(found.t_s[known] / bin_s).astype(np.int64)
     bins, index = np.unique(places, return_inverse=True)
-    return Series((bins + 0.5) * bin_s, np.bincount(index, found.value[known]) / np.bincount(index))
+    means: FloatArray = (np.bincount(index, found.value[known]) / np.bincount(index)).astype(np.float64)
+    return Series(((bins + 0.5) * bin_s).astype(np.float64), means)
 
 
 def _middle(start_s: FloatArray) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -129,8 +130,10 @@ def _draw_ellipses(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, Ax
 
 
 def _draw_packets(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, AxisValue]) -> None:
-    """Arrivals above and departures below, a packet's width its time on the wire, its height the rate, so that its area
-    is its size; from one to the other a line that slants by its wait."""
+    """Arrivals above, departures below, and from one to the other a line that slants by the packet's wait.
+
+    A packet is as wide as its time on the wire and as high as the rate, so that its area is its size.
+    """
     part = grid.measures[spec.metric].part
     for scheme, look in zip(grid.schemes, looks(len(grid.schemes)), strict=True):
         for cell in grid.at(scheme, at):
@@ -139,14 +142,19 @@ def _draw_packets(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, Axi
                 continue
             arriving, leaving = _top_mbps(found.arrival_s, found.bits), _top_mbps(found.departure_s, found.bits)
             gap = 0.25 * max(arriving, leaving)
-            wide = {"align": "edge", "color": look.color + "77", "edgecolor": look.color, "linewidth": 0.6}
+            wide: dict[str, Any] = {
+                "align": "edge",
+                "color": look.color + "77",
+                "edgecolor": look.color,
+                "linewidth": 0.6,
+            }
             axes.bar(found.arrival_s, arriving, found.bits / arriving / 1e6, bottom=gap, **wide)
             axes.bar(found.departure_s, -leaving, found.bits / leaving / 1e6, bottom=-gap, **wide)
             ends = np.stack([found.arrival_s, found.departure_s])
             axes.plot(ends, [gap, -gap], color=look.color, linewidth=0.7)
             ticks = {gap: 0.0, gap + arriving: arriving, -gap: 0.0, -gap - leaving: leaving}
             axes.set_yticks(list(ticks), [f"{rate:.3g}" for rate in ticks.values()])
-    axes.set_xlim(part.from_s, part.to_s)
+    axes.set_xlim(part.from_s, part.to_s if np.isfinite(part.to_s) else None)
     axes.set_xlabel("time [s]")
     axes.set_ylabel("leaving, arriving [Mbit/s]")
 

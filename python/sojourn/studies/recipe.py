@@ -282,10 +282,11 @@ def _check_figures(study: Study) -> None:
         source = study.measures[figure.metric].source
         accepted = {"series": tuple(SERIES), "packets": ("packet_sojourn_ms",)}.get(figure.kind, (source,))
         if source not in accepted:
-            where = f"figure.{index}: metric: \"{figure.metric}\" is from {source}"
+            where = f'figure.{index}: metric: "{figure.metric}" is from {source}'
             raise ValueError(f"{where}; of kind {figure.kind} must be from {', '.join(accepted)}")
         axes = axes_of(study, figure.experiment)
-        known_axes = axes | set(study.experiment(figure.experiment).constants)
+        constants = {name for one in experiments_with(study, figure.experiment) for name in one.constants}
+        known_axes = axes | constants
         for axis in figure.where:
             if axis not in known_axes:
                 raise ValueError(f'figure.{index}: where: got "{axis}"; must be one of {", ".join(sorted(known_axes))}')
