@@ -62,12 +62,9 @@ def accepts(schema: Schema) -> str:
 
 
 def _list(schema: Schema) -> str:
-    least, most = schema.get("minItems"), schema.get("maxItems")
-    return (
-        f"a list of {least}, each {accepts(schema['items'])}"
-        if least == most and most
-        else f"a list of {accepts(schema['items'])}"
-    )
+    least, most, each = schema.get("minItems"), schema.get("maxItems"), accepts(schema["items"])
+    count = f" of {least}" if least == most and most else ""
+    return f"a list{count}, each {each}"
 
 
 def _written(pattern: str) -> str:

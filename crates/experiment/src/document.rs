@@ -165,7 +165,9 @@ impl Node {
         };
         let is_none = |segment: &&str| segment.is_empty() || segment.contains(['"', '\'']);
         if segments.len() > DEEPEST || segments.iter().any(is_none) {
-            return Err("not a dotted key such as link.rate, queue.0.target or sweep.link.rate".into());
+            return Err(
+                "not a dotted key such as link.rate, queue.0.target or sweep.link.rate".into(),
+            );
         }
         let mut here = self;
         for (depth, segment) in segments.iter().enumerate() {
@@ -270,6 +272,8 @@ pub(crate) fn path_segment(key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.';
     if !key.is_empty() && key.chars().all(bare) {
         key.into()
+    } else if key.contains('"') && !key.contains('\'') {
+        format!("'{}'", shortened(key))
     } else {
         Item::Text(key.into()).to_string()
     }

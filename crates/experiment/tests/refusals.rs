@@ -334,7 +334,12 @@ fn a_bad_override_is_named_as_one() {
             "link.rate: got \"0 Mbit/s\"; must be a rate above zero like \"10 Mbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s)",
         ),
     ] {
-        let key_shown = if key.is_empty() { "\"\"" } else { key };
+        let key_shown = match key {
+            "" => "\"\"",
+            "sweep.\"link.rate" => "'sweep.\"link.rate'",
+            "sweep.\"link.rate\"" => "'sweep.\"link.rate\"'",
+            _ => key,
+        };
         assert_eq!(
             message(GOOD, &[(key, value)]),
             format!("--set {key_shown}: {expected}")

@@ -15,7 +15,7 @@ from PIL import Image
 
 from sojourn.studies import Judgement, Study, StudyResults, Verdict, find, kept, run_study
 from sojourn.studies.figures import draw
-from sojourn.studies.report import markdown
+from sojourn.studies.report import markdown, questions
 from sojourn.studies.verdict import judge
 
 HERE = Path(__file__).parent
@@ -40,7 +40,8 @@ def write(name: str) -> None:
         )
         page += f"{name} --backend linux --quick`; there {'; '.join(linux.departures)}.\n"
     page += f"\nWritten by `python docs/results/studies/write.py {name}`; `sojourn study run {name}` runs the same.\n"
-    (HERE / f"{name}.md").write_text(page + _figures(study, results), encoding="utf-8")
+    page += questions(results) + _figures(study, results)
+    (HERE / f"{name}.md").write_text(page, encoding="utf-8")
 
 
 def _on_linux(study: Study) -> kept.Kept | None:

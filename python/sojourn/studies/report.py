@@ -87,11 +87,13 @@ def markdown(
     headings.append("reason")
     rows = [[*row, one.reason] for row, one in zip(rows, judgements, strict=True)]
     lines += map(_row, (headings, ["---"] * len(headings), *rows))
-    if answers := results.answers():
-        lines += ["", "## What the paper leaves open"]
-    for one in answers:
-        lines += ["", f"**{one.question}** ({one.location})", "", one.answer]
     return "\n".join(lines) + "\n"
+
+
+def questions(results: StudyResults) -> str:
+    """What was measured of the questions that the paper leaves open, as Markdown; empty if there are none."""
+    lines = [f"\n**{one.question}** ({one.location})\n\n{one.answer}\n" for one in results.answers()]
+    return "".join(["\n## What the paper leaves open\n", *lines]) if lines else ""
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -130,6 +132,6 @@ def save(results: StudyResults, judgements: Sequence[Judgement], directory: Path
         figures = stage_figures(staging, results.study, results.grids)
         staging.add_text(FILE, inputs_json(results, quick=quick))
         staging.add_text(kept.FILE, kept.as_json(results))
-        staging.add_text("claims.md", markdown(results, judgements, quick=quick))
+        staging.add_text("claims.md", markdown(results, judgements, quick=quick) + questions(results))
         staging.add_text("claims.json", as_json(results, judgements, figures, quick=quick))
     return figures
