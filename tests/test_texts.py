@@ -49,6 +49,21 @@ def test_a_text_is_about_the_places_of_its_claim_and_may_name_others():
     assert filled == "2 and at 16 flows 4"
 
 
+def test_a_formula_may_be_about_another_experiment():
+    long = Grid([Cell("a", {}, (Single(7.0),))], grid().measures)
+    others = {"long": Names(frozenset({"a"}), frozenset({"delay"}), frozenset())}
+    text = "{a.delay[flows=4]:.2f}, long {a.delay @ long:.1f}, never {a.delay @ radio}"
+    texts.check(text, NAMES, {}, others)
+    assert texts.experiments_named(text) == {"long", "radio"}
+    assert texts.fill(text, [(grid(), grid())], {}, others={"long": long}) == "1.25, long 7.0, never (not run)"
+    with pytest.raises(RelationError, match="no scheme 'b'"):
+        texts.check("{b.delay @ long}", NAMES, {}, others)
+
+
+def test_nothing_is_not_less_than_nothing():
+    assert texts.fill("{(a.delay[flows=4] - 1.26) / 10:.1f}", [(grid(), grid())], {}) == "0.0"
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [("{a.delay", "brace"),
@@ -98,6 +113,8 @@ def test_reasons_and_answers_hold_what_was_measured(sojourn: Cli, study: Path, t
     [(READING.replace("{}", "{codel.queue_delay"), ("reading of shorter: because", "brace")),
      (READING.replace("{}", "{codle.queue_delay}"), ("reading of shorter: because", "'codle'", "codel, pfifo")),
      (QUESTION.replace("{}", "{codel.delay}"), ("question.0: answer", "'delay'", "goodput, queue_delay")),
+     (READING.replace("{}", "{codel.queue_delay @ f}"), ("reading of shorter: because", '"f"', "e, radio")),
+     ("\n[backend.linux]\nwithout = 'f'\n", ("backend.linux: without", '"f"', "e, radio")),
      (QUESTION.replace('"e"', '"f"'), ("question.0: experiment", '"f"', "e, radio"))],
 )  # fmt: skip
 def test_a_mistake_in_a_text_is_told_before_anything_is_run(sojourn: Cli, study: Path, text, parts):
