@@ -182,7 +182,7 @@ def test_packets_are_drawn_as_large_as_they_are():
     spec = next(figure for figure in recipe.figures if figure.name == "fig1")
     axes = draw(spec, recipe, results.grids[spec.experiment]).axes[0]
     arriving, leaving = (
-        [bar for bar in axes.patches if bar.get_height() * sign > 0 and bar.get_x() < 0.3] for sign in (1, -1)
+        [bar for bar in axes.patches if bar.get_height() * sign > 0 and 0.19 < bar.get_x() < 0.3] for sign in (1, -1)
     )
     assert len(arriving) == 25
     assert {round(bar.get_height(), 3) for bar in arriving} == {12.0}
