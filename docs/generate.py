@@ -46,7 +46,7 @@ def accepts(schema: Schema) -> str:
         return "[" + ", ".join(map(accepts, schema["prefixItems"])) + "]"
     match schema.get("type"):
         case "array":
-            return f"a list of {accepts(schema['items'])}" if "items" in schema else "a list"
+            return _list(schema) if "items" in schema else "a list"
         case "integer" | "number" as kind:
             low, high = schema.get("minimum"), schema.get("maximum")
             number = "whole number" if kind == "integer" else "number"
@@ -59,6 +59,12 @@ def accepts(schema: Schema) -> str:
             return "a table"
         case _:
             return "text"
+
+
+def _list(schema: Schema) -> str:
+    least, most, each = schema.get("minItems"), schema.get("maxItems"), accepts(schema["items"])
+    count = f" of {least}" if least == most and most else ""
+    return f"a list{count}, each {each}"
 
 
 def _written(pattern: str) -> str:
@@ -134,7 +140,9 @@ def _traffic(schema: Schema) -> list[str]:
     lines += rows({name: kinds[0]["properties"][name] for name in shared}, kinds[0]["required"])
     for kind in kinds:
         name = kind["properties"]["kind"]
-        own = {key: value for key, value in kind["properties"].items() if key not in (*shared, "kind")}
+        # A key that all kinds have may mean something else in one.
+        as_usual = {key for key in shared if accepts(kind["properties"][key]) == accepts(kinds[0]["properties"][key])}
+        own = {key: value for key, value in kind["properties"].items() if key not in (*as_usual, "kind")}
         lines += [f"### `{name['const']}`", "", name["description"], "", *rows(own, kind["required"])]
     return lines
 

@@ -64,3 +64,80 @@ def experiment(tmp_path: Path) -> Path:
     path = tmp_path / "experiment.toml"
     path.write_text(EXPERIMENT, encoding="utf-8")
     return path
+
+
+STUDY = """
+title = "Two flows"
+source = "this test"
+quick = { "experiment.repeat" = "1" }
+
+[metrics.queue_delay]
+from = "sojourn_ms"
+unit = "ms"
+label = "queueing delay"
+
+[metrics.goodput]
+from = "goodput_bps"
+factor = 1e-6
+unit = "Mbit/s"
+
+[[experiment]]
+id = "e"
+parts = [{ file = "experiment.toml" }]
+axes = { flows = "traffic.0.flows" }
+
+[[experiment]]
+id = "radio"
+unavailable = "needs a radio"
+
+[[figure]]
+name = "fig1"
+title = "Delay"
+kind = "box"
+experiment = "e"
+metric = "queue_delay"
+x = "flows"
+"""
+
+CLAIMS = """
+[[claim]]
+id = "shorter"
+experiment = "e"
+kind = "ordering"
+check = "auto"
+statement = "CoDel's queue is shorter."
+relation = "codel.queue_delay.median < pfifo.queue_delay.median"
+
+[[claim]]
+id = "exact"
+experiment = "e"
+kind = "number"
+check = "auto"
+statement = "CoDel's median is 500 ms."
+metric = "queue_delay"
+statistic = "median"
+unit = "ms"
+qdisc = "codel"
+value = 500
+tol_rel = 0.1
+
+[[claim]]
+id = "air"
+experiment = "radio"
+kind = "ordering"
+check = "auto"
+statement = "So it is by radio."
+relation = "codel.queue_delay.median < pfifo.queue_delay.median"
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """A small study: two claims that can be judged and one that cannot."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    (folder / "claims.toml").write_text(CLAIMS, encoding="utf-8")
+    sweep = '\n[sweep]\n"traffic.0.flows" = [1, 2]\n'
+    (folder / "experiment.toml").write_text(EXPERIMENT + sweep, encoding="utf-8")
+    return folder

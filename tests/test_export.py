@@ -160,3 +160,26 @@ def test_a_wrong_export_is_refused(sojourn: Cli, tmp_path: Path):
     wrong(sojourn("export", "empty"), "--format")
     (tmp_path / "empty" / "summary.json").write_text("{", encoding="utf-8")
     wrong(sojourn("export", "empty", "--format", "csv"), "damaged")
+
+
+def test_arms_that_recorded_nothing_are_named(sojourn: Cli, experiment: Path, tmp_path: Path):
+    sojourn("run", experiment, "--set", "sweep.record.packets=[true, false]", "--out", "out")
+    result = sojourn("export", "out", "--format", "csv")
+    assert result.returncode == 0
+    assert result.stderr == (
+        "packets: without pfifo, record.packets False; codel, record.packets False, which did not record any\n"
+    )
+    results = sj.load(tmp_path / "out")
+    assert [run.packets() is not None for run in results.runs] == [True] * 4 + [False] * 4
+    curve = results.plot.cdf().axes[0].lines[3].get_xdata()
+    assert len(curve) > 2
+
+
+def test_an_export_of_earlier_results_does_not_stay_beside_new_ones(sojourn: Cli, recorded: Path, experiment: Path):
+    for format in ("csv", "flent"):
+        sojourn("export", recorded, "--format", format)
+    own = recorded / "csv" / "notes.txt"
+    own.write_text("mine", encoding="utf-8")
+    sojourn("run", experiment, "--out", recorded)
+    assert [path.name for path in (recorded / "csv").iterdir()] == ["notes.txt"]
+    assert not (recorded / "flent").exists()

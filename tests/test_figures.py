@@ -42,6 +42,13 @@ def test_the_delay_axis_runs_backwards_and_the_circle_is_at_the_medians(results:
     assert len(axes.patches) == 2
 
 
+def test_more_arms_than_colours_differ_in_their_marks():
+    sweep = '\n[sweep]\n"link.rate" = ["4 Mbit/s", "5 Mbit/s", "6 Mbit/s", "7 Mbit/s"]\n'
+    axes = sj.run_text(EXPERIMENT.replace("repeat = 2", "repeat = 1") + sweep).plot.ellipse().axes[0]
+    marks = [(line.get_color(), line.get_marker()) for line in axes.lines if line.get_marker() != "."]
+    assert len(marks) == len(set(marks)) == 8
+
+
 def test_fewer_than_three_repeats_have_no_ellipse():
     assert not sj.run_text(EXPERIMENT).plot.ellipse().axes[0].patches
 

@@ -116,3 +116,26 @@ def test_the_delay_at_a_drop_is_that_of_the_next_packet_let_in():
     found = series.delay_at_drops(Run({}, lambda _name: packets))
     assert found.t_s.tolist() == [0.002]
     assert found.value.tolist() == [4.0]
+
+
+def test_a_series_in_longer_bins_has_their_means():
+    found = series.Series(np.array([0.5, 1.5, 2.5, 3.5]), np.array([2.0, 4.0, math.nan, 7.0]))
+    longer = series.binned(found, 2.0)
+    assert longer.t_s.tolist() == [1.0, 3.0]
+    assert longer.value.tolist() == [3.0, 7.0]
+
+
+def test_a_packets_passage_is_when_it_came_and_went():
+    table = pa.table(
+        {
+            "time_ns": [1_000_000_000, 1_010_000_000, 1_020_000_000],
+            "sojourn_ns": [0, 9_000_000, 18_000_000],
+            "bytes": [1500, 1500, 750],
+            "fate": [0, 0, 2],
+            "direction": [0, 0, 0],
+        }
+    )
+    found = series.passages(Run({"flows": []}, lambda name: table if name == "packets" else None))
+    assert found.arrival_s == pytest.approx([1.0, 1.001])
+    assert found.departure_s == pytest.approx([1.0, 1.01])
+    assert found.bits.tolist() == [12000.0, 12000.0]

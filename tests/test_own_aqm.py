@@ -245,11 +245,13 @@ def test_what_load_runs_may_be_wrong(sojourn: Cli, tmp_path: Path):
     (tmp_path / "syntax.py").write_text("import sojourn\nclass :\n")
     (tmp_path / "fails.py").write_text("import sojourn\n\nraise KeyError('x')\n")
     (tmp_path / "taken.py").write_text("import sojourn\nsojourn.register_aqm('pie', int)\n")
+    (tmp_path / "exits.py").write_text("import sys\n\nsys.exit('bye')\n")
     for file, place in [
         ("none.py", "none.py: "),
         ("syntax.py", ":2: "),
         ("fails.py", ":3: KeyError"),
         ("taken.py", ":2: "),
+        ("exits.py", ":3: ends the program with 'bye'"),
     ]:
         result = sojourn("--load", file, "list", "aqm")
         assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1), result.stderr

@@ -12,7 +12,6 @@ import pytest
 
 from conftest import EXPERIMENT, Cli
 from test_bad_input import wrong
-from test_studies import study  # noqa: F401  the fixture
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -105,7 +104,7 @@ def test_a_sweep_and_recorded_series_are_in_it(sojourn: Cli, tmp_path: Path):
     assert "swept" in text
 
 
-def test_a_study_shows_every_claim_with_its_verdict(sojourn: Cli, study: Path, tmp_path: Path):  # noqa: F811
+def test_a_study_shows_every_claim_with_its_verdict(sojourn: Cli, study: Path, tmp_path: Path):
     assert sojourn("study", "run", study, "--quick", "--out", "out").returncode == 0
     result = sojourn("report", "out")
     assert result.returncode == 0, result.stderr
@@ -121,7 +120,7 @@ def test_a_study_shows_every_claim_with_its_verdict(sojourn: Cli, study: Path, t
     assert chosen["shown"] == ["exact"]
 
 
-def test_a_study_can_be_reported_from_where_it_was_moved_to(sojourn: Cli, study: Path, tmp_path: Path):  # noqa: F811
+def test_a_study_can_be_reported_from_where_it_was_moved_to(sojourn: Cli, study: Path, tmp_path: Path):
     sojourn("study", "run", study, "--quick", "--out", "out")
     (tmp_path / "out").rename(tmp_path / "elsewhere")
     assert sojourn("report", "elsewhere").returncode == 0

@@ -8,88 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from conftest import EXPERIMENT, Cli
+from conftest import STUDY, Cli
 from sojourn import _core
 from sojourn.api import read_plan
-from sojourn.studies import available, find, kept
+from sojourn.studies import available, find, kept, run_study
+from sojourn.studies.figures import draw
 from sojourn.studies.runner import plan_study
 from sojourn.studies.verdict import judge
 from test_bad_input import wrong
-
-STUDY = """
-title = "Two flows"
-source = "this test"
-quick = { "experiment.repeat" = "1" }
-
-[metrics.queue_delay]
-from = "sojourn_ms"
-unit = "ms"
-label = "queueing delay"
-
-[metrics.goodput]
-from = "goodput_bps"
-factor = 1e-6
-unit = "Mbit/s"
-
-[[experiment]]
-id = "e"
-parts = [{ file = "experiment.toml" }]
-axes = { flows = "traffic.0.flows" }
-
-[[experiment]]
-id = "radio"
-unavailable = "needs a radio"
-
-[[figure]]
-name = "fig1"
-title = "Delay"
-kind = "box"
-experiment = "e"
-metric = "queue_delay"
-x = "flows"
-"""
-
-CLAIMS = """
-[[claim]]
-id = "shorter"
-experiment = "e"
-kind = "ordering"
-check = "auto"
-statement = "CoDel's queue is shorter."
-relation = "codel.queue_delay.median < pfifo.queue_delay.median"
-
-[[claim]]
-id = "exact"
-experiment = "e"
-kind = "number"
-check = "auto"
-statement = "CoDel's median is 500 ms."
-metric = "queue_delay"
-statistic = "median"
-unit = "ms"
-qdisc = "codel"
-value = 500
-tol_rel = 0.1
-
-[[claim]]
-id = "air"
-experiment = "radio"
-kind = "ordering"
-check = "auto"
-statement = "So it is by radio."
-relation = "codel.queue_delay.median < pfifo.queue_delay.median"
-"""
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Path:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
-    (folder / "claims.toml").write_text(CLAIMS, encoding="utf-8")
-    sweep = '\n[sweep]\n"traffic.0.flows" = [1, 2]\n'
-    (folder / "experiment.toml").write_text(EXPERIMENT + sweep, encoding="utf-8")
-    return folder
 
 
 def test_every_claim_is_judged_once(sojourn: Cli, study: Path, tmp_path: Path):
@@ -134,6 +60,9 @@ def test_an_experiment_file_of_a_study_that_is_wrong_is_named(sojourn: Cli, stud
      ("study.toml", 'x = "flows"', "x =", ("not TOML",)),
      ("study.toml", 'x = "flows"', 'x = "flws"', ("figure.0: x", '"flws"', "flows")),
      ("study.toml", 'kind = "box"', 'kind = "bx"', ("figure.0: kind", "box, series")),
+     ("study.toml", 'kind = "box"', 'kind = "series"\nwhere = 3', ("figure.0: where", "got 3", "a table")),
+     ("study.toml", 'kind = "box"', 'kind = "box"\nwhere = { flws = 1 }', ("figure.0: where", '"flws"', "flows")),
+     ("study.toml", 'kind = "box"', 'kind = "packets"', ("figure.0: metric", "sojourn_ms", "packet_sojourn_ms")),
      ("study.toml", 'metric = "queue_delay"', 'metric = "delay"', ("figure.0: metric", "goodput")),
      ("study.toml", 'id = "e"', "", ("experiment.0: id: missing",)),
      ("study.toml", 'factor = 1e-6', 'factor = "a"', ("metrics.goodput: factor",)),
@@ -244,3 +173,33 @@ def test_every_experiment_file_of_a_study_is_accepted(study):
     for experiment in study.experiments:
         for part in experiment.parts:
             assert read_plan(part.file).jobs
+
+
+def test_packets_are_drawn_as_large_as_they_are():
+    # A window of 25 packets of 1500 bytes at 12 Mbit/s meets a link of 1.2 Mbit/s.
+    recipe = find("nichols2012")
+    results = run_study(recipe, figure="1")
+    spec = next(figure for figure in recipe.figures if figure.name == "fig1")
+    axes = draw(spec, recipe, results.grids[spec.experiment]).axes[0]
+    arriving, leaving = (
+        [bar for bar in axes.patches if bar.get_height() * sign > 0 and 0.19 < bar.get_x() < 0.3] for sign in (1, -1)
+    )
+    assert len(arriving) == 25
+    assert {round(bar.get_height(), 3) for bar in arriving} == {12.0}
+    assert {round(bar.get_height(), 3) for bar in leaving} == {-1.2}
+    for bar in arriving + leaving:
+        assert abs(bar.get_width() * bar.get_height()) == pytest.approx(0.012)
+    # The second packet came 1 ms after the first and left 10 ms after it.
+    assert arriving[1].get_x() - arriving[0].get_x() == pytest.approx(0.001)
+    assert leaving[1].get_x() - leaving[0].get_x() == pytest.approx(0.010)
+
+
+def test_a_figure_shows_the_schemes_and_places_that_it_is_told(study: Path):
+    path = study / "study.toml"
+    path.write_text(path.read_text(encoding="utf-8") + 'schemes = ["codel"]\nwhere = { flows = [2] }\n')
+    recipe = find(str(study))
+    (spec,) = recipe.figures
+    results = run_study(recipe, quick=True)
+    drawn = draw(spec, recipe, results.grids["e"])
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["codel"]
+    assert [label.get_text() for label in drawn.axes[0].get_xticklabels()] == ["2"]

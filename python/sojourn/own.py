@@ -88,10 +88,13 @@ def load(file: Path) -> None:
         raise _core.ExperimentError(f"{file}:{_line(error, file)}: {error}") from error
     except SyntaxError as error:
         raise _core.ExperimentError(f"{file}:{error.lineno}: not Python: {error.msg}") from error
+    except SystemExit as error:
+        code = "" if error.code is None else f" with {error.code!r}"
+        raise _core.ExperimentError(f"{file}:{_line(error, file)}: ends the program{code}; must return") from error
     except Exception as error:
         raise _core.ExperimentError(f"{file}:{_line(error, file)}: {type(error).__name__}: {error}") from error
 
 
-def _line(error: Exception, file: Path) -> int | str:
+def _line(error: BaseException, file: Path) -> int | str:
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     return (lines[-1] or "?") if lines else "?"

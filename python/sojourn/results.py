@@ -35,6 +35,15 @@ TABLE_FILES: dict[TableName, str] = {
 }
 """Where each recorded table is kept beside summary.json."""
 
+EXPORTED = {
+    "csv": tuple(f"{name}.csv" for name in ("runs", "flows", *(Path(file).stem for file in TABLE_FILES.values()))),
+    "parquet": tuple(
+        f"{name}.parquet" for name in ("runs", "flows", *(Path(file).stem for file in TABLE_FILES.values()))
+    ),
+    "flent": ("*.flent.gz",),
+}
+"""What an export writes, in a folder called like its format."""
+
 RESULT_FILES = (
     "summary.json",
     "summary.csv",
@@ -42,6 +51,7 @@ RESULT_FILES = (
     "report.html",
     *TABLE_FILES.values(),
     "capture_*.pcapng",
+    *(f"{folder}/{name}" for folder, names in EXPORTED.items() for name in names),
     *(
         f"{figure}.{kind}"
         for figure in (
@@ -255,6 +265,11 @@ class Results:
         parts = [with_run_columns(table, index, run) for index, run, table in tables if table is not None]
         return pa.concat_tables(parts, promote_options="default") if parts else None
 
+    def lacking(self, name: TableName) -> list[str]:
+        """The arms of which a table was not recorded, though it was of others."""
+        recorded = {arm.name: any(run.read_table(name) is not None for run in arm.runs) for arm in self.arms}
+        return [arm for arm, has in recorded.items() if not has] if any(recorded.values()) else []
+
     @property
     def plot(self) -> Plots:
         """The figures: ``plot.cdf()``, ``plot.box()``, ``plot.ellipse()``, ``plot.timeseries()`` and others."""
@@ -384,5 +399,7 @@ def _load_table(path: Path, run: int) -> pa.Table | None:
     if not path.exists():
         return None
     table = pyarrow.parquet.read_table(path, filters=[("run", "=", run)]).drop_columns(RUN_COLUMNS)
+    if not table.num_rows and pyarrow.parquet.read_metadata(path).num_rows:
+        return None  # only others recorded it
     of_others = [name for name in table.column_names if table.num_rows and table[name].null_count == table.num_rows]
     return table.drop_columns(of_others)

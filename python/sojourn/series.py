@@ -26,6 +26,14 @@ class Series(NamedTuple):
     value: FloatArray
 
 
+class Passages(NamedTuple):
+    """Packets on their way through a queue, in order of departure."""
+
+    arrival_s: FloatArray
+    departure_s: FloatArray
+    bits: FloatArray
+
+
 def goodput(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
     """Goodput in bit/s of all flows that send data this way together, at the middle of each bin.
 
@@ -96,6 +104,15 @@ def queue(run: Run, column: str, direction: Direction = "down") -> Series | None
     return Series(_middle(start_s), table[column].to_numpy()[this_way].astype(np.float64))
 
 
+def passages(run: Run, direction: Direction = "down") -> Passages | None:
+    """When each packet that left the queue came and went, and its size; None if packets were not recorded."""
+    rows = _delivered(run, direction)
+    if rows is None:
+        return None
+    departure_ns, sojourn_ns = rows["time_ns"].to_numpy(), rows["sojourn_ns"].to_numpy()
+    return Passages((departure_ns - sojourn_ns) / 1e9, departure_ns / 1e9, rows["bytes"].to_numpy() * 8.0)
+
+
 def delay_at_drops(run: Run, direction: Direction = "down") -> Series | None:
     """The queueing delay in ms whenever a packet was dropped: that of the next packet to be let in.
 
@@ -145,6 +162,15 @@ def _delivered(run: Run, direction: Direction) -> pa.Table | None:
         return None
     left = pc.less_equal(table["fate"], FATES["marked"])
     return table.filter(pc.and_(left, pc.equal(table["direction"], DIRECTIONS[direction])))
+
+
+def binned(found: Series, bin_s: float) -> Series:
+    """The means over longer bins, each at its middle; what is NaN does not count."""
+    known = ~np.isnan(found.value)
+    places = np.floor(found.t_s[known] / bin_s).astype(np.int64)
+    bins, index = np.unique(places, return_inverse=True)
+    means: FloatArray = (np.bincount(index, found.value[known]) / np.bincount(index)).astype(np.float64)
+    return Series(((bins + 0.5) * bin_s).astype(np.float64), means)
 
 
 def _middle(start_s: FloatArray) -> FloatArray:

@@ -116,5 +116,8 @@ class Staging:
         for old in {path for pattern in self._superseded for path in self._directory.glob(pattern)}:
             if old not in self._complete and old.is_file():
                 old.unlink()
+                if old.parent != self._directory:
+                    with contextlib.suppress(OSError):
+                        old.parent.rmdir()
         for final, temporary in self._complete.items():
             temporary.replace(final)

@@ -129,6 +129,9 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     if kind.tcp().is_some_and(|tcp| !tcp.quickack) {
         return Err(("quickack", "true, as it is"));
     }
+    if kind.tcp().is_some_and(|tcp| tcp.ack_every != 2) {
+        return Err(("ack_every", "2, as it is"));
+    }
     let is_ours = |tcp: &model::Tcp| NO_KERNELS.contains(&tcp.congestion_control.as_str());
     if kind.tcp().is_some_and(is_ours) {
         return Err(("tcp", "one that a kernel has, like reno or cubic,"));

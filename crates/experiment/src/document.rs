@@ -143,22 +143,31 @@ fn node(from: &Spanned<DeValue<'_>>, at: Origin, origin: &dyn Fn(usize) -> Origi
     Node { item, origin: at }
 }
 
+/// A key without the quotes around it.
+fn unquoted(key: &str) -> &str {
+    let within = |quote: char| key.strip_prefix(quote)?.strip_suffix(quote);
+    within('"').or_else(|| within('\'')).unwrap_or(key)
+}
+
 /// The most segments of a dotted key; the format needs five. Trees are walked by recursion.
 const DEEPEST: usize = 16;
 
 impl Node {
     /// Puts `value` at a dotted key, making the tables that are missing on the way. What follows
-    /// `sweep.` is one key.
+    /// `sweep.` is one key, in quotes as in a file or without.
     ///
     /// # Errors
     /// The key leads through a value that holds no others, or to an entry that an array lacks; says which.
     pub fn place(&mut self, key: &str, value: Self) -> Result<(), String> {
         let segments: Vec<&str> = match key.strip_prefix("sweep.") {
-            Some(swept) => vec!["sweep", swept],
+            Some(swept) => vec!["sweep", unquoted(swept)],
             None => key.split('.').collect(),
         };
-        if segments.len() > DEEPEST || segments.iter().any(|segment| segment.is_empty()) {
-            return Err("not a dotted key such as link.rate or queue.0.target".into());
+        let is_none = |segment: &&str| segment.is_empty() || segment.contains(['"', '\'']);
+        if segments.len() > DEEPEST || segments.iter().any(is_none) {
+            return Err(
+                "not a dotted key such as link.rate, queue.0.target or sweep.link.rate".into(),
+            );
         }
         let mut here = self;
         for (depth, segment) in segments.iter().enumerate() {
@@ -263,6 +272,8 @@ pub(crate) fn path_segment(key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.';
     if !key.is_empty() && key.chars().all(bare) {
         key.into()
+    } else if key.contains('"') && !key.contains('\'') {
+        format!("'{}'", shortened(key))
     } else {
         Item::Text(key.into()).to_string()
     }
@@ -327,6 +338,7 @@ mod tests {
             "link.up.rate",
             "queue.0.min",
             "sweep.link.rate",
+            "sweep.\"link.rate\"",
         ] {
             put(&mut root, key).unwrap();
         }
@@ -350,7 +362,7 @@ mod tests {
             ),
             (
                 "link..rate",
-                "not a dotted key such as link.rate or queue.0.target",
+                "not a dotted key such as link.rate, queue.0.target or sweep.link.rate",
             ),
         ] {
             assert_eq!(put(&mut root, key), Err(what.into()));

@@ -189,6 +189,8 @@ pub struct Tcp {
     pub sack: bool,
     /// Linux's quick acknowledgements. Default yes.
     pub quickack: bool,
+    /// Segments that one acknowledgement waits for.
+    pub ack_every: u32,
     /// Segments leave in pieces, as with segmentation offload. Default yes.
     pub gso: bool,
     /// Initial window in segments (RFC 6928). Default 10.

@@ -220,6 +220,7 @@ fn tcp(json: &mut Json, tcp: &Tcp) {
     json["abe"] = tcp.abe.into();
     json["sack"] = tcp.sack.into();
     json["quickack"] = tcp.quickack.into();
+    json["ack_every"] = tcp.ack_every.into();
     json["gso"] = tcp.gso.into();
     json["initial_window"] = tcp.initial_window.into();
     json["mss"] = bytes(tcp.mss).into();

@@ -58,6 +58,18 @@ impl<'a> Context<'a> {
     }
 }
 
+/// Whether a text begins with a number that has an exponent, or more digits than any quantity.
+fn is_outsized(text: &str) -> bool {
+    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let digits = text.len() - rest.len();
+    let has_exponent = rest.strip_prefix(['e', 'E']).is_some_and(|exponent| {
+        exponent
+            .trim_start_matches(['+', '-'])
+            .starts_with(|c: char| c.is_ascii_digit())
+    });
+    digits > 15 || (digits > 0 && has_exponent)
+}
+
 /// A value in the file, with its dotted path.
 #[derive(Clone)]
 pub(crate) struct Entry<'a> {
@@ -83,7 +95,13 @@ impl<'a> Entry<'a> {
 
     /// The error that this value is not what is accepted: `got …; must be …`.
     pub fn refuse(&self, accepts: impl std::fmt::Display) -> ReadError {
-        self.error(format!("got {}; must be {accepts}", self.node.item))
+        let note = match &self.node.item {
+            Item::Text(text) if is_outsized(text) => {
+                ", its number written with at most 15 digits and without an exponent"
+            }
+            _ => "",
+        };
+        self.error(format!("got {}; must be {accepts}{note}", self.node.item))
     }
 
     /// The error that no such name is known, with the nearest one that is.

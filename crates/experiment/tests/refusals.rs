@@ -291,12 +291,32 @@ fn a_bad_override_is_named_as_one() {
         (
             "link..rate",
             "5 ms",
-            "not a dotted key such as link.rate or queue.0.target",
+            "not a dotted key such as link.rate, queue.0.target or sweep.link.rate",
         ),
         (
             "",
             "5 ms",
-            "not a dotted key such as link.rate or queue.0.target",
+            "not a dotted key such as link.rate, queue.0.target or sweep.link.rate",
+        ),
+        (
+            "sweep.\"link.rate",
+            "['5 Mbit/s']",
+            "not a dotted key such as link.rate, queue.0.target or sweep.link.rate",
+        ),
+        (
+            "sweep.\"link.rate\"",
+            "['0 Mbit/s']",
+            "link.rate: got \"0 Mbit/s\"; must be a rate above zero like \"10 Mbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s)",
+        ),
+        (
+            "link.rate",
+            "9e18 bit/s",
+            "got \"9e18 bit/s\"; must be a rate above zero like \"10 Mbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s), its number written with at most 15 digits and without an exponent",
+        ),
+        (
+            "link.buffer",
+            "1000000000000000000000 packets",
+            "got \"1000000000000000000000 packets\"; must be a size like \"1000 packets\", \"150 kB\" or \"1 bdp\", its number written with at most 15 digits and without an exponent",
         ),
         (
             "link.up.buffer",
@@ -314,7 +334,12 @@ fn a_bad_override_is_named_as_one() {
             "link.rate: got \"0 Mbit/s\"; must be a rate above zero like \"10 Mbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s)",
         ),
     ] {
-        let key_shown = if key.is_empty() { "\"\"" } else { key };
+        let key_shown = match key {
+            "" => "\"\"",
+            "sweep.\"link.rate" => "'sweep.\"link.rate'",
+            "sweep.\"link.rate\"" => "'sweep.\"link.rate\"'",
+            _ => key,
+        };
         assert_eq!(
             message(GOOD, &[(key, value)]),
             format!("--set {key_shown}: {expected}")

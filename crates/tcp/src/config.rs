@@ -20,6 +20,8 @@ pub struct Config {
     /// Acknowledge at once at the beginning, and when Linux holds it useful later (its quick acknowledgement mode).
     /// Default yes; no: every second segment or after a delay from the first one on (RFC 5681 §4.2).
     pub quickack: bool,
+    /// Segments that one acknowledgement waits for, but no longer than its delay (RFC 5681 §4.2: two at most). Default 2.
+    pub ack_every: u32,
     /// Largest receive window in bytes. Default 1 GiB: the buffer's tuning alone limits it.
     pub max_window: u32,
     /// Receive window at which the buffer's tuning starts. Default 3 MiB, half of a 6 MiB buffer.
@@ -42,6 +44,7 @@ impl Default for Config {
             abe: false,
             sack: true,
             quickack: true,
+            ack_every: 2,
             max_window: 1 << 30,
             tuned_window: 3 << 20,
             rto_min: Duration::from_millis(200),

@@ -53,6 +53,8 @@ pub struct Receiver {
     /// Acknowledgements that still go at once, if there is such a mode.
     quick: u32,
     quickack: bool,
+    /// In-order bytes that are acknowledged only with more behind them, or after a delay.
+    held_back: u32,
     delay: Duration,
     last_arrival: Option<Time>,
     duplicates_sent: u32,
@@ -91,6 +93,7 @@ impl Receiver {
             deadline: None,
             quick: 0,
             quickack: config.quickack,
+            held_back: (config.ack_every - 1) * u32::from(config.mss),
             delay: Duration::ZERO,
             last_arrival: None,
             duplicates_sent: 0,
@@ -346,7 +349,7 @@ impl Receiver {
 
     /// RFC 5681 §4.2: at least every second full segment; RFC 3168 and quick mode: at once.
     fn schedule_ack(&mut self, now: Time) {
-        if self.ack_now || self.quick > 0 || self.next.since(self.acknowledged) > self.mss {
+        if self.ack_now || self.quick > 0 || self.next.since(self.acknowledged) > self.held_back {
             self.ack_now = true;
         } else if self.ranges.is_empty() {
             let due = self.clock.expiry(

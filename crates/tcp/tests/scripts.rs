@@ -4,8 +4,8 @@
 //! One event a line; `#` begins a comment. `config KEY=VALUE …` comes first. Times are milliseconds.
 //!
 //! ```text
-//! config cc=reno mss=1000 initial_window=10 ecn=on ecn_fallback=off abe=on sack=off quickack=off max_window=60000
-//!        clock=jiffies gso=on iss=4294967000
+//! config cc=reno mss=1000 initial_window=10 ecn=on ecn_fallback=off abe=on sack=off quickack=off ack_every=20
+//!        max_window=60000 clock=jiffies gso=on iss=4294967000
 //! TIME open RTT [win N]    connects at TIME and plays the peer's part of the handshake, RTT later
 //! TIME accept RTT [win N]  the same, the peer connecting
 //! TIME connect | listen | write BYTES | close
@@ -151,6 +151,7 @@ impl Player {
             "abe" => self.config.abe = value == "on",
             "sack" => self.config.sack = value == "on",
             "quickack" => self.config.quickack = value == "on",
+            "ack_every" => self.config.ack_every = whole(value)?,
             "max_window" => self.config.max_window = whole(value)?,
             "clock" if value == "jiffies" => self.config.clock = Clock::Jiffies,
             "gso" => self.config.gso = value == "on",

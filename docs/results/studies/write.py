@@ -15,7 +15,7 @@ from PIL import Image
 
 from sojourn.studies import Judgement, Study, StudyResults, Verdict, find, kept, run_study
 from sojourn.studies.figures import draw
-from sojourn.studies.report import markdown
+from sojourn.studies.report import markdown, questions
 from sojourn.studies.verdict import judge
 
 HERE = Path(__file__).parent
@@ -40,7 +40,8 @@ def write(name: str) -> None:
         )
         page += f"{name} --backend linux --quick`; there {'; '.join(linux.departures)}.\n"
     page += f"\nWritten by `python docs/results/studies/write.py {name}`; `sojourn study run {name}` runs the same.\n"
-    (HERE / f"{name}.md").write_text(page + _figures(study, results), encoding="utf-8")
+    page += questions(results) + _figures(study, results)
+    (HERE / f"{name}.md").write_text(page, encoding="utf-8")
 
 
 def _on_linux(study: Study) -> kept.Kept | None:
@@ -81,11 +82,11 @@ def _figures(study: Study, results: StudyResults) -> str:
 
 
 def _compressed(figure) -> bytes:  # type: ignore[no-untyped-def]
-    """A PNG with few colours, coarser until it is small enough."""
+    """A PNG with 256 colours, coarser until it is small enough."""
     for dots_per_inch in (120, 90, 70, 50):
         drawn, reduced = io.BytesIO(), io.BytesIO()
         figure.savefig(drawn, format="png", dpi=dots_per_inch)
-        Image.open(drawn).convert("RGB").quantize(64).save(reduced, format="png", optimize=True)
+        Image.open(drawn).convert("RGB").quantize(256).save(reduced, format="png", optimize=True)
         if reduced.tell() <= LARGEST_BYTES:
             break
     return reduced.getvalue()

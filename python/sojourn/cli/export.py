@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ def command(
     format: Annotated[str, typer.Option(help="csv, flent, parquet.")],
 ) -> None:
     """Write results as CSV, Parquet or data files of Flent into DIR/FORMAT."""
-    from sojourn.export import export
+    from sojourn.export import export, not_recorded
 
     try:
         written = export(directory, format)
@@ -24,3 +25,5 @@ def command(
         raise Stopped(FAILED, write_failed(directory / format, error)) from None
     for path in written:
         print(path)
+    for table, arms in not_recorded(directory).items():
+        print(f"{table}: without {'; '.join(arms)}, which did not record any", file=sys.stderr)

@@ -1,6 +1,7 @@
 """Results in the formats of other tools, from what ``--out`` wrote.
 
 - ``export``: writes DIR/FORMAT/… in one of ``FORMATS``
+- ``not_recorded``: what it leaves out, because not all arms recorded it
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from pathlib import Path
 
 from sojourn._core import ExperimentError
 from sojourn.export import flent, tables
-from sojourn.results import Results, load
+from sojourn.results import EXPORTED, TABLE_FILES, Results, load
 from sojourn.storage import Staging
 
-__all__ = ["FORMATS", "export"]
+__all__ = ["FORMATS", "export", "not_recorded"]
 
 FORMATS: dict[str, Callable[[Results, Staging], list[Path]]] = {
     "csv": tables.stage_csv,
@@ -57,6 +58,14 @@ def export(directory: str | Path, format: str) -> list[Path]:
         if not results.runs:
             raise ExperimentError(f'export: got "{folder}"; it holds no finished run')
         with Staging(folder / format) as staging:
+            staging.supersede(EXPORTED[format])
             return FORMATS[format](results, staging)
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ExperimentError(f"export: {folder}: the results are damaged: {error}") from None
+
+
+def not_recorded(directory: str | Path) -> dict[str, list[str]]:
+    """The arms without a table that others recorded, by the table's name."""
+    results = load(directory)
+    lacking = {Path(file).stem: results.lacking(name) for name, file in TABLE_FILES.items()}
+    return {name: arms for name, arms in lacking.items() if arms}

@@ -22,7 +22,8 @@ FORMATS = ("png", "svg", "pdf")
 _UNDATED: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow.
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+"""One arm after the other."""
 _DASHES = ("-", "--", "-.", ":")
 
 _RC: dict[Any, Any] = {
@@ -58,7 +59,7 @@ class Look(NamedTuple):
 
 def looks(count: int) -> list[Look]:
     """``count`` looks, told apart by colour as well as by dashes; the first 28 are all different."""
-    return list(islice(map(Look, cycle(_COLORS), cycle(_DASHES)), count))
+    return list(islice(map(Look, cycle(COLORS), cycle(_DASHES)), count))
 
 
 @contextmanager

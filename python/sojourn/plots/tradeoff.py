@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sojourn.metrics import goodput_bps, has_direction
-from sojourn.plots.style import figure, legend_above, looks, style
+from sojourn.plots.style import COLORS, figure, legend_above, looks, style
 from sojourn.statistics import FloatArray
 
 if TYPE_CHECKING:
@@ -57,11 +57,15 @@ def one_sigma_ellipse(sample: FloatArray) -> FloatArray:
 
 
 def ellipse(results: Results, direction: Direction, statistic: str) -> Figure:
-    """Per arm: the repeats as dots, their medians as a circle, from three repeats on their 1-sigma ellipse."""
+    """Per arm: the repeats as dots, their medians as a mark, from three repeats on their 1-sigma ellipse.
+
+    The mark is a circle; arms beyond the colours have others, with their colours again.
+    """
+    marks = _marks(results, after=len(COLORS))
 
     def draw(axes: Axes, arm: Arm, sample: FloatArray, color: str, is_log: bool) -> None:
         axes.plot(*sample.T, ".", color=color, markersize=3, alpha=0.6)
-        axes.plot(*np.median(sample, axis=0), "o", color=color, markersize=6, label=arm.name)
+        axes.plot(*np.median(sample, axis=0), marks[arm.name], color=color, markersize=6, label=arm.name)
         if len(sample) > 2:
             scaled = np.column_stack([np.log(sample[:, 0]), sample[:, 1]]) if is_log else sample
             contour = one_sigma_ellipse(scaled)
@@ -73,7 +77,7 @@ def ellipse(results: Results, direction: Direction, statistic: str) -> Figure:
 
 def scatter(results: Results, direction: Direction, statistic: str) -> Figure:
     """A mark per run; arms differ in colour and in shape."""
-    markers = {arm.name: _MARKERS[index % len(_MARKERS)] for index, arm in enumerate(results.arms)}
+    markers = _marks(results)
 
     def draw(axes: Axes, arm: Arm, sample: FloatArray, color: str, _is_log: bool) -> None:
         axes.plot(
@@ -87,6 +91,11 @@ def scatter(results: Results, direction: Direction, statistic: str) -> Figure:
         )
 
     return _figure(results, direction, statistic, draw)
+
+
+def _marks(results: Results, *, after: int = 1) -> dict[str, str]:
+    """A mark by arm, the next one after so many arms."""
+    return {arm.name: _MARKERS[index // after % len(_MARKERS)] for index, arm in enumerate(results.arms)}
 
 
 def _figure(

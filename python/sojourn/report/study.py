@@ -48,6 +48,7 @@ def context(folder: Path) -> dict[str, Any]:
         ],
         "score": f"{counts[Verdict.REPRODUCED] / comparable:.0%}" if comparable else "",
         "comparable": comparable,
+        "questions": document.get("questions", []),
         "departures": document.get("departures", []),
         "facts": {
             "study": document["study"],

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from statistics import fmean, median
+from typing import NamedTuple
 
 import numpy as np
 
 from sojourn.studies.grid import AxisValue, Grid, Point
+from sojourn.studies.measures import STATISTICS, is_statistic
 from sojourn.studies.relation import (
     All,
     Arithmetic,
@@ -58,6 +60,7 @@ def instances(
     schemes: Sequence[str] = (),
     slack: Slack | None = None,
     derived: Mapping[str, str] | None = None,
+    within: Grid | None = None,
 ) -> list[Instance]:
     """Evaluates a formula everywhere.
 
@@ -73,6 +76,8 @@ def instances(
         Tolerances of comparisons.
     derived
         Metrics that are formulas of others for one scheme, which they call ``each``.
+    within
+        The part of the grid whose places are looked at; what the formula itself places may lie outside. Default: all.
 
     Returns
     -------
@@ -84,8 +89,56 @@ def instances(
     RelationError
         The formula is not in the language, or names something that the grid does not have.
     """
-    evaluator = _Evaluator(parse(formula), grid, schemes or grid.schemes, slack or Slack(), derived or {})
+    evaluator = _Evaluator(
+        parse(formula), grid, schemes or grid.schemes, slack or Slack(), derived or {}, within or grid
+    )
     return list(evaluator.instances())
+
+
+class Names(NamedTuple):
+    """What formulas about an experiment may name."""
+
+    schemes: frozenset[str]
+    metrics: frozenset[str]
+    axes: frozenset[str]
+    """Other words for one and constants are among them."""
+
+
+def check_names(formula: str, names: Names, derived: Mapping[str, str]) -> None:
+    """Checks a formula for a number, before there is anything to evaluate it on.
+
+    Raises
+    ------
+    RelationError
+        It is not in the language, no number, or names something that the experiment does not have.
+    """
+    root = parse(formula)
+    for node in walk(_expand(root, derived)):
+        match node:
+            case Comparison() | All() | Call("increasing" | "decreasing"):
+                raise RelationError(f"{formula!r} is true or false; must be a number")
+            case Reference(parts, at):
+                _check_reference(parts, names)
+                for axis, _ in at:
+                    _must_be(axis, names.axes, "axis")
+
+
+def _check_reference(parts: Sequence[str], names: Names) -> None:
+    if len(parts) == 1 and parts[0] not in names.metrics:
+        _must_be(parts[0], names.axes | names.metrics, "axis or metric")
+        return
+    if parts[0] not in names.metrics:
+        if parts[0] not in ANY | {OTHER}:
+            _must_be(parts[0], names.schemes, "scheme")
+        parts = parts[1:]
+    _must_be(parts[0], names.metrics, "metric")
+    if len(parts) > 2 or (len(parts) == 2 and not is_statistic(parts[1])):
+        raise RelationError(f"no statistic {'.'.join(parts[1:])!r}; must be one of {', '.join(STATISTICS)}, p90, …")
+
+
+def _must_be(name: str, accepted: frozenset[str], what: str) -> None:
+    if name not in accepted:
+        raise RelationError(f"no {what} {name!r}; must be one of {', '.join(sorted(accepted))}")
 
 
 class _NoDataError(Exception):
@@ -94,10 +147,17 @@ class _NoDataError(Exception):
 
 class _Evaluator:
     def __init__(
-        self, root: Node, grid: Grid, schemes: Sequence[str], slack: Slack, derived: Mapping[str, str]
+        self,
+        root: Node,
+        grid: Grid,
+        schemes: Sequence[str],
+        slack: Slack,
+        derived: Mapping[str, str],
+        within: Grid,
     ) -> None:
         self._grid = grid
-        self._root = _expand(root, derived, grid)
+        self._within = within
+        self._root = _expand(root, derived)
         self._schemes = [scheme for scheme in schemes if scheme in grid.schemes]
         self._slack = slack
         self._references = [node for node in walk(self._root) if isinstance(node, Reference)]
@@ -131,7 +191,7 @@ class _Evaluator:
                 settled.add(self._axis_argument(node))
         free = [axis for axis in self._grid.axes if axis not in settled]
         points: dict[tuple[tuple[str, AxisValue], ...], None] = {}
-        for cell in self._grid.cells:
+        for cell in self._within.cells:
             points[tuple((axis, cell.point[axis]) for axis in free if axis in cell.point)] = None
         return [dict(point) for point in points]
 
@@ -224,7 +284,7 @@ class _Evaluator:
 
     def _over_axis(self, node: Call, scheme: str | None, point: Point) -> float | bool:
         axis = self._axis_argument(node)
-        along = self._grid.values(axis)
+        along = self._within.values(axis)
         values = [float(self._value(node.arguments[0], scheme, {**point, axis: at})) for at in along]
         if len(values) < 2:
             raise _NoDataError
@@ -287,7 +347,7 @@ def _arithmetic(operator: str, left: float, right: float) -> float:
     return left / right
 
 
-def _expand(node: Node, derived: Mapping[str, str], grid: Grid) -> Node:
+def _expand(node: Node, derived: Mapping[str, str]) -> Node:
     """Puts the formulas of derived metrics in their place."""
     match node:
         case Reference(names, at):
@@ -297,13 +357,13 @@ def _expand(node: Node, derived: Mapping[str, str], grid: Grid) -> Node:
             scheme = "each" if metric == names[0] else names[0]
             return _of_scheme(parse(derived[metric]), scheme, at)
         case Arithmetic(operator, left, right):
-            return Arithmetic(operator, _expand(left, derived, grid), _expand(right, derived, grid))
+            return Arithmetic(operator, _expand(left, derived), _expand(right, derived))
         case Call(function, arguments):
-            return Call(function, tuple(_expand(argument, derived, grid) for argument in arguments))
+            return Call(function, tuple(_expand(argument, derived) for argument in arguments))
         case Comparison(terms, operators):
-            return Comparison(tuple(_expand(term, derived, grid) for term in terms), operators)
+            return Comparison(tuple(_expand(term, derived) for term in terms), operators)
         case All(parts):
-            return All(tuple(_expand(part, derived, grid) for part in parts))
+            return All(tuple(_expand(part, derived) for part in parts))
     return node
 
 

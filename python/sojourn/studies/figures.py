@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import wrap
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from sojourn import series
 from sojourn.plots.distributions import Box, draw_boxes
 from sojourn.plots.style import figure, looks, save, style
 from sojourn.plots.tradeoff import one_sigma_ellipse
+from sojourn.statistics import FloatArray
 from sojourn.storage import Staging
-from sojourn.studies.grid import AxisValue, Grid, same
+from sojourn.studies.grid import AxisValue, Grid
 from sojourn.studies.recipe import FigureSpec, Study
 
 _LEGEND_COLUMNS = 4
 """As many names as a figure is wide."""
-_UNITS = {"ms": "ms", "s": "s", "mbps": "Mbit/s", "kbps": "kbit/s"}
+_LETTERS_PER_IN = 13
+"""Of a title."""
+_UNITS = {"ms": "ms", "s": "s", "mbps": "Mbit/s", "kbps": "kbit/s", "bytes": "B"}
 
 
 def stage_figures(staging: Staging, study: Study, grids: Mapping[str, Grid]) -> list[Path]:
@@ -34,20 +40,23 @@ def stage_figures(staging: Staging, study: Study, grids: Mapping[str, Grid]) -> 
 
 def draw(spec: FigureSpec, study: Study, grid: Grid) -> Figure:
     """One figure: a panel per value of its panel axis, all on the same scale."""
-    shown = grid.where(lambda cell: all(same(cell.point[axis], value) for axis, value in spec.where.items()))
+    shown = grid.where(lambda cell: grid.is_at(cell, spec.where) and (cell.scheme in spec.schemes or not spec.schemes))
     panels: list[AxisValue | None] = [*shown.values(spec.panels)] if spec.panels else [None]
     with style():
-        drawn = figure(width_in=max(5.2, 2.6 * len(panels) + 0.8), height_in=3.0)
-        drawn.suptitle(spec.title, fontsize=9, x=0.01, ha="left")
+        width_in = max(5.2, 2.6 * len(panels) + 0.8)
+        title = wrap(spec.title, int(_LETTERS_PER_IN * width_in))
+        drawn = figure(width_in=width_in, height_in=3.0 + 0.15 * (len(title) - 1))
+        drawn.suptitle("\n".join(title), fontsize=9, x=0.01, ha="left")
         all_axes = drawn.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, panel in zip(all_axes, panels, strict=True):
             at = {} if panel is None else {spec.panels: panel}
             if panel is not None:
                 axes.set_title(_at(spec.panels, panel))
             _DRAWN[spec.kind](axes, spec, shown, at)
-        measure = grid.measures[spec.metric]
-        all_axes[0].set_ylabel(f"{measure.label} [{measure.unit}]")
-        if spec.from_zero and spec.kind != "ellipse":
+        if spec.kind != "packets":
+            measure = grid.measures[spec.metric]
+            all_axes[0].set_ylabel(f"{measure.label} [{measure.unit}]" if measure.unit != "1" else measure.label)
+        if spec.from_zero and spec.kind in ("box", "series"):
             all_axes[0].set_ylim(bottom=0)
         colors = looks(len(shown.schemes))
         handles = [
@@ -81,6 +90,7 @@ def _box(grid: Grid, scheme: str, spec: FigureSpec, point: Mapping[str, AxisValu
             for cell in grid.at(scheme, point)
             for run in cell.runs
         ]
+        values = [value for value in values if not np.isnan(value)]
         box = [float(np.percentile(values, level)) for level in levels] if values else [np.nan]
     else:
         box = [grid.value(scheme, spec.metric, f"p{level}", point) for level in levels]
@@ -91,9 +101,10 @@ def _draw_series(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, Axis
     measure = grid.measures[spec.metric]
     for scheme, look in zip(grid.schemes, looks(len(grid.schemes)), strict=True):
         for cell in grid.at(scheme, at):
-            series = measure.series(cell.runs[0], {**grid.constants, **cell.point})
-            if series is not None:
-                axes.plot(series.t_s, series.value, color=look.color, linewidth=0.7, alpha=0.85)
+            found = measure.series(cell.runs[0], {**grid.constants, **cell.point})
+            if found is not None:
+                found = series.binned(found, spec.bin_s) if spec.bin_s > 0.0 else found
+                axes.plot(found.t_s, found.value, color=look.color, linewidth=0.7, alpha=0.85)
     axes.set_xlabel("time [s]")
 
 
@@ -118,7 +129,45 @@ def _draw_ellipses(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, Ax
     axes.set_xlabel(f"{across.label} [{across.unit}], less to the right")
 
 
-_DRAWN = {"box": _draw_boxes, "series": _draw_series, "ellipse": _draw_ellipses}
+def _draw_packets(axes: Axes, spec: FigureSpec, grid: Grid, at: Mapping[str, AxisValue]) -> None:
+    """Arrivals above, departures below, and from one to the other a line that slants by the packet's wait.
+
+    A packet is as wide as its time on the wire and as high as the rate, so that its area is its size.
+    """
+    part = grid.measures[spec.metric].part
+    for scheme, look in zip(grid.schemes, looks(len(grid.schemes)), strict=True):
+        for cell in grid.at(scheme, at):
+            found = series.passages(cell.runs[0], part.directions[0])
+            if found is None:
+                continue
+            arriving, leaving = _top_mbps(found.arrival_s, found.bits), _top_mbps(found.departure_s, found.bits)
+            gap = 0.25 * max(arriving, leaving)
+            wide: dict[str, Any] = {
+                "align": "edge",
+                "color": look.color + "77",
+                "edgecolor": look.color,
+                "linewidth": 0.6,
+            }
+            axes.bar(found.arrival_s, arriving, found.bits / arriving / 1e6, bottom=gap, **wide)
+            axes.bar(found.departure_s, -leaving, found.bits / leaving / 1e6, bottom=-gap, **wide)
+            ends = np.stack([found.arrival_s, found.departure_s])
+            axes.plot(ends, [gap, -gap], color=look.color, linewidth=0.7)
+            ticks = {gap: 0.0, gap + arriving: arriving, -gap: 0.0, -gap - leaving: leaving}
+            axes.set_yticks(list(ticks), [f"{rate:.3g}" for rate in ticks.values()])
+    axes.set_xlim(part.from_s, part.to_s if np.isfinite(part.to_s) else None)
+    axes.set_xlabel("time [s]")
+    axes.set_ylabel("leaving, arriving [Mbit/s]")
+
+
+def _top_mbps(t_s: FloatArray, bits: FloatArray) -> float:
+    """The highest rate from one packet to the next."""
+    order = np.argsort(t_s, kind="stable")
+    gaps = np.diff(t_s[order])
+    apart = gaps > 0.0
+    return float((bits[order][:-1][apart] / gaps[apart]).max() / 1e6) if apart.any() else 1.0
+
+
+_DRAWN = {"box": _draw_boxes, "series": _draw_series, "ellipse": _draw_ellipses, "packets": _draw_packets}
 """How each kind is drawn."""
 
 
@@ -130,6 +179,8 @@ def _words(axis: str) -> str:
 
 def _at(axis: str, value: AxisValue) -> str:
     """``target 5 ms``, ``4 flows``."""
+    if isinstance(value, bool):
+        return f"{axis.replace('_', ' ')}: {_tick(value)}"
     name, _, unit = axis.rpartition("_")
     if name and unit in _UNITS:
         return f"{name.replace('_', ' ')} {_tick(value)} {_UNITS[unit]}"
@@ -137,4 +188,4 @@ def _at(axis: str, value: AxisValue) -> str:
 
 
 def _tick(value: AxisValue) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
+from typing import Any
 
 from sojourn.results import Run
 from sojourn.studies.measures import Measure
@@ -72,6 +73,16 @@ class Grid:
         """The part of the grid that ``keep`` accepts."""
         kept = [cell for cell in self.cells if keep(cell)]
         return Grid(kept, self.measures, self.aliases, self.constants, self.over_runs)
+
+    def is_at(self, cell: Cell, place: Mapping[str, Any]) -> bool:
+        """Whether a cell is at a place; a list there means any of its values."""
+        own = {**self.constants, **cell.point}
+        for name, accepted in place.items():
+            values = accepted if isinstance(accepted, list) else [accepted]
+            axes = [self.place(name, value) for value in values]
+            if not any(same(own[axis], value) for axis, value in axes if axis in own):
+                return False
+        return True
 
     def at(self, scheme: str, point: Point) -> Iterator[Cell]:
         """The scheme's cells at a place; the place need not name every axis."""

@@ -15,6 +15,8 @@ from sojourn.series import Series
 from sojourn.statistics import FloatArray, quantile_curve
 
 NAMED_QUANTILES = {"median": 0.5, "min": 0.0, "max": 1.0}
+STATISTICS = ("value", "mean", *NAMED_QUANTILES, "std", "total", "count")
+"""All statistics but the percentiles."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,11 @@ def quantile_level(statistic: str) -> float | None:
         return NAMED_QUANTILES[statistic]
     percent = statistic.removeprefix("p").replace("_", ".")
     return float(percent) / 100.0 if statistic[:1] == "p" and percent.replace(".", "", 1).isdigit() else None
+
+
+def is_statistic(name: str) -> bool:
+    """Whether something is a statistic that a metric may have."""
+    return name in STATISTICS or quantile_level(name) is not None
 
 
 @dataclass(frozen=True)

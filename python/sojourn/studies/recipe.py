@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sojourn.studies import tables
+from sojourn.studies import tables, texts
 from sojourn.studies.claims import Claim, load_claims
 from sojourn.studies.grid import Alias, AxisValue
-from sojourn.studies.measures import SOURCES, Measure
+from sojourn.studies.measures import SERIES, SOURCES, Measure
 from sojourn.studies.measures import Part as RunPart
+from sojourn.studies.relation import RelationError
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,18 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Question:
+    """Something that the paper asks and leaves open, with an experiment about it."""
+
+    asks: str
+    location: str
+    """Section of the paper."""
+    experiment: str
+    answer: str
+    """What was measured, in words with formulas in braces."""
+
+
+@dataclass(frozen=True)
 class FigureSpec:
     """A figure to draw."""
 
@@ -72,16 +85,21 @@ class FigureSpec:
     title: str
     kind: str
     """``box``: boxes over ``x``, one panel per value of ``panels``; ``series``: a metric over time;
-    ``ellipse``: a metric over another, ``x``, a dot per run and their 1-sigma ellipse."""
+    ``ellipse``: a metric over another, ``x``, a dot per run and their 1-sigma ellipse;
+    ``packets``: every packet as it came to the queue and left it, from the metric's ``from_s`` to its ``to_s``."""
     experiment: str
     metric: str
     x: str = ""
     panels: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
+    schemes: Sequence[str] = ()
+    """Only these, in this order; empty: all."""
     whiskers: Sequence[int] = (10, 90)
     """Percentiles that a box's whiskers reach to."""
     of_runs: bool = False
     """A box is of one number per run, not of a distribution within each."""
+    bin_s: float = 0.0
+    """A series is drawn as means over so many seconds; 0: as it was recorded."""
     from_zero: bool = True
     """Whether the vertical axis begins at zero."""
 
@@ -102,6 +120,8 @@ class Elsewhere:
     """What ``--quick`` overrides further there."""
     constants: Mapping[str, AxisValue] = field(default_factory=dict)
     """What is different there of the experiments' constants."""
+    without: tuple[str, ...] = ()
+    """Experiments that it cannot run."""
     departures: tuple[str, ...] = ()
     """How that departs from the study, in words."""
 
@@ -125,6 +145,7 @@ class Study:
     """Schemes as figures name them."""
     elsewhere: Mapping[str, Elsewhere] = field(default_factory=dict)
     """By backend."""
+    questions: tuple[Question, ...] = ()
 
     @cached_property
     def claims(self) -> list[Claim]:
@@ -172,8 +193,10 @@ def load_study(folder: Path) -> Study:
             figures=tuple(FigureSpec(**table) for table in recipe.get("figure", [])),
             labels=recipe.get("labels", {}),
             elsewhere={name: _elsewhere(table) for name, table in recipe.get("backend", {}).items()},
+            questions=tuple(Question(**table) for table in recipe.get("question", [])),
         )
         _check_figures(study)
+        _check_texts(study)
     except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
         raise ValueError(f"{path}: {error}") from None
     return study
@@ -182,7 +205,7 @@ def load_study(folder: Path) -> Study:
 _RECIPE: dict[str, tables.Kinds] = {
     "title": tables.TEXT, "source": tables.TEXT, "quick": tables.TABLE, "labels": tables.TABLE,
     "derived": tables.TABLE, "metrics": tables.TABLE, "backend": tables.TABLE, "experiment": tables.LIST,
-    "reading": tables.LIST, "figure": tables.LIST,
+    "reading": tables.LIST, "figure": tables.LIST, "question": tables.LIST,
 }  # fmt: skip
 _METRIC: dict[str, tables.Kinds] = {
     "from": tables.TEXT, "unit": tables.TEXT, "label": tables.TEXT, "factor": (int, float, str),
@@ -201,11 +224,15 @@ _READING: dict[str, tables.Kinds] = {
 }  # fmt: skip
 _FIGURE: dict[str, tables.Kinds] = {
     "name": tables.TEXT, "title": tables.TEXT, "kind": tables.TEXT, "experiment": tables.TEXT, "metric": tables.TEXT,
-    "x": tables.TEXT, "panels": tables.TEXT, "where": tables.TABLE, "whiskers": tables.LIST,
-    "of_runs": tables.FLAG, "from_zero": tables.FLAG,
+    "x": tables.TEXT, "panels": tables.TEXT, "where": tables.TABLE, "schemes": tables.LIST, "whiskers": tables.LIST,
+    "of_runs": tables.FLAG, "bin_s": tables.NUMBER, "from_zero": tables.FLAG,
+}  # fmt: skip
+_QUESTION: dict[str, tables.Kinds] = {
+    "asks": tables.TEXT, "location": tables.TEXT, "experiment": tables.TEXT, "answer": tables.TEXT,
 }  # fmt: skip
 _ELSEWHERE: dict[str, tables.Kinds] = {
-    "set": tables.TABLE, "quick": tables.TABLE, "constants": tables.TABLE, "departures": tables.TEXTS,
+    "set": tables.TABLE, "quick": tables.TABLE, "constants": tables.TABLE, "without": tables.TEXTS,
+    "departures": tables.TEXTS,
 }  # fmt: skip
 
 
@@ -235,13 +262,16 @@ def _check(recipe: dict[str, Any]) -> None:
     for index, table in enumerate(recipe.get("figure", [])):
         needs = ("name", "title", "kind", "experiment", "metric")
         tables.check(table, f"figure.{index}", _FIGURE, needs=needs)
+        tables.check_each(table.get("schemes"), f"figure.{index}.schemes", tables.TEXT)
+    for index, table in enumerate(recipe.get("question", [])):
+        tables.check(table, f"question.{index}", _QUESTION, needs=tuple(_QUESTION))
 
 
 def _check_figures(study: Study) -> None:
     """What figures name must be there."""
     for index, figure in enumerate(study.figures):
         known = {
-            "kind": ("box", "series", "ellipse"),
+            "kind": ("box", "series", "ellipse", "packets"),
             "experiment": tuple(experiment.id for experiment in study.experiments),
             "metric": tuple(study.measures),
         }
@@ -249,7 +279,17 @@ def _check_figures(study: Study) -> None:
             if getattr(figure, key) not in accepted:
                 got = getattr(figure, key)
                 raise ValueError(f'figure.{index}: {key}: got "{got}"; must be one of {", ".join(accepted)}')
-        axes = _axes(study, figure.experiment)
+        source = study.measures[figure.metric].source
+        accepted = {"series": tuple(SERIES), "packets": ("packet_sojourn_ms",)}.get(figure.kind, (source,))
+        if source not in accepted:
+            where = f'figure.{index}: metric: "{figure.metric}" is from {source}'
+            raise ValueError(f"{where}; of kind {figure.kind} must be from {', '.join(accepted)}")
+        axes = axes_of(study, figure.experiment)
+        constants = {name for one in experiments_with(study, figure.experiment) for name in one.constants}
+        known_axes = axes | constants
+        for axis in figure.where:
+            if axis not in known_axes:
+                raise ValueError(f'figure.{index}: where: got "{axis}"; must be one of {", ".join(sorted(known_axes))}')
         for key in ("x", "panels"):
             axis = getattr(figure, key)
             # An ellipse has a metric below.
@@ -259,14 +299,58 @@ def _check_figures(study: Study) -> None:
                 raise ValueError(f'figure.{index}: {key}: got "{axis}"; must be one of {", ".join(sorted(places))}')
 
 
-def _axes(study: Study, id_: str) -> set[str]:
+class RecipeText(NamedTuple):
+    """A text of a recipe that may have formulas in it."""
+
+    where: str
+    """Its key."""
+    text: str
+    experiments: tuple[str, ...]
+    """What it is about; empty: what its claim is."""
+    claim: str = ""
+
+
+def texts_of(study: Study) -> list[RecipeText]:
+    """Every such text of a recipe."""
+    reasons = [
+        RecipeText(f"reading of {claim}: because", reading.because, reading.experiments or (), claim)
+        for claim, reading in study.readings.items()
+    ]
+    answers = [
+        RecipeText(f"question.{index}: answer", question.answer, (question.experiment,))
+        for index, question in enumerate(study.questions)
+    ]
+    return reasons + answers
+
+
+def _check_texts(study: Study) -> None:
+    for one in texts_of(study):
+        try:
+            texts.check_form(one.text)
+        except RelationError as error:
+            raise ValueError(f"{one.where}: {error}") from None
+    known = [experiment.id for experiment in study.experiments]
+    named = [(one.where, id_) for one in texts_of(study) for id_ in sorted(texts.experiments_named(one.text))]
+    named += [(f"question.{index}: experiment", one.experiment) for index, one in enumerate(study.questions)]
+    named += [(f"backend.{name}: without", id_) for name, there in study.elsewhere.items() for id_ in there.without]
+    for where, id_ in named:
+        if id_ not in known:
+            raise ValueError(f'{where}: got "{id_}"; must be one of {", ".join(known)}')
+
+
+def axes_of(study: Study, id_: str) -> set[str]:
     """What an experiment's runs may differ in."""
-    own = study.experiment(id_)
     known: set[str] = set()
-    for experiment in () if own is None else (own, *filter(None, map(study.experiment, own.runs_of))):
+    for experiment in experiments_with(study, id_):
         known |= {*experiment.axes, *experiment.aliases, *re.findall(r"{(\w+)}", experiment.arms)} - {"scheme"}
         known |= {axis for part in experiment.parts for axis in part.at}
     return known
+
+
+def experiments_with(study: Study, id_: str) -> tuple[Published, ...]:
+    """An experiment, and those whose runs it shares."""
+    own = study.experiment(id_)
+    return () if own is None else (own, *filter(None, map(study.experiment, own.runs_of)))
 
 
 def _measure(name: str, table: dict[str, Any]) -> Measure:
@@ -316,7 +400,7 @@ def _experiment(table: dict[str, Any], folder: Path) -> Published:
 
 
 def _elsewhere(table: dict[str, Any]) -> Elsewhere:
-    return Elsewhere(**{**table, "departures": _names(table.get("departures", ()))})
+    return Elsewhere(**{**table, **{key: _names(table.get(key, ())) for key in ("without", "departures")}})
 
 
 def _claims(table: dict[str, Any]) -> tuple[str, ...]:

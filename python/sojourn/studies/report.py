@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,12 @@ def markdown(
     return "\n".join(lines) + "\n"
 
 
+def questions(results: StudyResults) -> str:
+    """What was measured of the questions that the paper leaves open, as Markdown; empty if there are none."""
+    lines = [f"\n**{one.question}** ({one.location})\n\n{one.answer}\n" for one in results.answers()]
+    return "".join(["\n## What the paper leaves open\n", *lines]) if lines else ""
+
+
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -102,6 +109,7 @@ def as_json(results: StudyResults, judgements: Sequence[Judgement], figures: Seq
         "quick": quick,
         "runs": results.planned,
         "claims": [judgement.as_json() for judgement in judgements],
+        "questions": [asdict(answer) for answer in results.answers()],
         "figures": [str(figure) for figure in figures],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
@@ -124,6 +132,6 @@ def save(results: StudyResults, judgements: Sequence[Judgement], directory: Path
         figures = stage_figures(staging, results.study, results.grids)
         staging.add_text(FILE, inputs_json(results, quick=quick))
         staging.add_text(kept.FILE, kept.as_json(results))
-        staging.add_text("claims.md", markdown(results, judgements, quick=quick))
+        staging.add_text("claims.md", markdown(results, judgements, quick=quick) + questions(results))
         staging.add_text("claims.json", as_json(results, judgements, figures, quick=quick))
     return figures

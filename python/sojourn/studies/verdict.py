@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any
 
+from sojourn.studies import texts
 from sojourn.studies.claims import Claim
 from sojourn.studies.evaluate import Instance, Slack, instances
-from sojourn.studies.grid import AmbiguousPlaceError, Cell, Grid, same
+from sojourn.studies.grid import AmbiguousPlaceError, Grid
 from sojourn.studies.measures import quantile_level
 from sojourn.studies.recipe import Reading, Study
 from sojourn.studies.relation import RelationError
@@ -41,6 +41,15 @@ class Judgement:
         return {key: str(value) for key, value in asdict(self).items()}
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A question that the paper leaves open, and what was measured of it."""
+
+    question: str
+    location: str
+    answer: str
+
+
 _NO_RESULT = {
     "cited": "quoted by the paper from another work",
     "manual": "published without a relation that a program could check",
@@ -64,6 +73,7 @@ def judge(study: Study, grids: Mapping[str, Grid]) -> list[Judgement]:
 
 def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
     reading = study.readings.get(claim.id, Reading(because=""))
+    reading = replace(reading, because=_because(claim, reading, study, grids))
     if reading.not_comparable:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, reading.because)
     if claim.check in _NO_RESULT:
@@ -73,7 +83,7 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
     relations = reading.relations or tuple(filter(None, (reading.relation or claim.relation,)))
     if not relations and claim.low is None:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, "published without a number or a relation")
-    wanted = reading.experiments or (claim.experiment,)
+    wanted = experiments_of(claim, reading)
     found = [grids[id_] for id_ in wanted if id_ in grids]
     if not found:
         return _judgement(claim, "", Verdict.NOT_RUN, _why_not_run(study, wanted))
@@ -95,6 +105,35 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
     if not outcomes:
         return _judgement(claim, "", Verdict.NOT_RUN, "no run at the places that the claim is about")
     return _weigh(claim, reading, outcomes, is_relation=bool(relations))
+
+
+def experiments_of(claim: Claim, reading: Reading) -> tuple[str, ...]:
+    """The experiments that a claim is judged on."""
+    return reading.experiments or (claim.experiment,)
+
+
+def _because(claim: Claim, reading: Reading, study: Study, grids: Mapping[str, Grid]) -> str:
+    """The reading's reason, with what was measured in it."""
+    found = [grids[id_] for id_ in experiments_of(claim, reading) if id_ in grids]
+    try:
+        parts = [(_selected(grid, claim, reading), grid) for grid in found]
+    except RelationError:
+        parts = [(grid, grid) for grid in found]
+    schemes = claim.schemes if reading.schemes is None else reading.schemes
+    return texts.fill(reading.because, parts, study.derived, schemes, grids)
+
+
+def answers(study: Study, grids: Mapping[str, Grid]) -> list[Answer]:
+    """What was measured of every question that the paper leaves open; those whose experiment was not run left out."""
+    return [
+        Answer(
+            question.asks,
+            question.location,
+            texts.fill(question.answer, [(grid, grid)], study.derived, others=grids),
+        )
+        for question in study.questions
+        if (grid := grids.get(question.experiment)) is not None
+    ]
 
 
 def _why_not_run(study: Study, wanted: Sequence[str]) -> str:
@@ -121,17 +160,7 @@ def _selected(grid: Grid, claim: Claim, reading: Reading) -> Grid:
     for name in {name for place in places for name in place}:
         if not grid.knows(name):
             raise RelationError(f"the claim's condition on {name!r} is about nothing that was varied here")
-    return grid.where(lambda cell: any(_is_at(grid, cell, place) for place in places))
-
-
-def _is_at(grid: Grid, cell: Cell, place: Mapping[str, Any]) -> bool:
-    for name, accepted in place.items():
-        values = accepted if isinstance(accepted, list) else [accepted]
-        own = {**grid.constants, **cell.point}
-        axes = [grid.place(name, value) for value in values]
-        if not any(same(own[axis], value) for axis, value in axes if axis in own):
-            return False
-    return True
+    return grid.where(lambda cell: any(grid.is_at(cell, place) for place in places))
 
 
 def _weigh(claim: Claim, reading: Reading, outcomes: Sequence[Instance], *, is_relation: bool) -> Judgement:
@@ -145,7 +174,7 @@ def _weigh(claim: Claim, reading: Reading, outcomes: Sequence[Instance], *, is_r
         values = [float(outcome.value) for outcome in outcomes]
         holds = [claim.accepts(value) for value in values]
         unit = "" if claim.unit in ("", "1") else f" {claim.unit}"
-        low, high = _number(min(values)), _number(max(values))
+        low, high = texts.short(min(values)), texts.short(max(values))
         measured = f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
         if len(values) == 1:
             needed = "within the tolerance" if holds[0] else "outside the tolerance"
@@ -156,10 +185,6 @@ def _weigh(claim: Claim, reading: Reading, outcomes: Sequence[Instance], *, is_r
     reproduced = sum(holds) >= claim.hold_min * len(holds) - 1e-9
     reason = "; ".join(part for part in (needed, reading.because, claim.tol_reason) if part)
     return _judgement(claim, measured, Verdict.REPRODUCED if reproduced else Verdict.NOT_REPRODUCED, reason)
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def _places(outcomes: Sequence[Instance], holds: Sequence[bool], limit: int = 3) -> str:

@@ -247,6 +247,10 @@ fn a_refusal_names_the_key_in_the_file() {
         "traffic.0.quickack"
     );
     assert_eq!(
+        key(&BASE.replace("ecn = true", "ecn = true, ack_every = 20")),
+        "traffic.0.ack_every"
+    );
+    assert_eq!(
         key(&BASE.replace("ecn = true", "ecn = true, gso = false")),
         "traffic.0.gso"
     );

@@ -95,6 +95,7 @@ fn tcp() -> Tcp {
         abe: false,
         sack: true,
         quickack: true,
+        ack_every: 2,
         gso: true,
         initial_window: 10,
         mss: 1448,

@@ -51,6 +51,12 @@ static QUICKACK: Key<Flag> = Key {
     default: Default::Is("true"),
     doc: "Acknowledge each segment at the beginning, as Linux does; false: every second from the first on (RFC 5681).",
 };
+static ACK_EVERY: Key<Whole> = Key {
+    name: "ack_every",
+    form: Whole { from: 1, to: 1000 },
+    default: Default::Is("2"),
+    doc: "Segments that an acknowledgement waits for, 40 ms at most, once those at the beginning are over.",
+};
 static GSO: Key<Flag> = Key {
     name: "gso",
     form: Flag,
@@ -90,6 +96,7 @@ pub(super) static KEYS: &[&dyn AnyKey] = &[
     &ABE,
     &SACK,
     &QUICKACK,
+    &ACK_EVERY,
     &GSO,
     &INITIAL_WINDOW,
     &MSS,
@@ -108,6 +115,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Tcp, ReadError> {
         abe: section.get(&ABE)?,
         sack: section.get(&SACK)?,
         quickack: section.get(&QUICKACK)?,
+        ack_every: section.get(&ACK_EVERY)? as u32,
         gso: section.get(&GSO)?,
         initial_window: section.get(&INITIAL_WINDOW)? as u32,
         mss: section.get(&MSS)? as u32,

@@ -93,6 +93,7 @@ impl Connections {
                 abe: tcp.abe,
                 sack: tcp.sack,
                 quickack: tcp.quickack,
+                ack_every: tcp.ack_every,
                 gso: tcp.gso,
                 max_window: window,
                 ..Config::default()
