@@ -17,6 +17,10 @@ const NUMBER: u32 = 8;
 /// TCP and IP headers without options.
 const HEADERS: u32 = 40;
 
+/// How long before its start a bulk flow connects, next to a round trip: time for the queue that the SYN may meet and for
+/// a SYN to be lost once.
+const AHEAD: Duration = Duration::from_secs(2);
+
 /// The job of arm number `queue` with `seed`. Namespaces get names that begin with `prefix`.
 ///
 /// # Errors
@@ -255,6 +259,7 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
             sender,
             receiver,
             address: path.receiver(),
+            opens_ns: opens_ns(&flow),
             start_ns: flow.start.as_nanos(),
             stop_ns: flow.traffic.stop.as_nanos(),
             dscp: flow.traffic.dscp,
@@ -268,6 +273,13 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
         Some(compiled)
     };
     derived::flows(experiment, seed).filter_map(flow).collect()
+}
+
+/// Bulk flows connect ahead of their start: what they exchange first takes the handshake's place.
+fn opens_ns(flow: &derived::Flow<'_>) -> Option<i64> {
+    let ahead = flow.traffic.rtt.as_nanos() + AHEAD.as_nanos();
+    let is_bulk = matches!(flow.traffic.kind, Kind::Bulk(_));
+    is_bulk.then(|| flow.start.as_nanos() as i64 - ahead as i64)
 }
 
 fn tcp(options: &model::Tcp, mtu: u32) -> Tcp {

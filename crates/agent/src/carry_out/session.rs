@@ -153,7 +153,9 @@ impl<'a> Session<'a> {
             taps.push(Tap::open(bottleneck, index)?);
         }
         let tracing = Tracing::begin(job)?;
-        let zero_ns = clock()? + SETTLE_NS;
+        let first = flows.iter().filter_map(|flow| flow.opens()).min();
+        let ahead = first.map_or(0, |first| first.min(0).unsigned_abs());
+        let zero_ns = clock()? + SETTLE_NS + ahead;
         Ok(Self {
             epoll,
             timer,
@@ -174,29 +176,50 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn now(&self) -> Result<u64, Failure> {
-        Ok(clock()?.saturating_sub(self.zero_ns))
+    /// Nanoseconds since the run began; below zero before it.
+    fn now(&self) -> Result<i64, Failure> {
+        Ok(clock()? as i64 - self.zero_ns as i64)
     }
 
     fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Failure> {
-        self.sleep_until(0)?;
-        self.wait()?;
+        while self.open_ahead()? < 0 {
+            self.sleep_until(self.next_opening().unwrap_or(0).min(0))?;
+            self.wait()?;
+        }
         self.load = Load::begin(clock()?)?;
         loop {
-            let now_ns = self.now()?;
+            let now_ns = self.open_ahead()?.max(0) as u64;
             self.act(now_ns, progress)?;
             if now_ns >= self.job.duration_ns {
                 return Ok(());
             }
-            let due = self.next_due();
+            let due = self.next_due() as i64;
+            let due = self.next_opening().map_or(due, |opens| opens.min(due));
             self.sleep_until(due)?;
             if self.wait()? {
-                self.load.woke_late(self.now()?.saturating_sub(due));
+                let late = self.now()?.saturating_sub(due);
+                self.load.woke_late(late.max(0) as u64);
             }
         }
     }
 
-    /// When something is to be done next.
+    /// When a flow opens its connection next, ahead of its start.
+    fn next_opening(&self) -> Option<i64> {
+        self.flows.iter().filter_map(|flow| flow.opens()).min()
+    }
+
+    /// Opens the connections that are due to be; returns the time.
+    fn open_ahead(&mut self) -> Result<i64, Failure> {
+        let now_ns = self.now()?;
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            if flow.opens().is_some_and(|opens| opens <= now_ns) {
+                flow.open_ahead(&Watch::new(&self.epoll, index))?;
+            }
+        }
+        Ok(now_ns)
+    }
+
+    /// When something else is to be done next.
     fn next_due(&self) -> u64 {
         let flows = self.flows.iter().filter_map(|flow| flow.next_timer());
         let changes =
@@ -215,8 +238,8 @@ impl<'a> Session<'a> {
             .fold(self.job.duration_ns, u64::min)
     }
 
-    fn sleep_until(&self, due_ns: u64) -> Result<(), Failure> {
-        let at = TimeSpec::nanoseconds((self.zero_ns + due_ns) as i64);
+    fn sleep_until(&self, due_ns: i64) -> Result<(), Failure> {
+        let at = TimeSpec::nanoseconds(self.zero_ns as i64 + due_ns);
         let absolute = TimerSetTimeFlags::TFD_TIMER_ABSTIME;
         self.timer
             .set(Expiration::OneShot(at), absolute)
@@ -241,7 +264,7 @@ impl<'a> Session<'a> {
                 return Err(Failure("interrupted".into()));
             }
             let (flow, socket) = Watch::origin(event.data());
-            let now_ns = self.now()?;
+            let now_ns = self.now()?.max(0) as u64;
             self.flows[flow].on_ready(socket, now_ns, &Watch::new(&self.epoll, flow))?;
         }
         Ok(fired)
@@ -349,7 +372,7 @@ impl<'a> Session<'a> {
             queues,
             faults: self.load.faults(),
             events: events.len() as u64,
-            packets: settle(&events, &labels, end_ns),
+            packets: settle(&events, &labels, end_ns as i64),
             ..Recording::default()
         })
     }

@@ -2,6 +2,7 @@
 
 mod connections;
 mod datagrams;
+mod greeting;
 mod ping;
 mod tcp;
 
@@ -94,6 +95,19 @@ impl Socket {
 
 /// A flow under way. Instants are nanoseconds since the run began.
 pub trait Traffic {
+    /// When its connection is to be opened ahead of its start; below zero: before the run. `None` once it is.
+    fn opens(&self) -> Option<i64> {
+        None
+    }
+
+    /// It is time for that.
+    ///
+    /// # Errors
+    /// As [`Traffic::on_timer`].
+    fn open_ahead(&mut self, _watch: &Watch<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// When it wants to act next.
     fn next_timer(&self) -> Option<u64>;
 
