@@ -1,7 +1,9 @@
 //! From an experiment's arm to the job of one run.
 
 use sojourn_experiment::derived;
-use sojourn_experiment::model::{self, Capacity, Direction, EchoProtocol, Experiment, Kind, Queue};
+use sojourn_experiment::model::{
+    self, Capacity, Direction, EchoProtocol, Experiment, Kind, Queue, RttOf,
+};
 use sojourn_units::{Duration, Rate};
 
 use crate::disciplines::{self, Leaf, Refusal};
@@ -16,10 +18,6 @@ const STAMP: u32 = 16;
 const NUMBER: u32 = 8;
 /// TCP and IP headers without options.
 const HEADERS: u32 = 40;
-
-/// How long before its start a bulk flow connects, next to a round trip: time for the queue that the SYN may meet and for
-/// a SYN to be lost once.
-const AHEAD: Duration = Duration::from_secs(2);
 
 /// The job of arm number `queue` with `seed`. Namespaces get names that begin with `prefix`.
 ///
@@ -61,7 +59,25 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
         warmup_ns: experiment.warmup.as_nanos(),
         frame: derived::frame(experiment) - experiment.link.overhead + 14,
         series_ns: experiment.record.series.map(Duration::as_nanos),
+        capture: experiment.record.pcap,
     })
+}
+
+/// What an experiment asks for and a kernel tells otherwise: a line each, for the user.
+pub fn notes(experiment: &Experiment) -> Vec<String> {
+    let has_tcp = experiment.traffic.iter().any(|of| of.kind.tcp().is_some());
+    let record = &experiment.record;
+    let mut notes = Vec::new();
+    if record.rtt && has_tcp {
+        let wanted = match record.rtt_of {
+            RttOf::Samples => "every sample",
+            RttOf::Segments => "the time of every segment",
+        };
+        notes.push(format!(
+            "record.rtt: of TCP, Linux gives the smoothed round-trip time ten times a second, not {wanted}"
+        ));
+    }
+    notes
 }
 
 fn refuse<T>(key: impl Into<String>, must: impl Into<String>) -> Result<T, Refusal> {
@@ -275,11 +291,12 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
     derived::flows(experiment, seed).filter_map(flow).collect()
 }
 
-/// Bulk flows connect ahead of their start: what they exchange first takes the handshake's place.
+/// Bulk flows connect a round trip ahead of their start: what they exchange then takes the handshake's place. A SYN that is
+/// lost delays the data as much as one at the start does.
 fn opens_ns(flow: &derived::Flow<'_>) -> Option<i64> {
-    let ahead = flow.traffic.rtt.as_nanos() + AHEAD.as_nanos();
+    let ahead = flow.traffic.rtt.as_nanos() as i64;
     let is_bulk = matches!(flow.traffic.kind, Kind::Bulk(_));
-    is_bulk.then(|| flow.start.as_nanos() as i64 - ahead as i64)
+    is_bulk.then(|| flow.start.as_nanos() as i64 - ahead)
 }
 
 fn tcp(options: &model::Tcp, mtu: u32) -> Tcp {

@@ -35,6 +35,8 @@ pub struct Job {
     pub frame: u32,
     /// Width of the bins of the time series.
     pub series_ns: Option<u64>,
+    /// Whether the headers of packets are kept.
+    pub capture: bool,
 }
 
 /// A step of building the network.

@@ -14,7 +14,7 @@ use nix::time::clock_gettime;
 
 use super::diag::Diag;
 use super::load::Load;
-use super::packets::{Labels, settle};
+use super::packets::settle;
 use super::tap::Tap;
 use super::tools::WaitingTc;
 use super::tracing::Tracing;
@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
                 tc,
                 changes_done: 0,
             });
-            taps.push(Tap::open(bottleneck, index)?);
+            taps.push(Tap::open(job, bottleneck, index)?);
         }
         let tracing = Tracing::begin(job)?;
         let first = flows.iter().filter_map(|flow| flow.opens()).min();
@@ -295,7 +295,7 @@ impl<'a> Session<'a> {
             }
         }
         if self.sample.is_due(now_ns) {
-            self.observe(now_ns)?;
+            self.observe(Some(now_ns))?;
             self.tracing.drain()?;
             self.taps.iter_mut().for_each(Tap::drain);
         }
@@ -309,12 +309,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn observe(&mut self, now_ns: u64) -> Result<(), Failure> {
-        let measuring = now_ns >= self.job.warmup_ns;
+    /// Looks at the connections, and takes a sample of their round-trip times if it is time for one.
+    fn observe(&mut self, sample_at_ns: Option<u64>) -> Result<(), Failure> {
         for (diag, flows) in self.hosts.values() {
             let connections = diag.connections()?;
             for flow in flows {
-                self.windows[*flow] = self.flows[*flow].observe(&connections, measuring)?;
+                self.windows[*flow] = self.flows[*flow].observe(&connections, sample_at_ns)?;
             }
         }
         Ok(())
@@ -323,12 +323,7 @@ impl<'a> Session<'a> {
     fn end_bin(&mut self, now_ns: u64) -> Result<(), Failure> {
         // Not measuring: samples are taken at their own pace.
         if !now_ns.is_multiple_of(SAMPLE_NS) {
-            for (diag, flows) in self.hosts.values() {
-                let connections = diag.connections()?;
-                for flow in flows {
-                    self.windows[*flow] = self.flows[*flow].observe(&connections, false)?;
-                }
-            }
+            self.observe(None)?;
         }
         for (flow, window) in self.flows.iter_mut().zip(&self.windows) {
             let figures = flow.figures();
@@ -353,7 +348,7 @@ impl<'a> Session<'a> {
     fn finish(mut self) -> Result<Recording, Failure> {
         self.show_counters()?;
         let end_ns = self.job.duration_ns;
-        self.observe(end_ns)?;
+        self.observe(None)?;
         let figures = self
             .flows
             .iter_mut()
@@ -363,7 +358,13 @@ impl<'a> Session<'a> {
         for shaper in self.shapers {
             queues.push(shown(&shaper.tc.finish()?));
         }
-        let labels: Vec<Labels> = self.taps.into_iter().map(Tap::finish).collect();
+        let mut labels = Vec::new();
+        let mut captured = Vec::new();
+        for tap in self.taps {
+            let (of_queue, rows) = tap.finish(self.zero_ns, end_ns);
+            labels.push(of_queue);
+            captured.extend(rows);
+        }
         // Sockets close before the trace is read: nothing more is to come.
         drop(self.flows);
         let events = self.tracing.finish(self.zero_ns)?;
@@ -372,6 +373,7 @@ impl<'a> Session<'a> {
             queues,
             faults: self.load.faults(),
             events: events.len() as u64,
+            captured,
             packets: settle(&events, &labels, end_ns as i64),
             ..Recording::default()
         })

@@ -126,14 +126,15 @@ pub trait Traffic {
     /// Its figures so far.
     fn figures(&mut self) -> &mut FlowFigures;
 
-    /// Takes note of its connection among those of the sender's host; returns the window.
+    /// Takes note of its connections among those of the sender's host, and of their round-trip times if it is time for a
+    /// sample; returns the window.
     ///
     /// # Errors
     /// The connection is not what the job asked for.
     fn observe(
         &mut self,
         _connections: &[Connection],
-        _measuring: bool,
+        _sample_at_ns: Option<u64>,
     ) -> Result<Option<u32>, Failure> {
         Ok(None)
     }
@@ -157,7 +158,7 @@ pub fn open(
     watch: &Watch<'_>,
 ) -> Result<Box<dyn Traffic>, Failure> {
     if let Kind::Ping(ping) = &flow.kind {
-        return Ok(Box::new(Ping::open(flow, ping, warmup_ns, watch)?));
+        return Ok(Box::new(Ping::open(flow, ping, watch)?));
     }
     if let Some(tcp) = &flow.tcp
         && let Some(opened) = TcpFlow::open(flow, tcp, seed, warmup_ns, diag, watch)?

@@ -114,12 +114,13 @@ impl Traffic for TcpFlow {
     fn observe(
         &mut self,
         connections: &[diag::Connection],
-        measuring: bool,
+        sample_at_ns: Option<u64>,
     ) -> Result<Option<u32>, Failure> {
         let seen = self.connections.observe(connections)?;
-        if measuring {
+        if let Some(at_ns) = sample_at_ns {
             let measured = seen.iter().map(|own| own.rtt_us).filter(|rtt| *rtt > 0);
-            self.meter.figures.round_trips_us.extend(measured);
+            let samples = measured.map(|rtt_us| (at_ns, rtt_us));
+            self.meter.figures.round_trips.extend(samples);
         }
         Ok((!seen.is_empty()).then(|| seen.iter().map(|own| own.cwnd).sum()))
     }
