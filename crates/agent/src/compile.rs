@@ -292,11 +292,13 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
 }
 
 /// Bulk flows connect a round trip ahead of their start: what they exchange then takes the handshake's place. A SYN that is
-/// lost delays the data as much as one at the start does.
+/// lost delays the data as much as one at the start does. Not with a window of one segment: the exchange would fill and
+/// so double it.
 fn opens_ns(flow: &derived::Flow<'_>) -> Option<i64> {
     let ahead = flow.traffic.rtt.as_nanos() as i64;
-    let is_bulk = matches!(flow.traffic.kind, Kind::Bulk(_));
-    is_bulk.then(|| flow.start.as_nanos() as i64 - ahead)
+    let tcp = flow.traffic.kind.tcp()?;
+    let exchanges = matches!(flow.traffic.kind, Kind::Bulk(_)) && tcp.initial_window > 1;
+    exchanges.then(|| flow.start.as_nanos() as i64 - ahead)
 }
 
 fn tcp(options: &model::Tcp, mtu: u32) -> Tcp {
