@@ -19,6 +19,7 @@ __all__ = [
     "congestion_controls_json",
     "disciplines_json",
     "linux_job",
+    "linux_notes",
     "linux_run",
     "register_aqm",
     "schema_json",
@@ -173,6 +174,9 @@ def traffic_json() -> str: ...
 def schema_json() -> str: ...
 def linux_job(plan: Plan, job: int, prefix: str) -> str:
     """What the agent on Linux is to be told for a job, as JSON; ExperimentError if Linux cannot run it."""
+
+def linux_notes(plan: Plan) -> list[str]:
+    """What an experiment asks for and Linux gives otherwise, in lines for the user."""
 
 def linux_run(plan: Plan, job: int, told: str, recording: bytes, wall_s: float) -> Run:
     """The results of a job from what the agent was told and what it recorded; RunError if that is damaged."""

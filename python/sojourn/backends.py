@@ -29,6 +29,9 @@ class Backend(Protocol):
             Something that it needs is missing.
         """
 
+    def notes(self, plan: _core.Plan) -> list[str]:
+        """What it gives otherwise than a plan asks for, a line each for the user."""
+
     def run(self, plan: _core.Plan, index: int, monitor: _core.Monitor) -> _core.Run:
         """Makes one run.
 
@@ -48,6 +51,10 @@ class Simulator:
 
     def check(self, plan: _core.Plan) -> None:
         """Nothing is left to check: reading the plan did."""
+
+    def notes(self, plan: _core.Plan) -> list[str]:
+        """Nothing: it measures all that a plan can ask for."""
+        return []
 
     def run(self, plan: _core.Plan, index: int, monitor: _core.Monitor) -> _core.Run:
         """Makes one run."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from conftest import SOJOURN
 from linux.conftest import EXPERIMENT
 from sojourn import ExperimentError, _core
-from sojourn.linux import Linux, LinuxError, machine
+from sojourn.linux import Linux, LinuxError, machine, programs
 
 
 @pytest.fixture
@@ -60,6 +64,27 @@ def test_a_run_that_is_cancelled(fake_qemu, fake_kernel, temporary):
     with pytest.raises(_core.Cancelled):
         run(fake_kernel, monitor)
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.skipif(programs.ending_with_us([]) == [], reason="needs a setpriv(1) with --pdeathsig")
+def test_a_machine_ends_when_its_caller_is_killed(fake_qemu, fake_kernel, tmp_path):
+    told = tmp_path / "qemu.pid"
+    fake_qemu(f"echo $$ > {told}; exec sleep 600")
+    experiment = tmp_path / "short.toml"
+    experiment.write_text(EXPERIMENT, encoding="utf-8")
+    command = [SOJOURN, "run", experiment, "--backend", "linux", "--kernel", fake_kernel]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as caller:
+        until(lambda: told.exists() and told.read_text().strip())
+        caller.kill()
+    machine_of_it = Path("/proc", told.read_text().strip())
+    until(lambda: not machine_of_it.exists())
+
+
+def until(condition: Callable[[], object], *, patience_s: float = 60.0) -> None:
+    limit = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.1)
 
 
 def test_a_recording_that_is_damaged(fake_qemu, fake_kernel):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
+from conftest import Cli
 from linux.conftest import EXPERIMENT, needs_machine
-from sojourn import _core
+from sojourn import Run, _core
 from sojourn.api import as_run
 from sojourn.linux import Linux, machine
 from sojourn.linux.kernel import locate
@@ -189,3 +193,75 @@ def test_every_kind_of_traffic_does_on_linux_what_it_does_in_the_simulator():
     assert video[0]["video"]["stalls"] == 0
     # On for 2 of 5 s, twice, at most at the link's rate.
     assert bulk[0]["goodput_bps"] == pytest.approx(bulk[1]["goodput_bps"], rel=0.1)
+
+
+RECORDED = EXPERIMENT.replace("[record]", "[record]\nrtt = true\none_way = true\npcap = true")
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Run:
+    """One run of which all is recorded."""
+    return as_run(make_run(RECORDED))
+
+
+def test_round_trips_are_rows(recorded: Run):
+    rtts = recorded.read_table("rtts").to_pandas()
+    for flow in (0, 1):
+        own = rtts[rtts.flow == flow]
+        assert own.rtt_ns.between(40e6, 150e6).all()
+        # Ten times a second from the flow's first data on.
+        assert 37 <= len(own) <= 39
+    echoes = rtts[rtts.flow == 2]
+    steady = echoes[echoes.time_ns >= 1_000_000_000]
+    assert len(steady) == recorded.summary["flows"][2]["rtt_ms"]["n"]
+    series = recorded.read_table("flow_series").to_pandas()
+    assert series.rtt_ms.between(40.0, 150.0).all()
+
+
+def test_segments_of_tcp_have_one_way_delays(recorded: Run):
+    packets = recorded.packets().to_pandas()
+    for number, flow in enumerate(recorded.summary["flows"][:2]):
+        data = packets[(packets.flow == number) & (packets.fate <= 1) & (packets.bytes > 66)]
+        steady = data[data.time_ns >= 1_000_000_000]
+        assert flow["one_way_ms"]["n"] == len(steady) > 100
+        # In whole microseconds.
+        assert flow["one_way_ms"]["mean"] == pytest.approx(steady.sojourn_ns.mean() / 1e6, abs=0.001)
+        assert flow["jitter_ms"]["n"] == len(steady) - 1
+
+
+def test_a_capture_has_every_packet_that_left(recorded: Run, tmp_path: Path):
+    tshark = shutil.which("tshark")
+    if tshark is None:
+        pytest.skip("no tshark to read the capture with")
+    capture = tmp_path / "run.pcapng"
+    content = recorded.capture()
+    assert content is not None
+    capture.write_bytes(content)
+    names = ["frame.interface_name", "frame.time_epoch", "frame.len", "tcp.dstport", "tcp.stream", "_ws.malformed"]
+    options = [option for name in names for option in ("-e", name)]
+    told = subprocess.run([tshark, "-n", "-r", capture, "-T", "fields", *options], stdout=subprocess.PIPE, text=True,
+                          timeout=120, check=True)  # fmt: skip
+    rows = [line.split("\t") for line in told.stdout.splitlines()]
+    assert not any(row[5] for row in rows)
+    down = [row for row in rows if row[0] == "down"]
+    packets = recorded.packets().to_pandas()
+    left = packets[packets.fate <= 1]
+    assert [int(row[2]) for row in down] == list(left.bytes)
+    # Seen some instructions after it was dequeued.
+    late_us = [float(row[1]) * 1e6 - time_ns / 1e3 for row, time_ns in zip(down, left.time_ns, strict=True)]
+    assert min(late_us) > 0.0
+    assert max(late_us) < 100.0
+    assert {row[3] for row in down if row[3]} == {"10000", "10001"}
+    # What comes back: acknowledgements of both connections, and replies.
+    up = [row for row in rows if row[0] == "up"]
+    assert {row[4] for row in up} == {"0", "1", ""}
+    assert len(up) > len(down) / 3
+
+
+def test_what_linux_gives_otherwise_is_said_once(sojourn: Cli, short: Path):
+    result = sojourn("run", short, "--backend", "linux", "--set", "record.rtt=true")
+    assert result.returncode == 0, result.stderr
+    notes = [line for line in result.stderr.splitlines() if line.startswith("note:")]
+    assert notes == [
+        "note: record.rtt: of TCP, Linux gives the smoothed round-trip time ten times a second, not every sample"
+    ]

@@ -1,7 +1,9 @@
 //! From an experiment's arm to the job of one run.
 
 use sojourn_experiment::derived;
-use sojourn_experiment::model::{self, Capacity, Direction, EchoProtocol, Experiment, Kind, Queue};
+use sojourn_experiment::model::{
+    self, Capacity, Direction, EchoProtocol, Experiment, Kind, Queue, RttOf,
+};
 use sojourn_units::{Duration, Rate};
 
 use crate::disciplines::{self, Leaf, Refusal};
@@ -57,7 +59,25 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
         warmup_ns: experiment.warmup.as_nanos(),
         frame: derived::frame(experiment) - experiment.link.overhead + 14,
         series_ns: experiment.record.series.map(Duration::as_nanos),
+        capture: experiment.record.pcap,
     })
+}
+
+/// What an experiment asks for and a kernel tells otherwise: a line each, for the user.
+pub fn notes(experiment: &Experiment) -> Vec<String> {
+    let has_tcp = experiment.traffic.iter().any(|of| of.kind.tcp().is_some());
+    let record = &experiment.record;
+    let mut notes = Vec::new();
+    if record.rtt && has_tcp {
+        let wanted = match record.rtt_of {
+            RttOf::Samples => "every sample",
+            RttOf::Segments => "the time of every segment",
+        };
+        notes.push(format!(
+            "record.rtt: of TCP, Linux gives the smoothed round-trip time ten times a second, not {wanted}"
+        ));
+    }
+    notes
 }
 
 fn refuse<T>(key: impl Into<String>, must: impl Into<String>) -> Result<T, Refusal> {
@@ -258,6 +278,7 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
             sender,
             receiver,
             address: path.receiver(),
+            opens_ns: opens_ns(&flow),
             start_ns: flow.start.as_nanos(),
             stop_ns: flow.traffic.stop.as_nanos(),
             dscp: flow.traffic.dscp,
@@ -271,6 +292,16 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
         Some(compiled)
     };
     derived::flows(experiment, seed).filter_map(flow).collect()
+}
+
+/// Bulk flows connect a round trip ahead of their start: what they exchange then takes the handshake's place. A SYN that is
+/// lost delays the data as much as one at the start does. Not with a window of one segment: the exchange would fill and
+/// so double it.
+fn opens_ns(flow: &derived::Flow<'_>) -> Option<i64> {
+    let ahead = flow.traffic.rtt.as_nanos() as i64;
+    let tcp = flow.traffic.kind.tcp()?;
+    let exchanges = matches!(flow.traffic.kind, Kind::Bulk(_)) && tcp.initial_window > 1;
+    exchanges.then(|| flow.start.as_nanos() as i64 - ahead)
 }
 
 fn tcp(options: &model::Tcp, mtu: u32) -> Tcp {

@@ -35,6 +35,8 @@ pub struct Job {
     pub frame: u32,
     /// Width of the bins of the time series.
     pub series_ns: Option<u64>,
+    /// Whether the headers of packets are kept.
+    pub capture: bool,
 }
 
 /// A step of building the network.
@@ -87,6 +89,8 @@ pub struct Flow {
     pub receiver: String,
     /// The IPv4 address that connections and datagrams go to: the receiver's, or the sender's if it is asked.
     pub address: std::net::Ipv4Addr,
+    /// When its connection opens if that is before the start; below zero: before the run.
+    pub opens_ns: Option<i64>,
     /// When it starts.
     pub start_ns: u64,
     /// When it stops sending.

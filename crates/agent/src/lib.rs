@@ -12,8 +12,10 @@
 //! | [`topology`] | the network as `ip` and `tc` commands |
 //! | `carry_out` | the agent at work; on Linux only |
 //! | [`recording`] | what it hands back |
+//! | `capture` | headers of packets as a pcapng file |
 //! | [`summary`] | a recording as results |
 
+mod capture;
 #[cfg(target_os = "linux")]
 pub mod carry_out;
 pub mod compile;
@@ -23,7 +25,7 @@ pub mod recording;
 pub mod summary;
 pub mod topology;
 
-pub use compile::job as compile_job;
+pub use compile::{job as compile_job, notes as compile_notes};
 pub use disciplines::Refusal;
 pub use job::Job;
 pub use recording::Recording;

@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::ExitCode;
 
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
 use sojourn_agent::carry_out::{Failure, carry_out, init, interrupts};
 
 const USAGE: &str =
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
 fn run(job: &str, recording: &str) -> Result<(), Failure> {
     let text = fs::read(job)?;
     let job = serde_json::from_slice(&text).map_err(|error| Failure(format!("{job}: {error}")))?;
+    // Whoever waits for the recording may be killed.
+    set_pdeathsig(Signal::SIGTERM).map_err(|error| Failure(error.to_string()))?;
     // Blocked here, they are noticed by the run, which cleans up.
     interrupts()
         .thread_block()

@@ -1,16 +1,16 @@
 //! What the agent hands back: figures of flows, counters of queues, and a row per packet that met a queue.
 //!
-//! On a disk or in a file: `SOJOURN1`, the lengths of the two parts, the figures as JSON, the rows, and a checksum
-//! (FNV-1a, 64 bits) over all before it. Numbers are little-endian. Whatever follows is not looked at.
+//! On a disk or in a file: `SOJOURN2`, the lengths of the three parts, the figures as JSON, the rows, the captured headers,
+//! and a checksum (FNV-1a, 64 bits) over all before it. Numbers are little-endian. Whatever follows is not looked at.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sojourn_experiment::applications::Playback;
 
-const MAGIC: &[u8; 8] = b"SOJOURN1";
-/// Magic and the two lengths.
-const HEAD: usize = 24;
+const MAGIC: &[u8; 8] = b"SOJOURN2";
+/// Magic and the three lengths.
+const HEAD: usize = 32;
 /// Bytes of a packet's row.
 const ROW: usize = 28;
 
@@ -30,6 +30,9 @@ pub struct Recording {
     /// A row per packet that met a queue, in the order in which their fate was settled.
     #[serde(skip)]
     pub packets: Vec<PacketRow>,
+    /// Headers of the packets that passed the bottleneck, if they are kept.
+    #[serde(skip)]
+    pub captured: Vec<u8>,
 }
 
 /// The figures of one flow.
@@ -47,8 +50,8 @@ pub struct FlowFigures {
     pub retransmits: u64,
     /// Datagrams or requests sent, and those that arrived or were answered.
     pub datagrams: Option<(u64, u64)>,
-    /// Round-trip times in microseconds, while measuring: TCP's smoothed estimate ten times a second, or echoes.
-    pub round_trips_us: Vec<u32>,
+    /// Instants in nanoseconds and round-trip times in microseconds: TCP's smoothed estimate ten times a second, or echoes.
+    pub round_trips: Vec<(u64, u32)>,
     /// One-way delays of datagrams in microseconds, while measuring.
     pub one_way_us: Vec<u32>,
     /// Completion times of files and web responses in microseconds, while measuring.
@@ -131,10 +134,12 @@ impl Recording {
     /// The figures cannot be written as JSON, which would take a number that is none.
     pub fn to_bytes(&self) -> serde_json::Result<Vec<u8>> {
         let figures = serde_json::to_vec(self)?;
-        let mut bytes = Vec::with_capacity(HEAD + figures.len() + ROW * self.packets.len() + 8);
+        let parts = figures.len() + ROW * self.packets.len() + self.captured.len();
+        let mut bytes = Vec::with_capacity(HEAD + parts + 8);
         bytes.extend(MAGIC);
         bytes.extend((figures.len() as u64).to_le_bytes());
         bytes.extend((self.packets.len() as u64).to_le_bytes());
+        bytes.extend((self.captured.len() as u64).to_le_bytes());
         bytes.extend(figures);
         for row in &self.packets {
             bytes.extend(row.entered_ns.to_le_bytes());
@@ -143,6 +148,7 @@ impl Recording {
             bytes.extend(row.bytes.to_le_bytes());
             bytes.extend([row.queue, u8::from(row.returning), row.fate as u8, 0]);
         }
+        bytes.extend(&self.captured);
         bytes.extend(checksum(&bytes).to_le_bytes());
         Ok(bytes)
     }
@@ -160,11 +166,13 @@ impl Recording {
         let short = || damaged("it ends early");
         let figures = reader.u64().ok_or_else(short)? as usize;
         let rows = reader.u64().ok_or_else(short)? as usize;
+        let captured = reader.u64().ok_or_else(short)? as usize;
         let figures = reader.take(figures).ok_or_else(short)?;
         let mut recording: Self =
             serde_json::from_slice(figures).map_err(|error| Damaged(error.to_string()))?;
         let table = rows.checked_mul(ROW).and_then(|length| reader.take(length));
         let table = table.ok_or_else(short)?;
+        recording.captured = reader.take(captured).ok_or_else(short)?.to_vec();
         let length = bytes.len() - reader.0.len();
         if reader.u64() != Some(checksum(&bytes[..length])) {
             return Err(damaged("its checksum is wrong"));
@@ -234,6 +242,7 @@ mod tests {
                 series: vec![(0, None), (1448, Some(10))],
                 ..FlowFigures::default()
             }],
+            captured: vec![1, 2, 3],
             packets: vec![PacketRow {
                 entered_ns: 1,
                 settled_ns: u64::MAX,

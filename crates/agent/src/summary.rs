@@ -10,6 +10,7 @@ use sojourn_experiment::result::{Bottleneck, Column, Flow, Quantiles, RunResult,
 use sojourn_experiment::{derived, emodel};
 use sojourn_units::{Duration, Time};
 
+use crate::capture;
 use crate::disciplines::{Counters, counters};
 use crate::job::Job;
 use crate::recording::{Fate, FlowFigures, PacketRow, QueueFigures, Recording};
@@ -82,6 +83,10 @@ pub fn summarise(
                 .record
                 .series
                 .map(|width| flow_series(width, &recording.flows)),
+            capture: experiment.record.pcap.then(|| Table {
+                columns: vec![("pcapng", Column::U8(capture::pcapng(&recording.captured)))],
+            }),
+            rtts: experiment.record.rtt.then(|| rtts(&recording.flows)),
             packets: experiment.record.packets.then(|| packet_table(&packets)),
             ..RunResult::default()
         }
@@ -232,17 +237,29 @@ fn spread(micros: &[u32]) -> Spread {
 }
 
 /// What became of a flow's data at the bottlenecks.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Counts {
     arrived: u64,
     dropped: u64,
     marked: u64,
+    /// Delays from the queue on of segments that are more than an acknowledgement and arrive while measuring: virtual
+    /// Ethernet takes no time, so that behind the queue there is only the link's own delay.
+    one_way_us: Vec<u32>,
 }
 
-fn counts(flows: usize, packets: &[PacketRow]) -> Vec<Counts> {
+/// The longest segment without data, SYN or FIN: Ethernet, IPv4 and TCP with timestamps.
+const ACKNOWLEDGEMENT: u32 = 66;
+
+fn counts(experiment: &Experiment, flows: usize, packets: &[PacketRow]) -> Vec<Counts> {
     let mut counts = vec![Counts::default(); flows];
+    let (delay, warmup) = (experiment.link.delay, experiment.warmup);
     for row in packets.iter().filter(|row| !row.returning) {
         if let Some(own) = counts.get_mut(row.flow as usize) {
+            let arrives = Duration::from_nanos(row.settled_ns) + delay;
+            if delivered(row) && row.bytes > ACKNOWLEDGEMENT && arrives >= warmup {
+                let one_way = Duration::from_nanos(sojourn_ns(row)) + delay;
+                own.one_way_us.push(one_way.as_micros() as u32);
+            }
             own.arrived += 1;
             own.dropped += u64::from(!delivered(row));
             own.marked += u64::from(row.fate == Fate::Marked);
@@ -257,11 +274,11 @@ fn flows(
     figures: &[FlowFigures],
     packets: &[PacketRow],
 ) -> Vec<Flow> {
-    let counts = counts(figures.len(), packets);
+    let counts = counts(experiment, figures.len(), packets);
     derived::flows(experiment, seed)
         .zip(figures)
         .zip(counts)
-        .map(|((flow, figures), counts)| flow_figures(experiment, &flow, figures, counts))
+        .map(|((flow, figures), counts)| flow_figures(experiment, &flow, figures, &counts))
         .collect()
 }
 
@@ -269,16 +286,22 @@ fn flow_figures(
     experiment: &Experiment,
     flow: &derived::Flow<'_>,
     figures: &FlowFigures,
-    counts: Counts,
+    counts: &Counts,
 ) -> Flow {
     let traffic = flow.traffic;
     let from = experiment.warmup.max(traffic.start.0);
     let active = traffic.stop.saturating_sub(from).as_secs_f64();
     let bits = (figures.received - figures.received_before) as f64 * 8.0;
     let goodput_bps = if active > 0.0 { bits / active } else { 0.0 };
-    let rtt_ms = spread(&figures.round_trips_us);
-    let is_one_way = traffic.kind.tcp().is_none() && !matches!(traffic.kind, Kind::Ping(_));
-    let datagrams = is_one_way.then_some(&figures.one_way_us);
+    let warmup_ns = experiment.warmup.as_nanos();
+    let steady = |(at_ns, rtt_us): &(u64, u32)| (*at_ns >= warmup_ns).then_some(*rtt_us);
+    let rtts: Vec<u32> = figures.round_trips.iter().filter_map(steady).collect();
+    let rtt_ms = spread(&rtts);
+    let one_way = match traffic.kind {
+        Kind::Ping(_) => None,
+        _ if traffic.kind.tcp().is_none() => Some(&figures.one_way_us),
+        _ => experiment.record.one_way.then_some(&counts.one_way_us),
+    };
     let loads_pages =
         matches!(&traffic.kind, Kind::Web(web) if matches!(web.browsing, Browsing::Pages(_)));
     let completes = matches!(traffic.kind, Kind::Files(_) | Kind::Web(_)) && !loads_pages;
@@ -297,9 +320,9 @@ fn flow_figures(
         marked_packets: counts.marked,
         power_bps_per_s: rtt_ms.mean.map(|rtt_ms| goodput_bps / (rtt_ms / 1000.0)),
         rtt_ms,
-        one_way_ms: datagrams.map(|delays| spread(delays)),
-        jitter_ms: datagrams.map(|delays| spread(&jitter(delays))),
-        pdv_ms: datagrams.map(|delays| spread(&variation(delays))),
+        one_way_ms: one_way.map(|delays| spread(delays)),
+        jitter_ms: one_way.map(|delays| spread(&jitter(delays))),
+        pdv_ms: one_way.map(|delays| spread(&variation(delays))),
         mos: opinion(&traffic.kind, figures),
         lost_packets: figures.datagrams.map(|(sent, arrived)| sent - arrived),
         completion_ms: completes.then(|| spread(&figures.completions_us)),
@@ -472,11 +495,17 @@ fn flow_series(width: Duration, flows: &[FlowFigures]) -> Table {
         .max()
         .unwrap_or(0);
     let mut table: (Vec<f64>, Vec<u32>, Vec<f64>, Vec<f64>) = Default::default();
+    let mut rtt_ms = Vec::new();
+    let means: Vec<Vec<f64>> = flows
+        .iter()
+        .map(|flow| mean_rtts_ms(&flow.round_trips, width, count))
+        .collect();
     for bin in 0..count {
         for (number, flow) in flows.iter().enumerate() {
             let Some((received, window)) = flow.series.get(bin) else {
                 continue;
             };
+            rtt_ms.push(means[number].get(bin).copied().unwrap_or(f64::NAN));
             let before = bin.checked_sub(1).map_or(0, |before| flow.series[before].0);
             table.0.push(width.as_secs_f64() * bin as f64);
             table.1.push(number as u32);
@@ -492,6 +521,46 @@ fn flow_series(width: Duration, flows: &[FlowFigures]) -> Table {
             ("flow", Column::U32(table.1)),
             ("goodput_bps", Column::F64(table.2)),
             ("cwnd_segments", Column::F64(table.3)),
+            ("rtt_ms", Column::F64(rtt_ms)),
+        ],
+    }
+}
+
+/// The mean of the round-trip times in each bin; NaN where there are none. A sample at a bin's end is the bin's.
+fn mean_rtts_ms(round_trips: &[(u64, u32)], width: Duration, count: usize) -> Vec<f64> {
+    let mut sums = vec![(0.0, 0.0); count];
+    for (at_ns, rtt_us) in round_trips {
+        let bin = at_ns.saturating_sub(1) / width.as_nanos();
+        if let Some((sum, n)) = sums.get_mut(bin as usize) {
+            *sum += f64::from(*rtt_us) / 1e3;
+            *n += 1.0;
+        }
+    }
+    sums.iter().map(|(sum, n)| sum / n).collect()
+}
+
+/// Every round-trip time, flow by flow.
+fn rtts(flows: &[FlowFigures]) -> Table {
+    let rows: Vec<(u64, u32, u64)> = flows
+        .iter()
+        .zip(0..)
+        .flat_map(|(flow, number)| {
+            let of =
+                move |(at_ns, rtt_us): &(u64, u32)| (*at_ns, number, u64::from(*rtt_us) * 1000);
+            flow.round_trips.iter().map(of)
+        })
+        .collect();
+    Table {
+        columns: vec![
+            (
+                "time_ns",
+                Column::U64(rows.iter().map(|row| row.0).collect()),
+            ),
+            ("flow", Column::U32(rows.iter().map(|row| row.1).collect())),
+            (
+                "rtt_ns",
+                Column::U64(rows.iter().map(|row| row.2).collect()),
+            ),
         ],
     }
 }

@@ -33,7 +33,7 @@ pub const LEAF: &str = "10:";
 /// What a netem holds: never in the way.
 const NETEM_LIMIT: u32 = 200_000;
 /// Ethernet header, which the kernel counts in a packet's length.
-const ETHERNET: u32 = 14;
+pub const ETHERNET: u32 = 14;
 
 /// A traffic group in one direction: a pair of hosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,9 +120,23 @@ const fn far(path: usize, host: u8) -> Ipv4Addr {
 }
 
 /// A device's Ethernet address, made from its IPv4 address: nothing is left to chance, and no ARP is needed.
-fn mac(address: Ipv4Addr) -> String {
+const fn ethernet(address: Ipv4Addr) -> [u8; 6] {
     let [_, net, path, host] = address.octets();
-    format!("02:00:00:{net:02x}:{path:02x}:{host:02x}")
+    [2, 0, 0, net, path, host]
+}
+
+fn mac(address: Ipv4Addr) -> String {
+    ethernet(address)
+        .map(|byte| format!("{byte:02x}"))
+        .join(":")
+}
+
+/// Addresses of the bottleneck's devices: [`DOWN`], [`UP`].
+const BOTTLENECK: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 9, 0, 2)];
+
+/// Ethernet addresses of the bottleneck's devices.
+pub fn bottleneck_ends() -> [[u8; 6]; 2] {
+    BOTTLENECK.map(ethernet)
 }
 
 /// One end of a virtual Ethernet pair.
@@ -169,12 +183,12 @@ pub fn network(
         End {
             namespace: &router,
             device: DOWN.into(),
-            address: Ipv4Addr::new(10, 9, 0, 1),
+            address: BOTTLENECK[0],
         },
         End {
             namespace: &remote,
             device: UP.into(),
-            address: Ipv4Addr::new(10, 9, 0, 2),
+            address: BOTTLENECK[1],
         },
     ];
     writer.pair(&bottleneck);

@@ -18,6 +18,7 @@
 //! | `capacity`, `sizes`, `codec` | parts of the model with a subject of their own: traces, sizes of files, codecs |
 //! | [`jitter`], [`emodel`], [`loss_events`] | how steadily datagrams come, how good a call sounds, who loses with whom |
 //! | [`result`] | what a run gives, on every backend |
+//! | [`pcapng`] | captures of packets, as every backend writes them |
 //! | `written` | quantities as one would write them |
 //! | [`resolved()`] | an experiment written out again with every default |
 
@@ -36,6 +37,7 @@ pub mod loss_events;
 pub mod model;
 mod names;
 pub mod packmime;
+pub mod pcapng;
 mod plan;
 mod read;
 mod resolved;

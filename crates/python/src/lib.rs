@@ -28,7 +28,7 @@ mod _core {
     #[pymodule_export]
     use errors::{Cancelled, ExperimentError, RunError};
     #[pymodule_export]
-    use linux::{linux_job, linux_run};
+    use linux::{linux_job, linux_notes, linux_run};
     #[pymodule_export]
     use lists::{congestion_controls_json, disciplines_json, schema_json, traffic_json};
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! Runs on Linux: the agent's job before, its recording after. In between the caller runs the agent.
 
 use pyo3::prelude::*;
-use sojourn_agent::{Recording, compile_job, summarise};
+use sojourn_agent::{Recording, compile_job, compile_notes, summarise};
 
 use crate::errors::{RunError, wrong_input};
 use crate::plan::{Plan, set_json};
@@ -14,6 +14,18 @@ pub fn linux_job(plan: &Plan, job: usize, prefix: &str) -> PyResult<String> {
     let compiled = compile_job(&cell.experiment, job.queue, job.seed, prefix)
         .map_err(|refusal| wrong_input(&plan.plan.refuse(job.cell, &refusal.key, &refusal.must)))?;
     serde_json::to_string(&compiled).map_err(failed)
+}
+
+/// What an experiment asks for and Linux gives otherwise, in lines for the user.
+#[pyfunction]
+pub fn linux_notes(plan: &Plan) -> Vec<String> {
+    let cells = plan.plan.cells.iter();
+    let mut notes: Vec<String> = cells
+        .flat_map(|cell| compile_notes(&cell.experiment))
+        .collect();
+    notes.sort();
+    notes.dedup();
+    notes
 }
 
 /// The results of a job from what the agent was told and what it recorded.

@@ -12,7 +12,7 @@ from sojourn import storage
 from sojourn.api import read_plan, run_plan
 from sojourn.backends import Backend, Simulator
 from sojourn.cli.options import Jobs, Json, Kernel, On, Out, Set, linux, overrides
-from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
+from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.results import Results
 from sojourn.tables import plain
@@ -50,6 +50,7 @@ def command(
 
 def _run(file: str, backend: Backend, replaced: list[tuple[str, str]], jobs: int | None) -> Results:
     plan = read_plan(file, replaced, backend=backend)
+    announce_notes(backend, plan)
     with Display(f"runs on {backend.name}") as display:
         results, stopped_by = run_plan(plan, jobs=jobs, backend=backend, report=display)
     if stopped_by is not None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sojourn import _core
+    from sojourn.backends import Backend
     from sojourn.results import Run
 
 DONE = 0
@@ -28,6 +30,12 @@ class Stopped(Exception):
 def complain(message: str) -> None:
     """Says what went wrong, on one line of standard error."""
     print(" ".join(message.split()), file=sys.stderr)
+
+
+def announce_notes(backend: Backend, plan: _core.Plan) -> None:
+    """Says on standard error what a backend gives otherwise than a plan asks for."""
+    for note in backend.notes(plan):
+        print(f"note: {note}", file=sys.stderr)
 
 
 def stop_reason(stopped_by: BaseException, kept: str) -> Stopped:

@@ -15,7 +15,7 @@ from sojourn import _core, storage
 from sojourn.api import read_plan, run_plan
 from sojourn.backends import Backend as AnyBackend
 from sojourn.cli.options import Backend, Baseline, Jobs, Json, Kernel, On, Out, Set, Until, chosen, overrides
-from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
+from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.paired import check_baseline
 from sojourn.precision import Precision
@@ -67,6 +67,7 @@ def run_and_show(
     """
     if baseline is not None:
         check_baseline(baseline, [label for _, _, _, label in plan.jobs])
+    announce_notes(backend, plan)
     runner = partial(run_plan, plan, jobs=jobs, backend=backend, until=until)
     finished, stopped_by = _run(runner) if out is None else _run_and_save(out, runner)
     planned = finished.summary.get("planned_runs", len(finished.runs))

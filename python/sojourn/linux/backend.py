@@ -57,6 +57,12 @@ class Linux:
             modules.update(dict.fromkeys(json.loads(_core.linux_job(plan, index, "sj"))["modules"]))
         if self.on == "vm":
             self._kernel.in_order(modules)
+        else:
+            host.check(modules)
+
+    def notes(self, plan: _core.Plan) -> list[str]:
+        """What Linux gives otherwise than a plan asks for, a line each for the user."""
+        return _core.linux_notes(plan)
 
     def run(self, plan: _core.Plan, index: int, monitor: _core.Monitor) -> _core.Run:
         """Makes one run of a plan.

@@ -1,24 +1,60 @@
-"""Runs on the running kernel, in real time: needs root, and the kernel's disciplines."""
+"""Runs on the running kernel, in real time and one after the other: needs root, and the kernel's disciplines."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import platform
+import signal
 import subprocess
 import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from sojourn import _core
 from sojourn.linux import programs
 from sojourn.linux.errors import LinuxError
+from sojourn.linux.kernel import Kernel, meaning
 from sojourn.linux.machine import POLL_S, Console
 
 CLEAN_UP_S = 30.0
 """How long the agent may take to clean up after it was told to stop."""
+LOCK = Path("/run/sojourn-host.lock")
+"""Held by the run under way."""
+
+
+def check(modules: Iterable[str]) -> None:
+    """Makes sure that runs that need these modules can be made here, as far as that can be known before.
+
+    Raises
+    ------
+    LinuxError
+        Rights, a program or a module are missing.
+    """
+    if os.geteuid() != 0:
+        raise LinuxError("--on host needs root: it makes network namespaces; without root leave it out")
+    programs.require_agent()
+    for tool in programs.TOOLS:
+        programs.require(tool)
+    release = platform.release()
+    running = Kernel(Path("/boot", f"vmlinuz-{release}"), Path("/lib/modules", release))
+    # Without the list of what is built in, a missing module shows when it is used.
+    if (running.modules / "modules.builtin").is_file():
+        for module in modules:
+            if not running.has(module):
+                raise LinuxError(
+                    f"the running kernel {release} has no {module}{meaning(module, 'leave out --on host')}"
+                )
 
 
 def run(told: str, monitor: _core.Monitor) -> bytes:
     """Has the agent carry out a job here; returns its recording. Whatever happens, the network is gone afterwards.
+
+    One run waits for another: their packets would pass the same tracepoints, and each takes its time from the clock.
 
     Raises
     ------
@@ -27,28 +63,38 @@ def run(told: str, monitor: _core.Monitor) -> bytes:
     Cancelled
         The monitor was told to stop.
     """
-    if os.geteuid() != 0:
-        raise LinuxError("--on host needs root: it makes network namespaces; without root leave it out")
-    agent = programs.require_agent().read_bytes()
-    for tool in programs.TOOLS:
-        programs.require(tool)
     job = json.loads(told)
-    _load_modules(job["modules"])
     try:
-        with tempfile.TemporaryDirectory(prefix="sojourn-host-") as temporary:
+        agent = programs.require_agent().read_bytes()
+        with _alone(monitor), tempfile.TemporaryDirectory(prefix="sojourn-host-") as temporary:
             folder = Path(temporary)
+            _load_modules(job["modules"])
             (folder / "job.json").write_text(told, encoding="utf-8")
             # Packages do not always keep a file executable.
             (folder / "sojourn-agent").write_bytes(agent)
             (folder / "sojourn-agent").chmod(0o755)
             command = [str(folder / "sojourn-agent"), "run", str(folder / "job.json"), str(folder / "recording")]
-            try:
+            with _restored(job):
                 _run_agent(command, folder / "said", monitor)
-            finally:
-                _remove_left(job["namespaces"])
             return (folder / "recording").read_bytes()
     except OSError as error:
         raise LinuxError(f"{error.filename}: {error.strerror}") from None
+
+
+@contextmanager
+def _alone(monitor: _core.Monitor) -> Iterator[None]:
+    """Waits until no other run is under way here, of this process or another."""
+    with LOCK.open("w") as lock:
+        while True:
+            try:
+                # A file opened anew: it holds off this process's other threads as well.
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if monitor.cancelled:
+                    raise _core.Cancelled("cancelled") from None
+                time.sleep(POLL_S)
+        yield
 
 
 def _load_modules(modules: list[str]) -> None:
@@ -78,11 +124,15 @@ def _run_agent(command: list[str], said: Path, monitor: _core.Monitor) -> None:
                         raise _core.Cancelled("cancelled") from None
         finally:
             _stop(process)
+            _remove_tracing(process.pid)
         assert process.stderr is not None
         complaint = process.stderr.read()
+    if status < 0:
+        after = f"after {console.seconds} s of the run"
+        raise LinuxError(f"the agent was killed by {signal.Signals(-status).name} {after}")
     if status != 0:
         raise LinuxError(
-            " ".join(complaint.removeprefix("sojourn-agent: ").split()) or f"the agent ended with {status}"
+            " ".join(complaint.removeprefix("sojourn-agent: ").split()) or f"the agent ended with status {status}"
         )
 
 
@@ -95,8 +145,22 @@ def _stop(process: subprocess.Popen[str]) -> None:
             process.kill()
 
 
-def _remove_left(namespaces: list[str]) -> None:
-    """Removes what an agent that was killed left behind."""
-    for name in namespaces:
-        if Path("/run/netns", name).exists():
-            subprocess.run([str(programs.require("ip")), "netns", "delete", name], check=False, capture_output=True)
+@contextmanager
+def _restored(job: dict[str, Any]) -> Iterator[None]:
+    """Afterwards the host is as it was, even if the agent was killed and could not see to that itself."""
+    steps = [step for step in job["setup"] if step["namespace"] is None and "Sysctl" in step["action"]]
+    settings = [Path("/proc/sys", key) for step in steps for key, _ in step["action"]["Sysctl"]]
+    before = [(setting, setting.read_bytes()) for setting in settings]
+    try:
+        yield
+    finally:
+        for name in job["namespaces"]:
+            if Path("/run/netns", name).exists():
+                subprocess.run([str(programs.require("ip")), "netns", "delete", name], check=False, capture_output=True)
+        for setting, value in before:
+            setting.write_bytes(value)
+
+
+def _remove_tracing(agent: int) -> None:
+    with suppress(OSError):
+        Path(f"/sys/kernel/tracing/instances/sojourn-{agent}").rmdir()

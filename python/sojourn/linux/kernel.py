@@ -63,7 +63,7 @@ class Kernel:
             if module in self._built_in:
                 return
             if module not in self._files:
-                raise LinuxError(f"kernel {self.release} has no {module}{_meaning(module)}")
+                raise LinuxError(f"kernel {self.release} has no {module}{meaning(module, '--kernel')}")
             path = self._files[module]
             for need in _needs(module_content(path)):
                 add(need)
@@ -88,14 +88,14 @@ def _needs(module: bytes) -> list[str]:
     return [_name(name) for name in match[1].decode().split(",") if name] if match else []
 
 
-def _meaning(module: str) -> str:
-    """What a missing module means for the user."""
+def meaning(module: str, way: str) -> str:
+    """What a missing module means for the user; ``way`` leads to another kernel."""
     kind, _, name = module.partition("_")
     if kind == "sch" and name not in ("htb", "netem"):
-        return f": the discipline {name} needs another kernel (--kernel) or another backend (sim)"
+        return f": the discipline {name} needs another kernel ({way}) or another backend (sim)"
     if kind == "tcp" and name != "diag":
-        return f": the congestion control {name} needs another kernel (--kernel) or another backend (sim)"
-    return "; another kernel can be named with --kernel"
+        return f": the congestion control {name} needs another kernel ({way}) or another backend (sim)"
+    return f"; for another kernel: {way}"
 
 
 def module_content(path: Path) -> bytes:

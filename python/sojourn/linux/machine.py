@@ -124,7 +124,7 @@ def _run_qemu(command: list[str], monitor: _core.Monitor) -> bytes:
     results, of_qemu = os.pipe()
     try:
         process = subprocess.Popen(
-            [*command, "-chardev", f"file,id=results,path=/dev/fd/{of_qemu}"],
+            programs.ending_with_us([*command, "-chardev", f"file,id=results,path=/dev/fd/{of_qemu}"]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from sojourn.linux.errors import LinuxError
@@ -59,6 +60,25 @@ def require_agent() -> Path:
     if path is None:
         raise LinuxError("the agent is not built; in the source tree: make agent, or name it in SOJOURN_AGENT")
     return path
+
+
+def ending_with_us(command: list[str]) -> list[str]:
+    """A command that is killed when the thread that starts it ends, even if this process is killed itself.
+
+    Where setpriv(1) cannot see to that it is the same command.
+    """
+    return [*_death_signal(), *command]
+
+
+@cache
+def _death_signal() -> tuple[str, ...]:
+    setpriv = find("setpriv")
+    if setpriv is None:
+        return ()
+    words = (str(setpriv), "--pdeathsig", "KILL", "--")
+    # Those of util-linux before 2.33 and of BusyBox do not have it.
+    done = subprocess.run([*words, "true"], check=False, capture_output=True)
+    return words if done.returncode == 0 else ()
 
 
 def libraries(program: Path) -> list[Path]:

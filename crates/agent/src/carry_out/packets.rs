@@ -40,8 +40,8 @@ pub enum Reason {
 /// An event of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketEvent {
-    /// When, since the run began.
-    pub time_ns: u64,
+    /// When, since the run began; below zero: before it.
+    pub time_ns: i64,
     /// The packet's address in the kernel.
     pub packet: u64,
     /// What happened.
@@ -52,7 +52,7 @@ pub struct PacketEvent {
 struct Waiting {
     queue: u8,
     bytes: u32,
-    entered_ns: u64,
+    entered_ns: i64,
     label: Label,
 }
 
@@ -76,9 +76,9 @@ pub struct Labels {
     pub departures: Vec<Label>,
 }
 
-/// Rows of all packets whose fate is settled by `end_ns`, in that order. `events` are in order of time; `labels` has
-/// an element per queue.
-pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: u64) -> Vec<PacketRow> {
+/// Rows of all packets that entered since the run began and whose fate is settled by `end_ns`, in that order. `events`
+/// are in order of time and, as the `labels` of each queue, complete from before the run on.
+pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<PacketRow> {
     let mut waiting: HashMap<u64, Waiting> = HashMap::new();
     let mut arrived = vec![0; labels.len()];
     let mut left = vec![0; labels.len()];
@@ -105,7 +105,7 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: u64) -> Vec<Pac
                 };
                 // An address in use again: its packet was freed unseen.
                 if let Some(gone) = waiting.insert(*packet, new) {
-                    rows.push(gone.row(time_ns, Fate::Dropped));
+                    rows.extend(gone.row(time_ns, Fate::Dropped));
                 }
             }
             Event::Enqueue => {
@@ -128,11 +128,11 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: u64) -> Vec<Pac
                     _ => Fate::Delivered,
                 };
                 packet.label = label.unwrap_or(packet.label);
-                rows.push(packet.row(time_ns, fate));
+                rows.extend(packet.row(time_ns, fate));
             }
             Event::Free(reason) => {
                 if let Some(packet) = waiting.remove(packet) {
-                    rows.push(packet.row(
+                    rows.extend(packet.row(
                         time_ns,
                         match reason {
                             Reason::Aqm => Fate::DroppedAqm,
@@ -154,16 +154,17 @@ fn next(counts: &mut [usize], queue: u8, labels: Option<&Vec<Label>>) -> Option<
 }
 
 impl Waiting {
-    const fn row(&self, time_ns: u64, fate: Fate) -> PacketRow {
-        PacketRow {
-            entered_ns: self.entered_ns,
-            settled_ns: time_ns,
+    /// `None` if it entered before the run.
+    fn row(&self, time_ns: i64, fate: Fate) -> Option<PacketRow> {
+        Some(PacketRow {
+            entered_ns: u64::try_from(self.entered_ns).ok()?,
+            settled_ns: u64::try_from(time_ns).ok()?,
             flow: self.label.flow,
             bytes: self.bytes,
             queue: self.queue,
             returning: self.label.returning,
             fate,
-        }
+        })
     }
 }
 
@@ -176,7 +177,7 @@ mod tests {
         bytes: 1514,
     };
 
-    fn at(time_ns: u64, packet: u64, event: Event) -> PacketEvent {
+    fn at(time_ns: i64, packet: u64, event: Event) -> PacketEvent {
         PacketEvent {
             time_ns,
             packet,
@@ -233,6 +234,27 @@ mod tests {
     fn what_is_still_queued_at_the_end_has_no_row() {
         let events = [at(10, 1, DOWN), at(1000, 1, Event::Dequeue)];
         assert_eq!(fates(&events, &[]), []);
+    }
+
+    #[test]
+    fn what_went_before_the_run_has_no_row_but_a_label() {
+        let label = |flow| Label {
+            flow,
+            ..Label::default()
+        };
+        let labels = Labels {
+            arrivals: vec![label(7), label(8)],
+            departures: vec![label(7), label(8)],
+        };
+        let events = [
+            at(-20, 1, DOWN),
+            at(-19, 1, Event::Dequeue),
+            at(10, 1, DOWN),
+            at(11, 1, Event::Dequeue),
+        ];
+        let rows = settle(&events, &[labels], 1000);
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0].entered_ns, rows[0].flow), (10, 8));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use nix::time::clock_gettime;
 
 use super::diag::Diag;
 use super::load::Load;
-use super::packets::{Labels, settle};
+use super::packets::settle;
 use super::tap::Tap;
 use super::tools::WaitingTc;
 use super::tracing::Tracing;
@@ -150,10 +150,12 @@ impl<'a> Session<'a> {
                 tc,
                 changes_done: 0,
             });
-            taps.push(Tap::open(bottleneck, index)?);
+            taps.push(Tap::open(job, bottleneck, index)?);
         }
         let tracing = Tracing::begin(job)?;
-        let zero_ns = clock()? + SETTLE_NS;
+        let first = flows.iter().filter_map(|flow| flow.opens()).min();
+        let ahead = first.map_or(0, |first| first.min(0).unsigned_abs());
+        let zero_ns = clock()? + SETTLE_NS + ahead;
         Ok(Self {
             epoll,
             timer,
@@ -174,29 +176,50 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn now(&self) -> Result<u64, Failure> {
-        Ok(clock()?.saturating_sub(self.zero_ns))
+    /// Nanoseconds since the run began; below zero before it.
+    fn now(&self) -> Result<i64, Failure> {
+        Ok(clock()? as i64 - self.zero_ns as i64)
     }
 
     fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Failure> {
-        self.sleep_until(0)?;
-        self.wait()?;
+        while self.open_ahead()? < 0 {
+            self.sleep_until(self.next_opening().unwrap_or(0).min(0))?;
+            self.wait()?;
+        }
         self.load = Load::begin(clock()?)?;
         loop {
-            let now_ns = self.now()?;
+            let now_ns = self.open_ahead()?.max(0) as u64;
             self.act(now_ns, progress)?;
             if now_ns >= self.job.duration_ns {
                 return Ok(());
             }
-            let due = self.next_due();
+            let due = self.next_due() as i64;
+            let due = self.next_opening().map_or(due, |opens| opens.min(due));
             self.sleep_until(due)?;
             if self.wait()? {
-                self.load.woke_late(self.now()?.saturating_sub(due));
+                let late = self.now()?.saturating_sub(due);
+                self.load.woke_late(late.max(0) as u64);
             }
         }
     }
 
-    /// When something is to be done next.
+    /// When a flow opens its connection next, ahead of its start.
+    fn next_opening(&self) -> Option<i64> {
+        self.flows.iter().filter_map(|flow| flow.opens()).min()
+    }
+
+    /// Opens the connections that are due to be; returns the time.
+    fn open_ahead(&mut self) -> Result<i64, Failure> {
+        let now_ns = self.now()?;
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            if flow.opens().is_some_and(|opens| opens <= now_ns) {
+                flow.open_ahead(&Watch::new(&self.epoll, index))?;
+            }
+        }
+        Ok(now_ns)
+    }
+
+    /// When something else is to be done next.
     fn next_due(&self) -> u64 {
         let flows = self.flows.iter().filter_map(|flow| flow.next_timer());
         let changes =
@@ -215,8 +238,8 @@ impl<'a> Session<'a> {
             .fold(self.job.duration_ns, u64::min)
     }
 
-    fn sleep_until(&self, due_ns: u64) -> Result<(), Failure> {
-        let at = TimeSpec::nanoseconds((self.zero_ns + due_ns) as i64);
+    fn sleep_until(&self, due_ns: i64) -> Result<(), Failure> {
+        let at = TimeSpec::nanoseconds(self.zero_ns as i64 + due_ns);
         let absolute = TimerSetTimeFlags::TFD_TIMER_ABSTIME;
         self.timer
             .set(Expiration::OneShot(at), absolute)
@@ -241,7 +264,7 @@ impl<'a> Session<'a> {
                 return Err(Failure("interrupted".into()));
             }
             let (flow, socket) = Watch::origin(event.data());
-            let now_ns = self.now()?;
+            let now_ns = self.now()?.max(0) as u64;
             self.flows[flow].on_ready(socket, now_ns, &Watch::new(&self.epoll, flow))?;
         }
         Ok(fired)
@@ -272,7 +295,7 @@ impl<'a> Session<'a> {
             }
         }
         if self.sample.is_due(now_ns) {
-            self.observe(now_ns)?;
+            self.observe(Some(now_ns))?;
             self.tracing.drain()?;
             self.taps.iter_mut().for_each(Tap::drain);
         }
@@ -286,12 +309,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn observe(&mut self, now_ns: u64) -> Result<(), Failure> {
-        let measuring = now_ns >= self.job.warmup_ns;
+    /// Looks at the connections, and takes a sample of their round-trip times if it is time for one.
+    fn observe(&mut self, sample_at_ns: Option<u64>) -> Result<(), Failure> {
         for (diag, flows) in self.hosts.values() {
             let connections = diag.connections()?;
             for flow in flows {
-                self.windows[*flow] = self.flows[*flow].observe(&connections, measuring)?;
+                self.windows[*flow] = self.flows[*flow].observe(&connections, sample_at_ns)?;
             }
         }
         Ok(())
@@ -300,12 +323,7 @@ impl<'a> Session<'a> {
     fn end_bin(&mut self, now_ns: u64) -> Result<(), Failure> {
         // Not measuring: samples are taken at their own pace.
         if !now_ns.is_multiple_of(SAMPLE_NS) {
-            for (diag, flows) in self.hosts.values() {
-                let connections = diag.connections()?;
-                for flow in flows {
-                    self.windows[*flow] = self.flows[*flow].observe(&connections, false)?;
-                }
-            }
+            self.observe(None)?;
         }
         for (flow, window) in self.flows.iter_mut().zip(&self.windows) {
             let figures = flow.figures();
@@ -330,7 +348,7 @@ impl<'a> Session<'a> {
     fn finish(mut self) -> Result<Recording, Failure> {
         self.show_counters()?;
         let end_ns = self.job.duration_ns;
-        self.observe(end_ns)?;
+        self.observe(None)?;
         let figures = self
             .flows
             .iter_mut()
@@ -340,7 +358,13 @@ impl<'a> Session<'a> {
         for shaper in self.shapers {
             queues.push(shown(&shaper.tc.finish()?));
         }
-        let labels: Vec<Labels> = self.taps.into_iter().map(Tap::finish).collect();
+        let mut labels = Vec::new();
+        let mut captured = Vec::new();
+        for tap in self.taps {
+            let (of_queue, rows) = tap.finish(self.zero_ns, end_ns);
+            labels.push(of_queue);
+            captured.extend(rows);
+        }
         // Sockets close before the trace is read: nothing more is to come.
         drop(self.flows);
         let events = self.tracing.finish(self.zero_ns)?;
@@ -349,7 +373,8 @@ impl<'a> Session<'a> {
             queues,
             faults: self.load.faults(),
             events: events.len() as u64,
-            packets: settle(&events, &labels, end_ns),
+            captured,
+            packets: settle(&events, &labels, end_ns as i64),
             ..Recording::default()
         })
     }

@@ -9,7 +9,11 @@ use super::{Context, Failure, tools};
 use crate::job::{Action, Job, Step};
 
 /// The network of a job, which is gone when this is dropped.
-pub struct Network<'a>(&'a Job);
+pub struct Network<'a> {
+    job: &'a Job,
+    /// Settings of the first namespace, which outlives the network, as they were.
+    before: Vec<(String, String)>,
+}
 
 impl<'a> Network<'a> {
     /// Builds it.
@@ -17,8 +21,18 @@ impl<'a> Network<'a> {
     /// # Errors
     /// The kernel refuses a step; what was built by then is taken down again.
     pub fn build(job: &'a Job) -> Result<Self, Failure> {
-        let network = Self(job);
-        job.setup.iter().try_for_each(step)?;
+        let mut network = Self {
+            job,
+            before: Vec::new(),
+        };
+        for of in &job.setup {
+            if let (None, Action::Sysctl(values)) = (&of.namespace, &of.action) {
+                for (key, _) in values {
+                    network.before.push((key.clone(), read_sysctl(key)?));
+                }
+            }
+            step(of)?;
+        }
         Ok(network)
     }
 
@@ -28,7 +42,7 @@ impl<'a> Network<'a> {
     /// `tc` fails.
     pub fn lost_in_delays(&self) -> Result<u64, Failure> {
         let mut lost = 0;
-        for namespace in &self.0.namespaces {
+        for namespace in &self.job.namespaces {
             let shown = tools::run(Some(namespace), "tc", &["-s", "qdisc", "show"])?;
             lost += shown
                 .split("qdisc ")
@@ -48,7 +62,7 @@ impl<'a> Network<'a> {
     /// A namespace's counters cannot be read.
     pub fn memory_pressures(&self) -> Result<u64, Failure> {
         let read = || Ok(fs::read_to_string("/proc/thread-self/net/netstat")?);
-        self.0.namespaces.iter().try_fold(0, |sum, namespace| {
+        self.job.namespaces.iter().try_fold(0, |sum, namespace| {
             let text = within(Some(namespace), read)?;
             let count = extended_counter(&text, "TCPMemoryPressures");
             Ok(sum
@@ -68,9 +82,13 @@ fn extended_counter(text: &str, name: &str) -> Option<u64> {
 
 impl Drop for Network<'_> {
     fn drop(&mut self) {
-        for namespace in self.0.namespaces.iter().rev() {
+        for namespace in self.job.namespaces.iter().rev() {
             // Those that were not made yet are not there: nothing to tell anybody.
             let _ = tools::run(None, "ip", &["netns", "delete", namespace]);
+        }
+        for (key, value) in &self.before {
+            // It could be set before.
+            let _ = sysctl(key, value);
         }
     }
 }
@@ -94,16 +112,20 @@ fn step(step: &Step) -> Result<(), Failure> {
 
 /// Sets a value below /proc/sys and reads it back.
 fn sysctl(key: &str, value: &str) -> Result<(), Failure> {
-    let path = format!("/proc/sys/{key}");
-    fs::write(&path, value).context(|| format!("setting {key} to {value}"))?;
-    let now = fs::read_to_string(&path).context(|| format!("reading {key}"))?;
+    fs::write(format!("/proc/sys/{key}"), value).context(|| format!("setting {key} to {value}"))?;
+    let now = read_sysctl(key)?;
     if now.split_whitespace().eq(value.split_whitespace()) {
         return Ok(());
     }
     Err(Failure(format!(
-        "{key} is {} after it was set to {value}",
-        now.trim()
+        "{key} is {now} after it was set to {value}"
     )))
+}
+
+fn read_sysctl(key: &str) -> Result<String, Failure> {
+    let value =
+        fs::read_to_string(format!("/proc/sys/{key}")).context(|| format!("reading {key}"))?;
+    Ok(value.trim().to_owned())
 }
 
 /// Loads the module in a file; one that is there already is fine.

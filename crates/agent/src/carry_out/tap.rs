@@ -1,24 +1,29 @@
 //! Whose the packets at a bottleneck are: a packet socket in its router, which sees them come and go in the order of
 //! the queue's events.
 
+use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use nix::cmsg_space;
 use nix::libc::PACKET_OUTGOING;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{
-    AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, recvfrom, setsockopt, socket,
-    sockopt,
+    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType,
+    recvfrom, recvmsg, setsockopt, socket, sockopt,
 };
+use nix::sys::time::{TimeSpec, TimeValLike};
+use nix::time::{ClockId, clock_gettime};
 
 use super::namespace::within;
 use super::packets::{Label, Labels};
 use super::{Context, Failure};
-use crate::job::{Bottleneck, FIRST_ASKED_PORT, FIRST_PORT};
+use crate::capture;
+use crate::job::{Bottleneck, FIRST_ASKED_PORT, FIRST_PORT, Job};
 
 /// Enough for the packets between two reads.
 const BUFFER_BYTES: usize = 64 << 20;
-/// Bytes of a packet that are looked at.
-const SNAP: usize = 96;
+/// Bytes of a packet that are looked at: the longest headers of IPv4 and TCP.
+const SNAP: usize = 120;
 
 /// A view of one bottleneck's packets.
 pub struct Tap {
@@ -28,14 +33,27 @@ pub struct Tap {
     /// Second byte of the addresses behind the bottleneck: 10.2 below, 10.1 above.
     behind: u8,
     labels: Labels,
+    capture: Option<Capture>,
+}
+
+/// Packets kept for a capture. The socket tells the time by the calendar's clock.
+struct Capture {
+    /// What leaves by the device belongs to this interface.
+    interface: u8,
+    /// So does what comes in by it to the other, where that has no queue with a tap of its own.
+    returning: bool,
+    /// The calendar's clock less the monotonic one.
+    calendar_ns: i64,
+    /// Calendar instant, interface, headers and a bit more.
+    packets: Vec<(i64, u8, Vec<u8>)>,
 }
 
 impl Tap {
-    /// Opens one. `queue` is 0 for the forward direction.
+    /// Opens one at a job's bottleneck. `queue` is 0 for the forward direction.
     ///
     /// # Errors
     /// The kernel has no packet sockets.
-    pub fn open(bottleneck: &Bottleneck, queue: usize) -> Result<Self, Failure> {
+    pub fn open(job: &Job, bottleneck: &Bottleneck, queue: usize) -> Result<Self, Failure> {
         let opening = || "opening a packet socket".to_owned();
         within(Some(&bottleneck.namespace), || {
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
@@ -47,12 +65,23 @@ impl Tap {
             )
             .context(opening)?;
             setsockopt(&socket, sockopt::RcvBufForce, &BUFFER_BYTES).context(opening)?;
+            let mut capture = None;
+            if job.capture {
+                setsockopt(&socket, sockopt::ReceiveTimestampns, &true).context(opening)?;
+                capture = Some(Capture {
+                    interface: queue as u8,
+                    returning: job.bottlenecks.len() == 1,
+                    calendar_ns: read(ClockId::CLOCK_REALTIME)? - read(ClockId::CLOCK_MONOTONIC)?,
+                    packets: Vec::new(),
+                });
+            }
             let device = if_nametoindex(bottleneck.device.as_str()).context(opening)? as usize;
             Ok(Self {
                 socket,
                 device,
                 behind: if queue == 0 { 2 } else { 1 },
                 labels: Labels::default(),
+                capture,
             })
         })
     }
@@ -60,13 +89,23 @@ impl Tap {
     /// Takes what has come.
     pub fn drain(&mut self) {
         let mut packet = [0; SNAP];
-        while let Ok((length, Some(from))) =
-            recvfrom::<LinkAddr>(self.socket.as_raw_fd(), &mut packet)
-        {
+        while let Some((length, from, at_ns)) = self.receive(&mut packet) {
             let Some(seen) = Seen::read(&packet[..length.min(SNAP)]) else {
                 continue;
             };
             let outgoing = from.pkttype() == PACKET_OUTGOING;
+            if let Some(capture) = &mut self.capture
+                && from.ifindex() == self.device
+                && (outgoing || capture.returning)
+            {
+                let interface = if outgoing {
+                    capture.interface
+                } else {
+                    1 - capture.interface
+                };
+                let kept = packet[..length.min(SNAP)].to_vec();
+                capture.packets.push((at_ns, interface, kept));
+            }
             if outgoing && from.ifindex() == self.device {
                 self.labels.departures.push(seen.label);
             } else if !outgoing && seen.destination[..2] == [10, self.behind] {
@@ -75,11 +114,45 @@ impl Tap {
         }
     }
 
-    /// All labels.
-    pub fn finish(mut self) -> Labels {
-        self.drain();
-        self.labels
+    /// The next packet: its length, whence it came and, for a capture, when.
+    fn receive(&self, packet: &mut [u8]) -> Option<(usize, LinkAddr, i64)> {
+        let socket = self.socket.as_raw_fd();
+        if self.capture.is_none() {
+            let (length, from) = recvfrom::<LinkAddr>(socket, packet).ok()?;
+            return Some((length, from?, 0));
+        }
+        let mut space = cmsg_space!(TimeSpec);
+        let mut buffers = [IoSliceMut::new(packet)];
+        let flags = MsgFlags::empty();
+        let got = recvmsg::<LinkAddr>(socket, &mut buffers, Some(&mut space), flags).ok()?;
+        let at_ns = got.cmsgs().ok()?.find_map(|message| match message {
+            ControlMessageOwned::ScmTimestampns(at) => Some(at.num_nanoseconds()),
+            _ => None,
+        });
+        Some((got.bytes, got.address?, at_ns.unwrap_or_default()))
     }
+
+    /// All labels, and rows of a capture from `zero_ns` of the monotonic clock on for `span_ns`.
+    pub fn finish(mut self, zero_ns: u64, span_ns: u64) -> (Labels, Vec<u8>) {
+        self.drain();
+        let mut rows = Vec::new();
+        if let Some(capture) = &self.capture {
+            for (calendar_ns, interface, packet) in &capture.packets {
+                let at_ns = calendar_ns - capture.calendar_ns - zero_ns as i64;
+                if let Ok(at_ns) = u64::try_from(at_ns)
+                    && at_ns < span_ns
+                {
+                    capture::note(&mut rows, at_ns, *interface, packet);
+                }
+            }
+        }
+        (self.labels, rows)
+    }
+}
+
+fn read(clock: ClockId) -> Result<i64, Failure> {
+    let now = clock_gettime(clock).context(|| "reading a clock".into())?;
+    Ok(now.num_nanoseconds())
 }
 
 /// What an IPv4 packet says of itself.

@@ -1,7 +1,7 @@
 //! `ip`, `tc` and `ethtool`, as programs.
 
-use std::fs::File;
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -78,21 +78,29 @@ fn checked(output: Output, what: &str) -> Result<String, Failure> {
 /// A `tc` that waits for commands, so that each takes effect at once.
 pub struct WaitingTc {
     child: Child,
-    /// Its output so far: more than a pipe would hold.
-    output: PathBuf,
+    /// Its output so far: more than a pipe would hold. Without a name, so that nothing is left whatever happens.
+    output: File,
 }
 
 impl WaitingTc {
-    /// Starts one in a namespace; `number` tells its output file from others.
+    /// Starts one in a namespace; `number` tells it from others.
     ///
     /// # Errors
     /// It cannot be started.
     pub fn start(namespace: &str, number: usize) -> Result<Self, Failure> {
-        let output =
-            std::env::temp_dir().join(format!("sojourn-tc-{}-{number}", std::process::id()));
-        let file = File::create(&output).context(|| format!("creating {}", output.display()))?;
+        let path = std::env::temp_dir().join(format!("sojourn-tc-{}-{number}", std::process::id()));
+        let creating = || format!("creating {}", path.display());
+        let output = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)
+            .context(creating)?;
+        fs::remove_file(&path).context(creating)?;
+        let out = output.try_clone().context(creating)?;
         let child = within(Some(namespace), || {
-            spawn("tc", &["-s", "-batch", "-"], Stdio::from(file))
+            spawn("tc", &["-s", "-batch", "-"], Stdio::from(out))
         })?;
         Ok(Self { child, output })
     }
@@ -109,16 +117,16 @@ impl WaitingTc {
     ///
     /// # Errors
     /// One of them failed.
-    pub fn finish(self) -> Result<String, Failure> {
-        let output = self
+    pub fn finish(mut self) -> Result<String, Failure> {
+        let finished = self
             .child
             .wait_with_output()
             .context(|| "running tc".into())?;
-        checked(output, "tc")?;
-        let printed = std::fs::read_to_string(&self.output)
-            .context(|| format!("reading {}", self.output.display()))?;
-        // A file left in a temporary directory does no harm.
-        let _ = std::fs::remove_file(&self.output);
+        checked(finished, "tc")?;
+        let reading = || "reading what tc printed".to_owned();
+        let mut printed = String::new();
+        self.output.rewind().context(reading)?;
+        self.output.read_to_string(&mut printed).context(reading)?;
         Ok(printed)
     }
 }

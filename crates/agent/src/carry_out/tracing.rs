@@ -124,21 +124,19 @@ impl Tracing {
         Ok(())
     }
 
-    /// Stops tracing; returns all events since `from_ns` of the monotonic clock, in order of time.
+    /// Stops tracing; returns all events in order of time, which counts from `zero_ns` of the monotonic clock.
     ///
     /// # Errors
     /// The kernel lost events, or wrote what cannot be read.
-    pub fn finish(mut self, from_ns: u64) -> Result<Vec<PacketEvent>, Failure> {
+    pub fn finish(mut self, zero_ns: u64) -> Result<Vec<PacketEvent>, Failure> {
         self.set("tracing_on", "0")?;
         self.drain()?;
         let mut events = Vec::new();
         for (_, pages) in &self.processors {
             for page in pages.chunks(PAGE) {
                 let mut take = |entry: Entry<'_>| {
-                    if entry.time_ns >= from_ns {
-                        let time_ns = entry.time_ns - from_ns;
-                        events.extend(self.events.read(entry.data, time_ns));
-                    }
+                    let time_ns = entry.time_ns as i64 - zero_ns as i64;
+                    events.extend(self.events.read(entry.data, time_ns));
                 };
                 read_page(page, &mut take).map_err(|error| match error {
                     PageError::Lost => {
@@ -217,7 +215,7 @@ impl Events {
         Some(())
     }
 
-    fn read(&self, data: &[u8], time_ns: u64) -> Option<PacketEvent> {
+    fn read(&self, data: &[u8], time_ns: i64) -> Option<PacketEvent> {
         let id = u64::from(u16::from_le_bytes(data.get(..2)?.try_into().ok()?));
         let point = self.points.get(&id)?;
         let number = || point.number?.number(data);

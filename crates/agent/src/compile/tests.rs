@@ -267,3 +267,28 @@ fn a_job_reads_back_from_its_json() {
     let text = serde_json::to_string(&job).unwrap();
     assert_eq!(serde_json::from_str::<Job>(&text).unwrap(), job);
 }
+
+#[test]
+fn bulk_flows_connect_a_round_trip_ahead() {
+    let opens = |text: &str| -> Vec<Option<i64>> {
+        let job = compiled(text).unwrap();
+        job.flows.iter().map(|flow| flow.opens_ns).collect()
+    };
+    // Two flows each way, and a ping, which has no connection.
+    let ahead = Some(-100_000_000);
+    assert_eq!(opens(BASE), [ahead, ahead, ahead, ahead, None]);
+    let later = BASE.replace("\"both\"", "\"down\", start = \"3 s\"");
+    assert_eq!(opens(&later)[0], Some(2_900_000_000));
+    // The exchange would fill a window of one segment, and so double it.
+    let small = BASE.replace("\"both\"", "\"both\", initial_window = 1");
+    assert_eq!(opens(&small), [None; 5]);
+}
+
+#[test]
+fn smoothed_round_trip_times_are_told() {
+    let with = |record: &str| notes(&experiment(&format!("{BASE}\nrecord = {{ {record} }}")));
+    assert!(with("packets = true, pcap = true, one_way = true").is_empty());
+    let told = with("rtt = true, rtt_of = \"segments\"");
+    assert_eq!(told.len(), 1);
+    assert!(told[0].ends_with("not the time of every segment"));
+}

@@ -64,3 +64,16 @@ fn a_packet_is_backlog_at_the_end_of_every_bin_that_it_waits_through() {
     assert_eq!((bins[2].packets, bins[2].longest_ns), (1, 20_000_000));
     assert_eq!((bins[1].packets, bins[1].backlog_bytes), (0, 1000));
 }
+
+/// In bins of 100 ms: 10 and 20 ms in the first, 5 ms at the very end of the third.
+#[test]
+fn round_trips_are_averaged_by_bin() {
+    let samples = [
+        (1_000_000, 10_000),
+        (90_000_000, 20_000),
+        (300_000_000, 5000),
+    ];
+    let means = mean_rtts_ms(&samples, Duration::from_millis(100), 3);
+    assert_eq!((means[0], means[2]), (15.0, 5.0));
+    assert!(means[1].is_nan());
+}

@@ -5,8 +5,8 @@
 //! bottleneck drops never get here.
 
 mod frame;
-mod pcapng;
 
+use sojourn_experiment::pcapng;
 use sojourn_units::Time;
 
 use crate::packet::SimPacket;

@@ -15,6 +15,7 @@ use nix::sys::socket::{
 };
 use sojourn_experiment::applications::{self, Id, Side, UNLIMITED};
 
+use super::greeting::Greeting;
 use super::{Socket, Watch, set_dscp};
 use crate::carry_out::diag::{self, Diag};
 use crate::carry_out::namespace::within;
@@ -31,6 +32,8 @@ pub struct Connections {
     listener: TcpListener,
     diag: Rc<Diag>,
     opened: u32,
+    /// The connection that is open ahead of the flow's start, until the application opens it.
+    ahead: Option<Id>,
     open: BTreeMap<Id, Connection>,
     /// Segments sent again and payload bytes sent, over connections that are over.
     past: (u64, u64),
@@ -44,10 +47,28 @@ struct Connection {
     ends: [End; 2],
     /// The port of the end that opened it.
     port: u16,
+    greeting: Greeting,
     /// Whether its ECN was looked at.
     checked: bool,
     retransmits: u64,
     sent: u64,
+}
+
+impl Connection {
+    /// Hands an end's socket what it takes, the greeting before all else.
+    fn flush(&mut self, side: Side, block: &[u8]) {
+        let end = &mut self.ends[side as usize];
+        if side == Side::Sending
+            && !self.greeting.is_over()
+            && let Some(stream) = &mut end.stream
+            && self.greeting.advance(stream).is_err()
+        {
+            return end.give_up();
+        }
+        if side == Side::Receiving || self.greeting.is_over() {
+            end.flush(block);
+        }
+    }
 }
 
 /// One end.
@@ -112,7 +133,7 @@ impl End {
 }
 
 /// Whether an operation may succeed later. `NotConnected`: the handshake is under way.
-fn is_for_later(error: &std::io::Error) -> bool {
+pub fn is_for_later(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NotConnected
@@ -148,6 +169,7 @@ impl Connections {
             listener,
             diag,
             opened: 0,
+            ahead: None,
             open: BTreeMap::new(),
             past: (0, 0),
             received: 0,
@@ -195,6 +217,7 @@ impl Connections {
         let mut connection = Connection {
             ends: Default::default(),
             port,
+            greeting: Greeting::NONE,
             checked: false,
             retransmits: 0,
             sent: 0,
@@ -227,10 +250,30 @@ impl Connections {
         Ok(())
     }
 
+    /// Opens the connection that the application will find open.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn open_ahead(&mut self, watch: &Watch<'_>) -> Result<(), Failure> {
+        let id = self.next_id();
+        self.connect(id, watch)?;
+        if let Some(connection) = self.open.get_mut(&id) {
+            connection.greeting = Greeting::ahead();
+        }
+        self.ahead = Some(id);
+        Ok(())
+    }
+
+    const fn next_id(&mut self) -> Id {
+        let id = Id(self.opened);
+        self.opened += 1;
+        id
+    }
+
     /// Hands an end's socket what it takes.
     pub fn flush(&mut self, id: Id, side: Side) {
         if let Some(connection) = self.open.get_mut(&id) {
-            connection.ends[side as usize].flush(&self.block);
+            connection.flush(side, &self.block);
         }
     }
 
@@ -264,6 +307,9 @@ impl Connections {
                 }
             }
         }
+        if side == Side::Receiving {
+            arrived = connection.greeting.strip(arrived);
+        }
         end.received += arrived;
         if side == Side::Receiving {
             self.received += arrived;
@@ -273,9 +319,8 @@ impl Connections {
             let now = self.diag.connections()?;
             self.observe(&now)?;
             if let Some(connection) = self.open.get_mut(&id) {
-                let end = &mut connection.ends[side as usize];
-                end.closing = true;
-                end.flush(&self.block);
+                connection.ends[side as usize].closing = true;
+                connection.flush(side, &self.block);
             }
         }
         Ok(arrived > 0)
@@ -332,8 +377,10 @@ impl Connections {
             }
             connection.checked = true;
             connection.retransmits = own.retransmits;
-            connection.sent = own.sent;
-            seen.push(*own);
+            if connection.greeting.is_over() {
+                connection.sent = own.sent.saturating_sub(connection.greeting.sent);
+                seen.push(*own);
+            }
         }
         Ok(seen)
     }
@@ -408,8 +455,13 @@ impl Live<'_> {
 
 impl applications::Connections for Live<'_> {
     fn open(&mut self, _opener: Side) -> Id {
-        let id = Id(self.connections.opened);
-        self.connections.opened += 1;
+        if let Some(id) = self.connections.ahead.take() {
+            if let Some(connection) = self.connections.open.get_mut(&id) {
+                connection.greeting.start();
+            }
+            return id;
+        }
+        let id = self.connections.next_id();
         let outcome = self.connections.connect(id, self.watch);
         self.note(outcome);
         id
@@ -419,7 +471,7 @@ impl applications::Connections for Live<'_> {
         if let Some(connection) = self.connections.open.get_mut(&id) {
             let end = &mut connection.ends[side as usize];
             end.to_write = end.to_write.saturating_add(bytes);
-            end.flush(&self.connections.block);
+            connection.flush(side, &self.connections.block);
         }
     }
 
@@ -436,7 +488,7 @@ impl applications::Connections for Live<'_> {
         let end = &mut connection.ends[side as usize];
         if end.to_write != UNLIMITED {
             end.closing = true;
-            end.flush(&self.connections.block);
+            connection.flush(side, &self.connections.block);
             return;
         }
         // While the kernel still knows it. What is on its way arrives; what it still held is not sent.

@@ -2,6 +2,7 @@
 
 mod connections;
 mod datagrams;
+mod greeting;
 mod ping;
 mod tcp;
 
@@ -94,6 +95,19 @@ impl Socket {
 
 /// A flow under way. Instants are nanoseconds since the run began.
 pub trait Traffic {
+    /// When its connection is to be opened ahead of its start; below zero: before the run. `None` once it is.
+    fn opens(&self) -> Option<i64> {
+        None
+    }
+
+    /// It is time for that.
+    ///
+    /// # Errors
+    /// As [`Traffic::on_timer`].
+    fn open_ahead(&mut self, _watch: &Watch<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// When it wants to act next.
     fn next_timer(&self) -> Option<u64>;
 
@@ -112,14 +126,15 @@ pub trait Traffic {
     /// Its figures so far.
     fn figures(&mut self) -> &mut FlowFigures;
 
-    /// Takes note of its connection among those of the sender's host; returns the window.
+    /// Takes note of its connections among those of the sender's host, and of their round-trip times if it is time for a
+    /// sample; returns the window.
     ///
     /// # Errors
     /// The connection is not what the job asked for.
     fn observe(
         &mut self,
         _connections: &[Connection],
-        _measuring: bool,
+        _sample_at_ns: Option<u64>,
     ) -> Result<Option<u32>, Failure> {
         Ok(None)
     }
@@ -143,7 +158,7 @@ pub fn open(
     watch: &Watch<'_>,
 ) -> Result<Box<dyn Traffic>, Failure> {
     if let Kind::Ping(ping) = &flow.kind {
-        return Ok(Box::new(Ping::open(flow, ping, warmup_ns, watch)?));
+        return Ok(Box::new(Ping::open(flow, ping, watch)?));
     }
     if let Some(tcp) = &flow.tcp
         && let Some(opened) = TcpFlow::open(flow, tcp, seed, warmup_ns, diag, watch)?

@@ -34,7 +34,6 @@ pub struct Ping {
     payload: usize,
     next_ns: u64,
     stop_ns: u64,
-    warmup_ns: u64,
     figures: FlowFigures,
 }
 
@@ -43,12 +42,7 @@ impl Ping {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn open(
-        flow: &Flow,
-        ping: &model::Ping,
-        warmup_ns: u64,
-        watch: &Watch<'_>,
-    ) -> Result<Self, Failure> {
+    pub fn open(flow: &Flow, ping: &model::Ping, watch: &Watch<'_>) -> Result<Self, Failure> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let socket = within(Some(&flow.sender), || {
             socket(
@@ -74,7 +68,6 @@ impl Ping {
             payload: ping.packet as usize,
             next_ns: flow.start_ns,
             stop_ns: flow.stop_ns,
-            warmup_ns,
             figures: FlowFigures {
                 datagrams: Some((0, 0)),
                 ..FlowFigures::default()
@@ -155,11 +148,8 @@ impl Traffic for Ping {
             if let Some((_, answered)) = &mut self.figures.datagrams {
                 *answered += 1;
             }
-            if now_ns >= self.warmup_ns {
-                self.figures
-                    .round_trips_us
-                    .push(micros(now_ns.saturating_sub(sent_ns)));
-            }
+            let rtt_us = micros(now_ns.saturating_sub(sent_ns));
+            self.figures.round_trips.push((now_ns, rtt_us));
         }
     }
 

@@ -15,6 +15,8 @@ use crate::recording::FlowFigures;
 /// A TCP flow.
 pub struct TcpFlow {
     application: Box<dyn Application>,
+    /// When the connection opens that the application finds open; `None` once it is, or if there is none.
+    opens_ns: Option<i64>,
     connections: Connections,
     meter: Meter,
 }
@@ -43,6 +45,7 @@ impl TcpFlow {
         };
         Ok(Some(Self {
             application,
+            opens_ns: flow.opens_ns,
             connections: Connections::listen(flow, tcp, diag, watch)?,
             meter: Meter {
                 figures: FlowFigures::default(),
@@ -63,6 +66,15 @@ impl TcpFlow {
 }
 
 impl Traffic for TcpFlow {
+    fn opens(&self) -> Option<i64> {
+        self.opens_ns
+    }
+
+    fn open_ahead(&mut self, watch: &Watch<'_>) -> Result<(), Failure> {
+        self.opens_ns = None;
+        self.connections.open_ahead(watch)
+    }
+
     fn next_timer(&self) -> Option<u64> {
         self.application.next_timer().map(Time::as_nanos)
     }
@@ -102,12 +114,13 @@ impl Traffic for TcpFlow {
     fn observe(
         &mut self,
         connections: &[diag::Connection],
-        measuring: bool,
+        sample_at_ns: Option<u64>,
     ) -> Result<Option<u32>, Failure> {
         let seen = self.connections.observe(connections)?;
-        if measuring {
+        if let Some(at_ns) = sample_at_ns {
             let measured = seen.iter().map(|own| own.rtt_us).filter(|rtt| *rtt > 0);
-            self.meter.figures.round_trips_us.extend(measured);
+            let samples = measured.map(|rtt_us| (at_ns, rtt_us));
+            self.meter.figures.round_trips.extend(samples);
         }
         Ok((!seen.is_empty()).then(|| seen.iter().map(|own| own.cwnd).sum()))
     }

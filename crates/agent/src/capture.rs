@@ -1,0 +1,107 @@
+//! The headers of the packets that pass the bottleneck: a row each from the agent, a pcapng file in the results.
+
+use sojourn_experiment::pcapng;
+use sojourn_units::Time;
+
+use crate::topology;
+
+/// The interfaces as the simulator's captures have them: what leaves the queue downwards, and the way back.
+const INTERFACES: [&str; 2] = ["down", "up"];
+/// Bytes of a row before its headers: instant, length of the packet, interface, length of the headers.
+const FIXED: usize = 12;
+const TCP: u8 = 6;
+/// Of UDP and of an echo.
+const SHORT_HEADER: usize = 8;
+const ETHERTYPE_IPV4: [u8; 2] = [8, 0];
+
+/// Adds an IPv4 packet, of which the beginning is there, that passed `interface` at an instant of the run.
+pub fn note(rows: &mut Vec<u8>, at_ns: u64, interface: u8, packet: &[u8]) {
+    let Some(headers) = headers(packet) else {
+        return;
+    };
+    rows.extend(at_ns.to_le_bytes());
+    rows.extend([packet[3], packet[2], interface, headers.len() as u8]);
+    rows.extend(headers);
+}
+
+/// The headers of IP and of what it carries; `None` if it is not IPv4 or the beginning is too short.
+fn headers(packet: &[u8]) -> Option<&[u8]> {
+    let first = *packet.first()?;
+    let ip = usize::from(first & 15) * 4;
+    let carried = match *packet.get(9)? {
+        TCP => usize::from(packet.get(ip + 12)? >> 4) * 4,
+        _ => SHORT_HEADER,
+    };
+    packet.get(..ip + carried).filter(|_| first >> 4 == 4)
+}
+
+/// The rows as a file, in order of time.
+pub fn pcapng(rows: &[u8]) -> Vec<u8> {
+    let mut packets = Vec::new();
+    let mut rest = rows;
+    while let Some((fixed, after)) = rest.split_at_checked(FIXED)
+        && let Some((headers, next)) = after.split_at_checked(usize::from(fixed[11]))
+    {
+        let at_ns = u64::from_le_bytes(std::array::from_fn(|n| fixed[n]));
+        packets.push((
+            at_ns,
+            fixed[10],
+            u16::from_le_bytes([fixed[8], fixed[9]]),
+            headers,
+        ));
+        rest = next;
+    }
+    // Stable: packets of one instant stay in the order in which they were seen.
+    packets.sort_by_key(|packet| packet.0);
+    let mut file = pcapng::head(&INTERFACES);
+    let ends = topology::bottleneck_ends();
+    for (at_ns, interface, length, headers) in packets {
+        let way = usize::from(interface);
+        let frame = [&ends[1 - way][..], &ends[way], &ETHERTYPE_IPV4, headers].concat();
+        let length = u32::from(length) + topology::ETHERNET;
+        pcapng::packet(
+            &mut file,
+            u32::from(interface),
+            Time::from_nanos(at_ns),
+            &frame,
+            length,
+        );
+    }
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_end_where_the_payload_begins() {
+        let mut packet = vec![0; 128];
+        packet[..4].copy_from_slice(&[0x45, 0, 5, 220]);
+        packet[9] = TCP;
+        packet[20 + 12] = 8 << 4;
+        assert_eq!(headers(&packet).map(<[u8]>::len), Some(52));
+        packet[9] = 17;
+        assert_eq!(headers(&packet).map(<[u8]>::len), Some(28));
+        packet[0] = 0x60;
+        assert_eq!(headers(&packet), None);
+        assert_eq!(headers(&packet[..8]), None);
+    }
+
+    #[test]
+    fn packets_stand_in_order_of_time_with_their_whole_length() {
+        let mut packet = vec![0; 28];
+        packet[..4].copy_from_slice(&[0x45, 0, 5, 220]); // 1500 bytes
+        packet[9] = 17;
+        let mut rows = Vec::new();
+        note(&mut rows, 7, 1, &packet);
+        note(&mut rows, 5, 0, &packet);
+        let file = pcapng(&rows);
+        let head = pcapng::head(&INTERFACES).len();
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|n| file[head + at + n]));
+        // Type, length, interface, two words of time, captured and whole length: 14 bytes of Ethernet more.
+        assert_eq!((word(8), word(16), word(20), word(24)), (0, 5, 42, 1514));
+        let next = word(4) as usize;
+        assert_eq!((word(next + 8), word(next + 16)), (1, 7));
+    }
+}

@@ -1,0 +1,145 @@
+//! What goes over a connection before its data, where the flow connects ahead of its start.
+//!
+//! A few bytes at the flow's start, whose acknowledgement lets the data begin: as the SYN's does in the simulator, a
+//! packet of the same length at the same instant. By it the kernel's congestion control gets a round-trip time before
+//! the flow has a queue of its own, which it does not take from the handshake: CUBIC's HyStart measures against that.
+//! Most protocols say something before their bulk.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+
+use nix::sys::socket::{MsgFlags, TimestampingFlag, recvmsg, setsockopt, sockopt};
+
+use super::connections::is_for_later;
+
+/// The segment is as long as a SYN: timestamps, which it has as well, leave so much of a SYN's options.
+const BYTES: usize = 8;
+/// SOF_TIMESTAMPING_TX_ACK and SOF_TIMESTAMPING_OPT_TSONLY (linux/net_tstamp.h): a message, without the data, on the
+/// socket's error queue when what was written is acknowledged.
+const ON_ACKNOWLEDGEMENT: u32 = 1 << 9 | 1 << 11;
+
+/// How far it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// The flow has not started.
+    Ahead,
+    /// To be sent as soon as the connection stands.
+    Due,
+    /// On its way.
+    Sent,
+    /// There is none, or it is acknowledged.
+    Over,
+}
+
+/// What a connection exchanges before its data.
+#[derive(Debug)]
+pub struct Greeting {
+    state: State,
+    /// Bytes of it that went out.
+    pub sent: u64,
+    /// Bytes of it that the receiver has not read.
+    unread: u64,
+}
+
+impl Greeting {
+    /// Data begins at once.
+    pub const NONE: Self = Self {
+        state: State::Over,
+        sent: 0,
+        unread: 0,
+    };
+
+    /// Waits for the flow's start.
+    pub const fn ahead() -> Self {
+        Self {
+            state: State::Ahead,
+            ..Self::NONE
+        }
+    }
+
+    /// The flow starts.
+    pub const fn start(&mut self) {
+        self.state = State::Due;
+    }
+
+    /// Whether data may go.
+    pub fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
+    /// Goes on as far as it can. Once sent, the socket becomes ready when it is acknowledged.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn advance(&mut self, stream: &mut TcpStream) -> std::io::Result<()> {
+        if self.state == State::Due {
+            setsockopt(stream, sockopt::Timestamping, &flags(ON_ACKNOWLEDGEMENT))?;
+            match stream.write(&[0; BYTES]) {
+                Ok(written) => {
+                    self.state = State::Sent;
+                    (self.sent, self.unread) = (written as u64, written as u64);
+                }
+                Err(error) if is_for_later(&error) => {}
+                Err(error) => return Err(error),
+            }
+        } else if self.state == State::Sent
+            && recvmsg::<()>(stream.as_raw_fd(), &mut [], None, MsgFlags::MSG_ERRQUEUE).is_ok()
+        {
+            setsockopt(stream, sockopt::Timestamping, &flags(0))?;
+            self.state = State::Over;
+        }
+        Ok(())
+    }
+
+    /// Takes its bytes out of those that the receiver has read; returns the rest.
+    pub fn strip(&mut self, bytes: u64) -> u64 {
+        let own = bytes.min(self.unread);
+        self.unread -= own;
+        bytes - own
+    }
+}
+
+/// The crate names only some of them.
+const fn flags(bits: u32) -> TimestampingFlag {
+    TimestampingFlag::from_bits_retain(bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn data_waits_until_the_greeting_is_acknowledged() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        let mut greeting = Greeting::ahead();
+        greeting.advance(&mut sender).unwrap();
+        assert_eq!((greeting.state, greeting.sent), (State::Ahead, 0));
+        greeting.start();
+        greeting.advance(&mut sender).unwrap();
+        assert_eq!((greeting.is_over(), greeting.sent), (false, 8));
+        let began = Instant::now();
+        while !greeting.is_over() && began.elapsed() < Duration::from_secs(10) {
+            greeting.advance(&mut sender).unwrap();
+            sleep(Duration::from_millis(1));
+        }
+        assert!(greeting.is_over());
+        sender.write_all(&[1; 5]).unwrap();
+        let mut read = 0;
+        while read < 13 {
+            read += receiver.read(&mut [0; 64]).unwrap();
+        }
+        // Whichever way the bytes come, the first eight are the greeting's.
+        assert_eq!(
+            (greeting.strip(3), greeting.strip(10), greeting.strip(4)),
+            (0, 5, 4)
+        );
+    }
+}

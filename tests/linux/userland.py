@@ -1,0 +1,113 @@
+"""An initial file system with Python, this package and a kernel's modules: enough to run ``sojourn`` as on a host."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+
+from sojourn.linux import programs
+from sojourn.linux.cpio import Archive
+from sojourn.linux.kernel import Kernel
+
+_LOADED = """
+import contextlib, ctypes, io, json, sys
+from pathlib import Path
+from sojourn.cli.app import status
+import sojourn.linux.host
+sys.argv = ["sojourn", "run", sys.argv[1], "--json"]
+with contextlib.redirect_stdout(io.StringIO()):
+    assert status() == 0
+maps = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}
+print(json.dumps({"modules": [m.__file__ for m in sys.modules.values() if getattr(m, "__file__", None)],
+                  "libraries": sorted(maps)}))
+"""
+_TINY = """
+experiment = { duration = "1 s" }
+queue = [{ aqm = "codel" }]
+link = { rate = "1 Mbit/s" }
+traffic = [{ kind = "bulk", rtt = "20 ms" }]
+"""
+_NOT_NEEDED = {"test", "idlelib", "tkinter", "ensurepip", "lib2to3", "turtledemo", "__pycache__", "site-packages"}
+_NOT_NEEDED |= {"dist-packages", "tests", "_studies"}
+
+
+def initial_files(kernel: Kernel, extra: dict[str, bytes], *, without: Iterable[str], folder: Path) -> bytes:
+    """The archive. ``extra`` are files of the caller's own, ``without`` modules to leave out."""
+    archive = Archive()
+    archive.add_device("/dev/console", 5, 1)
+    archive.add_directories(["proc", "sys", "tmp", "run", "etc"])
+    archive.add_file("/etc/passwd", b"root:x:0:0:root:/tmp:/bin/sh\n")
+    for path, content in extra.items():
+        archive.add_file(path, content, executable=True)
+    _python(archive, folder)
+    for tool in (*programs.TOOLS, "modprobe"):
+        _program(archive, f"/sbin/{tool}", programs.require(tool).resolve())
+    _modules(archive, kernel, set(without), folder)
+    return archive.to_bytes()
+
+
+def _program(archive: Archive, place: str, path: Path) -> None:
+    archive.add_file(place, path.read_bytes(), executable=True)
+    for library in programs.libraries(path):
+        archive.add_file(str(library), library.read_bytes(), executable=True)
+
+
+def _python(archive: Archive, folder: Path) -> None:
+    """The interpreter, its library, and the packages that a run loads, where they are here."""
+    tiny = folder / "tiny.toml"
+    tiny.write_text(_TINY, encoding="utf-8")
+    command = [sys.executable, "-c", _LOADED, str(tiny)]
+    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    loaded = json.loads(told)
+    _program(archive, sys.executable, Path(sys.executable).resolve())
+    settings = Path(sys.prefix, "pyvenv.cfg")
+    if settings.exists():
+        archive.add_file(str(settings), settings.read_bytes())
+        # The environment's own library is found from the interpreter that it was made of.
+        archive.add_file(sys._base_executable, Path(sys._base_executable).read_bytes(), executable=True)
+    _tree(archive, Path(sysconfig.get_path("stdlib")))
+    packages = Path(sysconfig.get_path("platlib"))
+    modules = [Path(module) for module in loaded["modules"] if packages in Path(module).parents]
+    tops = {module.relative_to(packages).parts[0] for module in modules}
+    for top in sorted(tops):
+        place = packages / top
+        if place.is_dir():
+            _tree(archive, place)
+        else:
+            archive.add_file(str(place), place.read_bytes())
+    for described in packages.glob("*.dist-info"):
+        _tree(archive, described)
+    for library in loaded["libraries"]:
+        # By the names under which others ask for what it needs, too.
+        _program(archive, library, Path(library))
+
+
+def _tree(archive: Archive, root: Path) -> None:
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and not _NOT_NEEDED & set(path.relative_to(root).parts):
+            archive.add_file(str(path), path.read_bytes(), executable=path.name == "sojourn-agent")
+
+
+def _modules(archive: Archive, kernel: Kernel, without: set[str], folder: Path) -> None:
+    """What networking needs of the kernel's modules, with their list as depmod(8) makes it."""
+    target = folder / "lib/modules" / kernel.release
+    for part in ("kernel/net", "kernel/drivers/net/veth.ko", "kernel/lib"):
+        for path in sorted((kernel.modules / part).rglob("*.ko*")) or [kernel.modules / part]:
+            if path.is_file() and path.name.split(".")[0] not in without:
+                copy = target / path.relative_to(kernel.modules)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, copy)
+    for listing in ("modules.builtin", "modules.order", "modules.builtin.modinfo"):
+        if (kernel.modules / listing).is_file():
+            shutil.copy(kernel.modules / listing, target)
+    depmod = programs.find("depmod")
+    assert depmod is not None
+    subprocess.run([str(depmod), "-b", str(folder), kernel.release], check=True)
+    for path in sorted(target.rglob("*")):
+        if path.is_file():
+            archive.add_file(f"/lib/modules/{kernel.release}/{path.relative_to(target)}", path.read_bytes())
