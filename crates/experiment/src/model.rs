@@ -193,6 +193,8 @@ pub struct Tcp {
     pub ack_every: u32,
     /// Segments leave in pieces, as with segmentation offload. Default yes.
     pub gso: bool,
+    /// Linux's TCP small queues. Default yes.
+    pub small_queues: bool,
     /// Initial window in segments (RFC 6928). Default 10.
     pub initial_window: u32,
     /// Payload bytes of a full segment. Default 1448 (MTU 1500 with timestamps).

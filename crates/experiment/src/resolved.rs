@@ -222,6 +222,7 @@ fn tcp(json: &mut Json, tcp: &Tcp) {
     json["quickack"] = tcp.quickack.into();
     json["ack_every"] = tcp.ack_every.into();
     json["gso"] = tcp.gso.into();
+    json["small_queues"] = tcp.small_queues.into();
     json["initial_window"] = tcp.initial_window.into();
     json["mss"] = bytes(tcp.mss).into();
     put(json, "window", tcp.window.map(bytes));

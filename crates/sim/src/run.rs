@@ -277,6 +277,7 @@ fn identity(experiment: &Experiment, flow: &derived::Flow<'_>) -> Identity {
         direction: flow.direction,
         dscp: flow.traffic.dscp,
         overhead: experiment.link.overhead,
+        has_access_link: flow.traffic.access.is_some(),
         start: Time::ZERO + flow.start,
         stop: Time::ZERO + flow.traffic.stop,
         warmup: Time::ZERO + experiment.warmup,

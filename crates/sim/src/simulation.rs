@@ -168,14 +168,15 @@ impl Network {
         }
     }
 
-    /// A host sends a packet.
-    pub fn send(&mut self, packet: SimPacket, now: Time) {
+    /// A host sends a packet. Returns when it has left the host.
+    pub fn send(&mut self, packet: SimPacket, now: Time) -> Time {
         let path = self.paths[packet.flow as usize];
         if self.capture.is_some() && !self.meets_link(&packet, path) {
             self.capture(UNQUEUED, &packet, now);
         }
         if packet.returning {
-            return self.enter_line(path.return_line as usize, packet, now);
+            self.enter_line(path.return_line as usize, packet, now);
+            return now;
         }
         match path.forward {
             Hop::Link(link) => self.enter_link(link as usize, packet, now),
@@ -184,8 +185,10 @@ impl Network {
                 let access = &mut self.accesses[access as usize];
                 let (line, left) = (access.line, access.send(packet.bytes, now));
                 self.enter_line(line, packet, left);
+                return left;
             }
         }
+        now
     }
 
     /// Whether a packet passes a bottleneck on its way.

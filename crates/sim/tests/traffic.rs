@@ -374,6 +374,22 @@ fn flows_of_a_host_share_its_access_link() {
     assert_eq!(run.bottleneck["down"].sojourn_ms.p99, Some(0.0));
 }
 
+/// The host's link is the slowest: 64 kB under way would wait in its queue for 52 ms. TCP small queues let two pieces of two
+/// segments wait there and one more join them, which takes 7.3 ms at 10 Mbit/s, and lose no throughput by it.
+#[test]
+fn the_queue_of_a_host_is_kept_short() {
+    let of = |keys| {
+        let kind = "kind = 'bulk'\nrtt = '20 ms'\naccess = '10 Mbit/s'\nwindow = '64 kB'\n";
+        with_queue("100 Mbit/s", "{ aqm = 'pfifo' }", &format!("{kind}{keys}"))
+    };
+    let rtt = |run| flow(run, 0).rtt_ms.p50.expect("round trips");
+    let (short, long) = (of(""), of("small_queues = false"));
+    near(rtt(&short), 20.0 + 6.0 * 1.21, 1.5);
+    near(rtt(&long), 64.0 * 8.0 / 10.0 * 1514.0 / 1448.0, 2.0);
+    let [short, long] = [&short, &long].map(|run| flow(run, 0).goodput_bps);
+    near(short, long, 1e4);
+}
+
 /// A datagram of 1500 bytes needs two packets of at most 1500: 5000 in a minute at 1 Mbit/s.
 #[test]
 fn datagrams_that_are_too_long_go_in_fragments() {

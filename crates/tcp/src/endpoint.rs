@@ -130,6 +130,15 @@ impl Endpoint {
     pub(crate) const fn sender_mut(&mut self) -> &mut Sender {
         &mut self.sender
     }
+    /// Payload bytes that may wait in the queue of the host itself when more join them, by TCP small queues.
+    pub fn small_queue(&self) -> u64 {
+        self.sender.small_queue()
+    }
+    /// Keeps data back until `until`, when the queue of the host itself is short again; to be said before
+    /// [`Endpoint::poll`]. What has been begun of a piece goes on.
+    pub const fn hold_back(&mut self, until: Time) {
+        self.sender.hold_back(until);
+    }
     /// Takes the RTT sample of the last acknowledgement, if it had one.
     pub fn take_rtt_sample(&mut self) -> Option<Duration> {
         self.sender.take_rtt_sample()

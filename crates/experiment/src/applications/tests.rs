@@ -97,6 +97,7 @@ fn tcp() -> Tcp {
         quickack: true,
         ack_every: 2,
         gso: true,
+        small_queues: true,
         initial_window: 10,
         mss: 1448,
         window: None,

@@ -63,6 +63,12 @@ static GSO: Key<Flag> = Key {
     default: Default::Is("true"),
     doc: "Send pieces of a millisecond's worth, two segments at least, as Linux does; false: each as the window opens.",
 };
+static SMALL_QUEUES: Key<Flag> = Key {
+    name: "small_queues",
+    form: Flag,
+    default: Default::Is("true"),
+    doc: "Keep no more than some milliseconds' worth in the host's own queue (`access`), as Linux does; false: all that the window allows.",
+};
 static INITIAL_WINDOW: Key<Whole> = Key {
     name: "initial_window",
     form: Whole { from: 1, to: 1000 },
@@ -98,6 +104,7 @@ pub(super) static KEYS: &[&dyn AnyKey] = &[
     &QUICKACK,
     &ACK_EVERY,
     &GSO,
+    &SMALL_QUEUES,
     &INITIAL_WINDOW,
     &MSS,
     &WINDOW,
@@ -117,6 +124,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Tcp, ReadError> {
         quickack: section.get(&QUICKACK)?,
         ack_every: section.get(&ACK_EVERY)? as u32,
         gso: section.get(&GSO)?,
+        small_queues: section.get(&SMALL_QUEUES)?,
         initial_window: section.get(&INITIAL_WINDOW)? as u32,
         mss: section.get(&MSS)? as u32,
         window: section.find(&WINDOW)?,

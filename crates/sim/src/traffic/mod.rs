@@ -31,6 +31,8 @@ pub struct Identity {
     pub dscp: u8,
     /// Bytes that the link adds to an IP packet.
     pub overhead: u32,
+    /// Its sending host has a link of its own, where packets wait.
+    pub has_access_link: bool,
     /// When it starts.
     pub start: Time,
     /// When it stops sending.

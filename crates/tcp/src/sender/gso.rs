@@ -93,6 +93,17 @@ impl Sender {
         !is_repairing && is_recent && ack_is_near && free < self.window.cwnd / WINDOW_PART
     }
 
+    /// Payload bytes that may wait in the queue of the host itself when another piece joins them (Linux's
+    /// tcp_small_queue_check): two pieces.
+    pub fn small_queue(&self) -> u64 {
+        u64::from(2 * self.whole_piece()) * u64::from(self.mss)
+    }
+
+    /// Nothing more leaves before `until`, but for what is left of a piece: the queue of the host itself is long.
+    pub const fn hold_back(&mut self, until: Time) {
+        self.pacer.hold_back(until);
+    }
+
     /// Segments in a whole piece (Linux's tcp_tso_autosize).
     fn whole_piece(&self) -> u32 {
         if let Some(segments) = self.pacer.burst_segments(u64::from(self.mss)) {

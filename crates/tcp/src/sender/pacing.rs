@@ -1,4 +1,6 @@
-//! Pacing: segments leave at the congestion control's rate instead of in bursts, as Linux's TCP does it on its own
+//! When segments may leave.
+//!
+//! Pacing: they do at the congestion control's rate instead of in bursts, as Linux's TCP does it on its own
 //! (without the fq discipline): by bursts of about a millisecond's worth, at least two segments.
 
 use sojourn_units::{Rate, Time};
@@ -20,6 +22,8 @@ pub(super) struct Pacer {
     /// When the last burst began, and what may still leave with it.
     burst_at: Time,
     burst_bytes: u64,
+    /// When the queue of the host itself is short again.
+    queue_short: Time,
 }
 
 impl Pacer {
@@ -32,13 +36,19 @@ impl Pacer {
     }
 
     /// When the next segment may leave.
-    pub(super) const fn release(&self) -> Time {
-        self.release
+    pub(super) fn release(&self) -> Time {
+        self.release.max(self.queue_short)
     }
 
     /// True if segments must wait at `now`.
     pub(super) fn holds(&self, now: Time) -> bool {
-        self.release > now && (self.burst_bytes == 0 || self.burst_at != now)
+        let is_paced = self.release > now && (self.burst_bytes == 0 || self.burst_at != now);
+        is_paced || self.queue_short > now
+    }
+
+    /// No piece leaves before the queue of the host itself is short again.
+    pub(super) const fn hold_back(&mut self, until: Time) {
+        self.queue_short = until;
     }
 
     /// Notes that a segment with `bytes` of payload leaves; `piece`: how many leave together, if what leaves together is
@@ -134,6 +144,15 @@ mod tests {
         pacer.on_send(MSS, MSS, None, Time::from_millis(10));
         assert!(pacer.holds(Time::from_micros(10_100)));
         assert!(!pacer.holds(Time::from_micros(10_500)));
+    }
+
+    #[test]
+    fn a_long_queue_in_the_host_holds_back() {
+        let mut pacer = Pacer::default();
+        pacer.hold_back(Time::from_millis(12));
+        assert!(pacer.holds(Time::from_millis(10)));
+        assert_eq!(pacer.release(), Time::from_millis(12));
+        assert!(!pacer.holds(Time::from_millis(12)));
     }
 
     #[test]

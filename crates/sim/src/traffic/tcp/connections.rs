@@ -10,6 +10,8 @@ use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
 use sojourn_units::{Duration, Time};
 
+use super::local_queue::LocalQueue;
+
 /// Where an open connection is found without a search, until one is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place(usize);
@@ -26,6 +28,8 @@ pub struct Connections {
     open: Vec<Connection>,
     /// Ends that may have something to send.
     ready: Vec<(Id, Side)>,
+    /// The sending host has a queue, which is to be kept short.
+    small_queues: bool,
 }
 
 /// A connection.
@@ -34,6 +38,8 @@ struct Connection {
     ends: [Endpoint; 2],
     /// The end that opened it.
     opener: Side,
+    /// What waits in the sending host, if that is to be kept short.
+    local: Option<LocalQueue>,
 }
 
 /// Payload bytes sent and received in the direction of the flow, and segments sent again.
@@ -79,8 +85,13 @@ impl Connection {
 }
 
 impl Connections {
-    /// No connections. Initial sequence numbers come from `iss`.
-    pub fn new(tcp: &model::Tcp, algorithm: &'static Algorithm, iss: Stream) -> Self {
+    /// No connections. Initial sequence numbers come from `iss`; `has_queue`: the sending host has one.
+    pub fn new(
+        tcp: &model::Tcp,
+        algorithm: &'static Algorithm,
+        iss: Stream,
+        has_queue: bool,
+    ) -> Self {
         let window = tcp
             .window
             .map_or(1 << 30, |bytes| bytes.min(1 << 30) as u32);
@@ -105,6 +116,7 @@ impl Connections {
             due: Vec::new(),
             open: Vec::new(),
             ready: Vec::new(),
+            small_queues: has_queue && tcp.small_queues,
         }
     }
 
@@ -174,8 +186,19 @@ impl Connections {
     }
 
     /// An end, to be polled for segments until it has no more; then [`Connections::settle`].
-    pub fn end(&mut self, place: Place, side: Side) -> &mut Endpoint {
-        self.open[place.0].end(side)
+    /// With it the queue of its host, if that is to be kept short.
+    pub fn end(&mut self, place: Place, side: Side) -> (&mut Endpoint, Option<&mut LocalQueue>) {
+        let connection = &mut self.open[place.0];
+        let local = match side {
+            Side::Sending => connection.local.as_mut(),
+            Side::Receiving => None,
+        };
+        (&mut connection.ends[side as usize], local)
+    }
+
+    /// True if an end may have something to send.
+    pub fn has_to_send(&self, place: Place, side: Side) -> bool {
+        self.open[place.0].ends[side as usize].has_to_send()
     }
 
     /// An end has sent what it may: takes up when it wants to be asked next. True if the connection is over.
@@ -222,7 +245,11 @@ impl applications::Connections for Connections {
         self.opened += 1;
         self.ids.push(id);
         self.due.push([Time::MAX; 2]);
-        self.open.push(Connection { ends, opener });
+        self.open.push(Connection {
+            ends,
+            opener,
+            local: self.small_queues.then(LocalQueue::default),
+        });
         self.ready.push((id, opener));
         id
     }

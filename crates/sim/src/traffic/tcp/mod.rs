@@ -2,6 +2,7 @@
 
 mod acknowledged;
 mod connections;
+mod local_queue;
 
 use sojourn_aqm::Ecn;
 use sojourn_experiment::applications::{Application, Id, Side, over_tcp};
@@ -50,7 +51,7 @@ impl TcpFlow {
         Some(Self {
             application_due,
             wake: [application_due, Time::MAX],
-            connections: Connections::new(tcp, algorithm, iss),
+            connections: Connections::new(tcp, algorithm, iss, identity.has_access_link),
             hears_arrivals: application.hears_arrivals(),
             application,
             meter: Meter::new(&identity, kind),
@@ -133,7 +134,7 @@ impl TcpFlow {
     /// Sends all that an end may, and lets go of the connection if it is over.
     #[inline]
     fn send_from(&mut self, id: Id, place: Place, side: Side, now: Time, network: &mut Network) {
-        if self.connections.end(place, side).has_to_send() {
+        if self.connections.has_to_send(place, side) {
             self.poll(id, place, side, now, network);
         }
         if self.connections.settle(place, side) {
@@ -146,14 +147,20 @@ impl TcpFlow {
     fn poll(&mut self, id: Id, place: Place, side: Side, now: Time, network: &mut Network) {
         let of = self.identity.membership(id.0, side == Side::Receiving);
         let overhead = self.identity.overhead;
-        let end = self.connections.end(place, side);
+        let (end, mut local) = self.connections.end(place, side);
         let capable = if end.sends_ect1() {
             Ecn::Ect1
         } else {
             Ecn::Ect0
         };
         let mut packet = network.packets.take();
-        while let Some(is_capable) = end.poll_into(&mut packet.segment, now) {
+        loop {
+            if let Some(local) = &mut local {
+                end.hold_back(local.short_at(end.small_queue(), now));
+            }
+            let Some(is_capable) = end.poll_into(&mut packet.segment, now) else {
+                break;
+            };
             let segment = &packet.segment;
             if let Some(unacknowledged) = &mut self.unacknowledged
                 && side == Side::Sending
@@ -161,12 +168,18 @@ impl TcpFlow {
             {
                 unacknowledged.send(id, segment.end(), now);
             }
-            let bytes = segment.header_bytes() + u32::from(segment.len) + overhead;
+            let payload = u32::from(segment.len);
+            let bytes = segment.header_bytes() + payload + overhead;
             packet.address(of, packet::Kind::Segment, bytes, now);
             if is_capable {
                 packet.ecn = capable;
             }
-            network.send(packet, now);
+            let leaves = network.send(packet, now);
+            if let Some(local) = &mut local
+                && payload > 0
+            {
+                local.push(payload, leaves);
+            }
             packet = network.packets.take();
         }
         network.packets.give_back(packet);
