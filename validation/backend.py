@@ -1,7 +1,8 @@
 """The Linux backend against the same measurements as the simulator: runs ``linux/*.toml`` on it and prints a table.
 
 ``python validation/backend.py [--seeds N] [SCENARIO …]``: the median over the seeds, the range if there is more than
-one, and Linux's figure. The backend must be able to run here, see ``sojourn doctor``.
+one, and Linux's figure; and whether Linux agrees with its own reference run within the tolerances that the simulator is
+judged by. The backend must be able to run here, see ``sojourn doctor``.
 Exit status: 0 if all was run; 2 if the input is wrong.
 """
 
@@ -22,6 +23,7 @@ COLUMNS = {
     "p95_ms": (2, "p95"),
     "startup_peak_ms": (1, "start-up peak"),
     "goodput_mbps": (3, "goodput"),
+    "drops_and_marks": (0, "drops + marks"),
 }
 """The metrics that are printed, with their digits and headings."""
 
@@ -40,25 +42,29 @@ def main() -> int:
     if not names:
         options.error(f"scenarios: got {' '.join(given.scenarios)}; must be part of one of {', '.join(measured)}")
     headings = [text for _, heading in COLUMNS.values() for text in (f"{heading} here", f"{heading} there")]
-    print("| " + " | ".join(["scenario", *headings]) + " |\n|" + " --- |" * (1 + len(headings)))
-    for name in names:
-        print(row(name, measured[name], given.seeds, given.jobs), flush=True)
+    print("| " + " | ".join(["scenario", *headings, "verdict"]) + " |\n|" + " --- |" * (2 + len(headings)))
+    verdicts = [row(name, measured[name], given.seeds, given.jobs) for name in names]
+    print(f"\n{sum(verdicts)} of {len(verdicts)} scenarios within every tolerance")
     return 0
 
 
-def row(name: str, measured: dict[str, object], seeds: int, jobs: int) -> str:
-    """Runs a scenario; its line of the table."""
+def row(name: str, measured: dict[str, object], seeds: int, jobs: int) -> bool:
+    """Runs a scenario and prints its line of the table; true if it agrees."""
     window_s = tuple(measured["window_s"])
     overrides = {"experiment.repeat": seeds, "experiment.warmup": "0 s", "record.packets": True}
     try:
         runs = sj.run(HERE / "linux" / f"{name}.toml", set=overrides, backend="linux", jobs=jobs).runs
     except sj.ExperimentError as error:
-        return f"| {name} | not run: {error} |"
+        print(f"| {name} | not run: {error} |", flush=True)
+        return False
     figures = [our_figures(one.summary, Departures.of(one), window_s) for one in runs]
     found = {one.metric.key: one for one in compare(linux_figures(measured), figures)}
     cells = [cell(found[key], digits) for key, (digits, _) in COLUMNS.items()]
     invalid = "".join(f" ({reason})" for one in runs for reason in one.summary.get("invalid", []))
-    return f"| {name}{invalid} | " + " | ".join(cells) + " |"
+    off = [f"{one.metric.title} off" for one in found.values() if one.within is False]
+    verdict = ", ".join(off) or "within"
+    print(f"| {name}{invalid} | " + " | ".join([*cells, verdict]) + " |", flush=True)
+    return not off
 
 
 def cell(one: Comparison, digits: int) -> str:
