@@ -22,6 +22,8 @@ def start(tmp_path: Path, text: str, *arguments: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [SOJOURN, "run", "experiment.toml", "--jobs", "2", *arguments],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # Tests that run in the background may have been told to ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert process.stderr is not None
     assert " runs, " in process.stderr.readline()

@@ -38,6 +38,9 @@ class Metric:
         return max(self.relative * abs(linux), self.absolute)
 
 
+AGAIN = Path(__file__).parent / "linux" / "again.json"
+"""The figures of Linux's other runs of the scenarios, a list per scenario with an entry per seed; see backend.py."""
+
 METRICS = (
     Metric("p50_ms", "sojourn p50", "ms", 0.08, 1.0),
     Metric("p95_ms", "sojourn p95", "ms", 0.12, 3.0),
@@ -74,6 +77,10 @@ class Comparison:
     def distance(self, value: float) -> float:
         """A value's error in tolerances: 1 is the largest that agrees. The metric must be one that is judged."""
         return abs(value - self.linux) / self.metric.tolerance(self.linux)
+
+    def against(self, reference: float, values: tuple[float, ...]) -> Comparison:
+        """Other values, or another reference, of the same metric."""
+        return Comparison(self.metric, reference, values)
 
     def error(self, value: float) -> float | None:
         """A value's error as a share of Linux's figure; None if that is zero."""

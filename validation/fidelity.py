@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import panels
-from comparison import Departures, Figures, compare, linux_figures, our_figures, read_figures
+from comparison import AGAIN, Departures, Figures, compare, linux_figures, our_figures, read_figures
 from page import Outcome, Replay, page, table, tally, verdict_line
 
 import sojourn as sj
@@ -38,6 +38,7 @@ def main() -> int:
         options.error(f"scenarios: got {' '.join(given.scenarios)}; must be part of one of {', '.join(measured)}")
 
     ns3 = read_figures(HERE / "ns3-dev.csv")
+    again = json.loads(AGAIN.read_text(encoding="utf-8")) if AGAIN.exists() else {}
     outcomes, drawn = [], []
     for name in names:
         try:
@@ -46,7 +47,7 @@ def main() -> int:
             outcomes.append(Outcome(name, measured[name]["tc"], not_run=str(error).removeprefix(f"{HERE}/")))
         else:
             comparisons = compare(linux_figures(measured[name]), figures)
-            outcomes.append(Outcome(name, measured[name]["tc"], comparisons, ns3.get(name)))
+            outcomes.append(Outcome(name, measured[name]["tc"], comparisons, ns3.get(name), again=again.get(name, ())))
             drawn.append(panels.Panel(name, measured[name], recordings))
         print(verdict_line(outcomes[-1]), flush=True)
     print(tally(outcomes))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from comparison import JUDGED, METRICS, Comparison, Figures, mean_distance
+from comparison import JUDGED, METRICS, Comparison, Figures, Metric, mean_distance
 
 TARGET = 0.9
 """Share of the scenarios that should agree with Linux in every judged metric."""
@@ -38,6 +39,8 @@ class Outcome:
     ns3: Figures | None = None
     """ns-3-dev's figures, if it can run the scenario."""
     not_run: str | None = None
+    again: Sequence[Figures] = ()
+    """The figures of Linux's other runs, if there were any."""
 
     @property
     def judged(self) -> list[Comparison]:
@@ -54,7 +57,24 @@ class Outcome:
         """``within``, or the metrics that are off."""
         if self.not_run is not None:
             return f"not run: {self.not_run}"
-        return ", ".join(f"{one.metric.title} off" for one in self.judged if not one.within) or "within"
+        return _verdict(self.judged)
+
+    @property
+    def linux_again(self) -> list[Comparison]:
+        """Linux's other runs against its reference run."""
+        return [one.against(one.linux, values) for one in self.judged if (values := self._again(one.metric))]
+
+    @property
+    def ours_against_again(self) -> list[Comparison]:
+        """Ours against the median of Linux's other runs."""
+        return [
+            one.against(statistics.median(values), one.values)
+            for one in self.judged
+            if (values := self._again(one.metric))
+        ]
+
+    def _again(self, metric: Metric) -> tuple[float, ...]:
+        return tuple(value for run in self.again if (value := run.get(metric.key)) is not None)
 
     @property
     def distances(self) -> tuple[float, float] | None:
@@ -74,6 +94,10 @@ class Replay:
     dropped_recorded: int
     dropped_ours: int
     agree: bool
+
+
+def _verdict(judged: Iterable[Comparison]) -> str:
+    return ", ".join(f"{one.metric.title} off" for one in judged if not one.within) or "within"
 
 
 def verdict_line(outcome: Outcome) -> str:
@@ -136,6 +160,7 @@ def page(outcomes: Sequence[Outcome], replays: Sequence[Replay], *, seeds: int, 
             "",
             *_metric_section(outcomes),
             *_scenario_section(outcomes),
+            *_again_section(outcomes),
             *_ns3_section(outcomes),
             *_replay_section(replays),
             "## Figures",
@@ -191,6 +216,30 @@ def _scenario_section(outcomes: Sequence[Outcome]) -> list[str]:
         lines.append(f"| {outcome.name} | " + " | ".join(cells) + f" | {outcome.verdict} |")
     tc = (f"| {outcome.name} | `{outcome.tc}` |" for outcome in outcomes)
     return [*lines, "", "On Linux these were:", "", "| scenario | `tc qdisc` |", "| --- | --- |", *tc, ""]
+
+
+def _again_section(outcomes: Sequence[Outcome]) -> list[str]:
+    shown = [outcome for outcome in outcomes if outcome.again]
+    if not shown:
+        return []
+    linux = [_verdict(outcome.linux_again) for outcome in shown]
+    ours = [_verdict(outcome.ours_against_again) for outcome in shown]
+    rows = zip((outcome.name for outcome in shown), linux, ours, strict=True)
+    return [
+        "## Linux against itself",
+        "",
+        f"Linux ran each scenario {min(len(outcome.again) for outcome in shown)} times more, with other seeds, by the "
+        "[Linux backend](../linux-backend.md) (`python validation/backend.py --seeds 3`).",
+        "By the same tolerances their median agrees with the reference run, and the simulator with their median:",
+        "",
+        f"**Linux with its own reference run in {linux.count('within')} of {len(shown)} scenarios, the simulator with "
+        f"Linux's other runs in {ours.count('within')} of {len(shown)}.**",
+        "",
+        "| scenario | Linux's other runs against the reference run | Sojourn against Linux's other runs |",
+        "| --- | --- | --- |",
+        *(f"| {name} | {theirs} | {our} |" for name, theirs, our in rows),
+        "",
+    ]
 
 
 def _comparison(one: Comparison) -> str:

@@ -19,8 +19,6 @@ MOUNTS = [
     ("proc", "/proc"),
     ("sysfs", "/sys"),
     ("devtmpfs", "/dev"),
-    ("tmpfs", "/tmp"),
-    ("tmpfs", "/run"),
     ("tracefs", "/sys/kernel/tracing"),
 ]
 SETTINGS = ["net/core/rmem_max", "net/core/wmem_max"]
