@@ -141,7 +141,8 @@ def boot(image: Path, initrd: Path) -> str:
 
 
 def summary(case: dict) -> dict:
-    """A case's results. A machine that has to share its processor may find its runs late; nothing else may be wrong."""
+    """A case's results. A machine that has to share its processor may find its runs late; nothing else may be wrong. What
+    such a run measured is then not looked at: ``invalid`` says that it is not to be trusted."""
     results = json.loads(case["out"])
     reasons = [reason for run in results["runs"] for reason in run.get("invalid", [])]
     assert all("woke up" in reason or "saturated" in reason for reason in reasons), reasons
@@ -154,9 +155,12 @@ def test_codel_holds_the_queue_and_tcp_fills_the_link(cases: dict[str, dict]):
     (run,) = summary(cases["codel"])["runs"]
     down = run["bottleneck"]["down"]
     assert run["kernel"].startswith(kernel.locate(None).release)
+    first, second, ping = run["flows"]
+    assert min(flow["received_bytes"] for flow in (first, second)) > 0
+    if "invalid" in run:
+        return
     assert 1.0 < down["sojourn_ms"]["p50"] < 60.0
     assert down["dropped_aqm"] > 0
-    first, second, ping = run["flows"]
     # 1448 of 1514 bytes are payload: at most 1.91 Mbit/s.
     assert 1.3e6 < first["goodput_bps"] + second["goodput_bps"] < 2e6
     assert ping["rtt_ms"]["p5"] > 40.0
@@ -165,16 +169,20 @@ def test_codel_holds_the_queue_and_tcp_fills_the_link(cases: dict[str, dict]):
 def test_udp_and_tcp_both_ways_through_fq_codel(cases: dict[str, dict]):
     (run,) = summary(cases["fq_codel"])["runs"]
     bulk, cbr, web = run["flows"]
+    assert min(flow["received_bytes"] for flow in (bulk, cbr, web)) > 0
+    if "invalid" in run:
+        return
     assert 1.0e6 < bulk["goodput_bps"] < 1.75e6
     assert cbr["received_bytes"] == pytest.approx(cbr["sent_bytes"], rel=0.05)
-    assert web["received_bytes"] > 0
     assert run["bottleneck"]["up"]["delivered_packets"] > 50
 
 
 def test_a_schedule_of_rates(cases: dict[str, dict]):
     (run,) = summary(cases["steps"])["runs"]
     # 1.91 Mbit/s of payload for 3 of the 7 s measured, 0.48 for 4.
-    assert run["flows"][0]["goodput_bps"] == pytest.approx(1.09e6, rel=0.15)
+    assert run["flows"][0]["received_bytes"] > 0
+    if "invalid" not in run:
+        assert run["flows"][0]["goodput_bps"] == pytest.approx(1.09e6, rel=0.15)
 
 
 def test_runs_wait_for_each_other(cases: dict[str, dict]):
