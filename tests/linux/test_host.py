@@ -141,8 +141,10 @@ def boot(image: Path, initrd: Path) -> str:
 
 
 def summary(case: dict) -> dict:
-    """A case's results. A machine that has to share its processor may find its runs late; nothing else may be wrong. What
-    such a run measured is then not looked at: ``invalid`` says that it is not to be trusted."""
+    """A case's results. A machine that has to share its processor may find its runs late; nothing else may be wrong.
+
+    What such a run measured is then not looked at: ``invalid`` says that it is not to be trusted.
+    """
     results = json.loads(case["out"])
     reasons = [reason for run in results["runs"] for reason in run.get("invalid", [])]
     assert all("woke up" in reason or "saturated" in reason for reason in reasons), reasons
