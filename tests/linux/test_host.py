@@ -163,8 +163,9 @@ def test_codel_holds_the_queue_and_tcp_fills_the_link(cases: dict[str, dict]):
         return
     assert 1.0 < down["sojourn_ms"]["p50"] < 60.0
     assert down["dropped_aqm"] > 0
-    # 1448 of 1514 bytes are payload: at most 1.91 Mbit/s.
-    assert 1.3e6 < first["goodput_bps"] + second["goodput_bps"] < 2e6
+    # 1448 of 1514 bytes are payload: at most 1.91 Mbit/s. Over the whole run: in real time what has arrived
+    # when the warm-up ends may be read a moment later.
+    assert 1.3e6 < (first["received_bytes"] + second["received_bytes"]) * 8 / 5 < 2e6
     assert ping["rtt_ms"]["p5"] > 40.0
 
 
