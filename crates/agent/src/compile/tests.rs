@@ -238,27 +238,20 @@ fn a_refusal_names_the_key_in_the_file() {
         key(&BASE.replace("delay =", "device_queue = \"10 packets\", delay =")),
         "link.device_queue"
     );
-    assert_eq!(
-        key(&BASE.replace("ecn = true", "ecn = true, abe = true")),
-        "traffic.0.abe"
-    );
-    assert_eq!(
-        key(&BASE.replace("ecn = true", "ecn = true, quickack = false")),
-        "traffic.0.quickack"
-    );
-    assert_eq!(
-        key(&BASE.replace("ecn = true", "ecn = true, ack_every = 20")),
-        "traffic.0.ack_every"
-    );
-    assert_eq!(
-        key(&BASE.replace("ecn = true", "ecn = true, gso = false")),
-        "traffic.0.gso"
-    );
     assert_eq!(key(&BASE.replace("flows = 2", "flows = 14000")), "traffic");
-    assert_eq!(
-        key(&BASE.replace("ecn = true", "ecn = true, access = '100 Mbit/s'")),
-        "traffic.0.access"
-    );
+    for (one_key, value) in [
+        ("abe", "true"),
+        ("quickack", "false"),
+        ("ack_every", "20"),
+        ("gso", "false"),
+        ("access", "'100 Mbit/s'"),
+    ] {
+        let with_it = format!("ecn = true, {one_key} = {value}");
+        assert_eq!(
+            key(&BASE.replace("ecn = true", &with_it)),
+            format!("traffic.0.{one_key}")
+        );
+    }
 }
 
 #[test]
