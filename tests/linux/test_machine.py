@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,26 @@ def test_the_series_adds_up_to_the_run(run: _core.Run):
     assert series is not None
     assert series.num_rows == 8
     assert sum(series["packets"].to_pylist()) == steady(run)["bottleneck"]["down"]["delivered_packets"]
+
+
+CLOCKED_BY_ACKNOWLEDGEMENTS = """\
+experiment = { duration = "2 s", warmup = "1 s" }
+queue = [{ aqm = "pfifo", limit = "1000 packets" }]
+record = { packets = true }
+link = { rate = "50 Mbit/s" }
+traffic = [{ kind = "bulk", flows = 2, rtt = "20 ms" }]
+"""
+
+
+def test_what_watches_the_packets_does_not_hold_them_up():
+    core = make_run(CLOCKED_BY_ACKNOWLEDGEMENTS)
+    assert steady(core)["bottleneck"]["down"]["utilization"] > 0.99
+    packets = as_run(core).packets()
+    assert packets is not None
+    left, waited = packets["time_ns"].to_pylist(), packets["sojourn_ns"].to_pylist()
+    arrived = sorted(left - waited for left, waited in zip(left, waited, strict=True) if left > 1e9)
+    # A receiver acknowledges every second segment, of 0.24 ms each, if it is read from in time.
+    assert max(after - before for before, after in pairwise(arrived)) < 1.5e6
 
 
 UP_AND_DOWN = """\

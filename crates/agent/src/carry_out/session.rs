@@ -28,6 +28,9 @@ const SETTLE_NS: u64 = 500_000_000;
 /// Between two looks at TCP_INFO.
 const SAMPLE_NS: u64 = 100_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
+/// Packets that are read from a tap between two looks at the sockets: some 50 µs of work. A receiver that is not read from for
+/// longer holds back acknowledgements.
+const AT_ONCE: usize = 16;
 /// Mark the timer and the signals among the sockets.
 const TIMER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
@@ -77,6 +80,8 @@ struct Session<'a> {
     shapers: Vec<Shaper>,
     tracing: Tracing,
     taps: Vec<Tap>,
+    /// Whether the taps hold packets that are still to be read.
+    behind: bool,
     load: Load,
     sample: Every,
     second: Every,
@@ -173,6 +178,7 @@ impl<'a> Session<'a> {
             shapers,
             tracing,
             taps,
+            behind: false,
         })
     }
 
@@ -246,10 +252,15 @@ impl<'a> Session<'a> {
             .context(|| "setting a timer".into())
     }
 
-    /// Waits for the timer or sockets, and serves the sockets. Returns whether the timer fired.
+    /// Waits for the timer or sockets, serves the sockets and then reads from the taps. Returns whether the timer fired.
     fn wait(&mut self) -> Result<bool, Failure> {
         let mut events = [EpollEvent::empty(); 64];
-        let count = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
+        let timeout = if self.behind {
+            EpollTimeout::ZERO
+        } else {
+            EpollTimeout::NONE
+        };
+        let count = match self.epoll.wait(&mut events, timeout) {
             Err(Errno::EINTR) => 0,
             count => count.context(|| "waiting".into())?,
         };
@@ -266,6 +277,12 @@ impl<'a> Session<'a> {
             let (flow, socket) = Watch::origin(event.data());
             let now_ns = self.now()?.max(0) as u64;
             self.flows[flow].on_ready(socket, now_ns, &Watch::new(&self.epoll, flow))?;
+        }
+        if self.behind {
+            self.behind = false;
+            for tap in &mut self.taps {
+                self.behind |= tap.drain(AT_ONCE);
+            }
         }
         Ok(fired)
     }
@@ -297,7 +314,7 @@ impl<'a> Session<'a> {
         if self.sample.is_due(now_ns) {
             self.observe(Some(now_ns))?;
             self.tracing.drain()?;
-            self.taps.iter_mut().for_each(Tap::drain);
+            self.behind = true;
         }
         if self.bin.as_mut().is_some_and(|bin| bin.is_due(now_ns)) {
             self.end_bin(now_ns)?;

@@ -86,10 +86,13 @@ impl Tap {
         })
     }
 
-    /// Takes what has come.
-    pub fn drain(&mut self) {
+    /// Takes packets that have come, `most` at most; returns whether there may be more.
+    pub fn drain(&mut self, most: usize) -> bool {
         let mut packet = [0; SNAP];
-        while let Some((length, from, at_ns)) = self.receive(&mut packet) {
+        for _ in 0..most {
+            let Some((length, from, at_ns)) = self.receive(&mut packet) else {
+                return false;
+            };
             let Some(seen) = Seen::read(&packet[..length.min(SNAP)]) else {
                 continue;
             };
@@ -112,6 +115,7 @@ impl Tap {
                 self.labels.arrivals.push(seen.label);
             }
         }
+        true
     }
 
     /// The next packet: its length, whence it came and, for a capture, when.
@@ -134,7 +138,7 @@ impl Tap {
 
     /// All labels, and rows of a capture from `zero_ns` of the monotonic clock on for `span_ns`.
     pub fn finish(mut self, zero_ns: u64, span_ns: u64) -> (Labels, Vec<u8>) {
-        self.drain();
+        self.drain(usize::MAX);
         let mut rows = Vec::new();
         if let Some(capture) = &self.capture {
             for (calendar_ns, interface, packet) in &capture.packets {
