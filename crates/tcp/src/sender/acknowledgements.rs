@@ -67,7 +67,7 @@ impl Sender {
             acked: &acked,
         };
         self.on_probe_answered(&facts);
-        if advanced {
+        if advanced || self.answers_before_resending(&acked) {
             self.arm = timers::Arm::Acknowledged;
         }
         let event = AckEvent {
@@ -186,6 +186,16 @@ impl Sender {
                 marks
             }
         }
+    }
+
+    /// True if SACKs tell of a segment sent before the oldest outstanding one was last sent: the answer to that is still to
+    /// come, so the retransmission timer starts anew (Linux's tcp_clean_rtx_queue). RFC 6298 §5.3 knows cumulative
+    /// acknowledgements only.
+    fn answers_before_resending(&self, acked: &Acked) -> bool {
+        acked
+            .sack_times
+            .zip(self.board.oldest_sent_at())
+            .is_some_and(|((first, _), oldest)| first < oldest)
     }
 
     /// True if the peer waits for CWR (RFC 3168 §6.1.2).

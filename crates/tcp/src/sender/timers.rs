@@ -174,8 +174,13 @@ impl Sender {
             Arm::Leave => {}
             Arm::Acknowledged => {
                 let rto = self.rtt.backed_off_rto(self.backoff);
-                if !self.arm_probe(rto, now) {
-                    self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, rto)));
+                if self.arm_probe(rto, now) {
+                    return;
+                }
+                match self.alarm {
+                    // Counted from the last sending, as if it had been running all the while (Linux's tcp_rearm_rto).
+                    Some((Alarm::Probe | Alarm::Reordering, _)) => self.arm_retransmit(now),
+                    _ => self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, rto))),
                 }
             }
             Arm::NewData => {
@@ -184,6 +189,7 @@ impl Sender {
                     self.arm_retransmit(now);
                 }
             }
+            Arm::Retransmit if matches!(self.alarm, Some((Alarm::Reordering, _))) => {}
             Arm::Retransmit => self.arm_retransmit(now),
         }
     }
@@ -248,6 +254,8 @@ impl Sender {
     }
 
     pub(super) fn arm_reordering_timer(&mut self, span: Duration, now: Time) {
+        // It comes before the retransmission timer, which this acknowledgement would else have started anew.
+        self.arm = Arm::Leave;
         self.alarm = Some((
             Alarm::Reordering,
             self.clock.expiry(now, span + TIMEOUT_MIN),
