@@ -19,7 +19,7 @@ const DIGITS: u8 = 3;
 /// are recorded.
 pub struct LinkProbe {
     warmup: Time,
-    histogram: Histogram<u64>,
+    histogram: Histogram<u32>,
     sum: u128,
     least: u64,
     most: u64,
