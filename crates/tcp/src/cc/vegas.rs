@@ -92,10 +92,16 @@ impl CongestionControl for Vegas {
         }
     }
 
+    /// The handshake's RTT counts: others may have filled the path before the first data arrives.
+    fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
+        if let Some(rtt) = ack.rtt {
+            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
+        }
+    }
+
     fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, _window: &mut Window) {
         self.repairing = sample.repair != Repair::None;
         let Some(rtt) = ack.rtt else { return };
-        self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
         if let Some(round) = &mut self.round {
             round.least = round.least.min(rtt);
             round.samples += 1;
@@ -200,5 +206,20 @@ mod tests {
         vegas.on_sample(&ack, &Sample::default(), &mut window);
         vegas.on_ack(&ack, &mut window);
         assert_eq!(window.cwnd, 11); // a window acknowledged: one more
+    }
+    #[test]
+    fn the_handshake_tells_the_least_rtt() {
+        let mut vegas = Vegas::new();
+        for rtt_ms in [50, 80] {
+            let ack = AckEvent {
+                now: Time::ZERO,
+                delivered: 0,
+                rtt: Some(Duration::from_millis(rtt_ms)),
+                una: Seq(1),
+                next: Seq(1),
+            };
+            vegas.on_delivery(&ack, &mut Window::new(10));
+        }
+        assert_eq!(vegas.base_rtt, Some(Duration::from_millis(50)));
     }
 }

@@ -71,6 +71,8 @@ pub struct Bbr {
     mss: u32,
     rate: Option<Rate>,
     rate_from_rtt: bool,
+    /// The first RTT, the handshake's if that gave one.
+    first_rtt: Option<Duration>,
     /// The window to return to after recovery or PROBE_RTT.
     prior_cwnd: u32,
     repair: Repair,
@@ -96,6 +98,7 @@ impl Bbr {
             mss: 0,
             rate: None,
             rate_from_rtt: false,
+            first_rtt: None,
             prior_cwnd: 0,
             repair: Repair::None,
             conserving: false,
@@ -281,7 +284,8 @@ impl Bbr {
     fn update_rate(&mut self, sample: &Sample, cwnd: u32) {
         if !self.rate_from_rtt {
             self.rate_from_rtt = sample.smoothed_rtt.is_some();
-            let rtt = sample.smoothed_rtt.unwrap_or(UNKNOWN_RTT);
+            let rtt = self.first_rtt.or(sample.smoothed_rtt);
+            let rtt = rtt.unwrap_or(UNKNOWN_RTT);
             self.rate = pacing_rate(bandwidth(u64::from(cwnd), rtt), HIGH_GAIN, sample.mss);
         }
         let rate = pacing_rate(self.estimate(), self.pacing_gain(), sample.mss);
@@ -373,6 +377,15 @@ impl CongestionControl for Bbr {
             governs_window: true,
             paces: true,
             ..Demands::default()
+        }
+    }
+
+    /// The handshake knows the RTT of a path that the connection has not filled yet (Linux's bbr_init).
+    fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
+        if self.first_rtt.is_none() {
+            self.first_rtt = ack.rtt;
+            self.min_rtt = ack.rtt;
+            self.min_rtt_at = ack.now;
         }
     }
 

@@ -125,6 +125,8 @@ pub struct Bbr3 {
     mss: u32,
     rate: Option<Rate>,
     rate_from_rtt: bool,
+    /// The first RTT, the handshake's if that gave one.
+    first_rtt: Option<Duration>,
     repair: Repair,
     prior_cwnd: u32,
     restarting: bool,
@@ -168,6 +170,7 @@ impl Bbr3 {
             mss: 0,
             rate: None,
             rate_from_rtt: false,
+            first_rtt: None,
             repair: Repair::None,
             prior_cwnd: 0,
             restarting: false,
@@ -517,7 +520,7 @@ impl Bbr3 {
 
     fn update_rate(&mut self, sample: &Sample, cwnd: u32) {
         if !self.rate_from_rtt
-            && let Some(rtt) = sample.smoothed_rtt
+            && let Some(rtt) = self.first_rtt.or(sample.smoothed_rtt)
         {
             self.rate_from_rtt = true;
             let initial = bandwidth(u64::from(cwnd), rtt);
@@ -586,6 +589,15 @@ impl CongestionControl for Bbr3 {
             governs_window: true,
             paces: true,
             ..Demands::default()
+        }
+    }
+
+    /// The handshake knows the RTT of a path that the connection has not filled yet.
+    fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
+        if self.first_rtt.is_none() {
+            self.first_rtt = ack.rtt;
+            (self.min_rtt, self.min_rtt_at) = (ack.rtt, ack.now);
+            (self.probe_rtt_min, self.probe_rtt_min_at) = (ack.rtt, ack.now);
         }
     }
 

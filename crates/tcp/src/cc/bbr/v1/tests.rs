@@ -147,3 +147,26 @@ fn recovery_conserves_packets_for_a_round() {
     // A round later the window from before (34, of start-up), which the model now bounds at twice the product.
     assert_eq!(window.cwnd, 24);
 }
+
+/// Others have filled the path before the first data arrives: the handshake's RTT is the path's, and sets the first rate.
+#[test]
+fn the_handshake_tells_the_least_rtt() {
+    let mut bbr = Bbr::new();
+    let mut window = Window::new(10);
+    let handshake = AckEvent {
+        delivered: 0,
+        ..ack(100, RTT / 2)
+    };
+    bbr.on_delivery(&handshake, &mut window);
+    assert_eq!(bbr.min_rtt, Some(RTT / 2));
+    bbr.on_delivery(&ack(200, RTT), &mut window);
+    let slow = Sample {
+        rate: None,
+        ..sample(0, 1, 9)
+    };
+    bbr.on_sample(&ack(200, RTT), &slow, &mut window);
+    assert_eq!(bbr.min_rtt, Some(RTT / 2));
+    // Ten segments of 1250 bytes per 50 ms, times 2.887, 1 % less.
+    let bps = bbr.pacing_rate().expect("a rate").as_bps();
+    assert!((5_700_000..5_724_000).contains(&bps), "{bps}");
+}
