@@ -71,7 +71,7 @@ impl LedbatPlus {
 
     /// The queueing delay; none before the first sample.
     fn queueing_delay(&self) -> Duration {
-        match (self.base, self.current.into_iter().min()) {
+        match (self.base, self.current.into_iter().take(self.samples).min()) {
             (Some((least, _)), Some(current)) => current.saturating_sub(least),
             _ => Duration::ZERO,
         }
@@ -225,6 +225,7 @@ mod tests {
             next: Seq(0),
         };
         ledbat.on_delivery(&handshake, &mut window);
+        assert_eq!(ledbat.queueing_delay(), Duration::ZERO);
         acknowledge(&mut ledbat, &mut window, 100, 80);
         assert_eq!(ledbat.base_rtt(), Duration::from_millis(50));
     }
