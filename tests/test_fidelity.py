@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,14 @@ def test_a_scenario_that_was_not_run_is_not_within():
     not_run = Outcome("b", "pfifo", not_run="unknown congestion control")
     assert within.within and not not_run.within
     assert tally([within, not_run]) == "1 of 2 scenarios within every tolerance (target 90 %: missed)"
+
+
+def test_further_scenarios_are_counted_apart():
+    within = Outcome("a", "pfifo", [Comparison(P50, 10.0, (10.0,))])
+    further = [replace(within, name=name, further=True) for name in "bc"]
+    assert tally([within, *further]) == (
+        "1 of 1 scenarios within every tolerance (target 90 %: reached); of further ones 2 of 2"
+    )
 
 
 def test_sojourn_times_are_cut_by_departure():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import panels
@@ -41,14 +42,22 @@ def main() -> int:
     again = json.loads(AGAIN.read_text(encoding="utf-8")) if AGAIN.exists() else {}
     outcomes, drawn = [], []
     for name in names:
+        outcome = Outcome(
+            name,
+            measured[name]["tc"],
+            ns3=ns3.get(name),
+            again=again.get(name, ()),
+            further=measured[name].get("further", False),
+        )
         try:
             recordings, figures = run(name, tuple(measured[name]["window_s"]), given.seeds)
         except sj.ExperimentError as error:
-            outcomes.append(Outcome(name, measured[name]["tc"], not_run=str(error).removeprefix(f"{HERE}/")))
+            outcomes.append(replace(outcome, not_run=str(error).removeprefix(f"{HERE}/")))
         else:
             comparisons = compare(linux_figures(measured[name]), figures)
-            outcomes.append(Outcome(name, measured[name]["tc"], comparisons, ns3.get(name), again=again.get(name, ())))
-            drawn.append(panels.Panel(name, measured[name], recordings))
+            outcomes.append(replace(outcome, comparisons=comparisons))
+            if not outcome.further:
+                drawn.append(panels.Panel(name, measured[name], recordings))
         print(verdict_line(outcomes[-1]), flush=True)
     print(tally(outcomes))
 

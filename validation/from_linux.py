@@ -1,7 +1,8 @@
-"""Turns measurements of Linux into scenarios: ``python validation/from_linux.py MEASUREMENT.json …``.
+"""Turns measurements of Linux into scenarios: ``python validation/from_linux.py [--further] MEASUREMENT.json …``.
 
 Each measurement becomes an experiment file ``linux/ID.toml`` and an entry of ``linux/figures.json``, which keeps what
-``fidelity.py`` compares. README.md describes how measurements are made and what they hold.
+``fidelity.py`` compares; with ``--further`` it is counted apart. README.md describes how measurements are made and what
+they hold.
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ DATAGRAM_BYTES = 1448
 
 # The arguments of tc that are not called, or not written, as in an experiment file.
 _BYTES = {"avpkt", "redflowlimit"}
-_SPANS = {"target", "interval", "tupdate"}
+_SPANS = {"target", "interval", "tupdate", "ce_threshold"}
 _COUNTS = {"burst", "flows", "probability"}
 
 
 def main(paths: list[str]) -> int:
     """Adds the measurements to the scenarios; exit status 2 if one cannot be read."""
+    further = paths[:1] == ["--further"]
+    paths = paths[further:]
     if not paths:
-        print("usage: from_linux.py MEASUREMENT.json …", file=sys.stderr)
+        print("usage: from_linux.py [--further] MEASUREMENT.json …", file=sys.stderr)
         return 2
     kept = LINUX / "figures.json"
     figures = json.loads(kept.read_text()) if kept.exists() else {}
@@ -40,6 +43,8 @@ def main(paths: list[str]) -> int:
             measured = json.loads(Path(path).read_text(encoding="utf-8"))
             scenario = measured["scenario"]
             text, entry = experiment(measured, shift_s(measured, experiment)), figures_of(measured)
+            if further:
+                entry = {"further": True, **entry}
         except (OSError, ValueError) as error:
             print(f"{path}: {error}", file=sys.stderr)
             return 2
