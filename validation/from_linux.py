@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,10 +207,16 @@ def figures_of(measured: dict[str, Any]) -> dict[str, Any]:
         "received_bytes": sum(tcp_bytes) + sum(udp_bytes),
         "retransmits": sum(flow.get("retransmits") or 0 for flow in flows),
         "dropped": counters["dropped"],
-        "marked": measured.get("ecn_marked") or 0,
+        "marked": (measured.get("ecn_marked") or 0) + marked_by_threshold(measured["qdisc_stats"]),
         "ping_ms": ping and {key: ping[key] for key in ("p5", "p50", "p95")},
         "series_100ms_ms": measured["series_100ms_mean_ms"][:SHOWN_BINS],
     }
+
+
+def marked_by_threshold(printed: str) -> int:
+    """Marks that ``tc -s`` counts apart: those of ``ce_threshold``."""
+    found = re.search(r"\bce_mark (\d+)", printed)
+    return int(found[1]) if found else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 
 use sojourn_units::Time;
 
-use super::{AckEvent, CongestionControl, Demands, Sample, Signal, Window, fraction, reno};
+use super::{AckEvent, CongestionControl, Demands, Sample, Signal, Window, fraction, less, reno};
 use crate::seq::Seq;
 
 /// DCTCP.Alpha is in 1024ths; it begins at 1 (§4.2).
@@ -82,10 +82,10 @@ impl CongestionControl for Dctcp {
         reno::grow(ack, window);
     }
 
-    /// §3.3 step 9: cwnd · (1 − Alpha / 2).
+    /// §3.3 step 9: cwnd · (1 − Alpha / 2), what comes off in whole segments.
     fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {
         match signal {
-            Signal::EcnEcho => fraction(window.cwnd, 2 * ALPHA_ONE - self.alpha, 2 * ALPHA_ONE),
+            Signal::EcnEcho => less(window.cwnd, self.alpha, 2 * ALPHA_ONE),
             Signal::Loss | Signal::Timeout => fraction(window.cwnd, 1, 2),
         }
     }
@@ -149,6 +149,15 @@ mod tests {
         }
         let window = dctcp.on_congestion(Signal::EcnEcho, &Window::new(1000));
         assert!((945..=956).contains(&window), "{window}");
+    }
+
+    /// 8 segments with Alpha = 0.2: 0.8 would come off.
+    #[test]
+    fn a_small_window_with_few_marks_stays_as_it_is() {
+        let mut dctcp = Dctcp::new();
+        dctcp.alpha = ALPHA_ONE / 5;
+        assert_eq!(dctcp.on_congestion(Signal::EcnEcho, &Window::new(8)), 8);
+        assert_eq!(dctcp.on_congestion(Signal::EcnEcho, &Window::new(11)), 10);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use sojourn_units::{Duration, Time};
 
-use super::{AckEvent, CongestionControl, Signal, Window, fraction};
+use super::{AckEvent, CongestionControl, Signal, Window, less};
 use crate::seq::Seq;
 
 /// alpha is in 128ths of a segment per round, beta in 64ths of the window.
@@ -144,7 +144,7 @@ impl CongestionControl for Illinois {
     }
 
     fn on_congestion(&mut self, _signal: Signal, window: &Window) -> u32 {
-        fraction(window.cwnd, (BETA_ONE - self.beta) as u32, BETA_ONE as u32)
+        less(window.cwnd, self.beta as u32, BETA_ONE as u32)
     }
 
     fn on_timeout(&mut self, _now: Time, next: Seq) {

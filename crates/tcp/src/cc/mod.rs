@@ -169,6 +169,13 @@ fn fraction(cwnd: u32, numerator: u32, denominator: u32) -> u32 {
     ((u64::from(cwnd) * u64::from(numerator) / u64::from(denominator)) as u32).max(2)
 }
 
+/// The window less `numerator / denominator` of it, at least 2 segments. What comes off is rounded down, where Linux takes a
+/// share away: else a window of a few segments would lose one whatever the share.
+fn less(cwnd: u32, numerator: u32, denominator: u32) -> u32 {
+    let off = u64::from(cwnd) * u64::from(numerator) / u64::from(denominator);
+    (cwnd - off as u32).max(2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
