@@ -235,7 +235,7 @@ const FQ_CODEL: Row = Row {
     module: "sch_fq_codel",
     counts: Counts::Packets,
     keys: FQ_CODEL_KEYS,
-    marked: &["ecn_mark"],
+    marked: &["ecn_mark", "ce_mark"],
     overflow: Overflow::Counted(&["drop_overlimit"]),
 };
 const SFQ: Row = Row {
@@ -271,7 +271,7 @@ const ROWS: &[Row] = &[
         module: "sch_codel",
         counts: Counts::Packets,
         keys: CODEL_KEYS,
-        marked: &["ecn_mark"],
+        marked: &["ecn_mark", "ce_mark"],
         overflow: Overflow::Counted(&["drop_overlimit"]),
     },
     SFQ,

@@ -129,6 +129,8 @@ fn counters_are_those_of_the_leaf() {
         })
     );
     assert_eq!(counters("codel", "11:", CODEL), None);
+    let with_threshold = CODEL.replace("drop_overlimit 25", "drop_overlimit 25 ce_mark 4");
+    assert_eq!(counters("codel", "10:", &with_threshold).unwrap().marked, 11);
 }
 
 #[test]
