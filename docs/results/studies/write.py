@@ -82,11 +82,11 @@ def _figures(study: Study, results: StudyResults) -> str:
 
 
 def _compressed(figure) -> bytes:  # type: ignore[no-untyped-def]
-    """A PNG with 256 colours, coarser until it is small enough."""
+    """A PNG with 64 colours, coarser until it is small enough."""
     for dots_per_inch in (120, 90, 70, 50):
         drawn, reduced = io.BytesIO(), io.BytesIO()
         figure.savefig(drawn, format="png", dpi=dots_per_inch)
-        Image.open(drawn).convert("RGB").quantize(256).save(reduced, format="png", optimize=True)
+        Image.open(drawn).convert("RGB").quantize(64).save(reduced, format="png", optimize=True)
         if reduced.tell() <= LARGEST_BYTES:
             break
     return reduced.getvalue()
