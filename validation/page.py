@@ -177,7 +177,7 @@ def page(outcomes: Sequence[Outcome], replays: Sequence[Replay], *, seeds: int, 
             "",
             *_scenario_table(first),
             *_further_section(further),
-            *_again_section(outcomes),
+            *_again_section(first),
             *_ns3_section(outcomes),
             *_replay_section(replays),
             "## Figures",
@@ -227,7 +227,14 @@ def _further_section(outcomes: Sequence[Outcome]) -> list[str]:
         "mechanisms that were missing ([which](../fidelity.md#further-scenarios)).",
         "",
         *_scenario_table(outcomes),
+        *_further_again([outcome for outcome in outcomes if outcome.again]),
     ]
+
+
+def _further_again(outcomes: Sequence[Outcome]) -> list[str]:
+    if not outcomes:
+        return []
+    return ["Linux ran those that were off again, with other seeds:", "", *_again_table(outcomes)]
 
 
 def _scenario_table(outcomes: Sequence[Outcome]) -> list[str]:
@@ -251,9 +258,6 @@ def _again_section(outcomes: Sequence[Outcome]) -> list[str]:
     shown = [outcome for outcome in outcomes if outcome.again]
     if not shown:
         return []
-    linux = [_verdict(outcome.linux_again) for outcome in shown]
-    ours = [_verdict(outcome.ours_against_again) for outcome in shown]
-    rows = zip((outcome.name for outcome in shown), linux, ours, strict=True)
     return [
         "## Linux against itself",
         "",
@@ -261,8 +265,17 @@ def _again_section(outcomes: Sequence[Outcome]) -> list[str]:
         "[Linux backend](../linux-backend.md) (`python validation/backend.py --seeds 3`).",
         "By the same tolerances their median agrees with the reference run, and the simulator with their median:",
         "",
-        f"**Linux with its own reference run in {linux.count('within')} of {len(shown)} scenarios, the simulator with "
-        f"Linux's other runs in {ours.count('within')} of {len(shown)}.**",
+        *_again_table(shown),
+    ]
+
+
+def _again_table(outcomes: Sequence[Outcome]) -> list[str]:
+    linux = [_verdict(outcome.linux_again) for outcome in outcomes]
+    ours = [_verdict(outcome.ours_against_again) for outcome in outcomes]
+    rows = zip((outcome.name for outcome in outcomes), linux, ours, strict=True)
+    return [
+        f"**Linux with its own reference run in {linux.count('within')} of {len(outcomes)} scenarios, the simulator "
+        f"with Linux's other runs in {ours.count('within')} of {len(outcomes)}.**",
         "",
         "| scenario | Linux's other runs against the reference run | Sojourn against Linux's other runs |",
         "| --- | --- | --- |",
