@@ -178,7 +178,11 @@ impl Receiver {
                     self.ack_now = true;
                 }
             }
-            Feedback::Exact => self.note_marking(ecn == Arrival::Ce),
+            Feedback::Exact => {
+                self.note_marking(ecn == Arrival::Ce);
+                // As Linux: the sender's window may be very small now.
+                self.ack_now |= segment.flags.contains(Flags::CWR);
+            }
             Feedback::Accurate => self.count_mark(ecn == Arrival::Ce),
         }
         let (seq, end) = (segment.seq, segment.end());
