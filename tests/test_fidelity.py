@@ -17,7 +17,7 @@ VALIDATION = ROOT / "validation"
 sys.path.insert(0, str(VALIDATION))
 
 from comparison import JUDGED, Comparison, Departures, Metric, compare, mean_distance, quantile  # noqa: E402
-from from_linux import queue  # noqa: E402
+from from_linux import marked_by_threshold, queue  # noqa: E402
 from onset import jump  # noqa: E402
 from page import Outcome, tally  # noqa: E402
 
@@ -111,6 +111,11 @@ def test_arguments_of_tc_become_keys_with_units():
     assert dict(queue("codel target 5ms limit 1000"))["target"] == '"5 ms"'
     with pytest.raises(ValueError, match="got frobnicate"):
         dict(queue("pie frobnicate 3"))
+
+
+def test_marks_of_a_threshold_are_counted_apart_by_tc():
+    assert marked_by_threshold("maxpacket 1514 ecn_mark 7 drop_overlimit 0 ce_mark 11247\n") == 11247
+    assert marked_by_threshold("maxpacket 1514 ecn_mark 7 drop_overlimit 0\n") == 0
 
 
 def test_every_scenario_has_figures_and_is_accepted():

@@ -182,13 +182,13 @@ def page(outcomes: Sequence[Outcome], replays: Sequence[Replay], *, seeds: int, 
             *_replay_section(replays),
             "## Figures",
             "",
-            "Sojourn times after the warm-up:",
+            "Sojourn times after the warm-up; the further scenarios are not drawn:",
             "",
-            "![distribution of the sojourn time of every scenario, ours over Linux's](fidelity-cdf.png)",
+            "![distribution of the sojourn time of each scenario, ours over Linux's](fidelity-cdf.png)",
             "",
             "The first 20 s:",
             "",
-            "![mean queue delay per 100 ms of every scenario, ours over Linux's](fidelity-start.png)",
+            "![mean queue delay per 100 ms of each scenario, ours over Linux's](fidelity-start.png)",
             "",
         ]
     )
@@ -222,9 +222,8 @@ def _further_section(outcomes: Sequence[Outcome]) -> list[str]:
     return [
         "## Further scenarios",
         "",
-        "Measured in the same way after the model had been built by those above, to see what that had missed: two of "
-        "these showed",
-        "mechanisms that were missing ([which](../fidelity.md#further-scenarios)).",
+        "Measured in the same way after the model had been built by those above;",
+        "[what they showed to be missing](../fidelity.md#further-scenarios) is modelled by now.",
         "",
         *_scenario_table(outcomes),
         *_further_again([outcome for outcome in outcomes if outcome.again]),
