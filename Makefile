@@ -1,5 +1,5 @@
 # Everything runs in .venv; afterwards the command line is .venv/bin/sojourn.
-# Needed: Rust 1.88 or later (https://rustup.rs), Python 3.11 or later with venv, network for the first run.
+# Needed: Rust 1.95 or later (https://rustup.rs), Python 3.11 or later with venv, network for the first run.
 
 PYTHON ?= python3
 VENV := .venv

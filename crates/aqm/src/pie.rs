@@ -17,6 +17,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
+use core::hint::cold_path;
 
 use sojourn_units::{Duration, Kind, Time};
 
@@ -220,6 +221,7 @@ impl Aqm for Pie {
         if !hit {
             return Verdict::Pass;
         }
+        cold_path();
         let marks = self.probability() <= self.config.ecn_threshold;
         if self.config.ecn && marks && packet.ecn().is_capable() {
             return Verdict::Mark;
@@ -237,6 +239,7 @@ impl Aqm for Pie {
     ) -> Verdict {
         let sojourn = now.saturating_since(packet.enqueued());
         let sojourn = if self.config.ce_exclude {
+            cold_path();
             ce_exclude::unmarked_delay(sojourn, backlog, HIGH_DELAY)
         } else {
             sojourn

@@ -15,6 +15,10 @@
 //! | `probe` | what is measured on the way |
 //! | `capture/` | the packets' headers as a pcapng file |
 //! | `summary` | what a run amounts to |
+//!
+//! What is done per packet, here and in the rooms below, is laid out for the usual case: branches that are rarely taken
+//! say so (`cold_path`, `#[cold]`). Left to itself the compiler jumps over each of them, which makes 181 jumps per packet
+//! of 137 (10 Reno flows under PIE).
 
 mod capture;
 mod delay_line;

@@ -8,6 +8,7 @@
 //! when they are asked in vain (Linux's RED) thus see them on a line and not below a shaper.
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 
 use sojourn_aqm::{Environment, Packet, Qdisc};
 use sojourn_experiment::model::Capacity;
@@ -109,12 +110,14 @@ impl Link {
         if self.wake == Time::MAX {
             self.leave_at_once(now);
         } else if self.device_limit > 0 {
+            cold_path();
             self.fill_device(now);
         }
     }
 
     /// The link was idle: what has come may go.
     #[cold]
+    #[inline(never)]
     fn leave_at_once(&mut self, now: Time) {
         self.departed = self.advance(now);
         if self.departed.is_some() {
@@ -126,6 +129,7 @@ impl Link {
     pub fn serve(&mut self, now: Time) -> Option<SimPacket> {
         while self.wake <= now {
             if self.departed.is_some() {
+                cold_path();
                 self.wake = self.next_wake(now);
                 return self.departed.take();
             }
@@ -147,9 +151,10 @@ impl Link {
     }
 
     /// Lets one packet go if the shaper allows, and sets the next wake-up.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, now: Time) -> Option<SimPacket> {
         if now < self.shaper.free_at(now) {
+            cold_path();
             self.wake = self.next_wake(now);
             return None;
         }
@@ -159,6 +164,7 @@ impl Link {
             None
         };
         let Some(packet) = packet else {
+            cold_path();
             self.wake = if self.has_packets() {
                 self.next_wake(now)
             } else {
@@ -189,17 +195,20 @@ impl Link {
     }
 
     /// The packet that goes onto the wire next.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, now: Time) -> Option<SimPacket> {
         if self.device_limit == 0 {
             return self.dequeue(now);
         }
+        cold_path();
         self.fill_device(now);
         let packet = self.device.pop_front();
         self.fill_device(now);
         packet
     }
 
+    #[cold]
+    #[inline(never)]
     fn fill_device(&mut self, now: Time) {
         while self.device.len() < self.device_limit {
             let Some(packet) = self.dequeue(now) else {
@@ -227,6 +236,7 @@ impl Link {
     }
 
     #[cold]
+    #[inline(never)]
     fn take_drops(&mut self, now: Time) {
         let backlog = self.shaper.rate().tx_time(self.qdisc.bytes());
         for (packet, reason) in self.environment.take_dropped() {

@@ -78,6 +78,8 @@ const UDP: u8 = 17;
 
 impl SimPacket {
     /// A packet that carries nothing yet.
+    #[cold]
+    #[inline(never)]
     fn blank() -> Self {
         Self(Box::new(Contents {
             enqueued: Time::ZERO,
@@ -95,8 +97,8 @@ impl SimPacket {
         }))
     }
 
-    /// Makes it one that is sent `now` and takes `bytes` on the link. Its ECN field says that it is not capable.
-    pub fn address(&mut self, of: Membership, kind: Kind, bytes: u32, now: Time) {
+    /// Makes it one that is sent `now` and takes `bytes` on the link.
+    pub fn address(&mut self, of: Membership, kind: Kind, bytes: u32, ecn: Ecn, now: Time) {
         self.enqueued = now;
         self.flow = of.flow;
         self.connection = of.connection;
@@ -105,7 +107,7 @@ impl SimPacket {
         self.kind = kind;
         self.dscp = of.dscp;
         self.returning = of.returning;
-        self.ecn = Ecn::NotEct;
+        self.ecn = ecn;
     }
 
     /// The segment that it carries, if it does.
@@ -236,7 +238,7 @@ impl SimPacket {
     pub(crate) fn with_segment(of: Membership, segment: Segment, overhead: u32) -> Self {
         let bytes = segment.header_bytes() + u32::from(segment.len) + overhead;
         let mut packet = Self::blank();
-        packet.address(of, Kind::Segment, bytes, Time::ZERO);
+        packet.address(of, Kind::Segment, bytes, Ecn::NotEct, Time::ZERO);
         packet.segment = segment;
         packet
     }
@@ -244,7 +246,7 @@ impl SimPacket {
     /// A datagram.
     pub(crate) fn datagram(of: Membership, bytes: u32) -> Self {
         let mut packet = Self::blank();
-        packet.address(of, Kind::Datagram, bytes, Time::ZERO);
+        packet.address(of, Kind::Datagram, bytes, Ecn::NotEct, Time::ZERO);
         packet
     }
 }

@@ -1,6 +1,7 @@
 //! What is measured at a link.
 
 use std::collections::BTreeMap;
+use std::hint::cold_path;
 
 use hdrhistogram::Histogram;
 use sojourn_aqm::{DropReason, Ecn, Packet};
@@ -132,13 +133,15 @@ impl LinkProbe {
     }
 
     /// A packet leaves the discipline.
+    #[inline(always)]
     pub fn on_departure(&mut self, packet: &SimPacket, now: Time) {
         let sojourn = now - packet.enqueued();
         let nanos = sojourn.as_nanos();
         self.delivered_packets += 1;
         self.delivered_bytes += u64::from(packet.bytes);
-        if packet.ecn == Ecn::Ce && !packet.returning {
-            self.flows[packet.flow as usize].marked += 1;
+        if packet.ecn == Ecn::Ce {
+            cold_path();
+            self.flows[packet.flow as usize].marked += u64::from(!packet.returning);
         }
         self.recent.packets += 1;
         self.recent.sum += nanos;
@@ -150,18 +153,17 @@ impl LinkProbe {
             self.least = self.least.min(nanos);
             self.most = self.most.max(nanos);
         } else {
+            cold_path();
             self.startup_peak = self.startup_peak.max(sojourn);
         }
         if self.packets.is_some() {
-            self.record(
-                packet,
-                now,
-                if packet.ecn == Ecn::Ce {
-                    Fate::Marked
-                } else {
-                    Fate::Delivered
-                },
-            );
+            cold_path();
+            let fate = if packet.ecn == Ecn::Ce {
+                Fate::Marked
+            } else {
+                Fate::Delivered
+            };
+            self.record(packet, now, fate);
         }
     }
 
@@ -208,6 +210,8 @@ impl LinkProbe {
         named.filter(|(_, spread)| spread.n > 0).collect()
     }
 
+    #[cold]
+    #[inline(never)]
     fn record(&mut self, packet: &SimPacket, now: Time, fate: Fate) {
         if let Some(rows) = &mut self.packets {
             rows.time.push(now.as_nanos());

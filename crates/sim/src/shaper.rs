@@ -2,6 +2,8 @@
 //!
 //! Either way a packet may leave when the bucket is not empty, and is charged afterwards.
 
+use std::hint::cold_path;
+
 use sojourn_experiment::model::{Capacity, Trace};
 use sojourn_experiment::{Instants, OPPORTUNITY_BYTES};
 use sojourn_units::{Duration, Rate, Time};
@@ -20,6 +22,7 @@ impl Shaper {
         match capacity {
             Capacity::Steps(steps) => Self::Bucket(Bucket {
                 pace: Pace::new(steps[0].1, 0, burst),
+                next_change: Bucket::change(steps, 1),
                 rate: steps.clone(),
                 current: 0,
                 burst,
@@ -63,8 +66,9 @@ impl Shaper {
 pub struct Bucket {
     /// The rate from each instant on; the first is at zero.
     rate: Vec<(Duration, Rate)>,
-    /// Place in `rate` of the rate in force.
+    /// Place in `rate` of the rate in force, and when it changes.
     current: usize,
+    next_change: Time,
     /// Bytes it may send ahead of its rate after an idle time.
     burst: u64,
     pace: Pace,
@@ -92,8 +96,11 @@ impl Pace {
 
 impl Bucket {
     fn charge(&mut self, bytes: u32, now: Time) {
-        self.follow_schedule(now);
+        if now >= self.next_change {
+            self.follow_schedule(now);
+        }
         if bytes != self.pace.bytes {
+            cold_path();
             self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst);
         }
         let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));
@@ -101,14 +108,20 @@ impl Bucket {
     }
 
     /// Takes up the rate in force at `now`.
+    #[cold]
+    #[inline(never)]
     fn follow_schedule(&mut self, now: Time) {
-        while let Some((from, rate)) = self.rate.get(self.current + 1) {
-            if Time::ZERO + *from > now {
-                break;
-            }
-            self.pace = Pace::new(*rate, self.pace.bytes, self.burst);
+        while self.next_change <= now {
             self.current += 1;
+            self.next_change = Self::change(&self.rate, self.current + 1);
         }
+        self.pace = Pace::new(self.rate[self.current].1, self.pace.bytes, self.burst);
+    }
+
+    /// When the rate at this place comes into force; [`Time::MAX`] if there is none.
+    fn change(rate: &[(Duration, Rate)], place: usize) -> Time {
+        rate.get(place)
+            .map_or(Time::MAX, |(from, _)| Time::ZERO + *from)
     }
 }
 

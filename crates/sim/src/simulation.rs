@@ -1,5 +1,7 @@
 //! The event loop: which component acts next, and where packets go.
 
+use std::hint::cold_path;
+
 use sojourn_experiment::applications::Side;
 use sojourn_experiment::model::Direction;
 use sojourn_units::{Duration, Rate, Time};
@@ -105,6 +107,16 @@ impl Agenda {
                 (first, at) = (Component::Place(place), due);
             }
         }
+        if self.rest.is_empty() {
+            (first, at)
+        } else {
+            self.first_of_rest(first, at)
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn first_of_rest(&self, mut first: Component, mut at: Time) -> (Component, Time) {
         for (place, &due) in self.rest.iter().enumerate() {
             if due < at {
                 (first, at) = (Component::Place(FEW + place), due);
@@ -117,6 +129,7 @@ impl Agenda {
         if place < FEW {
             self.few[place] = due;
         } else {
+            cold_path();
             self.rest[place - FEW] = due;
         }
     }
@@ -157,11 +170,13 @@ impl Network {
         let link = &mut self.links[index];
         self.agenda.set(index, link.note_timer());
         if link.has_lost() {
+            cold_path();
             self.reclaim(index);
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn reclaim(&mut self, index: usize) {
         for packet in self.links[index].take_lost() {
             self.packets.give_back(packet);
@@ -169,10 +184,14 @@ impl Network {
     }
 
     /// A host sends a packet. Returns when it has left the host.
+    #[inline]
     pub fn send(&mut self, packet: SimPacket, now: Time) -> Time {
         let path = self.paths[packet.flow as usize];
-        if self.capture.is_some() && !self.meets_link(&packet, path) {
-            self.capture(UNQUEUED, &packet, now);
+        if self.capture.is_some() {
+            cold_path();
+            if !self.meets_link(&packet, path) {
+                self.capture(UNQUEUED, &packet, now);
+            }
         }
         if packet.returning {
             self.enter_line(path.return_line as usize, packet, now);
@@ -182,6 +201,7 @@ impl Network {
             Hop::Link(link) => self.enter_link(link as usize, packet, now),
             Hop::Line(line) => self.enter_line(line as usize, packet, now),
             Hop::Access(access) => {
+                cold_path();
                 let access = &mut self.accesses[access as usize];
                 let (line, left) = (access.line, access.send(packet.bytes, now));
                 self.enter_line(line, packet, left);
@@ -201,6 +221,7 @@ impl Network {
     }
 
     /// Captures a packet, if packets are.
+    #[cold]
     #[inline(never)]
     fn capture(&mut self, interface: usize, packet: &SimPacket, now: Time) {
         if let Some(capture) = &mut self.capture {
@@ -214,6 +235,7 @@ impl Network {
         self.agenda.set(index, link.due());
     }
 
+    #[inline(always)]
     fn enter_line(&mut self, index: usize, packet: SimPacket, now: Time) {
         let line = &mut self.lines[index];
         if line.push(packet, now) {
@@ -286,6 +308,7 @@ impl Sampler {
     }
 
     #[cold]
+    #[inline(never)]
     fn act(&mut self, now: Time, network: &mut Network, sources: &mut [Source]) {
         if self.warmup.is_some_and(|at| at <= now) {
             self.warmup = None;
@@ -364,15 +387,18 @@ impl Simulation {
     /// [`Cancelled`] if the monitor says so.
     pub fn run(&mut self, end: Time, monitor: &Monitor) -> Result<(), Cancelled> {
         let mut sampling = self.sampler.due();
+        let mut pause = sampling.min(end);
         loop {
             let (component, now) = self.network.agenda.first(self.timers.next());
-            if now >= sampling.min(end) {
+            if now >= pause {
+                cold_path();
                 // At the same instant timers come before the sampler, and all else after it.
                 let samples = sampling < now || (sampling == now && component != Component::Timers);
                 if samples && sampling < end {
                     self.sampler
                         .act(sampling, &mut self.network, &mut self.sources);
                     sampling = self.sampler.due();
+                    pause = sampling.min(end);
                     self.events += 1;
                     continue;
                 }
@@ -383,6 +409,7 @@ impl Simulation {
             self.act(component, now);
             self.events += 1;
             if self.events.is_multiple_of(EVENTS_PER_REPORT) {
+                cold_path();
                 if monitor.is_cancelled() {
                     return Err(Cancelled);
                 }
@@ -408,6 +435,7 @@ impl Simulation {
                 if self.network.links[link].wake() <= now {
                     self.serve(link, now);
                 } else {
+                    cold_path();
                     self.network.links[link].on_timer(now);
                 }
                 self.network.note_link(link);
@@ -421,6 +449,7 @@ impl Simulation {
         let behind = self.network.behind[link];
         while let Some(packet) = self.network.links[link].serve(now) {
             if self.network.capture.is_some() {
+                cold_path();
                 self.network.capture(link, &packet, now);
             }
             match behind {
@@ -445,6 +474,7 @@ impl Simulation {
     }
 
     /// A packet reaches the host that it is for.
+    #[inline]
     fn arrive(&mut self, packet: SimPacket, now: Time) {
         let flow = packet.flow;
         let source = &mut self.sources[flow as usize];

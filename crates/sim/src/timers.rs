@@ -1,5 +1,7 @@
 //! The hosts' timers: one deadline per host, most of which move long before they come due.
 
+use std::hint::cold_path;
+
 use sojourn_units::Time;
 
 /// Flows whose deadlines are looked through together.
@@ -34,6 +36,7 @@ impl Timers {
         self.due[flow] = due;
         let first = due[0].min(due[1]);
         if first < self.bounds[flow / BLOCK] {
+            cold_path();
             self.bounds[flow / BLOCK] = first;
             self.next = self.next.min(first);
         }

@@ -1,6 +1,8 @@
 //! One end of a connection: the handshake (RFC 9293 §3.5, with ECN by RFC 3168 §6.1.1), then both halves, then
 //! the close.
 
+use std::hint::cold_path;
+
 use sojourn_units::{Duration, Time};
 
 use crate::cc::Algorithm;
@@ -111,11 +113,11 @@ impl Endpoint {
     }
     /// True once everything written, FIN included, is acknowledged and the peer has closed too.
     pub fn is_closed(&self) -> bool {
-        self.receiver.is_finished() && self.is_established() && self.sender.is_closed()
+        self.receiver.is_finished() & self.is_established() & self.sender.is_closed()
     }
     /// True once the peer's FIN has been reached.
     pub fn peer_has_closed(&self) -> bool {
-        self.receiver.is_finished() && self.is_established()
+        self.receiver.is_finished() & self.is_established()
     }
     /// Payload bytes received in order.
     pub const fn received(&self) -> u64 {
@@ -145,6 +147,7 @@ impl Endpoint {
     }
 
     /// Takes a segment that arrives at `now`.
+    #[inline(never)]
     pub fn on_segment(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
         if self.phase == Phase::Established {
             self.on_established(segment, ecn, now);
@@ -154,6 +157,7 @@ impl Endpoint {
     }
 
     #[cold]
+    #[inline(never)]
     fn on_handshake(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
         match self.phase {
             Phase::Established => {}
@@ -183,8 +187,10 @@ impl Endpoint {
         }
     }
 
+    #[inline(always)]
     fn on_established(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
         if segment.flags.contains(Flags::SYN) {
+            cold_path();
             self.receiver.acknowledge_now(); // our acknowledgement of the SYN-ACK was lost
             return;
         }
@@ -290,6 +296,7 @@ impl Endpoint {
     }
 
     #[cold]
+    #[inline(never)]
     fn poll_handshake(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
         if !std::mem::take(&mut self.syn_due) {
             return None;

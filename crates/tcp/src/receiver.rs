@@ -4,6 +4,7 @@
 mod window;
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 
 use sojourn_units::{Duration, Time};
 
@@ -169,7 +170,41 @@ impl Receiver {
 
     /// Takes a segment with payload or FIN, whose IP header arrived as `ecn` says. `now_ms` is the host's
     /// timestamp clock.
+    #[inline(always)]
     pub fn on_data(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
+        if self.feedback != Feedback::None {
+            cold_path();
+            self.take_mark(segment, ecn);
+        }
+        let (seq, end) = (segment.seq, segment.end());
+        if !end.after(self.next) {
+            self.on_duplicate(SackBlock { start: seq, end });
+            return;
+        }
+        if seq.after(self.window.edge()) {
+            cold_path();
+            self.ack_now = true;
+            return;
+        }
+        self.on_arrival(segment, ecn, now, now_ms);
+        if segment.flags.contains(Flags::FIN) {
+            cold_path();
+            self.fin_end = Some(end);
+        }
+        if seq.after(self.next) {
+            self.take_out_of_order(segment);
+        } else {
+            self.take_in_order(end);
+            // As Linux: the end of a write or of what an offloading sender sent at once. The sender may have no more.
+            let is_full = u32::from(segment.len) >= self.mss;
+            self.ack_now |= self.quickack && is_full && segment.flags.contains(Flags::PSH);
+        }
+        self.schedule_ack(now);
+    }
+
+    /// What the segment's marks tell.
+    #[inline(never)]
+    fn take_mark(&mut self, segment: &Segment, ecn: Arrival) {
         match self.feedback {
             Feedback::None => {}
             Feedback::Classic => {
@@ -185,31 +220,10 @@ impl Receiver {
             }
             Feedback::Accurate => self.count_mark(ecn == Arrival::Ce),
         }
-        let (seq, end) = (segment.seq, segment.end());
-        if !end.after(self.next) {
-            self.on_duplicate(SackBlock { start: seq, end });
-            return;
-        }
-        if seq.after(self.window.edge()) {
-            self.ack_now = true;
-            return;
-        }
-        self.on_arrival(segment, ecn, now, now_ms);
-        if segment.flags.contains(Flags::FIN) {
-            self.fin_end = Some(end);
-        }
-        if seq.after(self.next) {
-            self.take_out_of_order(segment);
-        } else {
-            self.take_in_order(end);
-            // As Linux: the end of a write or of what an offloading sender sent at once. The sender may have no more.
-            let is_full = u32::from(segment.len) >= self.mss;
-            self.ack_now |= self.quickack && is_full && segment.flags.contains(Flags::PSH);
-        }
-        self.schedule_ack(now);
     }
 
     /// Delays adapt to the gaps between arrivals, as Linux's tcp_event_data_recv.
+    #[inline(always)]
     fn on_arrival(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
         match self.last_arrival {
             None => {
@@ -227,6 +241,7 @@ impl Receiver {
         }
         self.last_arrival = Some(now);
         if self.feedback == Feedback::Classic {
+            cold_path();
             match ecn {
                 Arrival::Ce if !self.echo => {
                     self.raise_quick(2);
@@ -238,6 +253,7 @@ impl Receiver {
             self.ect_seen |= ecn != Arrival::NotEct;
         }
         if self.window.grow(segment, now_ms) && self.quickack {
+            cold_path();
             // Linux sets the lowest bit: while the window grows, a count of quick acknowledgements hardly falls.
             self.quick |= 1;
         }
@@ -251,11 +267,13 @@ impl Receiver {
         self.quick = self.quick.max(affordable.min(most));
     }
 
+    #[inline(always)]
     fn take_in_order(&mut self, end: Seq) {
         let had_gap = !self.ranges.is_empty();
         let before = self.next;
         self.next = end;
         if had_gap {
+            cold_path();
             while let Some(range) = self
                 .ranges
                 .front()
@@ -270,9 +288,12 @@ impl Receiver {
             // RFC 5681 §4.2: at once when a gap is filled.
             self.ack_now |= self.ranges.is_empty();
         }
-        let fin = !self.finished && self.fin_end == Some(self.next);
-        self.finished |= fin;
-        self.received += u64::from(self.next.since(before)) - u64::from(fin);
+        self.received += u64::from(self.next.since(before));
+        if self.fin_end == Some(self.next) && !self.finished {
+            cold_path();
+            self.finished = true;
+            self.received -= 1;
+        }
         self.window.delivered(self.next);
     }
 
@@ -342,6 +363,7 @@ impl Receiver {
 
     /// Something that arrived before: acknowledged at once, with a D-SACK (RFC 2883 §4).
     #[cold]
+    #[inline(never)]
     fn on_duplicate(&mut self, block: SackBlock) {
         if self.sack && !block.is_none() {
             self.duplicate = Some(block);
@@ -352,6 +374,7 @@ impl Receiver {
     }
 
     /// RFC 5681 §4.2: at least every second full segment; RFC 3168 and quick mode: at once.
+    #[inline(always)]
     fn schedule_ack(&mut self, now: Time) {
         if self.ack_now || self.quick > 0 || self.next.since(self.acknowledged) > self.held_back {
             self.ack_now = true;
@@ -412,10 +435,12 @@ impl Receiver {
     }
 
     /// Writes acknowledgement, window, SACK blocks and ECN echo into a segment that is about to be sent.
+    #[inline(always)]
     pub fn stamp(&mut self, segment: &mut Segment) {
         let (mut next, mut echo) = (self.next, self.echo);
         let tells_of_past = self.before_change.is_some();
         if tells_of_past && let Some(before) = self.before_change.take() {
+            cold_path();
             (next, echo) = before;
         }
         segment.flags = segment.flags.with(Flags::ACK);
@@ -429,14 +454,7 @@ impl Receiver {
         segment.window = self.window.offer(self.next);
         segment.sack = [SackBlock::NONE; MAX_SACK_BLOCKS];
         if self.sack && (self.duplicate.is_some() || !self.ranges.is_empty()) {
-            let blocks = self.duplicate.take().into_iter().chain(self.recent);
-            for (place, block) in segment.sack.iter_mut().zip(
-                blocks
-                    .filter(|block| !block.is_none())
-                    .take(MAX_SACK_BLOCKS),
-            ) {
-                *place = block;
-            }
+            self.write_blocks(&mut segment.sack);
         }
         self.acknowledged = next;
         self.ack_now = tells_of_past;
@@ -444,10 +462,24 @@ impl Receiver {
         self.compressed = 0;
         self.compress_until = None;
         if self.quick > 0 {
+            cold_path();
             self.quick -= 1;
             if self.quick == 0 {
                 self.delay = DELAY_MIN;
             }
+        }
+    }
+
+    /// What arrived twice, then the blocks last reported (RFC 2018 §4, RFC 2883 §4).
+    #[cold]
+    #[inline(never)]
+    fn write_blocks(&mut self, places: &mut [SackBlock; MAX_SACK_BLOCKS]) {
+        let blocks = self.duplicate.take().into_iter().chain(self.recent);
+        for (place, block) in places
+            .iter_mut()
+            .zip(blocks.filter(|block| !block.is_none()))
+        {
+            *place = block;
         }
     }
 }

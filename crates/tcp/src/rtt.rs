@@ -4,6 +4,8 @@
 //! decays by a quarter per round, a falling RTT raises it by an eighth only, and the floor of 200 ms is on the
 //! variance term, so that RTO ≥ SRTT + 200 ms.
 
+use std::hint::cold_path;
+
 use sojourn_units::{Duration, Time};
 
 use crate::seq::Seq;
@@ -54,11 +56,7 @@ impl RttEstimator {
         let micros = (rtt.as_micros() as i64).max(1);
         self.min.update(rtt, now);
         if self.srtt_8 == 0 {
-            self.srtt_8 = micros << 3;
-            self.mdev_4 = micros << 1;
-            self.rttvar = self.mdev_4.max(self.rto_min);
-            self.mdev_max = self.rttvar;
-            self.round_end = next;
+            self.begin(micros, next);
             return;
         }
         let error = micros - (self.srtt_8 >> 3);
@@ -69,6 +67,7 @@ impl RttEstimator {
         }
         self.mdev_4 += change;
         if self.mdev_4 > self.mdev_max {
+            cold_path();
             self.mdev_max = self.mdev_4;
             self.rttvar = self.rttvar.max(self.mdev_max);
         }
@@ -79,6 +78,17 @@ impl RttEstimator {
             self.round_end = next;
             self.mdev_max = self.rto_min;
         }
+    }
+
+    /// The first sample (RFC 6298 §2.2).
+    #[cold]
+    #[inline(never)]
+    fn begin(&mut self, micros: i64, next: Seq) {
+        self.srtt_8 = micros << 3;
+        self.mdev_4 = micros << 1;
+        self.rttvar = self.mdev_4.max(self.rto_min);
+        self.mdev_max = self.rttvar;
+        self.round_end = next;
     }
 
     /// The handshake is over and gave no sample.
@@ -103,6 +113,7 @@ impl RttEstimator {
     /// The retransmission timeout, not backed off.
     pub fn rto(&self) -> Duration {
         if self.srtt_8 == 0 {
+            cold_path();
             return self.initial;
         }
         Duration::from_micros(((self.srtt_8 >> 3) + self.rttvar) as u64).min(MAX_RTO)
@@ -126,18 +137,21 @@ impl MinFilter {
         match self.current {
             Some((least, _)) if rtt > least => {}
             _ => {
+                cold_path();
                 self.current = Some((rtt, now));
                 self.next = None;
                 return;
             }
         }
         if self.next.is_none_or(|(least, _)| rtt <= least) {
+            cold_path();
             self.next = Some((rtt, now));
         }
         if self
             .current
             .is_some_and(|(_, at)| now.saturating_since(at) > MIN_RTT_WINDOW)
         {
+            cold_path();
             self.current = self.next.take();
         }
     }

@@ -1,5 +1,6 @@
 //! Datagrams one way: at a constant rate, on and off, telephony, games.
 
+use sojourn_aqm::Ecn;
 use sojourn_experiment::applications;
 use sojourn_experiment::derived::{self, UDP_HEADERS};
 use sojourn_experiment::model::{Cbr, Kind};
@@ -82,7 +83,7 @@ impl Datagrams {
             for bytes in derived::fragments(payload, self.mtu) {
                 let bytes = bytes + self.identity.overhead;
                 let mut packet = network.packets.take();
-                packet.address(of, packet::Kind::Datagram, bytes, now);
+                packet.address(of, packet::Kind::Datagram, bytes, Ecn::NotEct, now);
                 packet.number = number as u32;
                 packet.sent_at = now;
                 network.send(packet, now);

@@ -220,6 +220,14 @@ impl Meter {
 
     /// A row of the record, if there is one.
     pub fn record_row(&mut self, rtt: Duration, now: Time) {
+        if self.recorded.is_some() {
+            self.keep_row(rtt, now);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keep_row(&mut self, rtt: Duration, now: Time) {
         if let Some(rows) = &mut self.recorded {
             rows.push((now.as_nanos(), rtt.as_nanos()));
         }
@@ -244,6 +252,8 @@ impl Meter {
     }
 
     /// A segment with data arrives.
+    #[cold]
+    #[inline(never)]
     pub fn record_segment(&mut self, delay: Duration, now: Time) {
         let steady = self.is_steady(now);
         if let Some(segments) = self.segments.as_mut().filter(|_| steady) {

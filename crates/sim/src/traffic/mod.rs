@@ -5,6 +5,8 @@ mod meter;
 mod ping;
 mod tcp;
 
+use std::hint::cold_path;
+
 use sojourn_experiment::applications;
 use sojourn_experiment::applications::Side;
 use sojourn_experiment::model::{Direction, Kind, RttOf};
@@ -99,8 +101,14 @@ impl Source {
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
         match self {
             Self::Tcp(flow) => flow.on_packet(packet, now, network),
-            Self::Datagrams(flow) => flow.on_packet(packet, now),
-            Self::Ping(flow) => flow.on_packet(packet, now, network),
+            Self::Datagrams(flow) => {
+                cold_path();
+                flow.on_packet(packet, now);
+            }
+            Self::Ping(flow) => {
+                cold_path();
+                flow.on_packet(packet, now, network);
+            }
         }
     }
 
@@ -118,8 +126,14 @@ impl Source {
         let of_sending = |due: Option<Time>| [due.unwrap_or(Time::MAX), Time::MAX];
         match self {
             Self::Tcp(flow) => flow.next_timers(),
-            Self::Datagrams(flow) => of_sending(flow.next_timer()),
-            Self::Ping(flow) => of_sending(flow.next_timer()),
+            Self::Datagrams(flow) => {
+                cold_path();
+                of_sending(flow.next_timer())
+            }
+            Self::Ping(flow) => {
+                cold_path();
+                of_sending(flow.next_timer())
+            }
         }
     }
 

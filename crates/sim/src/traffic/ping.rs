@@ -1,5 +1,6 @@
 //! Echo requests at a fixed interval, answered at once (RFC 792; over UDP RFC 862).
 
+use sojourn_aqm::Ecn;
 use sojourn_experiment::derived::UDP_HEADERS;
 use sojourn_experiment::model::{EchoProtocol, Kind, Ping as Config};
 use sojourn_units::Time;
@@ -64,7 +65,13 @@ impl Ping {
         // An ICMP header is as long as one of UDP.
         let bytes = self.config.packet + UDP_HEADERS + self.identity.overhead;
         let mut packet = network.packets.take();
-        packet.address(self.identity.membership(0, returning), kind, bytes, now);
+        packet.address(
+            self.identity.membership(0, returning),
+            kind,
+            bytes,
+            Ecn::NotEct,
+            now,
+        );
         packet.sent_at = sent_at;
         network.send(packet, now);
     }

@@ -1,5 +1,7 @@
 //! The receive window: how much is offered, and how the offer grows (RFC 9293 §3.8.6, RFC 7323 §2).
 
+use std::hint::cold_path;
+
 use sojourn_units::Duration;
 
 use super::{DELAY_MAX, DELAY_MIN};
@@ -90,6 +92,7 @@ impl ReceiveWindow {
         if segment.len < 128 || self.offered >= self.limit {
             return false;
         }
+        cold_path();
         self.offered = (self.offered + 2 * self.mss).min(self.limit);
         true
     }
@@ -101,6 +104,13 @@ impl ReceiveWindow {
         {
             return;
         }
+        self.tune(next);
+    }
+
+    /// A round trip is over.
+    #[cold]
+    #[inline(never)]
+    fn tune(&mut self, next: Seq) {
         let copied = next.since(self.measured_from);
         if copied > self.space {
             let base = 2 * u64::from(copied) + 16 * u64::from(self.mss);

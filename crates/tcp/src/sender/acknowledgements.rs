@@ -13,6 +13,7 @@ use crate::seq::Seq;
 
 impl Sender {
     /// Takes an acknowledgement.
+    #[inline(always)]
     pub fn on_ack(&mut self, segment: &Segment, now: Time, now_ms: u32) {
         let ack = segment.ack;
         if ack.after(self.next) {
@@ -32,8 +33,15 @@ impl Sender {
             && let Some(delivered) = self.board.acknowledge_clean(ack, now)
         {
             self.on_progress(ack, delivered, now);
-            return;
+        } else {
+            self.on_surprise(segment, advanced, now, now_ms);
         }
+    }
+
+    /// Any other acknowledgement of what is in flight.
+    #[inline(never)]
+    fn on_surprise(&mut self, segment: &Segment, advanced: bool, now: Time, now_ms: u32) {
+        let ack = segment.ack;
         let mut acked = Acked::default();
         let prior_in_flight = self.in_flight();
         let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
@@ -112,6 +120,7 @@ impl Sender {
     }
 
     /// The usual acknowledgement: segments arrived in order. Does what the rest of [`Sender::on_ack`] would.
+    #[inline(always)]
     fn on_progress(&mut self, ack: Seq, acked: InOrder, now: Time) {
         self.una = ack;
         self.delivered += u64::from(acked.segments);
@@ -134,11 +143,18 @@ impl Sender {
     }
 
     /// An acknowledgement while nothing is in flight: perhaps a new window, or a D-SACK for what was resent.
+    #[inline(always)]
     fn on_ack_of_nothing(&mut self, segment: &Segment, now: Time) {
-        if segment.sack_blocks().is_empty() {
-            self.on_window_probe_answered();
-            return; // nearly always: the end that only receives
+        if !segment.sack[0].is_none() {
+            self.take_late_dsack(segment, now);
         }
+        self.on_window_probe_answered();
+    }
+
+    /// SACK blocks while nothing is in flight.
+    #[cold]
+    #[inline(never)]
+    fn take_late_dsack(&mut self, segment: &Segment, now: Time) {
         let mut acked = Acked::default();
         let dsack_of_probe = self.is_dsack_of_probe(segment);
         if self.take_sacks(segment, now, Duration::ZERO, &mut acked) {
@@ -154,17 +170,22 @@ impl Sender {
             self.on_probe_answered(&facts);
             self.recover(&facts, now);
         }
-        self.on_window_probe_answered();
     }
 
     /// A segment is full that has all of the MSS, or half of the largest window if that is less (as Linux; all of a
     /// window of up to 536 bytes).
     pub(super) fn note_offer(&mut self, window: u32) {
         if window > self.largest_offer {
-            self.largest_offer = window;
-            let bound = if window > 536 { window / 2 } else { window };
-            self.full = self.mss.min(bound);
+            self.raise_offer(window);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn raise_offer(&mut self, window: u32) {
+        self.largest_offer = window;
+        let bound = if window > 536 { window / 2 } else { window };
+        self.full = self.mss.min(bound);
     }
 
     /// Segments that the acknowledgement newly tells to have been marked.

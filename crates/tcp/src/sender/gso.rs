@@ -71,6 +71,8 @@ impl Sender {
     }
 
     /// The buffer is used up: takes the next, and makes one (tcp_xmit_size_goal).
+    #[cold]
+    #[inline(never)]
     fn begin_buffer(&mut self) {
         let bytes = MAX_BUFFER_BYTES.min(self.largest_offer / 2);
         let length = (bytes / self.mss).max(1);
@@ -83,6 +85,8 @@ impl Sender {
     }
 
     /// Linux's tcp_tso_should_defer, for `free` segments of room in the window.
+    #[cold]
+    #[inline(never)]
     fn may_hold(&self, free: u32, now: Time) -> bool {
         let is_repairing = matches!(self.state, State::Recovery | State::Loss);
         let is_recent = now <= self.last_sent + RECENT;

@@ -17,6 +17,8 @@ mod pacing;
 mod recovery;
 mod timers;
 
+use std::hint::cold_path;
+
 use sojourn_units::{Duration, Time};
 
 use self::gso::Piece;
@@ -261,10 +263,11 @@ impl Sender {
 
     /// True if there is nothing to send and nothing in flight: [`Sender::poll`] would do nothing.
     pub fn is_idle(&self) -> bool {
+        // All at once: each is nearly always so at the end that only receives.
         self.board.is_empty()
-            && self.unsent == 0
-            && self.fin != Fin::Wanted
-            && self.arm == timers::Arm::Leave
+            & (self.unsent == 0)
+            & (self.fin != Fin::Wanted)
+            & (self.arm == timers::Arm::Leave)
     }
 
     /// True if everything written, and the FIN if any, has been acknowledged.
@@ -326,7 +329,7 @@ impl Sender {
         {
             return Some(sending);
         }
-        if (self.probe_due || self.window_probe_due)
+        if (self.probe_due | self.window_probe_due)
             && let Some(sending) = self.send_due_probe(segment, now)
         {
             return Some(sending);
@@ -372,6 +375,8 @@ impl Sender {
     }
 
     /// Sends the first lost segment again.
+    #[cold]
+    #[inline(never)]
     fn send_lost(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         let (seq, len) = self.board.next_lost()?;
         let stamp = self.stamp(now);
@@ -408,6 +413,7 @@ impl Sender {
             self.unsent -= u64::from(len);
         }
         if fin {
+            cold_path();
             self.fin = Fin::Sent;
         }
         if self.board.is_empty() {
@@ -452,15 +458,14 @@ impl Sender {
         self.pacer.on_send(payload, self.mss, piece, now);
         self.last_sent = now;
         self.sent_since_judged += 1;
-        if self.state.reduces() {
-            self.reduction.sent += 1;
-        }
+        self.reduction.sent += u32::from(self.state.reduces());
     }
 
     /// Everything that may go has been sent: sets the alarm and judges the use of the window.
     fn settle(&mut self, now: Time) {
         self.set_alarm(now);
         if self.demands.samples {
+            cold_path();
             self.judge_application();
         }
         let gathers = std::mem::take(&mut self.gathers);

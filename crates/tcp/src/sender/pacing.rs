@@ -3,6 +3,8 @@
 //! Pacing: they do at the congestion control's rate instead of in bursts, as Linux's TCP does it on its own
 //! (without the fq discipline): by bursts of about a millisecond's worth, at least two segments.
 
+use std::hint::cold_path;
+
 use sojourn_units::{Rate, Time};
 
 /// A burst is what the rate sends in a 1024th of a second (Linux's sk_pacing_shift) …
@@ -42,6 +44,10 @@ impl Pacer {
 
     /// True if segments must wait at `now`.
     pub(super) fn holds(&self, now: Time) -> bool {
+        if self.release.max(self.queue_short) <= now {
+            return false;
+        }
+        cold_path(); // most congestion controls do not pace
         let is_paced = self.release > now && (self.burst_bytes == 0 || self.burst_at != now);
         is_paced || self.queue_short > now
     }
@@ -55,6 +61,7 @@ impl Pacer {
     /// decided already.
     pub(super) fn on_send(&mut self, bytes: u32, mss: u32, piece: Option<u32>, now: Time) {
         let Some(rate) = self.rate else { return };
+        cold_path(); // most congestion controls do not pace
         if self.burst_bytes == 0 || self.burst_at != now {
             self.begin_burst(rate, u64::from(mss), piece, now);
         }
@@ -65,7 +72,10 @@ impl Pacer {
 
     /// Segments that leave together; `None` without pacing.
     pub(super) fn burst_segments(&self, mss: u64) -> Option<u32> {
-        self.rate.map(|rate| Self::segments_at(rate, mss) as u32)
+        self.rate.map(|rate| {
+            cold_path();
+            Self::segments_at(rate, mss) as u32
+        })
     }
 
     fn segments_at(rate: Rate, mss: u64) -> u64 {

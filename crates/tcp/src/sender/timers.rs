@@ -1,6 +1,8 @@
 //! The sender's timers, of which one runs at a time: retransmission timeout (RFC 6298 §5), tail loss probe
 //! (RFC 8985 §7), reordering (§6.3); and what an idle time does to the window (RFC 5681 §4.1, RFC 7661).
 
+use std::hint::cold_path;
+
 use sojourn_units::{Duration, Time};
 
 use super::recovery::{Facts, State};
@@ -55,6 +57,7 @@ impl Sender {
         if !self.held {
             return alarm;
         }
+        cold_path();
         let release = self.pacer.release();
         Some(alarm.map_or(release, |due| due.min(release)))
     }
@@ -110,6 +113,7 @@ impl Sender {
 
     /// The probe that is due, of the tail or of a closed window; `None` if there is nothing to probe with.
     #[cold]
+    #[inline(never)]
     pub(super) fn send_due_probe(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         if std::mem::take(&mut self.probe_due)
             && let Some(sending) = self.send_probe(segment, now)
@@ -195,6 +199,7 @@ impl Sender {
     }
 
     #[cold]
+    #[inline(never)]
     /// With nothing in flight and data that the receive window holds back, only a probe finds out that it opened.
     fn arm_persist(&mut self, now: Time) {
         let held_back = self.unsent > 0 || self.fin == super::Fin::Wanted;
@@ -265,6 +270,7 @@ impl Sender {
     /// Sending again with nothing in flight: after an RTO of idleness the window decays by half per RTO, not
     /// below the initial window (RFC 5681 §4.1, RFC 2861 as Linux has it).
     #[cold]
+    #[inline(never)]
     pub(super) fn restart(&mut self, now: Time) {
         let idle = now.saturating_since(self.last_sent);
         if self.delivered == 0 || self.last_sent == Time::ZERO {

@@ -1,5 +1,6 @@
 //! The connections of a flow, both ends of each.
 
+use std::hint::cold_path;
 use std::iter::Sum;
 
 use sojourn_experiment::applications::{self, Id, Side};
@@ -33,7 +34,7 @@ pub struct Connections {
 }
 
 /// A connection.
-struct Connection {
+pub struct Connection {
     /// Its ends, by [`Side`].
     ends: [Endpoint; 2],
     /// The end that opened it.
@@ -68,6 +69,45 @@ impl Connection {
         &mut self.ends[side as usize]
     }
 
+    /// A segment arrives at an end, which then may have something to send. Returns the round-trip time that it gave the
+    /// sending side.
+    pub fn deliver(
+        &mut self,
+        side: Side,
+        segment: &Segment,
+        ecn: Arrival,
+        now: Time,
+    ) -> Option<Duration> {
+        let end = self.end(side);
+        end.on_segment(segment, ecn, now);
+        if end.peer_has_closed() {
+            close(end);
+        }
+        match side {
+            Side::Sending => end.take_rtt_sample(),
+            Side::Receiving => None,
+        }
+    }
+
+    /// True if an end may have something to send.
+    pub fn has_to_send(&self, side: Side) -> bool {
+        self.ends[side as usize].has_to_send()
+    }
+
+    /// An end, to be polled for segments until it has no more. With it the queue of its host, if that is to be kept short.
+    pub fn sending_end(&mut self, side: Side) -> (&mut Endpoint, Option<&mut LocalQueue>) {
+        let local = match side {
+            Side::Sending => self.local.as_mut(),
+            Side::Receiving => None,
+        };
+        (&mut self.ends[side as usize], local)
+    }
+
+    /// When an end has a timer; [`Time::MAX`]: never.
+    pub fn next_timer(&self, side: Side) -> Time {
+        self.ends[side as usize].next_timer().unwrap_or(Time::MAX)
+    }
+
     const fn counts(&self) -> Counts {
         let [sending, receiving] = &self.ends;
         Counts {
@@ -78,10 +118,15 @@ impl Connection {
     }
 
     /// True once both ends have closed, or the opener has given up.
-    fn is_over(&self) -> bool {
-        self.ends[Side::Sending as usize].is_closed()
-            || self.ends[self.opener as usize].has_failed()
+    pub fn is_over(&self) -> bool {
+        self.ends[Side::Sending as usize].is_closed() | self.ends[self.opener as usize].has_failed()
     }
+}
+
+#[cold]
+#[inline(never)]
+fn close(end: &mut Endpoint) {
+    end.close();
 }
 
 impl Connections {
@@ -126,28 +171,13 @@ impl Connections {
         if self.ids.first() == Some(&id) {
             return Some(Place(0));
         }
+        cold_path();
         self.ids.iter().position(|known| *known == id).map(Place)
     }
 
-    /// A segment arrives at an end, which then may have something to send. Returns the round-trip time that it gave the
-    /// sending side.
-    pub fn deliver(
-        &mut self,
-        place: Place,
-        side: Side,
-        segment: &Segment,
-        ecn: Arrival,
-        now: Time,
-    ) -> Option<Duration> {
-        let end = self.open[place.0].end(side);
-        end.on_segment(segment, ecn, now);
-        if end.peer_has_closed() {
-            end.close();
-        }
-        match side {
-            Side::Sending => end.take_rtt_sample(),
-            Side::Receiving => None,
-        }
+    /// An open connection, and when its ends want to be asked next, which whoever lets one act is to keep up to date.
+    pub fn at(&mut self, place: Place) -> (&mut Connection, &mut [Time; 2]) {
+        (&mut self.open[place.0], &mut self.due[place.0])
     }
 
     /// An end may have something to send.
@@ -170,6 +200,7 @@ impl Connections {
         if let [only] = self.due.as_slice() {
             return *only;
         }
+        cold_path();
         self.due.iter().fold([Time::MAX; 2], |first, due| {
             [first[0].min(due[0]), first[1].min(due[1])]
         })
@@ -183,30 +214,6 @@ impl Connections {
                 return Some((id, place, side));
             }
         }
-    }
-
-    /// An end, to be polled for segments until it has no more; then [`Connections::settle`].
-    /// With it the queue of its host, if that is to be kept short.
-    pub fn end(&mut self, place: Place, side: Side) -> (&mut Endpoint, Option<&mut LocalQueue>) {
-        let connection = &mut self.open[place.0];
-        let local = match side {
-            Side::Sending => connection.local.as_mut(),
-            Side::Receiving => None,
-        };
-        (&mut connection.ends[side as usize], local)
-    }
-
-    /// True if an end may have something to send.
-    pub fn has_to_send(&self, place: Place, side: Side) -> bool {
-        self.open[place.0].ends[side as usize].has_to_send()
-    }
-
-    /// An end has sent what it may: takes up when it wants to be asked next. True if the connection is over.
-    pub fn settle(&mut self, place: Place, side: Side) -> bool {
-        let connection = &mut self.open[place.0];
-        let due = connection.end(side).next_timer();
-        self.due[place.0][side as usize] = due.unwrap_or(Time::MAX);
-        connection.is_over()
     }
 
     /// Forgets a connection, and returns what it has carried.

@@ -14,7 +14,12 @@ pub struct LocalQueue {
 
 impl LocalQueue {
     /// A segment with `payload` bytes joins, and leaves at `leaves`, after those before it.
+    #[cold]
+    #[inline(never)]
     pub fn push(&mut self, payload: u32, leaves: Time) {
+        if payload == 0 {
+            return;
+        }
         self.segments.push_back((leaves, payload));
         self.bytes += u64::from(payload);
     }

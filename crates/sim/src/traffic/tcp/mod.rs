@@ -4,34 +4,40 @@ mod acknowledged;
 mod connections;
 mod local_queue;
 
+use std::hint::cold_path;
+
 use sojourn_aqm::Ecn;
 use sojourn_experiment::applications::{Application, Id, Side, over_tcp};
 use sojourn_experiment::model::{Kind, RttOf};
 use sojourn_experiment::streams::Stream;
-use sojourn_tcp::Arrival;
 use sojourn_tcp::cc::Algorithm;
+use sojourn_tcp::{Arrival, Endpoint, Segment};
 use sojourn_units::Time;
 
 use self::acknowledged::Unacknowledged;
-use self::connections::{Connections, Counts, Place};
+use self::connections::{Connection, Connections, Counts, Place};
+use self::local_queue::LocalQueue;
 use super::{Identity, Meter};
 use crate::packet::{self, SimPacket};
 use crate::simulation::Network;
 
 /// A TCP flow: an application and its connections.
 pub struct TcpFlow {
-    identity: Identity,
     connections: Connections,
+    egress: Egress,
     application: Box<dyn Application>,
     /// The application is to be told of what arrives; many are not.
     hears_arrivals: bool,
     /// When the application wants to act, as it last said.
     application_due: Time,
-    /// When each host wants to be asked next, as of the last event.
-    wake: [Time; 2],
     meter: Meter,
     /// What connections have carried that are over.
     over: Counts,
+}
+
+/// What gives segments their addresses and sees them off.
+struct Egress {
+    identity: Identity,
     /// When segments were sent, if a row for each is recorded.
     unacknowledged: Option<Unacknowledged>,
 }
@@ -47,18 +53,18 @@ impl TcpFlow {
         let tcp = kind.tcp()?;
         let application = over_tcp(&identity.of_application(), kind, seed)?;
         let iss = Stream::new(seed, &format!("flow/{}/iss", identity.flow));
-        let application_due = application.next_timer().unwrap_or(Time::MAX);
         Some(Self {
-            application_due,
-            wake: [application_due, Time::MAX],
+            application_due: application.next_timer().unwrap_or(Time::MAX),
             connections: Connections::new(tcp, algorithm, iss, identity.has_access_link),
             hears_arrivals: application.hears_arrivals(),
             application,
             meter: Meter::new(&identity, kind),
             over: Counts::default(),
-            unacknowledged: (identity.record_rtt && identity.rtt_of == RttOf::Segments)
-                .then(Unacknowledged::default),
-            identity,
+            egress: Egress {
+                unacknowledged: (identity.record_rtt && identity.rtt_of == RttOf::Segments)
+                    .then(Unacknowledged::default),
+                identity,
+            },
         })
     }
 
@@ -66,6 +72,7 @@ impl TcpFlow {
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
         let (id, side) = (Id(packet.connection), packet.reaches());
         let Some(place) = self.connections.find(id) else {
+            cold_path();
             return; // a late segment of a connection that is over
         };
         let ecn = match packet.ecn {
@@ -75,14 +82,14 @@ impl TcpFlow {
         };
         let segment = &packet.segment;
         if side == Side::Sending
-            && let Some(unacknowledged) = &mut self.unacknowledged
+            && let Some(unacknowledged) = &mut self.egress.unacknowledged
         {
-            for sent_at in unacknowledged.acknowledge(id, segment.ack) {
-                self.meter.record_row(now - sent_at, now);
-            }
+            record_acknowledged(unacknowledged, &mut self.meter, id, segment, now);
         }
-        let rtt = self.connections.deliver(place, side, segment, ecn, now);
+        let (connection, due) = self.connections.at(place);
+        let rtt = connection.deliver(side, segment, ecn, now);
         if self.meter.segments.is_some() && side == Side::Receiving && segment.sequence_len() > 0 {
+            cold_path();
             self.meter.record_segment(now - packet.enqueued, now);
         }
         if let Some(rtt) = rtt {
@@ -93,10 +100,11 @@ impl TcpFlow {
             self.application
                 .on_arrival(id, side, now, &mut self.connections, &mut self.meter);
             self.ask_application();
-        } else {
-            self.send_from(id, place, side, now, network);
+            self.send_ready(now, network);
+        } else if self.egress.send(connection, due, (id, side), now, network) {
+            self.let_go(id, place, now);
+            self.send_ready(now, network);
         }
-        self.send_ready(now, network);
     }
 
     /// A timer of one of the hosts may have come due.
@@ -117,80 +125,28 @@ impl TcpFlow {
 
     /// When the hosts want to be asked next; [`Time::MAX`]: not before something arrives. The application's timers are
     /// the sending host's.
-    pub const fn next_timers(&self) -> [Time; 2] {
-        self.wake
+    pub fn next_timers(&self) -> [Time; 2] {
+        let [sending, receiving] = self.connections.next_timers();
+        [sending.min(self.application_due), receiving]
     }
 
     /// Sends all that is ready.
-    #[inline]
     fn send_ready(&mut self, now: Time, network: &mut Network) {
         while let Some((id, place, side)) = self.connections.take_ready() {
-            self.send_from(id, place, side, now, network);
-        }
-        let [sending, receiving] = self.connections.next_timers();
-        self.wake = [sending.min(self.application_due), receiving];
-    }
-
-    /// Sends all that an end may, and lets go of the connection if it is over.
-    #[inline]
-    fn send_from(&mut self, id: Id, place: Place, side: Side, now: Time, network: &mut Network) {
-        if self.connections.has_to_send(place, side) {
-            self.poll(id, place, side, now, network);
-        }
-        if self.connections.settle(place, side) {
-            self.let_go(id, place, now);
-        }
-    }
-
-    /// Polls an end for segments until it has no more.
-    #[inline(never)]
-    fn poll(&mut self, id: Id, place: Place, side: Side, now: Time, network: &mut Network) {
-        let of = self.identity.membership(id.0, side == Side::Receiving);
-        let overhead = self.identity.overhead;
-        let (end, mut local) = self.connections.end(place, side);
-        let capable = if end.sends_ect1() {
-            Ecn::Ect1
-        } else {
-            Ecn::Ect0
-        };
-        let mut packet = network.packets.take();
-        loop {
-            if let Some(local) = &mut local {
-                end.hold_back(local.short_at(end.small_queue(), now));
+            let (connection, due) = self.connections.at(place);
+            if self.egress.send(connection, due, (id, side), now, network) {
+                self.let_go(id, place, now);
             }
-            let Some(is_capable) = end.poll_into(&mut packet.segment, now) else {
-                break;
-            };
-            let segment = &packet.segment;
-            if let Some(unacknowledged) = &mut self.unacknowledged
-                && side == Side::Sending
-                && segment.len > 0
-            {
-                unacknowledged.send(id, segment.end(), now);
-            }
-            let payload = u32::from(segment.len);
-            let bytes = segment.header_bytes() + payload + overhead;
-            packet.address(of, packet::Kind::Segment, bytes, now);
-            if is_capable {
-                packet.ecn = capable;
-            }
-            let leaves = network.send(packet, now);
-            if let Some(local) = &mut local
-                && payload > 0
-            {
-                local.push(payload, leaves);
-            }
-            packet = network.packets.take();
         }
-        network.packets.give_back(packet);
     }
 
     /// A connection is over.
     #[cold]
+    #[inline(never)]
     fn let_go(&mut self, id: Id, place: Place, now: Time) {
         let counts = self.connections.remove(place);
         self.over = [self.over, counts].into_iter().sum();
-        if let Some(unacknowledged) = &mut self.unacknowledged {
+        if let Some(unacknowledged) = &mut self.egress.unacknowledged {
             unacknowledged.forget(id);
         }
         self.application
@@ -209,5 +165,107 @@ impl TcpFlow {
         self.meter.received = counts.received;
         self.meter.retransmits = counts.retransmits;
         &mut self.meter
+    }
+}
+
+impl Egress {
+    /// Sends all that an end may, and takes up when it wants to be asked next. True if the connection is over.
+    #[inline]
+    fn send(
+        &mut self,
+        connection: &mut Connection,
+        due: &mut [Time; 2],
+        (id, side): (Id, Side),
+        now: Time,
+        network: &mut Network,
+    ) -> bool {
+        if connection.has_to_send(side) {
+            self.poll(connection, id, side, now, network);
+        }
+        due[side as usize] = connection.next_timer(side);
+        connection.is_over()
+    }
+
+    /// Polls an end for segments until it has no more.
+    #[inline(never)]
+    fn poll(
+        &mut self,
+        connection: &mut Connection,
+        id: Id,
+        side: Side,
+        now: Time,
+        network: &mut Network,
+    ) {
+        let of = self.identity.membership(id.0, side == Side::Receiving);
+        let overhead = self.identity.overhead;
+        let (end, mut local) = connection.sending_end(side);
+        let capable = if end.sends_ect1() {
+            Ecn::Ect1
+        } else {
+            Ecn::Ect0
+        };
+        let mut packet = network.packets.take();
+        loop {
+            if let Some(local) = &mut local {
+                hold_back(end, local, now);
+            }
+            let Some(is_capable) = end.poll_into(&mut packet.segment, now) else {
+                break;
+            };
+            let segment = &packet.segment;
+            if let Some(unacknowledged) = &mut self.unacknowledged {
+                record_sent(unacknowledged, id, side, segment, now);
+            }
+            let payload = u32::from(segment.len);
+            let bytes = segment.header_bytes() + payload + overhead;
+            let ecn = if is_capable { capable } else { Ecn::NotEct };
+            packet.address(of, packet::Kind::Segment, bytes, ecn, now);
+            let leaves = network.send(packet, now);
+            if let Some(local) = &mut local {
+                local.push(payload, leaves);
+            }
+            if !end.has_to_send() {
+                return; // nearly always so after an acknowledgement
+            }
+            packet = network.packets.take();
+        }
+        network.packets.give_back(packet);
+    }
+}
+
+/// TCP small queues: nothing leaves before the host's own queue is short.
+#[cold]
+#[inline(never)]
+fn hold_back(end: &mut Endpoint, local: &mut LocalQueue, now: Time) {
+    end.hold_back(local.short_at(end.small_queue(), now));
+}
+
+/// Notes when data was sent.
+#[cold]
+#[inline(never)]
+fn record_sent(
+    unacknowledged: &mut Unacknowledged,
+    id: Id,
+    side: Side,
+    segment: &Segment,
+    now: Time,
+) {
+    if side == Side::Sending && segment.len > 0 {
+        unacknowledged.send(id, segment.end(), now);
+    }
+}
+
+/// A row for each segment that this acknowledges.
+#[cold]
+#[inline(never)]
+fn record_acknowledged(
+    unacknowledged: &mut Unacknowledged,
+    meter: &mut Meter,
+    id: Id,
+    segment: &Segment,
+    now: Time,
+) {
+    for sent_at in unacknowledged.acknowledge(id, segment.ack) {
+        meter.record_row(now - sent_at, now);
     }
 }
