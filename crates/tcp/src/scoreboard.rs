@@ -97,6 +97,10 @@ pub struct Delivered {
     index: u32,
 }
 
+/// The highest segment reported by SACK, by its place in the ring.
+#[derive(Clone, Copy, Debug)]
+pub struct Highest(u32);
+
 /// The scoreboard of one connection.
 #[derive(Debug)]
 pub struct Scoreboard {
@@ -224,12 +228,22 @@ impl Scoreboard {
         self.ring = ring;
     }
 
+    /// The highest segment reported by SACK.
+    pub const fn highest_sacked(&self) -> Option<Highest> {
+        match self.highest_sacked {
+            Some(index) => Some(Highest(index)),
+            None => None,
+        }
+    }
+
     /// Takes the cumulative acknowledgement of everything before `ack`. `recovery_point` bounds what counts as
-    /// an original for F-RTO.
+    /// an original for F-RTO. What lies below `sacked_before`, the highest sacked before this acknowledgement, was overtaken:
+    /// its own blocks tell of what came after `ack`.
     pub fn acknowledge(
         &mut self,
         ack: Seq,
         recovery_point: Seq,
+        sacked_before: Option<Highest>,
         now: Time,
         min_rtt: Duration,
         acked: &mut Acked,
@@ -259,7 +273,9 @@ impl Scoreboard {
                     .map_or(segment.stamp.sent_at, |(first, _)| first);
                 acked.ack_times = Some((first, segment.stamp.sent_at));
                 acked.original_delivered |= !segment.end().after(recovery_point);
-                self.note_order(index, acked);
+                if sacked_before.is_some_and(|highest| is_before(index, highest.0)) {
+                    self.note_order(index, acked);
+                }
             }
             self.deliver(index, &segment, now, min_rtt, acked);
         }

@@ -40,9 +40,11 @@ fn sack(board: &mut Scoreboard, blocks: &[SackBlock], now_ms: u64) -> Acked {
 
 fn acknowledge(board: &mut Scoreboard, upto: u32, now_ms: u64) -> Acked {
     let mut acked = Acked::default();
+    let sacked_before = board.highest_sacked();
     board.acknowledge(
         Seq(upto * MSS),
         Seq(0),
+        sacked_before,
         Time::from_millis(now_ms),
         Duration::ZERO,
         &mut acked,
@@ -121,11 +123,25 @@ fn an_ack_gives_the_first_and_last_send_times_of_originals() {
 fn an_ack_within_a_segment_trims_it() {
     let mut board = board(2);
     let mut acked = Acked::default();
-    board.acknowledge(Seq(400), Seq(0), Time::from_millis(100), RTT, &mut acked);
+    board.acknowledge(
+        Seq(400),
+        Seq(0),
+        None,
+        Time::from_millis(100),
+        RTT,
+        &mut acked,
+    );
     assert_eq!(acked.cumulative, 0);
     assert_eq!(board.outstanding(), 2);
     let mut acked = Acked::default();
-    board.acknowledge(Seq(1000), Seq(0), Time::from_millis(101), RTT, &mut acked);
+    board.acknowledge(
+        Seq(1000),
+        Seq(0),
+        None,
+        Time::from_millis(101),
+        RTT,
+        &mut acked,
+    );
     assert_eq!(acked.cumulative, 1);
 }
 
@@ -158,4 +174,14 @@ fn what_was_overtaken_shows_as_reordering() {
     let mut board = board(10);
     sack(&mut board, &[block(5, 6)], 105);
     assert_eq!(acknowledge(&mut board, 2, 106).reordering, 5);
+}
+
+/// The blocks of an acknowledgement tell of what came after what it acknowledges.
+#[test]
+fn what_is_acknowledged_together_with_blocks_above_was_not_overtaken() {
+    let mut board = board(10);
+    let mut acked = sack(&mut board, &[block(3, 4)], 103);
+    let now = Time::from_millis(103);
+    board.acknowledge(Seq(2 * MSS), Seq(0), None, now, Duration::ZERO, &mut acked);
+    assert_eq!((acked.delivered, acked.reordering), (3, 0));
 }

@@ -46,12 +46,14 @@ impl Sender {
         let prior_in_flight = self.in_flight();
         let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
         let dsack_of_probe = self.is_dsack_of_probe(segment);
+        let sacked_before = self.board.highest_sacked();
         let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
         let repeats = !advanced && segment.len == 0 && ack == self.una;
         if advanced {
             self.una = ack;
+            let point = self.recovery_point;
             self.board
-                .acknowledge(ack, self.recovery_point, now, min_rtt, &mut acked);
+                .acknowledge(ack, point, sacked_before, now, min_rtt, &mut acked);
         }
         if !self.sack {
             self.count_duplicates(repeats, &mut acked);
