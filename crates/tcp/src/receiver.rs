@@ -201,7 +201,7 @@ impl Receiver {
         if seq.after(self.next) {
             self.take_out_of_order(segment);
         } else {
-            self.take_in_order(end);
+            self.take_in_order(end, now);
             // As Linux: the end of a write or of what an offloading sender sent at once. The sender may have no more.
             let is_full = u32::from(segment.len) >= self.mss;
             self.ack_now |= self.quickack && is_full && segment.flags.contains(Flags::PSH);
@@ -251,7 +251,7 @@ impl Receiver {
         self.quick = self.quick.max(affordable.min(most));
     }
 
-    fn take_in_order(&mut self, end: Seq) {
+    fn take_in_order(&mut self, end: Seq, now: Time) {
         let had_gap = !self.ranges.is_empty();
         let before = self.next;
         self.next = end;
@@ -273,7 +273,7 @@ impl Receiver {
         let fin = !self.finished && self.fin_end == Some(self.next);
         self.finished |= fin;
         self.received += u64::from(self.next.since(before)) - u64::from(fin);
-        self.window.delivered(self.next);
+        self.window.delivered(before, self.next, now);
     }
 
     #[inline(never)]
