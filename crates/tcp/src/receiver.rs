@@ -56,7 +56,10 @@ pub struct Receiver {
     /// In-order bytes that are acknowledged only with more behind them, or after a delay.
     held_back: u32,
     delay: Duration,
+    /// When data last arrived in order.
     last_arrival: Option<Time>,
+    /// This end's own retransmission timeout.
+    timeout: Duration,
     duplicates_sent: u32,
     duplicates_at: Seq,
     compressed: u32,
@@ -96,6 +99,7 @@ impl Receiver {
             held_back: (config.ack_every - 1) * u32::from(config.mss),
             delay: Duration::ZERO,
             last_arrival: None,
+            timeout: crate::rtt::INITIAL_RTO,
             duplicates_sent: 0,
             duplicates_at: next,
             compressed: 0,
@@ -133,6 +137,10 @@ impl Receiver {
         if !segment.seq.after(self.acknowledged) {
             self.ts_recent = segment.ts_val;
         }
+    }
+    /// Takes this end's own retransmission timeout, which stands for the sender's.
+    pub const fn note_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
     }
     /// Asks for an acknowledgement at once.
     pub fn acknowledge_now(&mut self) {
@@ -194,7 +202,10 @@ impl Receiver {
             self.ack_now = true;
             return;
         }
-        self.on_arrival(segment, ecn, now, now_ms);
+        if !seq.after(self.next) {
+            self.pace_acks(now);
+        }
+        self.on_arrival(segment, ecn, now_ms);
         if segment.flags.contains(Flags::FIN) {
             self.fin_end = Some(end);
         }
@@ -209,8 +220,9 @@ impl Receiver {
         self.schedule_ack(now);
     }
 
-    /// Delays adapt to the gaps between arrivals, as Linux's tcp_event_data_recv.
-    fn on_arrival(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
+    /// Delays adapt to the gaps between arrivals in order, as Linux's tcp_event_data_recv. After a gap longer than a
+    /// retransmission timeout the sender may have a window of one segment.
+    fn pace_acks(&mut self, now: Time) {
         match self.last_arrival {
             None => {
                 self.raise_quick(MAX_QUICK);
@@ -222,10 +234,16 @@ impl Receiver {
                     self.delay = self.delay / 2 + DELAY_MIN / 2;
                 } else if gap < self.delay {
                     self.delay = (self.delay / 2 + gap).min(DELAY_MAX);
+                } else if gap > self.timeout {
+                    self.raise_quick(MAX_QUICK);
                 }
             }
         }
         self.last_arrival = Some(now);
+    }
+
+    /// What the packet's header and the window's growth say about acknowledgements at once.
+    fn on_arrival(&mut self, segment: &Segment, ecn: Arrival, now_ms: u32) {
         if self.feedback == Feedback::Classic {
             match ecn {
                 Arrival::Ce if !self.echo => {
@@ -558,6 +576,31 @@ mod tests {
         for n in 0..16 {
             assert!(arrive(&mut receiver, n, u64::from(n)), "segment {n}");
         }
+    }
+
+    /// Linux's tcp_event_data_recv: the sender's timer may have expired.
+    #[test]
+    fn after_a_gap_longer_than_the_timeout_segments_are_acknowledged_one_by_one() {
+        let (mut receiver, n) = settled();
+        receiver.note_timeout(Duration::from_millis(300));
+        assert!(!arrive(&mut receiver, n, 300));
+        assert!(arrive(&mut receiver, n + 1, 300));
+        for k in 2..18 {
+            assert!(arrive(&mut receiver, n + k, 601), "segment {k}");
+        }
+        assert!(!arrive(&mut receiver, n + 18, 602));
+    }
+
+    /// Out of order it is no sign of how fast data comes: 301 ms pass until the hole is filled.
+    #[test]
+    fn a_gap_ends_with_what_arrives_in_order() {
+        let (mut receiver, n) = settled();
+        receiver.note_timeout(Duration::from_millis(300));
+        arrive(&mut receiver, n, 100);
+        arrive(&mut receiver, n + 2, 300);
+        arrive(&mut receiver, n + 1, 401);
+        assert!(arrive(&mut receiver, n + 3, 402));
+        assert!(arrive(&mut receiver, n + 4, 403));
     }
 
     #[test]

@@ -311,6 +311,10 @@ impl Sender {
     pub const fn smoothed_rtt(&self) -> Option<Duration> {
         self.rtt.smoothed()
     }
+    /// The retransmission timeout, backed off.
+    pub fn timeout(&self) -> Duration {
+        self.rtt.backed_off_rto(self.backoff)
+    }
     /// Takes the RTT sample of the last acknowledgement, if it had one.
     pub fn take_rtt_sample(&mut self) -> Option<Duration> {
         self.last_rtt.take()
