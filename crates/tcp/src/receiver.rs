@@ -458,6 +458,9 @@ impl Receiver {
         }
         self.acknowledged = next;
         self.ack_now = tells_of_past;
+        if tells_of_past {
+            return; // as Linux, it is none of those that are counted
+        }
         self.deadline = None;
         self.compressed = 0;
         self.compress_until = None;
