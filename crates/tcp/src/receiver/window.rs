@@ -96,8 +96,8 @@ impl ReceiveWindow {
         true
     }
 
-    /// A lower sample counts at once, a higher one by an eighth (Linux's tcp_rcv_rtt_update since 6.16 and in its stable
-    /// releases): what waits behind a queue is not to pass for the path's round trip.
+    /// A lower sample counts at once, a higher one by an eighth (Linux's tcp_rcv_rtt_update in 6.1.192, older ones smooth both
+    /// ways): what waits behind a queue is not to pass for the path's round trip.
     fn take_round_trip(&mut self, millis: u32) {
         let sample = millis * 1000;
         if self.round_trip_8 == 0 || 8 * sample < self.round_trip_8 {

@@ -73,6 +73,7 @@ impl Sender {
         let event = AckEvent {
             now,
             delivered: acked.delivered,
+            marks,
             rtt,
             una: self.una,
             next: self.next,
@@ -124,6 +125,7 @@ impl Sender {
         let event = AckEvent {
             now,
             delivered: acked.segments,
+            marks: 0,
             rtt: Some(now - acked.last_sent_at),
             una: ack,
             next: self.next,

@@ -219,6 +219,7 @@ impl Sender {
             let event = AckEvent {
                 now,
                 delivered: 0,
+                marks: 0,
                 rtt: Some(rtt),
                 una: self.una,
                 next: self.next,
