@@ -60,7 +60,10 @@ def main(paths: list[str]) -> int:
 
 
 def experiment(measured: dict[str, Any], late_s: float) -> str:
-    """The experiment file of a measurement; TCP, and what begins with it, begins so much later than its series says to a bin."""
+    """The experiment file of a measurement.
+
+    TCP, and what begins with it, begins so much later than its series says to a bin.
+    """
     scenario = measured["scenario"]
     traffic = []
     for one in scenario["groups"]:

@@ -24,7 +24,7 @@ ALIGNED_BINS = 4
 """What a start is aligned by: the first round trips of data, before losses and with them chance have a part in it."""
 STEP_S = 0.002
 EXCHANGES = 5
-"""Round trips of iperf3's control connection before a group of datagrams begins, and before a TCP flow that begins as ours do."""
+"""Round trips of iperf3's control connection before datagrams begin, and before TCP flows that begin as ours do."""
 DATAGRAMS_LATER_S = 0.005
 """How much longer iperf3 itself takes for datagrams, as measured with one flow of each."""
 
@@ -59,8 +59,9 @@ def begins_with(scenario: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]
 
 
 def shift_s(measured: dict[str, Any], experiment: Callable[[dict[str, Any], float], str]) -> float:
-    """How much later than ``begins_s`` TCP began, and datagrams that begin with it: the shift with which our first data are nearest to Linux's.
+    """How much later than ``begins_s`` TCP began, and datagrams that begin with it.
 
+    The shift with which our first data are nearest to Linux's.
     ``experiment`` makes the file of a measurement with a shift. Zero with groups of different RTT: one shift would
     not do.
     """
