@@ -18,7 +18,7 @@ sys.path.insert(0, str(VALIDATION))
 
 from comparison import JUDGED, Comparison, Departures, Metric, compare, mean_distance, quantile  # noqa: E402
 from from_linux import marked_by_threshold, queue  # noqa: E402
-from onset import jump  # noqa: E402
+from onset import begins_s, begins_with, jump  # noqa: E402
 from page import Outcome, tally  # noqa: E402
 
 P50 = next(metric for metric in JUDGED if metric.key == "p50_ms")
@@ -129,3 +129,16 @@ def test_every_scenario_has_figures_and_is_accepted():
 def test_scenarios_of_the_speed_comparison_are_accepted():
     for file in (ROOT / "benches" / "scenarios").glob("*.toml"):
         assert len(_core.Plan.read_file(str(file), []).jobs) == 1
+
+
+def test_datagrams_that_begin_with_tcp_follow_its_start():
+    # TCP's data queue in the third bin: it began a round trip before 0.2 s. Five round trips of 20 ms more, and 5 ms.
+    tcp = {"kind": "tcp", "flows": 1, "cc": "reno", "rtt_ms": 20}
+    with_it = {"kind": "udp", "rate": "6M", "bytes": 1448, "rtt_ms": 40, "dur": 20}
+    later = {**with_it, "start": 10}
+    scenario = {"groups": [with_it, later, tcp]}
+    measured = {"scenario": scenario, "series_100ms_mean_ms": [0.0, 0.0, 50.0, 90.0, 130.0]}
+    assert begins_with(scenario, with_it) is tcp
+    assert begins_with(scenario, later) is None
+    assert begins_with(scenario, tcp) is None
+    assert begins_s(measured, with_it) == pytest.approx(0.18 + 0.1 + 0.005)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onset import begins_s, jump, shift_s
+from onset import begins_s, begins_with, jump, shift_s
 
 LINUX = Path(__file__).parent / "linux"
 SHOWN_BINS = 200
@@ -60,11 +60,14 @@ def main(paths: list[str]) -> int:
 
 
 def experiment(measured: dict[str, Any], late_s: float) -> str:
-    """The experiment file of a measurement; TCP begins so much later than its series says to a bin."""
+    """The experiment file of a measurement.
+
+    TCP, and what begins with it, begins so much later than its series says to a bin.
+    """
     scenario = measured["scenario"]
     traffic = []
     for one in scenario["groups"]:
-        late = late_s if one.get("kind", "tcp") == "tcp" else 0.0
+        late = late_s if one.get("kind", "tcp") == "tcp" or begins_with(scenario, one) else 0.0
         traffic.append(group(scenario, one, max(0.0, begins_s(measured, one) + late)))
     blocks = [
         f"# {scenario['id']}: {scenario['rate']}, tc qdisc {scenario['aqm']}\n"

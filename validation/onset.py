@@ -23,6 +23,10 @@ STEEP_MS = 10.0
 ALIGNED_BINS = 4
 """What a start is aligned by: the first round trips of data, before losses and with them chance have a part in it."""
 STEP_S = 0.002
+EXCHANGES = 5
+"""Round trips of iperf3's control connection before datagrams begin, and before TCP flows that begin as ours do."""
+DATAGRAMS_LATER_S = 0.005
+"""How much longer iperf3 itself takes for datagrams, as measured with one flow of each."""
 
 
 def begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
@@ -33,6 +37,11 @@ def begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
     measured with one flow.
     """
     scenario = measured["scenario"]
+    partner = begins_with(scenario, one)
+    if partner:
+        # The steep growth is of both then.
+        exchanges_s = EXCHANGES * (float(one["rtt_ms"]) - float(partner["rtt_ms"])) / 1000
+        return begins_s(measured, partner) + exchanges_s + DATAGRAMS_LATER_S
     if one.get("kind", "tcp") == "udp":
         at_s, delay_ms = jump(measured, one.get("start", 0))
         # Seen when the first of them left the queue.
@@ -41,9 +50,18 @@ def begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
     return 8 * rtt_s if len(tcp_rtts_ms(scenario)) > 1 else max(0.0, first_data(measured) * BIN_S - rtt_s)
 
 
-def shift_s(measured: dict[str, Any], experiment: Callable[[dict[str, Any], float], str]) -> float:
-    """How much later than ``begins_s`` TCP began: the shift with which our first data are nearest to Linux's.
+def begins_with(scenario: dict[str, Any], one: dict[str, Any]) -> dict[str, Any] | None:
+    """The group of TCP flows that iperf3 was started for at the same time as for this one of datagrams."""
+    if one.get("kind", "tcp") != "udp":
+        return None
+    tcp = (other for other in scenario["groups"] if other.get("kind", "tcp") == "tcp")
+    return next((other for other in tcp if other.get("start", 0) == one.get("start", 0)), None)
 
+
+def shift_s(measured: dict[str, Any], experiment: Callable[[dict[str, Any], float], str]) -> float:
+    """How much later than ``begins_s`` TCP began, and datagrams that begin with it.
+
+    The shift with which our first data are nearest to Linux's.
     ``experiment`` makes the file of a measurement with a shift. Zero with groups of different RTT: one shift would
     not do.
     """
@@ -58,7 +76,7 @@ def shift_s(measured: dict[str, Any], experiment: Callable[[dict[str, Any], floa
         "duration": math.ceil((first + ALIGNED_BINS) * BIN_S),
         "warmup": 0,
         "rate_steps": [],
-        "groups": [one for one in scenario["groups"] if one.get("kind", "tcp") != "udp"],
+        "groups": [one for one in scenario["groups"] if one.get("kind", "tcp") != "udp" or begins_with(scenario, one)],
     }
 
     def distance_ms(shift: float) -> float:

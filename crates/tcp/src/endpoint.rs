@@ -198,6 +198,7 @@ impl Endpoint {
         let now_ms = crate::timestamp(now);
         self.sender.on_ack(segment, now, now_ms);
         if segment.sequence_len() > 0 {
+            self.receiver.note_timeout(self.sender.timeout());
             self.receiver.on_data(segment, ecn, now, now_ms);
         } else {
             self.receiver.on_empty(segment);

@@ -57,7 +57,10 @@ pub struct Receiver {
     /// In-order bytes that are acknowledged only with more behind them, or after a delay.
     held_back: u32,
     delay: Duration,
+    /// When data last arrived in order.
     last_arrival: Option<Time>,
+    /// This end's own retransmission timeout.
+    timeout: Duration,
     duplicates_sent: u32,
     duplicates_at: Seq,
     compressed: u32,
@@ -97,6 +100,7 @@ impl Receiver {
             held_back: (config.ack_every - 1) * u32::from(config.mss),
             delay: Duration::ZERO,
             last_arrival: None,
+            timeout: crate::rtt::INITIAL_RTO,
             duplicates_sent: 0,
             duplicates_at: next,
             compressed: 0,
@@ -134,6 +138,10 @@ impl Receiver {
         if !segment.seq.after(self.acknowledged) {
             self.ts_recent = segment.ts_val;
         }
+    }
+    /// Takes this end's own retransmission timeout, which stands for the sender's.
+    pub const fn note_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
     }
     /// Asks for an acknowledgement at once.
     pub fn acknowledge_now(&mut self) {
@@ -186,7 +194,10 @@ impl Receiver {
             self.ack_now = true;
             return;
         }
-        self.on_arrival(segment, ecn, now, now_ms);
+        if !seq.after(self.next) {
+            self.pace_acks(now);
+        }
+        self.on_arrival(segment, ecn, now_ms);
         if segment.flags.contains(Flags::FIN) {
             cold_path();
             self.fin_end = Some(end);
@@ -194,7 +205,7 @@ impl Receiver {
         if seq.after(self.next) {
             self.take_out_of_order(segment);
         } else {
-            self.take_in_order(end);
+            self.take_in_order(end, now);
             // As Linux: the end of a write or of what an offloading sender sent at once. The sender may have no more.
             let is_full = u32::from(segment.len) >= self.mss;
             self.ack_now |= self.quickack && is_full && segment.flags.contains(Flags::PSH);
@@ -222,9 +233,10 @@ impl Receiver {
         }
     }
 
-    /// Delays adapt to the gaps between arrivals, as Linux's tcp_event_data_recv.
+    /// Delays adapt to the gaps between arrivals in order, as Linux's tcp_event_data_recv. After a gap longer than a
+    /// retransmission timeout the sender may have a window of one segment.
     #[inline(always)]
-    fn on_arrival(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
+    fn pace_acks(&mut self, now: Time) {
         match self.last_arrival {
             None => {
                 self.raise_quick(MAX_QUICK);
@@ -236,10 +248,17 @@ impl Receiver {
                     self.delay = self.delay / 2 + DELAY_MIN / 2;
                 } else if gap < self.delay {
                     self.delay = (self.delay / 2 + gap).min(DELAY_MAX);
+                } else if gap > self.timeout {
+                    self.raise_quick(MAX_QUICK);
                 }
             }
         }
         self.last_arrival = Some(now);
+    }
+
+    /// What the packet's header and the window's growth say about acknowledgements at once.
+    #[inline(always)]
+    fn on_arrival(&mut self, segment: &Segment, ecn: Arrival, now_ms: u32) {
         if self.feedback == Feedback::Classic {
             cold_path();
             match ecn {
@@ -268,7 +287,7 @@ impl Receiver {
     }
 
     #[inline(always)]
-    fn take_in_order(&mut self, end: Seq) {
+    fn take_in_order(&mut self, end: Seq, now: Time) {
         let had_gap = !self.ranges.is_empty();
         let before = self.next;
         self.next = end;
@@ -294,7 +313,7 @@ impl Receiver {
             self.finished = true;
             self.received -= 1;
         }
-        self.window.delivered(self.next);
+        self.window.delivered(before, self.next, now);
     }
 
     #[inline(never)]
@@ -458,6 +477,9 @@ impl Receiver {
         }
         self.acknowledged = next;
         self.ack_now = tells_of_past;
+        if tells_of_past {
+            return; // as Linux, it is none of those that are counted
+        }
         self.deadline = None;
         self.compressed = 0;
         self.compress_until = None;
@@ -590,6 +612,31 @@ mod tests {
         for n in 0..16 {
             assert!(arrive(&mut receiver, n, u64::from(n)), "segment {n}");
         }
+    }
+
+    /// Linux's tcp_event_data_recv: the sender's timer may have expired.
+    #[test]
+    fn after_a_gap_longer_than_the_timeout_segments_are_acknowledged_one_by_one() {
+        let (mut receiver, n) = settled();
+        receiver.note_timeout(Duration::from_millis(300));
+        assert!(!arrive(&mut receiver, n, 300));
+        assert!(arrive(&mut receiver, n + 1, 300));
+        for k in 2..18 {
+            assert!(arrive(&mut receiver, n + k, 601), "segment {k}");
+        }
+        assert!(!arrive(&mut receiver, n + 18, 602));
+    }
+
+    /// Out of order it is no sign of how fast data comes: 301 ms pass until the hole is filled.
+    #[test]
+    fn a_gap_ends_with_what_arrives_in_order() {
+        let (mut receiver, n) = settled();
+        receiver.note_timeout(Duration::from_millis(300));
+        arrive(&mut receiver, n, 100);
+        arrive(&mut receiver, n + 2, 300);
+        arrive(&mut receiver, n + 1, 401);
+        assert!(arrive(&mut receiver, n + 3, 402));
+        assert!(arrive(&mut receiver, n + 4, 403));
     }
 
     #[test]

@@ -371,6 +371,7 @@ mod tests {
                 let ack = AckEvent {
                     now,
                     delivered: 1,
+                    marks: 0,
                     rtt: None,
                     una: Seq(0),
                     next: Seq(0),
@@ -392,6 +393,7 @@ mod tests {
             let ack = AckEvent {
                 now: Time::from_micros(n * 1000),
                 delivered: 1,
+                marks: 0,
                 rtt: None,
                 una: Seq(0),
                 next: Seq(0),
@@ -423,6 +425,7 @@ mod tests {
                 let ack = AckEvent {
                     now: Time::from_millis(2000 + 5 * n as u64),
                     delivered: 1,
+                    marks: 0,
                     rtt: Some(Duration::from_millis(rtt)),
                     una: at(n as u32),
                     next: at(n as u32 + 20),

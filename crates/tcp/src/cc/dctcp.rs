@@ -7,7 +7,7 @@
 
 use sojourn_units::Time;
 
-use super::{AckEvent, CongestionControl, Demands, Sample, Signal, Window, fraction, less, reno};
+use super::{AckEvent, CongestionControl, Signal, Window, fraction, less, reno};
 use crate::seq::Seq;
 
 /// DCTCP.Alpha is in 1024ths; it begins at 1 (§4.2).
@@ -56,26 +56,17 @@ impl CongestionControl for Dctcp {
         "dctcp"
     }
 
-    fn demands(&self) -> Demands {
-        Demands {
-            samples: true,
-            ..Demands::default()
-        }
-    }
-
-    /// §3.3 step 4: at the end of the observation window, before this acknowledgement may reduce.
+    /// §3.3: what this acknowledgement tells belongs to the observation window that it ends (steps 1 to 4), and Alpha is new
+    /// before it may reduce.
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
+        self.acked += ack.delivered;
+        self.marked += ack.marks;
         if self.window_end.is_none_or(|end| !ack.una.before(end)) {
             if self.window_end.is_some() {
                 self.update_alpha();
             }
             self.window_end = Some(ack.next);
         }
-    }
-
-    fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, _window: &mut Window) {
-        self.acked += ack.delivered;
-        self.marked += sample.marks;
     }
 
     fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
@@ -102,23 +93,19 @@ mod tests {
     use super::*;
     use sojourn_units::Duration;
 
-    /// A window of 100 segments of which `marked` are echoed; the next one ends it.
+    /// A window of 100 segments of which the first `marked` are echoed; the last ends it.
     fn observe(dctcp: &mut Dctcp, round: u32, marked: u32) {
         let mut window = Window::new(100);
         for n in 0..100 {
             let ack = AckEvent {
                 now: Time::ZERO,
                 delivered: 1,
+                marks: u32::from(n < marked),
                 rtt: Some(Duration::from_millis(1)),
                 una: Seq(100 * round + n + 1),
                 next: Seq(100 * round + n + 101),
             };
             dctcp.on_delivery(&ack, &mut window);
-            let sample = Sample {
-                marks: u32::from(n < marked),
-                ..Sample::default()
-            };
-            dctcp.on_sample(&ack, &sample, &mut window);
         }
     }
 
@@ -138,6 +125,23 @@ mod tests {
         observe(&mut dctcp, 0, 25);
         observe(&mut dctcp, 1, 25);
         assert_eq!(dctcp.alpha, 976);
+    }
+
+    /// RFC 8257 §3.3 counts first: of 100 segments, all told of at the end, half were marked; 1024 · 15/16 + 1024 / 2 / 16.
+    #[test]
+    fn what_ends_a_window_belongs_to_it() {
+        let mut dctcp = Dctcp::new();
+        let ack = |delivered, marks, una| AckEvent {
+            now: Time::ZERO,
+            delivered,
+            marks,
+            rtt: None,
+            una: Seq(una),
+            next: Seq(101),
+        };
+        dctcp.on_delivery(&ack(0, 0, 1), &mut Window::new(100));
+        dctcp.on_delivery(&ack(100, 50, 101), &mut Window::new(100));
+        assert_eq!(dctcp.alpha, 992);
     }
 
     /// In the long run the share itself: 10 % marked take 5 % of the window.

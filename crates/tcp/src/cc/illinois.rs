@@ -201,6 +201,7 @@ mod tests {
                 let ack = AckEvent {
                     now: Time::ZERO,
                     delivered: 1,
+                    marks: 0,
                     rtt: Some(Duration::from_millis(100 + 100 * u64::from(n % 2))),
                     una: Seq(first) + n,
                     next: Seq(first) + (n + 20),
@@ -226,6 +227,7 @@ mod tests {
         let ack = AckEvent {
             now: Time::ZERO,
             delivered: 1,
+            marks: 0,
             rtt: None,
             una: Seq(0),
             next: Seq(0),

@@ -201,6 +201,7 @@ mod tests {
         let ack = AckEvent {
             now: Time::from_millis(now_ms),
             delivered: 1,
+            marks: 0,
             rtt: Some(Duration::from_millis(rtt_ms)),
             una: Seq(0),
             next: Seq(0),
@@ -220,6 +221,7 @@ mod tests {
         let handshake = AckEvent {
             now: Time::ZERO,
             delivered: 0,
+            marks: 0,
             rtt: Some(Duration::from_millis(50)),
             una: Seq(0),
             next: Seq(0),

@@ -106,6 +106,8 @@ pub struct AckEvent {
     pub now: Time,
     /// Segments newly delivered.
     pub delivered: u32,
+    /// Segments that it newly tells to have been marked.
+    pub marks: u32,
     /// RTT of the newest segment it delivered; `None` if that was retransmitted.
     pub rtt: Option<Duration>,
     /// SND.UNA after it.

@@ -176,6 +176,7 @@ mod tests {
         AckEvent {
             now: Time::from_millis(now_ms),
             delivered: 1,
+            marks: 0,
             rtt: None,
             una: Seq(n),
             next: Seq(n + 100),

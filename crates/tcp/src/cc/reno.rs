@@ -56,6 +56,7 @@ mod tests {
         AckEvent {
             now: Time::ZERO,
             delivered,
+            marks: 0,
             rtt: None,
             una: Seq(0),
             next: Seq(0),

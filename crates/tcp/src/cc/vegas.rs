@@ -163,6 +163,7 @@ mod tests {
         let ack = AckEvent {
             now: Time::ZERO,
             delivered: 1,
+            marks: 0,
             rtt: None,
             una: Seq(1),
             next: Seq(2),
@@ -199,6 +200,7 @@ mod tests {
         let ack = AckEvent {
             now: Time::ZERO,
             delivered: 10,
+            marks: 0,
             rtt: Some(Duration::from_millis(100)),
             una: Seq(1),
             next: Seq(2),
@@ -214,6 +216,7 @@ mod tests {
             let ack = AckEvent {
                 now: Time::ZERO,
                 delivered: 0,
+                marks: 0,
                 rtt: Some(Duration::from_millis(rtt_ms)),
                 una: Seq(1),
                 next: Seq(1),

@@ -110,6 +110,7 @@ mod tests {
         let ack = AckEvent {
             now: Time::from_millis(at_ms),
             delivered,
+            marks: 0,
             rtt: Some(Duration::from_millis(rtt_ms)),
             una: Seq(0),
             next: Seq(0),

@@ -2,7 +2,7 @@
 
 use std::hint::cold_path;
 
-use sojourn_units::Duration;
+use sojourn_units::{Duration, Time};
 
 use super::{DELAY_MAX, DELAY_MIN};
 use crate::config::Config;
@@ -11,6 +11,15 @@ use crate::seq::Seq;
 
 /// The window offered with a SYN, which cannot be scaled (RFC 7323 §2.2).
 pub const SYN_WINDOW: u32 = 65_535;
+
+/// What a received segment takes of memory beside its payload, by Linux's reckoning: a header of 256 bytes, and the
+/// structures of its buffer (SKB_TRUESIZE, 64 bits).
+const OVERHEAD: u32 = 256 + 576;
+/// Steps in which that is raised until half of it is a payload.
+const OVERHEAD_STEP: u32 = 128;
+/// Segments that join in one buffer while they wait (Linux's MAX_SKB_FRAGS). What fills a hole joins those behind it if
+/// there is room.
+const FRAGMENTS: u32 = 17;
 
 /// The receive window: what is offered grows with what arrives, up to a limit that is tuned to twice what
 /// arrives per round trip (Linux's tcp_grow_window and tcp_rcv_space_adjust).
@@ -25,9 +34,9 @@ pub(super) struct ReceiveWindow {
     /// Bytes delivered per round trip, as last measured, and the measurement under way.
     space: u32,
     measured_from: Seq,
-    measured_since: u32,
-    now_ms: u32,
-    round_trip_ms: u32,
+    measured_since: Time,
+    /// Smoothed upwards only, in eighths of microseconds; 0 before the first sample.
+    round_trip_8: u32,
     last_echo: u32,
 }
 
@@ -43,9 +52,8 @@ impl ReceiveWindow {
             edge: next + offered,
             space: offered.min(10 * u32::from(config.mss)),
             measured_from: next,
-            measured_since: 0,
-            now_ms: 0,
-            round_trip_ms: 0,
+            measured_since: Time::ZERO,
+            round_trip_8: 0,
             last_echo: 0,
         }
     }
@@ -57,10 +65,10 @@ impl ReceiveWindow {
         self.offered
     }
     pub(super) const fn round_trip(&self) -> Duration {
-        Duration::from_millis(if self.round_trip_ms == 0 {
-            1000
+        Duration::from_micros(if self.round_trip_8 == 0 {
+            1_000_000
         } else {
-            self.round_trip_ms as u64
+            self.round_trip_8 as u64 >> 3
         })
     }
     /// Linux delays no acknowledgement longer than the round trip, but at least the minimum.
@@ -76,18 +84,12 @@ impl ReceiveWindow {
 
     /// A segment arrived; true if the window grew for it.
     pub(super) fn grow(&mut self, segment: &Segment, now_ms: u32) -> bool {
-        self.now_ms = now_ms;
         if u32::from(segment.len) >= self.mss
             && segment.ts_ecr != 0
             && segment.ts_ecr != self.last_echo
         {
             self.last_echo = segment.ts_ecr;
-            let sample = now_ms.wrapping_sub(segment.ts_ecr).clamp(1, 60_000);
-            self.round_trip_ms = if self.round_trip_ms == 0 {
-                sample
-            } else {
-                (7 * self.round_trip_ms + sample) / 8
-            };
+            self.take_round_trip(now_ms.wrapping_sub(segment.ts_ecr).clamp(1, 60_000));
         }
         if segment.len < 128 || self.offered >= self.limit {
             return false;
@@ -97,29 +99,107 @@ impl ReceiveWindow {
         true
     }
 
-    /// The application has read everything before `next`.
-    pub(super) fn delivered(&mut self, next: Seq) {
-        if self.round_trip_ms == 0
-            || self.now_ms.wrapping_sub(self.measured_since) < self.round_trip_ms
-        {
+    /// A lower sample counts at once, a higher one by an eighth (Linux's tcp_rcv_rtt_update in 6.1.192, older ones smooth both
+    /// ways): what waits behind a queue is not to pass for the path's round trip.
+    fn take_round_trip(&mut self, millis: u32) {
+        let sample = millis * 1000;
+        if self.round_trip_8 == 0 || 8 * sample < self.round_trip_8 {
+            self.round_trip_8 = 8 * sample;
+        } else {
+            self.round_trip_8 += sample - (self.round_trip_8 >> 3);
+        }
+    }
+
+    /// The application has read everything from `from` to `next`. It reads buffer by buffer, and the measurement ends with
+    /// the first; so what had waited behind a hole counts for the next, unless it was little.
+    pub(super) fn delivered(&mut self, from: Seq, next: Seq, now: Time) {
+        let elapsed = now.saturating_since(self.measured_since);
+        if self.round_trip_8 == 0 || elapsed < self.round_trip() {
             return;
         }
-        self.tune(next);
+        self.tune(from, next, now);
     }
 
     /// A round trip is over.
     #[cold]
     #[inline(never)]
-    fn tune(&mut self, next: Seq) {
-        let copied = next.since(self.measured_from);
+    fn tune(&mut self, from: Seq, next: Seq, now: Time) {
+        let waited = next.since(from);
+        let first = if waited > FRAGMENTS * self.mss {
+            from + self.mss
+        } else {
+            next
+        };
+        let copied = first.since(self.measured_from);
         if copied > self.space {
             let base = 2 * u64::from(copied) + 16 * u64::from(self.mss);
             let growth = base * u64::from(copied - self.space) / u64::from(self.space.max(1));
-            let wanted = (base + 2 * growth).min(u64::from(self.max)) as u32;
-            self.limit = self.limit.max(wanted);
+            let segments = (base + 2 * growth) / u64::from(self.mss.max(1));
+            let wanted = segments * u64::from(self.window_per_segment());
+            self.limit = self.limit.max(wanted.min(u64::from(self.max)) as u32);
             self.space = copied;
         }
-        self.measured_from = next;
-        self.measured_since = self.now_ms;
+        self.measured_from = first;
+        self.measured_since = now;
+    }
+
+    /// Window that the memory of one segment is good for: half of it is taken for payload.
+    fn window_per_segment(&self) -> u32 {
+        let least = self.mss + OVERHEAD;
+        let lacking = (2 * self.mss).saturating_sub(least);
+        (least + lacking.next_multiple_of(OVERHEAD_STEP)) / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1448;
+
+    fn window() -> ReceiveWindow {
+        ReceiveWindow::new(&Config::default(), Seq(0))
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    /// By hand: 100 ms; 180 raise it by an eighth of 80, to 110; 105 are less and count at once.
+    #[test]
+    fn a_round_trip_falls_at_once_and_rises_slowly() {
+        let mut window = window();
+        let mut millis = |sample| {
+            window.take_round_trip(sample);
+            window.round_trip().as_millis()
+        };
+        assert_eq!(millis(100), 100);
+        assert_eq!(millis(180), 110);
+        assert_eq!(millis(105), 105);
+    }
+
+    /// As a kernel did: 2280 bytes for a segment, and five times 128 more until half of it is more than 1448.
+    #[test]
+    fn half_of_a_segments_memory_is_its_window() {
+        assert_eq!(window().window_per_segment(), 1460);
+    }
+
+    /// As a kernel did whose buffer grew to 9346920 bytes, 2920 for each of 3201 segments: 46 segments in a round trip, the
+    /// retransmission that filled the hole among them, then 200, with the 146 that had waited behind it. The hole filled last
+    /// has 13 behind it: read with it.
+    #[test]
+    fn what_waited_behind_a_hole_counts_for_the_next_round_trip() {
+        let mut window = window();
+        window.take_round_trip(100);
+        window.space = 40 * MSS;
+        window.measured_since = at(100);
+        window.delivered(Seq(0), Seq(45 * MSS), at(150));
+        window.delivered(Seq(45 * MSS), Seq(192 * MSS), at(500));
+        assert_eq!(window.space, 46 * MSS);
+        assert_eq!(window.limit, 3 << 20);
+        window.delivered(Seq(192 * MSS), Seq(232 * MSS), at(599));
+        window.delivered(Seq(232 * MSS), Seq(246 * MSS), at(600));
+        assert_eq!(window.space, 200 * MSS);
+        assert_eq!(window.limit, 3201 * 1460);
     }
 }

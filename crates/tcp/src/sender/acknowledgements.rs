@@ -83,6 +83,7 @@ impl Sender {
         let event = AckEvent {
             now,
             delivered: acked.delivered,
+            marks,
             rtt,
             una: self.una,
             next: self.next,
@@ -135,6 +136,7 @@ impl Sender {
         let event = AckEvent {
             now,
             delivered: acked.segments,
+            marks: 0,
             rtt: Some(now - acked.last_sent_at),
             una: ack,
             next: self.next,

@@ -94,7 +94,7 @@ impl Sender {
             let smoothed = self.rtt.smoothed().unwrap_or(Duration::ZERO);
             sent + smoothed <= now + SOON.min(smoothed / 2)
         });
-        !is_repairing && is_recent && ack_is_near && free < self.window.cwnd / WINDOW_PART
+        !is_repairing && is_recent && ack_is_near && WINDOW_PART * free < self.window.cwnd
     }
 
     /// Payload bytes that may wait in the queue of the host itself when another piece joins them (Linux's
@@ -256,6 +256,19 @@ mod tests {
                 sender.window.limiting,
                 "the window holds it back all the same"
             );
+        }
+    }
+
+    /// One segment is less than a third of a window of four, but not of three.
+    #[test]
+    fn a_third_of_the_window_does_not_wait() {
+        let at = |us| Time::ZERO + Duration::from_micros(us);
+        for (cwnd, waits) in [(4, true), (3, false)] {
+            let mut sender = sender(Duration::from_millis(100), cwnd);
+            assert_eq!(sent(&mut sender, at(100_000)).len(), cwnd as usize);
+            acknowledge(&mut sender, 1, at(200_000));
+            sender.last_sent = at(199_500);
+            assert_eq!(sent(&mut sender, at(200_000)).is_empty(), waits, "{cwnd}");
         }
     }
 

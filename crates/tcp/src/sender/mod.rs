@@ -221,6 +221,7 @@ impl Sender {
             let event = AckEvent {
                 now,
                 delivered: 0,
+                marks: 0,
                 rtt: Some(rtt),
                 una: self.una,
                 next: self.next,
@@ -313,6 +314,10 @@ impl Sender {
     /// The smoothed RTT.
     pub const fn smoothed_rtt(&self) -> Option<Duration> {
         self.rtt.smoothed()
+    }
+    /// The retransmission timeout, backed off.
+    pub fn timeout(&self) -> Duration {
+        self.rtt.backed_off_rto(self.backoff)
     }
     /// Takes the RTT sample of the last acknowledgement, if it had one.
     pub fn take_rtt_sample(&mut self) -> Option<Duration> {

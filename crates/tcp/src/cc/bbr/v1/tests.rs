@@ -9,6 +9,7 @@ fn ack(now_ms: u64, rtt: Duration) -> AckEvent {
     AckEvent {
         now: Time::from_millis(now_ms),
         delivered: 1,
+        marks: 0,
         rtt: Some(rtt),
         una: Seq(1),
         next: Seq(2),
