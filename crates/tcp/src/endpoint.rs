@@ -233,6 +233,7 @@ impl Endpoint {
             }
             _ => None,
         };
+        let opened_here = self.phase == Phase::SynSent;
         self.phase = Phase::Established;
         self.syn_alarm = None;
         self.syn_due = false;
@@ -241,6 +242,9 @@ impl Endpoint {
         let waiting = std::mem::replace(&mut self.sender, fresh);
         self.sender.take_over(&waiting);
         self.sender.on_handshake(rtt, segment.window, now);
+        if opened_here {
+            self.sender.request_delivered();
+        }
         if self.syn_tries > 1 + SYN_LOSSES_FORGIVEN {
             self.sender.lose_initial_window(); // RFC 5681 §3.1
         }

@@ -145,6 +145,10 @@ pub trait CongestionControl: Send {
         None
     }
 
+    /// The connection stands that was opened here. Programs ask before they send in bulk: a segment has been delivered that
+    /// was alone in the network.
+    fn on_request(&mut self, _window: &mut Window) {}
+
     /// Every acknowledgement that delivers something, in recovery too, before the window may grow.
     fn on_delivery(&mut self, _ack: &AckEvent, _window: &mut Window) {}
 

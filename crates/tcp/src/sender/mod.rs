@@ -236,6 +236,11 @@ impl Sender {
         self.filled_at = now;
     }
 
+    /// The connection was opened here: its program's request is over by the time of any bulk.
+    pub(crate) fn request_delivered(&mut self) {
+        self.control.on_request(&mut self.window);
+    }
+
     /// Takes over what the application had written before the connection stood.
     pub(crate) fn take_over(&mut self, waiting: &Self) {
         self.unsent = waiting.unsent;

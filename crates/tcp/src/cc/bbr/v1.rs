@@ -73,6 +73,8 @@ pub struct Bbr {
     rate_from_rtt: bool,
     /// The first RTT, the handshake's if that gave one.
     first_rtt: Option<Duration>,
+    /// The window before the request that the rate of start-up begins with.
+    first_window: Option<u32>,
     /// The window to return to after recovery or PROBE_RTT.
     prior_cwnd: u32,
     repair: Repair,
@@ -99,6 +101,7 @@ impl Bbr {
             rate: None,
             rate_from_rtt: false,
             first_rtt: None,
+            first_window: None,
             prior_cwnd: 0,
             repair: Repair::None,
             conserving: false,
@@ -286,7 +289,8 @@ impl Bbr {
             self.rate_from_rtt = sample.smoothed_rtt.is_some();
             let rtt = self.first_rtt.or(sample.smoothed_rtt);
             let rtt = rtt.unwrap_or(UNKNOWN_RTT);
-            self.rate = pacing_rate(bandwidth(u64::from(cwnd), rtt), HIGH_GAIN, sample.mss);
+            let initial = bandwidth(self.first_window.unwrap_or(cwnd).into(), rtt);
+            self.rate = pacing_rate(initial, HIGH_GAIN, sample.mss);
         }
         let rate = pacing_rate(self.estimate(), self.pacing_gain(), sample.mss);
         if self.full || rate > self.rate {
@@ -387,6 +391,12 @@ impl CongestionControl for Bbr {
             self.min_rtt = ack.rtt;
             self.min_rtt_at = ack.now;
         }
+    }
+
+    /// In start-up every segment delivered makes the window larger by one, the request's too.
+    fn on_request(&mut self, window: &mut Window) {
+        self.first_window = Some(window.cwnd);
+        window.cwnd += 1;
     }
 
     fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {

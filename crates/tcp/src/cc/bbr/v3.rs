@@ -127,6 +127,8 @@ pub struct Bbr3 {
     rate_from_rtt: bool,
     /// The first RTT, the handshake's if that gave one.
     first_rtt: Option<Duration>,
+    /// The window before the request that the rate of start-up begins with.
+    first_window: Option<u32>,
     repair: Repair,
     prior_cwnd: u32,
     restarting: bool,
@@ -171,6 +173,7 @@ impl Bbr3 {
             rate: None,
             rate_from_rtt: false,
             first_rtt: None,
+            first_window: None,
             repair: Repair::None,
             prior_cwnd: 0,
             restarting: false,
@@ -523,7 +526,7 @@ impl Bbr3 {
             && let Some(rtt) = self.first_rtt.or(sample.smoothed_rtt)
         {
             self.rate_from_rtt = true;
-            let initial = bandwidth(u64::from(cwnd), rtt);
+            let initial = bandwidth(self.first_window.unwrap_or(cwnd).into(), rtt);
             self.rate = pacing_rate(initial, STARTUP_PACING_GAIN, sample.mss);
         }
         let rate = pacing_rate(self.estimate(), self.pacing_gain(), sample.mss);
@@ -599,6 +602,12 @@ impl CongestionControl for Bbr3 {
             (self.min_rtt, self.min_rtt_at) = (ack.rtt, ack.now);
             (self.probe_rtt_min, self.probe_rtt_min_at) = (ack.rtt, ack.now);
         }
+    }
+
+    /// In start-up every segment delivered makes the window larger by one, the request's too.
+    fn on_request(&mut self, window: &mut Window) {
+        self.first_window = Some(window.cwnd);
+        window.cwnd += 1;
     }
 
     fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
