@@ -17,7 +17,7 @@ VALIDATION = ROOT / "validation"
 sys.path.insert(0, str(VALIDATION))
 
 from comparison import JUDGED, Comparison, Departures, Metric, compare, mean_distance, quantile  # noqa: E402
-from from_linux import marked_by_threshold, queue  # noqa: E402
+from from_linux import marked_apart, queue  # noqa: E402
 from onset import begins_s, begins_with, jump  # noqa: E402
 from page import Outcome, tally  # noqa: E402
 
@@ -114,8 +114,9 @@ def test_arguments_of_tc_become_keys_with_units():
 
 
 def test_marks_of_a_threshold_are_counted_apart_by_tc():
-    assert marked_by_threshold("maxpacket 1514 ecn_mark 7 drop_overlimit 0 ce_mark 11247\n") == 11247
-    assert marked_by_threshold("maxpacket 1514 ecn_mark 7 drop_overlimit 0\n") == 0
+    assert marked_apart("maxpacket 1514 ecn_mark 7 drop_overlimit 0 ce_mark 11247\n") == 11247
+    assert marked_apart("maxpacket 1514 ecn_mark 7 drop_overlimit 0\n") == 0
+    assert marked_apart("  drops               0            0\n  marks             240            3\n") == 243
 
 
 def test_every_scenario_has_figures_and_is_accepted():

@@ -210,16 +210,16 @@ def figures_of(measured: dict[str, Any]) -> dict[str, Any]:
         "received_bytes": sum(tcp_bytes) + sum(udp_bytes),
         "retransmits": sum(flow.get("retransmits") or 0 for flow in flows),
         "dropped": counters["dropped"],
-        "marked": (measured.get("ecn_marked") or 0) + marked_by_threshold(measured["qdisc_stats"]),
+        "marked": (measured.get("ecn_marked") or 0) + marked_apart(measured["qdisc_stats"]),
         "ping_ms": ping and {key: ping[key] for key in ("p5", "p50", "p95")},
         "series_100ms_ms": measured["series_100ms_mean_ms"][:SHOWN_BINS],
     }
 
 
-def marked_by_threshold(printed: str) -> int:
-    """Marks that ``tc -s`` counts apart: those of ``ce_threshold``."""
-    found = re.search(r"\bce_mark (\d+)", printed)
-    return int(found[1]) if found else 0
+def marked_apart(printed: str) -> int:
+    """Marks that ``tc -s`` counts apart: those of ``ce_threshold``, and CAKE's, a number per tin."""
+    found = re.search(r"\bce_mark (\d+)", printed) or re.search(r"^ +marks((?: +\d+)+)$", printed, re.MULTILINE)
+    return sum(int(count) for count in found[1].split()) if found else 0
 
 
 if __name__ == "__main__":
