@@ -106,7 +106,7 @@ pub struct AckEvent {
     pub now: Time,
     /// Segments newly delivered.
     pub delivered: u32,
-    /// Segments that it newly tells to have been marked.
+    /// Segments that it newly tells to have been marked; by RFC 3168's echo all that it delivered.
     pub marks: u32,
     /// RTT of the newest segment it delivered; `None` if that was retransmitted.
     pub rtt: Option<Duration>,

@@ -78,7 +78,7 @@ impl Prague {
         if let Some(kept) = self.kept.take() {
             fine = (u128::from(fine) * u128::from(kept) / u128::from(ALPHA_ONE)) as u64;
         } else if sample.repair != Repair::Recovery && window.is_used() {
-            let acked = ack.delivered.saturating_sub(sample.marks);
+            let acked = ack.delivered.saturating_sub(ack.marks);
             let slow = if window.in_slow_start() {
                 acked.min(window.ssthresh - window.cwnd)
             } else {
@@ -141,7 +141,7 @@ impl CongestionControl for Prague {
         self.accurate = sample.accurate;
         self.rtt = sample.smoothed_rtt;
         self.acked += u64::from(ack.delivered);
-        self.marked += u64::from(sample.marks);
+        self.marked += u64::from(ack.marks);
         self.adjust(ack, sample, window);
         self.pace(sample, window);
     }
@@ -172,20 +172,19 @@ impl CongestionControl for Prague {
 mod tests {
     use super::*;
 
-    fn ack(n: u32, now_ms: u64) -> AckEvent {
+    fn ack(n: u32, marks: u32, now_ms: u64) -> AckEvent {
         AckEvent {
             now: Time::from_millis(now_ms),
             delivered: 1,
-            marks: 0,
+            marks,
             rtt: None,
             una: Seq(n),
             next: Seq(n + 100),
         }
     }
 
-    fn sample(marks: u32, rtt_ms: u64) -> Sample {
+    fn sample(rtt_ms: u64) -> Sample {
         Sample {
-            marks,
             accurate: true,
             smoothed_rtt: Some(Duration::from_millis(rtt_ms)),
             mss: 1250,
@@ -199,12 +198,9 @@ mod tests {
         let mut prague = Prague::new();
         let mut window = Window::new(1000);
         for n in 1..20_000 {
-            prague.on_delivery(&ack(n, u64::from(n)), &mut window);
-            prague.on_sample(
-                &ack(n, u64::from(n)),
-                &sample(u32::from(n % 10 == 0), 100),
-                &mut window,
-            );
+            let ack = ack(n, u32::from(n % 10 == 0), u64::from(n));
+            prague.on_delivery(&ack, &mut window);
+            prague.on_sample(&ack, &sample(100), &mut window);
         }
         let left = prague.on_congestion(Signal::EcnEcho, &window);
         assert!((948..=952).contains(&left), "{left}");
@@ -226,10 +222,10 @@ mod tests {
     fn a_window_is_paced_over_a_round_trip() {
         let mut prague = Prague::new();
         let mut window = Window::new(100);
-        prague.on_sample(&ack(1, 1), &sample(0, 100), &mut window);
+        prague.on_sample(&ack(1, 0, 1), &sample(100), &mut window);
         assert_eq!(prague.pacing_rate(), Some(Rate::from_mbps(20)));
         window.ssthresh = 100;
-        prague.on_sample(&ack(2, 2), &sample(0, 100), &mut window);
+        prague.on_sample(&ack(2, 0, 2), &sample(100), &mut window);
         assert_eq!(prague.pacing_rate(), Some(Rate::from_mbps(10)));
     }
 
@@ -240,9 +236,9 @@ mod tests {
             limiting: true,
             ..Window::new(10)
         };
-        prague.on_sample(&ack(1, 1), &sample(1, 100), &mut window);
+        prague.on_sample(&ack(1, 1, 1), &sample(100), &mut window);
         assert_eq!(window.cwnd, 10);
-        prague.on_sample(&ack(2, 2), &sample(0, 100), &mut window);
+        prague.on_sample(&ack(2, 0, 2), &sample(100), &mut window);
         assert_eq!(window.cwnd, 11); // slow start
     }
 
@@ -260,10 +256,10 @@ mod tests {
             ..Window::new(10)
         };
         window.ssthresh = prague.on_congestion(Signal::EcnEcho, &window);
-        prague.on_sample(&ack(1, 1), &sample(1, 100), &mut window);
+        prague.on_sample(&ack(1, 1, 1), &sample(100), &mut window);
         assert_eq!((window.cwnd, prague.fraction >> 8), (9, 128)); // 9.5
         for n in 2..12 {
-            prague.on_sample(&ack(n, 2), &sample(0, 100), &mut window);
+            prague.on_sample(&ack(n, 0, 2), &sample(100), &mut window);
         }
         assert_eq!(window.cwnd, 10);
     }

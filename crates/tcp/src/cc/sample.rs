@@ -59,8 +59,6 @@ pub struct Sample {
     pub prior_in_flight: u32,
     /// Segments in flight now.
     pub in_flight: u32,
-    /// Segments newly told to have been marked; by RFC 3168's echo all that it delivered.
-    pub marks: u32,
     /// Marks are told one by one (AccECN).
     pub accurate: bool,
     /// The state of loss recovery after it.

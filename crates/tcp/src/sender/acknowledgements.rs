@@ -94,7 +94,7 @@ impl Sender {
         let lost = self.recover(&facts, now);
         self.lost = self.lost.wrapping_add(lost);
         if self.demands.samples {
-            let sample = self.sample(segment, &facts, (lost, marks), prior_in_flight, now);
+            let sample = self.sample(segment, &facts, lost, prior_in_flight, now);
             self.control.on_sample(&event, &sample, &mut self.window);
             if self.demands.paces {
                 self.pacer.set_rate(self.control.pacing_rate(), now);

@@ -48,7 +48,7 @@ impl Sender {
         &self,
         segment: &Segment,
         facts: &Facts,
-        (lost, marks): (u32, u32),
+        lost: u32,
         prior_in_flight: u32,
         now: Time,
     ) -> Sample {
@@ -63,7 +63,6 @@ impl Sender {
             lost,
             prior_in_flight,
             in_flight: self.in_flight(),
-            marks,
             accurate: self.feedback == Feedback::Accurate,
             repair: match self.state {
                 State::Open | State::Disorder | State::Cwr => Repair::None,

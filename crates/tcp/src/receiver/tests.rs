@@ -1,0 +1,205 @@
+use super::*;
+
+const MSS: u32 = 1000;
+
+fn receiver() -> Receiver {
+    let config = Config {
+        mss: MSS as u16,
+        clock: Clock::Exact,
+        ..Config::default()
+    };
+    Receiver::new(&config, Seq(0), true, Feedback::Classic)
+}
+
+/// A receiver past its quick acknowledgements and window growth, at segment `first`.
+fn settled() -> (Receiver, u32) {
+    let config = Config {
+        mss: MSS as u16,
+        clock: Clock::Exact,
+        max_window: 60_000,
+        ..Config::default()
+    };
+    let mut receiver = Receiver::new(&config, Seq(0), true, Feedback::Classic);
+    for n in 0..20 {
+        arrive(&mut receiver, n, 0);
+    }
+    acknowledge(&mut receiver);
+    (receiver, 20)
+}
+
+fn data(n: u32) -> Segment {
+    Segment {
+        seq: Seq(n * MSS),
+        len: MSS as u16,
+        flags: Flags::ACK,
+        ..Segment::default()
+    }
+}
+
+/// Segment `n` arrives; true if it is acknowledged at once.
+fn arrive(receiver: &mut Receiver, n: u32, now_ms: u64) -> bool {
+    receiver.on_data(
+        &data(n),
+        Arrival::Ect,
+        Time::from_millis(now_ms),
+        now_ms as u32,
+    );
+    let at_once = receiver.wants_ack();
+    if at_once {
+        acknowledge(receiver);
+    }
+    at_once
+}
+
+fn acknowledge(receiver: &mut Receiver) -> Segment {
+    let mut segment = Segment::default();
+    receiver.stamp(&mut segment);
+    segment
+}
+
+#[test]
+fn every_second_segment_is_acknowledged() {
+    let (mut receiver, n) = settled();
+    assert!(!arrive(&mut receiver, n, 100)); // RFC 5681 §4.2
+    assert!(arrive(&mut receiver, n + 1, 101));
+    assert!(!arrive(&mut receiver, n + 2, 102));
+}
+
+#[test]
+fn the_end_of_a_piece_is_acknowledged_at_once() {
+    let (mut receiver, n) = settled();
+    let end = Segment {
+        flags: Flags::PSH,
+        ..data(n)
+    };
+    receiver.on_data(&end, Arrival::NotEct, Time::from_millis(100), 100);
+    assert!(receiver.wants_ack());
+}
+
+#[test]
+fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
+    let (mut receiver, n) = settled();
+    assert!(!arrive(&mut receiver, n, 100));
+    assert_eq!(receiver.next_timer(), Some(Time::from_millis(140)));
+    receiver.on_timer(Time::from_millis(140));
+    assert!(receiver.wants_ack());
+}
+
+#[test]
+fn the_first_segments_are_acknowledged_one_by_one() {
+    let mut receiver = receiver();
+    for n in 0..16 {
+        assert!(arrive(&mut receiver, n, u64::from(n)), "segment {n}");
+    }
+}
+
+/// Linux's tcp_event_data_recv: the sender's timer may have expired.
+#[test]
+fn after_a_gap_longer_than_the_timeout_segments_are_acknowledged_one_by_one() {
+    let (mut receiver, n) = settled();
+    receiver.note_timeout(Duration::from_millis(300));
+    assert!(!arrive(&mut receiver, n, 300));
+    assert!(arrive(&mut receiver, n + 1, 300));
+    for k in 2..18 {
+        assert!(arrive(&mut receiver, n + k, 601), "segment {k}");
+    }
+    assert!(!arrive(&mut receiver, n + 18, 602));
+}
+
+/// Out of order it is no sign of how fast data comes: 301 ms pass until the hole is filled.
+#[test]
+fn a_gap_ends_with_what_arrives_in_order() {
+    let (mut receiver, n) = settled();
+    receiver.note_timeout(Duration::from_millis(300));
+    arrive(&mut receiver, n, 100);
+    arrive(&mut receiver, n + 2, 300);
+    arrive(&mut receiver, n + 1, 401);
+    assert!(arrive(&mut receiver, n + 3, 402));
+    assert!(arrive(&mut receiver, n + 4, 403));
+}
+
+#[test]
+fn out_of_order_data_is_reported_most_recent_block_first() {
+    let (mut receiver, n) = settled();
+    arrive(&mut receiver, n + 1, 100);
+    arrive(&mut receiver, n + 3, 101);
+    receiver.on_data(&data(n + 5), Arrival::Ect, Time::from_millis(102), 102);
+    let ack = acknowledge(&mut receiver);
+    let blocks: Vec<(u32, u32)> = ack
+        .sack_blocks()
+        .iter()
+        .map(|b| (b.start.0 / MSS - n, b.end.0 / MSS - n))
+        .collect();
+    assert_eq!(blocks, [(5, 6), (3, 4), (1, 2)]); // RFC 2018 §4
+    assert_eq!(ack.ack, Seq(n * MSS));
+}
+
+#[test]
+fn adjacent_blocks_are_merged_in_any_order() {
+    let (mut receiver, n) = settled();
+    for k in [5, 3, 4, 1] {
+        arrive(&mut receiver, n + k, 100);
+    }
+    assert_eq!(receiver.ranges.len(), 2);
+    arrive(&mut receiver, n + 2, 100);
+    assert_eq!(receiver.ranges.len(), 1);
+    assert!(arrive(&mut receiver, n, 101)); // RFC 5681 §4.2: a filled gap is acknowledged at once
+    assert_eq!(receiver.next, Seq((n + 6) * MSS));
+    assert!(receiver.ranges.is_empty());
+    assert_eq!(receiver.received(), u64::from((n + 6) * MSS));
+}
+
+/// RFC 2883 §4: the first block reports the duplicate.
+#[test]
+fn a_duplicate_is_reported_at_once() {
+    let (mut receiver, n) = settled();
+    receiver.on_data(&data(n - 1), Arrival::Ect, Time::from_millis(100), 100);
+    assert!(receiver.wants_ack());
+    let ack = acknowledge(&mut receiver);
+    assert_eq!(
+        ack.sack[0],
+        SackBlock {
+            start: Seq((n - 1) * MSS),
+            end: Seq(n * MSS)
+        }
+    );
+    assert!(acknowledge(&mut receiver).sack_blocks().is_empty());
+}
+
+/// RFC 3168 §6.1.3: ECE on every acknowledgement from a CE mark until CWR.
+#[test]
+fn a_mark_is_echoed_until_the_sender_confirms() {
+    let (mut receiver, n) = settled();
+    receiver.on_data(&data(n), Arrival::Ce, Time::from_millis(100), 100);
+    assert!(receiver.wants_ack(), "a new mark is acknowledged at once");
+    assert!(acknowledge(&mut receiver).flags.contains(Flags::ECE));
+    arrive(&mut receiver, n + 1, 101);
+    assert!(acknowledge(&mut receiver).flags.contains(Flags::ECE));
+    let confirm = Segment {
+        flags: Flags::ACK.with(Flags::CWR),
+        ..data(n + 2)
+    };
+    receiver.on_data(&confirm, Arrival::Ect, Time::from_millis(102), 102);
+    assert!(!acknowledge(&mut receiver).flags.contains(Flags::ECE));
+}
+
+#[test]
+fn after_three_duplicates_acknowledgements_wait_a_millisecond() {
+    let (mut receiver, n) = settled();
+    for k in 1..=3 {
+        assert!(arrive(&mut receiver, n + k, 100));
+    }
+    assert!(!arrive(&mut receiver, n + 4, 100));
+    assert_eq!(receiver.next_timer(), Some(Time::from_millis(101)));
+    receiver.on_timer(Time::from_millis(101));
+    assert!(receiver.wants_ack());
+}
+
+#[test]
+fn the_offered_window_grows_by_two_segments_per_segment_and_never_shrinks() {
+    let mut receiver = receiver();
+    let first = acknowledge(&mut receiver).window;
+    assert_eq!(first, SYN_WINDOW);
+    arrive(&mut receiver, 0, 0);
+    assert_eq!(receiver.window.offered(), SYN_WINDOW + 2 * MSS);
+}
