@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON_ROOMS := python tests docs validation benches
+# Files of tests at once: what a file sets up is set up once. Those that boot kernels come first, as the longest.
+AT_ONCE := -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
 AGENT := python/sojourn/linux/sojourn-agent
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates python studies -type f -not -name '*.pyc' -not -path '*/target/*' -not -name '*.so' \
@@ -28,7 +30,7 @@ demo: install
 test: install
 	cargo test --workspace
 	cargo test --manifest-path examples/my-aqm/Cargo.toml --target-dir target
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(AT_ONCE)
 
 lint: install $(VENV)/.lint
 	cargo fmt --all --check

@@ -89,7 +89,9 @@ def libraries(program: Path) -> list[Path]:
     LinuxError
         One of them is missing.
     """
-    listing = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False)
+    # What this process has preloaded, or finds in folders of its own, is none of the program's.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
+    listing = subprocess.run(["ldd", str(program)], env=plain, capture_output=True, text=True, check=False)
     missing = re.findall(r"(\S+) => not found", listing.stdout)
     if missing:
         raise LinuxError(f"{program} lacks {missing[0]}")
