@@ -24,7 +24,12 @@ ALIGNED_BINS = 4
 """What a start is aligned by: the first round trips of data, before losses and with them chance have a part in it."""
 STEP_S = 0.002
 EXCHANGES = 5
-"""Round trips of iperf3's control connection before datagrams begin, and before TCP flows that begin as ours do."""
+"""Round trips of iperf3's control connection before datagrams begin, and before TCP flows that begin as ours do.
+
+The first of them is ARP's; data follow a round trip later.
+"""
+FAIR = ("fq_codel", "fq_pie", "sfq", "cake")
+"""Disciplines that let a control connection pass the queues of others."""
 DATAGRAMS_LATER_S = 0.005
 """How much longer iperf3 itself takes for datagrams, as measured with one flow of each."""
 
@@ -32,9 +37,8 @@ DATAGRAMS_LATER_S = 0.005
 def begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
     """When a group of hosts begins, in seconds after the first packet at the bottleneck; TCP's to a bin.
 
-    iperf3's control connection takes several round trips before its flows connect, a round trip before their data. With
-    groups of different RTT the series shows only the first of them: there it is eight of the group's round trips, as
-    measured with one flow.
+    iperf3's control connections, which all start together, take several round trips before their flows connect, a
+    round trip before their data. With groups of different RTT the series shows only the first of them.
     """
     scenario = measured["scenario"]
     partner = begins_with(scenario, one)
@@ -47,7 +51,21 @@ def begins_s(measured: dict[str, Any], one: dict[str, Any]) -> float:
         # Seen when the first of them left the queue.
         return at_s - delay_ms / 1000
     rtt_s = float(one["rtt_ms"]) / 1000
-    return 8 * rtt_s if len(tcp_rtts_ms(scenario)) > 1 else max(0.0, first_data(measured) * BIN_S - rtt_s)
+    first_s = max(0.0, first_data(measured) * BIN_S - tcp_rtts_s(scenario)[0])
+    return first_s if rtt_s == tcp_rtts_s(scenario)[0] else connects_s(measured, first_s, rtt_s)
+
+
+def connects_s(measured: dict[str, Any], first_s: float, rtt_s: float) -> float:
+    """When flows of an RTT connect, if those of the least connect at ``first_s``.
+
+    All packets of their control connection but the first wait in the queue.
+    """
+    scenario, series = measured["scenario"], measured["series_100ms_mean_ms"]
+    at_s = first_s - EXCHANGES * tcp_rtts_s(scenario)[0] + rtt_s
+    for _ in range(EXCHANGES - 1):
+        waits = scenario["aqm"].split()[0] not in FAIR and at_s > 0
+        at_s += rtt_s + (series[int(at_s / BIN_S)] or 0.0 if waits else 0.0) / 1000
+    return at_s
 
 
 def begins_with(scenario: dict[str, Any], one: dict[str, Any]) -> dict[str, Any] | None:
@@ -61,28 +79,27 @@ def begins_with(scenario: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]
 def shift_s(measured: dict[str, Any], experiment: Callable[[dict[str, Any], float], str]) -> float:
     """How much later than ``begins_s`` TCP began, and datagrams that begin with it.
 
-    The shift with which our first data are nearest to Linux's.
-    ``experiment`` makes the file of a measurement with a shift. Zero with groups of different RTT: one shift would
-    not do.
+    The shift with which our first data are nearest to Linux's: those of the least RTT, until others' may come.
+    ``experiment`` makes the file of a measurement with a shift.
     """
     scenario = measured["scenario"]
-    if len(tcp_rtts_ms(scenario)) > 1:
-        return 0.0
     first = first_data(measured)
-    bins = slice(first - 1, first + ALIGNED_BINS)
+    least_s, *others_s = tcp_rtts_s(scenario)
+    aligned = min([ALIGNED_BINS, *(int((EXCHANGES + 1) * (rtt_s - least_s) / BIN_S) for rtt_s in others_s)])
+    bins = slice(max(0, first - 1), first + aligned)
     theirs = np.array([delay_ms or 0.0 for delay_ms in measured["series_100ms_mean_ms"]])[bins]
     beginning = {
         **scenario,
-        "duration": math.ceil((first + ALIGNED_BINS) * BIN_S),
+        "duration": math.ceil((first + aligned) * BIN_S),
         "warmup": 0,
         "rate_steps": [],
-        "groups": [one for one in scenario["groups"] if one.get("kind", "tcp") != "udp" or begins_with(scenario, one)],
+        "groups": [one for one in scenario["groups"] if is_first(scenario, one)],
     }
 
     def distance_ms(shift: float) -> float:
         text = experiment({**measured, "scenario": beginning}, shift)
         results = sj.run_text(text, set={"experiment.repeat": 1, "record.packets": True})
-        ours = Departures.of(results.runs[0]).means_ms(first + ALIGNED_BINS, BIN_S)[bins]
+        ours = Departures.of(results.runs[0]).means_ms(first + aligned, BIN_S)[bins]
         return float(np.abs(np.nan_to_num(ours) - theirs).mean())
 
     # Data that come at the end of a bin may show in the next one only.
@@ -96,9 +113,16 @@ def first_data(measured: dict[str, Any]) -> int:
     return next(number for number, delay_ms in enumerate(series) if delay_ms is not None and delay_ms > CONTROL_MS)
 
 
-def tcp_rtts_ms(scenario: dict[str, Any]) -> set[float]:
-    """The base RTTs of the TCP flows."""
-    return {one["rtt_ms"] for one in scenario["groups"] if one.get("kind", "tcp") == "tcp"}
+def tcp_rtts_s(scenario: dict[str, Any]) -> list[float]:
+    """The base RTTs of the TCP flows in seconds, the least first."""
+    return sorted({float(one["rtt_ms"]) / 1000 for one in scenario["groups"] if one.get("kind", "tcp") == "tcp"})
+
+
+def is_first(scenario: dict[str, Any], one: dict[str, Any]) -> bool:
+    """Whether a group has a part in the first data: TCP of the least RTT, datagrams that begin with it, ping."""
+    if one.get("kind", "tcp") == "tcp":
+        return float(one["rtt_ms"]) / 1000 == tcp_rtts_s(scenario)[0]
+    return one["kind"] != "udp" or begins_with(scenario, one) is not None
 
 
 def jump(measured: dict[str, Any], nominal_s: float) -> tuple[float, float]:
