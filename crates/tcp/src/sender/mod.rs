@@ -236,9 +236,12 @@ impl Sender {
         self.filled_at = now;
     }
 
-    /// The connection was opened here: its program's request is over by the time of any bulk.
+    /// The connection was opened here: its program's request is over by the time of any bulk. Who asks for a first
+    /// window of one segment asks for the bulk's, which no request may have doubled.
     pub(crate) fn request_delivered(&mut self) {
-        self.control.on_request(&mut self.window);
+        if self.initial_window > 1 {
+            self.control.on_request(&mut self.window);
+        }
     }
 
     /// Takes over what the application had written before the connection stood.
