@@ -1,0 +1,37 @@
+//! What comes first of that which happens at one instant.
+
+mod common;
+
+use common::{column, runs};
+
+const LIMIT: usize = 20;
+
+/// In slow start two segments arrive at each instant at which a packet leaves, as an acknowledgement went back when a packet
+/// left a round trip before. When the queue is full the departure must not have made room for the first of them.
+#[test]
+fn what_arrives_at_the_instant_of_a_departure_comes_before_it() {
+    let run = runs(
+        "1 s",
+        "10 Mbit/s', burst = '0 B",
+        &format!("{{ aqm = 'pfifo', limit = '{LIMIT} packets' }}"),
+        "kind = 'bulk'\nrtt = '100 ms'",
+        "[record]\npackets = true",
+    )
+    .remove(0);
+    let packets = run.packets.as_ref().expect("recorded");
+    let [left, waited, fate] = ["time_ns", "sojourn_ns", "fate"].map(|name| column(packets, name));
+    let accepted: Vec<_> = (0..left.len()).filter(|&n| fate[n] < 2.0).collect();
+    let coinciding: Vec<_> = (0..left.len())
+        .filter(|&n| fate[n] >= 2.0)
+        .map(|n| left[n])
+        .filter(|now| accepted.iter().any(|&n| left[n] == *now))
+        .collect();
+    assert!(!coinciding.is_empty());
+    for now in coinciding {
+        let queued_after = accepted
+            .iter()
+            .filter(|&&n| left[n] - waited[n] <= now && left[n] > now)
+            .count();
+        assert_eq!(queued_after, LIMIT - 1, "at {now} ns");
+    }
+}
