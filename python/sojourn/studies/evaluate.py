@@ -61,6 +61,7 @@ def instances(
     slack: Slack | None = None,
     derived: Mapping[str, str] | None = None,
     within: Grid | None = None,
+    given: Mapping[Reference, float] | None = None,
 ) -> list[Instance]:
     """Evaluates a formula everywhere.
 
@@ -78,6 +79,8 @@ def instances(
         Metrics that are formulas of others for one scheme, which they call ``each``.
     within
         The part of the grid whose places are looked at; what the formula itself places may lie outside. Default: all.
+    given
+        What references of the formula, derived metrics expanded, are taken to be instead of what was measured.
 
     Returns
     -------
@@ -90,7 +93,7 @@ def instances(
         The formula is not in the language, or names something that the grid does not have.
     """
     evaluator = _Evaluator(
-        parse(formula), grid, schemes or grid.schemes, slack or Slack(), derived or {}, within or grid
+        parse(formula), grid, schemes or grid.schemes, slack or Slack(), derived or {}, within or grid, given or {}
     )
     return list(evaluator.instances())
 
@@ -113,7 +116,7 @@ def check_names(formula: str, names: Names, derived: Mapping[str, str]) -> None:
         It is not in the language, no number, or names something that the experiment does not have.
     """
     root = parse(formula)
-    for node in walk(_expand(root, derived)):
+    for node in walk(expand(root, derived)):
         match node:
             case Comparison() | All() | Call("increasing" | "decreasing"):
                 raise RelationError(f"{formula!r} is true or false; must be a number")
@@ -154,12 +157,14 @@ class _Evaluator:
         slack: Slack,
         derived: Mapping[str, str],
         within: Grid,
+        given: Mapping[Reference, float],
     ) -> None:
         self._grid = grid
         self._within = within
-        self._root = _expand(root, derived)
+        self._root = expand(root, derived)
         self._schemes = [scheme for scheme in schemes if scheme in grid.schemes]
         self._slack = slack
+        self._given = given
         self._references = [node for node in walk(self._root) if isinstance(node, Reference)]
 
     def instances(self) -> list[Instance]:
@@ -237,6 +242,8 @@ class _Evaluator:
             raise RelationError(f"no scheme {names[0]!r}")
         if rest[0] not in self._grid.measures or len(rest) > 2:
             raise RelationError(f"no metric {'.'.join(rest)!r}")
+        if node in self._given:
+            return self._given[node]
         place = {**point, **dict(self._grid.place(axis, value) for axis, value in node.at)}
         value = self._grid.value(of, rest[0], statistic or (rest[1] if len(rest) == 2 else "value"), place)
         if math.isnan(value):
@@ -347,7 +354,7 @@ def _arithmetic(operator: str, left: float, right: float) -> float:
     return left / right
 
 
-def _expand(node: Node, derived: Mapping[str, str]) -> Node:
+def expand(node: Node, derived: Mapping[str, str]) -> Node:
     """Puts the formulas of derived metrics in their place."""
     match node:
         case Reference(names, at):
@@ -357,13 +364,13 @@ def _expand(node: Node, derived: Mapping[str, str]) -> Node:
             scheme = "each" if metric == names[0] else names[0]
             return _of_scheme(parse(derived[metric]), scheme, at)
         case Arithmetic(operator, left, right):
-            return Arithmetic(operator, _expand(left, derived), _expand(right, derived))
+            return Arithmetic(operator, expand(left, derived), expand(right, derived))
         case Call(function, arguments):
-            return Call(function, tuple(_expand(argument, derived) for argument in arguments))
+            return Call(function, tuple(expand(argument, derived) for argument in arguments))
         case Comparison(terms, operators):
-            return Comparison(tuple(_expand(term, derived) for term in terms), operators)
+            return Comparison(tuple(expand(term, derived) for term in terms), operators)
         case All(parts):
-            return All(tuple(_expand(part, derived) for part in parts))
+            return All(tuple(expand(part, derived) for part in parts))
     return node
 
 

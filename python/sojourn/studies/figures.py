@@ -18,8 +18,9 @@ from sojourn.plots.style import figure, looks, save, style
 from sojourn.plots.tradeoff import one_sigma_ellipse
 from sojourn.statistics import FloatArray
 from sojourn.storage import Staging
+from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import AxisValue, Grid
-from sojourn.studies.recipe import FigureSpec, Study
+from sojourn.studies.recipe import Study
 
 _LEGEND_COLUMNS = 4
 """As many names as a figure is wide."""

@@ -9,10 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sojourn.studies import tables, texts
+from sojourn.studies import exhibits, tables, texts
 from sojourn.studies.claims import Claim, load_claims
+from sojourn.studies.exhibits import FigureSpec, TableSpec
 from sojourn.studies.grid import Alias, AxisValue
-from sojourn.studies.measures import SERIES, SOURCES, Measure
+from sojourn.studies.measures import SOURCES, Measure
 from sojourn.studies.measures import Part as RunPart
 from sojourn.studies.relation import RelationError
 
@@ -78,39 +79,6 @@ class Question:
 
 
 @dataclass(frozen=True)
-class FigureSpec:
-    """A figure to draw."""
-
-    name: str
-    title: str
-    kind: str
-    """``box``: boxes over ``x``, one panel per value of ``panels``; ``series``: a metric over time;
-    ``ellipse``: a metric over another, ``x``, a dot per run and their 1-sigma ellipse;
-    ``packets``: every packet as it came to the queue and left it, from the metric's ``from_s`` to its ``to_s``."""
-    experiment: str
-    metric: str
-    x: str = ""
-    panels: str = ""
-    where: Mapping[str, Any] = field(default_factory=dict)
-    schemes: Sequence[str] = ()
-    """Only these, in this order; empty: all."""
-    whiskers: Sequence[int] = (10, 90)
-    """Percentiles that a box's whiskers reach to."""
-    of_runs: bool = False
-    """A box is of one number per run, not of a distribution within each."""
-    bin_s: float = 0.0
-    """A series is drawn as means over so many seconds; 0: as it was recorded."""
-    from_zero: bool = True
-    """Whether the vertical axis begins at zero."""
-
-    def is_called(self, name: str) -> bool:
-        """Whether a user means this figure: ``fig3``, ``Fig 3``, ``3``; ``3`` also means ``fig3a``."""
-        wanted = name.lower().replace(" ", "").removeprefix("fig").removeprefix("ure")
-        own = self.name.removeprefix("fig")
-        return own == wanted or own.rstrip("abcd") == wanted
-
-
-@dataclass(frozen=True)
 class Elsewhere:
     """What a backend other than the simulator needs changed, because it lacks something that the study has."""
 
@@ -146,6 +114,7 @@ class Study:
     elsewhere: Mapping[str, Elsewhere] = field(default_factory=dict)
     """By backend."""
     questions: tuple[Question, ...] = ()
+    tables: tuple[TableSpec, ...] = ()
 
     @cached_property
     def claims(self) -> list[Claim]:
@@ -190,12 +159,13 @@ def load_study(folder: Path) -> Study:
             derived=recipe.get("derived", {}),
             experiments=tuple(_experiment(table, folder) for table in recipe.get("experiment", [])),
             readings={id_: _reading(table) for table in recipe.get("reading", []) for id_ in _claims(table)},
-            figures=tuple(FigureSpec(**table) for table in recipe.get("figure", [])),
+            figures=tuple(map(exhibits.figure, recipe.get("figure", []))),
+            tables=tuple(map(exhibits.table, recipe.get("table", []))),
             labels=recipe.get("labels", {}),
             elsewhere={name: _elsewhere(table) for name, table in recipe.get("backend", {}).items()},
             questions=tuple(Question(**table) for table in recipe.get("question", [])),
         )
-        _check_figures(study)
+        exhibits.check_names(study.figures, study.tables, _names_of(study))
         _check_texts(study)
     except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
         raise ValueError(f"{path}: {error}") from None
@@ -205,7 +175,7 @@ def load_study(folder: Path) -> Study:
 _RECIPE: dict[str, tables.Kinds] = {
     "title": tables.TEXT, "source": tables.TEXT, "quick": tables.TABLE, "labels": tables.TABLE,
     "derived": tables.TABLE, "metrics": tables.TABLE, "backend": tables.TABLE, "experiment": tables.LIST,
-    "reading": tables.LIST, "figure": tables.LIST, "question": tables.LIST,
+    "reading": tables.LIST, "figure": tables.LIST, "table": tables.LIST, "question": tables.LIST,
 }  # fmt: skip
 _METRIC: dict[str, tables.Kinds] = {
     "from": tables.TEXT, "unit": tables.TEXT, "label": tables.TEXT, "factor": (int, float, str),
@@ -221,11 +191,6 @@ _READING: dict[str, tables.Kinds] = {
     "claim": tables.TEXTS, "because": tables.TEXT, "measure": tables.TEXT, "relation": tables.TEXT,
     "relations": tables.LIST, "condition": tables.TABLE, "cells": tables.LIST, "experiments": tables.LIST,
     "schemes": tables.LIST, "not_comparable": tables.FLAG, "not_run": tables.FLAG,
-}  # fmt: skip
-_FIGURE: dict[str, tables.Kinds] = {
-    "name": tables.TEXT, "title": tables.TEXT, "kind": tables.TEXT, "experiment": tables.TEXT, "metric": tables.TEXT,
-    "x": tables.TEXT, "panels": tables.TEXT, "where": tables.TABLE, "schemes": tables.LIST, "whiskers": tables.LIST,
-    "of_runs": tables.FLAG, "bin_s": tables.NUMBER, "from_zero": tables.FLAG,
 }  # fmt: skip
 _QUESTION: dict[str, tables.Kinds] = {
     "asks": tables.TEXT, "location": tables.TEXT, "experiment": tables.TEXT, "answer": tables.TEXT,
@@ -259,44 +224,9 @@ def _check(recipe: dict[str, Any]) -> None:
         for key in ("relations", "experiments", "schemes"):
             tables.check_each(table.get(key), f"reading.{index}.{key}", tables.TEXT)
         tables.check_each(table.get("cells"), f"reading.{index}.cells", tables.TABLE)
-    for index, table in enumerate(recipe.get("figure", [])):
-        needs = ("name", "title", "kind", "experiment", "metric")
-        tables.check(table, f"figure.{index}", _FIGURE, needs=needs)
-        tables.check_each(table.get("schemes"), f"figure.{index}.schemes", tables.TEXT)
+    exhibits.check_keys(recipe)
     for index, table in enumerate(recipe.get("question", [])):
         tables.check(table, f"question.{index}", _QUESTION, needs=tuple(_QUESTION))
-
-
-def _check_figures(study: Study) -> None:
-    """What figures name must be there."""
-    for index, figure in enumerate(study.figures):
-        known = {
-            "kind": ("box", "series", "ellipse", "packets"),
-            "experiment": tuple(experiment.id for experiment in study.experiments),
-            "metric": tuple(study.measures),
-        }
-        for key, accepted in known.items():
-            if getattr(figure, key) not in accepted:
-                got = getattr(figure, key)
-                raise ValueError(f'figure.{index}: {key}: got "{got}"; must be one of {", ".join(accepted)}')
-        source = study.measures[figure.metric].source
-        accepted = {"series": tuple(SERIES), "packets": ("packet_sojourn_ms",)}.get(figure.kind, (source,))
-        if source not in accepted:
-            where = f'figure.{index}: metric: "{figure.metric}" is from {source}'
-            raise ValueError(f"{where}; of kind {figure.kind} must be from {', '.join(accepted)}")
-        axes = axes_of(study, figure.experiment)
-        constants = {name for one in experiments_with(study, figure.experiment) for name in one.constants}
-        known_axes = axes | constants
-        for axis in figure.where:
-            if axis not in known_axes:
-                raise ValueError(f'figure.{index}: where: got "{axis}"; must be one of {", ".join(sorted(known_axes))}')
-        for key in ("x", "panels"):
-            axis = getattr(figure, key)
-            # An ellipse has a metric below.
-            is_metric = key == "x" and figure.kind == "ellipse"
-            places = set(study.measures) if is_metric else axes
-            if (axis or is_metric) and axis not in places:
-                raise ValueError(f'figure.{index}: {key}: got "{axis}"; must be one of {", ".join(sorted(places))}')
 
 
 class RecipeText(NamedTuple):
@@ -336,6 +266,19 @@ def _check_texts(study: Study) -> None:
     for where, id_ in named:
         if id_ not in known:
             raise ValueError(f'{where}: got "{id_}"; must be one of {", ".join(known)}')
+
+
+def _names_of(study: Study) -> exhibits.Names:
+    """What figures and tables may name."""
+    return exhibits.Names(
+        study.measures,
+        frozenset(study.derived),
+        {experiment.id: frozenset(axes_of(study, experiment.id)) for experiment in study.experiments},
+        {
+            experiment.id: frozenset(name for one in experiments_with(study, experiment.id) for name in one.constants)
+            for experiment in study.experiments
+        },
+    )
 
 
 def axes_of(study: Study, id_: str) -> set[str]:

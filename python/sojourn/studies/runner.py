@@ -13,9 +13,10 @@ from sojourn.execution import Report, execute, jobs_of
 from sojourn.results import Run
 from sojourn.studies import texts
 from sojourn.studies.evaluate import Names
+from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import AxisValue, Cell, Grid
 from sojourn.studies.measures import Measure
-from sojourn.studies.recipe import FigureSpec, Part, Published, Study, axes_of, experiments_with, texts_of
+from sojourn.studies.recipe import Part, Published, Study, axes_of, experiments_with, texts_of
 from sojourn.studies.relation import RelationError
 from sojourn.studies.verdict import Answer, Judgement, answers, judge
 

@@ -91,10 +91,10 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
         outcomes = [
             instance
             for grid in found
-            for formula in ([reading.measure] if reading.measure else relations or [_plain_measure(claim)])
+            for formula in ([reading.measure] if reading.measure else relations or [plain_measure(claim)])
             for instance in instances(
                 formula,
-                _selected(grid, claim, reading),
+                selected(grid, claim, reading),
                 schemes=claim.schemes if reading.schemes is None else reading.schemes,
                 slack=Slack(claim.tol_margin, claim.tol_rel, claim.tol_abs),
                 derived=study.derived,
@@ -116,7 +116,7 @@ def _because(claim: Claim, reading: Reading, study: Study, grids: Mapping[str, G
     """The reading's reason, with what was measured in it."""
     found = [grids[id_] for id_ in experiments_of(claim, reading) if id_ in grids]
     try:
-        parts = [(_selected(grid, claim, reading), grid) for grid in found]
+        parts = [(selected(grid, claim, reading), grid) for grid in found]
     except RelationError:
         parts = [(grid, grid) for grid in found]
     schemes = claim.schemes if reading.schemes is None else reading.schemes
@@ -143,14 +143,15 @@ def _why_not_run(study: Study, wanted: Sequence[str]) -> str:
     return f"experiment {wanted[0]} was not run"
 
 
-def _plain_measure(claim: Claim) -> str:
+def plain_measure(claim: Claim) -> str:
+    """The formula for what a claim without a reading publishes: its statistic of its metric."""
     statistic = claim.statistic.split()[0] if claim.statistic else "value"
     if statistic not in ("mean", "std", "value") and quantile_level(statistic) is None:
         statistic = "value"
     return f"each.{claim.metric}.{statistic}"
 
 
-def _selected(grid: Grid, claim: Claim, reading: Reading) -> Grid:
+def selected(grid: Grid, claim: Claim, reading: Reading) -> Grid:
     """The part of a grid that a claim is about."""
     places = (
         reading.cells
