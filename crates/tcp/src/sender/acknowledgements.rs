@@ -254,9 +254,9 @@ impl Sender {
                 count += 1;
             }
         }
-        // A probe is none of the retransmissions that an undo waits for (Linux counts it).
-        if duplicate && !self.is_dsack_of_probe(segment) {
-            self.undo.on_dsack(first, self.mss);
+        if duplicate {
+            let of_probe = self.is_dsack_of_probe(segment);
+            self.undo.on_dsack(first, of_probe, self.mss);
         }
         self.board
             .sack(&valid[..count], self.recovery_point, now, min_rtt, acked);

@@ -122,6 +122,8 @@ pub(super) struct Undo {
     prior_ssthresh: Option<u32>,
     /// Retransmissions not yet reported as duplicates by D-SACK.
     unconfirmed: Option<u32>,
+    /// A tail loss probe is one of them.
+    counts_probe: bool,
     /// Timestamp of the first retransmission of the episode.
     first_resend_ms: Option<u32>,
 }
@@ -136,7 +138,10 @@ impl Undo {
         }
     }
 
-    pub(super) fn on_dsack(&mut self, block: SackBlock, mss: u32) {
+    pub(super) fn on_dsack(&mut self, block: SackBlock, of_probe: bool, mss: u32) {
+        if of_probe && !self.counts_probe {
+            return; // none of the retransmissions that an undo waits for
+        }
         if let (Some(marker), Some(count)) = (self.marker, self.unconfirmed)
             && block.end.after(marker)
         {
@@ -145,9 +150,11 @@ impl Undo {
         }
     }
 
-    fn start(&mut self, una: Seq, resent: u32) {
+    /// An episode begins with `resent` retransmissions in flight, of which one is a tail loss probe if `with_probe`.
+    fn start(&mut self, una: Seq, resent: u32, with_probe: bool) {
         self.marker = Some(una);
         self.unconfirmed = (resent > 0).then_some(resent);
+        self.counts_probe = with_probe;
     }
 
     /// RFC 4015 §3.2, RFC 3708: every retransmission was reported a duplicate, or the acknowledgement echoes a
@@ -437,7 +444,7 @@ impl Sender {
     }
 
     pub(super) fn enter_recovery(&mut self, echo: bool) {
-        self.undo.start(self.una, self.board.resent());
+        self.start_undo();
         self.forget_first_resend();
         if !self.state.reduces() {
             self.undo.prior_ssthresh = (!echo).then(|| self.current_ssthresh());
@@ -445,6 +452,13 @@ impl Sender {
         }
         self.recovery_point = self.next;
         self.state = State::Recovery;
+    }
+
+    /// What is in flight again may yet be reported twice, a tail loss probe as well (Linux's tcp_init_undo).
+    fn start_undo(&mut self) {
+        let with_probe = self.probe.is_some_and(|probe| probe.resent);
+        let resent = self.board.resent() + u32::from(with_probe);
+        self.undo.start(self.una, resent, with_probe);
     }
 
     fn enter_cwr(&mut self) {
@@ -508,9 +522,10 @@ impl Sender {
             self.window.flight_size = self.board.outstanding();
             self.window.ssthresh = self.control.on_congestion(Signal::Timeout, &self.window);
             self.control.on_timeout(now, self.next);
-            self.undo.start(self.una, self.board.resent());
+            self.start_undo();
             self.undo.first_resend_ms = None;
         }
+        self.probe = None; // what it was for is repaired now
         self.window.cwnd = self.board.in_flight() + 1;
         self.window.clear_credit();
         self.recovery_point = self.next;

@@ -39,6 +39,8 @@ pub(super) enum Arm {
     NewData,
     /// The oldest segment was sent again.
     Retransmit,
+    /// A tail loss probe was sent: the retransmission timer starts anew (RFC 8985 §7.3 step 3, as Linux).
+    Probed,
 }
 
 /// A tail loss probe under way.
@@ -47,7 +49,7 @@ pub(super) struct Probe {
     /// SND.NXT when it was sent.
     end: Seq,
     /// It sent old data again.
-    resent: bool,
+    pub(super) resent: bool,
 }
 
 impl Sender {
@@ -137,7 +139,7 @@ impl Sender {
             end: self.next,
             resent: sending == Sending::Again,
         });
-        self.arm = Arm::Retransmit;
+        self.arm = Arm::Probed;
         Some(sending)
     }
 
@@ -195,6 +197,10 @@ impl Sender {
             }
             Arm::Retransmit if matches!(self.alarm, Some((Alarm::Reordering, _))) => {}
             Arm::Retransmit => self.arm_retransmit(now),
+            Arm::Probed => {
+                let rto = self.rtt.backed_off_rto(self.backoff);
+                self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, rto)));
+            }
         }
     }
 
