@@ -1,9 +1,11 @@
 # Everything runs in .venv; afterwards the command line is .venv/bin/sojourn.
-# Needed: Rust 1.95 or later (https://rustup.rs), Python 3.11 or later with venv, network for the first run.
+# Needed: Python 3.11 or later with venv, a C compiler, network for the first run. Rust is fetched into .toolchain if the
+# machine's is missing or too old.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUST := tools/with-rust
 PYTHON_ROOMS := python tests docs validation benches
 # Files of tests at once: what a file sets up is set up once. Those that boot kernels come first, as the longest.
 AT_ONCE := -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
@@ -28,20 +30,20 @@ demo: install
 	@echo "Figures are in $(CURDIR)/demo; the command line is $(CURDIR)/$(BIN)/sojourn"
 
 test: install
-	cargo test --workspace
-	cargo test --manifest-path examples/my-aqm/Cargo.toml --target-dir target
+	$(RUST) cargo test --workspace
+	$(RUST) cargo test --manifest-path examples/my-aqm/Cargo.toml --target-dir target
 	$(BIN)/python -m pytest $(AT_ONCE)
 
 lint: install $(VENV)/.lint
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	$(RUST) cargo fmt --all --check
+	$(RUST) cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check $(PYTHON_ROOMS)
 	$(BIN)/ruff check $(PYTHON_ROOMS)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest sojourn._core
 
 bench: bench-tools
-	cargo build --release -p sojourn-sim --example run_file
+	$(RUST) cargo build --release -p sojourn-sim --example run_file
 	$(PYTHON) benches/speed.py
 	$(PYTHON) benches/aqm.py
 
@@ -63,20 +65,26 @@ docs: install
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: $(BIN)/python $(SOURCES) $(AGENT)
-	@command -v cargo >/dev/null || { echo "Rust is missing: see https://rustup.rs" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --group test .
+# The bindings and the agent are compiled beside each other: each ends in a long step that keeps one processor busy.
+$(VENV)/.installed: $(BIN)/python $(SOURCES)
+	@$(RUST) true
+	@$(MAKE) --no-print-directory --jobs 2 $(VENV)/.bindings $(AGENT)
+	install -m 755 $(AGENT) $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/sojourn/linux/
+	@touch $@
+
+$(VENV)/.bindings: $(BIN)/python $(SOURCES)
+	$(RUST) $(BIN)/python -m pip install --quiet --group test .
 	@touch $@
 
 # The agent of the Linux backend: static, as a virtual machine has no libraries for it. Naming the target keeps the flags
-# from what only the build runs.
+# from what only the build runs. A folder of its own, so that it need not wait for the bindings.
 agent: $(AGENT)
 
-$(AGENT): $(SOURCES)
-	set -e; target=$$(rustc -vV | sed -n 's/host: //p'); \
+$(AGENT): $(BIN)/python $(SOURCES)
+	set -e; target=$$($(RUST) rustc -vV | sed -n 's/host: //p'); \
 		RUSTFLAGS="-C target-feature=+crt-static -C strip=symbols" \
-			cargo build --quiet --release --locked --package sojourn-agent --target $$target; \
-		install -m 755 target/$$target/release/sojourn-agent $@
+			$(RUST) cargo build --quiet --release --locked --package sojourn-agent --target $$target --target-dir target/agent; \
+		install -m 755 target/agent/$$target/release/sojourn-agent $@
 
 $(VENV)/.lint: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --group lint
