@@ -102,6 +102,7 @@ impl Endpoint {
     /// Nothing more will be written.
     pub fn close(&mut self) {
         self.sender.close();
+        self.receiver.note_closed();
     }
     /// True once data may flow.
     pub fn is_established(&self) -> bool {
@@ -292,6 +293,9 @@ impl Endpoint {
         }
         segment.ts_val = crate::timestamp(now);
         self.receiver.stamp(segment);
+        if segment.len > 0 {
+            self.receiver.note_sent(now);
+        }
         Some(match self.feedback {
             Feedback::None => false,
             Feedback::Classic => sending == Some(Sending::New) && segment.len > 0,

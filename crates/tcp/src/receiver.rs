@@ -56,6 +56,12 @@ pub struct Receiver {
     /// Acknowledgements that still go at once, if there is such a mode.
     quick: u32,
     quickack: bool,
+    /// This end answers what it receives, so that its answers carry the acknowledgements (Linux's pingpong mode).
+    interactive: bool,
+    /// Something that looks like the end of a write waits for its acknowledgement (Linux's ICSK_ACK_PUSHED).
+    pushed: bool,
+    /// This end's program has closed.
+    closed: bool,
     /// In-order bytes that are acknowledged only with more behind them, or after a delay.
     held_back: u32,
     delay: Duration,
@@ -99,6 +105,9 @@ impl Receiver {
             deadline: None,
             quick: 0,
             quickack: config.quickack,
+            interactive: false,
+            pushed: false,
+            closed: false,
             held_back: (config.ack_every - 1) * u32::from(config.mss),
             delay: Duration::ZERO,
             last_arrival: None,
@@ -145,6 +154,18 @@ impl Receiver {
     pub const fn note_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
+    /// This end has sent data at `now`. If that is soon after an arrival it is taken for an answer, and the next ones will carry
+    /// the acknowledgements (Linux's tcp_event_data_sent; from 5.1 to 5.19 only the third answer counted).
+    #[inline(always)]
+    pub fn note_sent(&mut self, now: Time) {
+        if let Some(last) = self.last_arrival {
+            self.interactive |= now - last < self.delay;
+        }
+    }
+    /// This end's program has closed: it will answer nothing.
+    pub const fn note_closed(&mut self) {
+        self.closed = true;
+    }
     /// Asks for an acknowledgement at once.
     pub fn acknowledge_now(&mut self) {
         self.ack_now = true;
@@ -167,8 +188,12 @@ impl Receiver {
         if self.deadline.is_some_and(|due| due <= now) {
             self.deadline = None;
             self.ack_now = true;
-            // The estimate was too short: the next segment did not come in time.
-            self.delay = (self.delay * 2).min(DELAY_MAX);
+            self.delay = if std::mem::take(&mut self.interactive) {
+                DELAY_MIN // no answer came
+            } else {
+                // The estimate was too short: the next segment did not come in time.
+                (self.delay * 2).min(DELAY_MAX)
+            };
         }
     }
 
@@ -196,7 +221,7 @@ impl Receiver {
             self.ack_now = true;
             return;
         }
-        if !seq.after(self.next) {
+        if !seq.after(self.next) && segment.len > 0 {
             self.pace_acks(now);
         }
         self.on_arrival(segment, ecn, now_ms);
@@ -208,9 +233,10 @@ impl Receiver {
             self.take_out_of_order(segment);
         } else {
             self.take_in_order(end, now);
-            // As Linux: the end of a write or of what an offloading sender sent at once. The sender may have no more.
             let is_full = u32::from(segment.len) >= self.mss;
-            self.ack_now |= self.quickack && is_full && segment.flags.contains(Flags::PSH);
+            if !is_full || segment.flags.contains(Flags::PSH) {
+                self.on_end_of_write(is_full);
+            }
         }
         self.schedule_ack(now);
     }
@@ -265,10 +291,10 @@ impl Receiver {
             cold_path();
             match ecn {
                 Arrival::Ce if !self.echo => {
-                    self.raise_quick(2);
+                    self.acknowledge_quickly(2);
                     self.echo = true;
                 }
-                Arrival::NotEct if self.ect_seen => self.raise_quick(2), // most likely a retransmission
+                Arrival::NotEct if self.ect_seen => self.acknowledge_quickly(2), // most likely a retransmission
                 _ => {}
             }
             self.ect_seen |= ecn != Arrival::NotEct;
@@ -278,6 +304,22 @@ impl Receiver {
             // Linux sets the lowest bit: while the window grows, a count of quick acknowledgements hardly falls.
             self.quick |= 1;
         }
+    }
+
+    /// What looks like the end of a write, or of what an offloading sender sent at once, is acknowledged as soon as the
+    /// program has read it, for the sender may have no more. An interactive program is given the time to answer, but not
+    /// to a second short segment (Linux's tcp_measure_rcv_mss and tcp_cleanup_rbuf).
+    #[inline(always)]
+    fn on_end_of_write(&mut self, is_full: bool) {
+        let again = std::mem::replace(&mut self.pushed, true) && !is_full;
+        self.ack_now |= self.quickack && (again || !self.interactive);
+    }
+
+    /// So many acknowledgements at once, interactive or not (Linux's tcp_enter_quickack_mode).
+    fn acknowledge_quickly(&mut self, most: u32) {
+        self.raise_quick(most);
+        self.interactive = false;
+        self.delay = DELAY_MIN;
     }
 
     fn raise_quick(&mut self, most: u32) {
@@ -314,6 +356,9 @@ impl Receiver {
             cold_path();
             self.finished = true;
             self.received -= 1;
+            // As Linux's tcp_fin: the program is likely to close as well, and its FIN carries the acknowledgement.
+            self.interactive |= !self.closed;
+            self.ack_now |= self.closed;
         }
         self.window.delivered(before, self.next, now);
     }
@@ -389,21 +434,20 @@ impl Receiver {
         if self.sack && !block.is_none() {
             self.duplicate = Some(block);
         }
-        self.raise_quick(MAX_QUICK);
-        self.delay = DELAY_MIN;
+        self.acknowledge_quickly(MAX_QUICK);
         self.ack_now = true;
     }
 
     /// RFC 5681 §4.2: at least every second full segment; RFC 3168 and quick mode: at once.
     #[inline(always)]
     fn schedule_ack(&mut self, now: Time) {
-        if self.ack_now || self.quick > 0 || self.next.since(self.acknowledged) > self.held_back {
+        let quick = self.quick > 0 && !self.interactive;
+        if self.ack_now || quick || self.next.since(self.acknowledged) > self.held_back {
             self.ack_now = true;
         } else if self.ranges.is_empty() {
-            let due = self.clock.expiry(
-                now,
-                self.delay.max(DELAY_MIN).min(self.window.longest_delay()),
-            );
+            let due = self
+                .clock
+                .expiry(now, self.delay.min(self.window.longest_delay()));
             self.deadline = Some(self.deadline.map_or(due, |earlier| earlier.min(due)));
         } else {
             self.compress(now);
@@ -483,6 +527,7 @@ impl Receiver {
             return; // as Linux, it is none of those that are counted
         }
         self.deadline = None;
+        self.pushed = false;
         self.compressed = 0;
         self.compress_until = None;
         if self.quick > 0 {

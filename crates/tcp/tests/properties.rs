@@ -8,6 +8,7 @@ use std::fmt;
 use proptest::prelude::*;
 use sojourn_tcp::cc::{ALGORITHMS, Algorithm};
 use sojourn_tcp::config::Clock;
+use sojourn_tcp::segment::Flags;
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
 use sojourn_units::{Duration, Time};
@@ -178,7 +179,7 @@ impl World {
     }
 
     /// Lets an end send all that it wants to. After a timer the first segment may be a probe, which goes whatever the
-    /// congestion window (RFC 8985 §7.3, RFC 9293 §3.8.6.1).
+    /// congestion window (RFC 8985 §7.3, RFC 9293 §3.8.6.1), as does the last with its FIN (Linux).
     fn transmit(&mut self, from: usize, after_timer: bool, now: Time) -> Result<(), TestCaseError> {
         let mut burst = 0;
         loop {
@@ -194,7 +195,9 @@ impl World {
             if is_new && self.ends[from].is_established() {
                 let cwnd = self.ends[from].sender().cwnd();
                 prop_assert!(
-                    in_flight < cwnd || (after_timer && burst == 1),
+                    in_flight < cwnd
+                        || (after_timer && burst == 1)
+                        || segment.flags.contains(Flags::FIN),
                     "{in_flight} in flight, window {cwnd}"
                 );
                 prop_assert!(u32::from(segment.len) <= self.mss);

@@ -359,10 +359,24 @@ impl Sender {
                 return Some(sending);
             }
         }
+        if self.fin == Fin::Wanted
+            && let Some(sending) = self.send_last(segment, now)
+        {
+            return Some(sending);
+        }
         self.new_data_first = false;
         self.piece = 0;
         self.settle(now);
         None
+    }
+
+    /// Sends the FIN with what is left to send, if that is one segment at most: it need not wait for the congestion window
+    /// (Linux's tcp_cwnd_test).
+    #[cold]
+    #[inline(never)]
+    fn send_last(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
+        let is_last = self.unsent <= u64::from(self.full);
+        (is_last && !self.held).then(|| self.send_new(segment, now, Fill::Full))?
     }
 
     /// Sends the first segment of the next piece of new data, or what there is if pieces are not asked for.
