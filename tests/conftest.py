@@ -40,6 +40,11 @@ start = "0..100 ms"
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+def visible(folder: Path) -> set[str]:
+    """The names in a folder, without Sojourn's own list and workspaces."""
+    return {path.name for path in folder.iterdir() if not path.name.startswith(".sojourn-")}
+
+
 @pytest.fixture
 def sojourn(tmp_path: Path) -> Cli:
     """Runs the command line in an empty directory."""

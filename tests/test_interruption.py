@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from conftest import EXPERIMENT, SOJOURN, Cli
+import sojourn as sj
+from conftest import EXPERIMENT, SOJOURN, Cli, visible
 
-LONG = EXPERIMENT.replace('"4 s"', '"60 s"').replace("10 Mbit", "100 Mbit").replace("repeat = 2", "repeat = 1000")
+LONG = EXPERIMENT.replace('"4 s"', '"20 s"').replace("10 Mbit", "100 Mbit").replace("repeat = 2", "repeat = 1000")
 ENDLESS = EXPERIMENT.replace('"4 s"', '"1000000 s"').replace("repeat = 2", "repeat = 1")
 
 
-def start(tmp_path: Path, text: str, *arguments: str) -> subprocess.Popen[str]:
-    """A run in the background, once it has shown progress."""
+def start(tmp_path: Path, text: str, *arguments: str, some: bool = True) -> subprocess.Popen[str]:
+    """A run in the background, once it has shown progress; with ``some`` once runs are finished."""
     (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
     process = subprocess.Popen(
         [SOJOURN, "run", "experiment.toml", "--jobs", "2", *arguments],
@@ -26,7 +29,10 @@ def start(tmp_path: Path, text: str, *arguments: str) -> subprocess.Popen[str]:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert process.stderr is not None
-    assert " runs, " in process.stderr.readline()
+    line = process.stderr.readline()
+    assert " runs, " in line
+    while some and line.startswith("0 of "):
+        line = process.stderr.readline()
     return process
 
 
@@ -36,6 +42,7 @@ def test_an_interrupted_experiment_keeps_its_finished_repeats(tmp_path: Path, nu
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert re.search(r"^interrupted: keeping \d+ finished of 2000 runs, writing out; another Ctrl-C", stderr, re.M)
     assert stderr.splitlines()[-1].startswith("sojourn: interrupted; ")
     assert "Traceback" not in stderr
     summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
@@ -43,11 +50,11 @@ def test_an_interrupted_experiment_keeps_its_finished_repeats(tmp_path: Path, nu
     assert summary["partial"] is True
     assert summary["planned_runs"] == 2000
     assert 0 < len(summary["runs"]) < 2000
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"summary.json", "summary.csv", "experiment.json"}
+    assert visible(tmp_path / "out") == {"summary.json", "summary.csv", "experiment.json"}
 
 
 def test_a_long_run_is_given_up_in_the_middle(tmp_path: Path):
-    process = start(tmp_path, ENDLESS, "--out", "out")
+    process = start(tmp_path, ENDLESS, "--out", "out", some=False)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -56,24 +63,166 @@ def test_a_long_run_is_given_up_in_the_middle(tmp_path: Path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_full_disk_leaves_no_file_behind(sojourn: Cli, tmp_path: Path):
+def limited(size: int) -> Callable[[], None]:
+    """Stands for a disk that fills up: writes fail halfway."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def test_a_full_disk_keeps_the_small_results_and_names_what_it_left_out(sojourn: Cli, tmp_path: Path):
     record = '\n[record]\npackets = true\nseries = "100 ms"\n'
     (tmp_path / "experiment.toml").write_text(EXPERIMENT + record, encoding="utf-8")
-    # A limit on the size of files stands for a disk that fills up: writes fail halfway.
-    limit = 20_000
-    result = sojourn("run", "experiment.toml", "--out", "out",
-                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))  # fmt: skip
+    result = sojourn("run", "experiment.toml", "--out", "out", preexec_fn=limited(30_000))
     assert result.returncode == 1
-    assert result.stderr.splitlines()[-1].startswith("sojourn: out: cannot write the results: ")
     assert "Traceback" not in result.stderr
-    assert list((tmp_path / "out").iterdir()) == []
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("sojourn: out: left out packets.parquet, ")
+    assert "File too large" in last
+    assert {"summary.json", "summary.csv", "experiment.json"} <= visible(tmp_path / "out")
+    assert len(sj.load(tmp_path / "out").runs) == 4
+    assert sj.load(tmp_path / "out").packets() is None
+    assert not list((tmp_path / "out").glob("*.partial"))
 
 
-def test_a_full_disk_leaves_earlier_results_alone(sojourn: Cli, tmp_path: Path):
+def test_a_disk_without_any_room_leaves_earlier_results_alone(sojourn: Cli, tmp_path: Path):
     (tmp_path / "experiment.toml").write_text(EXPERIMENT + "\n[record]\npackets = true\n", encoding="utf-8")
     assert sojourn("run", "experiment.toml", "--out", "out").returncode == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    result = sojourn("run", "experiment.toml", "--out", "out", "--set", "experiment.seed=9",
-                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)))  # fmt: skip
+    again = ("run", "experiment.toml", "--out", "out", "--set", "experiment.seed=9")
+    result = sojourn(*again, preexec_fn=limited(200))
     assert result.returncode == 1
-    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+    assert "sojourn: out: cannot write the results: " in result.stderr
+    assert "Traceback" not in result.stderr
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()} == before
+
+
+# Made for the fifth time it kills the process, unless there is a file that says it is to go on.
+FATAL = """\
+import itertools, os, pathlib, signal
+import sojourn
+
+made = itertools.count()
+
+@sojourn.aqm("fatal")
+class Fatal:
+    def __init__(self):
+        # Once while the file is checked.
+        if next(made) == 4 and not pathlib.Path("go_on").exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def enqueue(self, packet, queue, now):
+        return "pass"
+"""
+RECORDED = (
+    EXPERIMENT.replace('aqm = "codel"\ntarget = "5 ms"', 'aqm = "fatal"').replace("repeat = 2", "repeat = 4")
+    + '\n[record]\npackets = true\nseries = "500 ms"\nrtt = true\n'
+)
+RUN = ("--load", "fatal.py", "run", "experiment.toml", "--jobs", "1", "--out", "out")
+
+
+def killed(sojourn: Cli, tmp_path: Path) -> int:
+    """An experiment killed once some of its 8 runs are finished; how many."""
+    (tmp_path / "experiment.toml").write_text(RECORDED, encoding="utf-8")
+    (tmp_path / "fatal.py").write_text(FATAL, encoding="utf-8")
+    assert sojourn(*RUN).returncode == -signal.SIGKILL
+    (tmp_path / "go_on").touch()
+    assert visible(tmp_path / "out") == set()
+    (journal,) = (tmp_path / "out").glob(".sojourn-*/journal.jsonl")
+    return journal.read_bytes().count(b"\n") - 1
+
+
+def same(folder: Path, other: Path) -> None:
+    """Checks that two folders hold the same results but for the time that they took."""
+    assert visible(folder) == visible(other)
+    for name in sorted(visible(folder)):
+        contents = [(one / name).read_bytes() for one in (folder, other)]
+        if name == "summary.json":
+            contents = [re.sub(rb'"wall_s": [^,]*', b"", content) for content in contents]
+        assert contents[0] == contents[1], name
+
+
+def test_a_killed_run_is_resumed_to_the_same_bytes(sojourn: Cli, tmp_path: Path):
+    finished = killed(sojourn, tmp_path)
+    assert 0 < finished < 8
+    # A line that was cut, and one whose tables were: as a power cut leaves them.
+    (journal,) = (tmp_path / "out").glob(".sojourn-*/journal.jsonl")
+    with journal.open("ab") as file:
+        file.write(b'{"run":7,"tables":{"packets":[0,99999999999,0]},"summary":{}}\n{"run":6,"tab')
+    other = sojourn(*RUN, "--resume", "--set", "link.rate=9 Mbit/s")
+    assert other.returncode == 2
+    assert other.stderr.count("\n") == 1
+    assert "finished runs of another experiment" in other.stderr
+
+    result = sojourn(*RUN, "--resume")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.splitlines()[0] == f"{finished} of 8 runs are finished already"
+    assert [path.name for path in (tmp_path / "out").glob(".sojourn-*")] == [".sojourn-manifest.json"]
+    assert sojourn(*RUN[:-1], "fresh").returncode == 0
+    same(tmp_path / "out", tmp_path / "fresh")
+
+    again = sojourn(*RUN, "--resume", "--json")
+    assert again.stderr == "all 8 runs are in out already\n"
+    assert json.loads(again.stdout) == sj.load(tmp_path / "out").summary
+    other = sojourn(*RUN, "--resume", "--set", "link.rate=9 Mbit/s")
+    assert other.returncode == 2
+    assert other.stderr.startswith("--resume: out has results of another experiment")
+
+
+def test_what_a_killed_run_left_goes_when_it_is_run_again(sojourn: Cli, tmp_path: Path):
+    finished = killed(sojourn, tmp_path)
+    estimate = json.loads(sojourn(*RUN, "--resume", "--dry-run", "--json").stdout)
+    assert estimate.keys() == {"runs", "stored", "estimate_s", "estimate_mb"}
+    assert (estimate["runs"], estimate["stored"]) == (8, finished)
+    result = sojourn(*RUN)
+    assert result.returncode == 0
+    assert f"note: {finished} of 8 runs were finished before" in result.stderr
+    assert "--resume" in result.stderr
+    assert [path.name for path in (tmp_path / "out").glob(".sojourn-*")] == [".sojourn-manifest.json"]
+
+
+def test_an_interrupted_run_is_resumed(sojourn: Cli, tmp_path: Path):
+    process = start(tmp_path, LONG.replace("repeat = 1000", "repeat = 15"), "--out", "out")
+    process.send_signal(signal.SIGINT)
+    stdout, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert len(stdout.splitlines()) < 25
+    result = sojourn("run", "experiment.toml", "--out", "out", "--resume")
+    assert result.returncode == 0, result.stderr
+    assert "of 30 runs are finished already" in result.stderr
+    results = sj.load(tmp_path / "out")
+    assert len(results.runs) == 30
+    assert not results.partial
+
+
+LOOPS = """\
+import time
+import sojourn
+
+@sojourn.aqm("stuck")
+class Stuck:
+    def enqueue(self, packet, queue, now):
+        if now > 0.5:
+            while True:
+                BODY
+"""
+
+
+@pytest.mark.parametrize("body", ["pass", "time.sleep(10_000)"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_aqm_in_an_endless_loop_does_not_keep_the_process(tmp_path: Path, body, number):
+    (tmp_path / "stuck.py").write_text(LOOPS.replace("BODY", body), encoding="utf-8")
+    text = EXPERIMENT.replace('aqm = "codel"\ntarget = "5 ms"', 'aqm = "stuck"').replace("repeat = 2", "repeat = 1")
+    (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
+    process = subprocess.Popen(
+        [SOJOURN, "--load", "stuck.py", "run", "experiment.toml", "--jobs", "2", "--out", "out"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    assert process.stderr is not None
+    assert "1 of 2 runs, " in process.stderr.readline()
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    assert stderr.splitlines()[-1].startswith("sojourn: interrupted; 1 of 2 runs finished, kept in out/summary.json")
+    assert "pfifo" in stdout
+    assert [run.label for run in sj.load(tmp_path / "out").runs] == ["pfifo"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from conftest import EXPERIMENT, Cli
+from conftest import EXPERIMENT, Cli, visible
 
 COMPARE = ("compare", "--rate", "10mbit", "--rtt", "40ms", "--flows", "2", "--duration", "4s")
 
@@ -128,7 +128,8 @@ def test_out_holds_everything_and_no_temporary_file(sojourn: Cli, tmp_path: Path
                for kind in ("png", "svg", "pdf")}  # fmt: skip
     data = {"summary.json", "summary.csv", "experiment.json", "packets.parquet", "series.parquet",
             "flow_series.parquet"}  # fmt: skip
-    assert {path.name for path in (tmp_path / "out").iterdir()} == figures | data
+    assert visible(tmp_path / "out") == figures | data
+    assert [path.name for path in (tmp_path / "out").glob(".*")] == [".sojourn-manifest.json"]
     assert (tmp_path / "out" / "summary.json").read_text(encoding="utf-8") == result.stdout
     assert (tmp_path / "out" / "sojourn_cdf.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "out" / "sojourn_cdf.pdf").read_bytes().startswith(b"%PDF")

@@ -1,12 +1,23 @@
-"""Result files appear whole and together, or not at all."""
+"""Result files appear whole and together, or not at all, and never over a file that is not ours."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from sojourn.storage import OutputError, Staging, prepare
+from conftest import visible
+from sojourn.manifest import FILE, Manifest
+from sojourn.storage import OutputError, Staging, file_name, prepare
+from sojourn.workspace import Workspace
+
+
+def put(folder: Path, *names: str, text: str = "ours", by: str = "results") -> None:
+    """Writes files as results are written; those of earlier results go."""
+    with Staging(folder, by=by, replaces=("results", "csv")) as staging:
+        for name in names:
+            staging.add_text(name, text)
 
 
 def test_nothing_has_its_final_name_before_the_end(tmp_path):
@@ -14,11 +25,12 @@ def test_nothing_has_its_final_name_before_the_end(tmp_path):
         final = staging.add_text("a.txt", "one")
         assert not final.exists()
     assert final.read_text() == "one"
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", FILE}
 
 
 def test_a_failure_removes_every_file_and_keeps_what_was_there(tmp_path):
-    (tmp_path / "a.txt").write_text("old")
+    put(tmp_path, "a.txt", text="old")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
     def fail(path: Path) -> None:
         path.write_text("half")
@@ -27,8 +39,7 @@ def test_a_failure_removes_every_file_and_keeps_what_was_there(tmp_path):
     with pytest.raises(OSError), Staging(tmp_path) as staging:
         staging.add_text("a.txt", "new")
         staging.add("b.txt", fail)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-    assert (tmp_path / "a.txt").read_text() == "old"
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_an_existing_file_is_no_output_directory(tmp_path):
@@ -54,7 +65,7 @@ def test_a_file_that_was_interrupted_is_left_out_of_the_rest(tmp_path):
             staging.add("figure.png", interrupted)
         staging.add_text("summary.json", "first")
         staging.add_text("summary.json", "second")
-    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
+    assert visible(tmp_path) == {"summary.json"}
     assert (tmp_path / "summary.json").read_text() == "second"
 
 
@@ -65,15 +76,131 @@ def test_a_failure_removes_the_directory_that_was_made_for_the_files(tmp_path):
 
 
 def test_what_new_files_supersede_goes_when_they_come(tmp_path):
-    for name in ("old.parquet", "kept.parquet", "notes.txt"):
-        (tmp_path / name).write_text("old")
-    with pytest.raises(ValueError), Staging(tmp_path) as staging:
-        staging.supersede(["*.parquet"])
-        raise ValueError
-    assert len(list(tmp_path.iterdir())) == 3
-    with Staging(tmp_path) as staging:
-        staging.supersede(["*.parquet"])
+    put(tmp_path, "old.parquet", "kept.parquet", "csv/runs.csv")
+    (tmp_path / "csv" / "notes.txt").write_text("mine")
+    (tmp_path / "notes.parquet").write_text("mine")
+    put(tmp_path, "report.html", by="report")  # replaces what results are made of
+    put(tmp_path, "old.parquet", "kept.parquet", "csv/runs.csv")
+    with pytest.raises(ValueError), Staging(tmp_path, replaces=("results",)) as staging:
         staging.add_text("kept.parquet", "new")
-        assert (tmp_path / "old.parquet").exists()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.parquet", "notes.txt"]
+        raise ValueError
+    assert (tmp_path / "old.parquet").exists()
+    put(tmp_path, "kept.parquet", text="new")
+    assert visible(tmp_path) == {"kept.parquet", "notes.parquet", "csv", "report.html"}
+    assert visible(tmp_path / "csv") == {"notes.txt"}
     assert (tmp_path / "kept.parquet").read_text() == "new"
+
+
+def test_a_file_of_the_users_is_neither_removed_nor_replaced(tmp_path):
+    (tmp_path / "packets.parquet").write_text("mine")
+    put(tmp_path, "summary.json")
+    put(tmp_path, "summary.json", text="new")
+    assert (tmp_path / "packets.parquet").read_text() == "mine"
+    with pytest.raises(OutputError, match=r"packets\.parquet .*nothing was replaced"):
+        put(tmp_path, "summary.json", "packets.parquet", text="newer")
+    assert (tmp_path / "packets.parquet").read_text() == "mine"
+    assert (tmp_path / "summary.json").read_text() == "new"
+    with pytest.raises(OutputError, match=r"packets\.parquet"):
+        prepare(tmp_path, ["packets.parquet"])
+
+
+def test_a_file_of_ours_that_was_changed_since_is_the_users(tmp_path):
+    put(tmp_path, "summary.csv", "report.html")
+    (tmp_path / "summary.csv").write_text("note")
+    (tmp_path / "report.html").write_text("note")
+    with pytest.raises(OutputError, match=r"summary\.csv"):
+        prepare(tmp_path, ["summary.csv"])
+    put(tmp_path, "summary.json")
+    assert visible(tmp_path) == {"summary.csv", "summary.json", "report.html"}
+
+
+def test_a_copy_of_our_folder_is_ours_as_well(tmp_path):
+    put(tmp_path / "a", "summary.json")
+    (tmp_path / "b").mkdir()
+    for name in ("summary.json", FILE):
+        (tmp_path / "b" / name).write_bytes((tmp_path / "a" / name).read_bytes())
+    put(tmp_path / "b", "summary.json", text="new")
+    assert (tmp_path / "b" / "summary.json").read_text() == "new"
+
+
+def test_links_and_directories_of_our_names_stay(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "file").write_text("mine")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "a.txt").symlink_to(elsewhere / "file")
+    (out / "b.txt").mkdir()
+    (out / "csv").symlink_to(elsewhere)
+    for name in ("a.txt", "b.txt", "csv/runs.csv"):
+        with pytest.raises(OutputError):
+            put(out, name)
+    assert (elsewhere / "file").read_text() == "mine"
+    assert visible(elsewhere) == {"file"}
+    assert (out / "a.txt").is_symlink()
+    assert (out / "b.txt").is_dir()
+
+
+def test_no_name_leads_out_of_the_directory(tmp_path):
+    for name in ("../escaped.txt", "/tmp/escaped.txt", "a/../../escaped.txt", ""):
+        with pytest.raises(OutputError), Staging(tmp_path / "out") as staging:
+            staging.add_text(name, "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_list_from_elsewhere_removes_nothing_outside(tmp_path):
+    put(tmp_path / "out", "old.parquet")
+    (tmp_path / "mine.txt").write_text("ours")
+    path = tmp_path / "out" / FILE
+    document = json.loads(path.read_text())
+    document["files"]["../mine.txt"] = document["files"]["old.parquet"]
+    path.write_text(json.dumps(document))
+    put(tmp_path / "out", "new.parquet")
+    assert (tmp_path / "mine.txt").read_text() == "ours"
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"format": 9, "files": {}}', '{"format": 1}', "[]"])
+def test_a_damaged_list_is_refused(tmp_path, content):
+    (tmp_path / FILE).write_text(content)
+    with pytest.raises(OutputError, match=r"manifest\.json"):
+        prepare(tmp_path)
+
+
+def test_a_file_that_came_meanwhile_leaves_the_new_ones_beside_it(tmp_path):
+    with pytest.raises(OutputError, match="the new files are in"), Staging(tmp_path, rescue=True) as staging:
+        staging.add_text("summary.json", "ours")
+        (tmp_path / "summary.json").write_text("mine")
+    assert (tmp_path / "summary.json").read_text() == "mine"
+    (beside,) = tmp_path.glob("sojourn-results-*")
+    assert (beside / "summary.json").read_text() == "ours"
+
+
+def test_a_process_killed_while_it_puts_files_in_place_leaves_only_ours(tmp_path, monkeypatch):
+    put(tmp_path, "a.txt", "b.txt", text="old")
+    replace = Path.replace
+
+    def killed(self: Path, target: Path) -> Path:
+        if target.name == "a.txt":
+            raise RuntimeError("killed")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(RuntimeError):
+        put(tmp_path, "a.txt", "b.txt", text="new")
+    monkeypatch.undo()
+    assert Manifest.read(tmp_path).foreign(["a.txt", "b.txt"]) == []
+
+
+def test_what_a_dead_process_left_is_found_and_that_of_a_living_one_is_not(tmp_path):
+    alive, dead = Workspace.make(tmp_path), Workspace.make(tmp_path)
+    (tmp_path / ".sojourn-1-mine.partial").mkdir()
+    dead.leave()
+    assert [one.path for one in Workspace.left_behind(tmp_path)] == [dead.path]
+    alive.remove()
+
+
+def test_a_long_name_is_cut_and_stays_its_own():
+    one, other = (file_name("capture_" + "é" * 300 + end + ".pcapng") for end in "ab")
+    assert len(one.encode()) <= 200
+    assert one != other
+    assert one.endswith(".pcapng")

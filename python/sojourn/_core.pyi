@@ -86,6 +86,13 @@ class Plan:
     def duration_s(self, job: int) -> float:
         """Simulated length of a job, in seconds."""
 
+    @property
+    def recorded(self) -> list[str]:
+        """The tables that some of its runs record because the file asks for them."""
+
+    def run_text(self, job: int) -> str:
+        """All that decides what a job's run gives, traces included, as text: the same text, the same run."""
+
     def resolved_json(self) -> str:
         """The experiment with every default filled in, one object per cell of the sweep."""
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from sojourn import _core, schema
+from sojourn import _core, bounded, schema
 from sojourn.backends import Backend, backend_of
 from sojourn.comparison import experiment_text, overrides_for_queues
 from sojourn.execution import Report, execute, jobs_of
+from sojourn.journal import Journal
 from sojourn.precision import Precision, Rounds
 from sojourn.results import Recorded, Results, Run
 
@@ -150,6 +153,8 @@ def read_plan(
         Something that the backend needs is missing.
     """
     where = backend_of(backend)
+    with contextlib.suppress(OSError):  # What cannot be looked at is told by the reader.
+        bounded.check(Path(file), bounded.LARGEST_TEXT)
     plan = _core.Plan.read_file(str(file), list(overrides))
     where.check(plan)
     return plan
@@ -163,29 +168,50 @@ def run_plan(
     until: Precision | None = None,
     report: Report | None = None,
     record: Callable[[Run], Run] | None = None,
+    journal: Journal | None = None,
 ) -> tuple[Results, BaseException | None]:
     """Runs a plan. Returns its results, and what stopped it early if something did: they are then partial.
 
     With ``until`` only as many repeats as it takes; the plan's are the most.
 
-    ``record`` is given each run as soon as it and those before it are finished; its answer is kept instead.
+    ``record`` is given each run as soon as it and those before it are finished; its answer is kept instead. ``journal``
+    is told of each as soon as it is finished; what it has stored is not run again.
     """
     runs: list[Run] = []
     where = backend_of(backend)
     everything = jobs_of(plan, where)
+    stored = {} if journal is None else journal.stored
     rounds = None if until is None else Rounds(plan, until)
     stopped_by = None
     planned = 0
     for indices in rounds or [range(len(everything))]:
         planned += len(indices)
+        known = deque(place for place, index in enumerate(indices) if index in stored)
+        missing = [place for place, index in enumerate(indices) if index not in stored]
 
-        def take(index: int, core: _core.Run, indices: Sequence[int] = indices) -> None:
-            run = as_run(core)
+        def hand_over(index: int, run: Run) -> None:
             runs.append(run if record is None else record(run))
             if rounds is not None:
-                rounds.take(indices[index], runs[-1])
+                rounds.take(index, runs[-1])
 
-        stopped_by = execute([everything[index] for index in indices], take, threads=jobs, report=report)
+        def hand_over_known(before: int, indices: Sequence[int] = indices, known: deque[int] = known) -> None:
+            while known and known[0] < before:
+                index = indices[known.popleft()]
+                hand_over(index, stored.pop(index))
+
+        def finish(number: int, core: _core.Run, indices: Sequence[int] = indices, missing: list[int] = missing) -> Run:
+            run = as_run(core)
+            if journal is not None:
+                journal.add(indices[missing[number]], core.summary_json, run)
+            return run
+
+        def take(number: int, run: Run, indices: Sequence[int] = indices, missing: list[int] = missing) -> None:
+            hand_over_known(missing[number])
+            hand_over(indices[missing[number]], run)
+
+        to_run = [everything[indices[place]] for place in missing]
+        stopped_by = execute(to_run, take, finish=finish, threads=jobs, report=report)
+        hand_over_known(len(indices))
         if stopped_by is not None:
             break
     summary: schema.Summary = {

@@ -1,21 +1,29 @@
-"""Runs a plan's jobs on a pool of threads. The core releases the GIL, so threads are all that is needed."""
+"""Runs a plan's jobs on threads. The core releases the GIL, so threads are all that is needed."""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
-import signal
+import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from sojourn import _core
+from sojourn import _core, interrupts
 from sojourn.backends import Backend
+from sojourn.interrupts import Presses
 
 POLL_S = 0.1
 """How often progress is reported and a Ctrl-C is noticed."""
+CALM_S = 0.3
+"""What a cancelled run gets to end by itself, before an exception is raised in it."""
+PATIENCE_S = 1.2
+"""What it gets altogether. Then its thread is left to itself: Python code in it may be waiting for ever."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,8 @@ class Progress:
     fraction: float
     """Simulated time done, of all there is to simulate."""
     elapsed_s: float
+    stopping: bool = False
+    """The user has asked to stop: what is still running is being cancelled."""
 
     @property
     def left_s(self) -> float | None:
@@ -50,6 +60,11 @@ class Job:
         """Simulated length in seconds."""
         return self.plan.duration_s(self.index)
 
+    @property
+    def can_be_left(self) -> bool:
+        """Whether nothing but a thread stays behind if it is left to itself."""
+        return self.backend.name == "sim"
+
     def run(self, monitor: _core.Monitor) -> _core.Run:
         """Runs it; a failure names the arm and the seed."""
         try:
@@ -71,26 +86,32 @@ def default_threads() -> int:
 
 def execute(
     jobs: Sequence[Job],
-    take: Callable[[int, _core.Run], None],
+    take: Callable[[int, T], None],
     *,
+    finish: Callable[[int, _core.Run], T],
     threads: int | None = None,
     report: Report | None = None,
 ) -> BaseException | None:
     """Runs all jobs and hands each result to ``take`` with its job's index, in the jobs' order.
 
-    A run that fails leaves the others alone; a Ctrl-C cancels what is still running. What is finished is handed over
-    all the same.
+    ``finish`` makes the result of a run, as soon as it is finished and in whatever order. A run that fails leaves the
+    others alone; a Ctrl-C cancels what is still running, and a second one does not wait for that. What is finished is
+    handed over all the same.
 
     Returns
     -------
     BaseException or None
         Why not all is there: a KeyboardInterrupt, or the RunError of the first run that failed.
     """
-    pool = _Pool(jobs, threads or default_threads())
+    pool = _Pool(jobs, threads or default_threads(), finish)
     began = time.monotonic()
     taken = 0
     stopped_by: BaseException | None = None
-    with _ctrl_c() as interrupted:
+
+    def progress(*, stopping: bool = False) -> Progress:
+        return Progress(pool.done, len(jobs), pool.fraction(), time.monotonic() - began, stopping)
+
+    with interrupts.held() as presses:
         try:
             while pool.advance():
                 while taken in pool.finished or taken in pool.failed:
@@ -98,86 +119,129 @@ def execute(
                         take(taken, pool.finished.pop(taken))
                     taken += 1
                 if report is not None:
-                    report(Progress(pool.done, len(jobs), pool.fraction(), time.monotonic() - began))
-                if interrupted.is_set():
+                    report(progress(stopping=bool(presses)))
+                if presses:
                     stopped_by = KeyboardInterrupt()
                     break
         finally:
-            pool.close()
+            pool.close(presses)
         for index in sorted(pool.finished):
             take(index, pool.finished.pop(index))
     return stopped_by or next(iter(pool.failed.values()), None)
 
 
-class _Pool:
-    """Jobs on threads, a few submitted ahead."""
+def left_behind() -> bool:
+    """Whether threads were left to themselves and still live: the process then ends without waiting for them."""
+    return any(thread.is_alive() for thread in _left)
 
-    def __init__(self, jobs: Sequence[Job], threads: int) -> None:
-        self.finished: dict[int, _core.Run] = {}
+
+_left: list[threading.Thread] = []
+
+
+class _GivenUp(KeyboardInterrupt):
+    """Raised in Python code that does not end by itself."""
+
+
+class _Pool(Generic[T]):
+    """Jobs on threads, a few handed out ahead."""
+
+    def __init__(self, jobs: Sequence[Job], threads: int, finish: Callable[[int, _core.Run], T]) -> None:
+        self.finished: dict[int, T] = {}
         self.failed: dict[int, _core.RunError] = {}
         self.done = 0
         self._jobs = jobs
-        self._threads = threads
+        self._finish = finish
+        self._ahead = 2 * threads
         self._next = 0
-        self._running: dict[Future[_core.Run], tuple[int, _core.Monitor]] = {}
+        self._monitors: dict[int, _core.Monitor] = {}
+        """Of what was handed out and has not ended."""
         self._total_s = sum(job.duration_s for job in jobs)
         self._done_s = 0.0
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="sojourn")
+        self._stopping = False
+        self._todo: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[int, _core.Run | BaseException]] = queue.SimpleQueue()
+        # Daemons: a thread that hangs in somebody's Python code must not keep the process from ending.
+        self._threads = [
+            threading.Thread(target=self._work, name=f"sojourn_{number}", daemon=True)
+            for number in range(min(threads, len(jobs)))
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def advance(self) -> bool:
         """Waits a moment for jobs to end; false once all have been seen to."""
-        if self._next == len(self._jobs) and not self._running:
-            return False
-        while self._next < len(self._jobs) and len(self._running) < 2 * self._threads:
-            monitor = _core.Monitor()
-            future = self._executor.submit(self._jobs[self._next].run, monitor)
-            self._running[future] = (self._next, monitor)
+        while self._next < len(self._jobs) and len(self._monitors) < self._ahead:
+            self._monitors[self._next] = _core.Monitor()
+            self._todo.put(self._next)
             self._next += 1
-        ended, _ = wait(self._running, timeout=POLL_S, return_when=FIRST_COMPLETED)
-        for future in ended:
-            self._settle(future)
+        if not self._monitors:
+            return False
+        self._settle(POLL_S)
         return True
 
     def fraction(self) -> float:
         """Simulated time done, of all there is."""
-        running_s = sum(monitor.simulated_s for _, monitor in self._running.values())
+        running_s = sum(monitor.simulated_s for monitor in self._monitors.values())
         return min(1.0, (self._done_s + running_s) / self._total_s) if self._total_s else 1.0
 
-    def close(self) -> None:
-        """Cancels what is still running and waits for it; what ended well in the meantime counts as finished."""
-        for _, monitor in self._running.values():
-            monitor.cancel()
-        self._executor.shutdown(wait=True, cancel_futures=True)
-        for future in list(self._running):
-            if not future.cancelled() and future.exception() is None:
-                self._settle(future)
+    def close(self, presses: Presses) -> None:
+        """Cancels what is still running and waits for it; what ended well in the meantime counts as finished.
 
-    def _settle(self, future: Future[_core.Run]) -> None:
-        index, _ = self._running.pop(future)
+        Python code that does not end gets an exception; where that does not help, its thread is left to itself.
+        """
+        self._stopping = True
+        for monitor in self._monitors.values():
+            monitor.cancel()
+        for _ in self._threads:
+            self._todo.put(None)
+        began = time.monotonic()
+        asked = presses.count
+        can_be_left = all(job.can_be_left for job in self._jobs)
+        while alive := [thread for thread in self._threads if thread.is_alive()]:
+            waited_s = time.monotonic() - began
+            if can_be_left and (waited_s > PATIENCE_S or presses.count > asked):
+                _left.extend(alive)
+                break
+            if can_be_left and waited_s > CALM_S:
+                for thread in alive:
+                    _raise_in(thread, _GivenUp)
+            alive[0].join(POLL_S)
+        self._settle(0.0)
+
+    def _settle(self, wait_s: float) -> None:
+        """Takes in what has ended, and waits for the first of it."""
         try:
-            self.finished[index] = future.result()
-        except _core.RunError as error:
-            self.failed[index] = error
+            ended = self._ended.get(timeout=wait_s)
+            while True:
+                self._settle_one(*ended)
+                ended = self._ended.get_nowait()
+        except queue.Empty:
+            pass
+
+    def _settle_one(self, index: int, outcome: _core.Run | BaseException) -> None:
+        del self._monitors[index]
+        if isinstance(outcome, _core.Run):
+            self.finished[index] = self._finish(index, outcome)
+        elif self._stopping:
+            return
+        elif isinstance(outcome, _core.RunError):
+            self.failed[index] = outcome
+        else:
+            raise outcome
         self.done += 1
         self._done_s += self._jobs[index].duration_s
 
+    def _work(self) -> None:
+        with contextlib.suppress(_GivenUp):
+            while (index := self._todo.get()) is not None and not self._stopping:
+                try:
+                    outcome: _core.Run | BaseException = self._jobs[index].run(self._monitors[index])
+                except BaseException as error:
+                    outcome = error
+                self._ended.put((index, outcome))
 
-@contextmanager
-def _ctrl_c() -> Iterator[threading.Event]:
-    """Makes Ctrl-C, and any other signal that Python handles as one, set an event instead of raising.
 
-    So no result is torn apart on its way to a file. Threads other than the main one get no signals.
-    """
-    interrupted = threading.Event()
-    previous: dict[signal.Signals, Callable[..., object]] = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            handler = signal.getsignal(number)
-            if callable(handler):
-                previous[number] = handler
-                signal.signal(number, lambda *_: interrupted.set())
-    try:
-        yield interrupted
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+def _raise_in(thread: threading.Thread, what: type[BaseException]) -> None:
+    """Raises an exception in the Python code of another thread, at its next instruction."""
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(what))

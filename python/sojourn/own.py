@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import runpy
 import traceback
@@ -9,9 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from sojourn import _core
+from sojourn import _core, bounded
+from sojourn.bounded import LARGEST_TEXT
 
 Class = TypeVar("Class", bound=type)
+
+LOADED: dict[str, str] = {}
+"""SHA-256 of the files that ``load`` ran, which say what own disciplines do."""
 
 
 def register_aqm(name: str, cls: type) -> None:
@@ -80,8 +85,12 @@ def load(file: Path) -> None:
     ExperimentError
         The file cannot be read, or raises an exception.
     """
-    if not file.is_file():
+    if not file.exists():
         raise _core.ExperimentError(f"{file}: No such file")
+    try:
+        LOADED[str(file)] = hashlib.sha256(bounded.read_bytes(file, LARGEST_TEXT)).hexdigest()
+    except OSError as error:
+        raise _core.ExperimentError(f"{file}: cannot be read: {error.strerror or error}") from None
     try:
         runpy.run_path(str(file))
     except _core.ExperimentError as error:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict, cast
@@ -13,12 +11,11 @@ from typing import TypedDict, cast
 import numpy as np
 import numpy.typing as npt
 
-from sojourn import _core
+from sojourn import _core, bounded
+from sojourn.bounded import LARGEST_EVENTS
 
 Series = dict[str, npt.NDArray[np.generic]]
 """Columns by name, of equal length."""
-
-_GZIP = b"\x1f\x8b"
 
 
 class Divergence(TypedDict):
@@ -117,11 +114,10 @@ def _check(overrides: Sequence[tuple[str, str]]) -> None:
 
 
 def _read(events: str | Path) -> _core.Recording:
+    path = Path(events)
     try:
-        data = Path(events).read_bytes()
-        return _core.Recording.read(gzip.decompress(data) if data.startswith(_GZIP) else data, str(events))
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise _core.ExperimentError(f"{events}: not a whole gzip file: {error}") from None
+        content = bounded.read_bytes(path, LARGEST_EVENTS)
+        return _core.Recording.read(bounded.unzipped(content, path, LARGEST_EVENTS), str(events))
     except OSError as error:
         raise _core.ExperimentError(f"{events}: cannot be read: {error.strerror or error}") from None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -18,12 +20,17 @@ if TYPE_CHECKING:
 STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series", "rtts"})
 """The tables that grow with packets or flows, and have the same columns in every run."""
 
+CAPTURES = "capture_*.pcapng"
+"""All captures together."""
+
 
 class Recording:
     """Writes what runs recorded while later runs are still going, so that memory holds one run's packets at a time.
 
     A streamed table has a row group per run, a capture is a file of its own. The queue series, small and with columns
     that depend on the discipline, are put together at the end. Leaving the ``with`` block completes the files.
+
+    A file that the disk has no room for is dropped and its room given back; the rest goes on.
     """
 
     def __init__(self, staging: Staging) -> None:
@@ -32,6 +39,8 @@ class Recording:
         self._collected: dict[TableName, list[pa.Table]] = {}
         self._captures: list[Path] = []
         self._runs = 0
+        self.dropped: dict[str, OSError] = {}
+        """What could not be written, and why."""
         self.paths: list[Path] = []
         """The files, under their final names; known once they are complete."""
 
@@ -41,25 +50,29 @@ class Recording:
         collected: dict[TableName, pa.Table] = {}
         for name in TABLE_FILES:
             table = run.read_table(name)
-            if table is None:
+            if table is None or TABLE_FILES[name] in self.dropped:
                 continue
             with_run = with_run_columns(table, self._runs, run)
             if name in STREAMED:
-                groups[name] = self._file(name).append(with_run)
+                with self._or_dropped(TABLE_FILES[name]):
+                    groups[name] = self._file(name).append(with_run)
             else:
                 collected[name] = table
                 self._collected.setdefault(name, []).append(with_run)
         capture = run.capture()
-        if capture is not None:
+        if capture is not None and CAPTURES not in self.dropped:
             name_of_file = capture_file(self._runs, run)
-            self._captures.append(self._staging.add(name_of_file, lambda path: path.write_bytes(capture)))
+            with self._or_dropped(CAPTURES):
+                self._captures.append(self._staging.add(name_of_file, lambda path: path.write_bytes(capture)))
         self._runs += 1
 
         # Holds on to nothing of the given run, whose tables are to be freed.
         def read_table(name: Recorded) -> pa.Table | None:
             if name == "capture":
                 return None
-            return self._files[name].read(groups[name]) if name in groups else collected.get(name)
+            if name in groups and name in self._files:
+                return self._files[name].read(groups[name])
+            return collected.get(name)
 
         return Run(run.summary, read_table)
 
@@ -74,17 +87,44 @@ class Recording:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for file in self._files.values():
-            file.close()
+        for name, file in list(self._files.items()):
+            with self._or_dropped(TABLE_FILES[name]):
+                file.close()
         if kind is None:
-            self.paths = (
-                [file.final for file in self._files.values()]
-                + self._captures
-                + [
-                    self._staging.add(TABLE_FILES[name], partial(_write_together, tables))
-                    for name, tables in self._collected.items()
-                ]
-            )
+            self.paths = [file.final for file in self._files.values()] + self._captures
+            for name, tables in self._collected.items():
+                with self._or_dropped(TABLE_FILES[name]):
+                    self.paths.append(self._staging.add(TABLE_FILES[name], partial(_write_together, tables)))
+
+    def check(self) -> None:
+        """Raises the error by which the first file was dropped, if one was."""
+        for error in self.dropped.values():
+            raise error
+
+    def drop_all(self, error: OSError) -> None:
+        """Drops all files, to give their room to others."""
+        for path in self.paths:
+            self._staging.drop(path)
+        names = {CAPTURES if path in self._captures else path.name for path in self.paths}
+        self.dropped.update(dict.fromkeys(sorted(names), error))
+        self.paths = []
+
+    @contextmanager
+    def _or_dropped(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.dropped[name] = error
+            for table, file in list(self._files.items()):
+                if TABLE_FILES[table] == name:
+                    del self._files[table]
+                    with suppress(OSError):
+                        file.close()
+                    self._staging.drop(file.final)
+            if name == CAPTURES:
+                for path in self._captures:
+                    self._staging.drop(path)
+                self._captures = []
 
 
 def _write_together(tables: list[pa.Table], path: Path) -> None:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from sojourn import schema
+from sojourn import bounded, schema
 from sojourn._core import ExperimentError
+from sojourn.bounded import LARGEST_RESULTS
+from sojourn.manifest import Manifest
 from sojourn.metrics import METRICS, has_direction
 from sojourn.storage import Staging, file_name
 
@@ -35,44 +37,23 @@ TABLE_FILES: dict[TableName, str] = {
 }
 """Where each recorded table is kept beside summary.json."""
 
-EXPORTED = {
-    "csv": tuple(f"{name}.csv" for name in ("runs", "flows", *(Path(file).stem for file in TABLE_FILES.values()))),
-    "parquet": tuple(
-        f"{name}.parquet" for name in ("runs", "flows", *(Path(file).stem for file in TABLE_FILES.values()))
-    ),
-    "flent": ("*.flent.gz",),
-}
-"""What an export writes, in a folder called like its format."""
-
-RESULT_FILES = (
-    "summary.json",
-    "summary.csv",
-    "experiment.json",
-    "report.html",
-    *TABLE_FILES.values(),
-    "capture_*.pcapng",
-    *(f"{folder}/{name}" for folder, names in EXPORTED.items() for name in names),
+FIGURES = (
     *(
-        f"{figure}.{kind}"
-        for figure in (
-            *(
-                f"{name}{suffix}"
-                for name in (
-                    "sojourn_cdf",
-                    "sojourn_box",
-                    "goodput_delay_ellipse",
-                    "goodput_delay_scatter",
-                    "goodput_bars",
-                )
-                for suffix in ("", "_up")
-            ),
-            "sojourn_over_time",
-            "goodput_over_time",
-        )
-        for kind in ("png", "svg", "pdf")
+        f"{name}{suffix}"
+        for name in ("sojourn_cdf", "sojourn_box", "goodput_delay_ellipse", "goodput_delay_scatter", "goodput_bars")
+        for suffix in ("", "_up")
     ),
+    "sojourn_over_time",
+    "goodput_over_time",
 )
-"""What the files of an experiment's results are called. Those of an earlier experiment do not stay beside new ones."""
+"""What figures are called, without the suffixes of ``plots.style.FORMATS``."""
+
+SMALL_FILES = ("summary.json", "summary.csv", "experiment.json")
+"""What is kept of an experiment first of all."""
+
+BY = "results"
+"""How the list of our files calls an experiment's, and what is made of them, which new results replace."""
+MADE_OF_RESULTS = (BY, "report", "csv", "parquet", "flent")
 
 
 @dataclass(frozen=True)
@@ -285,7 +266,7 @@ class Results:
         """Writes summary.json, summary.csv, experiment.json, recorded tables and plots.
 
         All files appear together under their final names, or none does. Files of earlier results that are not written
-        anew are removed.
+        anew are removed, unless they were changed since.
 
         Returns
         -------
@@ -296,26 +277,29 @@ class Results:
         ------
         OSError
             The directory cannot be written to, or the disk is full.
+        OutputError
+            A file of yours, or one that was changed since we wrote it, would be replaced.
         """
         from sojourn.recording import Recording
 
-        with Staging(Path(directory)) as staging:
+        with Staging(Path(directory), by=BY, replaces=MADE_OF_RESULTS) as staging:
+            written = self.stage_small(staging)
             with Recording(staging) as recording:
                 for run in self.runs:
                     recording.add(run)
-            return recording.paths + self.stage(staging, plots=plots)
+            recording.check()
+            return written + recording.paths + (self.plot.save_all(staging) if plots else [])
 
-    def stage(self, staging: Staging, *, plots: bool) -> list[Path]:
-        """Stages all files of ``save`` but the recorded tables; summary.json comes last."""
+    def stage_small(self, staging: Staging) -> list[Path]:
+        """Stages ``SMALL_FILES``, summary.json first."""
         import pyarrow.csv
 
-        staging.supersede(RESULT_FILES)
-        written = self.plot.save_all(staging) if plots else []
+        written = [staging.add_text("summary.json", self.to_json())]
+        if self.runs:
+            table = without_formulas(self.to_arrow())
+            written.append(staging.add("summary.csv", partial(pyarrow.csv.write_csv, table)))
         if self.resolved_json is not None:
             written.append(staging.add_text("experiment.json", self.resolved_json))
-        if self.runs:
-            written.append(staging.add("summary.csv", partial(pyarrow.csv.write_csv, self.to_arrow())))
-        written.append(staging.add_text("summary.json", self.to_json()))
         return written
 
 
@@ -329,37 +313,67 @@ def load(directory: str | Path) -> Results:
 
     Raises
     ------
-    OSError
-        There is no such file.
+    NoResultsError
+        There is no such file; a FileNotFoundError as well.
     ExperimentError
-        It does not hold results.
+        It does not hold results, or those of a newer version.
+    OSError
+        It cannot be read.
     """
     path = Path(directory)
     folder = path.parent if path.name == "summary.json" and not path.is_dir() else path
+    if not (folder / "summary.json").exists():
+        what = "there is no summary.json in it" if folder.is_dir() else "there is no such folder"
+        raise NoResultsError(f'load: got "{path}"; {what}: must be what sojourn run --out wrote')
     summary = _read_summary(folder / "summary.json")
+    is_ours = _listed(folder)
 
     def reader(index: int) -> Callable[[Recorded], pa.Table | None]:
-        return lambda name: (
-            _load_capture(folder, index) if name == "capture" else _load_table(folder / TABLE_FILES[name], index)
-        )
+        def read_table(name: Recorded) -> pa.Table | None:
+            if name == "capture":
+                return _load_capture(folder, index, is_ours)
+            return _load_table(folder / TABLE_FILES[name], index) if is_ours(TABLE_FILES[name]) else None
+
+        return read_table
 
     resolved = folder / "experiment.json"
     return Results(
         summary,
         [Run(run, reader(index)) for index, run in enumerate(summary["runs"])],
-        resolved.read_text(encoding="utf-8") if resolved.exists() else None,
+        bounded.read_text(resolved, LARGEST_RESULTS) if resolved.exists() and is_ours(resolved.name) else None,
     )
+
+
+class NoResultsError(ExperimentError, FileNotFoundError):
+    """There are no results at this place."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def _listed(folder: Path) -> Callable[[str], bool]:
+    """Whether a file belongs to the results, by the folder's list; where there is none, by its name alone."""
+    manifest = Manifest.read(folder)
+    return manifest.entries.__contains__ if manifest.exists else lambda _: True
 
 
 def _read_summary(path: Path) -> schema.Summary:
     try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
+        summary = json.loads(bounded.read_text(path, LARGEST_RESULTS))
+        if summary["format"] != schema.FORMAT:
+            raise ExperimentError(_other_format(path, summary["format"]))
         if not all(isinstance(run, dict) for run in summary["runs"]):
             raise TypeError("runs must be tables")
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, RecursionError) as error:
         reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
         raise ExperimentError(f"{path}: the results are damaged: {reason}") from None
     return cast("schema.Summary", summary)
+
+
+def _other_format(path: Path, found: object) -> str:
+    if isinstance(found, int) and found > schema.FORMAT:
+        return f"{path}: has format {found}, newer than this version of sojourn reads, which is {schema.FORMAT}"
+    return f"{path}: the results are damaged: format is {found!r}, must be {schema.FORMAT}"
 
 
 RUN_COLUMNS = ["run", "label", "seed"]
@@ -386,10 +400,24 @@ def capture_file(index: int, run: Run) -> str:
     return file_name(f"capture_{index}_{run.label}_seed_{run.seed}.pcapng")
 
 
-def _load_capture(folder: Path, run: int) -> pa.Table | None:
+def without_formulas(table: pa.Table) -> pa.Table:
+    """A table for a CSV file, none of whose texts a spreadsheet takes for a formula: those get an apostrophe before."""
     import pyarrow as pa
 
-    path = next(folder.glob(f"capture_{run}_*.pcapng"), None)
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            texts = [
+                f"'{text}" if text is not None and text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+                for text in table[field.name].to_pylist()
+            ]
+            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+    return table
+
+
+def _load_capture(folder: Path, run: int, is_ours: Callable[[str], bool]) -> pa.Table | None:
+    import pyarrow as pa
+
+    path = next((path for path in folder.glob(f"capture_{run}_*.pcapng") if is_ours(path.name)), None)
     return None if path is None else pa.table({"pcapng": np.fromfile(path, dtype=np.uint8)})
 
 

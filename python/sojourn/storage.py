@@ -1,69 +1,119 @@
-"""Result files: written whole or not at all."""
+"""Result files: written whole or not at all, and never over a file that is not ours."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import TracebackType
 
+from sojourn import interrupts
+from sojourn.manifest import Entry, Manifest, OutputError, locked
+from sojourn.workspace import Workspace
 
-class OutputError(ValueError):
-    """The output directory cannot be used; the message is one line."""
+__all__ = ["OutputError", "Staging", "file_name", "prepare", "write_failed"]
+
+_LONGEST_NAME = 200
+"""Bytes of a file name; what file systems take is 255."""
 
 
-def prepare(directory: Path) -> None:
-    """Makes sure that results can be written to ``directory``, before any work is done for them.
+def prepare(directory: Path, names: Iterable[str] = ()) -> None:
+    """Makes sure that files of these names can be written to ``directory``, before any work is done for them.
 
     Raises
     ------
     OutputError
-        It cannot be created or written to, or is no directory.
+        It cannot be created or written to, or is no directory; or there are such files that are not ours to replace.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        probe = directory / f".sojourn-{os.getpid()}.partial"
-        probe.touch()
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=directory):
+            pass
     except OSError as error:
-        raise OutputError(f'--out: got "{directory}"; must be a writable directory ({_why(error)})') from None
+        raise OutputError(f'--out: got "{directory}"; must be a writable directory ({why(error)})') from None
+    Manifest.read(directory).refuse_foreign(names)
 
 
 def write_failed(directory: Path, error: OSError) -> str:
     """One line for a write that the operating system refused halfway."""
-    return f"{directory}: cannot write the results: {_why(error)}"
+    return f"{directory}: cannot write the results: {why(error)}"
 
 
-def _why(error: OSError) -> str:
-    return error.strerror or " ".join(str(error).split())
+def why(error: OSError) -> str:
+    """What the operating system says, on one line."""
+    # Libraries put words of their own around those of the system.
+    return os.strerror(error.errno) if error.errno else error.strerror or " ".join(str(error).split())
 
 
 def file_name(text: str) -> str:
-    """A text as the name of a file: what is not a letter, digit, dot, plus or hyphen becomes an underscore."""
-    return re.sub(r"[^\w.+-]+", "_", text)
+    """A text as the name of a file: what is not a letter, digit, dot, plus or hyphen becomes an underscore.
+
+    A name too long for a file system is cut, and its hash stands for the rest.
+    """
+    name = re.sub(r"[^\w.+-]+", "_", text)
+    encoded = name.encode("utf-8")
+    if len(encoded) <= _LONGEST_NAME:
+        return name
+    suffix = f"-{hashlib.sha256(encoded).hexdigest()[:8]}{PurePosixPath(name).suffix[:16]}"
+    return encoded[: _LONGEST_NAME - len(suffix.encode("utf-8"))].decode("utf-8", "ignore") + suffix
 
 
 class Staging:
-    """Files written under hidden temporary names and put in place together, in the order in which they were added.
+    """Files written to a hidden folder of the directory and put in place together.
 
     Leaving the ``with`` block normally puts all files in place; leaving it by an exception removes them, and the
-    directories that were made for them. A killed process can leave hidden ``*.partial`` files behind, but never half a
-    file under a final name.
+    directories that were made for them. A killed process can leave the hidden folder behind, but never half a file
+    under a final name.
+
+    Parameters
+    ----------
+    directory
+        Where the files go.
+    by
+        What writes them, for the directory's list of our files.
+    replaces
+        Files of ours that these wrote go when the new files come, unless the user has changed them since.
+    inside
+        A folder of the directory that the names are in.
+    key
+        ``keys.plan_key`` of the experiment whose results these are.
+    workspace
+        The hidden folder to use, which stays; by default one of its own.
+    rescue
+        Where a file of the user's turns out to be in the way at the end, the new files are left beside it, in a folder
+        that the error names.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        by: str = "results",
+        replaces: Iterable[str] = (),
+        inside: str = "",
+        key: str | None = None,
+        workspace: Workspace | None = None,
+        rescue: bool = False,
+    ) -> None:
         self._directory = directory
-        self._temporary: set[Path] = set()
-        self._complete: dict[Path, Path] = {}
-        self._superseded: tuple[str, ...] = ()
+        self._by = by
+        self._replaces = frozenset(replaces)
+        self._inside = inside
+        self._key = key
+        self._given = workspace
+        self._workspace: Workspace | None = None
+        self._rescue = rescue
+        self._complete: dict[str, Path] = {}
         self._made: list[Path] = []
 
     def reserve(self, name: str) -> tuple[Path, Path]:
         """A temporary path to be filled before the block ends, and the final path that it will get."""
-        temporary, final = self._paths(name)
-        self._complete[final] = temporary
+        name, temporary, final = self._paths(name)
+        self._complete[name] = temporary
         return temporary, final
 
     def add(self, name: str, write: Callable[[Path], object]) -> Path:
@@ -71,28 +121,40 @@ class Staging:
 
         A file whose writing is interrupted is dropped, whatever becomes of the others.
         """
-        temporary, final = self._paths(name)
-        write(temporary)
-        self._complete[final] = temporary
+        name, temporary, final = self._paths(name)
+        try:
+            write(temporary)
+        except BaseException:
+            self._complete.pop(name, None)
+            temporary.unlink(missing_ok=True)
+            raise
+        self._complete[name] = temporary
         return final
 
     def add_text(self, name: str, text: str) -> Path:
         """A text file, UTF-8."""
         return self.add(name, lambda path: path.write_text(text, encoding="utf-8"))
 
-    def supersede(self, patterns: Iterable[str]) -> None:
-        """Whatever in the directory is called like one of these is removed when the new files are put in place."""
-        self._superseded = tuple(patterns)
+    def drop(self, final: Path) -> None:
+        """Takes a file out again, by its final path."""
+        temporary = self._complete.pop(final.relative_to(self._directory).as_posix(), None)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
-    def _paths(self, name: str) -> tuple[Path, Path]:
-        final = self._directory / name
-        temporary = final.with_name(f".{final.name}.{os.getpid()}.partial")
-        self._temporary.add(temporary)
-        return temporary, final
+    def _paths(self, name: str) -> tuple[str, Path, Path]:
+        if self._workspace is None:
+            raise RuntimeError("used outside of its with block")
+        relative = PurePosixPath(self._inside) / name
+        if relative.is_absolute() or ".." in relative.parts or not relative.name:
+            raise OutputError(f'{self._directory}: got "{name}"; a file must be inside of this directory')
+        temporary = self._workspace.path / "staged" / relative
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        return relative.as_posix(), temporary, self._directory / relative
 
     def __enter__(self) -> Staging:
         self._made = [path for path in (self._directory, *self._directory.parents) if not path.exists()]
         self._directory.mkdir(parents=True, exist_ok=True)
+        self._workspace = self._given or Workspace.make(self._directory)
         return self
 
     def __exit__(
@@ -100,24 +162,70 @@ class Staging:
     ) -> None:
         try:
             if kind is None:
-                self._commit()
+                with interrupts.held():
+                    self._commit()
+        except BaseException:
+            kind = kind or BaseException
+            raise
         finally:
-            for temporary in self._temporary:
-                temporary.unlink(missing_ok=True)
+            if self._workspace is not None and self._given is None:
+                self._workspace.remove()
             if kind is not None:
                 with contextlib.suppress(OSError):
                     for path in self._made:
                         path.rmdir()
 
     def _commit(self) -> None:
+        """Puts the files in place, the one that was staged first as the last.
+
+        The list of our files names the old and the new ones before the first changes its place, so that a process
+        killed in between leaves none that would be taken for the user's.
+        """
+        if not self._complete:
+            return
         for temporary in self._complete.values():
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
-        for old in {path for pattern in self._superseded for path in self._directory.glob(pattern)}:
-            if old not in self._complete and old.is_file():
-                old.unlink()
-                if old.parent != self._directory:
-                    with contextlib.suppress(OSError):
-                        old.parent.rmdir()
-        for final, temporary in self._complete.items():
-            temporary.replace(final)
+        written = {name: Entry.of(temporary, self._by) for name, temporary in self._complete.items()}
+        with locked(self._directory):
+            known = Manifest.read(self._directory)
+            try:
+                known.refuse_foreign(written)
+            except OutputError as error:
+                raise OutputError(f"{error}{self._rescued()}") from None
+            ended = [
+                name
+                for name, entries in known.entries.items()
+                if name not in written and self._replaces.intersection(entry.by for entry in entries)
+            ]
+            superseded = [name for name in ended if known.owns(name)]
+            for name, entry in written.items():
+                known.entries[name] = [*known.entries.get(name, ()), entry]
+            if self._by in self._replaces:
+                known.key = self._key
+            known.write()
+            for name in superseded:
+                self._remove(name)
+            for name, temporary in reversed(self._complete.items()):
+                final = self._directory / name
+                final.parent.mkdir(parents=True, exist_ok=True)
+                temporary.replace(final)
+            for name in ended:
+                del known.entries[name]
+            for name, entry in written.items():
+                known.entries[name] = [entry]
+            known.write()
+
+    def _remove(self, name: str) -> None:
+        path = self._directory / name
+        path.unlink(missing_ok=True)
+        if path.parent != self._directory:
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
+
+    def _rescued(self) -> str:
+        if not self._rescue or self._workspace is None:
+            return ""
+        beside = self._directory / f"sojourn-results-{os.getpid()}"
+        (self._workspace.path / "staged").rename(beside)
+        return f"; the new files are in {beside}"

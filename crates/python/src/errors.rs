@@ -1,7 +1,7 @@
 //! Rust errors as Python exceptions.
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTraceback;
 use sojourn_experiment::{Plan, ReadError};
@@ -37,8 +37,12 @@ pub fn wrong_queue(plan: &Plan, cell: usize, queue: usize, error: &sojourn_sim::
 }
 
 /// An algorithm in Python that raised an exception, which is the error's cause. The message ends with the place.
+/// A Ctrl-C that its code happened to be hit by stays one.
 pub fn failed_algorithm(raised: PyErr) -> PyErr {
     Python::attach(|py| {
+        if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
+            return raised;
+        }
         let mut innermost = raised.traceback(py);
         while let Some(next) = innermost
             .as_ref()

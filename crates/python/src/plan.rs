@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use sojourn_experiment::model::{Experiment, Record};
 use sojourn_experiment::{Cell, Source, read, read_file, resolved_with};
 use sojourn_sim::check;
 
@@ -33,13 +34,17 @@ pub struct Job {
 impl Plan {
     /// A plan all of whose queues can be built.
     fn checked(plan: sojourn_experiment::Plan) -> PyResult<Self> {
-        let catalogue = own::catalogue(&own::Failure::default());
+        let failure = own::Failure::default();
+        let catalogue = own::catalogue(&failure);
         let mut jobs = Vec::new();
         for (cell, Cell { experiment, .. }) in plan.cells.iter().enumerate() {
             let queues = experiment.queues.len();
             for queue in 0..queues {
-                check(experiment, queue, &catalogue)
-                    .map_err(|error| wrong_queue(&plan, cell, queue, &error))?;
+                check(experiment, queue, &catalogue).map_err(|error| {
+                    // A Ctrl-C while a class was built is no fault of the file.
+                    let raised = failure.take();
+                    raised.unwrap_or_else(|| wrong_queue(&plan, cell, queue, &error))
+                })?;
             }
             for repeat in 0..u64::from(experiment.repeat) {
                 let seed = experiment.seed.wrapping_add(repeat);
@@ -98,6 +103,38 @@ impl Plan {
     /// Simulated length of a job, in seconds.
     fn duration_s(&self, job: usize) -> PyResult<f64> {
         Ok(self.job(job)?.1.experiment.duration.as_secs_f64())
+    }
+
+    /// The tables that some of its runs record because the file asks for them.
+    #[getter]
+    fn recorded(&self) -> Vec<&'static str> {
+        let any = |asked: fn(&Record) -> bool| {
+            let mut cells = self.plan.cells.iter();
+            cells.any(|cell| asked(&cell.experiment.record))
+        };
+        [
+            ("packets", any(|record| record.packets)),
+            ("capture", any(|record| record.pcap)),
+            ("queue_series", any(|record| record.series.is_some())),
+            ("flow_series", any(|record| record.series.is_some())),
+            ("rtts", any(|record| record.rtt)),
+        ]
+        .into_iter()
+        .filter_map(|(name, is_recorded)| is_recorded.then_some(name))
+        .collect()
+    }
+
+    /// All that decides what a job's run gives, traces included, as text: the same text, the same run.
+    fn run_text(&self, job: usize) -> PyResult<String> {
+        let (job, cell) = self.job(job)?;
+        let only = Experiment {
+            name: String::new(),
+            repeat: 1,
+            seed: job.seed,
+            queues: vec![cell.experiment.queues[job.queue].clone()],
+            ..cell.experiment.clone()
+        };
+        Ok(format!("{only:?}"))
     }
 
     /// The experiment with every default filled in: one object per cell of the sweep, its swept

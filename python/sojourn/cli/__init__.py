@@ -6,6 +6,8 @@ wrong (one line on standard error), 130 interrupted.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
 from io import TextIOWrapper
@@ -26,10 +28,22 @@ def main() -> NoReturn:
         # Loading the commands takes long enough for a Ctrl-C to fall into it.
         from sojourn.cli.app import status
 
-        sys.exit(status())
+        _leave(status())
     except KeyboardInterrupt:
         complain("sojourn: interrupted")
-        sys.exit(INTERRUPTED)
+        _leave(INTERRUPTED)
+
+
+def _leave(status: int) -> NoReturn:
+    """Ends the process, without waiting for threads that hang in somebody's Python code."""
+    from sojourn.execution import left_behind
+
+    if left_behind():
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, AttributeError, ValueError):
+                stream.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:

@@ -37,6 +37,15 @@ Out = Annotated[
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at the same time; default: one per processor.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else.")]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="Go on where an interrupted or killed run of the same experiment into --out stopped."
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only say how many runs there are, and what time and memory they take.")
+]
 Baseline = Annotated[
     str | None,
     typer.Option("--baseline", metavar="LABEL", help="Also show how the other queues differ from this one, by seed."),

@@ -20,14 +20,22 @@ LINE_EVERY_S = 5.0
 class Display:
     """Shows progress: a live bar on a terminal, else a line now and then. Call it with each report."""
 
-    def __init__(self, what: str = "runs") -> None:
+    def __init__(self, what: str = "runs", *, then: str = "", again: str = "stops at once") -> None:
+        """``then`` says what is done with finished runs when the user stops it, ``again`` what a second Ctrl-C does."""
         self._what = what
+        self._then = then
+        self._again = again
         self._bar: Bar | None = None
         self._task: Task | None = None
         self._last_line_s = -LINE_EVERY_S
 
     def __call__(self, progress: Progress) -> None:
         """Shows how far the batch has come, if it has been going long enough for that to matter."""
+        if progress.stopping:
+            self._hide()
+            kept = f"keeping {progress.finished} finished of {progress.runs} {self._what}{self._then}"
+            print(f"interrupted: {kept}; another Ctrl-C {self._again}", file=sys.stderr, flush=True)
+            return
         if progress.elapsed_s < QUIET_S or progress.finished == progress.runs:
             return
         left = "time left unknown" if progress.left_s is None else f"{_clock(progress.left_s)} left"
@@ -53,8 +61,12 @@ class Display:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._hide()
+
+    def _hide(self) -> None:
         if self._bar is not None:
             self._bar.stop()
+            self._bar = None
 
 
 def _clock(seconds: float) -> str:

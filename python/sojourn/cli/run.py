@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,14 +13,29 @@ from rich.console import Console
 from sojourn import _core, storage
 from sojourn.api import read_plan, run_plan
 from sojourn.backends import Backend as AnyBackend
-from sojourn.cli.options import Backend, Baseline, Jobs, Json, Kernel, On, Out, Set, Until, chosen, overrides
-from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
+from sojourn.cli import estimate
+from sojourn.cli.options import (
+    Backend,
+    Baseline,
+    DryRun,
+    Jobs,
+    Json,
+    Kernel,
+    On,
+    Out,
+    Resume,
+    Set,
+    Until,
+    chosen,
+    overrides,
+)
+from sojourn.cli.outcome import FAILED, INTERRUPTED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
+from sojourn.journal import Journal
 from sojourn.paired import check_baseline
 from sojourn.precision import Precision
-from sojourn.recording import Recording
 from sojourn.results import Results, Run
-from sojourn.storage import Staging
+from sojourn.saving import Runner, Saved, Unsaved, run_into, told
 from sojourn.tables import plain, results_table
 
 
@@ -35,13 +49,20 @@ def command(
     jobs: Jobs = None,
     baseline: Baseline = None,
     until: Until = None,
+    resume: Resume = False,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Run an experiment file and show its results."""
+    if resume and out is None:
+        raise _core.ExperimentError("--resume: needs --out, the directory that the run went to")
     precision = None if until is None else Precision.parse(until)
     where = chosen(backend, on, kernel)
     plan = read_plan(file, overrides(set), backend=where)
-    run_and_show(plan, backend=where, out=out, jobs=jobs, baseline=baseline, until=precision, json=json)
+    if dry_run:
+        estimate.show(plan, where, jobs=jobs, out=out if resume else None, json=json)
+        return
+    run_and_show(plan, backend=where, out=out, jobs=jobs, baseline=baseline, until=precision, resume=resume, json=json)
 
 
 def run_and_show(
@@ -53,6 +74,7 @@ def run_and_show(
     baseline: str | None,
     json: bool,
     until: Precision | None = None,
+    resume: bool = False,
 ) -> None:
     """Runs a plan, writes what was asked for and prints the tables, or summary.json.
 
@@ -63,62 +85,67 @@ def run_and_show(
     Stopped
         A run failed, the user interrupted, or the results could not be written.
     OutputError
-        ``out`` cannot be written to; nothing was run.
+        ``out`` cannot be written to, or holds files that are not ours to replace.
     """
     if baseline is not None:
         check_baseline(baseline, [label for _, _, _, label in plan.jobs])
     announce_notes(backend, plan)
-    runner = partial(run_plan, plan, jobs=jobs, backend=backend, until=until)
-    finished, stopped_by = _run(runner) if out is None else _run_and_save(out, runner)
+    estimate.announce_large(plan, backend, jobs=jobs)
+
+    def runner(
+        record: Callable[[Run], Run] | None = None, journal: Journal | None = None
+    ) -> tuple[Results, BaseException | None]:
+        display = Display() if out is None else Display(then=f", writing {out}", again="leaves them for --resume")
+        with display:
+            return run_plan(
+                plan, jobs=jobs, backend=backend, until=until, report=display, record=record, journal=journal
+            )
+
+    saved = Saved(*runner()) if out is None else _saved(out, plan, backend, runner, resume=resume)
+    finished = saved.results
     planned = finished.summary.get("planned_runs", len(finished.runs))
     kept = f"{len(finished.runs)} of {planned} runs finished"
     if out is not None and finished.runs:
         kept += f", kept in {out / 'summary.json'}"
+        if saved.stopped_by is not None:
+            kept += "; --resume goes on from there"
     if finished.runs:
-        _print(finished, baseline=baseline, json=json)
-    if stopped_by is not None:
-        raise stop_reason(stopped_by, kept)
+        _print(finished, baseline=baseline, json=json, out=out, short=saved.stopped_by is not None)
+    if saved.stopped_by is not None:
+        raise stop_reason(saved.stopped_by, kept)
+    if saved.left_out:
+        raise Stopped(FAILED, f"{out}: left out {told(saved.left_out)}; {kept}")
     for line in finished.missed:
         print(line, file=sys.stderr)
     refuse_invalid(finished.runs)
 
 
-Runner = Callable[..., tuple[Results, BaseException | None]]
-
-
-def _run(runner: Runner, record: Callable[[Run], Run] | None = None) -> tuple[Results, BaseException | None]:
-    with Display() as display:
-        return runner(report=display, record=record)
-
-
-def _run_and_save(out: Path, runner: Runner) -> tuple[Results, BaseException | None]:
-    storage.prepare(out)
+def _saved(out: Path, plan: _core.Plan, backend: AnyBackend, runner: Runner, *, resume: bool) -> Saved:
     try:
-        with Staging(out) as staging:
-            with Recording(staging) as recording:
-                results, stopped_by = _run(runner, recording.add)
-            if results.runs:
-                stopped_by = _stage(results, staging, stopped_by)
-        return results, stopped_by
-    except OSError as error:
-        raise Stopped(FAILED, storage.write_failed(out, error)) from None
+        return run_into(out, plan, backend, runner, resume=resume, say=lambda line: print(line, file=sys.stderr))
+    except Unsaved as unsaved:
+        kept = f"{unsaved.resumable} finished runs are kept for --resume" if unsaved.resumable else "no run is kept"
+        if isinstance(unsaved.cause, KeyboardInterrupt):
+            raise Stopped(INTERRUPTED, f"interrupted before the results were written; {kept}") from None
+        if isinstance(unsaved.cause, OSError):
+            raise Stopped(FAILED, f"{storage.write_failed(out, unsaved.cause)}; {kept}") from None
+        raise Stopped(FAILED, f"{unsaved.cause}; {kept}") from None
 
 
-def _stage(results: Results, staging: Staging, stopped_by: BaseException | None) -> BaseException | None:
-    # An interrupted user waits for nothing but what cannot be made again.
-    try:
-        results.stage(staging, plots=stopped_by is None)
-    except KeyboardInterrupt as interrupt:
-        results.stage(staging, plots=False)
-        return interrupt
-    return stopped_by
+SHORT = 12
+"""Queues and cells in the table of an interrupted run."""
 
 
-def _print(results: Results, *, baseline: str | None, json: bool) -> None:
+def _print(results: Results, *, baseline: str | None, json: bool, out: Path | None, short: bool) -> None:
     if json:
         sys.stdout.write(results.to_json())
         sys.stdout.flush()
         return
+    more = max(0, len(results.arms) - SHORT) if short else 0
+    if more:
+        shown = [run for arm in results.arms[:SHORT] for run in arm.runs]
+        results = Results({**results.summary, "runs": [run.summary for run in shown]}, shown)
+        baseline = None
     console = Console() if sys.stdout.isatty() else None
     tables = [results.table() if console is None else results_table(results, width=console.width)]
     if baseline is not None and any(run.label == baseline for run in results.runs):
@@ -128,4 +155,6 @@ def _print(results: Results, *, baseline: str | None, json: bool) -> None:
             print(plain(table))
         else:
             console.print(table)
+    if more:
+        print(f"and {more} more" + (f": {out / 'summary.csv'}" if out is not None else ""))
     sys.stdout.flush()

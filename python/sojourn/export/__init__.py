@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sojourn._core import ExperimentError
 from sojourn.export import flent, tables
-from sojourn.results import EXPORTED, TABLE_FILES, Results, load
+from sojourn.results import TABLE_FILES, Results, load
 from sojourn.storage import Staging
 
 __all__ = ["FORMATS", "export", "not_recorded"]
@@ -47,6 +47,8 @@ def export(directory: str | Path, format: str) -> list[Path]:
         There is no such format, the directory holds no results, or they lack what the format needs.
     OSError
         The files cannot be written.
+    OutputError
+        A file would be replaced that is not ours, or was changed since.
     """
     if format not in FORMATS:
         raise ExperimentError(f'--format: got "{format}"; must be one of {", ".join(FORMATS)}')
@@ -57,8 +59,7 @@ def export(directory: str | Path, format: str) -> list[Path]:
         results = load(folder)
         if not results.runs:
             raise ExperimentError(f'export: got "{folder}"; it holds no finished run')
-        with Staging(folder / format) as staging:
-            staging.supersede(EXPORTED[format])
+        with Staging(folder, by=format, replaces=(format,), inside=format) as staging:
             return FORMATS[format](results, staging)
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ExperimentError(f"export: {folder}: the results are damaged: {error}") from None

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sojourn.results import TABLE_FILES, Results
+from sojourn.results import TABLE_FILES, Results, without_formulas
 from sojourn.storage import Staging
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ def stage_csv(results: Results, staging: Staging) -> list[Path]:
     import pyarrow.csv
 
     return [
-        staging.add(f"{name}.csv", partial(pyarrow.csv.write_csv, _flat(table))) for name, table in _tables(results)
+        staging.add(f"{name}.csv", partial(pyarrow.csv.write_csv, without_formulas(_flat(table))))
+        for name, table in _tables(results)
     ]
 
 

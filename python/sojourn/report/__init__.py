@@ -32,6 +32,8 @@ def write_report(directory: str | Path) -> Path:
         The directory holds no results, or what it holds cannot be read.
     OSError
         The page cannot be written.
+    OutputError
+        There is a report.html that is not ours, or was changed since.
     """
     folder = Path(directory)
     if not folder.is_dir():
@@ -44,7 +46,7 @@ def write_report(directory: str | Path) -> Path:
         contexts = [room.context(folder) for room in sections]
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ExperimentError(f"report: {folder}: the results are damaged: {_named(error)}") from None
-    with Staging(folder) as staging:
+    with Staging(folder, by="report") as staging:
         return staging.add_text(FILE, render(contexts))
 
 

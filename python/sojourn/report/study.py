@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sojourn import bounded
+from sojourn.bounded import LARGEST_RESULTS
 from sojourn.report.experiment import ranges
 from sojourn.report.page import Picture, picture
 from sojourn.studies.inputs import FILE as INPUTS
@@ -25,8 +27,8 @@ _MARKS = {
 
 def context(folder: Path) -> dict[str, Any]:
     """What the template shows of a study's results."""
-    document = json.loads((folder / NEEDS).read_text(encoding="utf-8"))
-    inputs = json.loads((folder / INPUTS).read_text(encoding="utf-8")) if (folder / INPUTS).is_file() else {}
+    document = json.loads(bounded.read_text(folder / NEEDS, LARGEST_RESULTS))
+    inputs = json.loads(bounded.read_text(folder / INPUTS, LARGEST_RESULTS)) if (folder / INPUTS).is_file() else {}
     tolerances = inputs.get("tolerances", {})
     claims = [
         {**claim, "tolerance": tolerances.get(claim["id"], ""), "kind": claim["verdict"].replace(" ", "-")}

@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-from sojourn import _core
+from sojourn import _core, bounded
+from sojourn.bounded import LARGEST_TEXT
 from sojourn.studies.claims import Claim
 from sojourn.studies.runner import StudyResults
 
@@ -105,7 +106,7 @@ def tolerance(claim: Claim) -> str:
 
 
 def _input(path: Path, *, with_text: bool) -> InputFile:
-    content = path.read_bytes()
+    content = bounded.read_bytes(path, LARGEST_TEXT)
     known: InputFile = {"file": path.name, "sha256": hashlib.sha256(content).hexdigest()}
     if with_text:
         known["text"] = content.decode("utf-8")

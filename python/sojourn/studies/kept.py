@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from sojourn import _core
+from sojourn import _core, bounded
+from sojourn.bounded import LARGEST_RESULTS
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.recipe import Study
 from sojourn.studies.runner import StudyResults, grids_of
@@ -99,7 +100,7 @@ def read(path: Path, study: Study) -> Kept:
     ValueError
         It is of another study, or keeps other statistics.
     """
-    document = json.loads(path.read_text(encoding="utf-8"))
+    document = json.loads(bounded.read_text(path, LARGEST_RESULTS))
     if document["study"] != study.name or tuple(document["statistics"]) != STATISTICS:
         raise ValueError(f"{path}: not what is kept of {study.name}")
     cells: dict[str, list[Cell]] = {}

@@ -150,10 +150,7 @@ def run_study(
         announce(len(batch), sum(job.duration_s for job in batch))
     runs: dict[int, Run] = {}
 
-    def take(index: int, core: _core.Run) -> None:
-        runs[index] = as_run(core)
-
-    stopped_by = execute(batch, take, threads=jobs, report=report)
+    stopped_by = execute(batch, runs.__setitem__, finish=lambda _, core: as_run(core), threads=jobs, report=report)
 
     cells: dict[str, list[Cell]] = {}
     first = 0

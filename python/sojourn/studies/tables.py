@@ -7,6 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sojourn import bounded
+from sojourn._core import ExperimentError
+from sojourn.bounded import LARGEST_TEXT
+
 Kinds = tuple[type, ...]
 """The types that a value may have; none of them: a list of texts is one of ``LIST`` of ``str``."""
 
@@ -38,7 +42,9 @@ def read(path: Path) -> dict[str, Any]:
         It cannot be read.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(bounded.read_text(path, LARGEST_TEXT))
+    except ExperimentError as error:
+        raise ValueError(error) from None
     except ValueError as error:
         raise ValueError(f"{path}: not TOML: {error}") from None
 

@@ -33,7 +33,8 @@ impl Failure {
         self.slot().take()
     }
 
-    fn note(&self, error: PyErr) {
+    /// Notes what was raised, if it is the first, and cancels the run.
+    pub fn note(&self, error: PyErr) {
         self.slot().get_or_insert(error);
         if let Some(monitor) = &self.monitor {
             monitor.cancel();

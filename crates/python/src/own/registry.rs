@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use sojourn_aqm::{
@@ -136,9 +137,15 @@ fn build<P: Packet + Send + 'static>(
         let object = registered.class.bind(py).call((), Some(&arguments))?;
         PythonAqm::new(&object, marks, failure.clone())
     });
-    let aqm = aqm.map_err(|error| SettingError {
-        key: "aqm",
-        message: format!("cannot be built: {error}"),
+    let aqm = aqm.map_err(|error| {
+        let message = format!("cannot be built: {error}");
+        if Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
+            failure.note(error);
+        }
+        SettingError {
+            key: "aqm",
+            message,
+        }
     })?;
     Ok(Box::new(Single::new(aqm, limit)))
 }

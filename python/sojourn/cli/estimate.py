@@ -1,0 +1,113 @@
+"""What an experiment will take, before it is run: measured on a few of its runs."""
+
+from __future__ import annotations
+
+import json as json_
+import sys
+import time
+from pathlib import Path
+from threading import Timer
+from typing import TypedDict
+
+from sojourn import _core
+from sojourn.backends import Backend
+from sojourn.execution import default_threads
+from sojourn.journal import LeftBehind
+from sojourn.keys import plan_key
+from sojourn.linux import Linux
+
+LARGE_RUNS = 20_000
+"""From so many on the user is told before what they take."""
+SAMPLES = 3
+"""Runs that are tried."""
+SAMPLE_S = 0.5
+"""How long each is tried."""
+BASE_MB = 120.0
+"""Memory of a small experiment."""
+PLAN_KB = 7.0
+"""Memory of a run before it is made, and of its key and its part of experiment.json."""
+SUMMARY_FACTOR = 5.0
+"""Memory of a run's summary, by the length of its JSON."""
+
+
+class Estimate(TypedDict):
+    """What ``--dry-run --json`` prints."""
+
+    runs: int
+    stored: int
+    """Finished before, so that ``--resume`` does not run them."""
+    estimate_s: float
+    """Wall time of the others."""
+    estimate_mb: float
+    """Memory of the process, recorded tables aside."""
+
+
+def estimate(plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path | None = None) -> Estimate:
+    """Tries a few runs for a moment each; ``out`` is where ``--resume`` would go on."""
+    runs = len(plan.jobs)
+    stored = 0
+    if out is not None and out.is_dir():
+        left = LeftBehind(out)
+        stored = left.runs_of(plan_key(plan, backend))
+        left.close(remove=False)
+    simulated_s = sum(plan.duration_s(index) for index in range(runs)) * (runs - stored) / runs
+    threads = jobs or default_threads()
+    if isinstance(backend, Linux):
+        pace, summary_kb = backend.pace, 4.0
+    else:
+        pace, summary_kb = _tried(plan, backend)
+    return {
+        "runs": runs,
+        "stored": stored,
+        "estimate_s": round(simulated_s / pace / min(threads, runs), 1),
+        "estimate_mb": round(BASE_MB + runs * (PLAN_KB + SUMMARY_FACTOR * summary_kb) / 1000, 1),
+    }
+
+
+def show(plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path | None, json: bool) -> None:
+    """Prints an estimate."""
+    found = estimate(plan, backend, jobs=jobs, out=out)
+    print(json_.dumps(found) if json else _sentence(found))
+
+
+def announce_large(plan: _core.Plan, backend: Backend, *, jobs: int | None) -> None:
+    """Says on standard error what a large experiment will take."""
+    if len(plan.jobs) >= LARGE_RUNS:
+        print(_sentence(estimate(plan, backend, jobs=jobs)), file=sys.stderr, flush=True)
+
+
+def _sentence(found: Estimate) -> str:
+    stored = f", {found['stored']} of them finished" if found["stored"] else ""
+    return (
+        f"{found['runs']} runs{stored}: about {_time(found['estimate_s'])} and {found['estimate_mb']:.0f} MB of memory"
+    )
+
+
+def _time(seconds: float) -> str:
+    if seconds < 120.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200.0 else f"{seconds / 3600:.1f} h"
+
+
+def _tried(plan: _core.Plan, backend: Backend) -> tuple[float, float]:
+    """Simulated seconds per second of one thread, and kilobytes of a run's summary."""
+    runs = len(plan.jobs)
+    wall_s = simulated_s = 0.0
+    kilobytes: list[float] = []
+    for index in sorted({round(place * (runs - 1) / max(1, SAMPLES - 1)) for place in range(SAMPLES)}):
+        monitor = _core.Monitor()
+        timer = Timer(SAMPLE_S, monitor.cancel)
+        timer.daemon = True
+        timer.start()
+        began = time.monotonic()
+        try:
+            core = backend.run(plan, index, monitor)
+            kilobytes.append(len(core.summary_json) / 1000)
+            simulated_s += plan.duration_s(index)
+        except _core.Cancelled:
+            simulated_s += monitor.simulated_s
+        finally:
+            timer.cancel()
+        wall_s += time.monotonic() - began
+    mean_kb = sum(kilobytes) / len(kilobytes) if kilobytes else 4.0
+    return max(simulated_s, 1e-9) / max(wall_s, 1e-6), mean_kb

@@ -1,0 +1,251 @@
+"""Runs kept as they finish, so that a killed process loses none: ``--resume`` goes on from them.
+
+A workspace has them in two files that only grow. ``journal.jsonl`` begins with a line about the experiment and has a
+line per finished run: its place in the plan, its part of summary.json, and where its recorded tables are in
+``tables.arrow``, each an Arrow stream, with its length and CRC-32. A run whose line is cut, or does not fit the tables,
+is made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from sojourn import schema
+from sojourn.manifest import OutputError
+from sojourn.results import TABLE_FILES, Recorded, Run
+from sojourn.workspace import Workspace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = 1
+"""Version of these files; raised when a key changes its meaning."""
+LINES = "journal.jsonl"
+TABLES = "tables.arrow"
+SYNC_EVERY_S = 5.0
+"""What a power cut can lose. A killed process loses nothing."""
+RECORDED: tuple[Recorded, ...] = (*TABLE_FILES, "capture")
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the runs of a journal are of."""
+
+    sojourn: str
+    experiment: str
+    key: str
+    """``keys.plan_key``."""
+    runs: int
+    """As many as are planned."""
+    format: int = FORMAT
+
+
+class Journal:
+    """The finished runs of an experiment, in a workspace."""
+
+    def __init__(self, workspace: Workspace, header: Header) -> None:
+        self.workspace = workspace
+        self.header = header
+        self.stored: dict[int, Run] = {}
+        """The runs of an earlier process, by their place in the plan."""
+        self.kept = 0
+        """Runs that are safe here."""
+        self.failed: OSError | None = None
+        """Why it was given up."""
+        self._lines: IO[bytes] | None = None
+        self._tables: IO[bytes] | None = None
+        self._end = 0
+        self._synced_s = time.monotonic()
+
+    @classmethod
+    def start(cls, directory: Path, header: Header) -> Journal:
+        """An empty one in a new workspace."""
+        journal = cls(Workspace.make(directory), header)
+        try:
+            journal._open()
+            journal._write_line(json.dumps(asdict(header)))
+        except OSError as error:
+            journal._give_up(error)
+        return journal
+
+    @classmethod
+    def resume(cls, workspace: Workspace, header: Header) -> Journal:
+        """One that another process left, with the runs that it finished."""
+        journal = cls(workspace, header)
+        path = workspace.path / LINES
+        content_ends = path.stat().st_size
+        size = _size(workspace.path / TABLES)
+        with path.open("rb") as file:
+            file.readline()
+            for line in file:
+                with contextlib.suppress(ValueError, KeyError, TypeError):
+                    entry = json.loads(line)
+                    if all(offset + length <= size for offset, length, _ in entry["tables"].values()):
+                        journal.stored[entry["run"]] = journal._stored_run(entry)
+            file.seek(max(0, content_ends - 1))
+            is_cut = file.read(1) != b"\n"
+        journal.kept = len(journal.stored)
+        journal._open()
+        journal._end = size
+        if is_cut:
+            journal._write_line("")
+        return journal
+
+    def add(self, index: int, summary_json: str, run: Run) -> None:
+        """Keeps a finished run."""
+        if self._lines is None or self._tables is None:
+            return
+        try:
+            places: dict[str, list[int]] = {}
+            for name in RECORDED:
+                table = run.read_table(name)
+                if table is not None:
+                    stream = _as_stream(table)
+                    _write_all(self._tables, stream)
+                    places[name] = [self._end, len(stream), zlib.crc32(stream)]
+                    self._end += len(stream)
+            self._write_line(f'{{"run":{index},"tables":{json.dumps(places)},"summary":{summary_json}}}')
+            self.kept += 1
+            if time.monotonic() - self._synced_s > SYNC_EVERY_S:
+                os.fsync(self._tables.fileno())
+                os.fsync(self._lines.fileno())
+                self._synced_s = time.monotonic()
+        except OSError as error:
+            self._give_up(error)
+
+    def close(self, *, keep: bool) -> None:
+        """Ends it; with ``keep`` what it holds stays for ``--resume``."""
+        for file in (self._lines, self._tables):
+            if file is not None:
+                file.close()
+        self._lines = self._tables = None
+        if keep and self.kept:
+            self.workspace.leave()
+        else:
+            self.workspace.remove()
+
+    def _open(self) -> None:
+        self._tables = (self.workspace.path / TABLES).open("ab", buffering=0)
+        self._lines = (self.workspace.path / LINES).open("ab", buffering=0)
+
+    def _write_line(self, line: str) -> None:
+        assert self._lines is not None
+        _write_all(self._lines, f"{line}\n".encode())
+
+    def _give_up(self, error: OSError) -> None:
+        """Gives the room back, which the results need more."""
+        self.failed = error
+        self.kept = len(self.stored)
+        for file in (self._lines, self._tables):
+            if file is not None:
+                file.close()
+        self._lines = self._tables = None
+        if not self.stored:
+            for name in (TABLES, LINES):
+                (self.workspace.path / name).unlink(missing_ok=True)
+
+    def _stored_run(self, entry: dict[str, Any]) -> Run:
+        places: dict[str, list[int]] = entry["tables"]
+        for place in places.values():
+            if zlib.crc32(self._read(place)) != place[2]:
+                raise ValueError("not what was written")
+
+        def read_table(name: Recorded) -> pa.Table | None:
+            import pyarrow as pa
+
+            return pa.ipc.open_stream(self._read(places[name])).read_all() if name in places else None
+
+        return Run(cast("schema.Run", entry["summary"]), read_table)
+
+    def _read(self, place: list[int]) -> bytes:
+        with (self.workspace.path / TABLES).open("rb") as file:
+            file.seek(place[0])
+            return file.read(place[1])
+
+
+class LeftBehind:
+    """What processes that are gone left in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._workspaces = Workspace.left_behind(directory)
+        self._found = {one: found for one in self._workspaces if (found := _header(one.path)) is not None}
+
+    def runs_of(self, key: str) -> int:
+        """How many finished runs of an experiment there are."""
+        return max((_count(one.path) for one, header in self._found.items() if header.key == key), default=0)
+
+    def take(self, header: Header) -> Journal | None:
+        """The journal of an experiment with the most runs.
+
+        Raises
+        ------
+        OutputError
+            There are only those of other experiments.
+        """
+        own = [one for one, found in self._found.items() if found.key == header.key]
+        if not own:
+            others = [found for one, found in self._found.items() if _count(one.path)]
+            if others:
+                raise OutputError(
+                    f'--resume: {self._directory} has finished runs of another experiment, "{others[0].experiment}" '
+                    f"(its file, the options or the version differ); leave out --resume to start anew"
+                )
+            return None
+        chosen = max(own, key=lambda one: _count(one.path))
+        self._workspaces.remove(chosen)
+        del self._found[chosen]
+        return Journal.resume(chosen, header)
+
+    def close(self, *, remove: bool) -> None:
+        """Lets go of all that was not taken; with ``remove`` it goes."""
+        for one in self._workspaces:
+            if remove:
+                one.remove()
+            else:
+                one.leave()
+        self._workspaces = []
+
+
+def _header(folder: Path) -> Header | None:
+    with contextlib.suppress(OSError, ValueError, TypeError), (folder / LINES).open("rb") as file:
+        header = Header(**json.loads(file.readline(100_000)))
+        return header if header.format == FORMAT else None
+    return None
+
+
+def _count(folder: Path) -> int:
+    return max(0, sum(1 for _ in _lines(folder)) - 1)
+
+
+def _lines(folder: Path) -> Iterator[bytes]:
+    with contextlib.suppress(OSError), (folder / LINES).open("rb") as file:
+        yield from file
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _as_stream(table: pa.Table) -> memoryview:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(table)
+    return memoryview(sink.getvalue())
+
+
+def _write_all(file: IO[bytes], content: bytes | memoryview) -> None:
+    # An unbuffered file may take less than all, as on a disk that is nearly full.
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]

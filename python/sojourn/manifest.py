@@ -1,0 +1,179 @@
+"""The list of what we wrote to a folder. A file that is not in it, or differs from it, is the user's and stays.
+
+The list is ``.sojourn-manifest.json`` in the folder. It knows files by size and time, or by their SHA-256 where the
+time differs, as in a copy. A folder without a list holds nothing of ours, whatever its files are called.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+
+FILE = ".sojourn-manifest.json"
+FORMAT = 1
+"""Version of the list; raised when a key changes its meaning."""
+LARGEST_BYTES = 100_000_000
+
+
+class OutputError(ValueError):
+    """The output directory cannot be used; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file as we left it."""
+
+    by: str
+    """What wrote it: ``results``, ``report``, ``csv``, …"""
+    size: int
+    mtime_ns: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path, by: str) -> Entry:
+        """A file that we have just written."""
+        status = path.stat()
+        return cls(by, status.st_size, status.st_mtime_ns, _sha256(path))
+
+    def is_of(self, path: Path, status: os.stat_result) -> bool:
+        """Whether a file is as we left it."""
+        return self.size == status.st_size and (self.mtime_ns == status.st_mtime_ns or self.sha256 == _sha256(path))
+
+
+class Manifest:
+    """What we wrote to a folder. While files are put in place a name has two entries, the old one and the new one."""
+
+    def __init__(self, folder: Path, entries: dict[str, list[Entry]], key: str | None = None) -> None:
+        self.folder = folder
+        self.entries = entries
+        self.key = key
+        """``keys.plan_key`` of the experiment whose results are here, if it is known."""
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """The list of a folder; an empty one where there is none.
+
+        Raises
+        ------
+        OutputError
+            There is a file of its name that is no such list.
+        """
+        path = folder / FILE
+        try:
+            status = path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return cls(folder, {})
+        try:
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_BYTES:
+                raise ValueError("no regular file, or too large")
+            document = json.loads(path.read_bytes())
+            if document["format"] != FORMAT:
+                raise ValueError("of another version")
+            entries = {
+                name: [Entry(**entry) for entry in known]
+                for name, known in document["files"].items()
+                if _is_inside(name)
+            }
+            key = document.get("key")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            what = f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+            raise OutputError(
+                f"{path}: cannot be read as the list of our files ({what}); name another directory, or move it away"
+            ) from None
+        return cls(folder, entries, key)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder has a list."""
+        return (self.folder / FILE).is_file()
+
+    def owns(self, name: str) -> bool:
+        """Whether there is a file of this name, and it is as we left it."""
+        path = self.folder / name
+        if self._blocked(name) is not None:
+            return False
+        try:
+            status = path.lstat()
+            return stat.S_ISREG(status.st_mode) and any(
+                entry.is_of(path, status) for entry in self.entries.get(name, ())
+            )
+        except OSError:
+            return False
+
+    def foreign(self, names: Iterable[str]) -> list[str]:
+        """What is in the way of files of these names and is not ours to replace, sorted."""
+        found = {
+            self._blocked(name) or (name if os.path.lexists(self.folder / name) and not self.owns(name) else None)
+            for name in names
+        }
+        return sorted(name for name in found if name is not None)
+
+    def refuse_foreign(self, names: Iterable[str]) -> None:
+        """Makes sure that files of these names may be written.
+
+        Raises
+        ------
+        OutputError
+            There are such files, and they are not ours to replace.
+        """
+        found = self.foreign(names)
+        if not found:
+            return
+        told = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+        was, it = ("was", "it") if len(found) == 1 else ("were", "them")
+        why = f"{was} changed since we wrote {it}, or not written by us" if self.exists else f"{was} there before"
+        raise OutputError(
+            f"{self.folder}: {told} {why}; nothing was replaced: name another directory, or move {it} away"
+        )
+
+    def _blocked(self, name: str) -> str | None:
+        """The part of a name's path that should be a folder and is none, or is a link to one elsewhere."""
+        for parent in list(PurePosixPath(name).parents)[-2::-1]:
+            path = self.folder / parent
+            if path.is_symlink() or (path.exists() and not path.is_dir()):
+                return str(parent)
+        return None
+
+    def write(self) -> None:
+        """Writes the list, whole or not at all."""
+        files = {name: [asdict(entry) for entry in self.entries[name]] for name in sorted(self.entries)}
+        text = json.dumps({"format": FORMAT, "key": self.key, "files": files}, indent=1, ensure_ascii=False) + "\n"
+        temporary = self.folder / f".sojourn-manifest.{os.getpid()}.partial"
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.folder / FILE)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps other processes of ours from changing the same folder, where the file system can."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError, ImportError):
+            import fcntl
+
+            number = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, number)
+            fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+
+
+def _is_inside(name: str) -> bool:
+    # A list that came with a folder from elsewhere must not reach out of it.
+    path = PurePosixPath(name)
+    return name not in ("", ".") and not path.is_absolute() and ".." not in path.parts
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,166 @@
+"""Runs a plan into a folder: runs are kept as they finish, and whatever happens then, what is finished stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sojourn import _core
+from sojourn.backends import Backend
+from sojourn.journal import Header, Journal, LeftBehind
+from sojourn.keys import plan_key
+from sojourn.manifest import Manifest, OutputError
+from sojourn.recording import CAPTURES, Recording
+from sojourn.results import BY, FIGURES, MADE_OF_RESULTS, SMALL_FILES, TABLE_FILES, Results, Run, load
+from sojourn.storage import Staging, prepare, why
+
+Runner = Callable[[Callable[[Run], Run] | None, Journal | None], tuple[Results, BaseException | None]]
+"""Runs the plan: given what records each run, and a journal."""
+
+IF_ASKED_FOR = frozenset({"packets", "queue_series", "flow_series", "rtts"})
+"""Tables that are there only if the experiment records them."""
+
+
+@dataclass
+class Saved:
+    """What came of it."""
+
+    results: Results
+    stopped_by: BaseException | None = None
+    """Why not all runs are there."""
+    left_out: dict[str, OSError] = field(default_factory=dict)
+    """What the disk had no room for, and why."""
+
+
+class Unsaved(Exception):
+    """The results could not be put in place; finished runs may wait for ``--resume``."""
+
+    def __init__(self, cause: BaseException, resumable: int) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.resumable = resumable
+
+
+def files_of(plan: _core.Plan, directory: Path) -> list[str]:
+    """The files that running a plan into a directory may write."""
+    from sojourn.plots.style import FORMATS
+
+    recorded = plan.recorded
+    tables = [file for name, file in TABLE_FILES.items() if name in recorded or name not in IF_ASKED_FOR]
+    captures = [path.name for path in directory.glob(CAPTURES)] if "capture" in recorded else []
+    return [*SMALL_FILES, *tables, *captures, *(f"{figure}.{kind}" for figure in FIGURES for kind in FORMATS)]
+
+
+def run_into(
+    directory: Path, plan: _core.Plan, backend: Backend, run: Runner, *, resume: bool, say: Callable[[str], None]
+) -> Saved:
+    """Runs a plan and puts its results into a directory.
+
+    Parameters
+    ----------
+    resume
+        Go on from what an earlier process left.
+    say
+        Takes a line for the user.
+
+    Raises
+    ------
+    OutputError
+        The directory cannot be used; or, with ``resume``, it holds runs of another experiment. Nothing was run.
+    Unsaved
+        The results could not be written, or the user was in a hurry.
+    """
+    prepare(directory, files_of(plan, directory))
+    header = Header(_core.version, plan.name, plan_key(plan, backend), len(plan.jobs))
+    if resume and (there := _complete(directory, header)) is not None:
+        say(f"all {len(there.runs)} runs are in {directory} already")
+        return Saved(there)
+    others = LeftBehind(directory)
+    try:
+        journal = others.take(header) if resume else None
+        if journal is not None:
+            say(f"{journal.kept} of {header.runs} runs are finished already")
+        elif count := others.runs_of(header.key):
+            say(
+                f"note: {count} of {header.runs} runs were finished before and are run again; "
+                f"stop this and use --resume to go on from them"
+            )
+        journal = journal or Journal.start(directory, header)
+    except BaseException:
+        others.close(remove=False)
+        raise
+    saved: Saved | None = None
+    try:
+        saved = _run_and_save(directory, header, run, journal)
+    finally:
+        is_whole = saved is not None and saved.stopped_by is None
+        journal.close(keep=not is_whole)
+        others.close(remove=saved is not None and bool(saved.results.runs))
+    if journal.failed is not None:
+        say(f"note: finished runs could not be kept for --resume: {why(journal.failed)}")
+    return saved
+
+
+def _complete(directory: Path, header: Header) -> Results | None:
+    """The results of the same experiment, all of them, if they are there.
+
+    Raises
+    ------
+    OutputError
+        There are results of another experiment.
+    """
+    manifest = Manifest.read(directory)
+    if manifest.key is None or not manifest.owns("summary.json"):
+        return None
+    results = load(directory)
+    if manifest.key != header.key:
+        raise OutputError(
+            f'--resume: {directory} has results of another experiment, "{results.summary["experiment"]}" '
+            f"(its file, the options or the version differ); leave out --resume to replace them"
+        )
+    return None if results.partial else results
+
+
+def _run_and_save(directory: Path, header: Header, run: Runner, journal: Journal) -> Saved:
+    try:
+        with Staging(
+            directory,
+            by=BY,
+            replaces=MADE_OF_RESULTS,
+            key=header.key,
+            workspace=journal.workspace,
+            rescue=True,
+        ) as staging:
+            with Recording(staging) as recording:
+                results, stopped_by = run(recording.add, journal)
+            saved = Saved(results, stopped_by)
+            if results.runs:
+                _stage(saved, staging, recording)
+        return saved
+    except (OSError, OutputError, KeyboardInterrupt) as error:
+        raise Unsaved(error, journal.kept) from None
+
+
+def _stage(saved: Saved, staging: Staging, recording: Recording) -> None:
+    """Stages what is small first: where the disk is full it takes the room of the rest."""
+    try:
+        saved.results.stage_small(staging)
+    except OSError as error:
+        recording.drop_all(error)
+        saved.results.stage_small(staging)
+    if saved.stopped_by is None:
+        # An interrupted user waits for nothing but what cannot be made again.
+        try:
+            saved.results.plot.save_all(staging)
+        except KeyboardInterrupt as interrupt:
+            saved.stopped_by = interrupt
+        except OSError as error:
+            recording.dropped["figures"] = error
+    saved.left_out = recording.dropped
+
+
+def told(left_out: dict[str, OSError]) -> str:
+    """What was left out, and why: ``packets.parquet, figures: No space left on device``."""
+    reasons = dict.fromkeys(why(error) for error in left_out.values())
+    return f"{', '.join(left_out)}: {', '.join(reasons)}"
