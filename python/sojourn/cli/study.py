@@ -59,7 +59,7 @@ def run(
     choose_figures(study, figure)
     check_claims(study)
     directory = out or Path("results") / study.name
-    storage.prepare(directory)
+    storage.prepare(directory, report.files_of(study))
 
     def announce(runs: int, simulated_s: float) -> None:
         if isinstance(where, Linux):

@@ -151,11 +151,22 @@ def check_keys(recipe: Mapping[str, Any]) -> None:
         for key in ("schemes", "below", "published"):
             tables.check_each(table.get(key), f"{where}.{key}", tables.TEXT)
         tables.check_each(table.get("whiskers"), f"{where}.whiskers", tables.NUMBER)
+        _check_name(table["name"], where)
+    names = [table["name"].casefold() for table in recipe.get("figure", [])]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise ValueError(f'figure.{index}: name: got "{name}" twice; each figure has files of its own')
     for index, table in enumerate(recipe.get("table", [])):
         where = f"table.{index}"
         tables.check(table, where, _TABLE, needs=("name", "title", "experiment", "rows", "values"))
         for number, value in enumerate(table["values"]):
             tables.check(value, f"{where}.values.{number}", _VALUE, needs=("heading", "metric"))
+
+
+def _check_name(name: str, where: str) -> None:
+    """A name becomes that of files, which stay in the folder of results."""
+    if not re.fullmatch(r"\w[\w.+-]{0,99}", name):
+        raise ValueError(f"{where}: name: got {name!r}; must be letters, digits, _ . + - and no longer than 100")
 
 
 def figure(fields: Mapping[str, Any]) -> FigureSpec:

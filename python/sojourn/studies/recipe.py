@@ -332,7 +332,7 @@ def _experiment(table: dict[str, Any], folder: Path) -> Published:
     return Published(
         id=table["id"],
         title=table.get("title", ""),
-        parts=tuple(Part(folder / part["file"], part.get("at", {})) for part in table.get("parts", [])),
+        parts=tuple(Part(_inside(folder, part["file"]), part.get("at", {})) for part in table.get("parts", [])),
         arms=table.get("arms", "{scheme}"),
         axes=table.get("axes", {}),
         aliases={name: Alias(alias["axis"], alias["factor"]) for name, alias in table.get("aliases", {}).items()},
@@ -340,6 +340,14 @@ def _experiment(table: dict[str, Any], folder: Path) -> Published:
         unavailable=table.get("unavailable", ""),
         runs_of=_names(table.get("runs_of", ())),
     )
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """A file of the study's folder: what lies elsewhere is none of its business."""
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f'parts: got file = "{name}"; must be inside of the study\'s folder')
+    return path
 
 
 def _elsewhere(table: dict[str, Any]) -> Elsewhere:

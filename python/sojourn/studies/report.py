@@ -13,10 +13,12 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from sojourn.plots.style import FORMATS
 from sojourn.storage import Staging
 from sojourn.studies import kept
 from sojourn.studies.figures import stage_figures
 from sojourn.studies.inputs import FILE, inputs_json
+from sojourn.studies.recipe import Study
 from sojourn.studies.runner import StudyResults
 from sojourn.studies.verdict import Judgement, Verdict
 
@@ -97,7 +99,13 @@ def questions(results: StudyResults) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(_escaped(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown shows as it is: no tag, no link, no line of its own."""
+    words = " ".join(text.split())
+    return words.replace("&", "&amp;").replace("<", "&lt;").replace("](", "\\](")
 
 
 def as_json(results: StudyResults, judgements: Sequence[Judgement], figures: Sequence[Path], *, quick: bool) -> str:
@@ -115,6 +123,12 @@ def as_json(results: StudyResults, judgements: Sequence[Judgement], figures: Seq
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
+def files_of(study: Study) -> list[str]:
+    """The files that running a study may write."""
+    figures = [f"{figure.name}.{kind}" for figure in study.figures for kind in FORMATS]
+    return [*figures, FILE, kept.FILE, "claims.md", "claims.json"]
+
+
 def save(results: StudyResults, judgements: Sequence[Judgement], directory: Path, *, quick: bool) -> list[Path]:
     """Writes figures, inputs.json, measured.json, claims.md and claims.json to a directory, all or none.
 
@@ -128,7 +142,7 @@ def save(results: StudyResults, judgements: Sequence[Judgement], directory: Path
     OSError
         The directory cannot be written to, or the disk is full.
     """
-    with Staging(directory) as staging:
+    with Staging(directory, by="study", rescue=True) as staging:
         figures = stage_figures(staging, results.study, results.grids)
         staging.add_text(FILE, inputs_json(results, quick=quick))
         staging.add_text(kept.FILE, kept.as_json(results))

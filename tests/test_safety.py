@@ -1,0 +1,100 @@
+"""Nothing of the user's is lost: what an output folder holds, where files may go, what is read."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from conftest import Cli, visible
+from sojourn.results import without_formulas
+from test_bad_input import wrong
+
+
+def test_a_run_leaves_the_users_files_alone(sojourn: Cli, experiment: Path, tmp_path: Path):
+    mine = ("capture_eth0.pcapng", "report.html", "packets.parquet", "notes.txt")
+    (tmp_path / "m").mkdir()
+    for name in mine:
+        (tmp_path / "m" / name).write_text("x", encoding="utf-8")
+    result = sojourn("run", experiment, "--out", "m")
+    assert result.returncode == 0, result.stderr
+    assert {(tmp_path / "m" / name).read_text(encoding="utf-8") for name in mine} == {"x"}
+    assert sj.load(tmp_path / "m").packets() is None
+    wrong(sojourn("report", "m"), "m: report.html")
+    wrong(sojourn("run", experiment, "--out", "m", "--set", "record.packets=true"), "m: packets.parquet")
+    assert {(tmp_path / "m" / name).read_text(encoding="utf-8") for name in mine} == {"x"}
+
+
+def test_a_file_in_the_way_is_refused_before_anything_is_run(
+    sojourn: Cli, experiment: Path, study: Path, tmp_path: Path
+):
+    (tmp_path / "out").mkdir()
+    for name in ("summary.json", "claims.md"):
+        (tmp_path / "out" / name).write_text("mine", encoding="utf-8")
+    wrong(sojourn("run", experiment, "--out", "out"), "out: summary.json was there before")
+    wrong(sojourn("study", "run", study, "--out", "out"), "out: claims.md was there before")
+    assert visible(tmp_path / "out") == {"summary.json", "claims.md"}
+
+
+@pytest.mark.parametrize("name", ["../escaped", "/tmp/escaped", "a/b", "", ".hidden", "..", "x" * 101])
+def test_a_figure_of_a_study_stays_in_its_folder(sojourn: Cli, study: Path, name: str):
+    recipe = (study / "study.toml").read_text(encoding="utf-8")
+    (study / "study.toml").write_text(recipe.replace('name = "fig1"', f'name = "{name}"'), encoding="utf-8")
+    wrong(sojourn("study", "run", study, "--out", "out"), "figure.0: name")
+
+
+def test_a_part_of_a_study_lies_in_its_folder_and_no_other_file_is_shown(sojourn: Cli, study: Path, tmp_path: Path):
+    (tmp_path / "secret.toml").write_text("password = hunter2", encoding="utf-8")
+    (study / "link.toml").symlink_to(tmp_path / "secret.toml")
+    recipe = (study / "study.toml").read_text(encoding="utf-8")
+    for name in ("../secret.toml", str(tmp_path / "secret.toml"), "link.toml"):
+        text = recipe.replace('file = "experiment.toml"', f'file = "{name}"')
+        (study / "study.toml").write_text(text, encoding="utf-8")
+        result = sojourn("study", "run", study, "--out", "out")
+        wrong(result, "parts", name)
+        assert "hunter2" not in result.stderr
+
+
+def test_inputs_are_bounded(sojourn: Cli, experiment: Path, tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(5_000_000_000)
+    for file in ("/dev/zero", "pipe", "large"):
+        wrong(sojourn("run", file), file)
+        wrong(sojourn("replay", file, "--aqm", "pie"), file)
+        wrong(sojourn("--load", file, "run", experiment), file)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "summary.json").symlink_to("/dev/zero")
+    wrong(sojourn("report", "out"), "summary.json", "regular file")
+
+
+def test_what_cannot_be_loaded_says_why(tmp_path: Path):
+    with pytest.raises(sj.ExperimentError, match="no such folder") as missing:
+        sj.load(tmp_path / "nowhere")
+    assert isinstance(missing.value, FileNotFoundError)
+    (tmp_path / "summary.json").write_text(json.dumps({"format": 2, "runs": []}), encoding="utf-8")
+    with pytest.raises(sj.ExperimentError, match="newer than this version of sojourn reads"):
+        sj.load(tmp_path)
+
+
+def test_no_cell_is_a_formula_to_a_spreadsheet():
+    import pyarrow as pa
+
+    labels = ["=1+1", "+1", "-1", "@x", "codel", None]
+    table = without_formulas(pa.table({"label": labels, "n": [1, 2, 3, 4, 5, -6]}))
+    assert table["label"].to_pylist() == ["'=1+1", "'+1", "'-1", "'@x", "codel", None]
+    assert table["n"].to_pylist() == [1, 2, 3, 4, 5, -6]
+
+
+def test_claims_are_text_in_markdown(sojourn: Cli, study: Path, tmp_path: Path):
+    claims = (study / "claims.toml").read_text(encoding="utf-8")
+    text = "<script>alert(1)</script> [a](javascript:b) | c"
+    (study / "claims.toml").write_text(claims.replace("CoDel's queue is shorter.", text), encoding="utf-8")
+    assert sojourn("study", "run", study, "--quick", "--out", "out").returncode == 0
+    page = (tmp_path / "out" / "claims.md").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "](javascript" not in page.replace("\\](", "")
+    assert "&lt;script>" in page
