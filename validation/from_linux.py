@@ -54,9 +54,14 @@ def main(paths: list[str]) -> int:
             return 2
         (LINUX / f"{scenario['id']}.toml").write_text(text, encoding="utf-8")
         figures[scenario["id"]] = entry
-    lines = (f"{json.dumps(id)}:{json.dumps(figures[id], separators=(',', ':'))}" for id in sorted(figures))
-    kept.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    write_figures(kept, figures)
     return 0
+
+
+def write_figures(file: Path, figures: dict[str, dict[str, Any]]) -> None:
+    """Writes what is compared of all scenarios, a line each."""
+    lines = (f"{json.dumps(id)}:{json.dumps(figures[id], separators=(',', ':'))}" for id in sorted(figures))
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def experiment(measured: dict[str, Any], late_s: float) -> str:

@@ -123,6 +123,8 @@ class Run(TypedDict):
     jain_drop_share: NotRequired[float | None]
     power_bps_per_s: NotRequired[float | None]
     transferred_kilobytes: NotRequired[float]
+    timeouts: NotRequired[int]
+    """Retransmission timeouts of all ends of TCP connections, those of a SYN included."""
     simulated_s: float
     wall_s: float
     events: int

@@ -25,6 +25,9 @@ pub struct Recording {
     pub queues: Vec<QueueFigures>,
     /// Why the run is not to be trusted, if it is not.
     pub faults: Vec<String>,
+    /// Retransmission timeouts of all hosts, as the kernel counted them.
+    #[serde(default)]
+    pub timeouts: u64,
     /// Tracepoints hit.
     pub events: u64,
     /// A row per packet that met a queue, in the order in which their fate was settled.

@@ -71,6 +71,7 @@ pub fn summarise(
             label: arm.label.clone(),
             seed,
             bottleneck,
+            timeouts: recording.timeouts,
             flows: flows(experiment, seed, &recording.flows, &packets),
             simulated_s: experiment.duration.as_secs_f64(),
             wall_s,

@@ -29,6 +29,8 @@ pub struct RunResult {
     pub power_bps_per_s: Option<f64>,
     /// Payload that all flows received, in units of 1000 bytes; whole run.
     pub transferred_kilobytes: f64,
+    /// Retransmission timeouts of all ends of TCP connections, those of a SYN included; whole run.
+    pub timeouts: u64,
     /// Simulated seconds.
     pub simulated_s: f64,
     /// Wall-clock seconds that the run took.

@@ -50,6 +50,10 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
         }
     }
     RunResult {
+        timeouts: sources
+            .iter_mut()
+            .map(|source| source.meter().timeouts)
+            .sum(),
         bottleneck,
         flows,
         simulated_s: experiment.duration.as_secs_f64(),

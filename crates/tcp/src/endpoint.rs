@@ -56,6 +56,7 @@ pub struct Endpoint {
     syn_due: bool,
     syn_sent_at: Option<Time>,
     syn_tries: u32,
+    syn_timeouts: u64,
     syn_alarm: Option<Time>,
     failed: bool,
 }
@@ -79,6 +80,7 @@ impl Endpoint {
             syn_due: false,
             syn_sent_at: None,
             syn_tries: 0,
+            syn_timeouts: 0,
             syn_alarm: None,
             failed: false,
             config,
@@ -123,6 +125,10 @@ impl Endpoint {
     /// Payload bytes received in order.
     pub const fn received(&self) -> u64 {
         self.receiver.received()
+    }
+    /// Retransmission timeouts so far, those of its SYN included and of its SYN-ACK left out (Linux's TCPTimeouts).
+    pub const fn timeouts(&self) -> u64 {
+        self.syn_timeouts + self.sender.timeouts()
     }
     /// The sending half, for its figures.
     pub const fn sender(&self) -> &Sender {
@@ -357,6 +363,7 @@ impl Endpoint {
             self.receiver.on_timer(now);
         } else if self.syn_alarm.is_some_and(|due| due <= now) {
             self.syn_alarm = None;
+            self.syn_timeouts += u64::from(self.phase == Phase::SynSent);
             self.failed = self.syn_tries > SYN_RETRIES;
             self.syn_due = !self.failed;
         }
@@ -384,6 +391,34 @@ mod tests {
         }
         assert!(ends.iter().all(Endpoint::is_established));
         ends
+    }
+
+    /// As Linux's TCPTimeouts counts: a SYN, and data twice; what a listener sends again is not among them.
+    #[test]
+    fn timeouts_of_syn_and_data_are_counted() {
+        let fire = |end: &mut Endpoint, what: &str| {
+            while end.poll(Time::ZERO).is_some() {}
+            let due = end.next_timer().expect(what);
+            end.on_timer(due);
+        };
+        let reno = by_name("reno").expect("a congestion control");
+        let mut client = Endpoint::connect(Config::default(), reno, Seq(1000));
+        fire(&mut client, "a SYN is out");
+        assert_eq!(client.timeouts(), 1);
+
+        let mut server = Endpoint::listen(Config::default(), reno, Seq(2000));
+        let syn = client.poll(Time::from_millis(1000)).expect("the SYN again");
+        server.on_segment(&syn.segment, Arrival::NotEct, Time::from_millis(1000));
+        fire(&mut server, "a SYN-ACK is out");
+        assert_eq!(server.timeouts(), 0);
+
+        let [mut client, _] = connected("reno", "reno");
+        client.write(1);
+        let probe_and_two_timeouts = 3;
+        for _ in 0..probe_and_two_timeouts {
+            fire(&mut client, "data is out");
+        }
+        assert_eq!(client.timeouts(), 2);
     }
 
     /// RFC 9331 §4.1, §4.2: ECT(1) is for those with accurate feedback, from both ends.

@@ -82,11 +82,13 @@ pub fn carry_out(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, 
             "{lost} packets were lost in delay lines, which hold too few"
         ));
     }
-    if network.memory_pressures()? > 0 {
+    // Under memory pressure receivers shrink their windows.
+    if network.counted("TCPMemoryPressures")? > 0 {
         recording.faults.push(
             "TCP came under memory pressure, under which receivers hold their windows at a few segments".into(),
         );
     }
+    recording.timeouts = network.counted("TCPTimeouts")?;
     let oversize = recording
         .packets
         .iter()

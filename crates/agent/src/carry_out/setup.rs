@@ -56,18 +56,17 @@ impl<'a> Network<'a> {
         Ok(lost)
     }
 
-    /// How often the kernel's TCP came under memory pressure, which makes receivers shrink their windows.
+    /// The sum of one of the kernel's further counters of TCP (`/proc/net/netstat`) over all hosts.
     ///
     /// # Errors
     /// A namespace's counters cannot be read.
-    pub fn memory_pressures(&self) -> Result<u64, Failure> {
+    pub fn counted(&self, counter: &str) -> Result<u64, Failure> {
         let read = || Ok(fs::read_to_string("/proc/thread-self/net/netstat")?);
         self.job.namespaces.iter().try_fold(0, |sum, namespace| {
             let text = within(Some(namespace), read)?;
-            let count = extended_counter(&text, "TCPMemoryPressures");
-            Ok(sum
-                + count
-                    .ok_or_else(|| Failure("the kernel does not count memory pressure".into()))?)
+            let count = extended_counter(&text, counter)
+                .ok_or_else(|| Failure(format!("the kernel does not count {counter}")))?;
+            Ok(sum + count)
         })
     }
 }

@@ -90,6 +90,8 @@ pub struct Meter {
     pub received: u64,
     /// Segments retransmitted.
     pub retransmits: u64,
+    /// Retransmission timeouts of both ends.
+    pub timeouts: u64,
     /// Round-trip times after the warm-up.
     pub round_trips: Delays,
     /// Completion times after the warm-up, of files and web responses.
@@ -186,6 +188,7 @@ impl Meter {
             sent: 0,
             received: 0,
             retransmits: 0,
+            timeouts: 0,
             round_trips: Delays::new(),
             completions: files.then(Delays::new),
             pages: pages.then(Delays::new),

@@ -122,6 +122,7 @@ pub struct Sender {
     first_sent_at: Time,
     sent: u64,
     retransmits: u64,
+    timeouts: u64,
     /// RTT samples for the user since they were last taken.
     last_rtt: Option<Duration>,
 }
@@ -208,6 +209,7 @@ impl Sender {
             first_sent_at: Time::ZERO,
             sent: 0,
             retransmits: 0,
+            timeouts: 0,
             last_rtt: None,
         }
     }
@@ -306,6 +308,10 @@ impl Sender {
     /// Segments retransmitted so far.
     pub const fn retransmits(&self) -> u64 {
         self.retransmits
+    }
+    /// Retransmission timeouts so far.
+    pub const fn timeouts(&self) -> u64 {
+        self.timeouts
     }
     /// The congestion window in segments.
     pub const fn cwnd(&self) -> u32 {

@@ -84,6 +84,7 @@ impl Sender {
             Alarm::Persist => {}
             Alarm::Retransmit => {
                 self.enter_loss(now);
+                self.timeouts += 1;
                 self.backoff += 1;
                 let rto = self.rtt.backed_off_rto(self.backoff);
                 self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, rto)));

@@ -43,7 +43,7 @@ pub struct Connection {
     local: Option<LocalQueue>,
 }
 
-/// Payload bytes sent and received in the direction of the flow, and segments sent again.
+/// Payload bytes sent and received in the direction of the flow, and segments sent again; timeouts of both ends.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     /// Bytes sent, without retransmissions.
@@ -52,6 +52,8 @@ pub struct Counts {
     pub received: u64,
     /// Segments sent again.
     pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
 }
 
 impl Sum for Counts {
@@ -60,6 +62,7 @@ impl Sum for Counts {
             sent: sum.sent + part.sent,
             received: sum.received + part.received,
             retransmits: sum.retransmits + part.retransmits,
+            timeouts: sum.timeouts + part.timeouts,
         })
     }
 }
@@ -114,6 +117,7 @@ impl Connection {
             sent: sending.sender().sent(),
             received: receiving.received(),
             retransmits: sending.sender().retransmits(),
+            timeouts: sending.timeouts() + receiving.timeouts(),
         }
     }
 

@@ -164,6 +164,7 @@ impl TcpFlow {
         self.meter.sent = counts.sent;
         self.meter.received = counts.received;
         self.meter.retransmits = counts.retransmits;
+        self.meter.timeouts = counts.timeouts;
         &mut self.meter
     }
 }
