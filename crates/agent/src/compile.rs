@@ -141,6 +141,10 @@ const NO_KERNELS: [&str; 4] = [
     "cubic-hystart++",
 ];
 
+fn is_whole_ms(span: Duration) -> bool {
+    span.as_nanos().is_multiple_of(1_000_000)
+}
+
 /// Refuses what the agent does not do; the error is a key and what is accepted of it.
 fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     if kind.tcp().is_some_and(|tcp| tcp.abe) {
@@ -151,6 +155,9 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     }
     if kind.tcp().is_some_and(|tcp| tcp.ack_every != 2) {
         return Err(("ack_every", "2, as it is"));
+    }
+    if kind.tcp().is_some_and(|tcp| !is_whole_ms(tcp.min_rto)) {
+        return Err(("min_rto", "whole milliseconds"));
     }
     let is_ours = |tcp: &model::Tcp| NO_KERNELS.contains(&tcp.congestion_control.as_str());
     if kind.tcp().is_some_and(is_ours) {

@@ -14,7 +14,7 @@
 use std::net::Ipv4Addr;
 
 use sojourn_experiment::derived;
-use sojourn_experiment::model::{Direction, Experiment, Traffic};
+use sojourn_experiment::model::{Direction, Experiment, Recovery, Tcp, Traffic};
 use sojourn_units::{Duration, Rate};
 
 use crate::disciplines::{Leaf, span_words};
@@ -389,6 +389,8 @@ fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
     let (ecn, ecn_fallback, sack) = traffic.kind.tcp().map_or((false, true, true), |tcp| {
         (tcp.ecn, tcp.ecn_fallback, tcp.sack)
     });
+    let is_rack = |tcp: &Tcp| tcp.recovery == Recovery::Rack;
+    let rack = traffic.kind.tcp().is_none_or(is_rack);
     vec![
         ("net/ipv4/tcp_rmem", "4096 6291456 33554432"),
         ("net/ipv4/tcp_wmem", "4096 4194304 33554432"),
@@ -399,12 +401,17 @@ fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
         ("net/ipv4/tcp_ecn", flag(ecn)),
         ("net/ipv4/tcp_ecn_fallback", flag(ecn_fallback)),
         ("net/ipv4/tcp_sack", flag(sack)),
+        // Without: losses by three segments reported by SACK, no tail loss probes, no F-RTO.
+        ("net/ipv4/tcp_recovery", flag(rack)),
+        ("net/ipv4/tcp_early_retrans", if rack { "3" } else { "0" }),
+        ("net/ipv4/tcp_frto", if rack { "2" } else { "0" }),
     ]
 }
 
 fn sender_options(traffic: &Traffic) -> String {
     traffic.kind.tcp().map_or(String::new(), |tcp| {
-        format!(" initcwnd {}", tcp.initial_window)
+        let least = tcp.min_rto.as_nanos() / 1_000_000;
+        format!(" initcwnd {} rto_min {least}ms", tcp.initial_window)
     })
 }
 

@@ -187,6 +187,10 @@ pub struct Tcp {
     pub abe: bool,
     /// Selective acknowledgements. Default yes.
     pub sack: bool,
+    /// How losses are found and repaired. Default as Linux.
+    pub recovery: Recovery,
+    /// The least retransmission timeout. Default 200 ms.
+    pub min_rto: Duration,
     /// Linux's quick acknowledgements. Default yes.
     pub quickack: bool,
     /// Segments that one acknowledgement waits for.
@@ -201,6 +205,26 @@ pub struct Tcp {
     pub mss: u32,
     /// Largest receive window in bytes; `None`: never in the way.
     pub window: Option<u64>,
+}
+
+/// How a TCP sender finds and repairs losses.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub enum Recovery {
+    /// RACK-TLP (RFC 8985) with all that Linux has.
+    #[default]
+    Rack,
+    /// RFC 6675 alone; without SACK RFC 6582.
+    Rfc6675,
+}
+
+impl Recovery {
+    /// The name in experiment files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rack => "rack",
+            Self::Rfc6675 => "rfc6675",
+        }
+    }
 }
 
 /// Constant bit rate.

@@ -219,6 +219,8 @@ fn tcp(json: &mut Json, tcp: &Tcp) {
     json["ecn_fallback"] = tcp.ecn_fallback.into();
     json["abe"] = tcp.abe.into();
     json["sack"] = tcp.sack.into();
+    json["recovery"] = tcp.recovery.name().into();
+    json["min_rto"] = written(tcp.min_rto).into();
     json["quickack"] = tcp.quickack.into();
     json["ack_every"] = tcp.ack_every.into();
     json["gso"] = tcp.gso.into();

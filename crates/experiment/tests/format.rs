@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{
     Buffer, Capacity, Cbr, Direction, EchoProtocol, Experiment, Files, Kind, Link, Pace, Ping,
-    Queue, Record, RttOf, Sizes, Tcp, Traffic, UpLink,
+    Queue, Record, Recovery, RttOf, Sizes, Tcp, Traffic, UpLink,
 };
 use sojourn_experiment::{resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
@@ -26,6 +26,8 @@ const CUBIC: Tcp = Tcp {
     ecn_fallback: true,
     abe: false,
     sack: true,
+    recovery: Recovery::Rack,
+    min_rto: Duration::from_millis(200),
     quickack: true,
     ack_every: 2,
     gso: true,
@@ -243,6 +245,8 @@ fn every_key_is_read() {
                     ecn_fallback: false,
                     abe: true,
                     sack: false,
+                    recovery: Recovery::Rfc6675,
+                    min_rto: Duration::from_secs(1),
                     quickack: false,
                     ack_every: 20,
                     gso: false,

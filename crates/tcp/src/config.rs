@@ -26,7 +26,11 @@ pub struct Config {
     pub max_window: u32,
     /// Receive window at which the buffer's tuning starts. Default 3 MiB, half of a 6 MiB buffer.
     pub tuned_window: u32,
-    /// Floor of the RTO's variance term (Linux's TCP_RTO_MIN, 200 ms). RFC 6298 §2.4 has 1 s for the RTO.
+    /// How losses are found and repaired. Default: as Linux.
+    pub recovery: Recovery,
+    /// The least retransmission timeout. Linux's TCP_RTO_MIN, 200 ms, is the floor of the variance term, so that the timeout is
+    /// at least the smoothed RTT and this; with [`Recovery::Rfc6675`] it is the floor of the timeout itself, for which RFC 6298
+    /// §2.4 has 1 s.
     pub rto_min: Duration,
     /// Segments leave in pieces of a millisecond's worth, two at least, as segmentation offload has them. Default yes.
     pub gso: bool,
@@ -47,11 +51,24 @@ impl Default for Config {
             ack_every: 2,
             max_window: 1 << 30,
             tuned_window: 3 << 20,
+            recovery: Recovery::Rack,
             rto_min: Duration::from_millis(200),
             gso: true,
             clock: Clock::Jiffies,
         }
     }
+}
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Recovery {
+    /// As Linux since 4.18: RACK and tail loss probes (RFC 8985), proportional rate reduction (RFC 6937), and needless
+    /// reductions taken back (Eifel, D-SACK, F-RTO). Without SACK RFC 6582, also with proportional rate reduction.
+    Rack,
+    /// RFC 6675 alone: lost is what three segments reported by SACK lie beyond. The window is halved at once, what is in
+    /// flight is counted by the pipe, nothing is taken back, and a lost retransmission waits for the timeout. Without SACK
+    /// RFC 6582. The timeout is RFC 6298's.
+    Rfc6675,
 }
 
 /// How the host's timers are rounded.

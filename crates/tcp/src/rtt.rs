@@ -22,7 +22,10 @@ const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 /// The RTT estimator of one connection. Microseconds inside, as Linux.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
+    /// Floors of the variance term and of the timeout, and whether the variance is the largest of its round, as in Linux.
     rto_min: i64,
+    least: Duration,
+    by_round: bool,
     /// RTO before the first sample.
     initial: Duration,
     /// Eight times the smoothed RTT; 0 before the first sample.
@@ -36,10 +39,12 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// An estimator without samples. `rto_min` is the floor of the variance term.
+    /// An estimator without samples, Linux's: `rto_min` is the floor of the variance term.
     pub fn new(rto_min: Duration) -> Self {
         Self {
             rto_min: rto_min.as_micros() as i64,
+            least: Duration::ZERO,
+            by_round: true,
             initial: INITIAL_RTO,
             srtt_8: 0,
             mdev_4: 0,
@@ -47,6 +52,16 @@ impl RttEstimator {
             rttvar: 0,
             round_end: Seq(0),
             min: MinFilter::default(),
+        }
+    }
+
+    /// An estimator without samples, RFC 6298's: `rto_min` is the floor of the timeout.
+    pub fn rfc6298(rto_min: Duration) -> Self {
+        Self {
+            rto_min: 0,
+            least: rto_min,
+            by_round: false,
+            ..Self::new(Duration::ZERO)
         }
     }
 
@@ -61,6 +76,12 @@ impl RttEstimator {
         }
         let error = micros - (self.srtt_8 >> 3);
         self.srtt_8 += error;
+        if !self.by_round {
+            cold_path();
+            self.mdev_4 += error.abs() - (self.mdev_4 >> 2);
+            self.rttvar = self.mdev_4;
+            return;
+        }
         let mut change = error.abs() - (self.mdev_4 >> 2);
         if error < 0 && change > 0 {
             change >>= 3;
@@ -116,7 +137,9 @@ impl RttEstimator {
             cold_path();
             return self.initial;
         }
-        Duration::from_micros(((self.srtt_8 >> 3) + self.rttvar) as u64).min(MAX_RTO)
+        Duration::from_micros(((self.srtt_8 >> 3) + self.rttvar) as u64)
+            .max(self.least)
+            .min(MAX_RTO)
     }
 
     /// The timeout doubled `backoff` times (RFC 6298 §5.5), at most 120 s.

@@ -7,7 +7,7 @@ use std::fmt;
 
 use proptest::prelude::*;
 use sojourn_tcp::cc::{ALGORITHMS, Algorithm};
-use sojourn_tcp::config::Clock;
+use sojourn_tcp::config::{Clock, Recovery};
 use sojourn_tcp::segment::Flags;
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
@@ -88,16 +88,21 @@ fn trial() -> impl Strategy<Value = Trial> {
     let config = (
         prop_oneof![Just(64_u16), Just(536), Just(1448)],
         prop_oneof![Just(1_u32), Just(3), Just(10)],
-        any::<[bool; 4]>(),
+        any::<[bool; 5]>(),
         prop_oneof![Just(200_u32), Just(1000), Just(4000), Just(1 << 30)],
     )
         .prop_map(
-            |(mss, initial_window, [ecn, abe, sack, exact], max_window)| Config {
+            |(mss, initial_window, [ecn, abe, sack, exact, rack], max_window)| Config {
                 mss,
                 initial_window,
                 ecn,
                 abe,
                 sack,
+                recovery: if rack {
+                    Recovery::Rack
+                } else {
+                    Recovery::Rfc6675
+                },
                 max_window,
                 clock: if exact { Clock::Exact } else { Clock::Jiffies },
                 ..Config::default()

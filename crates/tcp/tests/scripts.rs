@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! config cc=reno mss=1000 initial_window=10 ecn=on ecn_fallback=off abe=on sack=off quickack=off ack_every=20
-//!        max_window=60000 clock=jiffies gso=on iss=4294967000
+//!        recovery=rfc6675 min_rto=1000 max_window=60000 clock=jiffies gso=on iss=4294967000
 //! TIME open RTT [win N]    connects at TIME and plays the peer's part of the handshake, RTT later
 //! TIME accept RTT [win N]  the same, the peer connecting
 //! TIME connect | listen | write BYTES | close
@@ -28,7 +28,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use sojourn_tcp::cc;
-use sojourn_tcp::config::Clock;
+use sojourn_tcp::config::{Clock, Recovery};
 use sojourn_tcp::ecn::Feedback;
 use sojourn_tcp::segment::{Flags, MAX_SACK_BLOCKS, SackBlock};
 use sojourn_tcp::seq::Seq;
@@ -151,6 +151,8 @@ impl Player {
             "abe" => self.config.abe = value == "on",
             "sack" => self.config.sack = value == "on",
             "quickack" => self.config.quickack = value == "on",
+            "recovery" if value == "rfc6675" => self.config.recovery = Recovery::Rfc6675,
+            "min_rto" => self.config.rto_min = time(value)? - Time::ZERO,
             "ack_every" => self.config.ack_every = whole(value)?,
             "max_window" => self.config.max_window = whole(value)?,
             "clock" if value == "jiffies" => self.config.clock = Clock::Jiffies,

@@ -244,6 +244,7 @@ fn a_refusal_names_the_key_in_the_file() {
         ("quickack", "false"),
         ("ack_every", "20"),
         ("gso", "false"),
+        ("min_rto", "'1500 us'"),
         ("access", "'100 Mbit/s'"),
     ] {
         let with_it = format!("ecn = true, {one_key} = {value}");

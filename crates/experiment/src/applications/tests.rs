@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::model::{Cbr, OnOff, Pages, Sizes, Tcp, Times, Video, Web};
+use crate::model::{Cbr, OnOff, Pages, Recovery, Sizes, Tcp, Times, Video, Web};
 
 const SECOND: Time = Time::from_secs(1);
 /// A byte per millisecond.
@@ -94,6 +94,8 @@ fn tcp() -> Tcp {
         ecn_fallback: true,
         abe: false,
         sack: true,
+        recovery: Recovery::Rack,
+        min_rto: Duration::from_millis(200),
         quickack: true,
         ack_every: 2,
         gso: true,

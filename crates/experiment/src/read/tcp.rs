@@ -2,8 +2,8 @@
 
 use crate::error::ReadError;
 use crate::form::{AnyKey, Default, Key};
-use crate::forms::{Bytes, Flag, Named, Whole};
-use crate::model::Tcp;
+use crate::forms::{Bytes, Flag, Named, Span, Whole, Word};
+use crate::model::{Recovery, Tcp};
 use crate::section::Section;
 
 static TCP: Key<Named> = Key {
@@ -44,6 +44,21 @@ static SACK: Key<Flag> = Key {
     form: Flag,
     default: Default::Is("true"),
     doc: "Selective acknowledgements (RFC 2018).",
+};
+static RECOVERY: Key<Word<Recovery>> = Key {
+    name: "recovery",
+    form: Word(&[
+        (Recovery::Rack.name(), Recovery::Rack),
+        (Recovery::Rfc6675.name(), Recovery::Rfc6675),
+    ]),
+    default: Default::Is("rack"),
+    doc: "How losses are found and repaired: by time and probes, as Linux since 4.18 (RACK-TLP, RFC 8985), or by RFC 6675 alone, as older simulators (without SACK: RFC 6582).",
+};
+static MIN_RTO: Key<Span> = Key {
+    name: "min_rto",
+    form: Span::AboveZero,
+    default: Default::Is("200 ms"),
+    doc: "Least retransmission timeout; on Linux, and so with rack, what it exceeds the smoothed RTT by. RFC 6298 has 1 s.",
 };
 static QUICKACK: Key<Flag> = Key {
     name: "quickack",
@@ -101,6 +116,8 @@ pub(super) static KEYS: &[&dyn AnyKey] = &[
     &ECN_FALLBACK,
     &ABE,
     &SACK,
+    &RECOVERY,
+    &MIN_RTO,
     &QUICKACK,
     &ACK_EVERY,
     &GSO,
@@ -121,6 +138,8 @@ pub(super) fn read(section: &Section<'_>) -> Result<Tcp, ReadError> {
         ecn_fallback: section.get(&ECN_FALLBACK)?,
         abe: section.get(&ABE)?,
         sack: section.get(&SACK)?,
+        recovery: section.get(&RECOVERY)?,
+        min_rto: section.get(&MIN_RTO)?,
         quickack: section.get(&QUICKACK)?,
         ack_every: section.get(&ACK_EVERY)? as u32,
         gso: section.get(&GSO)?,

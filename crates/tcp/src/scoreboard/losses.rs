@@ -86,6 +86,28 @@ impl Scoreboard {
         }
     }
 
+    /// RFC 6675 §4 (IsLost): judges lost what `threshold` segments reported by SACK lie beyond. What was sent again is not
+    /// judged.
+    pub fn detect_losses_by_sacks(&mut self, threshold: u32) -> Losses {
+        let mut losses = Losses::default();
+        let Some(highest) = self.highest_sacked else {
+            return losses;
+        };
+        let (mut bound, mut beyond) = (highest, 1);
+        while beyond < threshold && is_before(self.judged, bound) {
+            bound = bound.wrapping_sub(1);
+            beyond += u32::from(self.at(bound).sacked);
+        }
+        while is_before(self.judged, bound) {
+            let segment = *self.at(self.judged);
+            if !segment.sacked && !segment.lost && !segment.ever_resent {
+                self.mark_lost(self.judged, &mut losses);
+            }
+            self.judged = self.judged.wrapping_add(1);
+        }
+        losses
+    }
+
     /// Without SACK: the oldest segment is lost (RFC 6582 §3.2).
     pub fn mark_first_lost(&mut self) -> Losses {
         let mut losses = Losses::default();
@@ -110,10 +132,9 @@ impl Scoreboard {
         }
     }
 
-    /// A retransmission timeout: everything outstanding is lost (RFC 6298 §5.4, RFC 8985 §6.3), except what
-    /// was sent within the last RTT. `forget_sacks` when the receiver has gone back on its word.
-    pub fn mark_all_lost(&mut self, now: Time, forget_sacks: bool) {
-        let recent = self.rack.rtt;
+    /// A retransmission timeout: everything outstanding is lost (RFC 6298 §5.4, RFC 8985 §6.3), except what was sent within
+    /// `recent`: with RACK its RTT. `forget_sacks` when the receiver has gone back on its word.
+    pub fn mark_all_lost(&mut self, now: Time, recent: Duration, forget_sacks: bool) {
         let mut losses = Losses::default();
         for offset in 0..self.outstanding() {
             let index = self.first.wrapping_add(offset);

@@ -149,7 +149,7 @@ fn an_ack_within_a_segment_trims_it() {
 fn a_timeout_marks_everything_but_the_sacked_lost() {
     let mut board = board(5);
     sack(&mut board, &[block(2, 3)], 102);
-    board.mark_all_lost(Time::from_secs(1), false);
+    board.mark_all_lost(Time::from_secs(1), board.rack_rtt(), false);
     assert_eq!((board.lost(), board.sacked(), board.in_flight()), (4, 1, 0));
     let mut resent = Vec::new();
     while let Some((seq, _)) = board.next_lost() {

@@ -6,6 +6,7 @@ use sojourn_units::{Duration, Time};
 use super::recovery::State;
 use super::{Sender, recovery, timers};
 use crate::cc::AckEvent;
+use crate::config::Recovery;
 use crate::ecn::{self, Feedback};
 use crate::scoreboard::{Acked, InOrder};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
@@ -104,6 +105,9 @@ impl Sender {
             return;
         }
         if self.state.reduces() {
+            if self.recovery == Recovery::Rfc6675 {
+                return; // halved at once
+            }
             let in_flight = self.in_flight();
             self.reduction
                 .apply(&mut self.window, in_flight, &facts, lost);
@@ -219,6 +223,7 @@ impl Sender {
     fn answers_before_resending(&self, acked: &Acked) -> bool {
         acked
             .sack_times
+            .filter(|_| self.recovery == Recovery::Rack)
             .zip(self.board.oldest_sent_at())
             .is_some_and(|((first, _), oldest)| first < oldest)
     }

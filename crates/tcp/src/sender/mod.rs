@@ -26,7 +26,7 @@ use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
 use self::timers::Alarm;
 use crate::cc::{AckEvent, CongestionControl, Demands, Window};
-use crate::config::{Clock, Config};
+use crate::config::{Clock, Config, Recovery};
 use crate::ecn::{self, Feedback};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -50,6 +50,7 @@ pub struct Sender {
     clock: Clock,
     mss: u32,
     sack: bool,
+    recovery: Recovery,
     feedback: Feedback,
     /// Marked packets that the peer has told of (s.cep of RFC 9768 §3.2.1).
     marks: u32,
@@ -103,6 +104,8 @@ pub struct Sender {
     backoff: u32,
     probe: Option<timers::Probe>,
     probe_due: bool,
+    /// A lost segment is to go out whatever the window (RFC 6675 §5 step 4.3, RFC 6582 §3.2).
+    resend_due: bool,
     /// A probe of a closed window is to go out.
     window_probe_due: bool,
     /// SND.NXT when the window's use was last judged, and segments sent since.
@@ -159,6 +162,7 @@ impl Sender {
             clock: config.clock,
             mss: u32::from(config.mss),
             sack,
+            recovery: config.recovery,
             feedback,
             marks: ecn::FIRST_COUNT,
             confirm_reduction: false,
@@ -181,11 +185,14 @@ impl Sender {
             buffer: 0,
             next_buffers: [0; gso::WRITTEN_AHEAD],
             gathers: false,
-            rtt: RttEstimator::new(config.rto_min),
+            rtt: match config.recovery {
+                Recovery::Rack => RttEstimator::new(config.rto_min),
+                Recovery::Rfc6675 => RttEstimator::rfc6298(config.rto_min),
+            },
             state: State::Open,
             recovery_point: first,
             reduction: Reduction::default(),
-            undo: Undo::default(),
+            undo: Undo::new(config.recovery),
             frto: false,
             new_data_first: false,
             duplicates: 0,
@@ -195,6 +202,7 @@ impl Sender {
             backoff: 0,
             probe: None,
             probe_due: false,
+            resend_due: false,
             window_probe_due: false,
             usage_point: first,
             sent_since_judged: 0,
@@ -348,8 +356,8 @@ impl Sender {
         {
             return Some(sending);
         }
-        if (self.probe_due | self.window_probe_due)
-            && let Some(sending) = self.send_due_probe(segment, now)
+        if (self.probe_due | self.window_probe_due | self.resend_due)
+            && let Some(sending) = self.send_due(segment, now)
         {
             return Some(sending);
         }

@@ -6,6 +6,7 @@ use sojourn_units::{Duration, Time};
 
 use super::Sender;
 use crate::cc::{Signal, Window};
+use crate::config::Recovery;
 use crate::scoreboard::Acked;
 use crate::segment::SackBlock;
 use crate::seq::Seq;
@@ -113,8 +114,10 @@ impl Reduction {
 }
 
 /// What is needed to take a reduction back.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Undo {
+    /// Reductions are taken back at all.
+    enabled: bool,
     /// SND.UNA when the episode began; `None`: nothing to take back.
     marker: Option<Seq>,
     prior_cwnd: u32,
@@ -129,6 +132,18 @@ pub(super) struct Undo {
 }
 
 impl Undo {
+    pub(super) fn new(recovery: Recovery) -> Self {
+        Self {
+            enabled: recovery == Recovery::Rack,
+            marker: None,
+            prior_cwnd: 0,
+            prior_ssthresh: None,
+            unconfirmed: None,
+            counts_probe: false,
+            first_resend_ms: None,
+        }
+    }
+
     pub(super) fn on_resend(&mut self, now: Time) {
         if self.first_resend_ms.is_none() {
             self.first_resend_ms = Some(crate::timestamp(now));
@@ -165,11 +180,12 @@ impl Undo {
 
     /// RFC 3708: every retransmission was reported a duplicate.
     fn is_refuted(&self) -> bool {
-        self.marker.is_some() && self.unconfirmed == Some(0)
+        self.enabled && self.marker.is_some() && self.unconfirmed == Some(0)
     }
 
     fn is_delayed(&self, ts_ecr: u32) -> bool {
-        ts_ecr != 0
+        self.enabled
+            && ts_ecr != 0
             && self
                 .first_resend_ms
                 .is_some_and(|first| (ts_ecr.wrapping_sub(first) as i32) < 0)
@@ -254,7 +270,8 @@ impl Sender {
             self.undo.first_resend_ms = None;
         }
         if self.board.is_reneged() && facts.advanced {
-            self.board.mark_all_lost(now, true); // RFC 2018 §8
+            let recent = self.spared_by_timeout();
+            self.board.mark_all_lost(now, recent, true); // RFC 2018 §8
         }
         if !self.sack && self.state.resends() && self.una == self.recovery_point {
             // RFC 6582 §3.2, "Avoiding multiple fast retransmits": not before something beyond it is acknowledged.
@@ -332,6 +349,7 @@ impl Sender {
         if !self.sack {
             // A partial acknowledgement: the next segment is lost as well (RFC 6582 §3.2 step 3).
             return if facts.advanced {
+                self.resend_due = self.recovery == Recovery::Rfc6675;
                 self.board.mark_first_lost().segments
             } else {
                 0
@@ -374,6 +392,9 @@ impl Sender {
             return 0;
         }
         if self.sack {
+            if self.recovery == Recovery::Rfc6675 {
+                return 0; // RFC 6675 §5.1: not before what the timeout gave up is acknowledged
+            }
             self.find_losses(now)
         } else if facts.advanced {
             self.board.mark_first_lost().segments
@@ -420,8 +441,19 @@ impl Sender {
         }
     }
 
-    /// RACK (RFC 8985 §6.2); arms the reordering timer for what is still in doubt.
+    /// How recent a segment must be not to be given up at a timeout.
+    fn spared_by_timeout(&self) -> Duration {
+        match self.recovery {
+            Recovery::Rack => self.board.rack_rtt(),
+            Recovery::Rfc6675 => Duration::ZERO,
+        }
+    }
+
+    /// RACK (RFC 8985 §6.2); arms the reordering timer for what is still in doubt. Or RFC 6675 §4.
     pub(super) fn find_losses(&mut self, now: Time) -> u32 {
+        if self.recovery == Recovery::Rfc6675 {
+            return self.board.detect_losses_by_sacks(DUP_THRESH).segments;
+        }
         let losses = self
             .board
             .detect_losses_if_advanced(now, self.reordering_window());
@@ -452,6 +484,7 @@ impl Sender {
         }
         self.recovery_point = self.next;
         self.state = State::Recovery;
+        self.resend_due = self.recovery == Recovery::Rfc6675;
     }
 
     /// What is in flight again may yet be reported twice, a tail loss probe as well (Linux's tcp_init_undo).
@@ -491,6 +524,9 @@ impl Sender {
         self.window.flight_size = self.board.outstanding();
         self.window.ssthresh = self.control.on_congestion(signal, &self.window);
         self.confirm_reduction = self.confirms_reductions();
+        if self.recovery == Recovery::Rfc6675 && !self.demands.governs_window {
+            self.window.cwnd = self.window.ssthresh;
+        }
     }
 
     fn end_reduction(&mut self) {
@@ -513,7 +549,8 @@ impl Sender {
             self.duplicates = 0;
         }
         let lost = self.board.lost();
-        self.board.mark_all_lost(now, reneged);
+        let recent = self.spared_by_timeout();
+        self.board.mark_all_lost(now, recent, reneged);
         self.lost = self.lost.wrapping_add(self.board.lost() - lost);
         if fresh {
             let prior = self.current_ssthresh();
@@ -531,7 +568,9 @@ impl Sender {
         self.recovery_point = self.next;
         self.confirm_reduction = self.confirms_reductions();
         self.state = State::Loss;
-        self.frto = self.sack && (new_recovery || self.backoff > 0);
+        self.resend_due = false;
+        self.frto =
+            self.sack && self.recovery == Recovery::Rack && (new_recovery || self.backoff > 0);
     }
 
     /// Takes a needless reduction back (RFC 4015 §3.2 step 6).

@@ -7,6 +7,7 @@ use sojourn_units::{Duration, Time};
 
 use super::recovery::{Facts, State};
 use super::{Sender, Sending};
+use crate::config::Recovery;
 use crate::segment::{Flags, Segment};
 use crate::seq::Seq;
 
@@ -114,10 +115,16 @@ impl Sender {
         }
     }
 
-    /// The probe that is due, of the tail or of a closed window; `None` if there is nothing to probe with.
+    /// What is due whatever the window: the first segment of a recovery, or a probe, of the tail or of a closed window;
+    /// `None` if there is nothing to send.
     #[cold]
     #[inline(never)]
-    pub(super) fn send_due_probe(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
+    pub(super) fn send_due(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
+        if std::mem::take(&mut self.resend_due)
+            && let Some(sending) = self.send_lost(segment, now)
+        {
+            return Some(sending);
+        }
         if std::mem::take(&mut self.probe_due)
             && let Some(sending) = self.send_probe(segment, now)
         {
@@ -251,7 +258,8 @@ impl Sender {
     /// RFC 8985 §7.2: a probe after two smoothed RTTs, if that is before the retransmission timeout in `left`.
     fn arm_probe(&mut self, left: Duration, now: Time) -> bool {
         let calm = matches!(self.state, State::Open | State::Cwr) && self.board.sacked() == 0;
-        if !calm || !self.sack || self.board.is_empty() {
+        let probes = self.sack && self.recovery == Recovery::Rack;
+        if !calm || !probes || self.board.is_empty() {
             return false;
         }
         let span = match self.rtt.smoothed() {

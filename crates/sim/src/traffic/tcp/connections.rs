@@ -7,6 +7,7 @@ use sojourn_experiment::applications::{self, Id, Side};
 use sojourn_experiment::model;
 use sojourn_experiment::streams::Stream;
 use sojourn_tcp::cc::Algorithm;
+use sojourn_tcp::config::Recovery;
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
 use sojourn_units::{Duration, Time};
@@ -152,6 +153,11 @@ impl Connections {
                 ecn_fallback: tcp.ecn_fallback,
                 abe: tcp.abe,
                 sack: tcp.sack,
+                recovery: match tcp.recovery {
+                    model::Recovery::Rack => Recovery::Rack,
+                    model::Recovery::Rfc6675 => Recovery::Rfc6675,
+                },
+                rto_min: tcp.min_rto,
                 quickack: tcp.quickack,
                 ack_every: tcp.ack_every,
                 gso: tcp.gso,
