@@ -63,11 +63,33 @@ impl Feedback {
 /// Where both counters of marked packets begin (RFC 9768 §3.2.1).
 pub const FIRST_COUNT: u32 = 5;
 
+/// The usual number of segments that an acknowledgement delivers: a moving average with weight 1/64, in 64ths (Linux's
+/// pkts_acked_ewma).
+#[derive(Clone, Copy, Default, Debug)]
+pub struct AckSize(u32);
+
+impl AckSize {
+    /// Takes an acknowledgement that delivered so many.
+    pub fn note(&mut self, delivered: u32) {
+        self.0 = match self.0 {
+            0 => delivered << 6,
+            average => ((average << 6) - average + (delivered << 6)) >> 6,
+        }
+        .min(u32::from(u16::MAX));
+    }
+
+    /// Acknowledgements of more than four segments are the rule here, on purpose or since the path thins them out.
+    const fn is_large(self) -> bool {
+        self.0 > 4 << 6
+    }
+}
+
 /// Packets newly marked, from the ACE field, the `counted` ones and the segments `delivered`. What could be hidden by the
-/// field's wrap is taken for marked (RFC 9768 §3.2.2.5.2, appendix A.2).
-pub const fn newly_marked(ace: u8, counted: u32, delivered: u32) -> u32 {
+/// field's wrap is taken for marked (RFC 9768 §3.2.2.5.2, appendix A.2), but not where large acknowledgements are `usual`
+/// (Linux).
+pub const fn newly_marked(ace: u8, counted: u32, delivered: u32, usual: AckSize) -> u32 {
     let least = (ace as u32).wrapping_sub(counted) & 7;
-    if delivered <= 7 {
+    if delivered <= 7 || usual.is_large() {
         least
     } else {
         delivered - ((delivered - least) & 7)
@@ -106,8 +128,20 @@ mod tests {
     /// Counted 13 (5 mod 8): ACE 7 is two more. Of 20 delivered it may be 18 as well: 2 + 2·8.
     #[test]
     fn a_wrapped_counter_is_read_cautiously() {
-        assert_eq!(newly_marked(7, 13, 2), 2);
-        assert_eq!(newly_marked(5, 13, 2), 0);
-        assert_eq!(newly_marked(7, 13, 20), 18);
+        let small = AckSize::default();
+        assert_eq!(newly_marked(7, 13, 2, small), 2);
+        assert_eq!(newly_marked(5, 13, 2, small), 0);
+        assert_eq!(newly_marked(7, 13, 20, small), 18);
+    }
+
+    /// From 4 on average, one of 65 adds (65 - 4) / 64: 4 · 64 + 61 = 317, which is 4.95.
+    #[test]
+    fn where_large_acknowledgements_are_usual_the_small_count_holds() {
+        let mut size = AckSize::default();
+        size.note(4);
+        assert_eq!(newly_marked(7, 13, 20, size), 18);
+        size.note(65);
+        assert_eq!(size.0, 317);
+        assert_eq!(newly_marked(7, 13, 20, size), 2);
     }
 }

@@ -20,7 +20,7 @@ pub struct Transmit {
     /// The segment.
     pub segment: Segment,
     /// It goes out as ECN-capable: new data of a connection that negotiated ECN (RFC 3168 §6.1.5), with AccECN what is
-    /// sent again as well; with DCTCP everything, the handshake too (as Linux).
+    /// sent again and pure acknowledgements as well; with DCTCP everything, the handshake too (as Linux).
     pub ecn_capable: bool,
 }
 
@@ -58,6 +58,9 @@ pub struct Endpoint {
     syn_tries: u32,
     syn_timeouts: u64,
     syn_alarm: Option<Time>,
+    /// Timeouts of the handshake before the one whose segment is due, and whether there is one.
+    syn_timeouts: u32,
+    syn_timed_out: bool,
     failed: bool,
 }
 
@@ -82,6 +85,8 @@ impl Endpoint {
             syn_tries: 0,
             syn_timeouts: 0,
             syn_alarm: None,
+            syn_timeouts: 0,
+            syn_timed_out: false,
             failed: false,
             config,
             algorithm,
@@ -187,6 +192,11 @@ impl Endpoint {
                 if segment.flags.contains(Flags::SYN) {
                     self.syn_due = true; // our SYN-ACK was lost
                 } else if segment.flags.contains(Flags::ACK) && segment.ack == self.iss + 1 {
+                    if self.drops_accecn() && segment.flags.ace() == 0 {
+                        // It answers a SYN-ACK without AccECN.
+                        self.feedback = Feedback::None;
+                        self.receiver.give_up_ecn();
+                    }
                     self.establish(segment, now);
                     self.on_established(segment, ecn, now);
                 }
@@ -208,7 +218,7 @@ impl Endpoint {
             self.receiver.note_timeout(self.sender.timeout());
             self.receiver.on_data(segment, ecn, now, now_ms);
         } else {
-            self.receiver.on_empty(segment);
+            self.receiver.on_empty(segment, ecn);
         }
     }
 
@@ -305,8 +315,7 @@ impl Endpoint {
         Some(match self.feedback {
             Feedback::None => false,
             Feedback::Classic => sending == Some(Sending::New) && segment.len > 0,
-            Feedback::Exact => true,
-            Feedback::Accurate => segment.len > 0,
+            Feedback::Exact | Feedback::Accurate => true,
         })
     }
 
@@ -317,13 +326,11 @@ impl Endpoint {
             return None;
         }
         let ecn_setup = match self.phase {
-            // RFC 3168 §6.1.1.1: sent again it does not ask for ECN, which something on the path may dislike.
-            Phase::SynSent if self.syn_tries == 0 || !self.config.ecn_fallback => {
-                self.wanted_feedback().syn_flags()
-            }
-            Phase::SynReceived => self.feedback.answer_flags(),
+            Phase::SynSent if self.asks_for_ecn() => self.wanted_feedback().syn_flags(),
+            Phase::SynReceived if !self.drops_accecn() => self.feedback.answer_flags(),
             _ => Flags::default(),
         };
+        self.syn_timeouts += u32::from(std::mem::take(&mut self.syn_timed_out));
         let setup = Flags::SYN.with(ecn_setup);
         *segment = Segment {
             seq: self.iss,
@@ -345,6 +352,23 @@ impl Endpoint {
         Some(self.algorithm.feedback == Feedback::Exact && ecn_setup != Flags::default())
     }
 
+    /// RFC 3168 §6.1.1.1: sent again a SYN does not ask for ECN, which something on the path may dislike. AccECN is asked for twice
+    /// (RFC 9768 §3.1.4.1).
+    fn asks_for_ecn(&self) -> bool {
+        let tries = match self.wanted_feedback() {
+            Feedback::Accurate => 2,
+            _ => 1,
+        };
+        self.syn_tries < tries || !self.config.ecn_fallback
+    }
+
+    /// A SYN-ACK that was sent again and timed out before goes without AccECN, which something on the path may dislike (RFC 9768
+    /// §3.2.3.2.2, as Linux).
+    fn drops_accecn(&self) -> bool {
+        let again = self.syn_tries > 1 && self.syn_timeouts > 0;
+        self.feedback == Feedback::Accurate && self.config.ecn_fallback && again
+    }
+
     /// When [`Endpoint::on_timer`] is due.
     pub fn next_timer(&self) -> Option<Time> {
         if self.phase != Phase::Established {
@@ -363,7 +387,11 @@ impl Endpoint {
             self.receiver.on_timer(now);
         } else if self.syn_alarm.is_some_and(|due| due <= now) {
             self.syn_alarm = None;
+<<<<<<< HEAD
             self.syn_timeouts += u64::from(self.phase == Phase::SynSent);
+=======
+            self.syn_timed_out = true;
+>>>>>>> 3e5287e (T4, T5, T6: AccECN as Linux has it; a FIN that the receive window has no room for waits)
             self.failed = self.syn_tries > SYN_RETRIES;
             self.syn_due = !self.failed;
         }

@@ -162,6 +162,10 @@ impl Receiver {
             self.interactive |= now - last < self.delay;
         }
     }
+    /// The peer turns out to have no ECN.
+    pub const fn give_up_ecn(&mut self) {
+        self.feedback = Feedback::None;
+    }
     /// This end's program has closed: it will answer nothing.
     pub const fn note_closed(&mut self) {
         self.closed = true;
@@ -199,7 +203,12 @@ impl Receiver {
 
     /// Takes a segment without payload or FIN: one from before the window is a probe, to be answered (RFC 9293
     /// §3.10.7.4).
-    pub fn on_empty(&mut self, segment: &Segment) {
+    /// Its mark counts with AccECN, but calls for no acknowledgement (RFC 9768 §3.2.2.5.1: else they would never end).
+    pub fn on_empty(&mut self, segment: &Segment, ecn: Arrival) {
+        if self.feedback == Feedback::Accurate && ecn == Arrival::Ce {
+            cold_path();
+            self.marks = self.marks.wrapping_add(1);
+        }
         self.ack_now |= segment.seq.before(self.acknowledged);
     }
 

@@ -156,6 +156,9 @@ impl Sender {
         if !segment.sack[0].is_none() {
             self.take_late_dsack(segment, now);
         }
+        if self.feedback == Feedback::Accurate {
+            self.count_marks(segment, 0); // of pure acknowledgements: no data of this end met them
+        }
         self.on_window_probe_answered();
     }
 
@@ -207,14 +210,28 @@ impl Sender {
                     0
                 }
             }
-            // What delivers nothing may have been overtaken and tell of the past.
-            Feedback::Accurate if acked.delivered == 0 => 0,
-            Feedback::Accurate => {
-                let marks = ecn::newly_marked(segment.flags.ace(), self.marks, acked.delivered);
-                self.marks = self.marks.wrapping_add(marks);
-                marks
-            }
+            Feedback::Accurate => self.count_marks(segment, acked.delivered),
         }
+    }
+
+    /// AccECN's counter. What delivers nothing may have been overtaken and tell of the past, unless its timestamp is new.
+    #[cold]
+    #[inline(never)]
+    fn count_marks(&mut self, segment: &Segment, delivered: u32) -> u32 {
+        let is_new = (segment.ts_val.wrapping_sub(self.marks_told_at) as i32) > 0;
+        if delivered == 0 && !is_new {
+            return 0;
+        }
+        if is_new {
+            self.marks_told_at = segment.ts_val;
+        }
+        if delivered > 0 {
+            self.ack_size.note(delivered);
+        }
+        let ace = segment.flags.ace();
+        let marks = ecn::newly_marked(ace, self.marks, delivered, self.ack_size);
+        self.marks = self.marks.wrapping_add(marks);
+        marks
     }
 
     /// True if SACKs tell of a segment sent before the oldest outstanding one was last sent: the answer to that is still to

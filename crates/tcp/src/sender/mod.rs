@@ -54,6 +54,9 @@ pub struct Sender {
     feedback: Feedback,
     /// Marked packets that the peer has told of (s.cep of RFC 9768 §3.2.1).
     marks: u32,
+    /// The peer's timestamp when they were last counted.
+    marks_told_at: u32,
+    ack_size: ecn::AckSize,
     /// Linux offers no CWR for a window that was restored; set while one is to go out.
     confirm_reduction: bool,
     /// SND.UNA and SND.NXT.
@@ -165,6 +168,8 @@ impl Sender {
             recovery: config.recovery,
             feedback,
             marks: ecn::FIRST_COUNT,
+            marks_told_at: 0,
+            ack_size: ecn::AckSize::default(),
             confirm_reduction: false,
             una: first,
             next: first,
@@ -389,8 +394,8 @@ impl Sender {
     #[cold]
     #[inline(never)]
     fn send_last(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
-        let is_last = self.unsent <= u64::from(self.full);
-        (is_last && !self.held).then(|| self.send_new(segment, now, Fill::Full))?
+        let (_, fin) = self.next_new(Fill::Full)?;
+        (fin && !self.held).then(|| self.send_new(segment, now, Fill::Full))?
     }
 
     /// Sends the first segment of the next piece of new data, or what there is if pieces are not asked for.
