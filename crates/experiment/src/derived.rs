@@ -55,6 +55,33 @@ pub fn flows(experiment: &Experiment, seed: u64) -> impl Iterator<Item = Flow<'_
         })
 }
 
+/// What each traffic group is called in results: the name given, or its kind, with its number in the file if several
+/// groups without a name are of that kind.
+pub fn group_names(experiment: &Experiment) -> Vec<String> {
+    let groups = &experiment.traffic;
+    let kinds = groups.iter().map(|group| match group.name {
+        Some(_) => "",
+        None => group.kind.name(),
+    });
+    let defaults = numbered(&kinds.collect::<Vec<_>>());
+    let names = groups.iter().zip(defaults);
+    names
+        .map(|(group, default)| group.name.clone().unwrap_or(default))
+        .collect()
+}
+
+/// These words, each with its place behind it if it is there more than once.
+pub(crate) fn numbered(words: &[&str]) -> Vec<String> {
+    let name = |(place, word): (usize, &&str)| {
+        if words.iter().filter(|other| *other == word).count() > 1 {
+            format!("{word} {place}")
+        } else {
+            (*word).to_string()
+        }
+    };
+    words.iter().enumerate().map(name).collect()
+}
+
 /// The ways that data of a group goes, each `Down` or `Up`.
 pub const fn directions(direction: Direction) -> &'static [Direction] {
     match direction {

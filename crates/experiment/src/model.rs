@@ -90,6 +90,8 @@ pub struct Queue {
 /// A group of like flows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Traffic {
+    /// What it is called in results, if it was given a name; [`crate::derived::group_names`] has a name for every group.
+    pub name: Option<String>,
     /// What the flows do.
     pub kind: Kind,
     /// Flows in the group (each way, if both ways).

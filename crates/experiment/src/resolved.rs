@@ -120,6 +120,7 @@ fn traffic(traffic: &Traffic) -> Json {
         },
         "dscp": traffic.dscp,
     });
+    put(&mut json, "name", traffic.name.as_deref());
     put(&mut json, "access", traffic.access.map(written));
     match &traffic.kind {
         Kind::Bulk(_) | Kind::Game => {}

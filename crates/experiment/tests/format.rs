@@ -72,6 +72,7 @@ fn the_example_of_the_format_reads_as_it_says() {
     assert_eq!(plan.runs(), 30);
     let ms = Duration::from_millis;
     let group = |kind, flows| Traffic {
+        name: None,
         kind,
         flows,
         rtt: ms(100),
@@ -238,6 +239,7 @@ fn every_key_is_read() {
     assert_eq!(
         experiment.traffic,
         [Traffic {
+            name: Some("homework".into()),
             kind: Kind::Files(Files {
                 tcp: Tcp {
                     congestion_control: "reno".into(),
@@ -452,6 +454,7 @@ fn every_kind_of_traffic_is_listed_with_its_keys() {
     assert_eq!(named, expected);
     let ping = [
         "kind",
+        "name",
         "flows",
         "rtt",
         "start",

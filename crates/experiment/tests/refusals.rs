@@ -124,7 +124,7 @@ fn a_bad_value_is_named_with_its_line() {
             r#"16: traffic.0.kind: got "bulq"; did you mean "bulk"? accepted: bulk, cbr, ping, files, onoff, voip, game, web, video, rrul, rrul_be, rtt_fair, rtt_fair4be, rtt_fair6be, rtt_fair_up, rtt_fair_var"#.into()),
         (r#"kind = "bulk""#, r#"kind = "cbr""#, format!("15: traffic.0.rate: missing; must be {rate}")),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\ntcp = \"reno\"",
-            "18: traffic.0.tcp: unknown key; accepted by cbr: kind, flows, rtt, start, stop, direction, dscp, access, rate, packet, mtu".into()),
+            "18: traffic.0.tcp: unknown key; accepted by cbr: kind, name, flows, rtt, start, stop, direction, dscp, access, rate, packet, mtu".into()),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\npacket = \"65508 B\"",
             r#"18: traffic.0.packet: got "65508 B"; must be from "1 B" to "65507 B" (B, kB, MB, GB)"#.into()),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\nmtu = \"67 B\"",
@@ -191,6 +191,8 @@ fn a_bad_value_is_named_with_its_line() {
         )),
         ("flows = 4\nrtt = \"40 ms\"\nstart = \"0 s\"", "rtt = \"40 ms\"\nstart = \"0..2 s\"\nstop = \"2 s\"",
             r#"19: traffic.0.stop: got "2 s"; must be after start ("2 s")"#.into()),
+        ("[[traffic]]", "[[traffic]]\nkind = \"ping\"\nrtt = \"40 ms\"\nname = \"bulk\"\n[[traffic]]",
+            r#"18: traffic.0.name: traffic.1 is called "bulk" as well; give each a name of its own"#.into()),
         (r#"rtt = "40 ms""#, r#"rtt = "4 ms""#,
             r#"18: traffic.0.rtt: got "4 ms"; must be at least link.delay ("5 ms"), which is part of it"#.into()),
         (r#"rtt = "40 ms""#, "", format!(

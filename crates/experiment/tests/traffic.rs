@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use common::{names, read_text};
 use serde_json::Value as Json;
+use sojourn_experiment::derived::group_names;
 use sojourn_experiment::model::{
     Browsing, Capacity, Codec, Direction, EchoProtocol, Experiment, Kind, Pace, Sizes, Times,
     Traffic, Transport,
@@ -59,6 +60,23 @@ fn a_game_goes_both_ways_and_other_traffic_down() {
         group("kind = 'web'\nrtt = '40 ms'").direction,
         Direction::Down
     );
+}
+
+#[test]
+fn a_group_is_called_by_its_name_or_else_by_its_kind() {
+    let names = |traffic: &str| group_names(&experiment(traffic));
+    let bulk = "kind = 'bulk'\nrtt = '40 ms'\n";
+    let more = format!("[[traffic]]\n{bulk}");
+    assert_eq!(names(bulk), ["bulk"]);
+    assert_eq!(names(&format!("{bulk}{more}")), ["bulk 0", "bulk 1"]);
+    assert_eq!(
+        names(&format!("{bulk}{more}name = 'movie'\n")),
+        ["bulk", "movie"]
+    );
+    let test = "kind = 'rtt_fair_var'\nrtt = ['40 ms', '90 ms']\nname = 'far and near'";
+    let expected =
+        ["bulk 0", "bulk 1", "ping 2", "ping 3"].map(|part| format!("far and near {part}"));
+    assert_eq!(names(test), expected);
 }
 
 #[test]

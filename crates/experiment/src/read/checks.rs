@@ -1,8 +1,10 @@
 //! What must hold between sections.
 
+use std::collections::HashMap;
+
 use sojourn_units::Duration;
 
-use crate::derived::largest_packet;
+use crate::derived::{group_names, largest_packet};
 use crate::error::ReadError;
 use crate::model::{Buffer, Direction, Experiment, Kind, Queue, Traffic, Transport};
 use crate::section::Entry;
@@ -21,6 +23,8 @@ pub(super) fn check(
     groups: Vec<Vec<Traffic>>,
 ) -> Result<(), ReadError> {
     let duration = experiment.duration;
+    // Of each group the number of the entry that makes it.
+    let mut entries = Vec::new();
     for (index, groups) in groups.into_iter().enumerate() {
         for mut traffic in groups {
             check_times(file, index, &traffic, duration, experiment.link.delay)?;
@@ -29,8 +33,10 @@ pub(super) fn check(
             }
             traffic.stop = traffic.stop.min(duration);
             experiment.traffic.push(traffic);
+            entries.push(index);
         }
     }
+    check_names(file, experiment, &entries)?;
     check_sizes(file, experiment)?;
     if let Some(series) = experiment.record.series {
         let entry = file.at("record.series");
@@ -41,6 +47,30 @@ pub(super) fn check(
         if duration.as_nanos() / series.as_nanos() > MOST_BINS {
             let most = format!("wider: the run has more than {MOST_BINS} such bins");
             return Err(entry.refuse(most));
+        }
+    }
+    Ok(())
+}
+
+/// No two groups may share a name, a default one included.
+fn check_names(
+    file: &Entry<'_>,
+    experiment: &Experiment,
+    entries: &[usize],
+) -> Result<(), ReadError> {
+    let mut first = HashMap::new();
+    for (group, name) in group_names(experiment).into_iter().enumerate() {
+        if let Some(twin) = first.insert(name.clone(), group) {
+            // One of the two has the name from the file.
+            let (given, other) = match experiment.traffic[group].name {
+                Some(_) => (group, twin),
+                None => (twin, group),
+            };
+            let entry = file.at(&format!("traffic.{}.name", entries[given]));
+            let other = entries[other];
+            return Err(entry.error(format!(
+                "traffic.{other} is called \"{name}\" as well; give each a name of its own"
+            )));
         }
     }
     Ok(())

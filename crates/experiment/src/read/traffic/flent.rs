@@ -134,6 +134,7 @@ impl Test {
     fn bulk(&self, rtt: Duration, dscp: u8, direction: Direction) -> Traffic {
         let (first, last) = self.times.start;
         Traffic {
+            name: None,
             kind: Kind::Bulk(self.tcp.clone()),
             flows: 1,
             rtt,
@@ -147,6 +148,7 @@ impl Test {
 
     fn probe(&self, rtt: Duration, dscp: u8, protocol: EchoProtocol) -> Traffic {
         Traffic {
+            name: None,
             kind: Kind::Ping(Ping {
                 interval: self.interval,
                 protocol,

@@ -12,9 +12,10 @@ use serde_json::{Value as Json, json};
 use sojourn_units::Duration;
 
 use self::forms::{Dscp, Starts};
+use crate::derived::numbered;
 use crate::error::ReadError;
 use crate::form::{AnyKey, Default, Form, Key, table_schema};
-use crate::forms::{Span, Speed, Whole, Word};
+use crate::forms::{Span, Speed, Text, Whole, Word};
 use crate::model::{Direction, Kind, Traffic};
 use crate::names::Names;
 use crate::section::{Entry, Section};
@@ -98,6 +99,12 @@ static KIND: Key<KindForm> = Key {
     default: Default::Required,
     doc: "What the flows do.",
 };
+static NAME: Key<Text> = Key {
+    name: "name",
+    form: Text,
+    default: Default::Words("the kind, with the group's number where several share it"),
+    doc: "What the group is called in results; the groups of a test such as rrul add their kinds to it.",
+};
 static FLOWS: Key<Whole> = Key {
     name: "flows",
     form: Whole {
@@ -156,10 +163,11 @@ static ACCESS: Key<Speed> = Key {
 
 /// The keys of a kind that makes one group.
 static ONE_WAY: &[&dyn AnyKey] = &[
-    &KIND, &FLOWS, &RTT, &START, &STOP, &DIRECTION, &DSCP, &ACCESS,
+    &KIND, &NAME, &FLOWS, &RTT, &START, &STOP, &DIRECTION, &DSCP, &ACCESS,
 ];
 static TWO_WAY: &[&dyn AnyKey] = &[
     &KIND,
+    &NAME,
     &FLOWS,
     &RTT,
     &START,
@@ -169,7 +177,7 @@ static TWO_WAY: &[&dyn AnyKey] = &[
     &ACCESS,
 ];
 /// The keys of every kind that makes several.
-static SEVERAL: &[&dyn AnyKey] = &[&KIND, &START, &STOP];
+static SEVERAL: &[&dyn AnyKey] = &[&KIND, &NAME, &START, &STOP];
 
 /// All groups, by the entries of the file that make them.
 pub(crate) struct TrafficsForm;
@@ -212,9 +220,11 @@ impl Form for TrafficForm {
         if let (true, Some(stop)) = (times.stop <= times.start.1, section.given(STOP.name)) {
             return Err(stop.refuse(format!("after start (\"{}\")", times.start.1)));
         }
+        let name = section.find(&NAME)?;
         match kind.read {
-            Read::Groups(read) => read(&section, times),
+            Read::Groups(read) => Ok(named_after(name, read(&section, times)?)),
             Read::Group { kind, two_way } => Ok(vec![Traffic {
+                name,
                 flows: section.get(&FLOWS)? as u32,
                 rtt: section.get(&RTT)?,
                 start: times.start,
@@ -244,6 +254,18 @@ impl Form for TrafficForm {
         });
         json!({"type": "object", "oneOf": kinds.collect::<Vec<_>>()})
     }
+}
+
+/// The groups of the test called `name`, each named after it: `line bulk 0`, `line bulk 1`, `line ping`.
+fn named_after(name: Option<String>, mut groups: Vec<Traffic>) -> Vec<Traffic> {
+    if let Some(name) = name {
+        let kinds: Vec<&str> = groups.iter().map(|group| group.kind.name()).collect();
+        let names = numbered(&kinds);
+        for (group, of_kind) in groups.iter_mut().zip(names) {
+            group.name = Some(format!("{name} {of_kind}"));
+        }
+    }
+    groups
 }
 
 /// The name of a kind of traffic.
