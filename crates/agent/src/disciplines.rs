@@ -116,6 +116,7 @@ const PIE_KEYS: &[(&str, Word)] = &[
     ("beta", Word::Apart),
     ("max_burst", Word::Always("150ms")),
     ("ecn_threshold", Word::Always("0.1")),
+    ("autotune", Word::Always("true")),
     ("derandomize", Word::Always("true")),
     ("cap", Word::Always("true")),
     ("early_decay", Word::Always("false")),

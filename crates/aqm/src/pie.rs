@@ -62,6 +62,9 @@ pub struct Config {
     pub ecn: bool,
     /// mark_ecnth: probability up to which that is done (RFC 8033 §5.1).
     pub ecn_threshold: f64,
+    /// Auto-tuning: scale the step of the probability down while the probability is small (§4.2). The paper's Eq. 2
+    /// has none.
+    pub autotune: bool,
     /// Spread drops: none before the probabilities passed sum to 0.85, one for sure at 8.5 (§5.4).
     pub derandomize: bool,
     /// Let the probability grow by at most 0.02 an update once it is 0.1 (§5.5).
@@ -103,6 +106,7 @@ impl Config {
             mtu,
             ecn: false,
             ecn_threshold: 0.1,
+            autotune: true,
             derandomize: false,
             cap: false,
             early_decay: false,
@@ -332,6 +336,12 @@ pub(crate) const SHARED_KEYS: &[Key] = &[
         doc: "probability up to which ECN-capable packets are marked, above it dropped",
     },
     Key {
+        name: "autotune",
+        kind: Kind::Flag,
+        default: "true",
+        doc: "scale the steps of the probability down while it is small (auto-tuning, RFC 8033, section 4.2); false: alpha and beta as they are; linux: true and nothing else",
+    },
+    Key {
         name: "derandomize",
         kind: Kind::Flag,
         default: "false; linux: true and nothing else",
@@ -415,6 +425,7 @@ pub(crate) fn config(
         }
     }
     for (key, fixed) in [
+        ("autotune", linux.then_some(true)),
         ("derandomize", linux.then_some(true)),
         ("cap", (default.variant != Variant::Rfc8033).then_some(true)),
         (
@@ -451,6 +462,7 @@ pub(crate) fn config(
         max_burst: settings.duration("max_burst", default.max_burst),
         ecn: settings.flag("ecn", false),
         ecn_threshold: settings.number("ecn_threshold", default.ecn_threshold),
+        autotune: settings.flag("autotune", true),
         derandomize: settings.flag("derandomize", default.derandomize),
         cap: settings.flag("cap", default.cap),
         early_decay: settings.flag("early_decay", false),

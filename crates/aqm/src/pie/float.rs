@@ -216,7 +216,10 @@ impl Float {
             Variant::Draft2013 => STEPS_2013,
             Variant::Rfc8033 | Variant::Linux => STEPS_RFC8033,
         };
-        let mut step = step / divisor(steps, self.drop_prob);
+        let mut step = match self.config.autotune {
+            true => step / divisor(steps, self.drop_prob),
+            false => step,
+        };
         if self.config.cap && self.drop_prob >= 0.1 {
             step = step.min(0.02);
         }

@@ -71,6 +71,23 @@ fn at_one_per_cent_and_twice_the_target_a_step_is_half_of_alpha_times_target() {
 }
 
 #[test]
+fn without_auto_tuning_a_step_has_the_gains_as_they_are() {
+    // From idle, Eq. 2 of Pan et al. 2013 with alpha = 2 and beta = 20 per second: 2 x (25 - 20) ms + 20 x 25 ms.
+    let mut pie = Pie::new(Config {
+        alpha: 2.0,
+        beta: 20.0,
+        autotune: false,
+        cap: false,
+        dq_rate_estimator: false,
+        ..Config::draft2013(MTU)
+    });
+    let now = pie.next_timer().unwrap();
+    departs(&mut pie, Duration::from_millis(25), now);
+    pie.on_timer(LONG, now);
+    assert!((pie.probability() - 0.51).abs() < 1e-12);
+}
+
+#[test]
 fn the_cap_limits_a_step_to_two_per_cent_once_p_is_a_tenth() {
     // 1.25 x 200 ms of change alone would be 0.25.
     for (cap, at_least, at_most) in [(true, 0.02, 0.02), (false, 0.2, 1.0)] {
