@@ -142,6 +142,15 @@ impl Form for Span {
     type Out = Duration;
 
     fn read(&self, entry: &Entry<'_>) -> Result<Duration, ReadError> {
+        if entry
+            .text()
+            .is_some_and(|text| text.trim().starts_with('-'))
+        {
+            return Err(match self {
+                Self::Any => entry.refuse(format!("{}, not negative", self.accepts())),
+                Self::AboveZero => entry.refuse(self.accepts()),
+            });
+        }
         match (entry.quantity(Kind::Duration)?, self) {
             (Value::Duration(span), Self::Any) => Ok(span),
             (Value::Duration(span), Self::AboveZero) if !span.is_zero() => Ok(span),

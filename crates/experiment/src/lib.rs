@@ -10,6 +10,7 @@
 //! | `form`, `forms` | what a key accepts: how it is read, named in messages and put in the schema |
 //! | `section` | a table being read: keys, defaults, unknown keys |
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
+//! | `input` | files that a user names, bounded in size |
 //! | `sweep` | the cartesian product of the swept values |
 //! | [`schema()`] | the JSON Schema of the file, from the same keys that are read |
 //! | [`streams`], [`derived`] | what every backend works out alike: random draws, instants, limits |
@@ -32,6 +33,7 @@ mod error;
 mod form;
 mod forms;
 pub mod game;
+mod input;
 pub mod jitter;
 pub mod loss_events;
 pub mod model;

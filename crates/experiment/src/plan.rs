@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use crate::document::{self, Node, parse_value, path_segment};
 use crate::error::{Origin, ReadError};
 use crate::form::Form;
+use crate::input;
 use crate::model::Experiment;
 use crate::names::Names;
 use crate::read::File;
@@ -15,6 +16,9 @@ use crate::sweep::{self, Axis};
 
 /// The most runs of one file: cells × queues × repetitions.
 const MOST_RUNS: u64 = 1_000_000;
+
+/// The largest experiment file. Each of its values becomes a node of a hundred bytes or more.
+const MOST_BYTES: u64 = 1_000_000;
 
 /// An experiment file in memory.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +121,14 @@ pub fn read(
     names: &Names,
 ) -> Result<Plan, ReadError> {
     let file = source.name;
+    if source.text.len() as u64 > MOST_BYTES {
+        return Err(ReadError::new(
+            file,
+            Origin::File,
+            "",
+            input::too_large(MOST_BYTES),
+        ));
+    }
     let mut root = document::parse(file, source.text)?;
     for (key, text) in overrides {
         let origin = Origin::Set {
@@ -166,11 +178,7 @@ pub fn read_file(
 ) -> Result<Plan, ReadError> {
     let name = path.display().to_string();
     let failed = |what: String| ReadError::new(&name, Origin::File, "", what);
-    let bytes = std::fs::read(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        failed(format!("not UTF-8 text (byte {at})"))
-    })?;
+    let text = input::text(path, MOST_BYTES).map_err(failed)?;
     let source = Source {
         name: &name,
         text: &text,

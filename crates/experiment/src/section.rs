@@ -10,6 +10,7 @@ use crate::capacity::{Trace, TraceError};
 use crate::document::{Item, Node, Table, parse_value, path_segment};
 use crate::error::{Origin, ReadError};
 use crate::form::{AnyKey, Default, Form, Key};
+use crate::input;
 use crate::names::Names;
 use crate::suggest::suggestion;
 use crate::written;
@@ -17,6 +18,8 @@ use crate::written;
 /// The longest span in a file: 10^6 s, over eleven days. Sums of a few stay far from overflow.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1_000_000);
 const FASTEST: Rate = Rate::from_mbps(1_000_000);
+/// The largest file of a trace: three minutes at 1 Gbit/s, a line per packet.
+const LARGEST_TRACE: u64 = 100_000_000;
 const MOST_BYTES: u64 = 1_000_000_000_000;
 const MOST_PACKETS: u64 = 1_000_000_000;
 
@@ -38,18 +41,22 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The trace called `name`, from the folder of the experiment file.
+    /// The trace called `name` by a value from `origin`: in the file, from the file's folder; in an override, from the
+    /// folder in which one works.
     ///
     /// # Errors
     /// What is wrong, to follow `got "name"; `.
-    pub fn trace(&self, name: &str) -> Result<Trace, String> {
-        let folder = Path::new(self.file).parent().unwrap_or(Path::new(""));
-        let path = folder.join(name);
+    pub fn trace(&self, name: &str, origin: &Origin) -> Result<Trace, String> {
+        let folder = match origin {
+            Origin::Set { .. } => None,
+            _ => Path::new(self.file).parent(),
+        };
+        let path = folder.unwrap_or(Path::new("")).join(name);
         if let Some(trace) = self.traces.borrow().get(&path) {
             return Ok(trace.clone());
         }
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+        let text = input::text(&path, LARGEST_TRACE)
+            .map_err(|what| format!("{}: {what}", path.display()))?;
         let trace = Trace::parse(name, &text).map_err(|TraceError { line, got, must }| {
             format!("{}:{line}: got {got}; must be {must}", path.display())
         })?;

@@ -77,7 +77,7 @@ fn a_bad_value_is_named_with_its_line() {
         (r#""10 Mbit/s""#, r#""2000 Gbit/s""#,
             r#"7: link.rate: got "2000 Gbit/s"; must be at most "1000 Gbit/s""#.into()),
         (r#""10 Mbit/s""#, r#"{ trace = "lte" }"#,
-            r#"7: link.rate.trace: got "lte"; lte cannot be read: No such file or directory (os error 2)"#.into()),
+            r#"7: link.rate.trace: got "lte"; lte: cannot be read: No such file or directory (os error 2)"#.into()),
         (r#""10 Mbit/s""#, r#"{ file = "lte" }"#,
             "7: link.rate.file: unknown key; accepted by a trace: trace".into()),
         (r#""10 Mbit/s""#, r#"[["1 s", "1 Mbit/s"]]"#,
@@ -195,6 +195,14 @@ fn a_bad_value_is_named_with_its_line() {
             r#"18: traffic.0.name: traffic.1 is called "bulk" as well; give each a name of its own"#.into()),
         (r#"rtt = "40 ms""#, r#"rtt = "4 ms""#,
             r#"18: traffic.0.rtt: got "4 ms"; must be at least link.delay ("5 ms"), which is part of it"#.into()),
+        (r#"rtt = "40 ms""#, r#"rtt = "-1 ms""#, format!(
+            "18: traffic.0.rtt: got \"-1 ms\"; must be {}", time.replace("time", "time above zero"),
+        )),
+        (r#"start = "0 s""#, r#"stop = "-1 s""#, format!(
+            "19: traffic.0.stop: got \"-1 s\"; must be {}", time.replace("time", "time above zero"),
+        )),
+        ("delay = \"5 ms\"", "delay = \"-5 ms\"",
+            format!("8: link.delay: got \"-5 ms\"; must be {time}, not negative")),
         (r#"rtt = "40 ms""#, "", format!(
             "15: traffic.0.rtt: missing; must be {}", time.replace("time", "time above zero"),
         )),
@@ -468,6 +476,43 @@ fn more_than_a_million_runs_are_refused() {
         message(&format!("{GOOD}[sweep]\n{}", keys.concat()), &[]),
         refused("100000000")
     );
+}
+
+#[test]
+fn files_without_an_end_or_too_large_are_refused() {
+    let trace = |path: &str| {
+        let rate = format!("{{ trace = '{path}' }}");
+        message(GOOD, &[("link.rate", &rate)])
+    };
+    let refused = |path: &str, what: &str| {
+        format!("--set link.rate: link.rate.trace: got \"{path}\"; {path}: {what}")
+    };
+    let device = "got a device, a pipe or a socket; must be a file";
+    assert_eq!(trace("/dev/zero"), refused("/dev/zero", device));
+    assert_eq!(
+        trace("/tmp"),
+        refused("/tmp", "got a directory; must be a file")
+    );
+    // All holes: it takes no room on the disk.
+    let large = std::env::temp_dir().join(format!("sojourn-large-{}", std::process::id()));
+    let file = std::fs::File::create(&large).unwrap();
+    file.set_len(10_000_000_000).unwrap();
+    let path = large.to_str().unwrap();
+    let (as_trace, as_experiment) = (
+        trace(path),
+        read_file(&large, &[], &names()).unwrap_err().to_string(),
+    );
+    std::fs::remove_file(&large).unwrap();
+    assert_eq!(
+        as_trace,
+        refused(path, r#"got more than "100 MB"; must be at most that"#)
+    );
+    let most = r#"got more than "1 MB"; must be at most that"#;
+    assert_eq!(as_experiment, format!("{path}: {most}"));
+    let endless = read_file(Path::new("/dev/zero"), &[], &names()).unwrap_err();
+    assert_eq!(endless.to_string(), format!("/dev/zero: {device}"));
+    let text = format!("{GOOD}# {}", "x".repeat(1_000_000));
+    assert_eq!(message(&text, &[]), format!("load.toml: {most}"));
 }
 
 #[test]

@@ -303,6 +303,23 @@ fn a_trace_is_found_beside_the_experiment_file() {
 }
 
 #[test]
+fn a_trace_in_an_override_is_found_from_the_working_directory() {
+    let folder = Folder::new("trace-set");
+    let trace = folder.0.join("set.pps");
+    std::fs::write(&trace, "1\n2\n").unwrap();
+    let here = std::env::current_dir().unwrap();
+    let relative = "../".repeat(here.components().count() - 1) + &trace.to_str().unwrap()[1..];
+    std::fs::create_dir(folder.0.join("elsewhere")).unwrap();
+    let file = folder.0.join("elsewhere/load.toml");
+    std::fs::write(&file, TRACED).unwrap();
+    let overrides = [("link.rate.trace".to_owned(), relative)];
+    let plan = read_file(&file, &overrides, &names()).unwrap();
+    // Two packets of 1500 bytes in 2 ms.
+    let rate = plan.cells[0].experiment.link.rate.nominal();
+    assert_eq!(rate, Rate::from_mbps(12));
+}
+
+#[test]
 fn a_bad_line_of_a_trace_is_named() {
     let folder = Folder::new("bad-trace");
     std::fs::create_dir(folder.0.join("traces")).unwrap();

@@ -208,7 +208,7 @@ static TRACE: Key<TraceForm> = Key {
     name: "trace",
     form: TraceForm,
     default: Default::Required,
-    doc: "A file of packet deliveries as mahimahi has it, in the folder of the experiment file or below: a line per opportunity to deliver a packet of 1500 bytes, its time in whole milliseconds; after the last it begins anew.",
+    doc: "A file of packet deliveries as mahimahi has it, its path from the folder of the experiment file (in --set: from the working directory): a line per opportunity to deliver a packet of 1500 bytes, its time in whole milliseconds; after the last it begins anew.",
 };
 
 /// The name of a trace.
@@ -219,7 +219,7 @@ impl Form for TraceForm {
 
     fn read(&self, entry: &Entry<'_>) -> Result<Trace, ReadError> {
         let name = Text.read(entry)?;
-        let trace = entry.context.trace(&name);
+        let trace = entry.context.trace(&name, &entry.node.origin);
         trace.map_err(|what| entry.error(format!("got {}; {what}", entry.node.item)))
     }
 
