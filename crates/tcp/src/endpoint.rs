@@ -59,7 +59,7 @@ pub struct Endpoint {
     syn_timeouts: u64,
     syn_alarm: Option<Time>,
     /// Timeouts of the handshake before the one whose segment is due, and whether there is one.
-    syn_timeouts: u32,
+    earlier_timeouts: u32,
     syn_timed_out: bool,
     failed: bool,
 }
@@ -85,7 +85,7 @@ impl Endpoint {
             syn_tries: 0,
             syn_timeouts: 0,
             syn_alarm: None,
-            syn_timeouts: 0,
+            earlier_timeouts: 0,
             syn_timed_out: false,
             failed: false,
             config,
@@ -330,7 +330,7 @@ impl Endpoint {
             Phase::SynReceived if !self.drops_accecn() => self.feedback.answer_flags(),
             _ => Flags::default(),
         };
-        self.syn_timeouts += u32::from(std::mem::take(&mut self.syn_timed_out));
+        self.earlier_timeouts += u32::from(std::mem::take(&mut self.syn_timed_out));
         let setup = Flags::SYN.with(ecn_setup);
         *segment = Segment {
             seq: self.iss,
@@ -365,7 +365,7 @@ impl Endpoint {
     /// A SYN-ACK that was sent again and timed out before goes without AccECN, which something on the path may dislike (RFC 9768
     /// §3.2.3.2.2, as Linux).
     fn drops_accecn(&self) -> bool {
-        let again = self.syn_tries > 1 && self.syn_timeouts > 0;
+        let again = self.syn_tries > 1 && self.earlier_timeouts > 0;
         self.feedback == Feedback::Accurate && self.config.ecn_fallback && again
     }
 
@@ -387,11 +387,8 @@ impl Endpoint {
             self.receiver.on_timer(now);
         } else if self.syn_alarm.is_some_and(|due| due <= now) {
             self.syn_alarm = None;
-<<<<<<< HEAD
             self.syn_timeouts += u64::from(self.phase == Phase::SynSent);
-=======
             self.syn_timed_out = true;
->>>>>>> 3e5287e (T4, T5, T6: AccECN as Linux has it; a FIN that the receive window has no room for waits)
             self.failed = self.syn_tries > SYN_RETRIES;
             self.syn_due = !self.failed;
         }
