@@ -190,3 +190,127 @@ class TestEveryStudy:
 def test_a_study_is_found_by_the_path_of_its_folder(tmp_path):
     (tmp_path / "study.toml").write_text('title = "T"\nsource = "S"\n', encoding="utf-8")
     assert find(str(tmp_path)).title == "T"
+
+
+def judged(tmp_path: Path, claim: str, cells, *, reading=None):
+    """As ``verdict``, of cells with a sample for every repeat."""
+    (tmp_path / "claims.toml").write_text(CLAIM + claim, encoding="utf-8")
+    experiment = Published("e", "", (), "{scheme}", {}, {}, {}, "")
+    study = Study("s", tmp_path, "S", "", {}, {}, {}, (experiment,), {"c": reading} if reading else {}, (), {})
+    found = [
+        Cell(scheme, {"flows": float(flows)}, tuple(map(Single, values))) for (scheme, flows), values in cells.items()
+    ]
+    (judgement,) = judge(study, {"e": Grid(found, {"delay": Fake("delay", "sojourn_ms", "ms", "")})})
+    return judgement
+
+
+NEVER = float("nan")
+
+
+def test_what_never_happened_is_not_reproduced(tmp_path):
+    judgement = judged(tmp_path, "value = 1\ntol_abs = 1", {("a", 4): [NEVER]})
+    assert (judgement.verdict, judgement.measured) == ("not reproduced", "not seen")
+    judgement = judged(tmp_path, 'relation = "a.delay < 2"', {("a", 4): [NEVER]})
+    assert (judgement.verdict, judgement.measured) == ("not reproduced", "holds in 0 of 1")
+
+
+def test_what_never_happened_at_one_place_stays_in_the_count(tmp_path):
+    cells = {("a", 4): [1.0], ("a", 16): [NEVER]}
+    judgement = judged(tmp_path, "value = 1\ntol_abs = 1\nhold_min = 0.6", cells)
+    assert judgement.verdict == "not reproduced"
+    assert (judgement.judged, judgement.not_seen) == (2, 1)
+    assert "not seen at 1 of them" in judgement.basis
+    assert judged(tmp_path, "value = 1\ntol_abs = 1\nhold_min = 0.5", cells).verdict == "reproduced"
+
+
+def test_what_cannot_be_divided_stays_in_the_count(tmp_path):
+    cells = {("a", 4): [1.0], ("b", 4): [0.0]}
+    assert judged(tmp_path, 'relation = "a.delay / b.delay < 2"', cells).verdict == "not reproduced"
+
+
+def test_places_that_were_not_run_are_counted(tmp_path):
+    cells = {("a", 4): [1.0], ("b", 4): [2.0], ("a", 16): [1.0]}
+    judgement = judged(tmp_path, 'relation = "a.delay < b.delay"', cells)
+    assert (judgement.judged, judgement.expected) == (1, 2)
+    assert "1 of 2 places run" in judgement.basis
+
+
+def test_repeats_in_which_it_did_not_happen_are_counted(tmp_path):
+    judgement = judged(tmp_path, "value = 1", {("a", 4): [1.0, NEVER, 1.0]})
+    assert judgement.verdict == "reproduced"
+    assert judgement.empty_repeats == 1
+    assert "not seen in up to 1 repeats" in judgement.basis
+
+
+def test_a_claim_may_be_about_some_places_only(tmp_path):
+    cells = {("a", 4): [1.0], ("a", 16): [7.0], ("a", 64): [9.0]}
+    reading = Reading(because="at few flows", only_where="flows < 20")
+    judgement = judged(tmp_path, 'relation = "a.delay < 8"', cells, reading=reading)
+    assert (judgement.measured, judgement.expected, judgement.left_out) == ("holds in 2 of 2", 2, 1)
+    assert "1 places left out" in judgement.basis
+
+
+def test_a_relation_at_one_place_tells_in_how_many_repeats_it_holds(tmp_path):
+    cells = {("a", 4): [1.0, 5.0, 1.0], ("b", 4): [2.0, 4.0, 9.0]}
+    judgement = judged(tmp_path, 'relation = "a.delay < b.delay"', cells)
+    assert (judgement.verdict, judgement.repeats_held, judgement.repeats) == ("reproduced", 2, 3)
+    assert "by itself in 2 of 3 repeats" in judgement.basis
+
+
+def test_a_share_is_of_repeats_where_there_is_one_place(tmp_path):
+    # On the mean a is above b; in three repeats of four it is below.
+    cells = {("a", 4): [1.0, 1.0, 1.0, 99.0], ("b", 4): [2.0, 2.0, 2.0, 2.0]}
+    relation = 'relation = "a.delay < b.delay"\nhold_min = '
+    judgement = judged(tmp_path, relation + "0.7", cells)
+    assert judgement.verdict == "reproduced"
+    assert "must hold in 70% of the repeats" in judgement.reason
+    assert judged(tmp_path, relation + "0.8", cells).verdict == "not reproduced"
+
+
+def test_one_place_that_was_run_once_is_told(tmp_path):
+    cells = {("a", 4): [1.0], ("b", 4): [2.0]}
+    assert judged(tmp_path, 'relation = "a.delay < b.delay"', cells).basis == "one place, run once"
+
+
+def test_a_relation_has_its_numbers(tmp_path):
+    relation = 'relation = "a.delay < b.delay"'
+    assert judged(tmp_path, relation, {("a", 4): [1.0], ("b", 4): [2.0]}).numbers == "1 < 2"
+    everywhere = {("a", 4): [1.0], ("b", 4): [2.0], ("a", 16): [3.0], ("b", 16): [5.0]}
+    assert judged(tmp_path, relation, everywhere).numbers == "1 to 3 < 2 to 5"
+    assert judged(tmp_path, relation, {**everywhere, ("b", 16): [2.5]}).numbers == "flows=16: 3 > 2.5"
+    rising = judged(tmp_path, 'relation = "increasing(a.delay, flows)"', {("a", 4): [3.0], ("a", 16): [1.0]})
+    assert rising.numbers == "3 > 1"
+    alike = judged(tmp_path, 'relation = "a.delay ~= b.delay"\ntol_rel = 0.1', {("a", 4): [1.0], ("b", 4): [2.0]})
+    assert alike.numbers == "1 ≠ 2"
+
+
+@pytest.mark.parametrize(
+    ("claim", "delay", "told"),
+    [('relation = "a.delay < 10"\ntol_margin = 0.05', 10.2, True),
+     ('relation = "a.delay < 10"\ntol_margin = 0.05', 9.9, False),
+     ('bound = ">"\nvalue = 10\ntol_rel = 0.2', 9.0, True),
+     ('bound = ">"\nvalue = 10\ntol_rel = 0.2', 10.5, False),
+     ("min = 10\nmax = 20\ntol_rel = 0.2", 22.0, True),
+     ("min = 10\nmax = 20\ntol_rel = 0.2", 15.0, False),
+     # One number is never met to the last digit.
+     ("value = 10\ntol_rel = 0.2", 11.0, False)],
+)  # fmt: skip
+def test_what_only_a_tolerance_reproduces_is_told(tmp_path, claim, delay, told):
+    judgement = judged(tmp_path, claim, {("a", 4): [delay]})
+    assert judgement.verdict == "reproduced"
+    assert judgement.only_by_tolerance == told
+    assert ("only by tolerance" in judgement.basis) == told
+
+
+def test_the_tolerance_of_a_bound_stands_beside_it(tmp_path):
+    judgement = judged(tmp_path, 'bound = ">"\nvalue = 10\ntol_rel = 0.2', {("a", 4): [9.0]})
+    assert (judgement.published, judgement.tolerance) == ("> 10 ms", "± 20%")
+
+
+def test_a_miss_without_a_cause_is_unexplained(tmp_path):
+    cells = {("a", 4): [3.0]}
+    assert judged(tmp_path, 'relation = "a.delay < 2"', cells).cause == "unexplained"
+    judgement = judged(tmp_path, 'relation = "a.delay < 2"', cells, reading=Reading(because="", cause="model"))
+    assert judgement.cause == "model"
+    judgement = judged(tmp_path, 'relation = "a.delay < 4"', cells, reading=Reading(because="", cause="model"))
+    assert judgement.cause == ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,6 +59,30 @@ class Claim:
         if self.tol_rel:
             return f" (±{self.tol_rel:.0%})"
         return f" (±{self.tol_abs:g}{unit})" if self.tol_abs else ""
+
+    @property
+    def tolerance(self) -> str:
+        """What is accepted beyond what ``published`` says: ``inequalities relaxed by 5%``."""
+        unit = "" if self.unit in ("", "1") else f" {self.unit}"
+        is_said = self.relation is None and self.low is not None and self.bound is None
+        parts = [
+            *([f"± {self.tol_rel:.0%}"] if self.tol_rel and not is_said else []),
+            *([f"± {self.tol_abs:g}{unit}"] if self.tol_abs and not is_said else []),
+            *([f"inequalities relaxed by {self.tol_margin:.0%}"] if self.tol_margin else []),
+            *([f"in {self.hold_min:.0%} of the places"] if self.hold_min < 1.0 else []),
+        ]
+        return ", ".join(parts)
+
+    @property
+    def exact(self) -> Claim:
+        """The claim without tolerance, where that can be met: one number is never measured to the last digit."""
+        is_one_number = self.relation is None and self.bound is None and self.low == self.high
+        if is_one_number:
+            return self
+        if self.relation is not None:
+            # What is about equal is so within a tolerance; an inequality needs none.
+            return replace(self, tol_margin=0.0)
+        return replace(self, tol_rel=0.0, tol_abs=0.0)
 
     def accepts(self, value: float) -> bool:
         """Whether a measured number agrees with the published one, within the tolerance."""

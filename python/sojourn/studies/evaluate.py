@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise, product
 from statistics import fmean, median
 from typing import NamedTuple
@@ -44,6 +45,24 @@ class Slack:
     """Of ``~=``: in the metric's unit."""
 
 
+class Missing(StrEnum):
+    """Why a formula has no value at a place."""
+
+    NOT_RUN = "not run"
+    """A run that it needs was not made."""
+    NOT_SEEN = "not seen"
+    """The runs were made, and what it needs did not happen in any of them."""
+
+
+class Side(NamedTuple):
+    """What was compared at one place."""
+
+    values: tuple[float, ...]
+    signs: tuple[str, ...]
+    """Between them, as the relation has them."""
+    holds: bool
+
+
 @dataclass(frozen=True)
 class Instance:
     """The outcome at one place: a truth value of a relation, a number of a formula."""
@@ -51,6 +70,19 @@ class Instance:
     scheme: str | None
     point: Point
     value: float | bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a formula at one place, also if it has no value there."""
+
+    scheme: str | None
+    point: Point
+    value: float | bool | Missing
+    sides: tuple[Side, ...] = ()
+    """Of a relation: its comparisons, in order."""
+    empty_repeats: int = 0
+    """Repeats in which something that the formula needs did not happen; the value is of the others."""
 
 
 def instances(
@@ -92,10 +124,27 @@ def instances(
     RelationError
         The formula is not in the language, or names something that the grid does not have.
     """
+    return [
+        Instance(one.scheme, one.point, one.value)
+        for one in outcomes(formula, grid, schemes=schemes, slack=slack, derived=derived, within=within)
+        if not isinstance(one.value, Missing)
+    ]
+
+
+def outcomes(
+    formula: str,
+    grid: Grid,
+    *,
+    schemes: Sequence[str] = (),
+    slack: Slack | None = None,
+    derived: Mapping[str, str] | None = None,
+    within: Grid | None = None,
+) -> list[Outcome]:
+    """As ``instances``, but for every place, also those where the formula has no value."""
     evaluator = _Evaluator(
         parse(formula), grid, schemes or grid.schemes, slack or Slack(), derived or {}, within or grid, given or {}
     )
-    return list(evaluator.instances())
+    return list(evaluator.outcomes())
 
 
 class Names(NamedTuple):
@@ -145,7 +194,11 @@ def _must_be(name: str, accepted: frozenset[str], what: str) -> None:
 
 
 class _NoDataError(Exception):
-    """Some value that the formula needs was not run."""
+    """Some value that the formula needs is not there."""
+
+    def __init__(self, why: Missing) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 class _Evaluator:
@@ -166,15 +219,18 @@ class _Evaluator:
         self._slack = slack
         self._given = given
         self._references = [node for node in walk(self._root) if isinstance(node, Reference)]
+        self._sides: list[Side] = []
+        self._empty_repeats = 0
 
-    def instances(self) -> list[Instance]:
-        found = []
+    def outcomes(self) -> Iterator[Outcome]:
         for scheme, point in product(self._bindings(), self._points()):
+            self._sides, self._empty_repeats = [], 0
+            value: float | bool | Missing
             try:
-                found.append(Instance(scheme, point, self._value(self._root, scheme, point)))
-            except _NoDataError:
-                continue
-        return found
+                value = self._value(self._root, scheme, point)
+            except _NoDataError as error:
+                value = error.why
+            yield Outcome(scheme, point, value, tuple(self._sides), self._empty_repeats)
 
     def _bindings(self) -> Sequence[str | None]:
         heads = {reference.names[0] for reference in self._references}
@@ -218,17 +274,36 @@ class _Evaluator:
             case Reference():
                 return self._reference(node, scheme, point)
             case Arithmetic(operator, left, right):
-                return _arithmetic(operator, self._value(left, scheme, point), self._value(right, scheme, point))
+                return _arithmetic(operator, *self._numbers((left, right), scheme, point))
             case Call():
                 return self._call(node, scheme, point)
             case Comparison(terms, operators):
-                values = [self._value(term, scheme, point) for term in terms]
-                pairs = zip(values, operators, values[1:], strict=False)
-                return all(self._compare(left, operator, right) for left, operator, right in pairs)
+                return self._judged(self._numbers(terms, scheme, point), operators)
             case All(parts):
-                # All of them, so that missing data never depends on the order in which a claim is written.
-                values = [self._value(part, scheme, point) for part in parts]
-                return all(values)
+                return all(self._values(parts, scheme, point))
+
+    def _values(self, nodes: Sequence[Node], scheme: str | None, point: Point) -> list[float | bool]:
+        """All of them, so that what is missing never depends on the order in which a claim is written."""
+        values: list[float | bool] = []
+        missing = []
+        for node in nodes:
+            try:
+                values.append(self._value(node, scheme, point))
+            except _NoDataError as error:
+                missing.append(error.why)
+        if missing:
+            raise _NoDataError(Missing.NOT_RUN if Missing.NOT_RUN in missing else Missing.NOT_SEEN)
+        return values
+
+    def _numbers(self, nodes: Sequence[Node], scheme: str | None, point: Point) -> list[float]:
+        return [float(value) for value in self._values(nodes, scheme, point)]
+
+    def _judged(self, values: Sequence[float], operators: Sequence[str]) -> bool:
+        """Whether values stand to each other as the operators between them say."""
+        pairs = zip(values, operators, values[1:], strict=False)
+        holds = all(self._compare(left, operator, right) for left, operator, right in pairs)
+        self._sides.append(Side(tuple(values), tuple(operators), holds))
+        return holds
 
     def _reference(self, node: Reference, scheme: str | None, point: Point, statistic: str | None = None) -> float:
         names = node.names
@@ -245,10 +320,14 @@ class _Evaluator:
         if node in self._given:
             return self._given[node]
         place = {**point, **dict(self._grid.place(axis, value) for axis, value in node.at)}
-        value = self._grid.value(of, rest[0], statistic or (rest[1] if len(rest) == 2 else "value"), place)
-        if math.isnan(value):
-            raise _NoDataError
-        return value
+        of_repeats = self._grid.of_repeats(of, rest[0], statistic or (rest[1] if len(rest) == 2 else "value"), place)
+        if not of_repeats:
+            raise _NoDataError(Missing.NOT_RUN)
+        known = [value for value in of_repeats if not math.isnan(value)]
+        if not known:
+            raise _NoDataError(Missing.NOT_SEEN)
+        self._empty_repeats = max(self._empty_repeats, len(of_repeats) - len(known))
+        return self._grid.over_runs(known)
 
     def _coordinate(self, name: str, point: Point) -> float:
         if not self._grid.knows(name):
@@ -268,7 +347,7 @@ class _Evaluator:
             return self._over_axis(node, scheme, point)
         if len(node.arguments) == 1 and node.function in ("median", "mean", "max", "min"):
             return self._statistic(first, node.function, scheme, point)
-        values = [float(self._value(argument, scheme, point)) for argument in node.arguments]
+        values = self._numbers(node.arguments, scheme, point)
         match node.function:
             case "abs" if len(values) == 1:
                 return abs(values[0])
@@ -292,17 +371,15 @@ class _Evaluator:
     def _over_axis(self, node: Call, scheme: str | None, point: Point) -> float | bool:
         axis = self._axis_argument(node)
         along = self._within.values(axis)
-        values = [float(self._value(node.arguments[0], scheme, {**point, axis: at})) for at in along]
-        if len(values) < 2:
-            raise _NoDataError
+        values = self._along(node.arguments[0], axis, scheme, point)
         if node.function == "reaching":
-            heights = [float(self._value(node.arguments[1], scheme, {**point, axis: at})) for at in along]
+            heights = self._along(node.arguments[1], axis, scheme, point)
             return _reaching(values, heights, float(self._value(node.arguments[2], scheme, point)))
         match node.function:
             case "increasing":
-                return self._monotone(values)
+                return self._monotone(values, "<")
             case "decreasing":
-                return self._monotone(values[::-1])
+                return self._monotone(values, ">")
             case "range":
                 return max(values) - min(values)
             case "mean":
@@ -312,9 +389,24 @@ class _Evaluator:
         positions = np.array([float(at) for at in along if not isinstance(at, str)])
         return float(np.polyfit(positions, np.array(values), 1)[0])
 
-    def _monotone(self, values: Sequence[float]) -> bool:
-        steps = pairwise(values)
-        return all(self._compare(later, ">", earlier) for earlier, later in steps)
+    def _along(self, node: Node, axis: str, scheme: str | None, point: Point) -> list[float]:
+        values: list[float] = []
+        missing = []
+        for at in self._within.values(axis):
+            try:
+                values.append(float(self._value(node, scheme, {**point, axis: at})))
+            except _NoDataError as error:
+                missing.append(error.why)
+        if missing or len(values) < 2:
+            raise _NoDataError(Missing.NOT_SEEN if {*missing} == {Missing.NOT_SEEN} else Missing.NOT_RUN)
+        return values
+
+    def _monotone(self, values: Sequence[float], sign: str) -> bool:
+        ascending = values if sign == "<" else values[::-1]
+        # The margin is a share of the earlier value.
+        holds = all(self._compare(later, ">", earlier) for earlier, later in pairwise(ascending))
+        self._sides.append(Side(tuple(values), (sign,) * (len(values) - 1), holds))
+        return holds
 
     def _compare(self, left: float, operator: str, right: float) -> bool:
         room = self._slack.margin * abs(right)
@@ -338,7 +430,7 @@ def _reaching(values: Sequence[float], heights: Sequence[float], level: float) -
     for (before, low), (after, high) in pairwise(zip(values, heights, strict=True)):
         if low < level <= high:
             return before + (after - before) * (level - low) / (high - low)
-    raise _NoDataError
+    raise _NoDataError(Missing.NOT_SEEN)
 
 
 def _arithmetic(operator: str, left: float, right: float) -> float:
@@ -350,7 +442,7 @@ def _arithmetic(operator: str, left: float, right: float) -> float:
         case "*":
             return left * right
     if right == 0.0:
-        raise _NoDataError
+        raise _NoDataError(Missing.NOT_SEEN)
     return left / right
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
@@ -42,6 +42,8 @@ class Grid:
     constants: Point = field(default_factory=dict)
     over_runs: Callable[[Sequence[float]], float] = fmean
     """How one number is made of the repeats' numbers."""
+    _known: dict[tuple[int, str, str], tuple[float, ...]] = field(default_factory=dict)
+    """Statistics taken so far, by cell, metric and name; parts of a grid share them."""
 
     @property
     def schemes(self) -> list[str]:
@@ -72,7 +74,18 @@ class Grid:
     def where(self, keep: Callable[[Cell], bool]) -> Grid:
         """The part of the grid that ``keep`` accepts."""
         kept = [cell for cell in self.cells if keep(cell)]
-        return Grid(kept, self.measures, self.aliases, self.constants, self.over_runs)
+        return replace(self, cells=kept)
+
+    @property
+    def repeats(self) -> int:
+        """How often every cell was run; 0 if some were run more often than others."""
+        counts = {len(cell.runs) for cell in self.cells}
+        return counts.pop() if len(counts) == 1 else 0
+
+    def repeat(self, index: int) -> Grid:
+        """The grid of one repeat, from 0; those of one index share their seed."""
+        cells = [Cell(cell.scheme, cell.point, cell.runs[index : index + 1]) for cell in self.cells]
+        return replace(self, cells=cells, _known={})
 
     def is_at(self, cell: Cell, place: Mapping[str, Any]) -> bool:
         """Whether a cell is at a place; a list there means any of its values."""
@@ -93,7 +106,18 @@ class Grid:
                 yield cell
 
     def value(self, scheme: str, metric: str, statistic: str, point: Point) -> float:
-        """A statistic of a metric at a place, over the repeats; NaN where nothing was run.
+        """A statistic of a metric at a place, over the repeats; NaN where nothing was run, or nothing seen.
+
+        Raises
+        ------
+        AmbiguousPlaceError
+            The place names too few axes to single out a cell.
+        """
+        known = [value for value in self.of_repeats(scheme, metric, statistic, point) if not math.isnan(value)]
+        return self.over_runs(known) if known else math.nan
+
+    def of_repeats(self, scheme: str, metric: str, statistic: str, point: Point) -> tuple[float, ...]:
+        """A statistic of every repeat at a place, NaN where one has nothing to measure; empty where nothing was run.
 
         Raises
         ------
@@ -104,12 +128,13 @@ class Grid:
         if len(cells) > 1:
             raise AmbiguousPlaceError(f"{scheme}.{metric} needs a value of every axis, has {dict(point)}")
         if not cells:
-            return math.nan
+            return ()
         measure, cell = self.measures[metric], cells[0]
-        place = {**self.constants, **cell.point}
-        values = [measure.statistic(run, statistic, place) for run in cell.runs]
-        known = [value for value in values if not math.isnan(value)]
-        return self.over_runs(known) if known else math.nan
+        key = (id(cell), metric, statistic)
+        if key not in self._known:
+            place = {**self.constants, **cell.point}
+            self._known[key] = tuple(measure.statistic(run, statistic, place) for run in cell.runs)
+        return self._known[key]
 
 
 class AmbiguousPlaceError(ValueError):

@@ -9,7 +9,6 @@ from typing import NotRequired, TypedDict
 
 from sojourn import _core, bounded
 from sojourn.bounded import LARGEST_TEXT
-from sojourn.studies.claims import Claim
 from sojourn.studies.runner import StudyResults
 
 FILE = "inputs.json"
@@ -83,26 +82,13 @@ def inputs(results: StudyResults, *, quick: bool) -> Inputs:
         ],
         "experiments": experiments,
         "figures": {figure.name: figure.title for figure in study.figures},
-        "tolerances": {claim.id: tolerance(claim) for claim in study.claims},
+        "tolerances": {claim.id: claim.tolerance for claim in study.claims},
     }
 
 
 def inputs_json(results: StudyResults, *, quick: bool) -> str:
     """``inputs`` as the file beside claims.json."""
     return json.dumps(inputs(results, quick=quick), indent=1, ensure_ascii=False) + "\n"
-
-
-def tolerance(claim: Claim) -> str:
-    """What is accepted of a claim, beyond what its published number says: ``inequalities relaxed by 5%``."""
-    unit = "" if claim.unit in ("", "1") else f" {claim.unit}"
-    is_said = claim.relation is None and claim.low is not None and claim.bound is None
-    parts = [
-        *([f"± {claim.tol_rel:.0%}"] if claim.tol_rel and not is_said else []),
-        *([f"± {claim.tol_abs:g}{unit}"] if claim.tol_abs and not is_said else []),
-        *([f"inequalities relaxed by {claim.tol_margin:.0%}"] if claim.tol_margin else []),
-        *([f"in {claim.hold_min:.0%} of the places"] if claim.hold_min < 1.0 else []),
-    ]
-    return ", ".join(parts)
 
 
 def _input(path: Path, *, with_text: bool) -> InputFile:

@@ -17,6 +17,18 @@ from sojourn.studies.measures import SOURCES, Measure
 from sojourn.studies.measures import Part as RunPart
 from sojourn.studies.relation import RelationError
 
+UNEXPLAINED = "unexplained"
+CAUSES: dict[str, str] = {
+    "set-up": "the paper does not say, or says in two ways, how it was set up, and the outcome depends on it",
+    "code": "the kernel or simulator of the paper behaved in a way that is not, or not known to be, ours",
+    "model": "ours leaves something out, or does it otherwise",
+    "chance": "the difference is smaller than that between repeats, or one run has more than one course",
+    "contradiction": "the paper contradicts itself, its own original or its own code",
+    "band": "the direction agrees; the number that counts as agreeing was chosen by us, or is tight",
+    UNEXPLAINED: "no explanation was found",
+}
+"""What a miss may be put down to."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -64,6 +76,10 @@ class Reading:
     not_comparable: bool = False
     not_run: bool = False
     """What it would take cannot be measured; ``because`` says what is missing."""
+    only_where: str | None = None
+    """A relation: the claim is about the places where it holds, and says nothing about others."""
+    cause: str = ""
+    """If the claim is not reproduced: one of ``CAUSES``."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +206,8 @@ _EXPERIMENT: dict[str, tables.Kinds] = {
 _READING: dict[str, tables.Kinds] = {
     "claim": tables.TEXTS, "because": tables.TEXT, "measure": tables.TEXT, "relation": tables.TEXT,
     "relations": tables.LIST, "condition": tables.TABLE, "cells": tables.LIST, "experiments": tables.LIST,
-    "schemes": tables.LIST, "not_comparable": tables.FLAG, "not_run": tables.FLAG,
+    "schemes": tables.LIST, "not_comparable": tables.FLAG, "not_run": tables.FLAG, "only_where": tables.TEXT,
+    "cause": tables.TEXT,
 }  # fmt: skip
 _QUESTION: dict[str, tables.Kinds] = {
     "asks": tables.TEXT, "location": tables.TEXT, "experiment": tables.TEXT, "answer": tables.TEXT,

@@ -83,7 +83,7 @@ def fill(
             with suppress(RelationError, AmbiguousPlaceError):
                 found = instances(match[1], grid, schemes=schemes, derived=derived, within=within)
                 values += [float(one.value) for one in found]
-        return _span(values, _formatter(match[3] or ""))
+        return span(values, _formatter(match[3] or ""))
 
     return _PLACE.sub(number, text)
 
@@ -101,7 +101,8 @@ def _formatter(form: str) -> Callable[[float], str]:
     return show if form else short
 
 
-def _span(values: Sequence[float], show: Callable[[float], str]) -> str:
+def span(values: Sequence[float], show: Callable[[float], str]) -> str:
+    """The lowest and the highest of some values."""
     known = [value for value in values if not math.isnan(value)]
     if not known:
         return NOT_MEASURED

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from sojourn.studies import texts
 from sojourn.studies.claims import Claim
-from sojourn.studies.evaluate import Instance, Slack, instances
-from sojourn.studies.grid import AmbiguousPlaceError, Grid
+from sojourn.studies.evaluate import Missing, Outcome, Slack, outcomes
+from sojourn.studies.grid import AmbiguousPlaceError, Grid, Point
 from sojourn.studies.measures import quantile_level
-from sojourn.studies.recipe import Reading, Study
+from sojourn.studies.recipe import UNEXPLAINED, Reading, Study
 from sojourn.studies.relation import RelationError
+from sojourn.studies.sides import in_numbers, place_of
 
 
 class Verdict(StrEnum):
@@ -35,10 +37,48 @@ class Judgement:
     measured: str
     verdict: Verdict
     reason: str
+    tolerance: str = ""
+    """What is accepted beyond what was published, where ``published`` does not say it."""
+    numbers: str = ""
+    """Of a relation: what its sides measured."""
+    only_by_tolerance: bool = False
+    """Reproduced, but would not be if inequalities, bounds and ranges were taken to the letter."""
+    expected: int = 0
+    """The places that the claim is about."""
+    judged: int = 0
+    """Those of them that were run."""
+    left_out: int = 0
+    """Further places, about which the claim says nothing, as the reading tells."""
+    runs_per_place: int = 0
+    """0: some places were run more often than others."""
+    not_seen: int = 0
+    """Those of them where what the claim is about did not happen, which counts as not reproduced."""
+    empty_repeats: int = 0
+    """The most repeats, at one place, in which it did not happen."""
+    repeats: int = 0
+    """How many repeats of a relation were judged one by one; 0: of many places, or run once."""
+    repeats_held: int = 0
+    cause: str = ""
+    """Of a miss, what explains it, as the recipe says: one of ``CAUSES``."""
 
-    def as_json(self) -> dict[str, str]:
+    @property
+    def basis(self) -> str:
+        """What the verdict rests on, where that is not every place that the claim is about."""
+        return "; ".join(
+            [
+                *([f"{self.judged} of {self.expected} places run"] if self.judged < self.expected else []),
+                *([f"{self.left_out} places left out"] if self.left_out else []),
+                *([f"not seen at {self.not_seen} of them"] if self.not_seen and self.expected > 1 else []),
+                *([f"not seen in up to {self.empty_repeats} repeats of a place"] if self.empty_repeats else []),
+                *([f"by itself in {self.repeats_held} of {self.repeats} repeats"] if self.repeats else []),
+                *(["one place, run once"] if self.judged == self.runs_per_place == 1 else []),
+                *(["only by tolerance"] if self.only_by_tolerance else []),
+            ]
+        )
+
+    def as_json(self) -> dict[str, Any]:
         """As an element of ``claims`` in ``study run --json``."""
-        return {key: str(value) for key, value in asdict(self).items()}
+        return {**asdict(self), "verdict": str(self.verdict)}
 
 
 @dataclass(frozen=True)
@@ -50,6 +90,8 @@ class Answer:
     answer: str
 
 
+NOT_SEEN = "not seen"
+"""Measured: what the claim is about did not happen."""
 _NO_RESULT = {
     "cited": "quoted by the paper from another work",
     "manual": "published without a relation that a program could check",
@@ -80,31 +122,28 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, _NO_RESULT[claim.check])
     if reading.not_run:
         return _judgement(claim, "", Verdict.NOT_RUN, reading.because)
-    relations = reading.relations or tuple(filter(None, (reading.relation or claim.relation,)))
-    if not relations and claim.low is None:
+    formulas = _formulas(claim, reading)
+    if not formulas:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, "published without a number or a relation")
     wanted = experiments_of(claim, reading)
     found = [grids[id_] for id_ in wanted if id_ in grids]
     if not found:
         return _judgement(claim, "", Verdict.NOT_RUN, _why_not_run(study, wanted))
     try:
-        outcomes = [
-            instance
-            for grid in found
-            for formula in ([reading.measure] if reading.measure else relations or [plain_measure(claim)])
-            for instance in instances(
-                formula,
-                selected(grid, claim, reading),
-                schemes=claim.schemes if reading.schemes is None else reading.schemes,
-                slack=Slack(claim.tol_margin, claim.tol_rel, claim.tol_abs),
-                derived=study.derived,
-            )
-        ]
+        parts = [selected(grid, claim, reading) for grid in found]
+        return _weigh(_Case(claim, reading, formulas, study.derived), parts)
     except (RelationError, AmbiguousPlaceError) as error:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, str(error))
-    if not outcomes:
-        return _judgement(claim, "", Verdict.NOT_RUN, "no run at the places that the claim is about")
-    return _weigh(claim, reading, outcomes, is_relation=bool(relations))
+
+
+def _formulas(claim: Claim, reading: Reading) -> tuple[str, ...]:
+    """What is evaluated: relations, or the measure of a number; nothing if the claim has neither."""
+    if reading.measure:
+        return (reading.measure,)
+    relations = reading.relations or tuple(filter(None, (reading.relation or claim.relation,)))
+    if relations:
+        return relations
+    return () if claim.low is None else (plain_measure(claim),)
 
 
 def experiments_of(claim: Claim, reading: Reading) -> tuple[str, ...]:
@@ -164,44 +203,138 @@ def selected(grid: Grid, claim: Claim, reading: Reading) -> Grid:
     return grid.where(lambda cell: any(grid.is_at(cell, place) for place in places))
 
 
-def _weigh(claim: Claim, reading: Reading, outcomes: Sequence[Instance], *, is_relation: bool) -> Judgement:
-    if is_relation:
-        holds = [bool(outcome.value) for outcome in outcomes]
-        measured = f"holds in {sum(holds)} of {len(holds)}"
-        if not all(holds) and any(holds):
-            measured += f"; not at {_places(outcomes, holds)}"
-        needed = "must hold in all" if claim.hold_min >= 1.0 else f"must hold in {claim.hold_min:.0%}"
-    else:
-        values = [float(outcome.value) for outcome in outcomes]
-        holds = [claim.accepts(value) for value in values]
-        unit = "" if claim.unit in ("", "1") else f" {claim.unit}"
-        low, high = texts.short(min(values)), texts.short(max(values))
-        measured = f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
-        if len(values) == 1:
-            needed = "within the tolerance" if holds[0] else "outside the tolerance"
-        else:
-            needed = f"{sum(holds)} of {len(holds)} within the tolerance"
-            if not all(holds) and any(holds):
-                needed += f"; not at {_places(outcomes, holds)}"
-    reproduced = sum(holds) >= claim.hold_min * len(holds) - 1e-9
-    reason = "; ".join(part for part in (needed, reading.because, claim.tol_reason) if part)
-    return _judgement(claim, measured, Verdict.REPRODUCED if reproduced else Verdict.NOT_REPRODUCED, reason)
+@dataclass(frozen=True)
+class _Case:
+    """A claim, and how it is evaluated."""
+
+    claim: Claim
+    reading: Reading
+    formulas: tuple[str, ...]
+    derived: Mapping[str, str]
+
+    @property
+    def is_relation(self) -> bool:
+        return not self.reading.measure and bool(self.claim.relation or self.reading.relation or self.reading.relations)
+
+    @property
+    def schemes(self) -> Sequence[str]:
+        return self.claim.schemes if self.reading.schemes is None else self.reading.schemes
+
+    def outcomes(self, grids: Sequence[Grid]) -> list[Outcome]:
+        """What became of the claim at every place that it is about."""
+        slack = Slack(self.claim.tol_margin, self.claim.tol_rel, self.claim.tol_abs)
+        found: list[Outcome] = []
+        for grid in grids:
+            places = self._places(grid)
+            for formula in self.formulas:
+                every = outcomes(formula, grid, schemes=self.schemes, slack=slack, derived=self.derived)
+                found += [one for one in every if places is None or one.point in places]
+        return found
+
+    def left_out(self, grids: Sequence[Grid]) -> int:
+        """How many places the reading leaves out, because the claim says nothing about them."""
+        if self.reading.only_where is None:
+            return 0
+        whole = replace(self, reading=replace(self.reading, only_where=None))
+        return len(whole.outcomes(grids)) - len(self.outcomes(grids))
+
+    def holds(self, outcome: Outcome) -> bool:
+        """Whether the claim holds at a place; what did not happen there does not."""
+        if isinstance(outcome.value, Missing):
+            return False
+        return bool(outcome.value) if self.is_relation else self.claim.accepts(float(outcome.value))
+
+    def _places(self, grid: Grid) -> list[Point] | None:
+        if self.reading.only_where is None:
+            return None
+        every = outcomes(self.reading.only_where, grid, schemes=self.schemes, derived=self.derived)
+        return [one.point for one in every if one.value is True]
 
 
-def _places(outcomes: Sequence[Instance], holds: Sequence[bool], limit: int = 3) -> str:
-    missed = [outcome for outcome, hold in zip(outcomes, holds, strict=True) if not hold]
-    named = [
-        " ".join(
-            [*([one.scheme] if one.scheme else []), *(f"{axis}={_plain(value)}" for axis, value in one.point.items())]
-        )
-        for one in missed[:limit]
-    ]
-    return ", ".join(named) + (f" and {len(missed) - limit} more" if len(missed) > limit else "")
+def _weigh(case: _Case, grids: Sequence[Grid]) -> Judgement:
+    claim = case.claim
+    expected = case.outcomes(grids)
+    judged = [one for one in expected if one.value != Missing.NOT_RUN]
+    if not judged:
+        return _judgement(claim, "", Verdict.NOT_RUN, "no run at the places that the claim is about")
+    holds = [case.holds(one) for one in judged]
+    repeats = _by_repeat(case, grids) if case.is_relation and len(expected) == 1 else []
+    counted = repeats if claim.hold_min < 1.0 and repeats else holds
+    measured, needed = (_of_relation if case.is_relation else _of_number)(claim, judged, holds)
+    if counted is repeats:
+        needed = f"must hold in {claim.hold_min:.0%} of the repeats"
+    reproduced = _suffices(claim, counted)
+    exact = replace(case, claim=claim.exact)
+    exact_holds = (
+        _by_repeat(exact, grids)
+        if counted is repeats
+        else [exact.holds(one) for one in exact.outcomes(grids) if one.value != Missing.NOT_RUN]
+    )
+    counts = {len(cell.runs) for grid in grids for cell in grid.cells}
+    verdict = Verdict.REPRODUCED if reproduced else Verdict.NOT_REPRODUCED
+    reason = "; ".join(part for part in (needed, case.reading.because, claim.tol_reason) if part)
+    return replace(
+        _judgement(claim, measured, verdict, reason),
+        numbers=in_numbers(judged) if case.is_relation else "",
+        only_by_tolerance=reproduced and not _suffices(claim, exact_holds),
+        expected=len(expected),
+        judged=len(judged),
+        left_out=case.left_out(grids),
+        not_seen=sum(one.value == Missing.NOT_SEEN for one in judged),
+        empty_repeats=max(one.empty_repeats for one in judged),
+        runs_per_place=counts.pop() if len(counts) == 1 else 0,
+        repeats=len(repeats),
+        repeats_held=sum(repeats),
+        cause="" if reproduced else case.reading.cause or UNEXPLAINED,
+    )
 
 
-def _plain(value: float | bool | str) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
+def _by_repeat(case: _Case, grids: Sequence[Grid]) -> list[bool]:
+    """Whether a claim about one place holds in each repeat by itself; empty if it was run once."""
+    (grid,) = grids if len(grids) == 1 else (None,)
+    if grid is None or grid.repeats < 2:
+        return []
+    return [case.holds(one) for index in range(grid.repeats) for one in case.outcomes([grid.repeat(index)])]
+
+
+def _suffices(claim: Claim, holds: Sequence[bool]) -> bool:
+    return sum(holds) >= claim.hold_min * len(holds) - 1e-9
+
+
+def _of_relation(claim: Claim, judged: Sequence[Outcome], holds: Sequence[bool]) -> tuple[str, str]:
+    """What was measured of a relation, and what is needed."""
+    measured = f"holds in {sum(holds)} of {len(holds)}"
+    if not all(holds) and any(holds):
+        measured += f"; not at {_places(judged, holds)}"
+    return measured, "must hold in all" if claim.hold_min >= 1.0 else f"must hold in {claim.hold_min:.0%}"
+
+
+def _of_number(claim: Claim, judged: Sequence[Outcome], holds: Sequence[bool]) -> tuple[str, str]:
+    """What was measured of a number, and how much of that is accepted."""
+    values = [float(one.value) for one in judged if not isinstance(one.value, Missing)]
+    unit = "" if claim.unit in ("", "1") else f" {claim.unit}"
+    measured = f"{texts.span(values, texts.short)}{unit}" if values else NOT_SEEN
+    if len(judged) == 1:
+        return measured, "within the tolerance" if holds[0] else "outside the tolerance"
+    needed = f"{sum(holds)} of {len(holds)} within the tolerance"
+    if not all(holds) and any(holds):
+        needed += f"; not at {_places(judged, holds)}"
+    return measured, needed
+
+
+def _places(judged: Sequence[Outcome], holds: Sequence[bool], limit: int = 3) -> str:
+    missed = [place_of(outcome) for outcome, hold in zip(judged, holds, strict=True) if not hold]
+    return ", ".join(missed[:limit]) + (f" and {len(missed) - limit} more" if len(missed) > limit else "")
 
 
 def _judgement(claim: Claim, measured: str, verdict: Verdict, reason: str) -> Judgement:
-    return Judgement(claim.id, claim.statement, claim.location, claim.published, measured, verdict, reason)
+    return Judgement(
+        claim.id,
+        claim.statement,
+        claim.location,
+        claim.published,
+        measured,
+        verdict,
+        reason,
+        claim.tolerance,
+    )
