@@ -126,7 +126,7 @@ def instances(
     """
     return [
         Instance(one.scheme, one.point, one.value)
-        for one in outcomes(formula, grid, schemes=schemes, slack=slack, derived=derived, within=within)
+        for one in outcomes(formula, grid, schemes=schemes, slack=slack, derived=derived, within=within, given=given)
         if not isinstance(one.value, Missing)
     ]
 
@@ -139,6 +139,7 @@ def outcomes(
     slack: Slack | None = None,
     derived: Mapping[str, str] | None = None,
     within: Grid | None = None,
+    given: Mapping[Reference, float] | None = None,
 ) -> list[Outcome]:
     """As ``instances``, but for every place, also those where the formula has no value."""
     evaluator = _Evaluator(
