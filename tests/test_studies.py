@@ -83,6 +83,58 @@ def test_a_mistake_in_a_study_is_told_before_anything_is_run(sojourn: Cli, study
     assert not (study.parent / "out").exists()
 
 
+READING = '\n[[reading]]\nclaim = "shorter"\nbecause = ""\n{}\n'
+METRIC = "\n[metrics.more]\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "parts"),
+    [(READING.format('relation = "codel.queue_dleay.median < 1"'), ("reading of shorter", "'queue_dleay'", "goodput")),
+     (READING.format('relation = "codle.queue_delay.median < 1"'), ("reading of shorter", "'codle'", "codel, pfifo")),
+     (READING.format('relation = "codel.queue_delay.medain < 1"'), ("reading of shorter", "'medain'", "median")),
+     (READING.format('relation = "codel.queue_delay.mean[flws=1] < 1"'), ("shorter", "'flws'", "flows")),
+     (READING.format('relation = "increasing(codel.queue_delay.mean, flws)"'), ("shorter", "'flws'", "flows")),
+     (READING.format('relation = "codel.queue_delay.mean <"'), ("shorter", "cannot read")),
+     (READING.format('measure = "codel.queue_delay + 1 s +"'), ("shorter", "cannot read")),
+     (READING.format('only_where = "flws > 1"'), ("shorter", "'flws'", "flows")),
+     (READING.format("condition = { flws = 1 }"), ("shorter", "'flws'")),
+     (READING.format("condition = { flows = 3 }"), ("shorter", "no file has a run")),
+     (READING.format('schemes = ["codle"]'), ("shorter", '"codle"', "codel, pfifo")),
+     (READING.format('experiments = ["f"]'), ("shorter", '"f"', "e, radio")),
+     (READING.format('relatoin = "1 < 2"'), ("reading.0: relatoin: unknown key",)),
+     (READING.format('cause = "luck"'), ("reading.0: cause", '"luck"', "set-up")),
+     (READING.format("") + READING.format(""), ("reading.1: claim: shorter has a reading already",)),
+     (READING.format("").replace("shorter", "shorterr"), ("reading: claim", '"shorterr"', "air, exact, shorter")),
+     (METRIC.format('from = "queue_series"\ncolumn = "backlog"'), ("metrics.more: column", "backlog_packets")),
+     (METRIC.format('from = "queue_series"'), ("metrics.more: column: missing",)),
+     (METRIC.format('from = "drops"\ndirection = "left"'), ("metrics.more: direction", "down, up")),
+     (METRIC.format('from = "drops"\ncolumn = "packets"'), ("metrics.more: column: unknown key",)),
+     (METRIC.format('from = "sojourn_ms"\nat_least = 3\ntell = "frist"'), ("metrics.more: tell", "first")),
+     (METRIC.format('from = "sojourn_ms"\ntell = "first"'), ("metrics.more: at_least: missing",)),
+     (METRIC.format('from = "goodput_bps"\ntraffic = 1'), ("metrics.more: traffic: got 1; must be 0 to 0",)),
+     (METRIC.format('from = "goodput_bps"\nplus = "rtt"'), ("metrics.more: plus", '"rtt"', "flows")),
+     (METRIC.format('from = "drops"\n[labels]\ncodle = "CoDel"'), ("labels", '"codle"', "codel, pfifo"))],
+)  # fmt: skip
+def test_a_misspelt_name_in_a_recipe_is_told_before_anything_is_run(study: Path, more, parts):
+    path = study / "study.toml"
+    path.write_text(path.read_text(encoding="utf-8") + more, encoding="utf-8")
+    with pytest.raises(_core.ExperimentError) as refused:
+        run_study(find(str(study)), figure="1", announce=lambda *_: pytest.fail("it was run"))
+    for part in ("/small/study.toml: ", *parts):
+        assert part in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "parts"),
+    [("study.toml", "traffic.0.flows", "traffic.0.flws", ("experiment e: axes.flows", '"traffic.0.flws"')),
+     ("claims.toml", "codel.queue_delay", "codel.queue_dleay", ("shorter", "'queue_dleay'"))],
+)  # fmt: skip
+def test_a_misspelt_key_or_metric_is_told(sojourn: Cli, study: Path, file, old, new, parts):
+    path = study / file
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    wrong(sojourn("study", "run", study), *parts)
+
+
 def test_a_study_without_claims_is_told_before_anything_is_run(sojourn: Cli, study: Path):
     (study / "claims.toml").unlink()
     wrong(sojourn("study", "run", study, "--out", "out"), "/small/claims.toml: No such file")

@@ -11,7 +11,7 @@ from sojourn.studies.claims import load_claims
 from sojourn.studies.grid import Alias, Cell, Grid
 from sojourn.studies.measures import Measure, Single, Values, quantile_level
 from sojourn.studies.recipe import Published, Reading, Study
-from sojourn.studies.runner import in_axis_unit
+from sojourn.studies.runs import in_axis_unit
 from sojourn.studies.verdict import judge
 
 

@@ -157,8 +157,8 @@ class Names(NamedTuple):
     """Other words for one and constants are among them."""
 
 
-def check_names(formula: str, names: Names, derived: Mapping[str, str]) -> None:
-    """Checks a formula for a number, before there is anything to evaluate it on.
+def check_names(formula: str, names: Names, derived: Mapping[str, str], *, number: bool = True) -> None:
+    """Checks a formula, before there is anything to evaluate it on: for a ``number``, or for whatever it is.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def check_names(formula: str, names: Names, derived: Mapping[str, str]) -> None:
     root = parse(formula)
     for node in walk(expand(root, derived)):
         match node:
-            case Comparison() | All() | Call("increasing" | "decreasing"):
+            case Comparison() | All() | Call("increasing" | "decreasing") if number:
                 raise RelationError(f"{formula!r} is true or false; must be a number")
             case Reference(parts, at):
                 _check_reference(parts, names)

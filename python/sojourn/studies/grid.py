@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import fmean
 from typing import Any
 
@@ -45,12 +46,12 @@ class Grid:
     _known: dict[tuple[int, str, str], tuple[float, ...]] = field(default_factory=dict)
     """Statistics taken so far, by cell, metric and name; parts of a grid share them."""
 
-    @property
+    @cached_property
     def schemes(self) -> list[str]:
         """All schemes, in order of appearance."""
         return list(dict.fromkeys(cell.scheme for cell in self.cells))
 
-    @property
+    @cached_property
     def axes(self) -> list[str]:
         """All axes, aliases left out."""
         return list(dict.fromkeys(axis for cell in self.cells for axis in cell.point))
@@ -99,11 +100,16 @@ class Grid:
 
     def at(self, scheme: str, point: Point) -> Iterator[Cell]:
         """The scheme's cells at a place; the place need not name every axis."""
-        for cell in self.cells:
-            if cell.scheme == scheme and all(
-                axis not in cell.point or same(cell.point[axis], value) for axis, value in point.items()
-            ):
+        for cell in self._by_scheme.get(scheme, ()):
+            if all(axis not in cell.point or same(cell.point[axis], value) for axis, value in point.items()):
                 yield cell
+
+    @cached_property
+    def _by_scheme(self) -> dict[str, list[Cell]]:
+        cells: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            cells.setdefault(cell.scheme, []).append(cell)
+        return cells
 
     def value(self, scheme: str, metric: str, statistic: str, point: Point) -> float:
         """A statistic of a metric at a place, over the repeats; NaN where nothing was run, or nothing seen.
@@ -143,8 +149,10 @@ class AmbiguousPlaceError(ValueError):
 
 def same(left: AxisValue, right: AxisValue) -> bool:
     """Whether two axis values are equal, numbers but for rounding."""
+    if left == right:
+        return isinstance(left, bool) == isinstance(right, bool)
     if isinstance(left, str | bool) or isinstance(right, str | bool):
-        return left == right
+        return False
     return math.isclose(left, right, rel_tol=1e-9)
 
 

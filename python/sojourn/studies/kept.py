@@ -13,7 +13,8 @@ from sojourn import _core, bounded
 from sojourn.bounded import LARGEST_RESULTS
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.recipe import Study
-from sojourn.studies.runner import StudyResults, grids_of
+from sojourn.studies.runner import StudyResults
+from sojourn.studies.runs import grids_of
 
 if TYPE_CHECKING:
     from sojourn.results import Run

@@ -19,6 +19,16 @@ STATISTICS = ("value", "mean", *NAMED_QUANTILES, "std", "total", "count")
 """All statistics but the percentiles."""
 
 
+QUEUE_COLUMNS = frozenset(
+    {"packets", "sojourn_mean_ms", "sojourn_max_ms", "backlog_packets", "backlog_bytes", "dropped", "marked"}
+    # The state of disciplines.
+    | {"active_flows", "avg", "bulk_flows", "burst_allowance_ms", "count", "drop_prob", "dropping", "max_p"}
+    | {"p_drop", "p_max", "p_prime", "probability", "probability_l", "qdelay_ms", "sparse_flows"}
+)
+"""The columns of the queue's series that a metric may be of."""
+DROP_REASONS = frozenset({"aqm", "deterministic", "overflow"})
+
+
 @dataclass(frozen=True)
 class Quantiles:
     """A distribution known by its quantiles and its mean."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from sojourn.studies import exhibits, tables, texts
 from sojourn.studies.claims import Claim, load_claims
 from sojourn.studies.exhibits import FigureSpec, TableSpec
 from sojourn.studies.grid import Alias, AxisValue
-from sojourn.studies.measures import SOURCES, Measure
+from sojourn.studies.measures import DROP_REASONS, QUEUE_COLUMNS, SERIES, SOURCES, Measure
 from sojourn.studies.measures import Part as RunPart
 from sojourn.studies.relation import RelationError
 
@@ -236,8 +236,14 @@ def _check(recipe: dict[str, Any]) -> None:
         for name, alias in table.get("aliases", {}).items():
             keys = {"axis": tables.TEXT, "factor": tables.NUMBER}
             tables.check(alias, f"{where}.aliases.{name}", keys, needs=("axis", "factor"))
+    read: set[str] = set()
     for index, table in enumerate(recipe.get("reading", [])):
         tables.check(table, f"reading.{index}", _READING, needs=("claim", "because"))
+        if twice := read.intersection(_claims(table)):
+            raise ValueError(f"reading.{index}: claim: {', '.join(sorted(twice))} has a reading already")
+        read.update(_claims(table))
+        if "cause" in table and table["cause"] not in CAUSES:
+            raise ValueError(f'reading.{index}: cause: got "{table["cause"]}"; must be one of {", ".join(CAUSES)}')
         for key in ("relations", "experiments", "schemes"):
             tables.check_each(table.get(key), f"reading.{index}.{key}", tables.TEXT)
         tables.check_each(table.get("cells"), f"reading.{index}.cells", tables.TABLE)
@@ -313,9 +319,31 @@ def experiments_with(study: Study, id_: str) -> tuple[Published, ...]:
     return () if own is None else (own, *filter(None, map(study.experiment, own.runs_of)))
 
 
+_OF_METRIC: dict[str, tuple[Iterable[str], tuple[str, ...]]] = {
+    "from": (SOURCES, ()),
+    "direction": (("down", "up", "both"), ()),
+    "tell": (("share", "first", "last", "until"), ()),
+    "column": (QUEUE_COLUMNS, ("queue_series",)),
+    "reason": (DROP_REASONS, ("drops_for_reason", "drop_reason_delay_ms")),
+}
+"""What the words of a metric may be; and of which sources alone it has that key, which they must have."""
+
+
+def _check_metric(name: str, table: dict[str, Any]) -> None:
+    for key, (accepted, sources) in _OF_METRIC.items():
+        if key in table and table[key] not in accepted:
+            raise ValueError(f'metrics.{name}: {key}: got "{table[key]}"; must be one of {", ".join(sorted(accepted))}')
+        if sources and (key in table) != (table["from"] in sources):
+            problem = "unknown key" if key in table else "missing"
+            raise ValueError(f"metrics.{name}: {key}: {problem}; it belongs to a metric from {', '.join(sources)}")
+    if "at_least" in table and table["from"] not in SERIES:
+        raise ValueError(f"metrics.{name}: at_least: must be from one of {', '.join(SERIES)}")
+    if "tell" in table and "at_least" not in table:
+        raise ValueError(f"metrics.{name}: at_least: missing; tell needs it")
+
+
 def _measure(name: str, table: dict[str, Any]) -> Measure:
-    if table["from"] not in SOURCES:
-        raise ValueError(f"metrics.{name}: got from = {table['from']!r}; must be one of {', '.join(SOURCES)}")
+    _check_metric(name, table)
     of_run = {key: table[key] for key in ("traffic", "direction", "from_s", "to_s", "column", "reason") if key in table}
     return Measure(
         name,

@@ -92,7 +92,7 @@ class Answer:
 
 NOT_SEEN = "not seen"
 """Measured: what the claim is about did not happen."""
-_NO_RESULT = {
+NO_RESULT = {
     "cited": "quoted by the paper from another work",
     "manual": "published without a relation that a program could check",
     "setup": "a parameter of the set-up, not a result",
@@ -118,11 +118,11 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
     reading = replace(reading, because=_because(claim, reading, study, grids))
     if reading.not_comparable:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, reading.because)
-    if claim.check in _NO_RESULT:
-        return _judgement(claim, "", Verdict.NOT_COMPARABLE, _NO_RESULT[claim.check])
+    if claim.check in NO_RESULT:
+        return _judgement(claim, "", Verdict.NOT_COMPARABLE, NO_RESULT[claim.check])
     if reading.not_run:
         return _judgement(claim, "", Verdict.NOT_RUN, reading.because)
-    formulas = _formulas(claim, reading)
+    formulas = formulas_of(claim, reading)
     if not formulas:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, "published without a number or a relation")
     wanted = experiments_of(claim, reading)
@@ -136,7 +136,7 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, str(error))
 
 
-def _formulas(claim: Claim, reading: Reading) -> tuple[str, ...]:
+def formulas_of(claim: Claim, reading: Reading) -> tuple[str, ...]:
     """What is evaluated: relations, or the measure of a number; nothing if the claim has neither."""
     if reading.measure:
         return (reading.measure,)
