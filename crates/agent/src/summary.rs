@@ -88,6 +88,7 @@ pub fn summarise(
                 columns: vec![("pcapng", Column::U8(capture::pcapng(&recording.captured)))],
             }),
             rtts: experiment.record.rtt.then(|| rtts(&recording.flows)),
+            completions: None,
             packets: experiment.record.packets.then(|| packet_table(&packets)),
             ..RunResult::default()
         }

@@ -53,6 +53,9 @@ pub struct RunResult {
     /// A row per round-trip time that a flow measured: `time_ns`, `flow` (over all groups), `rtt_ns`.
     #[serde(skip)]
     pub rtts: Option<Table>,
+    /// A row per file or response that was complete after the warm-up: `time_ns`, `flow` (over all groups), `completion_ns`.
+    #[serde(skip)]
+    pub completions: Option<Table>,
 }
 
 impl RunResult {

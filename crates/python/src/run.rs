@@ -87,6 +87,7 @@ impl Run {
             ("queue_series", result.queue_series.take()),
             ("flow_series", result.flow_series.take()),
             ("rtts", result.rtts.take()),
+            ("completions", result.completions.take()),
         ]);
         let summary_json = serde_json::to_string(&Element { result: run, set })
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
@@ -105,7 +106,7 @@ impl Run {
         &self.summary_json
     }
 
-    /// Hands over the columns of `packets`, `capture`, `queue_series`, `flow_series` or `rtts` as NumPy arrays, without a
+    /// Hands over the columns of `packets`, `capture`, `queue_series`, `flow_series`, `rtts` or `completions` as NumPy arrays, without a
     /// copy and therefore once; `None` if the table was not recorded.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let table = {

@@ -34,7 +34,19 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
             flow_figures(experiment, &flow, source.meter(), counts)
         })
         .collect();
-    let rtts = experiment.record.rtt.then(|| rtts(&mut sources));
+    let rtts = experiment.record.rtt.then(|| {
+        timed("rtt_ns", &mut sources, |meter| {
+            meter.recorded.take().unwrap_or_default()
+        })
+    });
+    let completions = sources
+        .iter_mut()
+        .any(|source| source.meter().completions.is_some())
+        .then(|| {
+            timed("completion_ns", &mut sources, |meter| {
+                std::mem::take(&mut meter.completed)
+            })
+        });
     let mut bottleneck = BTreeMap::new();
     let mut packets: Option<Table> = None;
     for (index, link) in network.links.into_iter().enumerate() {
@@ -65,6 +77,7 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
         queue_series: sampler.width.map(|width| queue_series(&sampler, width)),
         flow_series: sampler.width.map(|_| flow_series(&sampler)),
         rtts,
+        completions,
         ..RunResult::default()
     }
     .with_totals(experiment)
@@ -160,21 +173,25 @@ fn mouth_to_ear(measured: Duration, rtt: Duration, link: Duration) -> Duration {
     measured.saturating_sub(link) + half.max(link)
 }
 
-/// Every round-trip time that was recorded, flow by flow.
-fn rtts(sources: &mut [Source]) -> Table {
-    let (mut time, mut flows, mut rtt) = (Vec::new(), Vec::new(), Vec::new());
+/// Instants and durations in nanoseconds, flow by flow.
+fn timed(
+    name: &'static str,
+    sources: &mut [Source],
+    take: impl Fn(&mut Meter) -> Vec<(u64, u64)>,
+) -> Table {
+    let (mut time, mut flows, mut durations) = (Vec::new(), Vec::new(), Vec::new());
     for (flow, source) in sources.iter_mut().enumerate() {
-        for (at, nanos) in source.meter().recorded.take().unwrap_or_default() {
+        for (at, nanos) in take(source.meter()) {
             time.push(at);
             flows.push(flow as u32);
-            rtt.push(nanos);
+            durations.push(nanos);
         }
     }
     Table {
         columns: vec![
             ("time_ns", Column::U64(time)),
             ("flow", Column::U32(flows)),
-            ("rtt_ns", Column::U64(rtt)),
+            (name, Column::U64(durations)),
         ],
     }
 }

@@ -326,6 +326,31 @@ fn round_trips_are_recorded_one_by_one_and_by_the_bin() {
     near(column(series, "rtt_ms")[9], 40.0, 0.5);
 }
 
+#[test]
+fn downloads_are_handed_over_one_by_one() {
+    let run = &runs(
+        "20 s",
+        "10 Mbit/s",
+        "{ aqm = 'codel' }",
+        "kind = 'files'\nflows = 2\nsize = '15 kB'\nthink = '1 s'\nrtt = '40 ms'",
+        "",
+    )[0];
+    let completions = run.completions.as_ref().unwrap();
+    for flow in 0..2 {
+        let known = run.flows[flow].completion_ms.as_ref().unwrap();
+        let of_flow: Vec<f64> = column(completions, "completion_ns")
+            .into_iter()
+            .zip(column(completions, "flow"))
+            .filter(|(_, number)| *number as usize == flow)
+            .map(|(nanos, _)| nanos / 1e6)
+            .collect();
+        assert!(of_flow.len() > 5);
+        assert_eq!(of_flow.len() as u64, known.n);
+        let mean = of_flow.iter().sum::<f64>() / of_flow.len() as f64;
+        near(mean, known.mean.unwrap(), 1e-3);
+    }
+}
+
 /// Ten segments that meet no queue: a row each, of the base RTT and what a full window takes to be sent.
 #[test]
 fn round_trips_can_be_those_of_segments() {

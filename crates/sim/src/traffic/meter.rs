@@ -96,6 +96,8 @@ pub struct Meter {
     pub round_trips: Delays,
     /// Completion times after the warm-up, of files and web responses.
     pub completions: Option<Delays>,
+    /// The same one by one: instants and completion times in nanoseconds.
+    pub completed: Vec<(u64, u64)>,
     /// Load times after the warm-up, of pages.
     pub pages: Option<Delays>,
     /// For traffic without a connection.
@@ -191,6 +193,7 @@ impl Meter {
             timeouts: 0,
             round_trips: Delays::new(),
             completions: files.then(Delays::new),
+            completed: Vec::new(),
             pages: pages.then(Delays::new),
             packets: kind.tcp().is_none().then(|| Packets {
                 one_way: (!matches!(kind, Kind::Ping(_))).then(OneWay::new),
@@ -310,6 +313,7 @@ impl applications::Meter for Meter {
         let steady = self.is_steady(now);
         if let Some(completions) = self.completions.as_mut().filter(|_| steady) {
             completions.record(after);
+            self.completed.push((now.as_nanos(), after.as_nanos()));
         }
     }
 
