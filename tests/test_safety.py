@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import sojourn as sj
 from conftest import Cli, visible
+from sojourn import own
 from sojourn.results import without_formulas
 from test_bad_input import wrong
 
@@ -58,17 +61,19 @@ def test_a_part_of_a_study_lies_in_its_folder_and_no_other_file_is_shown(sojourn
         assert "hunter2" not in result.stderr
 
 
-def test_inputs_are_bounded(sojourn: Cli, experiment: Path, tmp_path: Path):
+def test_inputs_are_bounded(sojourn: Cli, tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(5_000_000_000)
-    for file in ("/dev/zero", "pipe", "large"):
-        wrong(sojourn("run", file), file)
-        wrong(sojourn("replay", file, "--aqm", "pie"), file)
-        wrong(sojourn("--load", file, "run", experiment), file)
+    wrong(sojourn("run", "pipe"), "pipe: is a pipe or a device; must be a regular file")
+    for file in (Path("/dev/zero"), tmp_path / "pipe", tmp_path / "large", tmp_path):
+        for read in (sj.run, partial(sj.replay, aqm="pie"), own.load):
+            with pytest.raises(sj.ExperimentError, match=re.escape(str(file))):
+                read(file)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "summary.json").symlink_to("/dev/zero")
-    wrong(sojourn("report", "out"), "summary.json", "regular file")
+    with pytest.raises(sj.ExperimentError, match="regular file"):
+        sj.load(tmp_path / "out")
 
 
 def test_what_cannot_be_loaded_says_why(tmp_path: Path):
