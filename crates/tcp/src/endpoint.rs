@@ -306,12 +306,11 @@ impl Endpoint {
             segment.seq = self.sender.next_seq();
             segment.len = 0;
             segment.flags = Flags::default();
+        } else if segment.len > 0 {
+            self.receiver.note_sent(now);
         }
         segment.ts_val = crate::timestamp(now);
         self.receiver.stamp(segment);
-        if segment.len > 0 {
-            self.receiver.note_sent(now);
-        }
         Some(match self.feedback {
             Feedback::None => false,
             Feedback::Classic => sending == Some(Sending::New) && segment.len > 0,

@@ -230,13 +230,16 @@ impl Receiver {
             self.ack_now = true;
             return;
         }
-        if !seq.after(self.next) && segment.len > 0 {
+        if !seq.after(self.next) {
             self.pace_acks(now);
         }
         self.on_arrival(segment, ecn, now_ms);
         if segment.flags.contains(Flags::FIN) {
             cold_path();
             self.fin_end = Some(end);
+            if self.received == 0 && segment.len == 0 {
+                self.delay = Duration::ZERO; // nothing came before that a delay could go by
+            }
         }
         if seq.after(self.next) {
             self.take_out_of_order(segment);

@@ -22,10 +22,11 @@ const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 /// The RTT estimator of one connection. Microseconds inside, as Linux.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
-    /// Floors of the variance term and of the timeout, and whether the variance is the largest of its round, as in Linux.
+    /// Floors of the variance term and, where RFC 6298 alone holds, of the timeout.
     rto_min: i64,
-    least: Duration,
-    by_round: bool,
+    least: i64,
+    /// Samples are taken in the usual way where `srtt_8` is above: after the first one, as Linux, or never, as RFC 6298.
+    unusual_to: i64,
     /// RTO before the first sample.
     initial: Duration,
     /// Eight times the smoothed RTT; 0 before the first sample.
@@ -43,8 +44,8 @@ impl RttEstimator {
     pub fn new(rto_min: Duration) -> Self {
         Self {
             rto_min: rto_min.as_micros() as i64,
-            least: Duration::ZERO,
-            by_round: true,
+            least: 0,
+            unusual_to: 0,
             initial: INITIAL_RTO,
             srtt_8: 0,
             mdev_4: 0,
@@ -59,8 +60,8 @@ impl RttEstimator {
     pub fn rfc6298(rto_min: Duration) -> Self {
         Self {
             rto_min: 0,
-            least: rto_min,
-            by_round: false,
+            least: rto_min.as_micros() as i64,
+            unusual_to: i64::MAX,
             ..Self::new(Duration::ZERO)
         }
     }
@@ -70,18 +71,12 @@ impl RttEstimator {
     pub fn sample(&mut self, rtt: Duration, now: Time, una: Seq, next: Seq) {
         let micros = (rtt.as_micros() as i64).max(1);
         self.min.update(rtt, now);
-        if self.srtt_8 == 0 {
-            self.begin(micros, next);
+        if self.srtt_8 <= self.unusual_to {
+            self.sample_unusually(micros, next);
             return;
         }
         let error = micros - (self.srtt_8 >> 3);
         self.srtt_8 += error;
-        if !self.by_round {
-            cold_path();
-            self.mdev_4 += error.abs() - (self.mdev_4 >> 2);
-            self.rttvar = self.mdev_4;
-            return;
-        }
         let mut change = error.abs() - (self.mdev_4 >> 2);
         if error < 0 && change > 0 {
             change >>= 3;
@@ -101,9 +96,24 @@ impl RttEstimator {
         }
     }
 
-    /// The first sample (RFC 6298 §2.2).
+    /// The first sample, or any where RFC 6298 alone holds.
     #[cold]
     #[inline(never)]
+    fn sample_unusually(&mut self, micros: i64, next: Seq) {
+        if self.srtt_8 == 0 {
+            self.begin(micros, next);
+        } else {
+            let error = micros - (self.srtt_8 >> 3);
+            self.srtt_8 += error;
+            self.mdev_4 += error.abs() - (self.mdev_4 >> 2);
+            self.rttvar = self.mdev_4;
+        }
+        if self.unusual_to > 0 {
+            self.rttvar = self.rttvar.max(self.least - (self.srtt_8 >> 3));
+        }
+    }
+
+    /// The first sample (RFC 6298 §2.2).
     fn begin(&mut self, micros: i64, next: Seq) {
         self.srtt_8 = micros << 3;
         self.mdev_4 = micros << 1;
@@ -137,9 +147,7 @@ impl RttEstimator {
             cold_path();
             return self.initial;
         }
-        Duration::from_micros(((self.srtt_8 >> 3) + self.rttvar) as u64)
-            .max(self.least)
-            .min(MAX_RTO)
+        Duration::from_micros(((self.srtt_8 >> 3) + self.rttvar) as u64).min(MAX_RTO)
     }
 
     /// The timeout doubled `backoff` times (RFC 6298 §5.5), at most 120 s.

@@ -106,11 +106,7 @@ pub struct Sender {
     arm: timers::Arm,
     backoff: u32,
     probe: Option<timers::Probe>,
-    probe_due: bool,
-    /// A lost segment is to go out whatever the window (RFC 6675 §5 step 4.3, RFC 6582 §3.2).
-    resend_due: bool,
-    /// A probe of a closed window is to go out.
-    window_probe_due: bool,
+    due: timers::Due,
     /// SND.NXT when the window's use was last judged, and segments sent since.
     usage_point: Seq,
     sent_since_judged: u32,
@@ -206,9 +202,7 @@ impl Sender {
             arm: timers::Arm::Leave,
             backoff: 0,
             probe: None,
-            probe_due: false,
-            resend_due: false,
-            window_probe_due: false,
+            due: timers::Due::default(),
             usage_point: first,
             sent_since_judged: 0,
             last_sent: Time::ZERO,
@@ -263,6 +257,7 @@ impl Sender {
     pub(crate) fn take_over(&mut self, waiting: &Self) {
         self.unsent = waiting.unsent;
         self.fin = waiting.fin;
+        self.due = waiting.due;
     }
 
     /// The SYN was lost: the window starts at one segment (RFC 5681 §3.1).
@@ -282,6 +277,7 @@ impl Sender {
         }
         if self.fin == Fin::Open {
             self.fin = Fin::Wanted;
+            self.due.add(timers::Due::LAST);
         }
     }
 
@@ -361,7 +357,7 @@ impl Sender {
         {
             return Some(sending);
         }
-        if (self.probe_due | self.window_probe_due | self.resend_due)
+        if self.due.any()
             && let Some(sending) = self.send_due(segment, now)
         {
             return Some(sending);
@@ -378,24 +374,10 @@ impl Sender {
                 return Some(sending);
             }
         }
-        if self.fin == Fin::Wanted
-            && let Some(sending) = self.send_last(segment, now)
-        {
-            return Some(sending);
-        }
         self.new_data_first = false;
         self.piece = 0;
         self.settle(now);
         None
-    }
-
-    /// Sends the FIN with what is left to send, if that is one segment at most: it need not wait for the congestion window
-    /// (Linux's tcp_cwnd_test).
-    #[cold]
-    #[inline(never)]
-    fn send_last(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
-        let (_, fin) = self.next_new(Fill::Full)?;
-        (fin && !self.held).then(|| self.send_new(segment, now, Fill::Full))?
     }
 
     /// Sends the first segment of the next piece of new data, or what there is if pieces are not asked for.
@@ -461,6 +443,7 @@ impl Sender {
         if fin {
             cold_path();
             self.fin = Fin::Sent;
+            self.due.take(timers::Due::LAST);
         }
         if self.board.is_empty() {
             self.restart(now);

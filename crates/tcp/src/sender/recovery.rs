@@ -5,6 +5,7 @@
 use sojourn_units::{Duration, Time};
 
 use super::Sender;
+use super::timers::Due;
 use crate::cc::{Signal, Window};
 use crate::config::Recovery;
 use crate::scoreboard::Acked;
@@ -349,7 +350,7 @@ impl Sender {
         if !self.sack {
             // A partial acknowledgement: the next segment is lost as well (RFC 6582 §3.2 step 3).
             return if facts.advanced {
-                self.resend_due = self.recovery == Recovery::Rfc6675;
+                self.resend_at_once();
                 self.board.mark_first_lost().segments
             } else {
                 0
@@ -484,7 +485,14 @@ impl Sender {
         }
         self.recovery_point = self.next;
         self.state = State::Recovery;
-        self.resend_due = self.recovery == Recovery::Rfc6675;
+        self.resend_at_once();
+    }
+
+    /// By the RFCs alone a segment found lost goes out whatever the window; Linux's reduction sees to that itself.
+    fn resend_at_once(&mut self) {
+        if self.recovery == Recovery::Rfc6675 {
+            self.due.add(Due::LOST);
+        }
     }
 
     /// What is in flight again may yet be reported twice, a tail loss probe as well (Linux's tcp_init_undo).
@@ -568,7 +576,7 @@ impl Sender {
         self.recovery_point = self.next;
         self.confirm_reduction = self.confirms_reductions();
         self.state = State::Loss;
-        self.resend_due = false;
+        self.due.take(Due::LOST);
         self.frto =
             self.sack && self.recovery == Recovery::Rack && (new_recovery || self.backoff > 0);
     }

@@ -44,6 +44,34 @@ pub(super) enum Arm {
     Probed,
 }
 
+/// What goes out whatever the congestion window; in one byte, which [`Sender::poll`] looks at every time.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Due(u8);
+
+impl Due {
+    /// A tail loss probe.
+    pub(super) const PROBE: Self = Self(1);
+    /// A probe of a closed window.
+    pub(super) const WINDOW_PROBE: Self = Self(2);
+    /// The first lost segment (RFC 6675 §5 step 4.3, RFC 6582 §3.2).
+    pub(super) const LOST: Self = Self(4);
+    /// The FIN, with the last segment of data (Linux's tcp_cwnd_test); until it is sent.
+    pub(super) const LAST: Self = Self(8);
+
+    pub(super) const fn any(self) -> bool {
+        self.0 != 0
+    }
+    pub(super) const fn add(&mut self, what: Self) {
+        self.0 |= what.0;
+    }
+    /// Takes it out; true if it was in.
+    pub(super) const fn take(&mut self, what: Self) -> bool {
+        let was_in = self.0 & what.0 != 0;
+        self.0 &= !what.0;
+        was_in
+    }
+}
+
 /// A tail loss probe under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
@@ -74,7 +102,7 @@ impl Sender {
         };
         self.alarm = None;
         if alarm == Alarm::Persist {
-            self.window_probe_due = true;
+            self.due.add(Due::WINDOW_PROBE);
             self.backoff += 1;
             return;
         }
@@ -91,7 +119,9 @@ impl Sender {
                 self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, rto)));
             }
             Alarm::Probe => {
-                self.probe_due = self.probe.is_none();
+                if self.probe.is_none() {
+                    self.due.add(Due::PROBE);
+                }
                 self.arm_retransmit(now);
             }
             Alarm::Reordering => {
@@ -115,22 +145,33 @@ impl Sender {
         }
     }
 
-    /// What is due whatever the window: the first segment of a recovery, or a probe, of the tail or of a closed window;
-    /// `None` if there is nothing to send.
+    /// What is due whatever the window; `None` if there is nothing to send.
     #[cold]
     #[inline(never)]
     pub(super) fn send_due(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
-        if std::mem::take(&mut self.resend_due)
+        if self.due.take(Due::LOST)
             && let Some(sending) = self.send_lost(segment, now)
         {
             return Some(sending);
         }
-        if std::mem::take(&mut self.probe_due)
+        if self.due.take(Due::PROBE)
             && let Some(sending) = self.send_probe(segment, now)
         {
             return Some(sending);
         }
-        std::mem::take(&mut self.window_probe_due).then(|| self.probe_window(segment, now))
+        if self.due.take(Due::WINDOW_PROBE) {
+            return Some(self.probe_window(segment, now));
+        }
+        self.send_last(segment, now)
+    }
+
+    /// Sends the FIN with what is left to send, if that is one segment at most and the window is full.
+    fn send_last(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
+        if self.in_flight() < self.window.cwnd || self.pacer.holds(now) {
+            return None;
+        }
+        let (_, fin) = self.next_new(super::Fill::Full)?;
+        fin.then(|| self.send_new(segment, now, super::Fill::Full))?
     }
 
     /// RFC 8985 §7.3: new data if there is any, else the newest segment again.
