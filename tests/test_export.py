@@ -134,7 +134,7 @@ def test_flent_needs_a_series_with_rows(sojourn: Cli, recorded: Path):
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 def test_tables_hold_every_run_and_flow(sojourn: Cli, recorded: Path, format: str):
     paths = {path.stem: path for path in exported(sojourn, recorded, format)}
-    assert set(paths) == {"runs", "flows", "series", "flow_series"}
+    assert set(paths) == {"runs", "flows", "series", "flow_series", "histograms"}
     summary = json.loads((recorded / "summary.json").read_text(encoding="utf-8"))
     if format == "csv":
         rows = list(csv.DictReader(paths["flows"].read_text(encoding="utf-8").splitlines()))

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 VALIDATION = ROOT / "validation"
 sys.path.insert(0, str(VALIDATION))
 
-from comparison import JUDGED, Comparison, Departures, Metric, compare, mean_distance, quantile  # noqa: E402
+from comparison import JUDGED, Comparison, Departures, Metric, compare, mean_distance  # noqa: E402
 from from_linux import marked_apart, queue  # noqa: E402
 from onset import begins_s, begins_with, jump  # noqa: E402
 from page import Outcome, tally  # noqa: E402
@@ -79,12 +79,6 @@ def test_sojourn_times_are_cut_by_departure():
     left = Departures(np.array([0.05, 0.15, 0.18, 0.35]), np.array([1.0, 2.0, 4.0, 8.0]))
     assert left.within(0.15, 0.35).tolist() == [2.0, 4.0]
     np.testing.assert_equal(left.means_ms(4, 0.1), [1.0, 3.0, np.nan, 8.0])
-
-
-def test_quantiles_are_values_that_occurred():
-    values = np.array([4.0, 1.0, 3.0, 2.0])
-    assert [quantile(values, level) for level in (0.0, 0.5, 0.95, 1.0)] == [1.0, 3.0, 4.0, 4.0]
-    assert quantile(np.array([]), 0.5) is None
 
 
 def test_a_jump_is_placed_within_its_bin():

@@ -10,6 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from conftest import EXPERIMENT, Cli, visible
+from sojourn import load
 
 COMPARE = ("compare", "--rate", "10mbit", "--rtt", "40ms", "--flows", "2", "--duration", "4s")
 
@@ -127,7 +128,7 @@ def test_out_holds_everything_and_no_temporary_file(sojourn: Cli, tmp_path: Path
                                                 "goodput_delay_ellipse", "goodput_delay_scatter", "goodput_bars")
                for kind in ("png", "svg", "pdf")}  # fmt: skip
     data = {"summary.json", "summary.csv", "experiment.json", "packets.parquet", "series.parquet",
-            "flow_series.parquet"}  # fmt: skip
+            "flow_series.parquet", "histograms.parquet"}  # fmt: skip
     assert visible(tmp_path / "out") == figures | data
     assert [path.name for path in (tmp_path / "out").glob(".*")] == [".sojourn-manifest.json"]
     assert (tmp_path / "out" / "summary.json").read_text(encoding="utf-8") == result.stdout
@@ -149,6 +150,17 @@ def test_recorded_packets_are_those_that_the_summary_counts(sojourn: Cli, tmp_pa
         steady = own.loc[(own["fate"] <= 1) & (own["time_ns"] >= 1_000_000_000), "sojourn_ns"] / 1e6
         assert len(steady) == down["sojourn_ms"]["n"]
         assert steady.mean() == pytest.approx(down["sojourn_ms"]["mean"])
+
+
+def test_every_run_leaves_the_histogram_of_its_sojourn_times(sojourn: Cli, experiment: Path, tmp_path: Path):
+    runs = runs_of(sojourn("run", experiment, "--out", "out", "--json"))
+    for run, loaded in zip(runs, load(tmp_path / "out").runs, strict=True):
+        table = loaded.histogram()
+        assert table is not None
+        assert table.column_names == ["direction", "sojourn_ms", "packets"]
+        sojourn_ms = run["bottleneck"]["down"]["sojourn_ms"]
+        assert sum(table["packets"].to_pylist()) == sojourn_ms["n"]
+        assert table["sojourn_ms"].to_pylist()[-1] == sojourn_ms["max"]
 
 
 def test_the_experiment_as_resolved_spells_out_defaults(sojourn: Cli, experiment: Path, tmp_path: Path):

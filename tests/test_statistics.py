@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from sojourn.schema import Distribution
-from sojourn.statistics import coverage_limit, interval_note, median_interval, pooled_curve, pooled_quantile
+from sojourn.statistics import coverage_limit, interval_note, median_interval, pooled_curve, pooled_quantile, quantile
 from sojourn.tables import interval_text
 
 
@@ -100,3 +101,10 @@ def test_what_many_packets_share_is_a_step_of_the_curve():
 )  # fmt: skip
 def test_intervals_as_text(values, digits, text):
     assert interval_text(median_interval(values), digits) == text
+
+
+def test_a_quantile_is_the_smallest_value_that_the_share_does_not_exceed():
+    # Half of 1, 2, 3, 4 do not exceed 2; for any more of them it takes 3.
+    values = np.array([4.0, 1.0, 3.0, 2.0])
+    assert [quantile(values, level) for level in (0.0, 0.25, 0.5, 0.51, 0.95, 1.0)] == [1.0, 1.0, 2.0, 3.0, 4.0, 4.0]
+    assert math.isnan(quantile(np.array([]), 0.5))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from sojourn import Run
 from sojourn.series import DIRECTIONS, FATES
+from sojourn.statistics import quantile
 
 FloatArray = npt.NDArray[np.float64]
 Figures = Mapping[str, float | None]
@@ -137,8 +138,8 @@ def our_figures(summary: Mapping[str, Any], packets: Departures, window_s: tuple
     down, flows = summary["bottleneck"]["down"], summary["flows"]
     ping: dict[str, float] = next((flow["rtt_ms"] for flow in flows if flow["kind"] == "ping"), {})
     return {
-        "p50_ms": quantile(steady, 0.50),
-        "p95_ms": quantile(steady, 0.95),
+        "p50_ms": quantile(steady, 0.50) if steady.size else None,
+        "p95_ms": quantile(steady, 0.95) if steady.size else None,
         "mean_ms": float(steady.mean()) if steady.size else None,
         "goodput_mbps": sum(flow["received_bytes"] for flow in flows if flow["kind"] != "ping") * 8e-6 / window_s[1],
         "drops_and_marks": down["dropped_aqm"] + down["dropped_overflow"] + down["marked"],
@@ -179,11 +180,6 @@ class Departures:
         counts[counts == 0] = np.nan
         totals = np.bincount(which, weights=self.sojourn_ms[shown], minlength=bins).astype(float)
         return np.asarray(totals / counts, dtype=np.float64)
-
-
-def quantile(values: FloatArray, level: float) -> float | None:
-    """The value at ``level`` of the sorted values, without interpolation; None if there are none."""
-    return float(np.sort(values)[min(values.size - 1, int(level * values.size))]) if values.size else None
 
 
 def read_figures(path: Path) -> dict[str, dict[str, float]]:

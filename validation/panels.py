@@ -14,6 +14,7 @@ from comparison import Departures, FloatArray
 from matplotlib.axes import Axes
 
 from sojourn.plots.style import figure, style
+from sojourn.statistics import quantiles
 
 COLUMNS = 5
 OURS, LINUX = "#0072B2", "#D55E00"
@@ -62,15 +63,15 @@ def _page(panels: Sequence[Panel], path: Path, draw: Callable[[Axes, Panel], Non
 
 def _draw_cdf(axes: Axes, panel: Panel) -> None:
     window_s = panel.measured["window_s"]
-    curves = [np.quantile(run.within(*window_s), LEVELS) for run in panel.runs]
+    curves = [quantiles(run.within(*window_s), LEVELS) for run in panel.runs]
     low, middle, high = _over_runs(curves)
     axes.fill_betweenx(LEVELS, low, high, color=OURS, alpha=0.25, linewidth=0, label="sojourn, range of the seeds")
     axes.plot(middle, LEVELS, color=OURS, label="sojourn, median")
-    quantiles = {key: value for key, value in panel.measured["sojourn_ms"].items() if key.startswith("p")}
-    levels = [float(key[1:]) / 100 for key in quantiles]
-    axes.plot(list(quantiles.values()), levels, "o", color=LINUX, markersize=3, label="Linux, one run")
+    theirs = {key: value for key, value in panel.measured["sojourn_ms"].items() if key.startswith("p")}
+    levels = [float(key[1:]) / 100 for key in theirs]
+    axes.plot(list(theirs.values()), levels, "o", color=LINUX, markersize=3, label="Linux, one run")
     # The last hundredth of the packets would take most of the axis.
-    axes.set_xlim(right=1.15 * max(float(middle[int(0.99 * (LEVELS.size - 1))]), quantiles["p99"]))
+    axes.set_xlim(right=1.15 * max(float(middle[int(0.99 * (LEVELS.size - 1))]), theirs["p99"]))
 
 
 def _draw_start(axes: Axes, panel: Panel) -> None:

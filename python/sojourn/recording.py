@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series", "rtts"})
-"""The tables that grow with packets or flows, and have the same columns in every run."""
+STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series", "rtts", "histogram"})
+"""The tables that grow with packets, flows or runs, and have the same columns in every run."""
 
 CAPTURES = "capture_*.pcapng"
 """All captures together."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sojourn.plots import Plots
 
 Direction = Literal["down", "up"]
-TableName = Literal["packets", "queue_series", "flow_series", "rtts"]
+TableName = Literal["packets", "queue_series", "flow_series", "rtts", "histogram"]
 Recorded = TableName | Literal["capture"]
 
 TABLE_FILES: dict[TableName, str] = {
@@ -34,6 +34,7 @@ TABLE_FILES: dict[TableName, str] = {
     "queue_series": "series.parquet",
     "flow_series": "flow_series.parquet",
     "rtts": "rtts.parquet",
+    "histogram": "histograms.parquet",
 }
 """Where each recorded table is kept beside summary.json."""
 
@@ -99,6 +100,13 @@ class Run:
     def rtts(self) -> pa.Table | None:
         """A row per round-trip time that a flow measured; None unless ``[record] rtt = true``."""
         return self.read_table("rtts")
+
+    def histogram(self) -> pa.Table | None:
+        """Sojourn times after the warm-up: a row per direction and bucket with packets, ``sojourn_ms`` its upper edge.
+
+        None of results that an older version saved.
+        """
+        return self.read_table("histogram")
 
 
 @dataclass(frozen=True)
@@ -234,6 +242,10 @@ class Results:
     def rtts(self) -> pa.Table | None:
         """Every run's round-trip times, as ``packets``."""
         return self.recorded("rtts")
+
+    def histogram(self) -> pa.Table | None:
+        """Every run's histogram of sojourn times, as ``packets``."""
+        return self.recorded("histogram")
 
     def recorded(self, name: TableName) -> pa.Table | None:
         """A recorded table of all runs; None if it was not recorded. Columns are not copied.

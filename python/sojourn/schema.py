@@ -56,6 +56,15 @@ class Spread(TypedDict):
     max: float | None
 
 
+class InnerQueue(TypedDict):
+    """One of several queues that a discipline has. Counters cover the whole run."""
+
+    sojourn_ms: Distribution
+    delivered_packets: int
+    dropped_packets: int
+    marked: int
+
+
 class Bottleneck(TypedDict):
     """One direction of the bottleneck. Counters cover the whole run."""
 
@@ -70,6 +79,8 @@ class Bottleneck(TypedDict):
     drop_delay_ms: NotRequired[dict[str, Spread]]
     loss_events: NotRequired[int]
     loss_synchronization: NotRequired[float | None]
+    queues: NotRequired[dict[str, InnerQueue]]
+    """Simulator only: ``l`` and ``c`` of dualpi2, CAKE's tins, ``sparse`` and ``bulk`` of flow queueing."""
 
 
 class Video(TypedDict):
@@ -88,6 +99,8 @@ class Flow(TypedDict):
 
     traffic: int
     flow: int
+    name: NotRequired[str]
+    """Its group's name; absent from results of older versions."""
     kind: str
     direction: str
     dscp: NotRequired[int]
@@ -110,6 +123,26 @@ class Flow(TypedDict):
     video: NotRequired[Video]
 
 
+class Group(TypedDict):
+    """The flows of a traffic group whose data goes one way; distributions are of all their values together."""
+
+    traffic: int
+    name: str
+    kind: str
+    direction: str
+    flows: int
+    goodput_bps: float
+    """The sum over the flows."""
+    jain_goodput: float | None
+    rtt_ms: Spread
+    one_way_ms: NotRequired[Spread]
+    completion_ms: NotRequired[Spread]
+    page_load_ms: NotRequired[Spread]
+    mos: NotRequired[float]
+    """The mean over the flows."""
+    video: NotRequired[Video]
+
+
 class Run(TypedDict):
     """One run: a queue under one seed in one cell of the sweep."""
 
@@ -119,6 +152,8 @@ class Run(TypedDict):
     set: dict[str, object]
     bottleneck: dict[str, Bottleneck]
     flows: list[Flow]
+    groups: NotRequired[list[Group]]
+    """Per traffic group and direction; absent from results of older versions."""
     jain_goodput: float | None
     jain_drop_share: NotRequired[float | None]
     power_bps_per_s: NotRequired[float | None]

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 DIRECTIONS: dict[Direction, int] = {"down": 0, "up": 1}
 """The ``direction`` column of recorded tables."""
-FATES = {"delivered": 0, "marked": 1, "dropped by the algorithm": 2, "dropped for want of room": 3}
+FATES = {
+    "delivered": 0,
+    "marked": 1,
+    "dropped by the algorithm": 2,
+    "dropped for want of room": 3,
+    "dropped, reason unknown": 4,
+}
 """The ``fate`` column of recorded packets."""
 
 

@@ -110,6 +110,19 @@ def interval_note(repeats: int) -> str:
     return note
 
 
+def quantile(values: FloatArray, level: float) -> float:
+    """The smallest of the values that at least the share ``level`` (0 to 1) of them does not exceed; NaN without any.
+
+    As in a summary, nothing is interpolated.
+    """
+    return float(quantiles(values, np.array([level]))[0]) if values.size else math.nan
+
+
+def quantiles(values: FloatArray, levels: FloatArray) -> FloatArray:
+    """``quantile`` at each level; there must be values."""
+    return np.asarray(np.quantile(values, levels, method="inverted_cdf"), dtype=np.float64)
+
+
 def quantile_curve(distribution: Distribution) -> tuple[FloatArray, FloatArray]:
     """(values, cumulative probability) at the quantiles of a summary, from min at 0 to max at 1."""
     values = np.array([float(distribution[key]) for key in QUANTILES])  # type: ignore[literal-required]

@@ -191,6 +191,16 @@ impl Recording {
 }
 
 impl PacketRow {
+    /// It left the queue.
+    pub const fn is_delivered(&self) -> bool {
+        matches!(self.fate, Fate::Delivered | Fate::Marked)
+    }
+
+    /// How long it was in the queue, in nanoseconds.
+    pub const fn sojourn_ns(&self) -> u64 {
+        self.settled_ns - self.entered_ns
+    }
+
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let (entered_ns, settled_ns) = (reader.u64()?, reader.u64()?);
         let (flow, bytes) = (reader.u32()?, reader.u32()?);

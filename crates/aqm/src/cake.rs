@@ -174,6 +174,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
             shaper.wake(now);
         }
         let tin = self.config.diffserv.tin_of(packet.dscp());
+        packet.set_inner_queue(tin as u8);
         self.tins[tin].enqueue(packet, &mut self.pool, now, env);
         while self.is_over_limit() && self.pool.packets() > 0 {
             self.make_room(now, env);
@@ -206,6 +207,10 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
     fn ready_at(&self) -> Option<Time> {
         let shaper = self.shaper.filter(|_| self.pool.packets() > 0);
         shaper.map(|shaper| shaper.ready_at())
+    }
+
+    fn inner_queues(&self) -> &'static [&'static str] {
+        self.config.diffserv.names()
     }
 
     /// The numbers of bulk and of sparse flows in all tins.

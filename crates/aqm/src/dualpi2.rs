@@ -86,6 +86,10 @@ impl Config {
     }
 }
 
+/// The places of L and C among the inner queues.
+const LOW_LATENCY: u8 = 0;
+const CLASSIC: u8 = 1;
+
 /// One of the two queues.
 struct Queue<P> {
     packets: VecDeque<P>,
@@ -246,13 +250,15 @@ impl<P: Packet> DualPi2<P> {
 impl<P: Packet> Qdisc<P> for DualPi2<P> {
     fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
         packet.set_enqueued(now);
+        let is_scalable = is_scalable(&packet);
+        packet.set_inner_queue(if is_scalable { LOW_LATENCY } else { CLASSIC });
         if !self
             .limit
             .has_room(self.packets(), self.bytes(), packet.bytes())
         {
             return env.drop(packet, DropReason::Overflow);
         }
-        if is_scalable(&packet) {
+        if is_scalable {
             self.low_latency.push(packet);
         } else {
             self.classic.push(packet);
@@ -289,6 +295,10 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
         let longer = self.classic.delay(now).max(self.low_latency.delay(now));
         self.controller.update(longer);
         self.next_update = now.saturating_add(self.controller.tupdate);
+    }
+
+    fn inner_queues(&self) -> &'static [&'static str] {
+        &["l", "c"]
     }
 
     fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {

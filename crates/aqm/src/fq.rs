@@ -89,6 +89,19 @@ enum Place {
     Old,
 }
 
+impl Place {
+    /// The place among [`INNER_QUEUES`] of the packets of a queue in this list; one that is in none begins in the new one.
+    const fn inner_queue(self) -> u8 {
+        match self {
+            Self::Idle | Self::New => 0,
+            Self::Old => 1,
+        }
+    }
+}
+
+/// Packets are told apart by the list that their queue is served from: new, or old.
+const INNER_QUEUES: &[&str] = &["sparse", "bulk"];
+
 struct Flow<A> {
     link: Link,
     place: Place,
@@ -200,9 +213,11 @@ impl<P: Packet, A: Aqm> Fair<P, A> {
         let fattest = self.fattest()?;
         let flow = &mut self.flows[fattest as usize];
         let half = flow.queue.bytes() / 2;
+        let inner_queue = flow.place.inner_queue();
         let mut dropped_bytes = 0;
         let mut dropped = 0;
-        while let Some(packet) = self.pool.pop_front(&mut flow.queue) {
+        while let Some(mut packet) = self.pool.pop_front(&mut flow.queue) {
+            packet.set_inner_queue(inner_queue);
             dropped_bytes += u64::from(packet.bytes());
             dropped += 1;
             env.drop(packet, DropReason::Overflow);
@@ -258,6 +273,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
         let at = self.queue_of(&packet, env);
         let has_room = self.config.overflow != Overflow::Arrival || self.has_room(&packet);
         let flow = &mut self.flows[at as usize];
+        packet.set_inner_queue(flow.place.inner_queue());
         let backlog = self.pool.backlog(&flow.queue, self.config.variant.scope());
         if !has_room {
             flow.aqm.on_overflow(backlog, now);
@@ -290,9 +306,11 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
                 continue;
             }
             let scope = self.config.variant.scope();
+            let inner_queue = flow.place.inner_queue();
+            let note = |packet: &mut P| packet.set_inner_queue(inner_queue);
             let served = self
                 .pool
-                .serve(&mut flow.queue, &mut flow.aqm, scope, now, env);
+                .serve(&mut flow.queue, &mut flow.aqm, scope, now, env, note);
             let Some(packet) = served else {
                 self.retire(at);
                 continue;
@@ -323,6 +341,10 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
             }
         }
         self.find_next_timer();
+    }
+
+    fn inner_queues(&self) -> &'static [&'static str] {
+        INNER_QUEUES
     }
 
     /// The number of queues in the lists, and the state of the AQM of the fattest queue.

@@ -94,6 +94,9 @@ pub trait Packet {
     fn dscp(&self) -> u8 {
         0
     }
+    /// Notes the inner queue that the packet leaves, or is dropped from, by its place in
+    /// [`crate::Qdisc::inner_queues`]. Only for those who measure: nothing need be noted.
+    fn set_inner_queue(&mut self, _number: u8) {}
     /// `Some` if the packet is a pure TCP acknowledgement.
     fn ack(&self) -> Option<AckView> {
         None

@@ -117,7 +117,7 @@ impl<P: Packet> Pool<P> {
         }
     }
 
-    /// The next packet of a queue that its AQM lets pass. Those that it gives up go to `env`.
+    /// The next packet of a queue that its AQM lets pass. Those that it gives up go to `env`. `see` is shown each.
     #[inline]
     pub(crate) fn serve<A: Aqm>(
         &mut self,
@@ -126,8 +126,10 @@ impl<P: Packet> Pool<P> {
         scope: Scope,
         now: Time,
         env: &mut Environment<P>,
+        see: impl Fn(&mut P),
     ) -> Option<P> {
         while let Some(mut packet) = self.pop_front(queue) {
+            see(&mut packet);
             match aqm.on_dequeue(&packet, self.backlog(queue, scope), now, env) {
                 Verdict::Drop => {
                     env.drop(packet, aqm.drop_reason());

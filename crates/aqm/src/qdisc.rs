@@ -136,6 +136,12 @@ pub trait Qdisc<P: Packet> {
     /// Shows the algorithm's state by the defining document's names, for probes: `probability`, `count` …
     fn state(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
 
+    /// The names of its inner queues, where it has several whose delays differ by design. It then tells every packet that
+    /// leaves or is dropped from which ([`Packet::set_inner_queue`]).
+    fn inner_queues(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// The algorithm that alone governs its one queue, to be shown a recorded queue (see
     /// [`crate::replay::follow`]); `None` if there is more to the discipline.
     fn aqm(&mut self) -> Option<&mut dyn DynAqm<P>> {

@@ -341,9 +341,14 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Sfq<P, A> {
                 continue;
             }
             let before = bucket.queue.packets();
-            let served =
-                self.pool
-                    .serve(&mut bucket.queue, &mut bucket.aqm, Scope::Queue, now, env);
+            let served = self.pool.serve(
+                &mut bucket.queue,
+                &mut bucket.aqm,
+                Scope::Queue,
+                now,
+                env,
+                |_| {},
+            );
             if let Some(packet) = &served {
                 bucket.allot -= self.config.turn.cost(packet.bytes());
             }

@@ -20,6 +20,8 @@ pub struct TestPacket {
     pub ack: Option<AckView>,
     /// When it entered the queue.
     pub enqueued: Time,
+    /// The inner queue that it left or was dropped from, if the discipline told one.
+    pub inner_queue: Option<u8>,
 }
 
 /// The key of flow number `flow`: hosts of their own, so that host fairness changes nothing.
@@ -44,6 +46,7 @@ impl TestPacket {
             dscp: 0,
             ack: None,
             enqueued: Time::ZERO,
+            inner_queue: None,
         }
     }
 }
@@ -70,6 +73,9 @@ impl Packet for TestPacket {
     }
     fn dscp(&self) -> u8 {
         self.dscp
+    }
+    fn set_inner_queue(&mut self, number: u8) {
+        self.inner_queue = Some(number);
     }
     fn ack(&self) -> Option<AckView> {
         self.ack

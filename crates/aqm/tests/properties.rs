@@ -130,6 +130,11 @@ proptest! {
                 let offered = &books.offered[packet.id as usize];
                 prop_assert!(packet.ecn == offered.ecn || packet.ecn == Ecn::Ce);
             }
+            let names = qdisc.inner_queues();
+            for packet in books.dequeued.iter().chain(&books.dropped) {
+                let told = packet.inner_queue.map(usize::from);
+                prop_assert!(told.map_or(names.is_empty(), |place| place < names.len().max(1)), "{told:?} of {names:?}");
+            }
             let mut fates: Vec<u64> = books.dequeued.iter().chain(&books.dropped).map(|p| p.id).collect();
             fates.sort_unstable();
             fates.dedup();
@@ -165,7 +170,9 @@ proptest! {
                 packet.ecn = Ecn::Ect0;
                 qdisc.enqueue(packet, now, &mut env);
                 packet.set_enqueued(now);
-                prop_assert_eq!(qdisc.dequeue(now, &mut env), Some(packet));
+                let left = qdisc.dequeue(now, &mut env);
+                let as_it_came = left.map(|left| TestPacket { inner_queue: None, ..left });
+                prop_assert_eq!(as_it_came, Some(packet));
                 prop_assert_eq!(qdisc.dequeue(now, &mut env), None);
             }
             Ok(())

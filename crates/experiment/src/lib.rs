@@ -18,7 +18,7 @@
 //! | [`applications`] | what uses the network, told the time and what arrived: datagrams, transfers, browsing, video |
 //! | `capacity`, `sizes`, `codec` | parts of the model with a subject of their own: traces, sizes of files, codecs |
 //! | [`jitter`], [`emodel`], [`loss_events`] | how steadily datagrams come, how good a call sounds, who loses with whom |
-//! | [`result`] | what a run gives, on every backend |
+//! | [`result`], [`groups`], [`distribution`] | what a run gives, on every backend; flows together; what a quantile is |
 //! | [`pcapng`] | captures of packets, as every backend writes them |
 //! | `written` | quantities as one would write them |
 //! | [`resolved()`] | an experiment written out again with every default |
@@ -27,12 +27,14 @@ pub mod applications;
 mod capacity;
 mod codec;
 pub mod derived;
+pub mod distribution;
 mod document;
 pub mod emodel;
 mod error;
 mod form;
 mod forms;
 pub mod game;
+pub mod groups;
 mod input;
 pub mod jitter;
 pub mod loss_events;

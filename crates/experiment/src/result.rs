@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use crate::distribution::{Quantiles, Spread};
+pub use crate::groups::{Group, Pooled};
 use crate::model::Experiment;
 
 /// One run: one arm of the comparison, one seed. Serialises to an element of the summary's `runs`.
@@ -19,6 +21,8 @@ pub struct RunResult {
     pub bottleneck: BTreeMap<&'static str, Bottleneck>,
     /// Figures per flow, in the order of the file.
     pub flows: Vec<Flow>,
+    /// Figures per traffic group and direction, in the order of the file.
+    pub groups: Vec<Group>,
     /// Jain's index over the goodput of the TCP flows; `None` without such flows or goodput.
     pub jain_goodput: Option<f64>,
     /// Jain's index over the drop shares of the flows that sent anything to a bottleneck, echo requests left out;
@@ -38,7 +42,8 @@ pub struct RunResult {
     /// Events handled.
     pub events: u64,
     /// A row per packet that met a queue: `direction`, `time_ns`, `sojourn_ns`, `flow`, `bytes`, `returning`,
-    /// `fate` (0 delivered, 1 delivered marked, 2 dropped by the algorithm, 3 dropped for want of room).
+    /// `fate` (0 delivered, 1 delivered marked, 2 dropped by the algorithm, 3 dropped for want of room, 4 dropped and
+    /// not known why).
     #[serde(skip)]
     pub packets: Option<Table>,
     /// The column `pcapng`: the bytes of a capture of the bottleneck.
@@ -50,6 +55,10 @@ pub struct RunResult {
     /// A row per flow and bin of the series.
     #[serde(skip)]
     pub flow_series: Option<Table>,
+    /// The sojourn times after the warm-up, a row per direction and bucket that is not empty: `direction`, `sojourn_ms` (the
+    /// bucket's upper edge), `packets`.
+    #[serde(skip)]
+    pub histogram: Option<Table>,
     /// A row per round-trip time that a flow measured: `time_ns`, `flow` (over all groups), `rtt_ns`.
     #[serde(skip)]
     pub rtts: Option<Table>,
@@ -88,7 +97,13 @@ fn power_of_all<'f>(flows: impl Iterator<Item = &'f Flow>) -> Option<f64> {
         samples += flow.rtt_ms.n;
         sum_ms += flow.rtt_ms.mean.unwrap_or(0.0) * flow.rtt_ms.n as f64;
     }
-    (samples > 0).then(|| bps / (sum_ms / samples as f64 / 1000.0))
+    power(bps, Some(sum_ms / samples as f64))
+}
+
+/// Network power: goodput over mean round-trip time; `None` without any, or of no time at all.
+pub fn power(goodput_bps: f64, rtt_ms: Option<f64>) -> Option<f64> {
+    let rtt_ms = rtt_ms.filter(|rtt_ms| *rtt_ms > 0.0)?;
+    Some(goodput_bps / (rtt_ms / 1000.0))
 }
 
 /// A backend's own results hold these, so that all can be handed on alike.
@@ -128,29 +143,23 @@ pub struct Bottleneck {
     /// Loss synchronisation: the mean share of these flows that lose in a loss event (RFC 7928 §2.4); `None` without
     /// events.
     pub loss_synchronization: Option<f64>,
+    /// Figures per inner queue, of disciplines that have several; only of the simulator.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub queues: BTreeMap<&'static str, InnerQueue>,
 }
 
-/// Quantiles of a distribution; `None` (null) where there was nothing to measure.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names say it: p99_9 is the 99.9th percentile"
-)]
-pub struct Quantiles {
-    pub n: u64,
-    pub mean: Option<f64>,
-    pub min: Option<f64>,
-    pub p1: Option<f64>,
-    pub p5: Option<f64>,
-    pub p10: Option<f64>,
-    pub p25: Option<f64>,
-    pub p50: Option<f64>,
-    pub p75: Option<f64>,
-    pub p90: Option<f64>,
-    pub p95: Option<f64>,
-    pub p99: Option<f64>,
-    pub p99_9: Option<f64>,
-    pub max: Option<f64>,
+/// The figures of one of several queues that a discipline has: `l` and `c` of DualPI2, CAKE's tins; `sparse` and `bulk`
+/// packets of flow queueing, by the list that their flow was served from.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct InnerQueue {
+    /// Sojourn times of the packets that left it after the warm-up, in milliseconds.
+    pub sojourn_ms: Quantiles,
+    /// Packets that left it, whole run.
+    pub delivered_packets: u64,
+    /// Packets dropped from it for any reason, whole run.
+    pub dropped_packets: u64,
+    /// Packets that left it with a CE mark, whole run.
+    pub marked: u64,
 }
 
 /// The figures of one flow.
@@ -160,6 +169,8 @@ pub struct Flow {
     pub traffic: usize,
     /// Number of the flow within the group, from 0.
     pub flow: u32,
+    /// The name of its group.
+    pub name: String,
     /// The kind of traffic.
     pub kind: &'static str,
     /// Which way its data goes.
@@ -230,20 +241,6 @@ pub struct Video {
     pub stalled_ms: f64,
 }
 
-/// A distribution in short.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct Spread {
-    pub n: u64,
-    pub mean: Option<f64>,
-    pub p5: Option<f64>,
-    pub p25: Option<f64>,
-    pub p50: Option<f64>,
-    pub p75: Option<f64>,
-    pub p95: Option<f64>,
-    pub max: Option<f64>,
-}
-
 /// A recorded table: named columns of equal length.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
@@ -295,5 +292,14 @@ mod tests {
         assert_eq!(jain([1.0, 1.0, 1.0, 0.0].into_iter()), Some(0.75));
         assert_eq!(jain([5.0; 3].into_iter()), Some(1.0));
         assert_eq!(jain([0.0; 3].into_iter()), None);
+    }
+
+    /// 8 Mbit/s at 20 ms; a round trip that took no time has no power, and neither has none (0/0).
+    #[test]
+    fn power_is_goodput_over_delay() {
+        assert_eq!(power(8e6, Some(20.0)), Some(4e8));
+        for rtt_ms in [None, Some(0.0), Some(f64::NAN)] {
+            assert_eq!(power(8e6, rtt_ms), None);
+        }
     }
 }

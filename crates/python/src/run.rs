@@ -88,6 +88,7 @@ impl Run {
             ("flow_series", result.flow_series.take()),
             ("rtts", result.rtts.take()),
             ("completions", result.completions.take()),
+            ("histogram", result.histogram.take()),
         ]);
         let summary_json = serde_json::to_string(&Element { result: run, set })
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
@@ -106,8 +107,8 @@ impl Run {
         &self.summary_json
     }
 
-    /// Hands over the columns of `packets`, `capture`, `queue_series`, `flow_series`, `rtts` or `completions` as NumPy arrays, without a
-    /// copy and therefore once; `None` if the table was not recorded.
+    /// Hands over the columns of `packets`, `capture`, `queue_series`, `flow_series`, `rtts`, `completions` or `histogram` as
+    /// NumPy arrays, without a copy and therefore once; `None` if the table was not recorded.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let table = {
             // A poisoned lock means that another thread panicked in here; the map itself is whole.

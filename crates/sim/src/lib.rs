@@ -12,7 +12,7 @@
 //! | `link`, `shaper`, `delay_line` | the bottleneck: its discipline, when it may send; propagation |
 //! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections with a file per application |
 //! | `timers` | the hosts' timers |
-//! | `probe` | what is measured on the way |
+//! | `probe`, `delays` | what is measured on the way; distributions of delays |
 //! | `capture/` | the packets' headers as a pcapng file |
 //! | `summary` | what a run amounts to |
 //!
@@ -22,6 +22,7 @@
 
 mod capture;
 mod delay_line;
+mod delays;
 mod link;
 mod monitor;
 mod names;

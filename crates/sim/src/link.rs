@@ -55,7 +55,8 @@ pub struct Link {
 
 impl Link {
     /// An idle link.
-    pub fn new(qdisc: BoxedQdisc, config: Config, probe: LinkProbe) -> Self {
+    pub fn new(qdisc: BoxedQdisc, config: Config, mut probe: LinkProbe) -> Self {
+        probe.tell_apart(qdisc.inner_queues());
         Self {
             qdisc,
             environment: Environment::new(config.seed),

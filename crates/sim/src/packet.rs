@@ -67,6 +67,8 @@ pub struct Contents {
     pub returning: bool,
     /// The ECN field.
     pub ecn: Ecn,
+    /// The inner queue that it was in last, of a discipline that has several.
+    pub inner_queue: u8,
     /// The segment, if it carries one.
     pub segment: Segment,
 }
@@ -93,6 +95,7 @@ impl SimPacket {
             dscp: 0,
             returning: false,
             ecn: Ecn::NotEct,
+            inner_queue: 0,
             segment: Segment::default(),
         }))
     }
@@ -184,6 +187,9 @@ impl Packet for SimPacket {
     }
     fn set_ce(&mut self) {
         self.ecn = Ecn::Ce;
+    }
+    fn set_inner_queue(&mut self, number: u8) {
+        self.inner_queue = number;
     }
     fn enqueued(&self) -> Time {
         self.enqueued

@@ -3,27 +3,20 @@
 use std::collections::BTreeMap;
 use std::hint::cold_path;
 
-use hdrhistogram::Histogram;
 use sojourn_aqm::{DropReason, Ecn, Packet};
 use sojourn_units::{Duration, Time};
 
+use crate::delays::{Delays, Precision};
 use crate::packet::SimPacket;
-use crate::result::{Column, Quantiles, Spread, Table};
-use crate::traffic::Delays;
+use crate::result::{Column, InnerQueue, Spread, Table};
 use sojourn_experiment::loss_events::{LossEvents, Population};
-
-/// Sojourn times are told apart to three digits, up to this many nanoseconds (1000 s).
-const LONGEST: u64 = 1_000_000_000_000;
-const DIGITS: u8 = 3;
 
 /// The measurements at one direction of the bottleneck. Takes the same memory however long the run, unless packets
 /// are recorded.
 pub struct LinkProbe {
     warmup: Time,
-    histogram: Histogram<u32>,
-    sum: u128,
-    least: u64,
-    most: u64,
+    /// Sojourn times after the warm-up.
+    pub sojourns: Delays,
     /// The longest sojourn before the warm-up ended.
     pub startup_peak: Duration,
     /// Packets that left, over the whole run.
@@ -41,6 +34,20 @@ pub struct LinkProbe {
     /// Sojourn times since the last sample of the series: how many, their sum and the longest.
     pub recent: Recent,
     packets: Option<PacketRows>,
+    /// Where the discipline has several queues.
+    inner: Vec<Inner>,
+    /// There is more to note of each packet: a row, or its inner queue.
+    has_more_to_note: bool,
+}
+
+/// One of several queues that a discipline has.
+struct Inner {
+    name: &'static str,
+    /// Sojourn times after the warm-up.
+    sojourns: Delays,
+    delivered: u64,
+    dropped: u64,
+    marked: u64,
 }
 
 /// The reasons for dropping and their names in results.
@@ -105,24 +112,35 @@ impl LinkProbe {
     pub fn new(warmup: Time, record: bool, population: Population) -> Self {
         Self {
             warmup,
-            histogram: Histogram::new_with_bounds(1, LONGEST, DIGITS)
-                .expect("the bounds are valid"),
-            sum: 0,
-            least: u64::MAX,
-            most: 0,
+            sojourns: Delays::new(Precision::Queue),
             startup_peak: Duration::ZERO,
             delivered_packets: 0,
             delivered_bytes: 0,
             steady_bytes: 0,
             drops: [(); 3].map(|()| Drops {
                 packets: 0,
-                delays: Delays::new(),
+                delays: Delays::new(Precision::Queue),
             }),
             flows: vec![FlowCounts::default(); population.flows()],
             loss_events: LossEvents::new(population),
             recent: Recent::default(),
             packets: record.then(PacketRows::default),
+            inner: Vec::new(),
+            has_more_to_note: record,
         }
+    }
+
+    /// Tells a discipline's inner queues apart, in the order in which it numbers them.
+    pub fn tell_apart(&mut self, names: &[&'static str]) {
+        let inner = |name: &&'static str| Inner {
+            name,
+            sojourns: Delays::new(Precision::Queue),
+            delivered: 0,
+            dropped: 0,
+            marked: 0,
+        };
+        self.inner = names.iter().map(inner).collect();
+        self.has_more_to_note |= !names.is_empty();
     }
 
     /// A packet comes to the link.
@@ -148,23 +166,34 @@ impl LinkProbe {
         self.recent.longest = self.recent.longest.max(nanos);
         if now >= self.warmup {
             self.steady_bytes += u64::from(packet.bytes);
-            self.histogram.saturating_record(nanos);
-            self.sum += u128::from(nanos);
-            self.least = self.least.min(nanos);
-            self.most = self.most.max(nanos);
+            self.sojourns.record(sojourn);
         } else {
             cold_path();
             self.startup_peak = self.startup_peak.max(sojourn);
         }
-        if self.packets.is_some() {
+        if self.has_more_to_note {
             cold_path();
-            let fate = if packet.ecn == Ecn::Ce {
-                Fate::Marked
-            } else {
-                Fate::Delivered
-            };
-            self.record(packet, now, fate);
+            self.note_departure(packet, now);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_departure(&mut self, packet: &SimPacket, now: Time) {
+        let is_marked = packet.ecn == Ecn::Ce;
+        if let Some(inner) = self.inner.get_mut(usize::from(packet.inner_queue)) {
+            inner.delivered += 1;
+            inner.marked += u64::from(is_marked);
+            if now >= self.warmup {
+                inner.sojourns.record(now - packet.enqueued());
+            }
+        }
+        let fate = if is_marked {
+            Fate::Marked
+        } else {
+            Fate::Delivered
+        };
+        self.record(packet, now, fate);
     }
 
     /// A packet is given up when the queue is `queued` long.
@@ -184,13 +213,14 @@ impl LinkProbe {
                 self.loss_events.on_drop(packet.flow, now);
             }
         }
-        if self.packets.is_some() {
-            let fate = match reason {
-                DropReason::Aqm | DropReason::Deterministic => Fate::DroppedAqm,
-                DropReason::Overflow => Fate::DroppedOverflow,
-            };
-            self.record(packet, now, fate);
+        if let Some(inner) = self.inner.get_mut(usize::from(packet.inner_queue)) {
+            inner.dropped += 1;
         }
+        let fate = match reason {
+            DropReason::Aqm | DropReason::Deterministic => Fate::DroppedAqm,
+            DropReason::Overflow => Fate::DroppedOverflow,
+        };
+        self.record(packet, now, fate);
     }
 
     /// Packets that the algorithm gave up, over the whole run.
@@ -210,8 +240,18 @@ impl LinkProbe {
         named.filter(|(_, spread)| spread.n > 0).collect()
     }
 
-    #[cold]
-    #[inline(never)]
+    /// The figures of the discipline's inner queues.
+    pub fn inner_queues(&self) -> BTreeMap<&'static str, InnerQueue> {
+        let figures = |inner: &Inner| InnerQueue {
+            sojourn_ms: inner.sojourns.quantiles(),
+            delivered_packets: inner.delivered,
+            dropped_packets: inner.dropped,
+            marked: inner.marked,
+        };
+        let named = self.inner.iter().map(|inner| (inner.name, figures(inner)));
+        named.collect()
+    }
+
     fn record(&mut self, packet: &SimPacket, now: Time, fate: Fate) {
         if let Some(rows) = &mut self.packets {
             rows.time.push(now.as_nanos());
@@ -226,35 +266,6 @@ impl LinkProbe {
     /// Takes the sojourn times since the last call.
     pub fn take_recent(&mut self) -> Recent {
         std::mem::take(&mut self.recent)
-    }
-
-    /// The quantiles of the sojourn times after the warm-up.
-    pub fn quantiles(&self) -> Quantiles {
-        let n = self.histogram.len();
-        let mean = (n > 0).then(|| self.sum as f64 / n as f64 / 1e6);
-        let extreme = |nanos: u64| (n > 0).then_some(nanos as f64 / 1e6);
-        let at = |percent: f64| {
-            (n > 0).then(|| {
-                let nanos = self.histogram.value_at_quantile(percent / 100.0);
-                nanos.clamp(self.least, self.most) as f64 / 1e6
-            })
-        };
-        Quantiles {
-            n,
-            mean,
-            min: extreme(self.least),
-            p1: at(1.0),
-            p5: at(5.0),
-            p10: at(10.0),
-            p25: at(25.0),
-            p50: at(50.0),
-            p75: at(75.0),
-            p90: at(90.0),
-            p95: at(95.0),
-            p99: at(99.0),
-            p99_9: at(99.9),
-            max: extreme(self.most),
-        }
     }
 
     /// The recorded packets, in the order in which their fate was settled.

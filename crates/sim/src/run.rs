@@ -13,6 +13,7 @@ use sojourn_units::{Duration, Rate, Time};
 
 use crate::capture::{Capture, LinkFacts};
 use crate::delay_line::{DelayLine, Exit};
+use crate::delays::Precision;
 use crate::link::{self, BoxedQdisc, Link};
 use crate::monitor::Monitor;
 use crate::packet::SimPacket;
@@ -217,7 +218,9 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
     // Of each group and direction: flows of one host share its link.
     let mut access_of: BTreeMap<(usize, bool), usize> = BTreeMap::new();
     let mut sources = Vec::new();
-    for flow in derived::flows(experiment, seed) {
+    let flows: Vec<derived::Flow<'_>> = derived::flows(experiment, seed).collect();
+    let precision = Precision::of_flow(flows.len());
+    for flow in flows {
         let traffic = flow.traffic;
         let algorithm = algorithm(&traffic.kind)?;
         let forward_link = link_of(flow.direction, links.len());
@@ -245,7 +248,7 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
             forward: access.map_or(forward, |access| Hop::Access(access as u32)),
             return_line: return_line as u32,
         });
-        let identity = identity(experiment, &flow);
+        let identity = identity(experiment, &flow, precision);
         sources.push(Source::new(identity, &traffic.kind, algorithm, seed));
     }
     // Lines of their own, after all that are shared.
@@ -270,7 +273,7 @@ fn capture(experiment: &Experiment) -> Capture {
     })
 }
 
-fn identity(experiment: &Experiment, flow: &derived::Flow<'_>) -> Identity {
+fn identity(experiment: &Experiment, flow: &derived::Flow<'_>, precision: Precision) -> Identity {
     Identity {
         flow: flow.number,
         group: flow.group as u16,
@@ -284,5 +287,6 @@ fn identity(experiment: &Experiment, flow: &derived::Flow<'_>) -> Identity {
         record_rtt: experiment.record.rtt,
         rtt_of: experiment.record.rtt_of,
         record_one_way: experiment.record.one_way,
+        precision,
     }
 }

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use sojourn_experiment::groups::{Pooled, groups};
 use sojourn_experiment::model::{Direction, Experiment, Kind};
 use sojourn_experiment::{derived, emodel};
 use sojourn_units::Duration;
 
+use crate::delays::Delays;
 use crate::link::Link;
 use crate::probe::FlowCounts;
-use crate::result::{Bottleneck, Column, Flow, RunResult, Table};
+use crate::result::{Bottleneck, Column, Flow, RunResult, Spread, Table, power};
 use crate::simulation::{FlowSample, QueueSample, Sampler, Simulation};
 use crate::traffic::{Meter, Source};
 
@@ -24,6 +26,7 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
         events,
         ..
     } = simulation;
+    let names = derived::group_names(experiment);
     let flows: Vec<Flow> = derived::flows(experiment, seed)
         .zip(&mut sources)
         .map(|(flow, source)| {
@@ -31,9 +34,13 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
                 .links
                 .iter()
                 .map(|link| link.probe.flows[flow.number as usize]);
-            flow_figures(experiment, &flow, source.meter(), counts)
+            Flow {
+                name: names[flow.group].clone(),
+                ..flow_figures(experiment, &flow, source.meter(), counts)
+            }
         })
         .collect();
+    let groups = groups(&flows, |members| pooled(&mut sources[members]));
     let rtts = experiment.record.rtt.then(|| {
         timed("rtt_ns", &mut sources, |meter| {
             meter.recorded.take().unwrap_or_default()
@@ -48,18 +55,14 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
             })
         });
     let mut bottleneck = BTreeMap::new();
-    let mut packets: Option<Table> = None;
+    let (mut packets, mut histogram): (Option<Table>, Option<Table>) = (None, None);
     for (index, link) in network.links.into_iter().enumerate() {
         bottleneck.insert(
             DIRECTIONS[index],
             bottleneck_figures(experiment, index, &link),
         );
-        if let Some(table) = link.probe.into_table(index as u8) {
-            packets = Some(match packets {
-                Some(above) => above.stacked(table),
-                None => table,
-            });
-        }
+        histogram = below(histogram, Some(link.probe.sojourns.table(index as u8)));
+        packets = below(packets, link.probe.into_table(index as u8));
     }
     RunResult {
         timeouts: sources
@@ -68,6 +71,7 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
             .sum(),
         bottleneck,
         flows,
+        groups,
         simulated_s: experiment.duration.as_secs_f64(),
         events,
         packets,
@@ -78,9 +82,18 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
         flow_series: sampler.width.map(|_| flow_series(&sampler)),
         rtts,
         completions,
+        histogram,
         ..RunResult::default()
     }
     .with_totals(experiment)
+}
+
+/// A table with another below it.
+fn below(table: Option<Table>, more: Option<Table>) -> Option<Table> {
+    match (table, more) {
+        (Some(table), Some(more)) => Some(table.stacked(more)),
+        (table, more) => table.or(more),
+    }
 }
 
 fn bottleneck_figures(experiment: &Experiment, index: usize, link: &Link) -> Bottleneck {
@@ -95,7 +108,7 @@ fn bottleneck_figures(experiment: &Experiment, index: usize, link: &Link) -> Bot
     );
     let probe = &link.probe;
     Bottleneck {
-        sojourn_ms: probe.quantiles(),
+        sojourn_ms: probe.sojourns.quantiles(),
         startup_peak_ms: probe.startup_peak.as_millis_f64(),
         utilization: if capacity > 0.0 {
             probe.steady_bytes as f64 / capacity
@@ -110,6 +123,7 @@ fn bottleneck_figures(experiment: &Experiment, index: usize, link: &Link) -> Bot
         drop_delay_ms: probe.drop_delays(),
         loss_events: probe.loss_events.count(),
         loss_synchronization: probe.loss_events.synchronization(),
+        queues: probe.inner_queues(),
     }
 }
 
@@ -124,7 +138,7 @@ fn flow_figures(
     let active = traffic.stop.saturating_sub(from).as_secs_f64();
     let bits = meter.received_since_warmup() as f64 * 8.0;
     let goodput_bps = if active > 0.0 { bits / active } else { 0.0 };
-    let mean_rtt = meter.round_trips.mean().filter(|rtt| !rtt.is_zero());
+    let rtt_ms = meter.round_trips.spread();
     let one_way = meter.one_way();
     let mos = match (&traffic.kind, one_way) {
         (Kind::Voip(voip), Some(one_way)) => {
@@ -150,8 +164,8 @@ fn flow_figures(
         bottleneck_packets: total(|counts| counts.arrived),
         dropped_packets: total(|counts| counts.dropped),
         marked_packets: total(|counts| counts.marked),
-        power_bps_per_s: mean_rtt.map(|rtt| goodput_bps / rtt.as_secs_f64()),
-        rtt_ms: meter.round_trips.spread(),
+        power_bps_per_s: power(goodput_bps, rtt_ms.mean),
+        rtt_ms,
         one_way_ms: one_way.map(|one_way| one_way.delays.spread()),
         jitter_ms: one_way.map(|one_way| one_way.jitter.spread()),
         pdv_ms: one_way.map(|one_way| one_way.delays.variation()),
@@ -163,6 +177,24 @@ fn flow_figures(
         completion_ms: meter.completions.as_ref().map(|delays| delays.spread()),
         page_load_ms: meter.pages.as_ref().map(|delays| delays.spread()),
         video: meter.video.as_ref().map(|video| video.figures()),
+        ..Flow::default()
+    }
+}
+
+/// All that was measured of some flows, put together.
+fn pooled(members: &mut [Source]) -> Pooled {
+    let meters: Vec<&Meter> = members.iter_mut().map(|source| &*source.meter()).collect();
+    let together = |of: fn(&Meter) -> Option<&Delays>| -> Option<Spread> {
+        let mut each = meters.iter().filter_map(|meter| of(meter));
+        let mut all = each.next()?.clone();
+        each.for_each(|delays| all.add(delays));
+        Some(all.spread())
+    };
+    Pooled {
+        rtt_ms: together(|meter| Some(&meter.round_trips)).unwrap_or_default(),
+        one_way_ms: together(|meter| meter.one_way().map(|one_way| &one_way.delays)),
+        completion_ms: together(|meter| meter.completions.as_ref()),
+        page_load_ms: together(|meter| meter.pages.as_ref()),
     }
 }
 

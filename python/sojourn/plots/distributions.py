@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from sojourn.metrics import has_direction
 from sojourn.plots.style import Look, figure, legend_above, looks, name_ticks, style, width_for
 from sojourn.series import steady_sojourn
-from sojourn.statistics import FloatArray, pooled_curve
+from sojourn.statistics import FloatArray, pooled_curve, quantiles
 
 if TYPE_CHECKING:
     from sojourn.results import Arm, Direction, Results
@@ -46,7 +46,7 @@ def sojourn_curve(arm: Arm, direction: Direction) -> tuple[FloatArray, FloatArra
     recorded = [one for run in runs if (one := steady_sojourn(run, direction)) is not None]
     if recorded and len(recorded) == len(runs):
         values = np.concatenate(recorded)
-        return (np.quantile(values, _LEVELS), _LEVELS) if values.size else (values, values)
+        return (quantiles(values, _LEVELS), _LEVELS) if values.size else (values, values)
     return pooled_curve([run.sojourn_ms(direction) for run in runs])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from sojourn import schema, series
 from sojourn.results import Direction, Run
 from sojourn.series import Series
-from sojourn.statistics import FloatArray, quantile_curve
+from sojourn.statistics import FloatArray, quantile, quantile_curve
 
 NAMED_QUANTILES = {"median": 0.5, "min": 0.0, "max": 1.0}
 STATISTICS = ("value", "mean", *NAMED_QUANTILES, "std", "total", "count")
@@ -62,7 +62,7 @@ class Values:
         if name in ("mean", "value", "std"):
             return float(self.values.std() if name == "std" else self.values.mean())
         level = quantile_level(name)
-        return math.nan if level is None else float(np.quantile(self.values, level))
+        return math.nan if level is None else quantile(self.values, level)
 
 
 @dataclass(frozen=True)

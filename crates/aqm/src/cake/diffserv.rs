@@ -54,6 +54,18 @@ impl DiffServ {
         }
     }
 
+    /// The tins' names by their numbers, as tc prints them; none of a tin that is alone.
+    pub const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::BestEffort => &[],
+            Self::DiffServ3 => &["besteffort", "bulk", "voice"],
+            Self::DiffServ4 => &["besteffort", "bulk", "video", "voice"],
+            Self::Precedence | Self::DiffServ8 => &[
+                "tin0", "tin1", "tin2", "tin3", "tin4", "tin5", "tin6", "tin7",
+            ],
+        }
+    }
+
     /// The number of tins.
     pub const fn tins(self) -> usize {
         match self {
@@ -179,6 +191,7 @@ mod tests {
     fn every_code_point_has_a_tin() {
         for word in DiffServ::WORDS {
             let mode = DiffServ::from_word(word);
+            assert!(mode.tins() == 1 || mode.names().len() == mode.tins());
             for dscp in 0..64 {
                 assert!(mode.tin_of(dscp) < mode.tins(), "{word} {dscp}");
             }

@@ -53,6 +53,21 @@ fn dscp(dscp: u8) -> TestPacket {
     }
 }
 
+#[test]
+fn packets_tell_which_tin_they_leave() {
+    let mut queue = cake(Config {
+        diffserv: DiffServ::DiffServ4,
+        ..CONFIG
+    });
+    // tc-cake(8), diffserv4: CS1 is bulk, AF41 video, EF voice.
+    for (code_point, tin) in [(0, "besteffort"), (8, "bulk"), (34, "video"), (46, "voice")] {
+        queue.enqueue(dscp(code_point));
+        let left = queue.dequeue().expect("it is queued");
+        let place = left.inner_queue.map(usize::from).expect("it was told");
+        assert_eq!(queue.qdisc.inner_queues()[place], tin);
+    }
+}
+
 /// Bytes sent of each of these packets' kinds, when `count` packets leave and each is replaced by
 /// its like. Nothing ever waits for long, so COBALT is not in it.
 fn shares(queue: &mut Driven<Cake<TestPacket>>, kinds: &[TestPacket], count: usize) -> Vec<f64> {

@@ -290,7 +290,14 @@ impl Tin {
             return Served::OutOfCredit;
         }
         let before = pool.packets();
-        let served = pool.serve(&mut flow.queue, &mut flow.cobalt, Scope::Queue, now, env);
+        let served = pool.serve(
+            &mut flow.queue,
+            &mut flow.cobalt,
+            Scope::Queue,
+            now,
+            env,
+            |_| {},
+        );
         self.packets -= before - pool.packets();
         let Some(packet) = served else {
             let at_rest = flow.cobalt.is_at_rest(now);

@@ -33,6 +33,23 @@ fn fill(dual: &mut DualPi2<TestPacket>, ecn: Ecn, count: u64, env: &mut Environm
 }
 
 #[test]
+fn packets_tell_which_of_the_two_queues_they_leave() {
+    let mut env = Environment::new(0);
+    let mut dual = at(0.0, Config::default());
+    for (ecn, queue) in [
+        (Ecn::Ect1, "l"),
+        (Ecn::Ce, "l"),
+        (Ecn::Ect0, "c"),
+        (Ecn::NotEct, "c"),
+    ] {
+        fill(&mut dual, ecn, 1, &mut env);
+        let left = dual.dequeue(Time::ZERO, &mut env).expect("it is queued");
+        let place = left.inner_queue.map(usize::from).expect("it was told");
+        assert_eq!(dual.inner_queues()[place], queue, "{ecn:?}");
+    }
+}
+
+#[test]
 fn classic_signals_are_the_square_and_l4s_marks_k_times_p_prime() {
     // p' = 0.2: p_C = 0.04, p_CL = 0.4.
     for (ecn, marks, drops) in [

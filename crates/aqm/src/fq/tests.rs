@@ -80,6 +80,56 @@ fn a_sparse_flow_goes_before_the_old_queues() {
 }
 
 #[test]
+fn packets_are_sparse_as_long_as_their_queue_is_new() {
+    // Credit 1000: flow 1's first packet uses it up, and the rest are served from the old list. Flow 2's only one is
+    // served from the new list.
+    let mut queue = fair(CONFIG);
+    for id in 0..3 {
+        queue.enqueue(packet(1, 10 + id));
+    }
+    let mut next = || {
+        let packet = queue.dequeue().expect("packets are queued");
+        (packet.id, packet.inner_queue)
+    };
+    let (sparse, bulk) = (Some(0), Some(1));
+    assert_eq!([next(), next()], [(10, sparse), (11, bulk)]);
+    queue.enqueue(packet(2, 20).bytes(100));
+    let mut next = || {
+        let packet = queue.dequeue().expect("packets are queued");
+        (packet.id, packet.inner_queue)
+    };
+    assert_eq!([next(), next()], [(20, sparse), (12, bulk)]);
+    assert_eq!(queue.qdisc.inner_queues(), ["sparse", "bulk"]);
+}
+
+#[test]
+fn what_a_full_queue_gives_up_is_of_the_list_that_it_is_in() {
+    let limit = Limit::Packets(2);
+    let overflow = Overflow::Fattest { batch: 1 };
+    let mut queue = fair(Config {
+        limit,
+        overflow,
+        ..CONFIG
+    });
+    let dropped = |queue: &mut Driven<Fair<TestPacket, DropTail>>| {
+        let (packet, _) = queue.env.take_dropped().next().expect("it is full");
+        packet.inner_queue
+    };
+    for id in 0..3 {
+        queue.enqueue(packet(1, id));
+    }
+    assert_eq!(dropped(&mut queue), Some(0));
+    queue.dequeue();
+    queue.enqueue(packet(1, 3));
+    // Its credit is used up: the next look moves it to the old list.
+    queue.dequeue();
+    for id in 4..6 {
+        queue.enqueue(packet(1, id));
+    }
+    assert_eq!(dropped(&mut queue), Some(1));
+}
+
+#[test]
 fn a_flow_that_refills_an_emptied_queue_cannot_keep_its_priority() {
     // §4.2: an emptied new queue goes through the old list. Quantum 3000: flow 1 sends three
     // packets, is old, sends one more and has 2000 left when flow 2's first packet goes ahead. Flow
@@ -373,7 +423,11 @@ proptest! {
                     fair.enqueue(packet(0, id as u64).bytes(bytes).ecn(ecn));
                     single.enqueue(packet(0, id as u64).bytes(bytes).ecn(ecn));
                 }
-                Step::Dequeue => prop_assert_eq!(fair.dequeue(), single.dequeue()),
+                Step::Dequeue => {
+                    // A single queue has no inner ones to tell.
+                    let told = |packet| TestPacket { inner_queue: None, ..packet };
+                    prop_assert_eq!(fair.dequeue().map(told), single.dequeue());
+                }
                 Step::Wait { millis } => {
                     fair.now += Duration::from_millis(millis);
                     single.now = fair.now;

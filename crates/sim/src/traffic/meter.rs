@@ -1,85 +1,12 @@
 //! What is measured of a flow.
 
-use hdrhistogram::Histogram;
 use sojourn_experiment::applications::{self, Playback};
 use sojourn_experiment::jitter::Jitter;
 use sojourn_experiment::model::{Browsing, Kind, RttOf};
 use sojourn_units::{Duration, Rate, Time};
 
 use super::Identity;
-use crate::result::Spread;
-
-/// Delays of flows are told apart to two digits, in microseconds, up to 1000 s.
-const LONGEST: u64 = 1_000_000_000;
-const DIGITS: u8 = 2;
-
-/// A distribution of delays.
-#[derive(Debug)]
-pub struct Delays {
-    histogram: Histogram<u32>,
-    sum: u128,
-    least: Duration,
-    most: Duration,
-}
-
-impl Delays {
-    /// No delays yet.
-    pub fn new() -> Self {
-        Self {
-            histogram: Histogram::new_with_bounds(1, LONGEST, DIGITS)
-                .expect("the bounds are valid"),
-            sum: 0,
-            least: Duration::MAX,
-            most: Duration::ZERO,
-        }
-    }
-
-    /// Takes a delay.
-    pub fn record(&mut self, delay: Duration) {
-        self.histogram.saturating_record(delay.as_micros());
-        self.sum += u128::from(delay.as_nanos());
-        self.least = self.least.min(delay);
-        self.most = self.most.max(delay);
-    }
-
-    /// The mean; `None` of nothing.
-    pub fn mean(&self) -> Option<Duration> {
-        let n = u128::from(self.histogram.len());
-        (n > 0).then(|| Duration::from_nanos((self.sum / n) as u64))
-    }
-
-    /// The distribution in short, in milliseconds.
-    pub fn spread(&self) -> Spread {
-        self.spread_above(Duration::ZERO)
-    }
-
-    /// The distribution of what the delays are above the smallest (RFC 5481 §4.2), in milliseconds.
-    pub fn variation(&self) -> Spread {
-        self.spread_above(self.least)
-    }
-
-    fn spread_above(&self, base: Duration) -> Spread {
-        let n = self.histogram.len();
-        if n == 0 {
-            return Spread::default();
-        }
-        let (base, most) = (base.as_millis_f64(), self.most.as_millis_f64());
-        let at = |q: f64| {
-            let delay = self.histogram.value_at_quantile(q) as f64 / 1e3;
-            Some((delay.min(most) - base).max(0.0))
-        };
-        Spread {
-            n,
-            mean: Some(self.sum as f64 / n as f64 / 1e6 - base),
-            p5: at(0.05),
-            p25: at(0.25),
-            p50: at(0.5),
-            p75: at(0.75),
-            p95: at(0.95),
-            max: Some(most - base),
-        }
-    }
-}
+use crate::delays::{Delays, Precision};
 
 /// The counts and delays of one flow.
 pub struct Meter {
@@ -153,10 +80,10 @@ impl Sample {
 }
 
 impl OneWay {
-    fn new() -> Self {
+    fn new(precision: Precision) -> Self {
         Self {
-            delays: Delays::new(),
-            jitter: Delays::new(),
+            delays: Delays::new(precision),
+            jitter: Delays::new(precision),
             estimate: Jitter::default(),
             seen: None,
         }
@@ -185,21 +112,23 @@ impl Meter {
     pub fn new(identity: &Identity, kind: &Kind) -> Self {
         let pages = matches!(kind, Kind::Web(web) if matches!(web.browsing, Browsing::Pages(_)));
         let files = matches!(kind, Kind::Files(_) | Kind::Web(_)) && !pages;
+        let none = || Delays::new(identity.precision);
+        let one_way = || OneWay::new(identity.precision);
         Self {
             warmup: identity.warmup,
             sent: 0,
             received: 0,
             retransmits: 0,
             timeouts: 0,
-            round_trips: Delays::new(),
-            completions: files.then(Delays::new),
+            round_trips: none(),
+            completions: files.then(none),
             completed: Vec::new(),
-            pages: pages.then(Delays::new),
+            pages: pages.then(none),
             packets: kind.tcp().is_none().then(|| Packets {
-                one_way: (!matches!(kind, Kind::Ping(_))).then(OneWay::new),
+                one_way: (!matches!(kind, Kind::Ping(_))).then(one_way),
                 ..Packets::default()
             }),
-            segments: (identity.record_one_way && kind.tcp().is_some()).then(OneWay::new),
+            segments: (identity.record_one_way && kind.tcp().is_some()).then(one_way),
             video: matches!(kind, Kind::Video(_)).then(Playback::default),
             records_samples: identity.rtt_of == RttOf::Samples || kind.tcp().is_none(),
             recorded: identity.record_rtt.then(Vec::new),
@@ -341,28 +270,12 @@ impl applications::Meter for Meter {
 mod tests {
     use super::*;
 
-    const MS: fn(u64) -> Duration = Duration::from_millis;
-
-    /// Delays 20, 30, 60 ms: above the smallest 0, 10, 40 ms.
-    #[test]
-    fn delay_variation_counts_from_the_smallest_delay() {
-        let mut delays = Delays::new();
-        for ms in [30, 20, 60] {
-            delays.record(MS(ms));
-        }
-        let variation = delays.variation();
-        assert_eq!(variation.n, 3);
-        assert!((variation.mean.unwrap() - 50.0 / 3.0).abs() < 1e-9);
-        assert!((variation.p50.unwrap() - 10.0).abs() < 0.3, "{variation:?}");
-        assert_eq!(variation.max, Some(40.0));
-    }
-
     /// Of 10 to 14 two are missing; what was to come after 14 is not known.
     #[test]
     fn loss_counts_between_the_first_and_the_last_arrival() {
-        let mut one_way = OneWay::new();
+        let mut one_way = OneWay::new(Precision::Flow);
         for number in [11, 10, 14] {
-            one_way.record(number, MS(20));
+            one_way.record(number, Duration::from_millis(20));
         }
         assert_eq!(one_way.loss(), Some(1.0 - 3.0 / 5.0));
     }

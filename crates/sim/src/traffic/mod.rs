@@ -14,9 +14,10 @@ use sojourn_tcp::cc::Algorithm;
 use sojourn_units::Time;
 
 use self::datagrams::Datagrams;
-pub use self::meter::{Delays, Meter};
+pub use self::meter::Meter;
 use self::ping::Ping;
 use self::tcp::TcpFlow;
+use crate::delays::Precision;
 use crate::packet::{Membership, SimPacket};
 use crate::simulation::Network;
 
@@ -47,6 +48,8 @@ pub struct Identity {
     pub rtt_of: RttOf,
     /// Measure the one-way delays of TCP data.
     pub record_one_way: bool,
+    /// How finely its delays are kept.
+    pub precision: Precision,
 }
 
 impl Identity {

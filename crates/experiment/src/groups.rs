@@ -1,0 +1,162 @@
+//! What the flows of a traffic group amount to together, on every backend.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::distribution::Spread;
+use crate::result::{Flow, Video, jain};
+
+/// The figures of the flows of a traffic group whose data goes one way.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Group {
+    /// Number of the traffic group in the file, from 0.
+    pub traffic: usize,
+    /// Its name in tables and figures.
+    pub name: String,
+    /// The kind of traffic.
+    pub kind: &'static str,
+    /// Which way their data goes.
+    pub direction: &'static str,
+    /// How many flows there are.
+    pub flows: usize,
+    /// The sum of their goodput, in bit/s.
+    pub goodput_bps: f64,
+    /// Jain's index over their goodput; `None` without any.
+    pub jain_goodput: Option<f64>,
+    /// Distributions of all their values together.
+    #[serde(flatten)]
+    pub pooled: Pooled,
+    /// The mean of their opinion scores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mos: Option<f64>,
+    /// What their players saw: sums, of the media rate the mean over segments, of the startup the mean over players.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<Video>,
+}
+
+/// Distributions over all values of several flows, in milliseconds: a flow with more values counts more.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Pooled {
+    /// As of a [`Flow`], as are the others.
+    pub rtt_ms: Spread,
+    #[expect(missing_docs, reason = "as of a flow")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_way_ms: Option<Spread>,
+    #[expect(missing_docs, reason = "as of a flow")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_ms: Option<Spread>,
+    #[expect(missing_docs, reason = "as of a flow")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_load_ms: Option<Spread>,
+}
+
+/// The groups of a run's flows, which are in the order of the file. `pool` puts the values of some of the flows together.
+pub fn groups(flows: &[Flow], mut pool: impl FnMut(Range<usize>) -> Pooled) -> Vec<Group> {
+    let mut begin = 0;
+    let together =
+        |one: &Flow, next: &Flow| (one.traffic, one.direction) == (next.traffic, next.direction);
+    let of = |members: &[Flow]| {
+        let range = begin..begin + members.len();
+        begin = range.end;
+        group(members, pool(range))
+    };
+    flows.chunk_by(together).map(of).collect()
+}
+
+fn group(members: &[Flow], pooled: Pooled) -> Group {
+    let goodputs = members.iter().map(|flow| flow.goodput_bps);
+    Group {
+        traffic: members[0].traffic,
+        name: members[0].name.clone(),
+        kind: members[0].kind,
+        direction: members[0].direction,
+        flows: members.len(),
+        goodput_bps: goodputs.clone().sum(),
+        jain_goodput: jain(goodputs),
+        pooled,
+        mos: mean(members.iter().filter_map(|flow| flow.mos)),
+        video: video(members.iter().filter_map(|flow| flow.video)),
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
+    let n = values.clone().count();
+    (n > 0).then(|| values.sum::<f64>() / n as f64)
+}
+
+fn video(players: impl Iterator<Item = Video> + Clone) -> Option<Video> {
+    players.clone().next()?;
+    let sum = |of: fn(&Video) -> u64| players.clone().map(|player| of(&player)).sum();
+    let segments: u64 = sum(|player| player.segments);
+    let rates = players.clone().filter_map(|player| {
+        let rate = player.media_rate_bps?;
+        Some(rate * player.segments as f64)
+    });
+    Some(Video {
+        segments,
+        media_rate_bps: (segments > 0).then(|| rates.sum::<f64>() / segments as f64),
+        switches: sum(|player| player.switches),
+        startup_ms: mean(players.clone().filter_map(|player| player.startup_ms)),
+        stalls: sum(|player| player.stalls),
+        stalled_ms: players.map(|player| player.stalled_ms).sum(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(traffic: usize, direction: &'static str, goodput_bps: f64) -> Flow {
+        Flow {
+            traffic,
+            name: format!("group {traffic}"),
+            direction,
+            goodput_bps,
+            ..Flow::default()
+        }
+    }
+
+    /// Jain's index of 1, 1, 1, 0 is 3² / (4 · 3) = 0.75.
+    #[test]
+    fn flows_of_a_group_are_taken_together_each_way() {
+        let mut flows = vec![flow(0, "down", 1e6); 3];
+        flows.push(flow(0, "down", 0.0));
+        flows.push(flow(0, "up", 5e6));
+        flows.push(flow(1, "up", 0.0));
+        let mut asked = Vec::new();
+        let groups = groups(&flows, |range| {
+            asked.push(range);
+            Pooled::default()
+        });
+        assert_eq!(asked, [0..4, 4..5, 5..6]);
+        let of = |group: &Group| (group.flows, group.goodput_bps, group.jain_goodput);
+        assert_eq!(of(&groups[0]), (4, 3e6, Some(0.75)));
+        assert_eq!(of(&groups[1]), (1, 5e6, Some(1.0)));
+        assert_eq!(of(&groups[2]), (1, 0.0, None));
+        assert_eq!(
+            (groups[1].name.as_str(), groups[1].direction),
+            ("group 0", "up")
+        );
+    }
+
+    /// 3 segments at 1 and 1 at 5 Mbit/s: 8/4 = 2 Mbit/s. Opinions of 4 and 2: 3.
+    #[test]
+    fn opinions_are_averaged_and_stalls_summed() {
+        let player = |segments, rate, stalls| Flow {
+            mos: Some(1.0 + segments as f64),
+            video: Some(Video {
+                segments,
+                media_rate_bps: Some(rate),
+                stalls,
+                ..Video::default()
+            }),
+            ..Flow::default()
+        };
+        let flows = [player(3, 1e6, 1), player(1, 5e6, 2)];
+        let group = &groups(&flows, |_| Pooled::default())[0];
+        let video = group.video.expect("both are players");
+        assert_eq!((video.media_rate_bps, video.stalls), (Some(2e6), 3));
+        assert_eq!((group.mos, video.startup_ms), (Some(3.0), None));
+    }
+}

@@ -1,0 +1,229 @@
+//! Distributions of delays, kept as histograms.
+
+use std::hint::cold_path;
+
+use hdrhistogram::Histogram;
+use sojourn_experiment::distribution::{Quantiles, Spread, histogram};
+use sojourn_units::Duration;
+
+use crate::result::Table;
+
+/// How finely delays are told apart, and with it the memory that they take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Precision {
+    /// To 0.1 %, and to 1 ns below 2 us: queues, of which there are few.
+    Queue,
+    /// To 0.1 %, and to 1 us below 2 ms: 40 kB where the longest is 300 ms.
+    Flow,
+    /// To 0.8 %, and to 1 us below 0.26 ms: 6 kB where the longest is 300 ms.
+    OneOfManyFlows,
+}
+
+/// A run of more flows keeps their delays less finely.
+const MANY_FLOWS: usize = 1000;
+
+impl Precision {
+    /// For each of so many flows.
+    pub const fn of_flow(flows: usize) -> Self {
+        if flows > MANY_FLOWS {
+            Self::OneOfManyFlows
+        } else {
+            Self::Flow
+        }
+    }
+
+    /// The least unit in nanoseconds, and decimal digits.
+    const fn unit_and_digits(self) -> (u64, u8) {
+        match self {
+            Self::Queue => (1, 3),
+            Self::Flow => (1 << 10, 3),
+            Self::OneOfManyFlows => (1 << 10, 2),
+        }
+    }
+}
+
+/// A distribution of delays. Least, greatest and mean are exact, quantiles as fine as [`Precision`] says. It takes the
+/// same memory however many delays there are, and more the longer the longest is.
+#[derive(Clone, Debug)]
+pub struct Delays {
+    histogram: Histogram<u32>,
+    sum: u128,
+    least: Duration,
+    most: Duration,
+}
+
+impl Delays {
+    /// No delays yet.
+    pub fn new(precision: Precision) -> Self {
+        let (unit, digits) = precision.unit_and_digits();
+        let mut histogram =
+            Histogram::new_with_bounds(unit, 2 * unit, digits).expect("the bounds are valid");
+        histogram.auto(true);
+        Self {
+            histogram,
+            sum: 0,
+            least: Duration::MAX,
+            most: Duration::ZERO,
+        }
+    }
+
+    /// Takes a delay.
+    #[inline(always)]
+    pub fn record(&mut self, delay: Duration) {
+        self.sum += u128::from(delay.as_nanos());
+        if delay < self.least {
+            cold_path();
+            self.least = delay;
+        }
+        if delay > self.most {
+            cold_path();
+            self.record_longest(delay);
+        } else {
+            self.histogram.saturating_record(delay.as_nanos());
+        }
+    }
+
+    /// Takes a delay for which the histogram may have to grow.
+    #[cold]
+    #[inline(never)]
+    fn record_longest(&mut self, delay: Duration) {
+        self.most = delay;
+        self.histogram
+            .record(delay.as_nanos())
+            .expect("it grows with what it is given");
+    }
+
+    /// Takes all delays of another distribution.
+    pub fn add(&mut self, other: &Self) {
+        self.histogram
+            .add(&other.histogram)
+            .expect("it grows with what it is given");
+        self.sum += other.sum;
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+    }
+
+    /// How many there are.
+    pub fn n(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The mean; `None` of nothing.
+    pub fn mean(&self) -> Option<Duration> {
+        let n = u128::from(self.n());
+        (n > 0).then(|| Duration::from_nanos((self.sum / n) as u64))
+    }
+
+    fn mean_ms(&self) -> f64 {
+        self.sum as f64 / self.n() as f64 / 1e6
+    }
+
+    /// The quantile of a share: the upper edge of its bucket, of the first and the last bucket the exact least and greatest.
+    fn at_ms(&self, share: f64) -> f64 {
+        let upper_edge = self.histogram.value_at_quantile(share);
+        if upper_edge <= self.histogram.highest_equivalent(self.least.as_nanos()) {
+            return self.least.as_millis_f64();
+        }
+        let upper_edge = Duration::from_nanos(upper_edge);
+        upper_edge.min(self.most).as_millis_f64()
+    }
+
+    /// Its quantiles, in milliseconds.
+    pub fn quantiles(&self) -> Quantiles {
+        Quantiles::of(self.n(), self.mean_ms(), |share| self.at_ms(share))
+    }
+
+    /// The distribution in short, in milliseconds.
+    pub fn spread(&self) -> Spread {
+        Spread::of(self.n(), self.mean_ms(), |share| self.at_ms(share))
+    }
+
+    /// The distribution of what the delays are above the smallest (RFC 5481 §4.2), in milliseconds.
+    pub fn variation(&self) -> Spread {
+        let least = self.least.as_millis_f64();
+        Spread::of(self.n(), self.mean_ms() - least, |share| {
+            self.at_ms(share) - least
+        })
+    }
+
+    /// The recorded table `histogram`, of one direction.
+    pub fn table(&self, direction: u8) -> Table {
+        let buckets = self.histogram.iter_recorded();
+        let buckets = buckets.map(|bucket| {
+            let edge = bucket.value_iterated_to().min(self.most.as_nanos());
+            (edge, bucket.count_since_last_iteration())
+        });
+        histogram(direction, buckets, self.most.as_nanos())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::Column;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn of(precision: Precision, delays: impl IntoIterator<Item = Duration>) -> Delays {
+        let mut all = Delays::new(precision);
+        for delay in delays {
+            all.record(delay);
+        }
+        all
+    }
+
+    /// Delays 20, 30, 60 ms: above the smallest 0, 10, 40 ms.
+    #[test]
+    fn delay_variation_counts_from_the_smallest_delay() {
+        let variation = of(Precision::Flow, [30, 20, 60].map(MS)).variation();
+        assert_eq!(variation.n, 3);
+        assert!((variation.mean.unwrap() - 50.0 / 3.0).abs() < 1e-9);
+        assert!(
+            (variation.p50.unwrap() - 10.0).abs() < 0.03,
+            "{variation:?}"
+        );
+        assert_eq!((variation.p5, variation.max), (Some(0.0), Some(40.0)));
+    }
+
+    /// At 300 ms one per mille is 0.3 ms: 300.0 and 300.6 ms are two values, and so is what they vary by.
+    #[test]
+    fn delays_of_a_flow_are_told_apart_to_one_per_mille() {
+        let delays = (0..1000).map(|n| Duration::from_micros(300_000 + 600 * (n % 2)));
+        let delays = of(Precision::Flow, delays);
+        let spread = delays.spread();
+        assert_eq!((spread.p25, spread.p75), (Some(300.0), Some(300.6)));
+        let variation = delays.variation();
+        assert_eq!(variation.p25, Some(0.0));
+        assert!((variation.p75.unwrap() - 0.6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn delays_put_together_are_those_of_both() {
+        let mut together = of(Precision::Flow, (1..=50).map(MS));
+        together.add(&of(Precision::Flow, (51..=100).map(MS)));
+        together.add(&Delays::new(Precision::Flow));
+        let both = of(Precision::Flow, (1..=100).map(MS));
+        assert_eq!(together.spread(), both.spread());
+        assert_eq!(together.quantiles(), both.quantiles());
+        assert_eq!(together.mean(), Some(Duration::from_micros(50_500)));
+    }
+
+    #[test]
+    fn a_run_of_many_flows_takes_less_memory_for_each() {
+        let bytes = |precision| of(precision, [MS(300)]).histogram.distinct_values() * 4;
+        assert_eq!(bytes(Precision::of_flow(1000)), 40 << 10);
+        assert_eq!(bytes(Precision::of_flow(10_000)), 6656);
+    }
+
+    #[test]
+    fn a_queue_tells_no_wait_from_a_short_one() {
+        let delays = [0, 0, 0, 700, 20_000_000].map(Duration::from_nanos);
+        let delays = of(Precision::Queue, delays);
+        assert_eq!(delays.quantiles().p50, Some(0.0));
+        let table = delays.table(1);
+        let (_, Column::U64(packets)) = &table.columns[2] else {
+            panic!("{table:?}");
+        };
+        assert_eq!(packets, &[3, 1, 1]);
+    }
+}

@@ -1,0 +1,147 @@
+//! What a run says of inner queues, of groups, and as a histogram, beside what it says of all packets and of each flow.
+
+mod common;
+
+use common::{column, runs, with_queue};
+use sojourn_sim::RunResult;
+use sojourn_sim::result::{Bottleneck, InnerQueue};
+
+fn down(run: &RunResult) -> &Bottleneck {
+    &run.bottleneck["down"]
+}
+
+/// Inner queues that leave nothing out: what left them and was dropped from them is what the whole queue counts.
+fn inner<'r>(run: &'r RunResult, names: &[&str]) -> Vec<&'r InnerQueue> {
+    let down = down(run);
+    assert_eq!(down.queues.keys().copied().collect::<Vec<_>>(), names);
+    let inner: Vec<&InnerQueue> = down.queues.values().collect();
+    let total = |of: fn(&InnerQueue) -> u64| inner.iter().map(|queue| of(queue)).sum::<u64>();
+    assert_eq!(
+        total(|queue| queue.delivered_packets),
+        down.delivered_packets
+    );
+    assert_eq!(
+        total(|queue| queue.dropped_packets),
+        down.dropped_aqm + down.dropped_overflow
+    );
+    assert_eq!(total(|queue| queue.sojourn_ms.n), down.sojourn_ms.n);
+    inner
+}
+
+/// RFC 9332: the classic queue stands near its target of 15 ms, while the L queue stays about 1 ms.
+#[test]
+fn the_two_queues_of_dualpi2_are_measured_apart() {
+    let traffic =
+        "kind = 'bulk'\ntcp = 'prague'\nrtt = '20 ms'\n[[traffic]]\nkind = 'bulk'\nrtt = '20 ms'";
+    let run = with_queue("40 Mbit/s", "{ aqm = 'dualpi2' }", traffic);
+    let [classic, low_latency] = inner(&run, &["c", "l"])[..] else {
+        unreachable!("two were named");
+    };
+    let p50 = |queue: &InnerQueue| queue.sojourn_ms.p50.expect("packets left it");
+    assert!((5.0..30.0).contains(&p50(classic)), "{classic:?}");
+    assert!(p50(low_latency) < 2.0, "{low_latency:?}");
+    assert!(low_latency.marked > 0 && classic.marked == 0);
+    assert!(low_latency.marked <= down(&run).marked);
+}
+
+#[test]
+fn tins_and_sparse_flows_are_measured_apart() {
+    let call = "[[traffic]]\nkind = 'voip'\nrtt = '40 ms'\ndscp = 'EF'";
+    let traffic = format!("kind = 'bulk'\nflows = 4\nrtt = '40 ms'\n{call}");
+    let cake = with_queue(
+        "10 Mbit/s",
+        "{ aqm = 'cake', bandwidth = '9 Mbit/s' }",
+        &traffic,
+    );
+    let tins = inner(&cake, &["besteffort", "bulk", "voice"]);
+    // 50 packets a second for a minute.
+    assert_eq!(tins[2].delivered_packets, 3000);
+    assert_eq!(tins[1].delivered_packets, 0);
+    let fair = with_queue("10 Mbit/s", "{ aqm = 'fq_codel' }", &traffic);
+    let [bulk, sparse] = inner(&fair, &["bulk", "sparse"])[..] else {
+        unreachable!("two were named");
+    };
+    // A call's packets never find one of their own: all 3000 are sparse. A frame at 10 Mbit/s takes 1.2 ms.
+    assert!(sparse.delivered_packets >= 3000);
+    assert!(sparse.sojourn_ms.p95 < Some(2.0) && bulk.sojourn_ms.p50 > Some(2.0));
+    let pie = with_queue("10 Mbit/s", "{ aqm = 'pie' }", &traffic);
+    assert!(down(&pie).queues.is_empty());
+}
+
+#[test]
+fn a_group_is_its_flows_together() {
+    let groups = "kind = 'bulk'\nflows = 3\ndirection = 'both'\nwindow = '30 kB'\nrtt = '40 ms'\n[[traffic]]\nkind = 'ping'\nrtt = '40 ms'\n\
+        [[traffic]]\nkind = 'bulk'\nrtt = '80 ms'\n[[traffic]]\nkind = 'voip'\nflows = 2\nrtt = '40 ms'";
+    let run = with_queue("10 Mbit/s", "{ aqm = 'codel' }", groups);
+    let named: Vec<_> = run
+        .groups
+        .iter()
+        .map(|group| (group.name.as_str(), group.direction, group.flows))
+        .collect();
+    assert_eq!(
+        named,
+        [
+            ("bulk 0", "down", 3),
+            ("bulk 0", "up", 3),
+            ("ping", "down", 1),
+            ("bulk 2", "down", 1),
+            ("voip", "down", 2),
+        ]
+    );
+    for group in &run.groups {
+        let members = || {
+            let own = |flow: &&sojourn_sim::result::Flow| {
+                (flow.traffic, flow.direction) == (group.traffic, group.direction)
+            };
+            run.flows.iter().filter(own)
+        };
+        assert!(members().all(|flow| flow.name == group.name));
+        let goodput: f64 = members().map(|flow| flow.goodput_bps).sum();
+        assert!((group.goodput_bps - goodput).abs() < 1e-6 * goodput);
+        let n: u64 = members().map(|flow| flow.rtt_ms.n).sum();
+        assert_eq!(group.pooled.rtt_ms.n, n);
+        let most = members()
+            .filter_map(|flow| flow.rtt_ms.max)
+            .fold(0.0, f64::max);
+        assert_eq!(group.pooled.rtt_ms.max.unwrap_or(0.0), most);
+    }
+    let calls = run.groups.last().expect("there are five");
+    let of_each = run.flows.iter().filter(|flow| flow.kind == "voip");
+    let n: u64 = of_each.filter_map(|flow| Some(flow.one_way_ms?.n)).sum();
+    assert_eq!(calls.pooled.one_way_ms.map(|delays| delays.n), Some(n));
+    assert!(calls.mos > Some(4.0) && calls.pooled.completion_ms.is_none());
+}
+
+/// The table's packets are those of the summary, and its quantiles those of the summary to a hundredth.
+#[test]
+fn the_histogram_holds_every_steady_packet() {
+    let traffic = "kind = 'bulk'\nflows = 4\nrtt = '40 ms'";
+    let run = &runs("20 s", "10 Mbit/s", "{ aqm = 'codel' }", traffic, "")[0];
+    let table = run.histogram.as_ref().expect("it is always there");
+    let (edges, packets) = (column(table, "sojourn_ms"), column(table, "packets"));
+    assert!(
+        column(table, "direction")
+            .iter()
+            .all(|direction| *direction == 0.0)
+    );
+    assert!(edges.windows(2).all(|pair| pair[0] < pair[1]) && packets.iter().all(|n| *n > 0.0));
+    let sojourn = down(run).sojourn_ms;
+    assert_eq!(packets.iter().sum::<f64>(), sojourn.n as f64);
+    assert_eq!(edges.last().copied(), sojourn.max);
+    for (share, quantile) in [(0.05, sojourn.p5), (0.5, sojourn.p50), (0.95, sojourn.p95)] {
+        let rank = (share * sojourn.n as f64).ceil();
+        let mut seen = 0.0;
+        let place = packets.iter().position(|n| {
+            seen += n;
+            seen >= rank
+        });
+        let (edge, quantile) = (
+            edges[place.expect("a bucket")],
+            quantile.expect("packets left"),
+        );
+        assert!(
+            edge >= quantile && edge < 1.01 * quantile + 0.001,
+            "{edge} for {quantile}"
+        );
+    }
+}
