@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from sojourn.results import Direction, Run
+from sojourn.results import TABLE_FILES, Direction, Run
 from sojourn.statistics import FloatArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from sojourn.results import TableName
 
 DIRECTIONS: dict[Direction, int] = {"down": 0, "up": 1}
 """The ``direction`` column of recorded tables."""
@@ -151,6 +153,19 @@ def steady_sojourn(run: Run, direction: Direction) -> FloatArray | None:
     count = run.sojourn_ms(direction)["n"]
     sojourn_ns = rows["sojourn_ns"].to_numpy()
     return cast("FloatArray", sojourn_ns[sojourn_ns.size - count :] / 1e6)
+
+
+def histogram(run: Run, direction: Direction) -> tuple[FloatArray, FloatArray] | None:
+    """(upper edges in ms, packets at or below each) of the sojourn times after the warm-up.
+
+    None if the run was kept without its histogram, as before there was one.
+    """
+    table = run.read_table(cast("TableName", "histogram")) if "histogram" in TABLE_FILES else None
+    if table is None:
+        return None
+    this_way = table["direction"].to_numpy() == DIRECTIONS[direction]
+    edges = table["sojourn_ms"].to_numpy()[this_way].astype(np.float64)
+    return edges, np.cumsum(table["packets"].to_numpy()[this_way]).astype(np.float64)
 
 
 def _delivered(run: Run, direction: Direction) -> pa.Table | None:
