@@ -8,15 +8,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from conftest import SOJOURN
+from sojourn.cli.app import app
+from sojourn.cli.completion import FILES, HELPER, candidates
 
 ASK = {
     # The function that bash would call, with the words as it would set them.
     "bash": 'eval "$(sojourn completion bash)"; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); '
     'compopt() {{ :; }}; _sojourn; printf "%s\\n" "${{COMPREPLY[@]}}"',
     # zsh's completion needs a terminal; what the function hands to it does not.
-    "zsh": 'compdef() {{ :; }}; compadd() {{ shift; print -l -- "$@"; }}; _files() {{ print -l -- ${{words[CURRENT]}}*(N); }}; '
+    "zsh": 'compdef() {{ :; }}; compadd() {{ shift; print -l -- "$@"; }}; '
+    '_files() {{ print -l -- ${{words[CURRENT]}}*(N); }}; '
     'eval "$(sojourn completion zsh)"; words=({words}); CURRENT=${{#words}}; _sojourn; true',
     "fish": 'sojourn completion fish | source; complete -C "{line}"',
 }  # fmt: skip
@@ -42,20 +46,20 @@ def shell(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def test_commands_and_not_the_hidden_one(shell: str, tmp_path: Path):
-    assert {"run", "compare", "report"} <= offered(shell, "", cwd=tmp_path)
+def test_commands_options_names(shell: str, tmp_path: Path):
     assert offered(shell, "re", cwd=tmp_path) == {"replay", "report"}
-
-
-def test_options_and_what_they_take(shell: str, tmp_path: Path):
     assert {"--baseline", "--backend"} <= offered(shell, "run", "x.toml", "--ba", cwd=tmp_path)
-    assert offered(shell, "run", "--backend", "li", cwd=tmp_path) == {"linux"}
-    assert offered(shell, "export", "out", "--format", "", cwd=tmp_path) == {"csv", "flent", "parquet"}
-
-
-def test_disciplines_and_studies(shell: str, tmp_path: Path):
     assert offered(shell, "compare", "--rtt", "10ms", "fq_", cwd=tmp_path) == {"fq_codel", "fq_nocodel", "fq_pie"}
-    assert "khademi2013" in offered(shell, "study", "run", "kh", cwd=tmp_path)
+
+
+def test_what_options_and_commands_take():
+    root = get_command(app)
+    assert {"run", "compare", "report"} <= set(candidates(root, [], ""))
+    assert HELPER not in candidates(root, [], "")
+    assert candidates(root, ["run", "--backend"], "li") == ["linux"]
+    assert candidates(root, ["export", "out", "--format"], "") == ["csv", "flent", "parquet"]
+    assert candidates(root, ["study", "run"], "kh") == ["khademi2013", FILES]
+    assert candidates(root, ["run", "--json"], "") == [FILES]
 
 
 def test_files(shell: str, tmp_path: Path):
