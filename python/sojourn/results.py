@@ -42,13 +42,20 @@ TABLE_FILES: dict[TableName, str] = {
 FIGURES = (
     *(
         f"{name}{suffix}"
-        for name in ("sojourn_cdf", "sojourn_box", "goodput_delay_ellipse", "goodput_delay_scatter", "goodput_bars")
+        for name in (
+            "sojourn_cdf",
+            "sojourn_box",
+            "goodput_delay_ellipse",
+            "goodput_delay_scatter",
+            "goodput_bars",
+            "sojourn_over_time",
+            "goodput_over_time",
+        )
         for suffix in ("", "_up")
     ),
-    "sojourn_over_time",
-    "goodput_over_time",
+    "overview",
 )
-"""What figures are called, without the suffixes of ``plots.style.FORMATS``."""
+"""What figures are called, without the suffixes of ``plots.style.FORMATS``; those over a swept key begin with over_."""
 
 SMALL_FILES = ("summary.json", "summary.csv", "experiment.json")
 """What is kept of an experiment first of all."""

@@ -148,7 +148,8 @@ def box(results: Results, direction: Direction, whiskers: tuple[float, float], w
         name_ticks(axes, [arm.title for arm in arms])
         axes.set(ylabel="sojourn time [ms]")
         low, high = whiskers
-        note(axes, way(results, direction), f"box: p25 to p75, whiskers: p{low:g} and p{high:g}, diamond: mean")
+        meant = f"box: p25–p75, whiskers: p{low:g}, p{high:g}, diamond: mean"
+        note(axes, "\n".join(filter(None, [way(results, direction), meant])))
         known = [box for box in boxes if box is not None]
         if wants_log([box.p75 for box in known]):
             highs = [max(box.high, box.mean or 0.0) for box in known]
