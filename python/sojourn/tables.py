@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 
 EXPENDABLE = ("sojourn_mean_ms", "marked_packets", "jain_goodput", "dropped_packets", "utilization", "sojourn_p50_ms")
 """The columns that a narrow terminal goes without, the first one first; the queue and what is swept never go."""
+EXPENDABLE_OF_GROUPS = (
+    "jain_goodput",
+    "one_way_p95_ms",
+    "video_stalled_ms",
+    "page_load_p95_ms",
+    "completion_p95_ms",
+    "rtt_p50_ms",
+    "completion_p50_ms",
+    "video_rate_bps",
+    "rtt_p95_ms",
+)
+"""The same for the table of groups."""
 PLAIN_WIDTH = 160
 """Columns of a table that goes to a file."""
 
@@ -158,15 +170,19 @@ def results_table(
 
 
 def groups_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
-    """``groups_sheet`` for a terminal; where it is too wide, the columns that fewest groups have go."""
+    """``groups_sheet`` for a terminal; where it is too wide, columns go in the order of ``EXPENDABLE_OF_GROUPS``."""
     sheet = groups_sheet(results)
     if sheet is None:
         return None
     sheet = _shortened(sheet, rows, "--out DIR writes all")
     dropped: list[str] = []
-    while natural_width(sheet) > width and len(sheet.headings) > sheet.words + 2:
-        dropped.append(sheet.headings[-1] if "Jain" not in sheet.headings else "Jain")
-        sheet = sheet.without(dropped[-1:], sheet.caption)
+    for name in EXPENDABLE_OF_GROUPS:
+        if natural_width(sheet) <= width:
+            break
+        heading = next(merit.heading for merit in MERITS if merit.name == name)
+        if heading in sheet.headings:
+            dropped.append(heading)
+            sheet = sheet.without([heading], sheet.caption)
     if dropped:
         sheet = replace(sheet, caption=f"{sheet.caption}; without {', '.join(dropped)}, for want of width")
     return as_table(sheet, narrow=natural_width(sheet) > width)
