@@ -118,6 +118,18 @@ def test_rtts_of_a_ping_are_flents_ping():
     assert data["metadata"]["STEP_SIZE"] == 0.2
 
 
+def test_flents_ping_cdf_of_a_run_of_ten_seconds_has_points(tmp_path: Path):
+    # The plot leaves out five seconds at either end.
+    text = (EXPERIMENT + PING + SERIES).replace('"4 s"', '"10 s"').replace("repeat = 2", "repeat = 1")
+    results = sj.run_text(text)
+    path = tmp_path / "run.flent.gz"
+    path.write_bytes(gzip.compress(json.dumps(data_file(results.runs[0], results.summary)).encode()))
+    flent("-i", path, "-p", "ping_cdf", "-o", tmp_path / "ping.svg")
+    svg = (tmp_path / "ping.svg").read_text(encoding="utf-8")
+    points = max(part.split('"')[0].count("\nL ") for part in svg.split(' d="')[1:])
+    assert points > 20
+
+
 def test_flent_needs_a_series(sojourn: Cli, experiment: Path, tmp_path: Path):
     sojourn("run", experiment, "--out", "out")
     wrong(sojourn("export", "out", "--format", "flent"), "flent", "[record] series")

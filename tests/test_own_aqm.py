@@ -13,6 +13,7 @@ import pytest
 
 import sojourn as sj
 from conftest import SOJOURN, Cli
+from sojourn import _core, own
 
 ROOT = Path(__file__).parent.parent
 TUTORIAL = (ROOT / "docs" / "tutorial-aqm.md").read_text(encoding="utf-8")
@@ -278,3 +279,16 @@ def test_an_own_discipline_replays_a_recording(sojourn: Cli, tmp_path: Path):
     (tmp_path / "events.txt").write_text("E 0 0\nE 1 100 60\nE 2 200\nD 0 1000\nD 2 2000\n")
     result = sojourn("--load", "own.py", "replay", "events.txt", "--aqm", "second", "--json")
     assert json.loads(result.stdout)["agree"] is True
+
+
+def test_an_own_class_is_named_after_its_file(tmp_path: Path):
+    (tmp_path / "pctl.py").write_text(
+        "import sojourn as sj\n@sj.aqm('named_after_file')\nclass PCtl:\n    def enqueue(self, *given): ...\n",
+        encoding="utf-8",
+    )
+    own.load(tmp_path / "pctl.py")
+    try:
+        entry = next(e for e in json.loads(_core.disciplines_json()) if e["name"] == "named_after_file")
+        assert entry["source"] == "pctl.PCtl"
+    finally:
+        own.unregister_aqm("named_after_file")

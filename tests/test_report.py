@@ -62,7 +62,7 @@ def test_a_browser_shows_all_of_it_and_fetches_nothing(page: Path):
         "two flows", "Results", "Difference from pfifo, run by run on the same seeds", "Figures",
         "A flow of each group", "What was run",
     ]  # fmt: skip
-    assert len(seen["images"]) == 5
+    assert len(seen["images"]) == 6
     assert all(seen["images"])
     assert seen["fetched"] == []
     assert (seen["overflow"], seen["clipped"]) == (0, 0)

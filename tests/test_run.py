@@ -124,8 +124,9 @@ def test_out_holds_everything_and_no_temporary_file(sojourn: Cli, tmp_path: Path
     (tmp_path / "recorded.toml").write_text(EXPERIMENT + record, encoding="utf-8")
     result = sojourn("run", "recorded.toml", "--out", "out", "--json")
     assert result.returncode == 0, result.stderr
-    figures = {f"{name}.{kind}" for name in ("sojourn_cdf", "sojourn_box", "sojourn_over_time", "goodput_over_time",
-                                                "goodput_delay_ellipse", "goodput_delay_scatter", "goodput_bars")
+    figures = {f"{name}.{kind}" for name in ("overview", "sojourn_cdf", "sojourn_box", "sojourn_over_time",
+                                                "goodput_over_time", "goodput_delay_ellipse", "goodput_delay_scatter",
+                                                "goodput_bars")
                for kind in ("png", "svg", "pdf")}  # fmt: skip
     data = {"summary.json", "summary.csv", "experiment.json", "packets.parquet", "series.parquet",
             "flow_series.parquet", "histograms.parquet"}  # fmt: skip

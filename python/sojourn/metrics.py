@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from sojourn.groups import Merit
 from sojourn.schema import Bottleneck, Run
+
+if TYPE_CHECKING:
+    from sojourn.results import Results
 
 
 @dataclass(frozen=True)
@@ -25,11 +30,13 @@ class Metric:
     """Digits after the point in a table."""
     words: str = ""
     """What it is, for an axis or a heading with room."""
+    group: str = ""
+    """The group of flows that it is of; empty if it is of the bottleneck or of all flows."""
 
     @property
     def axis_label(self) -> str:
         """``goodput [Mbit/s]``."""
-        _, _, unit = self.heading.partition(" ")
+        unit = self.heading.rpartition(" ")[2] if " " in self.heading else ""
         return f"{self.words} [{unit}]" if unit else self.words
 
 
@@ -81,15 +88,40 @@ METRICS: tuple[Metric, ...] = (
 """The columns of the results table, in order."""
 
 
-def metric_called(name: str) -> Metric:
-    """The metric of this name.
+def group_metrics(results: Results) -> list[Metric]:
+    """What is known of every group of flows, as metrics called ``movie.goodput_bps``."""
+    index = results.groups
+
+    def reader(title: str, merit: Merit) -> Callable[[Run, str], float]:
+        return lambda run, _direction: index.value(run, title, merit)
+
+    return [
+        Metric(
+            f"{title}.{merit.name}",
+            merit.heading,
+            reader(title, merit),
+            merit.shown_per,
+            merit.digits,
+            f"{title}: {merit.words}",
+            title,
+        )
+        for title, merit in index.pairs()
+    ]
+
+
+def metric_called(name: str, results: Results | None = None) -> Metric:
+    """The metric of this name; of a group of ``results`` ``movie.rtt_p50_ms``, or ``mos`` where one alone has it.
 
     Raises
     ------
     ValueError
-        There is none; the message names those that there are.
+        There is none, or several groups have it; the message names those that there are.
     """
-    found = next((metric for metric in METRICS if metric.name == name), None)
-    if found is None:
-        raise ValueError(f'metric: got "{name}"; must be one of {", ".join(metric.name for metric in METRICS)}')
-    return found
+    known = [*METRICS, *(group_metrics(results) if results is not None else [])]
+    found = [metric for metric in known if metric.name == name] or [
+        metric for metric in known if metric.group and metric.name == f"{metric.group}.{name}"
+    ]
+    if len(found) != 1:
+        names = ", ".join(metric.name for metric in found or known)
+        raise ValueError(f'metric: got "{name}"; must be one of {names}')
+    return found[0]

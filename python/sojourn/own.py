@@ -92,7 +92,8 @@ def load(file: Path) -> None:
     except OSError as error:
         raise _core.ExperimentError(f"{file}: cannot be read: {error.strerror or error}") from None
     try:
-        runpy.run_path(str(file))
+        # Named after the file, as an import would: the class is shown as what defines it.
+        runpy.run_path(str(file), run_name=file.stem)
     except _core.ExperimentError as error:
         raise _core.ExperimentError(f"{file}:{_line(error, file)}: {error}") from error
     except SyntaxError as error:

@@ -14,9 +14,11 @@ import numpy as np
 from sojourn import bounded, schema
 from sojourn._core import ExperimentError
 from sojourn.bounded import LARGEST_RESULTS
+from sojourn.groups import GroupIndex
 from sojourn.manifest import Manifest
-from sojourn.metrics import METRICS, has_direction
+from sojourn.metrics import METRICS, group_metrics, has_direction
 from sojourn.storage import Staging, file_name
+from sojourn.swept import number_columns, setting_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,13 +43,20 @@ TABLE_FILES: dict[TableName, str] = {
 FIGURES = (
     *(
         f"{name}{suffix}"
-        for name in ("sojourn_cdf", "sojourn_box", "goodput_delay_ellipse", "goodput_delay_scatter", "goodput_bars")
+        for name in (
+            "sojourn_cdf",
+            "sojourn_box",
+            "goodput_delay_ellipse",
+            "goodput_delay_scatter",
+            "goodput_bars",
+            "sojourn_over_time",
+            "goodput_over_time",
+        )
         for suffix in ("", "_up")
     ),
-    "sojourn_over_time",
-    "goodput_over_time",
+    "overview",
 )
-"""What figures are called, without the suffixes of ``plots.style.FORMATS``."""
+"""What figures are called, without the suffixes of ``plots.style.FORMATS``; those over a swept key begin with over_."""
 
 SMALL_FILES = ("summary.json", "summary.csv", "experiment.json")
 """What is kept of an experiment first of all."""
@@ -120,8 +129,18 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """Label and swept values, for legends: ``codel, link.rate 10 Mbit/s``."""
+        """Label and swept values by their keys: ``codel, link.rate 10 Mbit/s``."""
         return ", ".join([self.label, *(f"{key} {value}" for key, value in self.set.items())])
+
+    @property
+    def title(self) -> str:
+        """Label and swept values in words, for figures: ``codel, rate 10 Mbit/s``."""
+        return ", ".join(filter(None, [self.label, setting_text(self.set)]))
+
+    @property
+    def discipline(self) -> str:
+        """The name of its queue discipline."""
+        return self.runs[0].summary["queue"]
 
 
 class Results:
@@ -178,6 +197,11 @@ class Results:
         both: tuple[Direction, ...] = ("down", "up")
         return tuple(d for d in both if any(has_direction(run.summary, d) for run in self.runs))
 
+    @cached_property
+    def groups(self) -> GroupIndex:
+        """What the groups of flows saw, by name."""
+        return GroupIndex(self)
+
     def table(self) -> Table:
         """One row per arm: the median over repeats with its 95 % confidence interval."""
         from sojourn.tables import results_table
@@ -198,34 +222,52 @@ class Results:
         return as_table(paired_sheet(self, baseline))
 
     def __str__(self) -> str:
-        from sojourn.tables import plain
+        from sojourn.tables import groups_table, plain
 
-        return plain(self.table())
+        tables = [self.table(), groups_table(self)]
+        return "\n".join(plain(table) for table in tables if table is not None)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from sojourn.tables import groups_sheet, results_sheet, sheet_html
+
+        sheets = [results_sheet(self), groups_sheet(self)]
+        return "\n".join(sheet_html(sheet) for sheet in sheets if sheet is not None)
 
     def __repr__(self) -> str:
         return f"<Results of {self.summary['experiment']!r}: {len(self.runs)} runs of {len(self.arms)} arms>"
 
     def to_arrow(self) -> pa.Table:
-        """One row per run and direction; units are in the column names."""
+        """One row per run and direction; units are in the column names.
+
+        A swept key is a column as it is written in the file, ``link.rate``, and one of numbers, ``link.rate_bps``. What
+        is known of a group of flows is in columns such as ``movie.rtt_p50_ms``, the same in both of a run's rows.
+        """
         import pyarrow as pa
 
-        return pa.Table.from_pylist(list(self._rows()))
+        rows = list(self._rows())
+        # A column may begin with rows that lack it.
+        names = dict.fromkeys(name for row in rows for name in row)
+        return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
 
     def to_pandas(self) -> pd.DataFrame:
         """``to_arrow`` as a pandas frame; pandas must be installed."""
         return cast("pd.DataFrame", self.to_arrow().to_pandas())
 
     def _rows(self) -> Iterator[dict[str, Any]]:
+        of_groups = group_metrics(self)
         for run in self.runs:
+            settings = run.summary["set"]
+            numbers = number_columns(settings)
             for direction in self.directions:
                 if has_direction(run.summary, direction):
                     row: dict[str, Any] = {key: run.summary[key] for key in ("queue", "label", "seed")}
                     row |= {
-                        key: value if isinstance(value, int | float) else str(value)
-                        for key, value in run.summary["set"].items()
+                        key: value if isinstance(value, int | float) else str(value) for key, value in settings.items()
                     }
+                    row |= {name: number for name, number in numbers.items() if name not in row}
                     row["direction"] = direction
-                    yield row | {metric.name: metric.value(run.summary, direction) for metric in METRICS}
+                    yield row | {metric.name: metric.value(run.summary, direction) for metric in (*METRICS, *of_groups)}
 
     def packets(self) -> pa.Table | None:
         """Every run's packet table, one after another, with columns ``run``, ``label`` and ``seed`` before it."""

@@ -159,6 +159,19 @@ def steady_sojourn(run: Run, direction: Direction) -> FloatArray | None:
     return cast("FloatArray", sojourn_ns[sojourn_ns.size - count :] / 1e6)
 
 
+def histogram(run: Run, direction: Direction) -> tuple[FloatArray, FloatArray] | None:
+    """(upper edges in ms, packets at or below each) of the sojourn times after the warm-up.
+
+    None if the run was kept without its histogram, as before there was one.
+    """
+    table = run.histogram()
+    if table is None:
+        return None
+    this_way = table["direction"].to_numpy() == DIRECTIONS[direction]
+    edges = table["sojourn_ms"].to_numpy()[this_way].astype(np.float64)
+    return edges, np.cumsum(table["packets"].to_numpy()[this_way]).astype(np.float64)
+
+
 def _delivered(run: Run, direction: Direction) -> pa.Table | None:
     """The recorded packets that left a direction's queue, in order of departure."""
     import pyarrow.compute as pc

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from sojourn.groups import MERITS, GroupIndex, Merit, groups_of
 from sojourn.metrics import METRICS, Metric, has_direction
 from sojourn.statistics import Interval, interval_note, median_interval
 
 if TYPE_CHECKING:
     from sojourn.results import Arm, Direction, Results
 
-WIDE = 90
-"""Columns of a terminal that takes the whole table."""
+EXPENDABLE = ("sojourn_mean_ms", "marked_packets", "jain_goodput", "dropped_packets", "utilization", "sojourn_p50_ms")
+"""The columns that a narrow terminal goes without, the first one first; the queue and what is swept never go."""
+EXPENDABLE_OF_GROUPS = (
+    "jain_goodput",
+    "one_way_p95_ms",
+    "video_stalled_ms",
+    "page_load_p95_ms",
+    "completion_p95_ms",
+    "rtt_p50_ms",
+    "completion_p50_ms",
+    "video_rate_bps",
+    "rtt_p95_ms",
+)
+"""The same for the table of groups."""
+PLAIN_WIDTH = 160
+"""Columns of a table that goes to a file."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +50,16 @@ class Sheet:
     words: int
     """How many columns, from the left, are words; the others are numbers."""
 
+    def without(self, headings: Collection[str], caption: str) -> Sheet:
+        """The sheet without some columns, with another caption."""
+        kept = [place for place, heading in enumerate(self.headings) if heading not in headings]
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        return replace(self, caption=caption, headings=tuple(self.headings[place] for place in kept), rows=rows)
 
-def results_sheet(results: Results, metrics: Sequence[Metric] = METRICS) -> Sheet:
+
+def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> Sheet:
     """One row per arm and direction: medians over the repeats, confidence intervals below."""
+    shown = shown_metrics(results) if metrics is None else metrics
     summary = results.summary
     swept = swept_keys(results)
     directions = results.directions
@@ -47,7 +71,7 @@ def results_sheet(results: Results, metrics: Sequence[Metric] = METRICS) -> Shee
             arm.label,
             *(str(arm.set.get(key, "")) for key in swept),
             *([direction] if len(directions) > 1 else []),
-            *(_cell(metric, arm, direction) for metric in metrics),
+            *(_cell(metric, arm, direction) for metric in shown),
         )
         for arm in results.arms
         for direction in directions
@@ -56,24 +80,129 @@ def results_sheet(results: Results, metrics: Sequence[Metric] = METRICS) -> Shee
     words = ("queue", *swept, *(["way"] if len(directions) > 1 else []))
     return Sheet(
         title,
-        f"p50, p95, mean: sojourn time; {interval_note(repeats_of(results))}",
-        (*words, *(metric.heading for metric in metrics)),
+        _caption(shown, repeats_of(results)),
+        (*words, *(metric.heading for metric in shown)),
         tuple(rows),
         len(words),
     )
 
 
-def results_table(results: Results, *, width: int = WIDE) -> Table:
+def shown_metrics(results: Results) -> list[Metric]:
+    """The columns of the results table.
+
+    Fairness is among them only where all TCP flows are alike; else the table of groups has it, group by group.
+    """
+    mixed = any(
+        sum(1 for group in groups_of(run.summary) if group["kind"] not in _WITHOUT_TCP) > 1 for run in results.runs[:1]
+    )
+    return [metric for metric in METRICS if not (mixed and metric.name == "jain_goodput")]
+
+
+_WITHOUT_TCP = ("ping", "cbr", "voip", "game")
+
+
+def _caption(metrics: Sequence[Metric], repeats: int) -> str:
+    """What the numbers are, of the columns that are there."""
+    names = {metric.name for metric in metrics}
+    times = [short for short in ("p50", "p95", "mean") if f"sojourn_{short}_ms" in names]
+    counts = [word for word, name in (("drops", "dropped_packets"), ("marks", "marked_packets")) if name in names]
+    parts = [
+        f"{', '.join(times)}: sojourn time" if times else "",
+        f"{' and '.join(counts)} count the whole run" if counts else "",
+        interval_note(repeats),
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def groups_sheet(results: Results) -> Sheet | None:
+    """One row per arm and group of flows: what the applications saw; None if one group is all there is.
+
+    A single group of bulk flows is told by the results table.
+    """
+    index = results.groups
+    pairs = index.pairs()
+    if len(index.titles) < 2 and not any(merit.is_of_application for _, merit in pairs):
+        return None
+    known = {merit.name for _, merit in pairs}
+    merits = [merit for merit in MERITS if merit.name in known]
+    swept = swept_keys(results)
+    rows = []
+    for arm in results.arms:
+        for title in index.titles:
+            group = index.at(arm.runs[0].summary, title)
+            if group is not None:
+                count = f"{title} ×{group['flows']}" if group["flows"] > 1 else title
+                cells = [_merit_cell(index, merit, arm, title) for merit in merits]
+                rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), count, *cells))
+    headings = ("queue", *swept, "traffic", *(merit.heading for merit in merits))
+    caption = f"flows of a group together, after the warm-up; {interval_note(repeats_of(results))}"
+    return Sheet("What the traffic saw", caption, headings, tuple(rows), 2 + len(swept))
+
+
+def _merit_cell(index: GroupIndex, merit: Merit, arm: Arm, title: str) -> str:
+    values = [index.value(run.summary, title, merit) / merit.shown_per for run in arm.runs]
+    return interval_text(median_interval(values), merit.digits)
+
+
+def results_table(
+    results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None, where: str = "--out DIR writes all"
+) -> Table:
     """``results_sheet`` for a terminal.
 
-    Below ``WIDE`` columns the mean is left out, so that the rest stays whole.
+    Where it is too wide, columns go in the order of ``EXPENDABLE``. Beyond ``rows``, rows are left out, and the caption
+    says so and ``where`` the rest is.
     """
-    metrics = [metric for metric in METRICS if width >= WIDE or metric.name != "sojourn_mean_ms"]
-    return as_table(results_sheet(results, metrics))
+    metrics = shown_metrics(results)
+    sheet = _shortened(results_sheet(results, metrics), rows, where)
+    dropped: list[Metric] = []
+    for name in EXPENDABLE:
+        if natural_width(sheet) <= width:
+            break
+        gone = next((metric for metric in metrics if metric.name == name), None)
+        if gone is not None:
+            dropped.append(gone)
+            metrics = [metric for metric in metrics if metric is not gone]
+            sheet = _shortened(results_sheet(results, metrics), rows, where)
+    if dropped:
+        words = ", ".join(metric.heading.partition(" ")[0] for metric in dropped)
+        sheet = replace(sheet, caption=f"{sheet.caption}; without {words}, for want of width")
+    return as_table(sheet, narrow=natural_width(sheet) > width)
 
 
-def as_table(sheet: Sheet) -> Table:
-    """A sheet for a terminal."""
+def groups_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
+    """``groups_sheet`` for a terminal; where it is too wide, columns go in the order of ``EXPENDABLE_OF_GROUPS``."""
+    sheet = groups_sheet(results)
+    if sheet is None:
+        return None
+    sheet = _shortened(sheet, rows, "--out DIR writes all")
+    dropped: list[str] = []
+    for name in EXPENDABLE_OF_GROUPS:
+        if natural_width(sheet) <= width:
+            break
+        heading = next(merit.heading for merit in MERITS if merit.name == name)
+        if heading in sheet.headings:
+            dropped.append(heading)
+            sheet = sheet.without([heading], sheet.caption)
+    if dropped:
+        sheet = replace(sheet, caption=f"{sheet.caption}; without {', '.join(dropped)}, for want of width")
+    return as_table(sheet, narrow=natural_width(sheet) > width)
+
+
+def _shortened(sheet: Sheet, rows: int | None, where: str) -> Sheet:
+    if rows is None or len(sheet.rows) <= rows:
+        return sheet
+    note = f"the first {rows} of {len(sheet.rows)} rows; {where}"
+    return replace(sheet, rows=sheet.rows[:rows], caption=f"{note}\n{sheet.caption}")
+
+
+def natural_width(sheet: Sheet) -> int:
+    """Columns that a sheet takes without breaking a word or a number."""
+    console = Console(width=10_000)
+    return Measurement.get(console, console.options, as_table(replace(sheet, title="", caption=""))).maximum
+
+
+def as_table(sheet: Sheet, *, narrow: bool = False) -> Table:
+    """A sheet for a terminal; a ``narrow`` one breaks the headings of swept keys at their dots, and their values."""
     table = Table(
         title=Text(sheet.title),
         caption=Text(sheet.caption),
@@ -84,13 +213,27 @@ def as_table(sheet: Sheet) -> Table:
     )
     table.add_column(sheet.headings[0], overflow="fold", min_width=8)
     for heading in sheet.headings[1 : sheet.words]:
-        table.add_column(heading, justify="left" if heading == "way" else "right")
+        told = heading.replace(".", ".\n") if narrow else heading
+        table.add_column(told, justify="left" if heading in ("way", "traffic") else "right", overflow="fold")
     for heading in sheet.headings[sheet.words :]:
         table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
     for row in sheet.rows:
         # As text: rich would take brackets in a label for markup.
         table.add_row(*map(Text, row))
     return table
+
+
+def sheet_html(sheet: Sheet) -> str:
+    """A sheet as an HTML table, for a notebook."""
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in sheet.headings)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell).replace(chr(10), '<br><small>')}</td>" for cell in row) + "</tr>"
+        for row in sheet.rows
+    )
+    return (
+        f"<table><caption>{escape(sheet.title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        f"<p>{escape(sheet.caption)}</p>"
+    )
 
 
 def swept_keys(results: Results) -> list[str]:
@@ -103,7 +246,7 @@ def repeats_of(results: Results) -> int:
     return max((len(arm.runs) for arm in results.arms), default=0)
 
 
-def plain(renderable: RenderableType, width: int = 160) -> str:
+def plain(renderable: RenderableType, width: int = PLAIN_WIDTH) -> str:
     """A rich renderable as text without colour."""
     console = Console(width=width, no_color=True, force_terminal=False)
     with console.capture() as capture:
@@ -125,5 +268,8 @@ def interval_text(interval: Interval, digits: int) -> str:
         return "–"
     if interval.middle >= 10.0:
         digits = min(digits, 1 if interval.middle < 100.0 else 0)
+    elif digits > 0 and 0.0 < interval.middle < 0.095:
+        # A small value must not look like nothing: two digits that mean something.
+        digits = 1 - math.floor(math.log10(interval.middle))
     text = f"{interval.middle:.{digits}f}"
     return text if interval.n < 2 else f"{text}\n{interval.low:.{digits}f}–{interval.high:.{digits}f}"

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core, own
-from sojourn.cli import agree, compare, doctor, export, listing, replay, report, run, study
+from sojourn.cli import agree, compare, completion, doctor, export, listing, replay, report, run, study
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
 from sojourn.storage import OutputError
 
@@ -28,6 +28,8 @@ app.command("report")(report.command)
 app.command("export")(export.command)
 app.command("list")(listing.command)
 app.command("doctor")(doctor.command)
+app.command("completion")(completion.command)
+app.command(completion.HELPER, hidden=True)(completion.helper)
 app.add_typer(study.app, name="study")
 
 

@@ -36,7 +36,7 @@ from sojourn.paired import check_baseline
 from sojourn.precision import Precision
 from sojourn.results import Results, Run
 from sojourn.saving import Runner, Saved, Unsaved, run_into, told
-from sojourn.tables import plain, results_table
+from sojourn.tables import PLAIN_WIDTH, groups_table, plain, results_table
 
 
 def command(
@@ -134,6 +134,8 @@ def _saved(out: Path, plan: _core.Plan, backend: AnyBackend, runner: Runner, *, 
 
 SHORT = 12
 """Queues and cells in the table of an interrupted run."""
+SCREEN = 20
+"""Queues that the table of a finished experiment names."""
 
 
 def _print(results: Results, *, baseline: str | None, json: bool, out: Path | None, short: bool) -> None:
@@ -141,13 +143,16 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
         sys.stdout.write(results.to_json())
         sys.stdout.flush()
         return
-    more = max(0, len(results.arms) - SHORT) if short else 0
+    most = SHORT if short else SCREEN
+    more = max(0, len(results.arms) - most)
     if more:
-        shown = [run for arm in results.arms[:SHORT] for run in arm.runs]
+        shown = [run for arm in results.arms[:most] for run in arm.runs]
         results = Results({**results.summary, "runs": [run.summary for run in shown]}, shown)
         baseline = None
     console = Console() if sys.stdout.isatty() else None
-    tables = [results.table() if console is None else results_table(results, width=console.width)]
+    width = PLAIN_WIDTH if console is None else console.width
+    of_groups = None if short else groups_table(results, width=width)
+    tables = [results_table(results, width=width), *([] if of_groups is None else [of_groups])]
     if baseline is not None and any(run.label == baseline for run in results.runs):
         tables.append(results.paired(baseline))
     for table in tables:
@@ -156,5 +161,6 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
         else:
             console.print(table)
     if more:
-        print(f"and {more} more" + (f": {out / 'summary.csv'}" if out is not None else ""))
+        where = f"all are in {out / 'summary.csv'}" if out is not None else "--out DIR writes all, --json prints them"
+        print(f"and {more} more: {where}")
     sys.stdout.flush()

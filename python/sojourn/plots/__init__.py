@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from sojourn.plots import bars, distributions, style, timeseries, tradeoff
+from sojourn.plots import bars, distributions, style, sweep, timeseries, tradeoff
+from sojourn.plots.style import Width
 from sojourn.plots.timeseries import Middle
+from sojourn.storage import file_name
+from sojourn.swept import words
 
 if TYPE_CHECKING:
     from sojourn.results import Direction, Results
@@ -27,43 +30,93 @@ class Drawing:
     draw: Callable[[], Figure]
 
 
+MOST_ARMS = 24
+"""Arms with which the figures of single arms are still drawn unasked."""
+
+
 class Plots:
-    """The figures of some results; each is a matplotlib Figure, saved with ``savefig``."""
+    r"""The figures of some results; each is a matplotlib Figure, saved with ``savefig``.
+
+    ``width="column"`` or ``"page"`` makes a figure as wide as one or both columns of a paper (3.5 and 7.16 inches): in
+    LaTeX ``\includegraphics{cdf.pdf}`` without scaling keeps its letters at 8 and 9 points. An axis is logarithmic
+    where arms differ by more than a factor of eight (``style.LOG_FROM``), which would flatten the small.
+    """
 
     def __init__(self, results: Results) -> None:
         self._results = results
 
-    def cdf(self, direction: Direction = "down") -> Figure:
+    def cdf(self, direction: Direction = "down", *, width: Width | None = None) -> Figure:
         """Distribution function of the sojourn time, one line per arm, repeats together."""
-        return distributions.cdf(self._results, direction)
+        return distributions.cdf(self._results, direction, width)
 
-    def box(self, direction: Direction = "down", *, whiskers: tuple[float, float] = (10, 90)) -> Figure:
+    def box(
+        self,
+        direction: Direction = "down",
+        *,
+        whiskers: tuple[float, float] = (10, 90),
+        width: Width | None = None,
+    ) -> Figure:
         """Sojourn time per arm: box from p25 to p75, median, mean; ``whiskers`` are percentiles, as (5, 95)."""
-        return distributions.box(self._results, direction, whiskers)
+        return distributions.box(self._results, direction, whiskers, width)
 
-    def ellipse(self, direction: Direction = "down", *, delay: str = "mean") -> Figure:
+    def ellipse(self, direction: Direction = "down", *, delay: str = "mean", width: Width | None = None) -> Figure:
         """Goodput against sojourn time, one 1-sigma ellipse over the repeats per arm (RFC 7928 §2.7).
 
         The delay axis runs backwards: better is up and to the right. ``delay`` is the statistic of a run's sojourn
         times, ``"mean"`` or a quantile like ``"p95"``. Fewer than three repeats give dots without an ellipse.
         """
-        return tradeoff.ellipse(self._results, direction, delay)
+        return tradeoff.ellipse(self._results, direction, delay, width)
 
-    def scatter(self, direction: Direction = "down", *, delay: str = "p95") -> Figure:
+    def scatter(self, direction: Direction = "down", *, delay: str = "p95", width: Width | None = None) -> Figure:
         """Goodput against a percentile of the sojourn time, a mark per run; axes as in ``ellipse``."""
-        return tradeoff.scatter(self._results, direction, delay)
+        return tradeoff.scatter(self._results, direction, delay, width)
 
-    def bars(self, metric: str = "goodput_bps", direction: Direction = "down") -> Figure:
-        """A column of the results table as bars: medians over the repeats with their 95 % confidence intervals.
+    def bars(self, metric: str = "goodput_bps", direction: Direction = "down", *, width: Width | None = None) -> Figure:
+        """A metric as bars: medians over the repeats with their 95 % confidence intervals.
+
+        ``metric`` is a column of the results table, or one of a group of flows: ``"movie.rtt_p95_ms"``, or ``"mos"``
+        where one group alone has it.
 
         Raises
         ------
         ValueError
             There is no such metric.
         """
-        return bars.bars(self._results, metric, direction)
+        return bars.bars(self._results, metric, direction, width)
 
-    def timeseries(self, middle: Middle = "median") -> Figure:
+    def over(
+        self,
+        key: str,
+        metric: str = "sojourn_p95_ms",
+        direction: Direction = "down",
+        *,
+        width: Width | None = None,
+    ) -> Figure:
+        """A metric (as for ``bars``) over a swept key, ``"link.rate"``: a line per queue and cell of the other keys.
+
+        Raises
+        ------
+        ValueError
+            The experiment does not sweep the key, or there is no such metric.
+        """
+        return sweep.over(self._results, key, metric, direction, width)
+
+    def overview(self, metrics: Sequence[str] | None = None, *, width: Width | None = None) -> Figure:
+        """Several metrics (as for ``bars``) beside each other, a panel each.
+
+        By default the p95 of the sojourn time and the goodput, each way, and what applications felt: opinion scores of
+        calls, load times of pages, completion times of files, rates of video.
+
+        Raises
+        ------
+        ValueError
+            There is no such metric.
+        """
+        return sweep.overview(self._results, metrics, width)
+
+    def timeseries(
+        self, middle: Middle = "median", direction: Direction = "down", *, width: Width | None = None
+    ) -> Figure:
         """Sojourn time over time, all repeats together.
 
         ``"median"`` draws the median of the repeats in a band of their range, ``"mean"`` their mean in a band of its
@@ -74,9 +127,11 @@ class Plots:
         NotRecordedError
             The experiment has no ``[record] series``.
         """
-        return timeseries.sojourn_figure(self._results, middle)
+        return timeseries.sojourn_figure(self._results, middle, direction, width)
 
-    def goodput(self, middle: Middle = "median") -> Figure:
+    def goodput(
+        self, middle: Middle = "median", direction: Direction = "down", *, width: Width | None = None
+    ) -> Figure:
         """Goodput of all flows together over time; ``middle`` as for ``timeseries``.
 
         Raises
@@ -84,13 +139,39 @@ class Plots:
         NotRecordedError
             The experiment has no ``[record] series``.
         """
-        return timeseries.goodput_figure(self._results, middle)
+        return timeseries.goodput_figure(self._results, middle, direction, width)
 
     def drawings(self) -> Iterator[Drawing]:
-        """Every figure that these results give."""
+        """The figures that these results give unasked: those that sum up, and of few arms those per arm."""
+        yield from self.overviews()
+        if len(self._results.arms) <= MOST_ARMS:
+            yield from self.per_arm()
+
+    def overviews(self) -> Iterator[Drawing]:
+        """What sums the results up: metrics over every swept key, or, without a sweep, beside each other."""
+        results = self._results
+        swept = swept_values(results)
+        called = words(list(swept))
+        for key in swept:
+            others = len(results.arms) / len(swept[key])
+            if len(swept[key]) < 2 or others > sweep.MOST_LINES:
+                continue
+            for metric, direction in sweep.overview_metrics(results):
+                suffix, way = _way(direction)
+                yield Drawing(
+                    file_name(f"over_{called[key]}_{metric.name}{suffix}"),
+                    f"{_capital(metric.words)} over {called[key]}{way}",
+                    partial(self.over, key, metric.name, direction),
+                )
+        if not swept and results.arms:
+            yield Drawing("overview", "Delay and goodput, and what applications felt", self.overview)
+
+    def per_arm(self) -> Iterator[Drawing]:
+        """The figures with a line, box or mark per arm."""
         repeats = max((len(arm.runs) for arm in self._results.arms), default=0)
+        recorded = any(run.queue_series() is not None for run in self._results.runs)
         for direction in self._results.directions:
-            suffix, way = ("", "") if direction == "down" else ("_up", ", upward direction")
+            suffix, way = _way(direction)
             yield Drawing(
                 f"sojourn_cdf{suffix}", f"Distribution of the sojourn time{way}", partial(self.cdf, direction)
             )
@@ -107,11 +188,36 @@ class Plots:
                 partial(self.scatter, direction),
             )
             yield Drawing(f"goodput_bars{suffix}", f"Goodput by queue{way}", partial(self.bars, direction=direction))
-        if any(run.queue_series() is not None for run in self._results.runs):
-            band = "; the median of the repeats in a band of their range" if repeats > 1 else ""
-            yield Drawing("sojourn_over_time", f"Mean sojourn time over time{band}", self.timeseries)
-            yield Drawing("goodput_over_time", f"Goodput of all flows over time{band}", self.goodput)
+            if recorded:
+                band = "; the median of the repeats in a band of their range" if repeats > 1 else ""
+                yield Drawing(
+                    f"sojourn_over_time{suffix}",
+                    f"Mean sojourn time over time{way}{band}",
+                    partial(self.timeseries, direction=direction),
+                )
+                yield Drawing(
+                    f"goodput_over_time{suffix}",
+                    f"Goodput of all flows over time{way}{band}",
+                    partial(self.goodput, direction=direction),
+                )
 
     def save_all(self, staging: Staging) -> list[Path]:
-        """Stages every figure that can be drawn, as PNG, SVG and PDF."""
+        """Stages every figure of ``drawings``, as PNG, SVG and PDF."""
         return [path for one in self.drawings() for path in style.save(staging, one.name, one.draw())]
+
+
+def swept_values(results: Results) -> dict[str, list[str]]:
+    """The swept keys and their values, in the order of the file."""
+    swept: dict[str, dict[str, None]] = {}
+    for arm in results.arms:
+        for key, value in arm.set.items():
+            swept.setdefault(key, {})[str(value)] = None
+    return {key: list(values) for key, values in swept.items()}
+
+
+def _way(direction: Direction) -> tuple[str, str]:
+    return ("", "") if direction == "down" else ("_up", ", upward direction")
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]

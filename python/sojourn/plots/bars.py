@@ -2,45 +2,79 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sojourn.metrics import has_direction, metric_called
-from sojourn.plots.style import figure, looks, name_ticks, style, width_for
-from sojourn.statistics import CONFIDENCE, median_interval
+from sojourn.metrics import Metric, has_direction, metric_called
+from sojourn.plots.style import (
+    Look,
+    Width,
+    figure,
+    log_axis,
+    looks_of,
+    name_ticks,
+    note,
+    style,
+    wants_log,
+    way,
+    width_for,
+)
+from sojourn.statistics import CONFIDENCE, Interval, median_interval
 
 if TYPE_CHECKING:
     from sojourn.results import Direction, Results
 
 
-def bars(results: Results, name: str, direction: Direction) -> Figure:
+def bars(results: Results, name: str, direction: Direction, width: Width | None = None) -> Figure:
     """The median over the repeats of a metric, with its confidence interval."""
-    metric = metric_called(name)
+    metric = metric_called(name, results)
     arms = results.arms
-    intervals = [
+    intervals = arm_intervals(results, metric, direction)
+    with style():
+        drawn = figure(width_in=width_for(len(arms)), width=width)
+        axes = drawn.add_subplot()
+        draw_bars(axes, intervals, looks_of([arm.discipline for arm in arms]))
+        name_ticks(axes, [arm.title for arm in arms])
+        axes.set(ylabel=metric.axis_label)
+        repeated = any(interval.n > 1 for interval in intervals)
+        spread = f"median of the repeats, {CONFIDENCE:.0%} confidence interval" if repeated else ""
+        note(axes, "" if metric.group else way(results, direction), spread)
+        return drawn
+
+
+def arm_intervals(results: Results, metric: Metric, direction: Direction) -> list[Interval]:
+    """The median over the repeats of each arm, in the unit of the metric's heading."""
+    return [
         median_interval(
             [
                 metric.value(run.summary, direction) / metric.shown_per
                 for run in arm.runs
-                if has_direction(run.summary, direction)
+                if metric.group or has_direction(run.summary, direction)
             ]
         )
-        for arm in arms
+        for arm in results.arms
     ]
-    with style():
-        drawn = figure(width_in=width_for(len(arms)))
-        axes = drawn.add_subplot()
-        for place, (interval, look) in enumerate(zip(intervals, looks(len(arms)), strict=True)):
-            axes.bar(place, interval.middle, 0.6, color=look.color + "55", edgecolor=look.color)
-            if interval.n > 1:
-                reach = np.array([[interval.middle - interval.low], [interval.high - interval.middle]])
-                axes.errorbar(place, interval.middle, yerr=reach, color=look.color, capsize=4, linewidth=1.4)
-        name_ticks(axes, [arm.name for arm in arms])
-        axes.grid(axis="x", visible=False)
-        axes.set(ylabel=metric.axis_label)
-        if any(interval.n > 1 for interval in intervals):
-            note = f"median of the repeats, {CONFIDENCE:.0%} confidence interval"
-            axes.set_title(note, loc="left", color="#555555", fontsize=8)
-        return drawn
+
+
+def draw_bars(axes: Axes, intervals: Sequence[Interval], look: Sequence[Look]) -> None:
+    """Bars from zero; where that would flatten some, on a logarithmic axis with a mark at each end, which counts."""
+    is_log = wants_log([interval.middle for interval in intervals])
+    for place, (interval, one) in enumerate(zip(intervals, look, strict=True)):
+        if math.isnan(interval.middle):
+            continue
+        axes.bar(place, interval.middle, 0.6, color=one.color + "55", edgecolor=one.color)
+        if is_log:
+            axes.plot(place, interval.middle, "D", color=one.color, markersize=5)
+        if interval.n > 1:
+            reach = np.array([[interval.middle - interval.low], [interval.high - interval.middle]])
+            axes.errorbar(place, interval.middle, yerr=reach, color=one.color, capsize=4, linewidth=1.4)
+    axes.grid(axis="x", visible=False)
+    if is_log:
+        least = min(interval.middle for interval in intervals if interval.middle > 0.0)
+        axes.set_ylim(bottom=least / 3)
+        log_axis(axes, "y")

@@ -11,8 +11,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sojourn.metrics import has_direction
-from sojourn.plots.style import Look, figure, legend_above, looks, name_ticks, style, width_for
-from sojourn.series import steady_sojourn
+from sojourn.plots.style import (
+    Look,
+    Width,
+    figure,
+    legend,
+    log_axis,
+    looks_of,
+    name_ticks,
+    note,
+    style,
+    wants_log,
+    way,
+    width_for,
+)
+from sojourn.series import histogram, steady_sojourn
 from sojourn.statistics import FloatArray, pooled_curve, quantiles
 
 if TYPE_CHECKING:
@@ -21,6 +34,8 @@ if TYPE_CHECKING:
 _WITHIN = 8
 """Arms whose names a legend between the curves has room for."""
 _LEVELS = np.linspace(0.0, 1.0, 1001)
+_FLOOR = 0.02
+"""From which share of the packets on a logarithmic axis shows a distribution function at least."""
 _SHOWN = 0.999
 """Up to where a distribution function is drawn: the last thousandth of the packets would take most of the axis."""
 
@@ -40,14 +55,29 @@ class Box:
 def sojourn_curve(arm: Arm, direction: Direction) -> tuple[FloatArray, FloatArray]:
     """(sojourn in ms, share of packets at or below it) of all repeats of an arm together.
 
-    From the packets themselves where all repeats recorded them, else from the quantiles of the summaries.
+    From the packets themselves where all repeats recorded them, else from the runs' histograms, whose buckets are about
+    1 % wide; of results without those, from the quantiles of the summaries.
     """
     runs = [run for run in arm.runs if has_direction(run.summary, direction)]
-    recorded = [one for run in runs if (one := steady_sojourn(run, direction)) is not None]
+    recorded = [each for run in runs if (each := steady_sojourn(run, direction)) is not None]
     if recorded and len(recorded) == len(runs):
         values = np.concatenate(recorded)
         return (quantiles(values, _LEVELS), _LEVELS) if values.size else (values, values)
+    counted = [one for run in runs if (one := histogram(run, direction)) is not None]
+    if counted and len(counted) == len(runs):
+        return _steps(counted)
     return pooled_curve([run.sojourn_ms(direction) for run in runs])
+
+
+def _steps(counted: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+    """Histograms as one distribution function, straight up at the edge of every bucket."""
+    edges, index = np.unique(np.concatenate([edges for edges, _ in counted]), return_inverse=True)
+    packets = np.concatenate([np.diff(upto, prepend=0.0) for _, upto in counted])
+    upto = np.cumsum(np.bincount(index, packets, minlength=edges.size))
+    if not upto.size or upto[-1] == 0.0:
+        return np.empty(0), np.empty(0)
+    shares = upto / upto[-1]
+    return np.repeat(edges, 2), np.stack([np.append(0.0, shares[:-1]), shares], axis=1).ravel()
 
 
 def sojourn_box(arm: Arm, direction: Direction, whiskers: tuple[float, float]) -> Box | None:
@@ -65,22 +95,38 @@ def sojourn_box(arm: Arm, direction: Direction, whiskers: tuple[float, float]) -
     return Box(low, p25, p50, p75, high, float(mean))
 
 
-def cdf(results: Results, direction: Direction) -> Figure:
+def cdf(results: Results, direction: Direction, width: Width | None = None) -> Figure:
     """Distribution function of the sojourn time, one line per arm."""
+    curves = [_up_to(_SHOWN, *sojourn_curve(arm, direction)) for arm in results.arms]
     with style():
-        drawn = figure()
+        drawn = figure(width=width)
         axes = drawn.add_subplot()
-        for arm, look in zip(results.arms, looks(len(results.arms)), strict=True):
-            values, levels = sojourn_curve(arm, direction)
-            values, levels = _up_to(_SHOWN, values, levels)
-            axes.plot(values, levels, label=arm.name, color=look.color, linestyle=look.dashes)
+        for arm, look, (values, levels) in zip(results.arms, _looks(results), curves, strict=True):
+            axes.plot(values, levels, label=arm.title, color=look.color, linestyle=look.dashes)
         axes.set(xlabel="sojourn time [ms]", ylabel="share of packets", ylim=(0, 1))
-        axes.set_xlim(left=0)
-        if len(results.arms) > _WITHIN:
-            legend_above(drawn, axes)
+        tops = [values[-1] for values, _ in curves if values.size]
+        if wants_log(tops):
+            starts = [np.interp(_FLOOR, levels, values) for values, levels in curves if values.size]
+            axes.set_xlim(_floor(starts, tops), max(tops) * 1.05)
+            log_axis(axes, "x")
+        else:
+            axes.set_xlim(left=0)
+        note(axes, way(results, direction))
+        if width is not None or len(results.arms) > _WITHIN or wants_log(tops):
+            legend(drawn, axes)
         elif results.arms:
             axes.legend(loc="lower right")
         return drawn
+
+
+def _looks(results: Results) -> list[Look]:
+    return looks_of([arm.discipline for arm in results.arms])
+
+
+def _floor(lows: Sequence[float], highs: Sequence[float]) -> float:
+    """Where a logarithmic axis begins: at the least positive value, four decades below the top at most."""
+    top = max(highs)
+    return max(min((low for low in lows if low > 0.0), default=0.0), top / 1e4) / 1.1
 
 
 def _up_to(level: float, values: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -91,20 +137,26 @@ def _up_to(level: float, values: FloatArray, levels: FloatArray) -> tuple[FloatA
     return np.append(values[below], np.interp(level, levels, values)), np.append(levels[below], level)
 
 
-def box(results: Results, direction: Direction, whiskers: tuple[float, float]) -> Figure:
+def box(results: Results, direction: Direction, whiskers: tuple[float, float], width: Width | None = None) -> Figure:
     """A box of the sojourn time per arm."""
     with style():
         arms = results.arms
-        drawn = figure(width_in=width_for(len(arms)))
+        drawn = figure(width_in=width_for(len(arms)), width=width)
         axes = drawn.add_subplot()
         boxes = [sojourn_box(arm, direction, whiskers) for arm in arms]
-        draw_boxes(axes, list(range(len(arms))), boxes, looks(len(arms)), width=0.55)
-        name_ticks(axes, [arm.name for arm in arms])
+        draw_boxes(axes, list(range(len(arms))), boxes, _looks(results), width=0.55)
+        name_ticks(axes, [arm.title for arm in arms])
         axes.set(ylabel="sojourn time [ms]")
         low, high = whiskers
-        note = f"box: p25 to p75, whiskers: p{low:g} and p{high:g}, diamond: mean"
-        axes.set_title(note, loc="left", color="#555555", fontsize=8)
-        axes.set_ylim(bottom=0)
+        meant = f"box: p25–p75, whiskers: p{low:g}, p{high:g}, diamond: mean"
+        note(axes, "\n".join(filter(None, [way(results, direction), meant])))
+        known = [box for box in boxes if box is not None]
+        if wants_log([box.p75 for box in known]):
+            highs = [max(box.high, box.mean or 0.0) for box in known]
+            axes.set_ylim(_floor([box.low for box in known], highs), max(highs) * 1.15)
+            log_axis(axes, "y")
+        else:
+            axes.set_ylim(bottom=0)
         return drawn
 
 

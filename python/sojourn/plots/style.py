@@ -4,27 +4,70 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import matplotlib
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from sojourn.notes import Note
 
 if TYPE_CHECKING:
+    from sojourn.results import Direction, Results
     from sojourn.storage import Staging
 
 FORMATS = ("png", "svg", "pdf")
 _UNDATED: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-"""One arm after the other."""
+# Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow; then darker and duller ones.
+_BLUE, _VERMILION, _GREEN, _PINK, _SKY, _ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"
+_BLACK, _WINE, _OLIVE, _INDIGO, _GREY, _BROWN = "#000000", "#882255", "#8A8A2B", "#332288", "#8C8C8C", "#8C510A"
+COLORS = (_BLUE, _VERMILION, _GREEN, _PINK, _SKY, _ORANGE, _BLACK, _WINE, _OLIVE, _INDIGO, _GREY, _BROWN)
+"""All colours, the plainest first."""
+COLOR_OF = {
+    **dict.fromkeys(("pfifo", "pfifo_head_drop"), _BLACK),
+    "bfifo": _GREY,
+    "pfifo_fast": _BROWN,
+    **dict.fromkeys(("red", "choke"), _WINE),
+    **dict.fromkeys(("ared", "blue"), _PINK),
+    **dict.fromkeys(("pie", "docsis_pie"), _VERMILION),
+    **dict.fromkeys(("madpie", "sfq_madpie"), _INDIGO),
+    **dict.fromkeys(("codel", "cobalt"), _BLUE),
+    **dict.fromkeys(("fq_codel", "dualpi2"), _SKY),
+    **dict.fromkeys(("fq_pie", "sfq_pie"), _ORANGE),
+    **dict.fromkeys(("cake", "sfb"), _GREEN),
+    **dict.fromkeys(("sfq", "sfq_red", "sfq_ared", "pi2"), _OLIVE),
+    "fq_nocodel": _GREY,
+}
+"""The colour of a discipline, in every figure that has no two of the same colour."""
 _DASHES = ("-", "--", "-.", ":")
+_MARKERS = ("o", "s", "D", "^", "v", "P", "*", "X", "p", "h", "<", ">")
+_PALEST = 0.6
+"""How far the last of a discipline's many arms goes towards white."""
+
+Width = Literal["column", "page"]
+WIDTHS_IN: dict[Width, float] = {"column": 3.5, "page": 7.16}
+"""One and two columns of a paper (IEEE's), in inches."""
+LOG_FROM = 8.0
+"""Values that differ by more than this factor are drawn on a logarithmic axis; a linear one would flatten the small."""
+
+# What systems have for Chinese, Japanese and Korean.
+_CJK = (
+    *(f"Noto Sans {name}" for name in ("CJK SC", "CJK JP", "CJK TC", "CJK KR", "SC", "JP", "TC", "KR")),
+    *("Source Han Sans SC", "Source Han Sans", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback"),
+    *("IPAexGothic", "IPAGothic", "TakaoGothic", "NanumGothic", "AR PL UMing CN", "Unifont"),
+    *("PingFang SC", "Hiragino Sans", "Hiragino Sans GB", "Heiti TC", "Apple SD Gothic Neo", "Arial Unicode MS"),
+    *("Microsoft YaHei", "Yu Gothic", "Meiryo", "MS Gothic", "SimHei", "Malgun Gothic"),
+)
 
 _RC: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -48,6 +91,8 @@ _RC: dict[Any, Any] = {
 
 # What a legend in the house style takes: per row, per name without its letters, and per letter of it.
 _ROW_IN, _NAME_IN, _LETTER_IN = 0.17, 0.45, 0.065
+_ABOVE = 12
+"""Names that a legend above the axes has room for; more stand to their right."""
 
 
 class Look(NamedTuple):
@@ -55,27 +100,105 @@ class Look(NamedTuple):
 
     color: str
     dashes: str
+    marker: str = "o"
 
 
 def looks(count: int) -> list[Look]:
-    """``count`` looks, told apart by colour as well as by dashes; the first 28 are all different."""
-    return list(islice(map(Look, cycle(COLORS), cycle(_DASHES)), count))
+    """``count`` looks, told apart by colour as well as by dashes."""
+    return list(islice(map(Look, cycle(COLORS), cycle(_DASHES), cycle(_MARKERS)), count))
+
+
+def looks_of(disciplines: Sequence[str]) -> list[Look]:
+    """The looks of arms by their disciplines; no two are alike.
+
+    A discipline has its colour of ``COLOR_OF``, or, where another in the figure has that already, the next free one. As
+    long as there are colours every arm has one of its own; then the arms of a discipline are shades of its colour.
+    """
+    distinct = list(dict.fromkeys(disciplines))
+    colors = _own_colors(distinct)
+    if len(disciplines) <= len(COLORS):
+        free = [color for color in COLORS if color not in colors.values()]
+        given = [colors.pop(name, "") or free.pop(0) for name in disciplines]
+        return [look._replace(color=color) for look, color in zip(looks(len(given)), given, strict=True)]
+    count = Counter(disciplines)
+    place = dict.fromkeys(distinct, 0)
+    found = []
+    for name in disciplines:
+        pale = _PALEST * place[name] / max(1, count[name] - 1)
+        own = distinct.index(name) // len(COLORS) + place[name]
+        look = Look(_paler(colors[name], pale), _DASHES[own % len(_DASHES)], _MARKERS[own % len(_MARKERS)])
+        found.append(look)
+        place[name] += 1
+    return found
+
+
+def _own_colors(disciplines: Sequence[str]) -> dict[str, str]:
+    """A colour by discipline; different ones as long as there are enough."""
+    wanted = {name: COLOR_OF[name] for name in disciplines if name in COLOR_OF}
+    colors: dict[str, str] = {}
+    for name, color in wanted.items():
+        if color not in colors.values():
+            colors[name] = color
+    free = [color for color in COLORS if color not in colors.values()]
+    others = cycle(COLORS)
+    for name in disciplines:
+        if name not in colors:
+            colors[name] = free.pop(0) if free else next(others)
+    return colors
+
+
+def _paler(color: str, share: float) -> str:
+    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in (red, green, blue))
+
+
+@lru_cache(maxsize=1)
+def _families() -> tuple[str, ...]:
+    """The fonts: matplotlib's own, and for what it lacks the first installed one of ``_CJK``."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return ("DejaVu Sans", *(name for name in _CJK if name in installed))[:2]
 
 
 @contextmanager
 def style() -> Iterator[None]:
     """The house style, for what is drawn inside."""
-    with matplotlib.rc_context(_RC):
+    with matplotlib.rc_context({**_RC, "font.family": list(_families())}):
         yield
+
+
+@contextmanager
+def _one_note_of_glyphs() -> Iterator[None]:
+    """Lets pass, of the warnings about characters that no font has, one in words."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    lacking = False
+    for one in caught:
+        if "missing from font" in str(one.message):
+            lacking = True
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    if lacking:
+        _tell_of_glyphs()
+
+
+@lru_cache(maxsize=1)
+def _tell_of_glyphs() -> None:
+    """Says it once in a process."""
+    text = "figures: no installed font has some characters of the labels; for Chinese, Japanese and Korean install one"
+    warnings.warn(f"{text} such as Noto Sans CJK", Note, stacklevel=4)
 
 
 class StyledFigure(Figure):
     """A figure that keeps the house style when it is saved, and that a notebook shows by itself."""
 
+    is_fixed = False
+    """Whether its width is that of a column or a page."""
+
     def savefig(self, fname: Any, **options: Any) -> None:
         """As matplotlib's; without a date, so that the same figure gives the same bytes."""
         kind = options.get("format") or Path(str(fname)).suffix.removeprefix(".") or "png"
-        with style():
+        with style(), _one_note_of_glyphs():
             super().savefig(fname, **{"metadata": _UNDATED.get(kind), **options})
 
     def _repr_png_(self) -> bytes:
@@ -84,9 +207,22 @@ class StyledFigure(Figure):
         return buffer.getvalue()
 
 
-def figure(width_in: float = 5.2, height_in: float = 3.4) -> Figure:
-    """An empty figure; one column of a paper wide unless told otherwise."""
-    return StyledFigure(figsize=(width_in, height_in))
+def figure(width_in: float = 5.2, height_in: float = 3.4, *, width: Width | None = None) -> Figure:
+    """An empty figure; with ``width`` as wide as that, whatever it was to be.
+
+    Raises
+    ------
+    ValueError
+        There is no such width.
+    """
+    if width is None:
+        return StyledFigure(figsize=(width_in, height_in))
+    if width not in WIDTHS_IN:
+        raise ValueError(f'width: got "{width}"; must be one of {", ".join(WIDTHS_IN)}')
+    fixed_in = WIDTHS_IN[width]
+    drawn = StyledFigure(figsize=(fixed_in, max(2.3, min(height_in, fixed_in * 0.66))))
+    drawn.is_fixed = True
+    return drawn
 
 
 def width_for(arms: int) -> float:
@@ -96,20 +232,64 @@ def width_for(arms: int) -> float:
 
 def name_ticks(axes: Axes, names: Sequence[str]) -> None:
     """Names the places 0, 1, … on the horizontal axis, slanted where they would run into each other."""
-    crowded = max(map(len, names), default=0) * len(names) > 48
+    width_in = axes.bbox.width / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
+    room = max(1, int((width_in - 0.7) / 0.08))
+    crowded = max(map(len, names), default=0) * len(names) > room
     axes.set_xticks(range(len(names)), names, rotation=35 if crowded else 0, ha="right" if crowded else "center")
 
 
-def legend_above(drawn: Figure, axes: Axes) -> None:
-    """A legend above the axes, in as many columns as the names leave room for; the figure grows by its height."""
+def legend(drawn: Figure, axes: Axes) -> None:
+    """A legend above the axes, or to their right where the names are many; the figure grows by it.
+
+    A figure of a fixed width only grows in height.
+    """
     handles, names = axes.get_legend_handles_labels()
     if not names:
         return
+    longest = max(map(len, names))
     width_in, height_in = drawn.get_size_inches()
-    columns = max(1, min(4, len(names), int(width_in / (_NAME_IN + _LETTER_IN * max(map(len, names))))))
+    name_in = _NAME_IN + _LETTER_IN * longest
+    if len(names) > _ABOVE and not getattr(drawn, "is_fixed", False):
+        columns = math.ceil(len(names) / 40)
+        drawn.set_size_inches(width_in + columns * name_in, max(height_in, _ROW_IN * len(names) / columns + 0.3))
+        drawn.legend(handles, names, loc="outside right upper", ncols=columns)
+        return
+    columns = max(1, min(4, len(names), int(width_in / name_in)))
     rows = math.ceil(len(names) / columns)
     drawn.set_size_inches(width_in, height_in + _ROW_IN * (rows - 1))
     drawn.legend(handles, names, loc="outside upper center", ncols=columns)
+
+
+def note(axes: Axes, *parts: str) -> None:
+    """A line above the axes that says what marks mean; empty parts are left out."""
+    text = "; ".join(part for part in parts if part)
+    if text:
+        axes.set_title(text, loc="left", color="#555555", fontsize=8)
+
+
+def way(results: Results, direction: Direction) -> str:
+    """Which way a figure shows, in words; nothing where there is only the way down."""
+    return "" if results.directions == ("down",) and direction == "down" else f"{direction}ward direction"
+
+
+def wants_log(values: Iterable[float]) -> bool:
+    """Whether positive values differ by more than ``LOG_FROM``."""
+    known = [value for value in values if value > 0.0 and math.isfinite(value)]
+    return len(known) > 1 and max(known) / min(known) > LOG_FROM
+
+
+def log_axis(axes: Axes, name: Literal["x", "y"]) -> None:
+    """A logarithmic axis with plain numbers: 1, 2, 5, 10 …, or the powers of ten where those would be many."""
+    if name == "x":
+        axes.set_xscale("log")
+    else:
+        axes.set_yscale("log")
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    low, high = sorted(axis.get_view_interval())
+    subs = (1.0, 2.0, 5.0) if low > 0.0 and high / low < 300.0 else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def save(staging: Staging, name: str, drawn: Figure) -> list[Path]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from sojourn import series
-from sojourn.plots.style import figure, legend_above, looks, style
+from sojourn.plots.style import Width, figure, legend, log_axis, looks_of, note, style, wants_log, way
 from sojourn.series import Series
 from sojourn.statistics import FloatArray, mean_interval
 
 if TYPE_CHECKING:
-    from sojourn.results import Arm, Results, Run
+    from sojourn.results import Arm, Direction, Results, Run
 
 
 class NotRecordedError(ValueError):
@@ -27,33 +28,63 @@ Middle = Literal["median", "mean"]
 confidence interval."""
 
 
-def sojourn_figure(results: Results, middle: Middle) -> Figure:
+def sojourn_figure(results: Results, middle: Middle, direction: Direction, width: Width | None = None) -> Figure:
     """Mean sojourn time per bin."""
-    return _figure(results, series.sojourn, 1.0, "sojourn time [ms]", middle)
+    return _figure(
+        results,
+        partial(series.sojourn, direction=direction),
+        1.0,
+        "sojourn time [ms]",
+        middle,
+        width,
+        way(results, direction),
+    )
 
 
-def goodput_figure(results: Results, middle: Middle) -> Figure:
+def goodput_figure(results: Results, middle: Middle, direction: Direction, width: Width | None = None) -> Figure:
     """Goodput of all flows per bin."""
-    return _figure(results, series.goodput, 1e-6, "goodput [Mbit/s]", middle)
+    return _figure(
+        results,
+        partial(series.goodput, direction=direction),
+        1e-6,
+        "goodput [Mbit/s]",
+        middle,
+        width,
+        way(results, direction),
+    )
 
 
 def _figure(
-    results: Results, read: Callable[[Run], Series | None], factor: float, label: str, middle: Middle
+    results: Results,
+    read: Callable[[Run], Series | None],
+    factor: float,
+    label: str,
+    middle: Middle,
+    width: Width | None,
+    direction: str,
 ) -> Figure:
     over_repeats = _mean_over_repeats if middle == "mean" else _median_over_repeats
     with style():
-        drawn = figure()
+        drawn = figure(width=width)
         axes = drawn.add_subplot()
-        for arm, look in zip(results.arms, looks(len(results.arms)), strict=True):
+        typical = []
+        for arm, look in zip(results.arms, looks_of([arm.discipline for arm in results.arms]), strict=True):
             t_s, values = _aligned(arm, read)
             low, line, high = over_repeats(values * factor)
-            axes.plot(t_s, line, label=arm.name, color=look.color, linestyle=look.dashes)
+            axes.plot(t_s, line, label=arm.title, color=look.color, linestyle=look.dashes)
+            typical.append(float(np.nanmedian(line)) if not np.isnan(line).all() else 0.0)
             if len(values) > 1:
                 axes.fill_between(t_s, low, high, color=look.color, alpha=0.15, linewidth=0)
         axes.set(xlabel="time [s]", ylabel=label)
-        axes.set_ylim(bottom=0)
+        if wants_log(typical):
+            top = axes.get_ylim()[1]
+            axes.set_ylim(max(min(value for value in typical if value > 0.0) / 10, top / 1e4), top)
+            log_axis(axes, "y")
+        else:
+            axes.set_ylim(bottom=0)
         axes.margins(x=0)
-        legend_above(drawn, axes)
+        note(axes, direction)
+        legend(drawn, axes)
         return drawn
 
 

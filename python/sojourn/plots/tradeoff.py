@@ -5,28 +5,35 @@ The delay axis runs backwards, so that better is up and to the right (RFC 7928 Â
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sojourn.metrics import goodput_bps, has_direction
-from sojourn.plots.style import COLORS, figure, legend_above, looks, style
+from sojourn.plots.style import (
+    COLORS,
+    Look,
+    Width,
+    figure,
+    legend,
+    log_axis,
+    looks_of,
+    note,
+    style,
+    wants_log,
+    way,
+)
 from sojourn.statistics import FloatArray
 
 if TYPE_CHECKING:
     from sojourn.results import Arm, Direction, Results
 
-_LOG_FROM = 8.0
-"""Delays that differ by more than this factor are drawn on a logarithmic axis."""
 _LEAST_SPAN = 0.01
 """The goodput axis spans at least this share of its upper end."""
 _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 181)
-_MARKERS = "osD^vP*X"
 
 
 def points(arm: Arm, direction: Direction, statistic: str) -> FloatArray:
@@ -56,71 +63,66 @@ def one_sigma_ellipse(sample: FloatArray) -> FloatArray:
     return contour
 
 
-def ellipse(results: Results, direction: Direction, statistic: str) -> Figure:
+def ellipse(results: Results, direction: Direction, statistic: str, width: Width | None = None) -> Figure:
     """Per arm: the repeats as dots, their medians as a mark, from three repeats on their 1-sigma ellipse.
 
-    The mark is a circle; arms beyond the colours have others, with their colours again.
+    The mark is a circle; where there are more arms than colours, arms have other marks as well.
     """
-    marks = _marks(results, after=len(COLORS))
+    few = len(results.arms) <= len(COLORS)
 
-    def draw(axes: Axes, arm: Arm, sample: FloatArray, color: str, is_log: bool) -> None:
+    def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, is_log: bool) -> None:
+        color, mark = look.color, "o" if few else look.marker
         axes.plot(*sample.T, ".", color=color, markersize=3, alpha=0.6)
-        axes.plot(*np.median(sample, axis=0), marks[arm.name], color=color, markersize=6, label=arm.name)
+        axes.plot(*np.median(sample, axis=0), mark, color=color, markersize=6, label=arm.title)
         if len(sample) > 2:
             scaled = np.column_stack([np.log(sample[:, 0]), sample[:, 1]]) if is_log else sample
             contour = one_sigma_ellipse(scaled)
             x = np.exp(contour[:, 0]) if is_log else contour[:, 0]
             axes.fill(x, contour[:, 1], facecolor=color + "33", edgecolor=color, linewidth=1.2)
 
-    return _figure(results, direction, statistic, draw)
+    return _figure(results, direction, statistic, draw, width)
 
 
-def scatter(results: Results, direction: Direction, statistic: str) -> Figure:
+def scatter(results: Results, direction: Direction, statistic: str, width: Width | None = None) -> Figure:
     """A mark per run; arms differ in colour and in shape."""
-    markers = _marks(results)
 
-    def draw(axes: Axes, arm: Arm, sample: FloatArray, color: str, _is_log: bool) -> None:
+    def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, _is_log: bool) -> None:
         axes.plot(
             *sample.T,
             linestyle="none",
-            marker=markers[arm.name],
+            marker=look.marker,
             markersize=5,
-            markerfacecolor=color + "77",
-            markeredgecolor=color,
-            label=arm.name,
+            markerfacecolor=look.color + "77",
+            markeredgecolor=look.color,
+            label=arm.title,
         )
 
-    return _figure(results, direction, statistic, draw)
-
-
-def _marks(results: Results, *, after: int = 1) -> dict[str, str]:
-    """A mark by arm, the next one after so many arms."""
-    return {arm.name: _MARKERS[index // after % len(_MARKERS)] for index, arm in enumerate(results.arms)}
+    return _figure(results, direction, statistic, draw, width)
 
 
 def _figure(
     results: Results,
     direction: Direction,
     statistic: str,
-    draw: Callable[[Axes, Arm, FloatArray, str, bool], None],
+    draw: Callable[[Axes, Arm, FloatArray, Look, bool], None],
+    width: Width | None,
 ) -> Figure:
     samples = [(arm, points(arm, direction, statistic)) for arm in results.arms]
-    is_log = _wants_log([sample[:, 0] for _, sample in samples if len(sample)])
+    delays = np.concatenate([sample[:, 0] for _, sample in samples]) if samples else np.empty(0)
+    is_log = bool((delays > 0.0).all()) and wants_log(delays)
     with style():
-        drawn = figure()
+        drawn = figure(width=width)
         axes = drawn.add_subplot()
-        for (arm, sample), look in zip(samples, looks(len(samples)), strict=True):
+        for (arm, sample), look in zip(samples, looks_of([arm.discipline for arm in results.arms]), strict=True):
             if len(sample):
-                draw(axes, arm, sample, look.color, is_log)
+                draw(axes, arm, sample, look, is_log)
         if is_log:
-            axes.set_xscale("log")
-            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
-            axes.xaxis.set_minor_formatter(NullFormatter())
+            log_axis(axes, "x")
         axes.invert_xaxis()
         _widen(axes)
         axes.set(xlabel=f"{_words(statistic)} sojourn time [ms], less to the right", ylabel="goodput [Mbit/s]")
-        legend_above(drawn, axes)
+        note(axes, way(results, direction))
+        legend(drawn, axes)
         return drawn
 
 
@@ -130,11 +132,6 @@ def _widen(axes: Axes) -> None:
     lacking = _LEAST_SPAN * high - (high - low)
     if lacking > 0.0:
         axes.set_ylim(low - lacking / 2, high + lacking / 2)
-
-
-def _wants_log(delays: list[FloatArray]) -> bool:
-    values = np.concatenate(delays) if delays else np.empty(0)
-    return bool(values.size) and values.min() > 0.0 and math.log(values.max() / values.min()) > math.log(_LOG_FROM)
 
 
 def _words(statistic: str) -> str:

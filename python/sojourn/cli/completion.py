@@ -1,0 +1,152 @@
+"""``sojourn completion``: the tab key in bash, zsh and fish."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from sojourn import _core
+from sojourn.cli.listing import What
+
+HELPER = "_complete"
+"""The hidden command that the scripts ask; it prints a candidate per line, ``FILES`` where a file fits."""
+FILES = ":files"
+
+
+class Shell(StrEnum):
+    """A shell."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def command(shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish")]) -> None:
+    """Print what makes a shell complete sojourn's commands, options and names; how is in its first line."""
+    print(_SCRIPTS[shell].replace("HELPER", HELPER).replace("FILES", FILES), end="")
+
+
+def helper(context: typer.Context, words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Print what can stand in place of the last of these words."""
+    *before, current = words or [""]
+    for candidate in candidates(context.find_root().command, before, current):
+        print(candidate)
+
+
+def candidates(root: Any, before: list[str], current: str) -> list[str]:
+    """What can follow the words ``before``, as far as it begins with ``current``; ``FILES`` if a file can.
+
+    ``root`` is typer's command.
+    """
+    found = root
+    path: list[str] = []
+    waiting: Any = None
+    for word in before:
+        if waiting is not None:
+            waiting = None
+        elif word.startswith("-"):
+            option = next((option for option in found.params if word in option.opts), None)
+            waiting = None if option is None or option.is_flag else option
+        elif word in getattr(found, "commands", {}):
+            found = found.commands[word]
+            path.append(word)
+    if waiting is not None:
+        names = _VALUES.get(waiting.opts[0], lambda: [])()
+    elif current.startswith("-"):
+        names = sorted({name for param in found.params for name in param.opts if name.startswith("-")} | {"--help"})
+    elif hasattr(found, "commands"):
+        names = [name for name, each in found.commands.items() if not each.hidden]
+    else:
+        names = _ARGUMENTS.get(" ".join(path), lambda: [FILES])()
+    return [name for name in names if name == FILES or name.startswith(current)]
+
+
+def _names(document: str) -> list[str]:
+    return [entry["name"] for entry in json.loads(document)]
+
+
+def _aqms() -> list[str]:
+    return _names(_core.disciplines_json())
+
+
+def _studies() -> list[str]:
+    from sojourn.studies import available
+
+    return [study.name for study in available()]
+
+
+def _formats() -> list[str]:
+    from sojourn.export import FORMATS
+
+    return list(FORMATS)
+
+
+_VALUES: dict[str, Callable[[], list[str]]] = {
+    "--aqm": _aqms,
+    "--tcp": lambda: _names(_core.congestion_controls_json()),
+    "--backend": lambda: ["sim", "linux"],
+    "--on": lambda: ["vm", "host"],
+    "--format": _formats,
+    **dict.fromkeys(("--out", "--load", "--kernel"), lambda: [FILES]),
+}
+"""What an option takes; options that are not here take what only the user knows."""
+_ARGUMENTS: dict[str, Callable[[], list[str]]] = {
+    "compare": _aqms,
+    "list": lambda: [what.value for what in What],
+    "completion": lambda: [shell.value for shell in Shell],
+    "study run": lambda: [*_studies(), FILES],
+    "study list": lambda: [],
+    "doctor": lambda: [],
+}
+"""What a command takes; commands that are not here take files."""
+
+_SCRIPTS = {
+    Shell.BASH: """\
+# In ~/.bashrc: eval "$(sojourn completion bash)"
+_sojourn() {
+    local current="${COMP_WORDS[COMP_CWORD]}" line
+    COMPREPLY=()
+    while IFS= read -r line; do
+        if [ "$line" = "FILES" ]; then
+            compopt -o filenames 2>/dev/null
+            while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$current")
+        else
+            COMPREPLY+=("$line")
+        fi
+    done < <("${COMP_WORDS[0]}" HELPER -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -F _sojourn sojourn
+""",
+    Shell.ZSH: """\
+# In ~/.zshrc, after compinit: eval "$(sojourn completion zsh)"
+_sojourn() {
+    local -a lines
+    lines=("${(@f)$("${words[1]}" HELPER -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if (( ${lines[(Ie)FILES]} )); then
+        lines=("${(@)lines:#FILES}")
+        _files
+    fi
+    lines=("${(@)lines:#}")
+    (( ${#lines} )) && compadd -- "${lines[@]}"
+}
+compdef _sojourn sojourn
+""",
+    Shell.FISH: """\
+# In ~/.config/fish/config.fish: sojourn completion fish | source
+function __sojourn
+    set -l words (commandline -opc) (commandline -ct)
+    for line in ($words[1] HELPER -- $words[2..] 2>/dev/null)
+        if test "$line" = "FILES"
+            __fish_complete_path (commandline -ct)
+        else
+            echo $line
+        end
+    end
+end
+complete -c sojourn -f -a '(__sojourn)'
+""",
+}

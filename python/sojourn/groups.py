@@ -1,0 +1,156 @@
+"""Groups of flows: what an application saw of a queue, a group per traffic entry and direction."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from sojourn.schema import Run
+
+if TYPE_CHECKING:
+    from sojourn.results import Results
+
+Group = Mapping[str, Any]
+"""An element of a run's ``groups`` in summary.json."""
+
+
+@dataclass(frozen=True)
+class Merit:
+    """A number per group of flows."""
+
+    name: str
+    """With its unit as suffix."""
+    heading: str
+    value: Callable[[Group], float]
+    shown_per: float = 1.0
+    digits: int = 2
+    words: str = ""
+    is_of_application: bool = False
+    """Whether it is what a user of the application feels."""
+
+
+def _number(key: str) -> Callable[[Group], float]:
+    def value(group: Group) -> float:
+        found = group.get(key)
+        return math.nan if found is None else float(found)
+
+    return value
+
+
+def _spread(key: str, statistic: str) -> Callable[[Group], float]:
+    def value(group: Group) -> float:
+        found = (group.get(key) or {}).get(statistic)
+        return math.nan if found is None else float(found)
+
+    return value
+
+
+def _video(key: str) -> Callable[[Group], float]:
+    def value(group: Group) -> float:
+        found = (group.get("video") or {}).get(key)
+        return math.nan if found is None else float(found)
+
+    return value
+
+
+def _goodput(group: Group) -> float:
+    return math.nan if group["kind"] == "ping" else float(group["goodput_bps"])
+
+
+MERITS: tuple[Merit, ...] = (
+    Merit("goodput_bps", "goodput Mbit/s", _goodput, shown_per=1e6, words="goodput"),
+    Merit("jain_goodput", "Jain", _number("jain_goodput"), words="Jain's index over goodput"),
+    Merit("rtt_p50_ms", "RTT p50 ms", _spread("rtt_ms", "p50"), words="median RTT"),
+    Merit("rtt_p95_ms", "RTT p95 ms", _spread("rtt_ms", "p95"), words="p95 of the RTT"),
+    Merit("one_way_p95_ms", "one-way p95 ms", _spread("one_way_ms", "p95"), words="p95 of the one-way delay"),
+    Merit("mos", "MOS 1–4.5", _number("mos"), words="call quality: MOS", is_of_application=True),
+    *(
+        Merit(f"{stem}_{at}_ms", f"{short} {at} ms", _spread(f"{stem}_ms", at), words=words, is_of_application=True)
+        for stem, short, long in (("page_load", "page", "page load time"), ("completion", "file", "completion time"))
+        for at, words in (("p50", f"median {long}"), ("p95", f"p95 of the {long}"))
+    ),
+    Merit(
+        "video_rate_bps", "video Mbit/s", _video("media_rate_bps"), shown_per=1e6, words="video's media rate",
+        is_of_application=True,
+    ),
+    Merit("video_stalled_ms", "stalled ms", _video("stalled_ms"), words="time of stalls", is_of_application=True),
+)  # fmt: skip
+"""The columns of the table of groups, in order."""
+
+
+def groups_of(run: Run) -> list[Group]:
+    """The groups of a run.
+
+    Of results from before there were any, they are put together from the flows; then only a group of one flow has
+    distributions, for quantiles of several cannot be added.
+    """
+    kept = cast("Mapping[str, Any]", run).get("groups")
+    return list(kept) if kept is not None else _of_flows(run)
+
+
+def _of_flows(run: Run) -> list[Group]:
+    members: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
+    for flow in run["flows"]:
+        members.setdefault((flow["traffic"], flow["direction"]), []).append(flow)
+    kinds: dict[str, set[int]] = {}
+    for (traffic, _), flows in members.items():
+        kinds.setdefault(flows[0]["kind"], set()).add(traffic)
+    groups: list[Group] = []
+    for (traffic, direction), flows in members.items():
+        kind = str(flows[0]["kind"])
+        name = flows[0].get("name") or (kind if len(kinds[kind]) == 1 else f"{kind} {traffic}")
+        group: dict[str, Any] = {**(flows[0] if len(flows) == 1 else {})}
+        group |= {"traffic": traffic, "name": name, "kind": kind, "direction": direction, "flows": len(flows)}
+        group["goodput_bps"] = sum(flow["goodput_bps"] for flow in flows)
+        scores = [flow["mos"] for flow in flows if flow.get("mos") is not None]
+        if scores:
+            group["mos"] = float(np.mean(scores))
+        groups.append(group)
+    return groups
+
+
+class GroupIndex:
+    """The groups of results by title: by name, with the direction after it where the name goes both ways."""
+
+    def __init__(self, results: Results) -> None:
+        self._groups = {id(run.summary): groups_of(run.summary) for run in results.runs}
+        places = dict.fromkeys(
+            (group["name"], group["direction"]) for groups in self._groups.values() for group in groups
+        )
+        counts = Counter(name for name, _ in places)
+        self._titles = {
+            (name, direction): f"{name}.{direction}" if counts[name] > 1 else name for name, direction in places
+        }
+        self._by_title = {run: {self.title(group): group for group in groups} for run, groups in self._groups.items()}
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """All groups, in the order of the file."""
+        return tuple(self._titles.values())
+
+    def title(self, group: Group) -> str:
+        """What a group is called."""
+        return self._titles[group["name"], group["direction"]]
+
+    def at(self, run: Run, title: str) -> Group | None:
+        """A run's group; None if it has none of this title."""
+        return self._by_title[id(run)].get(title)
+
+    def value(self, run: Run, title: str, merit: Merit) -> float:
+        """A number of a run's group; NaN where there is none."""
+        group = self.at(run, title)
+        return math.nan if group is None else merit.value(group)
+
+    def pairs(self) -> list[tuple[str, Merit]]:
+        """The groups and what is known of them: every title with every merit that some run has."""
+        return [
+            (title, merit)
+            for title in self.titles
+            for merit in MERITS
+            if any(title in groups and not math.isnan(merit.value(groups[title])) for groups in self._by_title.values())
+        ]

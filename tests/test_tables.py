@@ -1,0 +1,220 @@
+"""Tables of groups, narrow terminals, small numbers, swept values as numbers, and notebooks."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+
+import pytest
+from matplotlib.figure import Figure
+
+import sojourn as sj
+from conftest import EXPERIMENT
+from sojourn.metrics import metric_called
+from sojourn.notes import Note
+from sojourn.plots import style
+from sojourn.statistics import median_interval
+from sojourn.swept import quantity, setting_text, words
+from sojourn.tables import groups_sheet, groups_table, interval_text, plain, results_sheet, results_table
+
+SWEEP = '\n[sweep]\n"link.rate" = ["500 kbit/s", "5 Mbit/s", "50 Mbit/s"]\n"traffic.0.flows" = [1, 2]\n'
+VOIP = '\n[[traffic]]\nkind = "voip"\nrtt = "40 ms"\n'
+
+
+@pytest.fixture(scope="module")
+def sweep() -> sj.Results:
+    return sj.run_text(EXPERIMENT + SWEEP, set={"experiment.repeat": 1, "experiment.duration": "2 s"})
+
+
+@pytest.fixture(scope="module")
+def calls() -> sj.Results:
+    return sj.run_text(EXPERIMENT + VOIP, set={"experiment.repeat": 1})
+
+
+def with_groups(results: sj.Results, groups: list[dict]) -> sj.Results:
+    summary = copy.deepcopy(results.summary)
+    for run in summary["runs"]:
+        run["groups"] = groups
+    return sj.Results(summary, [sj.Run(run, lambda _: None) for run in summary["runs"]])
+
+
+GROUPS = [
+    {"traffic": 0, "name": "movie", "kind": "bulk", "direction": "down", "flows": 2, "goodput_bps": 8e6,
+     "jain_goodput": 0.9, "rtt_ms": {"p50": 41.0, "p95": 52.0}},
+    {"traffic": 1, "name": "talk", "kind": "voip", "direction": "down", "flows": 3, "goodput_bps": 2e5, "mos": 4.2,
+     "one_way_ms": {"p95": 33.0}},
+    {"traffic": 2, "name": "news", "kind": "web", "direction": "down", "flows": 1, "goodput_bps": 1e6,
+     "page_load_ms": {"p50": 800.0, "p95": 1600.0}, "completion_ms": {"n": 0, "p50": None, "p95": None}},
+]  # fmt: skip
+
+
+def test_what_groups_saw_is_in_table_frame_and_figures(calls: sj.Results):
+    results = with_groups(calls, GROUPS)
+    text = str(results)
+    for part in ("movie ×2", "talk ×3", "MOS", "800", "0.90"):
+        assert part in text, part
+    frame = results.to_pandas()
+    assert list(frame["talk.mos"]) == [4.2, 4.2]
+    assert list(frame["movie.rtt_p95_ms"]) == [52.0, 52.0]
+    assert list(frame["news.page_load_p50_ms"]) == [800.0, 800.0]
+    assert not any("completion" in name for name in frame.columns)
+    assert [bar.get_height() for bar in results.plot.bars("mos").axes[0].patches] == [4.2, 4.2]
+    titles = [axes.get_title(loc="left") for axes in results.plot.overview().axes]
+    assert any("talk: call quality" in title for title in titles)
+    assert any("news: median page load time" in title for title in titles)
+
+
+def test_a_name_both_ways_is_two_groups_and_not_one_metric(calls: sj.Results):
+    results = with_groups(calls, [GROUPS[0], {**GROUPS[0], "direction": "up", "goodput_bps": 1e6}])
+    assert results.groups.titles == ("movie.down", "movie.up")
+    assert metric_called("movie.up.goodput_bps", results).value(results.runs[0].summary, "down") == 1e6
+    with pytest.raises(ValueError, match=r"movie\.down\.rtt_p50_ms, movie\.up\.rtt_p50_ms"):
+        metric_called("rtt_p50_ms", results)
+
+
+def test_results_without_groups_have_what_flows_tell(calls: sj.Results):
+    summary = copy.deepcopy(calls.summary)
+    for run in summary["runs"]:
+        run.pop("groups", None)
+    old = sj.Results(summary, [sj.Run(run, lambda _: None) for run in summary["runs"]])
+    assert old.groups.titles == ("bulk", "voip")
+    mos = next(flow["mos"] for flow in calls.runs[0].summary["flows"] if flow["kind"] == "voip")
+    assert old.to_pandas()["voip.mos"][0] == mos
+
+
+def test_fairness_of_unlike_groups_is_told_by_group(calls: sj.Results):
+    mixed = with_groups(calls, [GROUPS[0], GROUPS[2]])
+    assert "Jain" not in results_sheet(mixed).headings
+    sheet = groups_sheet(mixed)
+    assert sheet is not None and "Jain" in sheet.headings
+    assert "Jain" in results_sheet(calls).headings
+    assert groups_sheet(with_groups(calls, GROUPS[:1])) is None
+
+
+@pytest.mark.parametrize("width", [100, 80, 64, 50])
+def test_narrow_terminals_keep_what_is_swept(sweep: sj.Results, width: int):
+    text = plain(results_table(sweep, width=width), width)
+    assert "…" not in text
+    assert all(len(line) <= width for line in text.splitlines())
+    for part in ("500", "kbit/s", "50", "p95"):
+        assert part in text
+    caption = " ".join(text[text.index("sojourn time") - 20 :].split())
+    for heading in ("mean", "p50"):
+        is_shown = heading in text[: text.index("─")].split()
+        assert (f"{heading}" in caption.partition("sojourn time")[0]) == is_shown
+
+
+def test_a_table_of_many_rows_ends_after_a_screen(sweep: sj.Results):
+    text = plain(results_table(sweep, rows=3))
+    assert "the first 3 of 12 rows" in text
+    assert text.count("codel") + text.count("pfifo") == 3
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.001, "0.0010"), (0.05, "0.050"), (0.0, "0.00"), (1.5, "1.50")])
+def test_a_small_value_does_not_look_like_nothing(value: float, text: str):
+    assert interval_text(median_interval([value]), 2) == text
+
+
+def test_swept_values_are_numbers_with_their_unit(sweep: sj.Results):
+    frame = sweep.to_pandas()
+    assert list(frame["link.rate_bps"].unique()) == [500e3, 5e6, 50e6]
+    assert list(frame["link.rate"].unique()) == ["500 kbit/s", "5 Mbit/s", "50 Mbit/s"]
+    assert frame["traffic.0.flows"].dtype.kind == "i"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"),
+    [
+        ("10mbit", 10e6, "bps"), ("5 ms", 5.0, "ms"), ("2 s", 2000.0, "ms"), ("150 kB", 150e3, "bytes"),
+        ("1 bdp", 1.0, "bdp"), ("83 packets", 83.0, "packets"), (0.25, 0.25, ""), ("2 KiB", 2048.0, "bytes"),
+    ],
+)  # fmt: skip
+def test_quantities(text: object, value: float, unit: str):
+    assert quantity(text) == (value, unit)
+
+
+def test_what_is_no_quantity_is_none():
+    assert [quantity(value) for value in ("cubic", True, "0..1 s", [1], "5 apples")] == [None] * 5
+
+
+def test_keys_in_words_tell_each_other_apart():
+    assert words(["link.rate", "link.up.rate", "queue.0.target"]) == {
+        "link.rate": "link rate", "link.up.rate": "up rate", "queue.0.target": "target",
+    }  # fmt: skip
+    assert list(words(["traffic.0.rtt", "traffic.1.rtt"]).values()) == ["traffic 0 rtt", "traffic 1 rtt"]
+    assert setting_text({"link.rate": "5 Mbit/s", "traffic.0.flows": 1}) == "rate 5 Mbit/s, 1 flow"
+
+
+def test_a_metric_over_a_swept_key_has_a_numeric_axis(sweep: sj.Results):
+    axes = sweep.plot.over("link.rate", "goodput_bps").axes[0]
+    assert axes.get_xscale() == "log"
+    assert axes.get_xlabel() == "rate [Mbit/s]"
+    assert [list(line.get_xdata()) for line in axes.lines] == [[0.5, 5.0, 50.0]] * 4
+    with pytest.raises(ValueError, match=r"link\.rate, traffic\.0\.flows"):
+        sweep.plot.over("link.delay")
+
+
+def test_notebooks_show_a_table(calls: sj.Results):
+    results = with_groups(calls, [{**GROUPS[1], "name": "<b>"}])
+    html = results._repr_html_()
+    assert "<table>" in html and "&lt;b&gt;" in html and "<b>" not in html
+
+
+def test_disciplines_have_their_colours_and_no_two_share_one():
+    alone, beside = style.looks_of(["codel"])[0], style.looks_of(["pfifo_fast", "pie", "codel"])
+    assert beside[2].color == alone.color == style.COLOR_OF["codel"]
+    many = ["pfifo", "pfifo_head_drop", "red", "choke", "sfq", "sfq_red", "pi2", "codel", "cobalt", "own"]
+    assert len({look.color for look in style.looks_of(many)}) == len(many)
+    grid = style.looks_of(["pie", "codel", "cake"] * 10)
+    assert len(set(grid)) == 30
+
+
+def test_the_way_is_in_the_figure():
+    text = EXPERIMENT.replace("[link]", '[link]\nup = { rate = "2 Mbit/s" }').replace("repeat = 2", "repeat = 1")
+    both = sj.run_text(text)
+    for name in ("cdf", "box", "ellipse", "scatter"):
+        assert getattr(both.plot, name)("up").axes[0].get_title(loc="left").startswith("upward direction"), name
+
+
+def test_axes_are_logarithmic_where_one_arm_flattens_the_others(calls: sj.Results):
+    summary = copy.deepcopy(calls.summary)
+    factor = 1000.0 / summary["runs"][1]["bottleneck"]["down"]["sojourn_ms"]["p99"]
+    far = summary["runs"][1]["bottleneck"]["down"]["sojourn_ms"]
+    summary["runs"][1]["bottleneck"]["down"]["sojourn_ms"] = {
+        key: value if key == "n" else value * 20 * factor for key, value in far.items()
+    }
+    flat = sj.Results(summary, [sj.Run(run, lambda _: None) for run in summary["runs"]])
+    assert flat.plot.cdf().axes[0].get_xscale() == "log"
+    assert flat.plot.box().axes[0].get_yscale() == "log"
+    same = sj.Results({**summary, "runs": summary["runs"][:1]}, flat.runs[:1])
+    assert same.plot.cdf().axes[0].get_xscale() == "linear"
+
+
+def test_figures_have_the_width_of_a_column_or_a_page(calls: sj.Results):
+    for width, inches in style.WIDTHS_IN.items():
+        for drawn in (calls.plot.cdf(width=width), calls.plot.bars(width=width), calls.plot.box(width=width)):
+            assert isinstance(drawn, Figure)
+            assert drawn.get_figwidth() == pytest.approx(inches)
+    assert math.isclose(calls.plot.overview(width="page").get_figwidth(), style.WIDTHS_IN["page"])
+    with pytest.raises(ValueError, match="column, page"):
+        calls.plot.cdf(width="wide")  # type: ignore[arg-type]
+
+
+def test_missing_glyphs_are_one_note(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(style, "_CJK", ())
+    style._families.cache_clear()
+    style._tell_of_glyphs.cache_clear()
+    text = EXPERIMENT.replace('aqm = "pfifo"', 'aqm = "pfifo"\nlabel = "先入先出"').replace("repeat = 2", "repeat = 1")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sj.run_text(text).plot.cdf().savefig(tmp_path / "cdf.png")
+    style._families.cache_clear()
+    assert [one.category for one in caught] == [Note]
+
+
+def test_a_group_table_gives_up_columns_in_order(calls: sj.Results):
+    table = groups_table(with_groups(calls, GROUPS), width=60)
+    assert table is not None
+    text = plain(table, 60)
+    assert "MOS" in text and "Jain" in text[text.index("without") :]
