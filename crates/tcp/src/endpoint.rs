@@ -306,16 +306,17 @@ impl Endpoint {
             segment.seq = self.sender.next_seq();
             segment.len = 0;
             segment.flags = Flags::default();
-        } else if segment.len > 0 {
-            self.receiver.note_sent(now);
+        } else {
+            self.receiver.note_sent(segment, now);
         }
         segment.ts_val = crate::timestamp(now);
         self.receiver.stamp(segment);
-        Some(match self.feedback {
-            Feedback::None => false,
-            Feedback::Classic => sending == Some(Sending::New) && segment.len > 0,
-            Feedback::Exact | Feedback::Accurate => true,
-        })
+        if self.feedback == Feedback::None {
+            return Some(false);
+        }
+        cold_path();
+        let is_new_data = sending == Some(Sending::New) && segment.len > 0;
+        Some(self.feedback != Feedback::Classic || is_new_data)
     }
 
     #[cold]

@@ -154,12 +154,12 @@ impl Receiver {
     pub const fn note_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
-    /// This end has sent data at `now`. If that is soon after an arrival it is taken for an answer, and the next ones will carry
+    /// This end has sent a segment at `now`. If it has data and that is soon after an arrival it is taken for an answer, and the next ones will carry
     /// the acknowledgements (Linux's tcp_event_data_sent; from 5.1 to 5.19 only the third answer counted).
     #[inline(always)]
-    pub fn note_sent(&mut self, now: Time) {
+    pub fn note_sent(&mut self, segment: &Segment, now: Time) {
         if let Some(last) = self.last_arrival {
-            self.interactive |= now - last < self.delay;
+            self.interactive |= segment.len > 0 && now - last < self.delay;
         }
     }
     /// The peer turns out to have no ECN.

@@ -213,7 +213,7 @@ fn who_answers_acknowledges_every_second_segment() {
     for n in 0..3 {
         assert!(arrive(&mut receiver, n, 100), "segment {n}");
     }
-    receiver.note_sent(Time::from_millis(100));
+    receiver.note_sent(&data(0), Time::from_millis(100));
     assert!(!arrive(&mut receiver, 3, 200));
     assert!(arrive(&mut receiver, 4, 201));
     assert!(!arrive(&mut receiver, 5, 202));
@@ -228,7 +228,7 @@ fn who_answers_acknowledges_every_second_segment() {
 #[test]
 fn the_end_of_a_piece_waits_for_an_answer() {
     let (mut receiver, n) = settled();
-    receiver.note_sent(Time::ZERO);
+    receiver.note_sent(&data(0), Time::ZERO);
     let end = Segment {
         flags: Flags::PSH,
         ..data(n)
@@ -241,9 +241,9 @@ fn the_end_of_a_piece_waits_for_an_answer() {
 #[test]
 fn what_is_sent_late_or_first_is_no_answer() {
     let mut receiver = receiver();
-    receiver.note_sent(Time::ZERO);
+    receiver.note_sent(&data(0), Time::ZERO);
     assert!(arrive(&mut receiver, 0, 100));
-    receiver.note_sent(Time::from_millis(140));
+    receiver.note_sent(&data(0), Time::from_millis(140));
     assert!(arrive(&mut receiver, 1, 200));
 }
 
@@ -262,7 +262,7 @@ fn what_arrives_twice_or_marked_ends_the_answers() {
     for (end, next) in ends.into_iter().zip([1, 2]) {
         let mut receiver = receiver();
         arrive(&mut receiver, 0, 100);
-        receiver.note_sent(Time::from_millis(100));
+        receiver.note_sent(&data(0), Time::from_millis(100));
         end(&mut receiver);
         assert!(arrive(&mut receiver, next, 102));
     }
