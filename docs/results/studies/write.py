@@ -11,8 +11,9 @@ import io
 import sys
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, ImageColor
 
+from sojourn.plots.style import COLORS
 from sojourn.studies import Judgement, Study, StudyResults, Verdict, find, kept, run_study
 from sojourn.studies.figures import draw
 from sojourn.studies.report import markdown, questions
@@ -86,10 +87,19 @@ def _compressed(figure) -> bytes:  # type: ignore[no-untyped-def]
     for dots_per_inch in (120, 90, 70, 50):
         drawn, reduced = io.BytesIO(), io.BytesIO()
         figure.savefig(drawn, format="png", dpi=dots_per_inch)
-        Image.open(drawn).convert("RGB").quantize(64).save(reduced, format="png", optimize=True)
+        _quantized(Image.open(drawn).convert("RGB")).save(reduced, format="png", optimize=True)
         if reduced.tell() <= LARGEST_BYTES:
             break
     return reduced.getvalue()
+
+
+def _quantized(picture: Image.Image) -> Image.Image:
+    """In 64 colours, among them those of the house style: what is drawn in few pixels keeps its own."""
+    kept = [level for color in COLORS for level in ImageColor.getrgb(color)]
+    common = (picture.quantize(64 - len(COLORS)).getpalette() or [])[: 3 * (64 - len(COLORS))]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(kept + common)
+    return picture.quantize(palette=palette, dither=Image.Dither.NONE)
 
 
 if __name__ == "__main__":
