@@ -314,3 +314,16 @@ def test_a_miss_without_a_cause_is_unexplained(tmp_path):
     assert judgement.cause == "model"
     judgement = judged(tmp_path, 'relation = "a.delay < 4"', cells, reading=Reading(because="", cause="model"))
     assert judgement.cause == ""
+
+
+def test_a_pooled_percentile_is_of_the_values_of_all_repeats(tmp_path):
+    import numpy as np
+
+    # 20 values of 0 to 19 and 80 of 100: p10 of all of them is 9.9; the mean of the two runs' own is 50.95.
+    runs = (Values(np.arange(20.0)), Values(np.full(80, 100.0)))
+    cells = [Cell("a", {"flows": 4.0}, runs)]
+    pooled = Grid(cells, {"delay": Fake("delay", "download_ms", "ms", "", pooled=True)})
+    each = Grid(cells, {"delay": Fake("delay", "download_ms", "ms", "")})
+    assert pooled.value("a", "delay", "p10", {}) == pytest.approx(9.9)
+    assert each.value("a", "delay", "p10", {}) == pytest.approx(50.95)
+    assert pooled.repeat(0).value("a", "delay", "max", {}) == 19.0

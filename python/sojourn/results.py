@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Direction = Literal["down", "up"]
 TableName = Literal["packets", "queue_series", "flow_series", "rtts", "histogram"]
-Recorded = TableName | Literal["capture"]
+Recorded = TableName | Literal["capture", "completions"]
 
 TABLE_FILES: dict[TableName, str] = {
     "packets": "packets.parquet",
@@ -386,6 +386,8 @@ def load(directory: str | Path) -> Results:
         def read_table(name: Recorded) -> pa.Table | None:
             if name == "capture":
                 return _load_capture(folder, index, is_ours)
+            if name == "completions":
+                return None
             return _load_table(folder / TABLE_FILES[name], index) if is_ours(TABLE_FILES[name]) else None
 
         return read_table

@@ -77,6 +77,20 @@ def round_trips(run: Run, direction: Direction = "down", *, traffic: int | None 
     return Series(table["time_ns"].to_numpy()[own] / 1e9, table["rtt_ns"].to_numpy()[own] / 1e6)
 
 
+def downloads(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> FloatArray:
+    """How long each file or response took that was complete after the warm-up, in ms; arguments as of ``goodput``.
+
+    Empty for runs that were read from a directory, where downloads are not kept one by one.
+    """
+    table = run.read_table("completions")
+    if table is None:
+        return np.empty(0)
+    flows = run.summary["flows"]
+    wanted = np.array([flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in flows])
+    own = wanted[table["flow"].to_numpy()]
+    return cast("FloatArray", table["completion_ns"].to_numpy()[own] / 1e6)
+
+
 def _flows(run: Run, column: str, direction: Direction, traffic: int | None) -> tuple[FloatArray, FloatArray] | None:
     """The middle of each bin, and a column of the flows' series: a row per bin, a column per flow."""
     table = run.flow_series()

@@ -14,9 +14,11 @@ from pathlib import Path
 from PIL import Image, ImageColor
 
 from sojourn.plots.style import COLORS
-from sojourn.studies import Judgement, Study, StudyResults, Verdict, find, kept, run_study
+from sojourn.studies import Judgement, Study, Verdict, find, kept, run_study, variants
+from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.figures import draw
-from sojourn.studies.report import markdown, questions
+from sojourn.studies.report import markdown
+from sojourn.studies.runner import run_variants
 from sojourn.studies.verdict import judge
 
 HERE = Path(__file__).parent
@@ -31,18 +33,47 @@ def write(name: str) -> None:
         raise results.stopped_by
     for old in HERE.glob(f"{name}-*.png"):
         old.unlink()
+    tried, stopped_by = run_variants(study)
+    if stopped_by is not None:
+        raise stopped_by
+    for spec in study.figures:
+        if spec.experiment in results.grids:
+            (HERE / _picture(study, spec)).write_bytes(_compressed(draw(spec, study, results.grids[spec.experiment])))
     linux = _on_linux(study)
     beside = None if linux is None else (_release(linux), judge(study, linux.grids))
-    page = markdown(results, results.judgements(), quick=False, beside=beside)
-    if linux is not None and beside is not None:
-        page += _compared(results.judgements(), *beside)
-        page += (
-            f"\n{_release(linux)}: {linux.runs} runs on the kernel {', '.join(linux.kernels)} by `sojourn study run "
-        )
-        page += f"{name} --backend linux --quick`; there {'; '.join(linux.departures)}.\n"
-    page += f"\nWritten by `python docs/results/studies/write.py {name}`; `sojourn study run {name}` runs the same.\n"
-    page += questions(results) + _figures(study, results)
+    judgements = results.judgements()
+    page = markdown(
+        results,
+        judgements,
+        quick=False,
+        tried=tried,
+        beside=beside,
+        picture=lambda spec: _picture(study, spec),
+        after_summary=[] if linux is None or beside is None else _beside_linux(study, linux, judgements, *beside),
+    )
+    again = f"sojourn study run {name}{' --variants' if tried else ''}"
+    page += f"\nWritten by `python docs/results/studies/write.py {name}`; `{again}` runs the same.\n"
     (HERE / f"{name}.md").write_text(page, encoding="utf-8")
+    if tried:
+        (HERE / f"{name}-variants.json").write_text(variants.as_json(judgements, tried), encoding="utf-8")
+
+
+def _picture(study: Study, spec: FigureSpec) -> str:
+    return f"{study.name}-{spec.name}.png"
+
+
+def _beside_linux(
+    study: Study, linux: kept.Kept, here: list[Judgement], place: str, others: list[Judgement]
+) -> list[str]:
+    """What the Linux kernel made of the claims, and how it was asked."""
+    command = f"sojourn study run {study.name} --backend linux --quick"
+    return [
+        _compared(here, place, others),
+        "",
+        f"{place}: {linux.runs} runs on the kernel {', '.join(linux.kernels)} by `{command}`; there "
+        f"{'; '.join(linux.departures)}.",
+        "",
+    ]
 
 
 def _on_linux(study: Study) -> kept.Kept | None:
@@ -65,21 +96,10 @@ def _compared(here: list[Judgement], place: str, others: list[Judgement]) -> str
     yes, no = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
     gained, lost, neither = ids(no, yes), ids(yes, no), ids(no, no)
     return (
-        f"\nOf what is not reproduced here, {place} does not reproduce {len(neither)} claims either and reproduces "
+        f"Of what is not reproduced here, {place} does not reproduce {len(neither)} claims either and reproduces "
         f"{len(gained)}: {', '.join(gained) or 'none'}. Of what is reproduced here, it does not reproduce {len(lost)}: "
-        f"{', '.join(lost) or 'none'}.\n"
+        f"{', '.join(lost) or 'none'}."
     )
-
-
-def _figures(study: Study, results: StudyResults) -> str:
-    lines = ["\n## Figures\n"]
-    for spec in study.figures:
-        if spec.experiment in results.grids:
-            picture = _compressed(draw(spec, study, results.grids[spec.experiment]))
-            path = HERE / f"{study.name}-{spec.name}.png"
-            path.write_bytes(picture)
-            lines.append(f"{spec.title}:\n\n![{spec.title}]({path.name})\n")
-    return "\n".join(lines)
 
 
 def _compressed(figure) -> bytes:  # type: ignore[no-untyped-def]

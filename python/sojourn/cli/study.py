@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from math import ceil
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from sojourn import storage
+from sojourn import ExperimentError, storage
 from sojourn.cli import listing
 from sojourn.cli.options import Backend, Jobs, Json, Kernel, On, chosen, out_directory
 from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
@@ -18,6 +18,9 @@ from sojourn.cli.progress import Display
 from sojourn.execution import default_threads
 from sojourn.linux import Linux
 from sojourn.tables import plain
+
+if TYPE_CHECKING:
+    from sojourn.studies.variants import Tried
 
 app = typer.Typer(help="Published studies, re-run and compared with what was published.", no_args_is_help=False)
 
@@ -44,6 +47,9 @@ def run(
             help="Where figures and claims go; default: results/NAME.",
         ),
     ] = None,
+    variants: Annotated[
+        bool, typer.Option("--variants", help="Also run what the recipe tries otherwise, and set each miss beside it.")
+    ] = False,
     backend: Backend = "sim",
     on: On = None,
     kernel: Kernel = None,
@@ -52,12 +58,16 @@ def run(
 ) -> None:
     """Run a study and set what was published beside what was measured."""
     from sojourn.studies import find, report, run_study
-    from sojourn.studies.runner import check_claims, choose_figures
+    from sojourn.studies.runner import check_claims, choose_figures, run_variants
 
     where = chosen(backend, on, kernel)
     study = find(name)
     choose_figures(study, figure)
     check_claims(study)
+    if variants and (figure is not None or isinstance(where, Linux)):
+        raise ExperimentError("--variants: runs the whole study on the simulator; leave out --figure and --backend")
+    if variants and not study.variants:
+        raise ExperimentError(f"--variants: the study {study.name} has none")
     directory = out or Path("results") / study.name
     storage.prepare(directory, report.files_of(study))
 
@@ -74,12 +84,18 @@ def run(
     if results.stopped_by is not None:
         raise stop_reason(results.stopped_by, f"{results.finished} of {results.planned} runs finished, no claim judged")
     judgements = results.judgements()
+    tried: list[Tried] = []
+    if variants:
+        with Display() as display:
+            tried, stopped_by = run_variants(study, quick=quick, jobs=jobs, report=display)
+        if stopped_by is not None:
+            raise stop_reason(stopped_by, f"{len(tried)} of {len(study.variants)} variants finished, nothing kept")
     try:
-        figures = report.save(results, judgements, directory, quick=quick)
+        figures = report.save(results, judgements, directory, quick=quick, tried=tried)
     except OSError as error:
         raise Stopped(FAILED, storage.write_failed(directory, error)) from None
     if json:
-        sys.stdout.write(report.as_json(results, judgements, figures, quick=quick))
+        sys.stdout.write(report.as_json(results, judgements, figures, quick=quick, tried=tried))
         refuse_invalid(results.runs)
         return
     table = report.claims_table(results, judgements, quick=quick)
@@ -87,5 +103,5 @@ def run(
         Console().print(table)
     else:
         print(plain(table))
-    print(f"figures: {directory}/*.png, .svg, .pdf; every claim with its reason: {directory / 'claims.md'}")
+    print(f"figures: {directory}/*.png, .svg, .pdf; the study's page: {directory / 'claims.md'}")
     refuse_invalid(results.runs)

@@ -12,8 +12,8 @@ from sojourn import bounded
 from sojourn.bounded import LARGEST_RESULTS
 from sojourn.report.experiment import ranges
 from sojourn.report.page import Picture, picture
+from sojourn.studies.claims import Verdict
 from sojourn.studies.inputs import FILE as INPUTS
-from sojourn.studies.verdict import Verdict
 
 NEEDS = "claims.json"
 

@@ -9,8 +9,9 @@ no study has code of its own.
 """
 
 from sojourn.studies.catalogue import available, find
+from sojourn.studies.claims import Verdict
 from sojourn.studies.recipe import Study
 from sojourn.studies.runner import StudyResults, run_study
-from sojourn.studies.verdict import Judgement, Verdict
+from sojourn.studies.verdict import Judgement
 
 __all__ = ["Judgement", "Study", "StudyResults", "Verdict", "available", "find", "run_study"]

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
 from sojourn.studies import tables
 
 Bound = Literal["<", "<=", ">", ">="]
+
+
+class Verdict(StrEnum):
+    """What became of a claim."""
+
+    REPRODUCED = "reproduced"
+    NOT_REPRODUCED = "not reproduced"
+    NOT_COMPARABLE = "not comparable"
+    NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,8 @@ class Grid:
     def of_repeats(self, scheme: str, metric: str, statistic: str, point: Point) -> tuple[float, ...]:
         """A statistic of every repeat at a place, NaN where one has nothing to measure; empty where nothing was run.
 
+        Of a metric that is pooled there is one, of the values of all repeats.
+
         Raises
         ------
         AmbiguousPlaceError
@@ -139,7 +141,7 @@ class Grid:
         key = (id(cell), metric, statistic)
         if key not in self._known:
             place = {**self.constants, **cell.point}
-            self._known[key] = tuple(measure.statistic(run, statistic, place) for run in cell.runs)
+            self._known[key] = measure.of_repeats(cell.runs, statistic, place)
         return self._known[key]
 
 

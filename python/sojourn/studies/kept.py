@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from sojourn import _core, bounded
 from sojourn.bounded import LARGEST_RESULTS
 from sojourn.studies.grid import Cell, Grid
+from sojourn.studies.measures import Values
 from sojourn.studies.recipe import Study
 from sojourn.studies.runner import StudyResults
 from sojourn.studies.runs import grids_of
@@ -31,11 +34,13 @@ class KeptRun:
     """A run of which only its metrics are known: lists of ``STATISTICS``, or single numbers, in the paper's terms."""
 
     seed: int
-    metrics: Mapping[str, list[float | None] | float]
+    metrics: Mapping[str, list[float | None] | dict[str, list[float]] | float]
 
     def statistic(self, metric: str, name: str) -> float:
         """A statistic of a metric; NaN if it was not kept."""
         values = self.metrics.get(metric)
+        if isinstance(values, dict):
+            return Values(np.array(values["values"])).statistic(name)
         if isinstance(values, list):
             value = dict(zip(STATISTICS, values, strict=True)).get("mean" if name == "value" else name)
             return math.nan if value is None else value
@@ -48,6 +53,16 @@ class KeptMeasure:
     """A metric of kept runs."""
 
     name: str
+    pooled: bool = False
+
+    def of_repeats(
+        self, runs: Sequence[KeptRun], name: str, place: Mapping[str, float | bool | str]
+    ) -> tuple[float, ...]:
+        """A statistic of each repeat, or of all together if they are pooled."""
+        if not self.pooled:
+            return tuple(self.statistic(run, name, place) for run in runs)
+        kept = [values["values"] for run in runs if isinstance(values := run.metrics.get(self.name), dict)]
+        return (Values(np.array([value for values in kept for value in values])).statistic(name),)
 
     def statistic(self, run: KeptRun, name: str, _place: Mapping[str, float | bool | str]) -> float:
         """A statistic; the place's offsets are in it."""
@@ -109,7 +124,7 @@ def read(path: Path, study: Study) -> Kept:
         runs = tuple(KeptRun(run.pop("seed"), run) for run in row["runs"])
         # Of a run and a measure a grid asks a statistic, which these have.
         cells.setdefault(row["experiment"], []).append(Cell(row["scheme"], row["at"], cast("tuple[Run, ...]", runs)))
-    measures = cast("dict[str, Measure]", {name: KeptMeasure(name) for name in study.measures})
+    measures = cast("dict[str, Measure]", {name: KeptMeasure(name, one.pooled) for name, one in study.measures.items()})
     return Kept(
         document["backend"],
         tuple(document["kernels"]),
@@ -124,6 +139,9 @@ def _metrics(grid: Grid, cell: Cell, run: Run) -> dict[str, Any]:
     metrics: dict[str, Any] = {}
     for name, measure in grid.measures.items():
         if not measure.applies_to(run, place):
+            continue
+        if measure.pooled:
+            metrics[name] = {"values": [_short(value) for value in measure.values(run, place)]}
             continue
         values = [measure.statistic(run, statistic, place) for statistic in STATISTICS]
         # Only what is one number has a count.

@@ -149,6 +149,8 @@ class Measure:
     tell: Literal["share", "first", "last", "until"] = "share"
     """How many of them; or in s when the first or last one is, or until when it is so from the first on."""
     part: Part = Part()
+    pooled: bool = False
+    """A statistic is of the values of all repeats together, not the mean of their statistics."""
 
     def sample(self, run: Run) -> Sample:
         """What was measured in a run, in the source's unit."""
@@ -182,6 +184,25 @@ class Measure:
         if self.at_least is not None:
             return value
         return value * self.factor + (self._offset(place) if _is_location(name) else 0.0)
+
+    def of_repeats(self, runs: Sequence[Run], name: str, place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
+        """A statistic of each repeat, or of all together if they are pooled."""
+        if not self.pooled:
+            return tuple(self.statistic(run, name, place) for run in runs)
+        return (Values(np.concatenate([self.values(run, place) for run in runs])).statistic(name),)
+
+    def values(self, run: Run, place: Mapping[str, float | bool | str]) -> FloatArray:
+        """All values of a run in ``unit``.
+
+        Raises
+        ------
+        ValueError
+            The source has only statistics of them.
+        """
+        sample = self.sample(run)
+        if not isinstance(sample, Values):
+            raise ValueError(f"metrics.{self.name}: pooled: {self.source} has no values one by one")
+        return sample.values * self.factor + self._offset(place)
 
     def series(self, run: Run, place: Mapping[str, float | bool | str]) -> Series | None:
         """The metric over time in ``unit``; None if the source has no series or none was recorded."""
@@ -220,6 +241,10 @@ def _jitter_ms(run: Run, part: Part) -> Sample:
 
 def _completion_ms(run: Run, part: Part) -> Sample:
     return _of_spreads([flow["completion_ms"] for flow in part.flows(run) if "completion_ms" in flow])
+
+
+def _download_ms(run: Run, part: Part) -> Sample:
+    return Values(series.downloads(run, part.directions[0], traffic=part.traffic))
 
 
 def _of_spreads(spreads: Sequence[schema.Spread]) -> Sample:
@@ -316,6 +341,7 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "one_way_ms": _one_way_ms,
     "jitter_ms": _jitter_ms,
     "completion_ms": _completion_ms,
+    "download_ms": _download_ms,
     "goodput_bps": lambda run, part: Single(float(sum(flow["goodput_bps"] for flow in part.flows(run)))),
     "received_bytes": lambda run, part: Single(float(sum(flow["received_bytes"] for flow in part.flows(run)))),
     "goodput_series_bps": _values(_goodput_series),
@@ -339,6 +365,12 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "first_flow_jitter_ms": _first_flow_jitter_ms,
 }
 """Everything that a study may measure, by the name that its recipe uses."""
+
+VALUES = frozenset(
+    {"download_ms", "goodput_series_bps", "rtt_series_ms", "recorded_rtt_ms", "queue_series", "packet_sojourn_ms"}
+    | {"drop_delay_ms", "first_flow_sojourn_ms", "first_flow_jitter_ms"}
+)
+"""The sources that have values one by one, which can be pooled over repeats."""
 
 SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
     "sojourn_ms": lambda run, part: series.sojourn(run, part.directions[0]),

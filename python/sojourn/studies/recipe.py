@@ -9,13 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sojourn.studies import exhibits, tables, texts
+from sojourn.studies import exhibits, tables, texts, variants
 from sojourn.studies.claims import Claim, load_claims
 from sojourn.studies.exhibits import FigureSpec, TableSpec
 from sojourn.studies.grid import Alias, AxisValue
-from sojourn.studies.measures import DROP_REASONS, QUEUE_COLUMNS, SERIES, SOURCES, Measure
+from sojourn.studies.measures import DROP_REASONS, QUEUE_COLUMNS, SERIES, SOURCES, VALUES, Measure
 from sojourn.studies.measures import Part as RunPart
 from sojourn.studies.relation import RelationError
+from sojourn.studies.variants import Variant
 
 UNEXPLAINED = "unexplained"
 CAUSES: dict[str, str] = {
@@ -131,6 +132,9 @@ class Study:
     """By backend."""
     questions: tuple[Question, ...] = ()
     tables: tuple[TableSpec, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    summary: str = ""
+    """What holds, what does not, and why; with formulas in braces, each with its experiment."""
 
     @cached_property
     def claims(self) -> list[Claim]:
@@ -177,6 +181,8 @@ def load_study(folder: Path) -> Study:
             readings={id_: _reading(table) for table in recipe.get("reading", []) for id_ in _claims(table)},
             figures=tuple(map(exhibits.figure, recipe.get("figure", []))),
             tables=tuple(map(exhibits.table, recipe.get("table", []))),
+            variants=variants.read(recipe),
+            summary=recipe.get("summary", ""),
             labels=recipe.get("labels", {}),
             elsewhere={name: _elsewhere(table) for name, table in recipe.get("backend", {}).items()},
             questions=tuple(Question(**table) for table in recipe.get("question", [])),
@@ -192,12 +198,13 @@ _RECIPE: dict[str, tables.Kinds] = {
     "title": tables.TEXT, "source": tables.TEXT, "quick": tables.TABLE, "labels": tables.TABLE,
     "derived": tables.TABLE, "metrics": tables.TABLE, "backend": tables.TABLE, "experiment": tables.LIST,
     "reading": tables.LIST, "figure": tables.LIST, "table": tables.LIST, "question": tables.LIST,
+    "variant": tables.LIST, "summary": tables.TEXT,
 }  # fmt: skip
 _METRIC: dict[str, tables.Kinds] = {
     "from": tables.TEXT, "unit": tables.TEXT, "label": tables.TEXT, "factor": (int, float, str),
     "plus": (str, list, dict), "at_least": tables.NUMBER, "tell": tables.TEXT, "traffic": (int,),
     "direction": tables.TEXT, "from_s": tables.NUMBER, "to_s": tables.NUMBER, "column": tables.TEXT,
-    "reason": tables.TEXT,
+    "reason": tables.TEXT, "pooled": tables.FLAG,
 }  # fmt: skip
 _EXPERIMENT: dict[str, tables.Kinds] = {
     "id": tables.TEXT, "title": tables.TEXT, "parts": tables.LIST, "arms": tables.TEXT, "axes": tables.TABLE,
@@ -273,7 +280,7 @@ def texts_of(study: Study) -> list[RecipeText]:
         RecipeText(f"question.{index}: answer", question.answer, (question.experiment,))
         for index, question in enumerate(study.questions)
     ]
-    return reasons + answers
+    return [*reasons, *answers, RecipeText("summary", study.summary, ())]
 
 
 def _check_texts(study: Study) -> None:
@@ -336,6 +343,8 @@ def _check_metric(name: str, table: dict[str, Any]) -> None:
         if sources and (key in table) != (table["from"] in sources):
             problem = "unknown key" if key in table else "missing"
             raise ValueError(f"metrics.{name}: {key}: {problem}; it belongs to a metric from {', '.join(sources)}")
+    if table.get("pooled") and (table["from"] not in VALUES or "at_least" in table):
+        raise ValueError(f"metrics.{name}: pooled: must be of values from one of {', '.join(sorted(VALUES))}")
     if "at_least" in table and table["from"] not in SERIES:
         raise ValueError(f"metrics.{name}: at_least: must be from one of {', '.join(SERIES)}")
     if "tell" in table and "at_least" not in table:
@@ -355,6 +364,7 @@ def _measure(name: str, table: dict[str, Any]) -> Measure:
         table.get("at_least"),
         table.get("tell", "share"),
         RunPart(**of_run),
+        table.get("pooled", False),
     )
 
 

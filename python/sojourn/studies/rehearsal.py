@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from sojourn import _core
-from sojourn.studies import texts
+from sojourn.studies import tables, texts
 from sojourn.studies.claims import Claim
 from sojourn.studies.evaluate import Missing, Names, check_names, outcomes
 from sojourn.studies.grid import Cell, Grid
@@ -19,6 +19,7 @@ from sojourn.studies.measures import is_statistic
 from sojourn.studies.recipe import Part, Published, Reading, Study, axes_of, experiments_with, texts_of
 from sojourn.studies.relation import RelationError
 from sojourn.studies.runs import cells_of, grids_of
+from sojourn.studies.variants import keys_in
 from sojourn.studies.verdict import NO_RESULT, experiments_of, formulas_of, selected
 
 if TYPE_CHECKING:
@@ -40,10 +41,10 @@ class _Planned:
 class _Anything:
     """A metric that has every statistic, since nothing was measured."""
 
-    def statistic(self, _run: Run, name: str, _place: Mapping[str, float | bool | str]) -> float:
+    def of_repeats(self, runs: Sequence[Run], name: str, _place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
         if not is_statistic(name):
             raise RelationError(f"no statistic {name!r}; must be one of mean, median, min, max, std, p90, …")
-        return 1.0
+        return (1.0,) * len(runs)
 
 
 def rehearse(study: Study, plans: Plans) -> None:
@@ -111,6 +112,15 @@ def _check_words(study: Study, grids: Mapping[str, Grid]) -> None:
     for measure in study.measures.values():
         for name in measure.plus:
             _must_be(name, known, f"metrics.{measure.name}: plus")
+    for variant in study.variants:
+        for id_ in variant.claims:
+            _must_be(id_, claims, f'variant "{variant.name}": claims')
+        for axis in variant.constants:
+            _must_be(axis, known, f'variant "{variant.name}": constants')
+        files = [tables.read(part.file) for experiment in study.experiments for part in experiment.parts]
+        for key in variant.set:
+            if not any(keys_in(file, key) for file in files):
+                raise ValueError(f'variant "{variant.name}": set: no file has an entry for "{key}"')
     for spec in study.figures:
         for scheme in spec.schemes:
             if spec.experiment in grids:
@@ -172,9 +182,9 @@ def _check_texts(study: Study, names: Mapping[str, Names]) -> None:
     for one in texts_of(study):
         ids = one.experiments or (experiment_of.get(one.claim, ""),)
         own = [names[id_] for id_ in ids if id_ in names]
-        if not own:
+        if not own and one.text != study.summary:
             continue
-        together = Names(*(frozenset().union(*sets) for sets in zip(*own, strict=True)))
+        together = Names(*(frozenset[str]().union(*(names[index] for names in own)) for index in range(3)))
         try:
             texts.check(one.text, together, study.derived, names)
         except RelationError as error:

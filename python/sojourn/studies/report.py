@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,15 @@ from rich.text import Text
 
 from sojourn.plots.style import FORMATS
 from sojourn.storage import Staging
-from sojourn.studies import kept
+from sojourn.studies import kept, page, variants
+from sojourn.studies.claims import Verdict
+from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.figures import stage_figures
 from sojourn.studies.inputs import FILE, inputs_json
 from sojourn.studies.recipe import Study
 from sojourn.studies.runner import StudyResults
-from sojourn.studies.verdict import Judgement, Verdict
-
-
-def tally(judgements: Sequence[Judgement]) -> str:
-    """``54 reproduced, 12 not reproduced, …``."""
-    counts = Counter(judgement.verdict for judgement in judgements)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+from sojourn.studies.variants import Tried
+from sojourn.studies.verdict import Judgement
 
 
 def basis(results: StudyResults, *, quick: bool) -> str:
@@ -45,7 +41,7 @@ def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quic
     judged = [j for j in judgements if j.verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)]
     table = Table(
         title=Text(f"{results.study.title}: published and measured ({basis(results, quick=quick)})"),
-        caption=Text("\n".join(filter(None, [f"{len(judgements)} claims: {tally(judgements)}", departures(results)]))),
+        caption=Text("\n".join(closing(results, judgements))),
         box=box.SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
@@ -56,10 +52,24 @@ def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quic
     table.add_column("verdict", no_wrap=True)
     for judgement in judged:
         claim = f"{judgement.statement} ({judgement.location})"
-        cells = (claim, judgement.published, judgement.measured, judgement.verdict)
+        tolerance = f" [{judgement.tolerance}]" if judgement.tolerance else ""
+        cells = (claim, judgement.published + tolerance, page.measured(judgement), judgement.verdict)
         # As text: rich would take the [ecn=true] of a relation for markup.
         table.add_row(*map(Text, cells))
     return table
+
+
+def closing(results: StudyResults, judgements: Sequence[Judgement]) -> list[str]:
+    """The end of what the terminal shows: counts, and the misses by cause."""
+    return [
+        f"{len(judgements)} claims: {page.tally(judgements)}",
+        *page.summary(judgements)[1:],
+        *(
+            f"not reproduced, {cause}: {', '.join(one.id for one in own)}"
+            for cause, own in page.by_cause(judgements).items()
+        ),
+        *filter(None, [departures(results)]),
+    ]
 
 
 def markdown(
@@ -67,29 +77,34 @@ def markdown(
     judgements: Sequence[Judgement],
     *,
     quick: bool,
-    beside: tuple[str, Sequence[Judgement]] | None = None,
+    tried: Sequence[Tried] = (),
+    beside: page.Beside | None = None,
+    picture: Callable[[FigureSpec], str] = lambda spec: f"{spec.name}.png",
+    after_summary: Sequence[str] = (),
 ) -> str:
-    """All claims as a Markdown document; ``beside`` names another place and what was judged there."""
-    lines = [
-        f"# {results.study.title}",
-        "",
-        f"{results.study.source}. {basis(results, quick=quick)}. {len(judgements)} claims: {tally(judgements)}.",
-        "",
-        *([departures(results), ""] if results.departures else []),
-    ]
-    headings = ["id", "claim", "published", "measured", "verdict"]
-    rows = [
-        [one.id, f"{one.statement} ({one.location})", one.published, one.measured, one.verdict] for one in judgements
-    ]
-    if beside is not None:
-        place, others = beside
-        headings.append(place)
-        there = {other.id: ": ".join(filter(None, [other.verdict, other.measured])) for other in others}
-        rows = [[*row, there[row[0]]] for row in rows]
-    headings.append("reason")
-    rows = [[*row, one.reason] for row, one in zip(rows, judgements, strict=True)]
-    lines += map(_row, (headings, ["---"] * len(headings), *rows))
-    return "\n".join(lines) + "\n"
+    """The page; ``picture`` says where a figure lies, ``beside`` names another place and what was judged there."""
+    drawn = [spec for spec in results.study.figures if spec.experiment in results.grids]
+
+    def exhibits(place: str) -> str:
+        own = [spec for spec in drawn if _place(spec) == place]
+        return "\n\n".join(f"![{page.escaped(spec.title)}]({picture(spec)})" for spec in own)
+
+    text = page.markdown(
+        results,
+        judgements,
+        basis=basis(results, quick=quick),
+        departures=departures(results),
+        exhibits=exhibits,
+        known=list(dict.fromkeys(map(_place, drawn))),
+        tried=tried,
+        beside=beside,
+        after_summary=after_summary,
+    )
+    return text + questions(results)
+
+
+def _place(spec: FigureSpec) -> str:
+    return page.place_of(spec.location) if spec.location else "Further figures"
 
 
 def questions(results: StudyResults) -> str:
@@ -98,17 +113,14 @@ def questions(results: StudyResults) -> str:
     return "".join(["\n## What the paper leaves open\n", *lines]) if lines else ""
 
 
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(_escaped(cell).replace("|", "\\|") for cell in cells) + " |"
-
-
-def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is: no tag, no link, no line of its own."""
-    words = " ".join(text.split())
-    return words.replace("&", "&amp;").replace("<", "&lt;").replace("](", "\\](")
-
-
-def as_json(results: StudyResults, judgements: Sequence[Judgement], figures: Sequence[Path], *, quick: bool) -> str:
+def as_json(
+    results: StudyResults,
+    judgements: Sequence[Judgement],
+    figures: Sequence[Path],
+    *,
+    quick: bool,
+    tried: Sequence[Tried] = (),
+) -> str:
     """What ``sojourn study run --json`` prints."""
     document: dict[str, Any] = {
         "study": results.study.name,
@@ -119,6 +131,8 @@ def as_json(results: StudyResults, judgements: Sequence[Judgement], figures: Seq
         "claims": [judgement.as_json() for judgement in judgements],
         "questions": [asdict(answer) for answer in results.answers()],
         "figures": [str(figure) for figure in figures],
+        "summary": page.summary(judgements),
+        **({"variants": variants.as_document(judgements, tried)["variants"]} if tried else {}),
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -126,11 +140,20 @@ def as_json(results: StudyResults, judgements: Sequence[Judgement], figures: Seq
 def files_of(study: Study) -> list[str]:
     """The files that running a study may write."""
     figures = [f"{figure.name}.{kind}" for figure in study.figures for kind in FORMATS]
-    return [*figures, FILE, kept.FILE, "claims.md", "claims.json"]
+    return [*figures, FILE, kept.FILE, variants.FILE, "claims.md", "claims.json"]
 
 
-def save(results: StudyResults, judgements: Sequence[Judgement], directory: Path, *, quick: bool) -> list[Path]:
+def save(
+    results: StudyResults,
+    judgements: Sequence[Judgement],
+    directory: Path,
+    *,
+    quick: bool,
+    tried: Sequence[Tried] = (),
+) -> list[Path]:
     """Writes figures, inputs.json, measured.json, claims.md and claims.json to a directory, all or none.
+
+    With variants also variants.json.
 
     Returns
     -------
@@ -146,6 +169,8 @@ def save(results: StudyResults, judgements: Sequence[Judgement], directory: Path
         figures = stage_figures(staging, results.study, results.grids)
         staging.add_text(FILE, inputs_json(results, quick=quick))
         staging.add_text(kept.FILE, kept.as_json(results))
-        staging.add_text("claims.md", markdown(results, judgements, quick=quick) + questions(results))
-        staging.add_text("claims.json", as_json(results, judgements, figures, quick=quick))
+        staging.add_text("claims.md", markdown(results, judgements, quick=quick, tried=tried))
+        staging.add_text("claims.json", as_json(results, judgements, figures, quick=quick, tried=tried))
+        if tried:
+            staging.add_text(variants.FILE, variants.as_json(judgements, tried))
     return figures

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sojourn import _core
 from sojourn.api import as_run, read_plan
 from sojourn.backends import Backend, backend_of
-from sojourn.execution import Report, execute, jobs_of
+from sojourn.execution import Job, Report, execute, jobs_of
 from sojourn.results import Run
+from sojourn.studies import tables
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import Cell, Grid
-from sojourn.studies.recipe import Part, Published, Study
-from sojourn.studies.rehearsal import rehearse
+from sojourn.studies.recipe import Part, Study
+from sojourn.studies.rehearsal import Plans, rehearse
 from sojourn.studies.runs import cells_of, grids_of
-from sojourn.studies.verdict import Answer, Judgement, answers, judge
+from sojourn.studies.variants import Tried, Variant
+from sojourn.studies.verdict import Answer, Judgement, answers, experiments_of, judge, summary
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,10 @@ class StudyResults:
     def judgements(self) -> list[Judgement]:
         """Every claim of the paper beside what was measured."""
         return judge(self.study, self.grids)
+
+    def summary(self) -> str:
+        """What the recipe says of the whole."""
+        return summary(self.study, self.grids)
 
     def answers(self) -> list[Answer]:
         """What was measured of the questions that the paper leaves open."""
@@ -82,8 +88,13 @@ def check_claims(study: Study) -> None:
 
 
 def plan_study(
-    study: Study, *, experiments: Iterable[str] | None = None, quick: bool = False, backend: str | Backend = "sim"
-) -> list[tuple[Published, Part, _core.Plan]]:
+    study: Study,
+    *,
+    experiments: Iterable[str] | None = None,
+    quick: bool = False,
+    backend: str | Backend = "sim",
+    variant: Variant | None = None,
+) -> Plans:
     """Reads the experiment files, before anything is run.
 
     Raises
@@ -93,9 +104,14 @@ def plan_study(
     """
     wanted = None if experiments is None else set(experiments)
     where = backend_of(backend)
-    overrides = list(study.overrides(where.name, quick=quick).items())
+    overrides = study.overrides(where.name, quick=quick)
+
+    def plan(part: Part) -> _core.Plan:
+        more = {} if variant is None else variant.overrides(tables.read(part.file))
+        return read_plan(part.file, list({**more, **overrides}.items()), backend=where)
+
     return [
-        (experiment, part, read_plan(part.file, overrides, backend=where))
+        (experiment, part, plan(part))
         for experiment in study.experiments
         if (wanted is None or experiment.id in wanted) and experiment.id not in study.on(where.name).without
         for part in experiment.parts
@@ -137,18 +153,61 @@ def run_study(
     where = backend_of(backend)
     rehearse(study, plan_study(study))
     plans = plan_study(study, experiments=experiments, quick=quick, backend=where)
-    batch = [job for _, _, plan in plans for job in jobs_of(plan, where)]
+    batch = _jobs(plans, where)
     if announce is not None:
         announce(len(batch), sum(job.duration_s for job in batch))
+    cells, finished, stopped_by = _run(plans, batch, jobs, report)
+    grids = grids_of(study, cells, study.measures, where.name)
+    return StudyResults(study, grids, finished, len(batch), stopped_by, where.name)
+
+
+def run_variants(
+    study: Study,
+    *,
+    quick: bool = False,
+    jobs: int | None = None,
+    report: Report | None = None,
+    announce: Callable[[int, float], None] | None = None,
+) -> tuple[list[Tried], BaseException | None]:
+    """Runs every variant of a study on the simulator and judges the claims on each; what stopped it, if something did.
+
+    Parameters are those of ``run_study``.
+    """
+    where = backend_of("sim")
+    experiments = {id_ for claim in study.claims for id_ in experiments_of(claim, study.readings.get(claim.id))}
+    shared = {id_ for experiment in study.experiments if experiment.id in experiments for id_ in experiment.runs_of}
+    planned = [
+        (variant, plan_study(study, experiments=experiments | shared, quick=quick, backend=where, variant=variant))
+        for variant in study.variants
+    ]
+    batches = [_jobs(plans, where) for _, plans in planned]
+    if announce is not None:
+        announce(sum(map(len, batches)), sum(job.duration_s for batch in batches for job in batch))
+    tried: list[Tried] = []
+    for (variant, plans), batch in zip(planned, batches, strict=True):
+        cells, _, stopped_by = _run(plans, batch, jobs, report)
+        if stopped_by is not None:
+            return tried, stopped_by
+        changed = [replace(one, constants={**one.constants, **variant.constants}) for one in study.experiments]
+        grids = grids_of(replace(study, experiments=tuple(changed)), cells, study.measures, where.name)
+        tried.append(Tried(variant, len(batch), {one.id: one for one in judge(study, grids)}))
+    return tried, None
+
+
+def _jobs(plans: Plans, where: Backend) -> list[Job]:
+    return [job for _, _, plan in plans for job in jobs_of(plan, where)]
+
+
+def _run(
+    plans: Plans, batch: Sequence[Job], threads: int | None, report: Report | None
+) -> tuple[dict[str, list[Cell]], int, BaseException | None]:
+    """Runs what was planned: the cells of each experiment, how many runs were made, and what stopped them."""
     runs: dict[int, Run] = {}
-
-    stopped_by = execute(batch, runs.__setitem__, finish=lambda _, core: as_run(core), threads=jobs, report=report)
-
+    stopped_by = execute(batch, runs.__setitem__, finish=lambda _, core: as_run(core), threads=threads, report=report)
     cells: dict[str, list[Cell]] = {}
     first = 0
     for experiment, part, plan in plans:
         own = [runs[index] for index in range(first, first + len(plan.jobs)) if index in runs]
         cells.setdefault(experiment.id, []).extend(cells_of(experiment, part, own))
         first += len(plan.jobs)
-    grids = grids_of(study, cells, study.measures, where.name)
-    return StudyResults(study, grids, len(runs), len(batch), stopped_by, where.name)
+    return cells, len(runs), stopped_by

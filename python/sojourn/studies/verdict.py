@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 from sojourn.studies import texts
-from sojourn.studies.claims import Claim
+from sojourn.studies.claims import Claim, Verdict
 from sojourn.studies.evaluate import Missing, Outcome, Slack, outcomes
 from sojourn.studies.grid import AmbiguousPlaceError, Grid, Point
 from sojourn.studies.measures import quantile_level
 from sojourn.studies.recipe import UNEXPLAINED, Reading, Study
 from sojourn.studies.relation import RelationError
 from sojourn.studies.sides import in_numbers, place_of
-
-
-class Verdict(StrEnum):
-    """What became of a claim."""
-
-    REPRODUCED = "reproduced"
-    NOT_REPRODUCED = "not reproduced"
-    NOT_COMPARABLE = "not comparable"
-    NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -146,9 +136,9 @@ def formulas_of(claim: Claim, reading: Reading) -> tuple[str, ...]:
     return () if claim.low is None else (plain_measure(claim),)
 
 
-def experiments_of(claim: Claim, reading: Reading) -> tuple[str, ...]:
+def experiments_of(claim: Claim, reading: Reading | None) -> tuple[str, ...]:
     """The experiments that a claim is judged on."""
-    return reading.experiments or (claim.experiment,)
+    return (reading.experiments if reading is not None else None) or (claim.experiment,)
 
 
 def _because(claim: Claim, reading: Reading, study: Study, grids: Mapping[str, Grid]) -> str:
@@ -173,6 +163,11 @@ def answers(study: Study, grids: Mapping[str, Grid]) -> list[Answer]:
         for question in study.questions
         if (grid := grids.get(question.experiment)) is not None
     ]
+
+
+def summary(study: Study, grids: Mapping[str, Grid]) -> str:
+    """What the recipe says of the whole, with what was measured in it."""
+    return texts.fill(study.summary, [], study.derived, others=grids)
 
 
 def _why_not_run(study: Study, wanted: Sequence[str]) -> str:

@@ -1,0 +1,216 @@
+"""A study's page, as Markdown: a summary, the misses by their causes, and every claim beside its figure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from sojourn.studies import variants
+from sojourn.studies.claims import Verdict
+from sojourn.studies.recipe import CAUSES
+from sojourn.studies.runner import StudyResults
+from sojourn.studies.variants import Tried
+from sojourn.studies.verdict import Judgement
+
+Beside = tuple[str, Sequence[Judgement]]
+"""Another place, and what was judged there."""
+Exhibits = Callable[[str], str]
+"""The Markdown of the figures and tables that show a place of the paper, ``Fig 3``."""
+
+_COMPARED = (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)
+
+
+def tally(judgements: Sequence[Judgement]) -> str:
+    """``54 reproduced, 12 not reproduced, …``."""
+    counts = Counter(judgement.verdict for judgement in judgements)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+
+
+def by_cause(judgements: Iterable[Judgement]) -> dict[str, list[Judgement]]:
+    """The misses, by what they are put down to."""
+    misses = [one for one in judgements if one.verdict == Verdict.NOT_REPRODUCED]
+    found = {cause: [one for one in misses if one.cause == cause] for cause in CAUSES}
+    return {cause: own for cause, own in found.items() if own}
+
+
+def summary(judgements: Sequence[Judgement]) -> list[str]:
+    """What holds and what does not, in a few sentences."""
+    compared = [one for one in judgements if one.verdict in _COMPARED]
+    held = [one for one in compared if one.verdict == Verdict.REPRODUCED]
+    by_tolerance = [one.id for one in held if one.only_by_tolerance]
+    lines = [f"{len(held)} of the {len(compared)} claims that could be compared are reproduced."]
+    if by_tolerance:
+        lines.append(f"{len(by_tolerance)} of them only by their tolerance: {', '.join(by_tolerance)}.")
+    once = [one for one in compared if one.judged == one.runs_per_place == 1]
+    if once:
+        lines.append(f"{len(once)} rest on one place that was run once, as in the paper.")
+    split = [one for one in held if one.repeats and one.repeats_held < one.repeats / 2]
+    if split:
+        lines.append(f"{len(split)} hold on the mean, but in less than half of the repeats by themselves.")
+    return lines
+
+
+def causes_table(judgements: Sequence[Judgement]) -> list[str]:
+    """The misses counted by cause."""
+    found = by_cause(judgements)
+    if not found:
+        return []
+    rows = [[cause, str(len(own)), CAUSES[cause], ", ".join(one.id for one in own)] for cause, own in found.items()]
+    return table(["cause", "misses", "meaning", "claims"], rows)
+
+
+def misses(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> list[str]:
+    """Every miss by its cause, with its numbers, its reason and what each variant does to it."""
+    lines: list[str] = []
+    for cause, own in by_cause(judgements).items():
+        lines += [f"### {cause}: {CAUSES[cause]}", ""]
+        for one in own:
+            lines += [f"**{one.id}**: {escaped(one.statement)} ({escaped(one.location)})", ""]
+            lines += [f"- published: {escaped(one.published + _tolerance(one))}"]
+            lines += [f"- measured: {escaped(measured(one))}"]
+            lines += [f"- {escaped(one.reason)}"] if one.reason else []
+            explained = variants.explained(one, tried)
+            lines += [f"- {escaped(explained)}"] if explained else []
+            lines += [""]
+    return lines
+
+
+def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> list[str]:
+    """The variants, and every miss beside each of them."""
+    if not tried:
+        return []
+    lines = [
+        "## Variants",
+        "",
+        "Each changes one thing of the set-up. None is the set-up: they show what a miss hangs on.",
+        "",
+    ]
+    rows = []
+    for number, one in enumerate(tried, 1):
+        reproduced, compared = one.count()
+        what = ", ".join(f"`{key} = {value}`" for key, value in one.variant.set.items())
+        turned, lost = (", ".join(ids) or "none" for ids in (one.turned(judgements), one.lost(judgements)))
+        why = f"{one.variant.because}; {what}"
+        rows.append([str(number), one.variant.name, why, str(one.runs), f"{reproduced} of {compared}", turned, lost])
+    lines += table(["", "variant", "why, and what it sets", "runs", "reproduced", "turned", "lost"], rows)
+    lines += ["", "What each variant measured of every miss; **bold** where it is reproduced.", ""]
+    headings = ["miss", "published", "set-up", *(str(number) for number in range(1, len(tried) + 1))]
+    found = [one for one in judgements if one.verdict == Verdict.NOT_REPRODUCED]
+    lines += table(
+        headings,
+        [
+            [one.id, one.published, one.measured, *(_tried(other.judgements[one.id]) for other in tried)]
+            for one in found
+        ],
+    )
+    return [*lines, ""]
+
+
+def by_place(
+    judgements: Sequence[Judgement], exhibits: Exhibits, known: Sequence[str], beside: Beside | None = None
+) -> list[str]:
+    """Every claim, grouped by the figure, table or section of the paper, beside what is drawn of it."""
+    groups: dict[str, list[Judgement]] = {}
+    for one in judgements:
+        groups.setdefault(place_of(one.location), []).append(one)
+    lines: list[str] = []
+    for place in [*groups, *(place for place in known if place not in groups)]:
+        lines += [f"### {escaped(place)}", ""]
+        if shown := exhibits(place):
+            lines += [shown, ""]
+        if place in groups:
+            lines += [*_claims(groups[place], beside), ""]
+    return lines
+
+
+def place_of(location: str) -> str:
+    """The figure or table that a claim is about: ``Fig 3`` of ``sec 4.1.1, Fig 3(a)``; else all that is said."""
+    found = re.search(r"(Fig|Table) \d+", location)
+    return found.group() if found else location or "elsewhere"
+
+
+def measured(judgement: Judgement) -> str:
+    """What was measured, with the numbers of a relation and what the verdict rests on."""
+    numbers = f" ({judgement.numbers})" if judgement.numbers else ""
+    return "; ".join(filter(None, [judgement.measured + numbers, judgement.basis]))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table in Markdown."""
+    return [_row(cells) for cells in (headings, ["---"] * len(headings), *rows)]
+
+
+def markdown(
+    results: StudyResults,
+    judgements: Sequence[Judgement],
+    *,
+    basis: str,
+    departures: str = "",
+    exhibits: Exhibits = lambda _: "",
+    known: Sequence[str] = (),
+    tried: Sequence[Tried] = (),
+    beside: Beside | None = None,
+    after_summary: Sequence[str] = (),
+) -> str:
+    """The page up to its last table; ``known`` are the places of the paper that ``exhibits`` shows."""
+    lines = [
+        f"# {results.study.title}",
+        "",
+        f"{results.study.source}. {basis}. {len(judgements)} claims: {tally(judgements)}.",
+        "",
+        *([departures, ""] if departures else []),
+        "## Summary",
+        "",
+        *([results.summary(), ""] if results.study.summary else []),
+        " ".join(summary(judgements)),
+        "",
+        *causes_table(judgements),
+        "",
+        *after_summary,
+    ]
+    if found := misses(judgements, tried):
+        lines += ["## What is not reproduced, by cause", "", *found]
+    lines += tried_tables(judgements, tried)
+    lines += ["## Every claim, by figure", "", *by_place(judgements, exhibits, known, beside)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _claims(judgements: Sequence[Judgement], beside: Beside | None) -> list[str]:
+    headings = ["id", "claim", "published", "measured", "verdict"]
+    rows = [
+        [one.id, f"{one.statement} ({one.location})", one.published + _tolerance(one), measured(one), one.verdict]
+        for one in judgements
+    ]
+    if beside is not None:
+        place, others = beside
+        headings.append(place)
+        there: Mapping[str, str] = {
+            other.id: ": ".join(filter(None, [other.verdict, other.measured])) for other in others
+        }
+        rows = [[*row, there[row[0]]] for row in rows]
+    return table([*headings, "reason"], [[*row, one.reason] for row, one in zip(rows, judgements, strict=True)])
+
+
+def _tried(judgement: Judgement) -> str:
+    text = measured_short(judgement)
+    return f"**{text}**" if judgement.verdict == Verdict.REPRODUCED else text
+
+
+def measured_short(judgement: Judgement) -> str:
+    """What was measured, or the verdict where nothing was."""
+    return judgement.measured or str(judgement.verdict)
+
+
+def _tolerance(judgement: Judgement) -> str:
+    return f" [{judgement.tolerance}]" if judgement.tolerance else ""
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(escaped(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is: no tag, no link, no line of its own."""
+    words = " ".join(text.split())
+    return words.replace("&", "&amp;").replace("<", "&lt;").replace("](", "\\](")

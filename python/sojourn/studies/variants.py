@@ -1,0 +1,145 @@
+"""A study run otherwise than its paper says, or where the paper does not say: what each switch does to its claims.
+
+A variant is never the set-up. It tells whether a miss hangs on something that the paper leaves open.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sojourn.studies import tables
+from sojourn.studies.claims import Verdict
+from sojourn.studies.grid import AxisValue
+
+if TYPE_CHECKING:
+    from sojourn.studies.verdict import Judgement
+
+FILE = "variants.json"
+"""Its name beside claims.json."""
+
+_VARIANT: dict[str, tables.Kinds] = {
+    "name": tables.TEXT, "because": tables.TEXT, "set": tables.TABLE, "claims": tables.TEXTS,
+    "constants": tables.TABLE,
+}  # fmt: skip
+_ENTRIES = {"queue": "aqm", "traffic": "kind"}
+"""The lists of an experiment file whose entries may be named by what they are, and the key that says it."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A switch, and why it was tried."""
+
+    name: str
+    because: str
+    set: Mapping[str, str]
+    """What is overridden in every experiment file: ``queue.pie.gains`` is of every queue that is a PIE."""
+    claims: tuple[str, ...] = ()
+    """The misses that it was tried for."""
+    constants: Mapping[str, AxisValue] = field(default_factory=dict)
+    """What it changes of the experiments' constants."""
+
+    def overrides(self, file: Mapping[str, Any]) -> dict[str, str]:
+        """What it overrides in an experiment file, of which this is the content."""
+        found: dict[str, str] = {}
+        for key, value in self.set.items():
+            found |= dict.fromkeys(keys_in(file, key), value)
+        return found
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a variant did."""
+
+    variant: Variant
+    runs: int
+    judgements: Mapping[str, Judgement]
+    """By claim; all that were judged."""
+
+    def turned(self, base: Sequence[Judgement]) -> list[str]:
+        """The misses that it reproduces."""
+        return self._where(base, Verdict.NOT_REPRODUCED, Verdict.REPRODUCED)
+
+    def lost(self, base: Sequence[Judgement]) -> list[str]:
+        """What it does not reproduce, and the set-up does."""
+        return self._where(base, Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)
+
+    def count(self) -> tuple[int, int]:
+        """How many claims it reproduces, and how many could be judged."""
+        verdicts = [one.verdict for one in self.judgements.values()]
+        yes, no = (verdicts.count(verdict) for verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED))
+        return yes, yes + no
+
+    def _where(self, base: Sequence[Judgement], then: Verdict, now: Verdict) -> list[str]:
+        return [one.id for one in base if one.verdict == then and self.judgements[one.id].verdict == now]
+
+
+def read(recipe: Mapping[str, Any]) -> tuple[Variant, ...]:
+    """The ``[[variant]]`` tables of a recipe.
+
+    Raises
+    ------
+    ValueError
+        One is wrong; the message names the key.
+    """
+    found = []
+    for index, table in enumerate(recipe.get("variant", [])):
+        where = f"variant.{index}"
+        tables.check(table, where, _VARIANT, needs=("name", "because", "set"))
+        tables.check_each(table["set"], f"{where}.set", tables.TEXT)
+        claims = table.get("claims", ())
+        found.append(Variant(**{**table, "claims": (claims,) if isinstance(claims, str) else tuple(claims)}))
+    for variant in found:
+        if [one.name for one in found].count(variant.name) > 1:
+            raise ValueError(f'variant: name: two are called "{variant.name}"')
+    return tuple(found)
+
+
+def as_json(base: Sequence[Judgement], tried: Sequence[Tried]) -> str:
+    """The file beside claims.json."""
+    return json.dumps(as_document(base, tried), indent=1, ensure_ascii=False) + "\n"
+
+
+def as_document(base: Sequence[Judgement], tried: Sequence[Tried]) -> dict[str, Any]:
+    """What every variant turned and lost, and every claim on it."""
+    return {
+        "variants": [
+            {
+                "name": one.variant.name,
+                "because": one.variant.because,
+                "set": dict(one.variant.set),
+                "tried_for": list(one.variant.claims),
+                "runs": one.runs,
+                "reproduced": one.count()[0],
+                "judged": one.count()[1],
+                "turned": one.turned(base),
+                "lost": one.lost(base),
+                "claims": [judgement.as_json() for judgement in one.judgements.values()],
+            }
+            for one in tried
+        ]
+    }
+
+
+def explained(miss: Judgement, tried: Sequence[Tried]) -> str:
+    """Which variants turn a miss, as a sentence; empty without variants."""
+    turning = [one for one in tried if one.judgements[miss.id].verdict == Verdict.REPRODUCED]
+    others = [one for one in tried if one.judgements[miss.id].verdict == Verdict.NOT_REPRODUCED]
+    if not turning:
+        return f"None of the {len(others)} variants reproduces it." if others else ""
+    names = ", ".join(f"{one.variant.name} ({one.judgements[miss.id].measured})" for one in turning)
+    rest = f"; {len(others)} others do not" if others else ""
+    return f"Reproduced with {names}{rest}."
+
+
+def keys_in(file: Mapping[str, Any], key: str) -> list[str]:
+    """A key as this file has it: ``queue.pie.target`` is ``queue.1.target`` if the second queue is a PIE."""
+    head, _, rest = key.partition(".")
+    kind, _, last = rest.partition(".")
+    if head not in _ENTRIES or not last or kind.isdigit():
+        return [key]
+    of = _ENTRIES[head]
+    entries = file.get(head, [])
+    return [f"{head}.{index}.{last}" for index, entry in enumerate(entries) if entry.get(of) == kind]
