@@ -348,6 +348,7 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "rtt_series_ms": _values(_rtt_series),
     "recorded_rtt_ms": _values(_round_trips),
     "queue_series": _values(_queue_series),
+    "timeouts": lambda run, _part: _or_nan(run.summary.get("timeouts")),
     "utilization": lambda run, part: Single(run.summary["bottleneck"][part.directions[0]]["utilization"]),
     "drops": _count(_drops),
     "drop_rate": lambda run, part: Single(_drop_rate(run.summary["bottleneck"][part.directions[0]])),
