@@ -14,6 +14,7 @@ from sojourn.report.experiment import ranges
 from sojourn.report.page import Picture, picture
 from sojourn.studies.claims import Verdict
 from sojourn.studies.inputs import FILE as INPUTS
+from sojourn.studies.recipe import CAUSES
 
 NEEDS = "claims.json"
 
@@ -50,6 +51,8 @@ def context(folder: Path) -> dict[str, Any]:
         ],
         "score": f"{counts[Verdict.REPRODUCED] / comparable:.0%}" if comparable else "",
         "comparable": comparable,
+        "summary": document.get("summary", []),
+        "causes": _causes(claims),
         "questions": document.get("questions", []),
         "departures": document.get("departures", []),
         "facts": {
@@ -63,6 +66,12 @@ def context(folder: Path) -> dict[str, Any]:
         "experiments": [{**one, "seeds": ranges(one["seeds"])} for one in inputs.get("experiments", [])],
         "files": inputs.get("files", []),
     }
+
+
+def _causes(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The misses by what they are put down to; of results that were written before causes were kept, none."""
+    found = {cause: [one["id"] for one in claims if one.get("cause") == cause] for cause in CAUSES}
+    return [{"name": cause, "meaning": CAUSES[cause], "claims": ids} for cause, ids in found.items() if ids]
 
 
 def _pictures(folder: Path, figures: list[str], titles: dict[str, str]) -> list[Picture]:

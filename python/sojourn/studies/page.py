@@ -90,7 +90,7 @@ def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> lis
     for number, one in enumerate(tried, 1):
         reproduced, compared = one.count()
         what = ", ".join(f"`{key} = {value}`" for key, value in one.variant.set.items())
-        turned, lost = (", ".join(ids) or "none" for ids in (one.turned(judgements), one.lost(judgements)))
+        turned, lost = (_few(ids) for ids in (one.turned(judgements), one.lost(judgements)))
         why = f"{one.variant.because}; {what}"
         rows.append([str(number), one.variant.name, why, str(one.runs), f"{reproduced} of {compared}", turned, lost])
     lines += table(["", "variant", "why, and what it sets", "runs", "reproduced", "turned", "lost"], rows)
@@ -100,7 +100,7 @@ def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> lis
     lines += table(
         headings,
         [
-            [one.id, one.published, one.measured, *(_tried(other.judgements[one.id]) for other in tried)]
+            [one.id, one.published, _in_short(one), *(_tried(other.judgements[one.id]) for other in tried)]
             for one in found
         ],
     )
@@ -110,10 +110,11 @@ def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> lis
 def by_place(
     judgements: Sequence[Judgement], exhibits: Exhibits, known: Sequence[str], beside: Beside | None = None
 ) -> list[str]:
-    """Every claim, grouped by the figure, table or section of the paper, beside what is drawn of it."""
+    """Every claim that was compared, by figure, table or section of the paper, beside what is drawn of it."""
     groups: dict[str, list[Judgement]] = {}
     for one in judgements:
-        groups.setdefault(place_of(one.location), []).append(one)
+        if one.verdict in _COMPARED:
+            groups.setdefault(place_of(one.location), []).append(one)
     lines: list[str] = []
     for place in [*groups, *(place for place in known if place not in groups)]:
         lines += [f"### {escaped(place)}", ""]
@@ -172,7 +173,9 @@ def markdown(
     if found := misses(judgements, tried):
         lines += ["## What is not reproduced, by cause", "", *found]
     lines += tried_tables(judgements, tried)
-    lines += ["## Every claim, by figure", "", *by_place(judgements, exhibits, known, beside)]
+    lines += ["## Every claim that was compared, by figure", "", *by_place(judgements, exhibits, known, beside)]
+    if others := [one for one in judgements if one.verdict not in _COMPARED]:
+        lines += ["## What was not compared", "", *_claims(others, beside)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -193,13 +196,20 @@ def _claims(judgements: Sequence[Judgement], beside: Beside | None) -> list[str]
 
 
 def _tried(judgement: Judgement) -> str:
-    text = measured_short(judgement)
+    text = _in_short(judgement)
     return f"**{text}**" if judgement.verdict == Verdict.REPRODUCED else text
 
 
-def measured_short(judgement: Judgement) -> str:
-    """What was measured, or the verdict where nothing was."""
-    return judgement.measured or str(judgement.verdict)
+def _in_short(judgement: Judgement) -> str:
+    """What was measured, of a relation at one place its numbers; the verdict where nothing was."""
+    if judgement.expected == 1 and judgement.numbers:
+        return judgement.numbers
+    return judgement.measured.partition("; not at")[0] or str(judgement.verdict)
+
+
+def _few(ids: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(ids[:most])
+    return (f"{len(ids)}: {shown}" + (f" and {len(ids) - most} more" if len(ids) > most else "")) if ids else "none"
 
 
 def _tolerance(judgement: Judgement) -> str:

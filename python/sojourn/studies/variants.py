@@ -123,14 +123,17 @@ def as_document(base: Sequence[Judgement], tried: Sequence[Tried]) -> dict[str, 
     }
 
 
+_ALONE = "The variant does not reproduce it."
+
+
 def explained(miss: Judgement, tried: Sequence[Tried]) -> str:
     """Which variants turn a miss, as a sentence; empty without variants."""
     turning = [one for one in tried if one.judgements[miss.id].verdict == Verdict.REPRODUCED]
     others = [one for one in tried if one.judgements[miss.id].verdict == Verdict.NOT_REPRODUCED]
     if not turning:
-        return f"None of the {len(others)} variants reproduces it." if others else ""
-    names = ", ".join(f"{one.variant.name} ({one.judgements[miss.id].measured})" for one in turning)
-    rest = f"; {len(others)} others do not" if others else ""
+        return f"None of the {len(others)} variants reproduces it." if len(others) > 1 else _ALONE if others else ""
+    names = ", ".join(f'"{one.variant.name}" ({one.judgements[miss.id].measured})' for one in turning)
+    rest = f", not with the {len(others)} other{'s' if len(others) > 1 else ''}" if others else ""
     return f"Reproduced with {names}{rest}."
 
 

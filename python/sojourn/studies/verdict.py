@@ -68,7 +68,7 @@ class Judgement:
 
     def as_json(self) -> dict[str, Any]:
         """As an element of ``claims`` in ``study run --json``."""
-        return {**asdict(self), "verdict": str(self.verdict)}
+        return {**asdict(self), "verdict": str(self.verdict), "basis": self.basis}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,99 @@
+"""Variants of a study, and the page that sets every miss beside them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+from sojourn import _core
+from sojourn.studies import find, page, run_study
+from sojourn.studies.variants import Tried, Variant, explained
+from sojourn.studies.verdict import Judgement, Verdict
+
+VARIANT = """
+[[variant]]
+name = "a tail of two packets"
+because = "the buffer is not said"
+set = { "queue.pfifo.limit" = "2 packets" }
+claims = "exact"
+"""
+
+
+def add(study: Path, text: str) -> None:
+    path = study / "study.toml"
+    path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+
+
+def test_every_miss_stands_beside_every_variant(sojourn: Cli, study: Path, tmp_path: Path):
+    add(study, VARIANT)
+    result = sojourn("study", "run", study, "--variants", "--quick", "--out", "out")
+    assert result.returncode == 0, result.stderr
+    assert "not reproduced, unexplained: exact" in result.stdout
+    document = json.loads((tmp_path / "out" / "variants.json").read_text(encoding="utf-8"))
+    (tried,) = document["variants"]
+    assert (tried["name"], tried["runs"], tried["turned"], tried["judged"]) == ("a tail of two packets", 4, [], 2)
+    # Two packets of queue are less than what CoDel lets stand.
+    assert tried["lost"] == ["shorter"]
+    text = (tmp_path / "out" / "claims.md").read_text(encoding="utf-8")
+    assert "The variant does not reproduce it." in text
+    assert "| 1 | a tail of two packets |" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "parts"),
+    [("queue.pfifo.limit", "queue.pie.limit", ('variant "a tail of two packets": set', '"queue.pie.limit"')),
+     ('"exact"', '"exactly"', ("claims", '"exactly"', "exact")),
+     ("because", "reason", ("variant.0: because: missing",)),
+     ('"2 packets"', "2", ("variant.0.set", "got 2", "a text"))],
+)  # fmt: skip
+def test_a_mistake_in_a_variant_is_told_before_anything_is_run(study: Path, old, new, parts):
+    add(study, VARIANT.replace(old, new))
+    with pytest.raises(_core.ExperimentError) as refused:
+        run_study(find(str(study)), announce=lambda *_: pytest.fail("it was run"))
+    for part in parts:
+        assert part in str(refused.value)
+
+
+def test_a_study_without_variants_says_so(sojourn: Cli, study: Path):
+    result = sojourn("study", "run", study, "--variants")
+    assert result.returncode == 2
+    assert "--variants: the study small has none" in result.stderr
+
+
+def test_a_key_of_a_kind_is_one_of_every_entry_of_that_kind():
+    file = {"queue": [{"aqm": "pie"}, {"aqm": "codel"}, {"aqm": "pie"}]}
+    variant = Variant("v", "", {"queue.pie.target": "5 ms", "link.rate": "1 Mbit/s", "queue.1.limit": "9 packets"})
+    assert variant.overrides(file) == {
+        "queue.0.target": "5 ms", "queue.2.target": "5 ms", "link.rate": "1 Mbit/s", "queue.1.limit": "9 packets",
+    }  # fmt: skip
+
+
+def claim(id_: str, verdict: Verdict, measured: str = "1 ms", location: str = "sec 1, Fig 3(a)", cause: str = ""):
+    return Judgement(id_, "It is so.", location, "2 ms", measured, verdict, "because", cause=cause)
+
+
+YES, NO = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
+
+
+def test_a_miss_tells_which_variants_turn_it():
+    miss = claim("a", NO)
+    tried = [Tried(Variant("wide", "", {}), 3, {"a": claim("a", YES, "2 ms")}),
+             Tried(Variant("deep", "", {}), 3, {"a": claim("a", NO)})]  # fmt: skip
+    assert explained(miss, tried) == 'Reproduced with "wide" (2 ms), not with the 1 other.'
+    assert explained(miss, tried[1:]) == "The variant does not reproduce it."
+    assert explained(miss, []) == ""
+
+
+def test_misses_are_grouped_by_cause_and_claims_by_figure():
+    judgements = [claim("a", NO, cause="model"), claim("b", YES), claim("c", NO, location="sec 9", cause="set-up")]
+    assert [(cause, [one.id for one in own]) for cause, own in page.by_cause(judgements).items()] == [
+        ("set-up", ["c"]),
+        ("model", ["a"]),
+    ]
+    lines = page.by_place(judgements, lambda place: f"picture of {place}", ["Fig 3", "Fig 7"])
+    assert [line for line in lines if line.startswith("### ")] == ["### Fig 3", "### sec 9", "### Fig 7"]
+    assert "picture of Fig 7" in lines
+    assert page.summary(judgements)[0] == "1 of the 3 claims that could be compared are reproduced."
