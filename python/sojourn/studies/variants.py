@@ -103,7 +103,8 @@ def as_json(base: Sequence[Judgement], tried: Sequence[Tried]) -> str:
 
 
 def as_document(base: Sequence[Judgement], tried: Sequence[Tried]) -> dict[str, Any]:
-    """What every variant turned and lost, and every claim on it."""
+    """What every variant turned and lost, and what it measured of those claims and of every miss."""
+    misses = [one.id for one in base if one.verdict == Verdict.NOT_REPRODUCED]
     return {
         "variants": [
             {
@@ -116,7 +117,11 @@ def as_document(base: Sequence[Judgement], tried: Sequence[Tried]) -> dict[str, 
                 "judged": one.count()[1],
                 "turned": one.turned(base),
                 "lost": one.lost(base),
-                "claims": [judgement.as_json() for judgement in one.judgements.values()],
+                "claims": [
+                    {"id": id_, "verdict": str(now.verdict), "measured": now.measured, "numbers": now.numbers}
+                    for id_ in (*misses, *one.lost(base))
+                    for now in [one.judgements[id_]]
+                ],
             }
             for one in tried
         ]
