@@ -100,9 +100,23 @@ class Grid:
 
     def at(self, scheme: str, point: Point) -> Iterator[Cell]:
         """The scheme's cells at a place; the place need not name every axis."""
+        exact = self._exact.get((scheme, frozenset(point.items())))
+        if exact is not None:
+            yield exact
+            return
         for cell in self._by_scheme.get(scheme, ()):
             if all(axis not in cell.point or same(cell.point[axis], value) for axis, value in point.items()):
                 yield cell
+
+    @cached_property
+    def _exact(self) -> dict[tuple[str, frozenset[tuple[str, AxisValue]]], Cell]:
+        """The cells of schemes that have one for every place, by that: nearly all that is asked for."""
+        found: dict[tuple[str, frozenset[tuple[str, AxisValue]]], Cell] = {}
+        for scheme, cells in self._by_scheme.items():
+            own = {(scheme, frozenset(cell.point.items())): cell for cell in cells}
+            if len(own) == len(cells) and len({frozenset(cell.point) for cell in cells}) == 1:
+                found |= own
+        return found
 
     @cached_property
     def _by_scheme(self) -> dict[str, list[Cell]]:
