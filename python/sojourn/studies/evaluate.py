@@ -83,6 +83,8 @@ class Outcome:
     """Of a relation: its comparisons, in order."""
     empty_repeats: int = 0
     """Repeats in which something that the formula needs did not happen; the value is of the others."""
+    relation: int = 0
+    """Of several relations that a claim is read as, which: from 1."""
 
 
 def instances(

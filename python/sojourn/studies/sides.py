@@ -28,7 +28,8 @@ def in_numbers(outcomes: Sequence[Outcome]) -> str:
 def place_of(outcome: Outcome) -> str:
     """``codel flows=4 target_ms=5``."""
     point = [f"{axis}={plain(value)}" for axis, value in outcome.point.items()]
-    return " ".join([*([outcome.scheme] if outcome.scheme else []), *point])
+    which = [f"relation {outcome.relation}"] if outcome.relation else []
+    return " ".join([*which, *([outcome.scheme] if outcome.scheme else []), *point])
 
 
 def plain(value: float | bool | str) -> str:

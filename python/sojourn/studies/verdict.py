@@ -221,9 +221,10 @@ class _Case:
         found: list[Outcome] = []
         for grid in grids:
             places = self._places(grid)
-            for formula in self.formulas:
+            for number, formula in enumerate(self.formulas, 1):
                 every = outcomes(formula, grid, schemes=self.schemes, slack=slack, derived=self.derived)
-                found += [one for one in every if places is None or one.point in places]
+                of = number if len(self.formulas) > 1 else 0
+                found += [replace(one, relation=of) for one in every if places is None or one.point in places]
         return found
 
     def left_out(self, grids: Sequence[Grid]) -> int:
