@@ -63,8 +63,13 @@ def results() -> sj.Results:
 
 @pytest.fixture(scope="module")
 def capture(results: sj.Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("capture") / "run.pcapng"
-    content = results.runs[0].capture()
+    return written(results.runs[0], tmp_path_factory.mktemp("capture"))
+
+
+def written(run: sj.Run, folder: Path) -> Path:
+    """The capture of a run as a file."""
+    path = folder / "run.pcapng"
+    content = run.capture()
     assert content is not None
     path.write_bytes(content)
     return path
@@ -111,8 +116,11 @@ def test_a_handshake_says_what_the_connections_can_do(capture: Path):
     )
 
 
-def test_sequence_numbers_and_acknowledgements_follow_each_other(results: sj.Results, capture: Path):
-    for stream, flow in enumerate(results.runs[0].summary["flows"][:2]):
+def test_sequence_numbers_and_acknowledgements_follow_each_other(tmp_path: Path):
+    """At the receiver, as what it acknowledged last is still under way to the router when the run ends."""
+    run = sj.run_text(EXPERIMENT.replace("pcap = true", 'pcap = "receiver"')).runs[0]
+    capture = written(run, tmp_path)
+    for stream, flow in enumerate(run.summary["flows"][:2]):
         data = fields(capture, f"tcp.stream == {stream} && tcp.len > 0", "tcp.seq", "tcp.len")
         acks = fields(capture, f"tcp.stream == {stream} && frame.interface_name == up && tcp.flags.syn == 0", "tcp.ack")
         received = max(int(ack) for (ack,) in acks) - 1
@@ -175,3 +183,66 @@ def test_captures_are_written_beside_the_summary_and_load_again(sojourn: Cli, re
 
 def test_without_being_asked_for_there_is_none():
     assert sj.run_text(EXPERIMENT.replace("pcap = true", "pcap = false")).runs[0].capture() is None
+
+
+POINT = """\
+[experiment]
+duration = "4 s"
+[link]
+rate = "10 Mbit/s"
+buffer = "50 packets"
+{up}
+[[queue]]
+aqm = "pfifo"
+[[traffic]]
+kind = "bulk"
+direction = "{direction}"
+rtt = "40 ms"
+[record]
+pcap = {point}
+"""
+
+
+def ack_rtts(tmp_path: Path, point: str, up: str = "", direction: str = "down") -> tuple[list[float], sj.Run]:
+    """What tshark takes for the round-trip times, in ms, from lowest to highest, and the run."""
+    run = sj.run_text(POINT.format(point=point, up=up, direction=direction)).runs[0]
+    rows = fields(written(run, tmp_path), "tcp.analysis.ack_rtt && tcp.len == 0", "tcp.analysis.ack_rtt")
+    return sorted(float(value) * 1000 for (value,) in rows), run
+
+
+@pytest.mark.parametrize("point", ["true", '"router"'])
+def test_at_the_router_an_acknowledgement_comes_a_base_rtt_after_its_segment(tmp_path: Path, point: str):
+    rtts, _ = ack_rtts(tmp_path, point)
+    # 3300 segments, one acknowledgement for two; the first of the two waits for the second.
+    assert len(rtts) > 1200
+    assert rtts[0] == pytest.approx(40, abs=0.1)
+    assert rtts[len(rtts) // 2] == pytest.approx(40, abs=1.5)
+
+
+def test_at_the_sender_it_carries_the_queue_as_well(tmp_path: Path):
+    rtts, run = ack_rtts(tmp_path, '"sender"')
+    assert len(rtts) > 1200
+    assert rtts[0] >= 40
+    # Fifty packets of 1.2 ms; what follows a lost segment is acknowledged with it.
+    assert rtts[len(rtts) * 9 // 10] == pytest.approx(100, abs=10)
+    queue = run.summary["bottleneck"]["down"]["sojourn_ms"]["p50"]
+    assert rtts[len(rtts) // 2] == pytest.approx(40 + queue, abs=3)
+
+
+def test_at_the_receiver_it_takes_no_time(tmp_path: Path):
+    run = sj.run_text(POINT.format(point='"receiver"', up="", direction="down")).runs[0]
+    rows = fields(written(run, tmp_path), "tcp", "frame.number", "frame.time_epoch", "tcp.analysis.acks_frame")
+    at = {number: float(time) for number, time, _ in rows}
+    waits = sorted(at[number] - at[acked] for number, _, acked in rows if acked)
+    assert len(waits) > 1200
+    # The second segment of two has its acknowledgement at once.
+    assert waits[len(waits) // 2] == 0
+
+
+def test_with_a_queue_each_way_an_upload_is_seen_alike(tmp_path: Path):
+    up = 'up = { rate = "10 Mbit/s" }'
+    at_router, _ = ack_rtts(tmp_path, '"router"', up, "up")
+    at_sender, run = ack_rtts(tmp_path, '"sender"', up, "up")
+    assert at_router[0] == pytest.approx(40, abs=0.1)
+    queue = run.summary["bottleneck"]["up"]["sojourn_ms"]["p50"]
+    assert at_sender[len(at_sender) // 2] == pytest.approx(40 + queue, abs=3)

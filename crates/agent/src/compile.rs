@@ -2,7 +2,7 @@
 
 use sojourn_experiment::derived;
 use sojourn_experiment::model::{
-    self, Capacity, Direction, EchoProtocol, Experiment, Kind, Queue, RttOf,
+    self, Capacity, CapturePoint, Direction, EchoProtocol, Experiment, Kind, Queue, RttOf,
 };
 use sojourn_units::{Duration, Rate};
 
@@ -59,7 +59,7 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
         warmup_ns: experiment.warmup.as_nanos(),
         frame: derived::frame(experiment) - experiment.link.overhead + 14,
         series_ns: experiment.record.series.map(Duration::as_nanos),
-        capture: experiment.record.pcap,
+        capture: experiment.record.pcap.is_some(),
     })
 }
 
@@ -113,6 +113,12 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         return refuse(
             "traffic",
             format!("must be at most {} groups on Linux", topology::MOST_PATHS),
+        );
+    }
+    if !matches!(experiment.record.pcap, None | Some(CapturePoint::Router)) {
+        return refuse(
+            "record.pcap",
+            "must be true, false or \"router\" on Linux; backends that capture at the hosts: sim",
         );
     }
     experiment

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use sojourn_experiment::carried::Carried;
 use sojourn_experiment::distribution::{Quantiles, histogram, nearest_rank};
 use sojourn_experiment::loss_events::{LossEvents, Population};
-use sojourn_experiment::model::Experiment;
+use sojourn_experiment::model::{Capacity, Experiment};
 use sojourn_experiment::result::{Bottleneck, Column, RunResult, Table};
 use sojourn_units::Time;
 
@@ -91,7 +92,7 @@ pub fn summarise(
                 .record
                 .series
                 .map(|width| tables::flow_series(width, &recording.flows)),
-            capture: experiment.record.pcap.then(|| Table {
+            capture: experiment.record.pcap.map(|_| Table {
                 columns: vec![("pcapng", Column::U8(capture::pcapng(&recording.captured)))],
             }),
             rtts: experiment
@@ -158,29 +159,16 @@ fn figures_of<'a>(
         (Some(up), 1) => &up.rate,
         _ => &experiment.link.rate,
     };
-    let capacity = rate.bytes(
-        experiment.warmup,
-        experiment.duration,
-        experiment.link.overhead,
-    );
     let losses = loss_events(experiment, seed, index, rows.clone());
-    // The kernel's length has an Ethernet header, whatever the link adds.
-    let on_link = |row: &PacketRow| u64::from(row.bytes) + u64::from(experiment.link.overhead) - 14;
     let left = rows.filter(|row| row.is_delivered());
-    let steady = left.clone().filter(|row| row.settled_ns >= warmup_ns);
     let startup = left.clone().filter(|row| row.settled_ns < warmup_ns);
     let startup_peak = startup.map(PacketRow::sojourn_ns).max().unwrap_or(0);
-    let steady_bytes: u64 = steady.map(on_link).sum();
     Bottleneck {
         sojourn_ms: quantiles(sojourns),
         startup_peak_ms: startup_peak as f64 / 1e6,
-        utilization: if capacity > 0.0 {
-            steady_bytes as f64 / capacity
-        } else {
-            0.0
-        },
+        utilization: utilization(experiment, rate, left.clone()),
         delivered_packets: left.clone().count() as u64,
-        delivered_bytes: left.map(on_link).sum(),
+        delivered_bytes: left.map(|row| on_link(experiment, row)).sum(),
         dropped_aqm: counted.dropped - counted.overflow,
         dropped_overflow: counted.overflow,
         marked: counted.marked,
@@ -188,6 +176,34 @@ fn figures_of<'a>(
         loss_synchronization: losses.synchronization(),
         ..Bottleneck::default()
     }
+}
+
+/// The share of the capacity used after the warm-up. When each packet was on the link follows from when it left and from
+/// the token bucket, as in the simulator: a packet under way at either end counts in part.
+fn utilization<'a>(
+    experiment: &Experiment,
+    rate: &Capacity,
+    left: impl Iterator<Item = &'a PacketRow>,
+) -> f64 {
+    let Capacity::Steps(rates) = rate else {
+        unreachable!("traces are refused before a run");
+    };
+    let mut carried = Carried::new(rates, experiment.warmup, experiment.duration);
+    let mut free = Time::ZERO;
+    for row in left {
+        let now = Time::from_nanos(row.settled_ns);
+        let in_force = rates.partition_point(|(from, _)| Time::ZERO + *from <= now);
+        let (_, rate) = rates[in_force.max(1) - 1];
+        let begin = free.max(now.saturating_sub(rate.tx_time(experiment.link.burst)));
+        free = begin + rate.tx_time(on_link(experiment, row));
+        carried.send(begin, free);
+    }
+    carried.share()
+}
+
+/// Bytes of a packet on the link. The kernel's length has an Ethernet header, whatever the link adds.
+fn on_link(experiment: &Experiment, row: &PacketRow) -> u64 {
+    u64::from(row.bytes) + u64::from(experiment.link.overhead) - 14
 }
 
 fn loss_events<'a>(

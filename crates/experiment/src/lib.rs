@@ -18,6 +18,7 @@
 //! | [`applications`] | what uses the network, told the time and what arrived: datagrams, transfers, browsing, video |
 //! | `capacity`, `sizes`, `codec` | parts of the model with a subject of their own: traces, sizes of files, codecs |
 //! | [`jitter`], [`emodel`], [`loss_events`] | how steadily datagrams come, how good a call sounds, who loses with whom |
+//! | [`carried`] | how much of a link's capacity was used |
 //! | [`result`], [`groups`], [`distribution`] | what a run gives, on every backend; flows together; what a quantile is |
 //! | [`pcapng`] | captures of packets, as every backend writes them |
 //! | `written` | quantities as one would write them |
@@ -25,6 +26,7 @@
 
 pub mod applications;
 mod capacity;
+pub mod carried;
 mod codec;
 pub mod derived;
 pub mod distribution;

@@ -397,8 +397,8 @@ pub struct Video {
 pub struct Record {
     /// A row per packet that met the queue.
     pub packets: bool,
-    /// The packets' headers, as a capture.
-    pub pcap: bool,
+    /// Where the packets' headers are captured, if they are.
+    pub pcap: Option<CapturePoint>,
     /// A row per round-trip time of a flow.
     pub rtt: bool,
     /// What counts as one.
@@ -407,6 +407,17 @@ pub struct Record {
     pub one_way: bool,
     /// Width of the bins of the time series.
     pub series: Option<Duration>,
+}
+
+/// Where packets are captured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CapturePoint {
+    /// At the host that sends a flow's data, drops included.
+    Sender,
+    /// At the bottleneck, behind its queue.
+    Router,
+    /// At the host that receives a flow's data.
+    Receiver,
 }
 
 /// What counts as a round-trip time of a TCP flow in the record.

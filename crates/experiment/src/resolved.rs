@@ -3,8 +3,8 @@
 use crate::document::parse_value;
 use crate::error::Origin;
 use crate::model::{
-    Browsing, Capacity, Direction, EchoProtocol, Experiment, Files, Kind, OnOff, Pace, Queue,
-    RttOf, Sizes, Tcp, Times, Traffic, Transport, Web,
+    Browsing, Capacity, CapturePoint, Direction, EchoProtocol, Experiment, Files, Kind, OnOff,
+    Pace, Queue, RttOf, Sizes, Tcp, Times, Traffic, Transport, Web,
 };
 use crate::names::Names;
 use crate::written::{buffer, bytes, value_json};
@@ -40,7 +40,12 @@ pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
     }
     let mut record = json!({
         "packets": experiment.record.packets,
-        "pcap": experiment.record.pcap,
+        "pcap": match experiment.record.pcap {
+            None => json!(false),
+            Some(CapturePoint::Sender) => json!("sender"),
+            Some(CapturePoint::Router) => json!("router"),
+            Some(CapturePoint::Receiver) => json!("receiver"),
+        },
         "rtt": experiment.record.rtt,
         "rtt_of": match experiment.record.rtt_of {
             RttOf::Samples => "samples",

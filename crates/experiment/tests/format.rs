@@ -6,8 +6,8 @@ use common::{EVERY_KEY, EXAMPLE, names, read_text, read_with};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{
-    Buffer, Capacity, Cbr, Direction, EchoProtocol, Experiment, Files, Kind, Link, Pace, Ping,
-    Queue, Record, Recovery, RttOf, Sizes, Tcp, Traffic, UpLink,
+    Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, Experiment, Files, Kind, Link,
+    Pace, Ping, Queue, Record, Recovery, RttOf, Sizes, Tcp, Traffic, UpLink,
 };
 use sojourn_experiment::{resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
@@ -274,7 +274,7 @@ fn every_key_is_read() {
         experiment.record,
         Record {
             packets: true,
-            pcap: true,
+            pcap: Some(CapturePoint::Receiver),
             rtt: true,
             rtt_of: RttOf::Segments,
             one_way: true,

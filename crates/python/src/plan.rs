@@ -114,7 +114,7 @@ impl Plan {
         };
         [
             ("packets", any(|record| record.packets)),
-            ("capture", any(|record| record.pcap)),
+            ("capture", any(|record| record.pcap.is_some())),
             ("queue_series", any(|record| record.series.is_some())),
             ("flow_series", any(|record| record.series.is_some())),
             ("rtts", any(|record| record.rtt)),

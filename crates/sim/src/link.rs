@@ -12,7 +12,7 @@ use std::hint::cold_path;
 
 use sojourn_aqm::{Environment, Packet, Qdisc};
 use sojourn_experiment::model::Capacity;
-use sojourn_units::Time;
+use sojourn_units::{Duration, Time};
 
 use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
@@ -31,6 +31,8 @@ pub struct Config {
     pub overhead: u32,
     /// Packets in the unmanaged FIFO below the discipline.
     pub device_queue: u64,
+    /// From when to when [`Link::utilization`] counts.
+    pub steady: (Duration, Duration),
     /// Seed of the discipline's random stream.
     pub seed: u64,
 }
@@ -60,7 +62,12 @@ impl Link {
         Self {
             qdisc,
             environment: Environment::new(config.seed),
-            shaper: Shaper::new(&config.capacity, config.burst, config.overhead),
+            shaper: Shaper::new(
+                &config.capacity,
+                config.burst,
+                config.overhead,
+                config.steady,
+            ),
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
             departed: None,
@@ -96,6 +103,11 @@ impl Link {
     /// The discipline, for its backlog and state.
     pub fn qdisc(&self) -> &dyn Qdisc<SimPacket> {
         &*self.qdisc
+    }
+
+    /// The share of the steady time's capacity that was used, 0 to 1.
+    pub fn utilization(&self) -> f64 {
+        self.shaper.utilization()
     }
 
     /// Marks made so far.
@@ -256,7 +268,7 @@ mod tests {
     use sojourn_aqm::fifo::DropTail;
     use sojourn_aqm::{Limit, Single};
     use sojourn_experiment::loss_events::Population;
-    use sojourn_units::{Duration, Rate};
+    use sojourn_units::Rate;
 
     fn packet(flow: u32) -> SimPacket {
         let of = Membership {
@@ -276,6 +288,7 @@ mod tests {
             burst,
             overhead: 14,
             device_queue,
+            steady: (Duration::ZERO, Duration::MAX),
             seed: 1,
         };
         let probe = LinkProbe::new(Time::ZERO, false, Population::of(10));

@@ -23,8 +23,6 @@ pub struct LinkProbe {
     pub delivered_packets: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
-    /// Bytes that left after the warm-up.
-    pub steady_bytes: u64,
     /// What was dropped for each reason, in the order of [`REASONS`].
     drops: [Drops; 3],
     /// When flows lose together, after the warm-up.
@@ -116,7 +114,6 @@ impl LinkProbe {
             startup_peak: Duration::ZERO,
             delivered_packets: 0,
             delivered_bytes: 0,
-            steady_bytes: 0,
             drops: [(); 3].map(|()| Drops {
                 packets: 0,
                 delays: Delays::new(Precision::Queue),
@@ -165,7 +162,6 @@ impl LinkProbe {
         self.recent.sum += nanos;
         self.recent.longest = self.recent.longest.max(nanos);
         if now >= self.warmup {
-            self.steady_bytes += u64::from(packet.bytes);
             self.sojourns.record(sojourn);
         } else {
             cold_path();

@@ -6,7 +6,9 @@ use std::fmt;
 use sojourn_aqm::{Catalogue, Limit, SettingError, Settings};
 use sojourn_experiment::derived;
 use sojourn_experiment::loss_events::Population;
-use sojourn_experiment::model::{Buffer, Capacity, Direction, Experiment, Kind, Queue};
+use sojourn_experiment::model::{
+    Buffer, Capacity, CapturePoint, Direction, Experiment, Kind, Queue,
+};
 use sojourn_experiment::streams;
 use sojourn_tcp::cc;
 use sojourn_units::{Duration, Rate, Time};
@@ -174,6 +176,7 @@ fn build_link(
         burst: experiment.link.burst,
         overhead: experiment.link.overhead,
         device_queue: experiment.link.device_queue,
+        steady: (experiment.warmup, experiment.duration),
         seed: streams::seed(seed, &format!("queue/{}", DIRECTIONS[*link])),
     };
     let warmup = Time::ZERO + experiment.warmup;
@@ -259,18 +262,22 @@ fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulat
     let accesses = accesses.collect();
     let sampler = Sampler::new(Time::ZERO + experiment.warmup, experiment.record.series);
     let mut network = Network::new(links, lines.0, behind, paths, accesses);
-    network.capture = experiment.record.pcap.then(|| capture(experiment));
+    network.capture = experiment
+        .record
+        .pcap
+        .map(|point| capture(experiment, point));
     Ok(Simulation::new(network, sources, sampler))
 }
 
-fn capture(experiment: &Experiment) -> Capture {
+fn capture(experiment: &Experiment, point: CapturePoint) -> Capture {
     let traffic = experiment.traffic.iter();
-    Capture::new(LinkFacts {
+    let link = LinkFacts {
         overhead: experiment.link.overhead,
         mss: traffic
             .map(|group| group.kind.tcp().map_or(0, |tcp| tcp.mss as u16))
             .collect(),
-    })
+    };
+    Capture::new(point, link)
 }
 
 fn identity(experiment: &Experiment, flow: &derived::Flow<'_>, precision: Precision) -> Identity {

@@ -4,6 +4,7 @@
 
 use std::hint::cold_path;
 
+use sojourn_experiment::carried::Carried;
 use sojourn_experiment::model::{Capacity, Trace};
 use sojourn_experiment::{Instants, OPPORTUNITY_BYTES};
 use sojourn_units::{Duration, Rate, Time};
@@ -17,8 +18,14 @@ pub enum Shaper {
 }
 
 impl Shaper {
-    /// A link at rest. `burst`: bytes that a bucket holds; `overhead`: bytes that a packet takes beyond its IP length.
-    pub fn new(capacity: &Capacity, burst: u64, overhead: u32) -> Self {
+    /// A link at rest. `burst`: bytes that a bucket holds; `overhead`: bytes that a packet takes beyond its IP length;
+    /// `steady`: from when to when [`Shaper::utilization`] counts.
+    pub fn new(
+        capacity: &Capacity,
+        burst: u64,
+        overhead: u32,
+        steady: (Duration, Duration),
+    ) -> Self {
         match capacity {
             Capacity::Steps(steps) => Self::Bucket(Bucket {
                 pace: Pace::new(steps[0].1, 0, burst),
@@ -27,8 +34,11 @@ impl Shaper {
                 current: 0,
                 burst,
                 next_free: Time::ZERO,
+                carried: Carried::new(steps, steady.0, steady.1),
             }),
-            Capacity::Trace(trace) => Self::Opportunities(Opportunities::new(trace, overhead)),
+            Capacity::Trace(trace) => {
+                Self::Opportunities(Opportunities::new(trace, overhead, steady))
+            }
         }
     }
 
@@ -44,7 +54,7 @@ impl Shaper {
     pub fn charge(&mut self, bytes: u32, now: Time) {
         match self {
             Self::Bucket(bucket) => bucket.charge(bytes, now),
-            Self::Opportunities(opportunities) => opportunities.left -= i64::from(bytes),
+            Self::Opportunities(opportunities) => opportunities.charge(bytes),
         }
     }
 
@@ -53,6 +63,14 @@ impl Shaper {
         match self {
             Self::Bucket(bucket) => bucket.rate[bucket.current].1,
             Self::Opportunities(opportunities) => opportunities.mean_rate,
+        }
+    }
+
+    /// The share of the steady time's capacity that was used, 0 to 1.
+    pub fn utilization(&self) -> f64 {
+        match self {
+            Self::Bucket(bucket) => bucket.carried.share(),
+            Self::Opportunities(opportunities) => opportunities.utilization(),
         }
     }
 
@@ -74,6 +92,7 @@ pub struct Bucket {
     pace: Pace,
     /// When it is next not empty.
     next_free: Time,
+    carried: Carried,
 }
 
 /// What the rate means for a packet of the size last sent: worked out again when either changes.
@@ -105,6 +124,7 @@ impl Bucket {
         }
         let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));
         self.next_free = begin + self.pace.tx_time;
+        self.carried.send(begin, self.next_free);
     }
 
     /// Takes up the rate in force at `now`.
@@ -134,17 +154,48 @@ pub struct Opportunities {
     /// The instant that has come up, and what is left of its worth.
     at: Time,
     left: i64,
+    steady: (Time, Time),
+    /// Bytes of the instants in the steady time: sent, and all that there were.
+    carried: i64,
+    offered: i64,
 }
 
 impl Opportunities {
-    fn new(trace: &Trace, overhead: u32) -> Self {
+    fn new(trace: &Trace, overhead: u32, steady: (Duration, Duration)) -> Self {
+        let worth = i64::from(OPPORTUNITY_BYTES + overhead);
+        let instants = trace
+            .before(steady.1)
+            .saturating_sub(trace.before(steady.0));
         Self {
             instants: trace.instants(),
             mean_rate: trace.mean_rate(),
-            worth: i64::from(OPPORTUNITY_BYTES + overhead),
+            worth,
             at: Time::ZERO,
             left: 0,
+            steady: (Time::ZERO + steady.0, Time::ZERO + steady.1),
+            carried: 0,
+            offered: instants as i64 * worth,
         }
+    }
+
+    fn charge(&mut self, bytes: u32) {
+        let bytes = i64::from(bytes);
+        self.carry(bytes.min(self.left));
+        self.left -= bytes;
+    }
+
+    /// So many bytes are sent by the opportunities that are up.
+    fn carry(&mut self, bytes: i64) {
+        if self.at >= self.steady.0 && self.at < self.steady.1 {
+            self.carried += bytes;
+        }
+    }
+
+    fn utilization(&self) -> f64 {
+        if self.offered == 0 {
+            return 0.0;
+        }
+        self.carried as f64 / self.offered as f64
     }
 
     fn free_at(&mut self, now: Time) -> Time {
@@ -153,7 +204,9 @@ impl Opportunities {
                 return Time::MAX; // not reached: a trace has no end
             };
             self.at = Time::ZERO + at;
-            self.left = self.left.min(0) + i64::from(count) * self.worth;
+            let (owed, worth) = ((-self.left).max(0), i64::from(count) * self.worth);
+            self.carry(owed.min(worth));
+            self.left = worth - owed;
         }
         self.at
     }
@@ -166,7 +219,8 @@ mod tests {
     /// When packets of these sizes leave, in ms, if all wait from `now` on.
     fn departures(trace: &str, now: Time, sizes: &[u32]) -> Vec<u64> {
         let trace = Trace::parse("t", trace).unwrap();
-        let mut shaper = Shaper::new(&Capacity::Trace(trace), 1600, 14);
+        let always = (Duration::ZERO, Duration::MAX);
+        let mut shaper = Shaper::new(&Capacity::Trace(trace), 1600, 14, always);
         let mut now = now;
         let leave = |bytes: &u32| {
             now = shaper.free_at(now);
@@ -200,5 +254,19 @@ mod tests {
         // Left at 2 ms: 814, 114, -586; at 4 ms: 928, 228, -472; at 6 ms: 1042, -2058; at 8 ms: -544; at 10 ms: 970.
         let expected = [2, 2, 2, 4, 4, 6, 10];
         assert_eq!(departures("2\n4\n6\n8\n10\n", Time::ZERO, &sizes), expected);
+    }
+
+    /// Two of five opportunities from 3 ms to 11 ms are used: that at 5 ms, and that at 10 ms for what is owed.
+    #[test]
+    fn opportunities_that_were_used_make_the_utilization() {
+        let trace = Trace::parse("t", "2\n4\n5\n6\n8\n10\n12\n").unwrap();
+        let steady = (Duration::from_millis(3), Duration::from_millis(11));
+        let mut shaper = Shaper::new(&Capacity::Trace(trace), 1600, 14, steady);
+        for (ms, bytes) in [(1, 1514), (5, 1514), (9, 757), (9, 1514)] {
+            let at = shaper.free_at(Time::from_millis(ms));
+            shaper.charge(bytes, at);
+        }
+        shaper.free_at(Time::from_millis(11));
+        assert!((shaper.utilization() - 0.4).abs() < 1e-12);
     }
 }

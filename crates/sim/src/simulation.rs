@@ -6,7 +6,7 @@ use sojourn_experiment::applications::Side;
 use sojourn_experiment::model::Direction;
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::capture::{Capture, UNQUEUED};
+use crate::capture::{Capture, Stage};
 use crate::delay_line::{DelayLine, Exit};
 use crate::link::Link;
 use crate::monitor::Monitor;
@@ -76,7 +76,7 @@ pub struct Network {
     agenda: Agenda,
     /// Packets to be used again.
     pub packets: Packets,
-    /// What passes the bottleneck, if that is recorded.
+    /// The capture of packets, if there is one.
     pub capture: Option<Capture>,
 }
 
@@ -192,9 +192,7 @@ impl Network {
         let path = self.paths[packet.flow as usize];
         if self.capture.is_some() {
             cold_path();
-            if !self.meets_link(&packet, path) {
-                self.capture(UNQUEUED, &packet, now);
-            }
+            self.capture(Stage::Sent, &packet, now);
         }
         if packet.returning {
             self.enter_line(path.return_line as usize, packet, now);
@@ -214,21 +212,42 @@ impl Network {
         now
     }
 
-    /// Whether a packet passes a bottleneck on its way.
-    fn meets_link(&self, packet: &SimPacket, path: Path) -> bool {
-        if packet.returning {
-            matches!(self.lines[path.return_line as usize].exit, Exit::Link(_))
-        } else {
-            !matches!(path.forward, Hop::Line(_))
-        }
+    /// The bottleneck that a packet of this path passes: by its index, data and what returns.
+    fn links_of(&self, path: Path) -> (Option<usize>, Option<usize>) {
+        let at_end = |line: usize| match self.lines[line].exit {
+            Exit::Link(link) => Some(link),
+            Exit::Host => None,
+        };
+        let forward = match path.forward {
+            Hop::Link(link) => Some(link as usize),
+            Hop::Access(access) => at_end(self.accesses[access as usize].line),
+            Hop::Line(_) => None,
+        };
+        (forward, at_end(path.return_line as usize))
     }
 
-    /// Captures a packet, if packets are.
+    /// A packet, if packets are captured, reaches the host that it is for.
     #[cold]
     #[inline(never)]
-    fn capture(&mut self, interface: usize, packet: &SimPacket, now: Time) {
+    fn capture_arrival(&mut self, packet: &SimPacket, now: Time) {
+        let (forward, back) = self.links_of(self.paths[packet.flow as usize]);
+        let met_link = if packet.returning { back } else { forward }.is_some();
+        self.capture(Stage::Arrived { met_link }, packet, now);
+    }
+
+    /// A packet, if packets are captured, comes to a stage of its way.
+    #[cold]
+    #[inline(never)]
+    fn capture(&mut self, stage: Stage, packet: &SimPacket, now: Time) {
+        let (forward, _) = self.links_of(self.paths[packet.flow as usize]);
+        // Data without a bottleneck on its way goes up.
+        let (data, returning) = match forward {
+            Some(0) => (0, 1),
+            _ => (1, 0),
+        };
+        let direction = if packet.returning { returning } else { data };
         if let Some(capture) = &mut self.capture {
-            capture.note(interface, packet, now);
+            capture.note(stage, direction, packet, now);
         }
     }
 
@@ -454,7 +473,10 @@ impl Simulation {
         while let Some(packet) = self.network.links[link].serve(now) {
             if self.network.capture.is_some() {
                 cold_path();
-                self.network.capture(link, &packet, now);
+                self.network.capture(Stage::Left, &packet, now);
+                if behind.is_none() {
+                    self.network.capture_arrival(&packet, now);
+                }
             }
             match behind {
                 Some(line) => self.network.enter_line(line, packet, now),
@@ -468,7 +490,13 @@ impl Simulation {
         let exit = self.network.lines[line].exit;
         while let Some(packet) = self.network.lines[line].pop_due(now) {
             match exit {
-                Exit::Host => self.arrive(packet, now),
+                Exit::Host => {
+                    if self.network.capture.is_some() {
+                        cold_path();
+                        self.network.capture_arrival(&packet, now);
+                    }
+                    self.arrive(packet, now);
+                }
                 Exit::Link(link) => self.network.enter_link(link, packet, now),
             }
         }

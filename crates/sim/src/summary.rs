@@ -57,10 +57,7 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
     let mut bottleneck = BTreeMap::new();
     let (mut packets, mut histogram): (Option<Table>, Option<Table>) = (None, None);
     for (index, link) in network.links.into_iter().enumerate() {
-        bottleneck.insert(
-            DIRECTIONS[index],
-            bottleneck_figures(experiment, index, &link),
-        );
+        bottleneck.insert(DIRECTIONS[index], bottleneck_figures(&link));
         histogram = below(histogram, Some(link.probe.sojourns.table(index as u8)));
         packets = below(packets, link.probe.into_table(index as u8));
     }
@@ -96,25 +93,12 @@ fn below(table: Option<Table>, more: Option<Table>) -> Option<Table> {
     }
 }
 
-fn bottleneck_figures(experiment: &Experiment, index: usize, link: &Link) -> Bottleneck {
-    let rate = match (&experiment.link.up, index) {
-        (Some(up), 1) => &up.rate,
-        _ => &experiment.link.rate,
-    };
-    let capacity = rate.bytes(
-        experiment.warmup,
-        experiment.duration,
-        experiment.link.overhead,
-    );
+fn bottleneck_figures(link: &Link) -> Bottleneck {
     let probe = &link.probe;
     Bottleneck {
         sojourn_ms: probe.sojourns.quantiles(),
         startup_peak_ms: probe.startup_peak.as_millis_f64(),
-        utilization: if capacity > 0.0 {
-            probe.steady_bytes as f64 / capacity
-        } else {
-            0.0
-        },
+        utilization: link.utilization(),
         delivered_packets: probe.delivered_packets,
         delivered_bytes: probe.delivered_bytes,
         dropped_aqm: probe.dropped_aqm(),

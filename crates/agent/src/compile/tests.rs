@@ -239,6 +239,10 @@ fn a_refusal_names_the_key_in_the_file() {
         "link.device_queue"
     );
     assert_eq!(key(&BASE.replace("flows = 2", "flows = 14000")), "traffic");
+    for point in ["sender", "receiver"] {
+        let with_it = format!("{BASE}\nrecord = {{ pcap = \"{point}\" }}");
+        assert_eq!(key(&with_it), "record.pcap");
+    }
     for (one_key, value) in [
         ("abe", "true"),
         ("quickack", "false"),

@@ -1,11 +1,12 @@
 //! `[record]`: what to record beyond the summary.
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
+use crate::document::Item;
 use crate::error::ReadError;
 use crate::form::{AnyKey, Default, Form, Key, table_schema};
 use crate::forms::{Flag, Span, Word};
-use crate::model::{Record, RttOf};
+use crate::model::{CapturePoint, Record, RttOf};
 use crate::names::Names;
 use crate::section::{Entry, Section, names_of};
 
@@ -15,11 +16,11 @@ static PACKETS: Key<Flag> = Key {
     default: Default::Is("false"),
     doc: "A row per packet that met the queue; large for long runs.",
 };
-static PCAP: Key<Flag> = Key {
+static PCAP: Key<PcapForm> = Key {
     name: "pcap",
-    form: Flag,
+    form: PcapForm,
     default: Default::Is("false"),
-    doc: "The headers of the packets that pass the bottleneck, as a pcapng file; large for long runs.",
+    doc: "The packets' headers as a pcapng file, as tcpdump takes them at the router (true: the same), behind its queue, or at the hosts that send or receive each flow's data; large for long runs.",
 };
 static RTT: Key<Flag> = Key {
     name: "rtt",
@@ -46,6 +47,35 @@ static SERIES: Key<Span> = Key {
     doc: "Width of the bins of the time series.",
 };
 static KEYS: &[&dyn AnyKey] = &[&PACKETS, &PCAP, &RTT, &RTT_OF, &ONE_WAY, &SERIES];
+
+/// Whether there is a capture, and where.
+struct PcapForm;
+
+const POINTS: Word<CapturePoint> = Word(&[
+    ("sender", CapturePoint::Sender),
+    ("router", CapturePoint::Router),
+    ("receiver", CapturePoint::Receiver),
+]);
+
+impl Form for PcapForm {
+    type Out = Option<CapturePoint>;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Self::Out, ReadError> {
+        match &entry.node.item {
+            Item::Flag(flag) => Ok(flag.then_some(CapturePoint::Router)),
+            Item::Text(_) => POINTS.read(entry).map(Some),
+            _ => Err(entry.refuse(self.accepts())),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        format!("{} or {}", Flag.accepts(), POINTS.accepts())
+    }
+
+    fn schema(&self, names: &Names) -> Json {
+        json!({"anyOf": [Flag.schema(names), POINTS.schema(names)]})
+    }
+}
 
 /// The section.
 pub(crate) struct RecordForm;

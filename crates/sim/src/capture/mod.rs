@@ -1,23 +1,36 @@
-//! A capture of the bottleneck, as `tcpdump` would make it on both sides of the router.
+//! A capture, as `tcpdump` would make it at the router or at the hosts. Interface `down` has what goes down, `up` what
+//! goes up.
 //!
-//! Interface `down` has what leaves the bottleneck's discipline in that direction, marks included; interface `up` the
-//! same of the reverse direction, or, where that has no queue, every packet when it is sent. Packets that the
-//! bottleneck drops never get here.
+//! At the router a packet is seen as it leaves the bottleneck's discipline, marks included, dropped ones not at all. Where a
+//! direction has no queue, its packets are seen as they come to the host beside the router: what `link.delay` leaves of
+//! the base RTT lies between the router and the receivers. Between a segment and its acknowledgement thus lies the base
+//! RTT, and what they wait in queues on the way back. At the sender it is all of the RTT, the bottleneck's queue included; at
+//! the receiver the time that it takes to acknowledge.
 
 mod frame;
 
+use sojourn_experiment::model::CapturePoint;
 use sojourn_experiment::pcapng;
 use sojourn_units::Time;
 
 use crate::packet::SimPacket;
 
-/// The interfaces, by index of the link.
 const INTERFACES: [&str; 2] = ["down", "up"];
-/// The interface of packets that pass no queue.
-pub const UNQUEUED: usize = 1;
+
+/// A stage of a packet's way at which it can be seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// It leaves the host that sends it.
+    Sent,
+    /// It leaves a bottleneck's discipline.
+    Left,
+    /// It reaches the host that it is for; whether a bottleneck was on its way.
+    Arrived { met_link: bool },
+}
 
 /// A pcapng file that grows with every packet.
 pub struct Capture {
+    point: CapturePoint,
     file: Vec<u8>,
     frame: Vec<u8>,
     link: LinkFacts,
@@ -34,19 +47,39 @@ pub struct LinkFacts {
 
 impl Capture {
     /// A capture without packets.
-    pub fn new(link: LinkFacts) -> Self {
+    pub fn new(point: CapturePoint, link: LinkFacts) -> Self {
         Self {
+            point,
             file: pcapng::head(&INTERFACES),
             frame: Vec::new(),
             link,
         }
     }
 
-    /// A packet passes.
-    pub fn note(&mut self, interface: usize, packet: &SimPacket, now: Time) {
+    /// A packet is at a stage of its way, in the direction with this index.
+    pub fn note(&mut self, stage: Stage, direction: usize, packet: &SimPacket, now: Time) {
+        let is_seen = match self.point {
+            CapturePoint::Router => {
+                matches!(stage, Stage::Left | Stage::Arrived { met_link: false })
+            }
+            // The sender of data sends what does not return, and gets what does.
+            CapturePoint::Sender => match stage {
+                Stage::Sent => !packet.returning,
+                Stage::Left => false,
+                Stage::Arrived { .. } => packet.returning,
+            },
+            CapturePoint::Receiver => match stage {
+                Stage::Sent => packet.returning,
+                Stage::Left => false,
+                Stage::Arrived { .. } => !packet.returning,
+            },
+        };
+        if !is_seen {
+            return;
+        }
         self.frame.clear();
         let length = frame::write(&mut self.frame, packet, &self.link);
-        pcapng::packet(&mut self.file, interface as u32, now, &self.frame, length);
+        pcapng::packet(&mut self.file, direction as u32, now, &self.frame, length);
     }
 
     /// The file.

@@ -1,0 +1,121 @@
+//! How much of a link's capacity was used within a span of time.
+
+use std::hint::cold_path;
+
+use sojourn_units::{Duration, Rate, Time};
+
+/// What a link with a schedule of rates sent within a span, worked out from when it was sending. A packet under way at
+/// either end counts with the part that is within.
+pub struct Carried {
+    /// The parts of the span with one rate each, and before and after them parts that count nothing.
+    parts: Vec<Part>,
+    current: usize,
+}
+
+struct Part {
+    end: Time,
+    bytes_per_sec: f64,
+    length: Duration,
+    busy: Duration,
+}
+
+impl Carried {
+    /// Nothing sent yet on a link with these rates, each from its instant on; what counts is from `from` to `to`.
+    pub fn new(rates: &[(Duration, Rate)], from: Duration, to: Duration) -> Self {
+        let mut parts = Vec::new();
+        let mut add = |begin: Duration, end: Duration, bytes_per_sec: f64| {
+            if begin < end {
+                parts.push(Part {
+                    end: Time::ZERO + end,
+                    bytes_per_sec,
+                    length: end.saturating_sub(begin),
+                    busy: Duration::ZERO,
+                });
+            }
+        };
+        add(Duration::ZERO, from, 0.0);
+        let ends = rates.iter().skip(1).map(|(at, _)| *at);
+        for ((begin, rate), end) in rates.iter().zip(ends.chain([Duration::MAX])) {
+            add((*begin).max(from), end.min(to), rate.bytes_per_sec());
+        }
+        add(to, Duration::MAX, 0.0);
+        Self { parts, current: 0 }
+    }
+
+    /// It was sending from `begin` to `end`, no earlier than before.
+    #[inline(always)]
+    pub fn send(&mut self, begin: Time, end: Time) {
+        let part = &mut self.parts[self.current];
+        if end > part.end {
+            cold_path();
+            self.send_across(begin, end);
+        } else {
+            part.busy = part.busy + (end - begin);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_across(&mut self, mut begin: Time, end: Time) {
+        while end > self.parts[self.current].end && self.current + 1 < self.parts.len() {
+            let part = &mut self.parts[self.current];
+            if begin < part.end {
+                part.busy = part.busy + (part.end - begin);
+                begin = part.end;
+            }
+            self.current += 1;
+        }
+        let part = &mut self.parts[self.current];
+        part.busy = part.busy + (end - begin);
+    }
+
+    /// The share of the capacity that was used, 0 to 1.
+    pub fn share(&self) -> f64 {
+        let over = |span: fn(&Part) -> Duration| -> f64 {
+            let parts = self.parts.iter();
+            parts
+                .map(|part| part.bytes_per_sec * span(part).as_secs_f64())
+                .sum()
+        };
+        over(|part| part.busy) / over(|part| part.length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn what_is_under_way_at_an_end_counts_in_part() {
+        // Busy from 50 to 250 ms and from 350 to 900 ms; of 100 to 500 ms, 150 + 150.
+        let mut carried = Carried::new(&[(MS(0), Rate::from_mbps(1))], MS(100), MS(500));
+        carried.send(Time::from_millis(50), Time::from_millis(250));
+        carried.send(Time::from_millis(350), Time::from_millis(900));
+        assert!((carried.share() - 0.75).abs() < 1e-12);
+    }
+
+    #[test]
+    fn each_rate_counts_for_what_it_can_carry() {
+        // 100 ms at 4 Mbit/s and 100 ms at 1 Mbit/s; a packet from 50 to 150 ms: (50 x 4 + 50 x 1) of 500.
+        let rates = [(MS(0), Rate::from_mbps(4)), (MS(100), Rate::from_mbps(1))];
+        let mut carried = Carried::new(&rates, MS(0), MS(200));
+        carried.send(Time::from_millis(50), Time::from_millis(150));
+        assert!((carried.share() - 0.5).abs() < 1e-12);
+        carried.send(Time::from_millis(150), Time::from_millis(1000));
+        assert!((carried.share() - 0.6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_link_that_is_always_sending_is_used_to_the_full() {
+        let mut carried = Carried::new(&[(MS(0), Rate::from_mbps(3))], MS(7), MS(70_007));
+        for packet in 0..30_000 {
+            carried.send(
+                Time::from_nanos(packet * 4_037_333),
+                Time::from_nanos((packet + 1) * 4_037_333),
+            );
+        }
+        assert_eq!(carried.share(), 1.0);
+    }
+}
