@@ -18,6 +18,13 @@ A TOML file. Quantities are text with a unit: `"10 Mbit/s"`, `"100 ms"`, `"150 k
 an error, as is a value out of its range; the message names the line. `--set` replaces any value by its dotted key:
 `--set queue.0.target="10 ms"`.
 
+A link whose rate varies has a schedule of rates, or a trace in the format of
+[mahimahi](https://github.com/ravinet/mahimahi): a text file with a line per opportunity to deliver a packet of 1500
+bytes (beside its headers on the link), its time a whole number of milliseconds, none before the line above. Equal lines
+are several packets at once; an opportunity that finds no packet is lost; small packets share one. At its last instant
+the trace begins anew. [varying-rate.toml](../examples/varying-rate/varying-rate.toml) has one. Its path is relative to
+the experiment file, in `--set link.rate.trace=PATH` to the working directory.
+
 This page is generated from the schema of the file (`make docs`).
 """
 

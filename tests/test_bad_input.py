@@ -118,6 +118,13 @@ def test_a_queue_of_compare_is_told_once(sojourn: Cli, queue, parts):
     wrong(sojourn("compare", "--rate", "10mbit", "--rtt", "100ms", "--duration", "1s", queue), "compare: ", *parts)
 
 
+def test_a_value_of_compare_is_blamed_as_it_was_written(sojourn: Cli):
+    command = ("compare", "--rate", "10mbit", "--rtt", "100ms", "codel", "pie:alpha=0.2,target=20")
+    result = sojourn(*command)
+    wrong(result, 'compare: in queue "pie:alpha=0.2,target=20": target: got 20; must be a time')
+    assert "--set" not in result.stderr
+
+
 def test_an_output_without_a_name(sojourn: Cli, experiment: Path):
     wrong(sojourn("run", experiment, "--out", ""), "--out", "must be the name of a directory; got ''")
     wrong(

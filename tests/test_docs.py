@@ -62,3 +62,13 @@ def test_links_between_pages_lead_somewhere():
     for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "studies" / "README.md"]:
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_example_of_a_trace_runs():
+    results = sojourn.run(ROOT / "examples" / "varying-rate" / "varying-rate.toml", set={"experiment.duration": "7 s"})
+    for run in results.runs:
+        # The trace has 625 packets a second, of 1448 bytes of payload each.
+        goodput = sum(flow["goodput_bps"] for flow in run.summary["flows"])
+        used = run.summary["bottleneck"]["down"]["utilization"]
+        assert used == pytest.approx(goodput / (625 * 1448 * 8), rel=0.03)
+    assert results.runs[0].summary["bottleneck"]["down"]["utilization"] > 0.99

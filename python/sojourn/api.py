@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from sojourn import _core, bounded, schema
 from sojourn.backends import Backend, backend_of
-from sojourn.comparison import experiment_text, overrides_for_queues
+from sojourn.comparison import as_in_compare, experiment_text, overrides_for_queues
 from sojourn.execution import Report, execute, jobs_of
 from sojourn.journal import Journal
 from sojourn.precision import Precision, Rounds
@@ -136,8 +135,7 @@ def compare_plan(queues: Sequence[str], **options: object) -> _core.Plan:
     try:
         return _core.Plan.read_text(experiment_text(queues, options), "compare", overrides_for_queues(queues))
     except _core.ExperimentError as error:
-        # The lines are those of a text that nobody sees.
-        raise _core.ExperimentError(re.sub(r"^compare:\d+:", "compare:", str(error))) from None
+        raise _core.ExperimentError(as_in_compare(str(error), queues)) from None
 
 
 def read_plan(

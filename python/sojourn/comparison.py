@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 from sojourn._core import ExperimentError
@@ -57,6 +58,14 @@ def overrides_for_queues(queues: Sequence[str]) -> list[tuple[str, str]]:
             given.add(key.strip())
             overrides.append((f"queue.{index}.{key.strip()}", value.strip()))
     return overrides
+
+
+def as_in_compare(message: str, queues: Sequence[str]) -> str:
+    """A message about the experiment as one about the arguments, since nobody wrote its file and overrides."""
+    override = re.match(r"--set queue\.(\d+)\.(.*)", message, re.DOTALL)
+    if override:
+        return f'compare: in queue "{queues[int(override[1])]}": {override[2]}'
+    return re.sub(r"^compare:\d+:", "compare:", message)
 
 
 def _toml(value: object) -> str:

@@ -48,11 +48,13 @@ class Spread(TypedDict):
 
     n: int
     mean: float | None
+    min: NotRequired[float | None]
     p5: float | None
     p25: float | None
     p50: float | None
     p75: float | None
     p95: float | None
+    p99: NotRequired[float | None]
     max: float | None
 
 

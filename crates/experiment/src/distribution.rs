@@ -64,11 +64,13 @@ impl Quantiles {
 pub struct Spread {
     pub n: u64,
     pub mean: Option<f64>,
+    pub min: Option<f64>,
     pub p5: Option<f64>,
     pub p25: Option<f64>,
     pub p50: Option<f64>,
     pub p75: Option<f64>,
     pub p95: Option<f64>,
+    pub p99: Option<f64>,
     pub max: Option<f64>,
 }
 
@@ -82,11 +84,13 @@ impl Spread {
         Self {
             n,
             mean: Some(mean),
+            min: at(0.0),
             p5: at(0.05),
             p25: at(0.25),
             p50: at(0.5),
             p75: at(0.75),
             p95: at(0.95),
+            p99: at(0.99),
             max: at(1.0),
         }
     }

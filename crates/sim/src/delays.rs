@@ -192,6 +192,7 @@ mod tests {
         let delays = of(Precision::Flow, delays);
         let spread = delays.spread();
         assert_eq!((spread.p25, spread.p75), (Some(300.0), Some(300.6)));
+        assert_eq!((spread.min, spread.p99), (Some(300.0), Some(300.6)));
         let variation = delays.variation();
         assert_eq!(variation.p25, Some(0.0));
         assert!((variation.p75.unwrap() - 0.6).abs() < 1e-9);
