@@ -212,7 +212,7 @@ def ack_rtts(tmp_path: Path, point: str, up: str = "", direction: str = "down") 
 
 
 def queued(run: sj.Run, direction: Literal["down", "up"]) -> float:
-    """The median sojourn time in ms. The queue is 60 ms long; packets without an acknowledgement of their own count too."""
+    """The median sojourn time in ms. The queue is 60 ms long."""
     median = run.summary["bottleneck"][direction]["sojourn_ms"]["p50"]
     assert median is not None
     return median
