@@ -103,7 +103,7 @@ def markdown(
         basis=basis(results, quick=quick),
         departures=departures(results),
         exhibits=exhibits,
-        known=list(dict.fromkeys(_place(spec) for spec in (*drawn, *of_tables))),
+        known=list(dict.fromkeys([*map(_place, drawn), *map(_place, of_tables)])),
         tried=tried,
         beside=beside,
         after_summary=after_summary,

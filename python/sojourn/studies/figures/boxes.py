@@ -88,8 +88,7 @@ def _box(panel: Panel, cells: Sequence[Cell]) -> Box | None:
     else:
         if len(cells) > 1:
             raise AmbiguousPlaceError(f"figure {panel.spec.name}: several places share a box; name their axis in where")
-        runs = [np.array(panel.of_runs(panel.metric, f"p{level}", cells)) for level in levels]
-        box = [float(np.nanmean(of_level)) if np.isfinite(of_level).any() else np.nan for of_level in runs]
+        box = [panel.over_repeats(panel.metric, f"p{level}", cell) for cell in cells for level in levels] or [np.nan]
     return None if any(np.isnan(box)) else Box(*box)
 
 

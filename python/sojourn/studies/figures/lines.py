@@ -31,7 +31,7 @@ def draw_series(panel: Panel) -> None:
                 axes.plot(t_s, middle, color=look.color, linewidth=0.9)
             elif rows:
                 axes.plot(rows[0].t_s, rows[0].value, color=look.color, linewidth=0.7, alpha=0.85)
-    if spec.log:
+    if spec.log and panel.metric == spec.metric:
         axes.set_yscale("log")
     axes.margins(x=0)
     axes.set_xlabel("time [s]")
@@ -84,7 +84,7 @@ def draw_cdf(panel: Panel) -> None:
                 level = quantile_level(mark.statistic)
                 if mark.scheme == scheme and mark.is_at(place) and level is not None and not spec.of_runs:
                     panel.drawn.point(axes, mark, (mark.low, level), (mark.high, level), look.color)
-    if spec.log:
+    if spec.log and panel.metric == spec.metric:
         axes.set_xscale("log")
     elif spec.from_zero:
         axes.set_xlim(left=0)

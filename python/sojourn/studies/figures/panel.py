@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
+from statistics import fmean
 
 from matplotlib.axes import Axes
 
@@ -47,3 +49,9 @@ class Panel:
     def of_runs(self, metric: str, statistic: str, cells: Sequence[Cell]) -> list[float]:
         """The same of every run of some cells."""
         return [self.of_run(metric, statistic, cell, run) for cell in cells for run in cell.runs]
+
+    def over_repeats(self, metric: str, statistic: str, cell: Cell) -> float:
+        """The same of a cell, as claims are judged on it: the mean over its repeats, or of all together."""
+        place = {**self.grid.constants, **cell.point}
+        known = [one for one in self.grid.measures[metric].of_repeats(cell.runs, statistic, place) if not isnan(one)]
+        return fmean(known) if known else nan

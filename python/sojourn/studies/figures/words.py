@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sojourn.plots.style import Look, looks
+from sojourn.plots.style import Look, looks_of
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import AxisValue, Grid
 from sojourn.studies.measures import Measure
 from sojourn.studies.recipe import Study
 
+_DISCIPLINES = {"droptail": "pfifo"}
+"""What studies call otherwise."""
 _NAMES = {"rtt": "RTT", "rtt_base": "base RTT", "link": "rate", "mtu": "MTU", "buffer": "buffer"}
 """What axes are called that do not read well as they are."""
 _UNITS = {"packets": "packets", "ms": "ms", "s": "s", "mbps": "Mbit/s", "kbps": "kbit/s", "bytes": "B"}
 
 
 def scheme_looks(schemes: Sequence[str]) -> list[Look]:
-    """How schemes are drawn, no two alike."""
-    return looks(len(schemes))
+    """How schemes are drawn: a discipline as everywhere, no two of a figure alike."""
+    return looks_of([_DISCIPLINES.get(scheme, scheme.partition("+")[0]) for scheme in schemes])
 
 
 def words(axis: str) -> str:
@@ -59,18 +61,18 @@ def caption(spec: FigureSpec, study: Study, grid: Grid) -> str:
     measures = [study.measures[name] for name in spec.metrics]
     if spec.kind in ("ellipse", "spread"):
         measures.append(study.measures[spec.x])
-    ways = {measure.part.direction for measure in measures}
+    ways = {measure.part.direction for measure in measures if "rtt" not in measure.source}
     direction = {"down": "Downstream.", "up": "Upstream.", "both": "Both directions together."}
     is_two_way = any("up" in run.summary["bottleneck"] for cell in grid.cells for run in cell.runs)
     sentences = [
         f"{spec.title.rstrip('.')}.",
         *([direction[ways.pop()]] if len(ways) == 1 and is_two_way else []),
-        _marks_of(spec, max((len(cell.runs) for cell in grid.cells), default=0)),
+        _marks_of(spec, max((len(cell.runs) for cell in grid.cells), default=0), study.measures[spec.metric].pooled),
     ]
     return " ".join(filter(None, sentences))
 
 
-def _marks_of(spec: FigureSpec, repeats: int) -> str:
+def _marks_of(spec: FigureSpec, repeats: int, pooled: bool) -> str:
     """What boxes, whiskers, bands and dots are."""
     low, high = spec.whiskers
     statistic = {"value": "number", "mean": "mean"}.get(spec.statistic, spec.statistic)
@@ -80,7 +82,11 @@ def _marks_of(spec: FigureSpec, repeats: int) -> str:
             return f"A {statistic} per run; box: quartiles over the runs, whiskers: p{low} and p{high}."
         case "box":
             bar = ", black bar: least and greatest median of a repeat" if several else ""
-            over = f", means of {repeats} repeats" if several else ""
+            over = (
+                f", {'of' if pooled else 'means of'} {repeats} repeats{' together' if pooled else ''}"
+                if several
+                else ""
+            )
             return f"Box: quartiles, whiskers: p{low} and p{high}{over}{bar}."
         case "bars":
             return f"Mean of {repeats} repeats with its 95 % confidence interval." if several else "One run."
