@@ -253,5 +253,5 @@ def test_a_figure_shows_the_schemes_and_places_that_it_is_told(study: Path):
     (spec,) = recipe.figures
     results = run_study(recipe, quick=True)
     drawn = draw(spec, recipe, results.grids)
-    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["codel"]
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["codel", "published"]
     assert [label.get_text() for label in drawn.axes[0].get_xticklabels()] == ["2"]
