@@ -232,7 +232,7 @@ def test_packets_are_drawn_as_large_as_they_are():
     recipe = find("nichols2012")
     results = run_study(recipe, figure="1")
     spec = next(figure for figure in recipe.figures if figure.name == "fig1")
-    axes = draw(spec, recipe, results.grids[spec.experiment]).axes[0]
+    axes = draw(spec, recipe, results.grids).axes[0]
     arriving, leaving = (
         [bar for bar in axes.patches if bar.get_height() * sign > 0 and 0.19 < bar.get_x() < 0.3] for sign in (1, -1)
     )
@@ -252,6 +252,6 @@ def test_a_figure_shows_the_schemes_and_places_that_it_is_told(study: Path):
     recipe = find(str(study))
     (spec,) = recipe.figures
     results = run_study(recipe, quick=True)
-    drawn = draw(spec, recipe, results.grids["e"])
-    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["codel"]
+    drawn = draw(spec, recipe, results.grids)
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["codel", "published"]
     assert [label.get_text() for label in drawn.axes[0].get_xticklabels()] == ["2"]

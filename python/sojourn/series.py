@@ -49,6 +49,17 @@ def goodput(run: Run, direction: Direction = "down", *, traffic: int | None = No
     return None if found is None else Series(found[0], np.nansum(found[1], axis=1))
 
 
+def received(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
+    """Payload in bytes received by all flows together until each bin's end, at the middle of the bin.
+
+    Arguments and None as of ``goodput``.
+    """
+    found = goodput(run, direction, traffic=traffic)
+    if found is None or found.t_s.size < 2:
+        return found
+    return Series(found.t_s, np.cumsum(found.value) * (found.t_s[1] - found.t_s[0]) / 8.0)
+
+
 def rtt(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
     """Round-trip time in ms within each bin: the mean over the flows that measured one; NaN if none did.
 

@@ -38,7 +38,7 @@ def write(name: str) -> None:
         raise stopped_by
     for spec in study.figures:
         if spec.experiment in results.grids:
-            (HERE / _picture(study, spec)).write_bytes(_compressed(draw(spec, study, results.grids[spec.experiment])))
+            (HERE / _picture(study, spec)).write_bytes(_compressed(draw(spec, study, results.grids)))
     linux = _on_linux(study)
     beside = None if linux is None else (_release(linux), judge(study, linux.grids))
     judgements = results.judgements()

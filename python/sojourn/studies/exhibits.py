@@ -43,6 +43,10 @@ class FigureSpec:
     """Whether the metric's axis is logarithmic: where one scheme would flatten the others."""
     below: Sequence[str] = ()
     """Metrics drawn beneath the first one, alike and over the same axis."""
+    beside: Sequence[str] = ()
+    """Of bars: metrics drawn beside the first one, in the same group."""
+    label: str = ""
+    """Of the first metric's axis; default: the metric's own."""
     published: Sequence[str] = ()
     """Further metrics whose published values are drawn: other ways to measure what the figure shows."""
     shows: str = ""
@@ -72,8 +76,6 @@ class Value:
     heading: str
     metric: str
     statistic: str = "value"
-    factor: float = 1.0
-    """From the metric's unit to the table's."""
 
 
 @dataclass(frozen=True)
@@ -115,14 +117,15 @@ _FIGURE: dict[str, tables.Kinds] = {
     "name": tables.TEXT, "title": tables.TEXT, "kind": tables.TEXT, "experiment": tables.TEXT, "metric": tables.TEXT,
     "x": tables.TEXT, "panels": tables.TEXT, "where": tables.TABLE, "schemes": tables.LIST, "whiskers": tables.LIST,
     "of_runs": tables.FLAG, "statistic": tables.TEXT, "bin_s": tables.NUMBER, "from_zero": tables.FLAG,
-    "log": tables.FLAG, "below": tables.LIST, "published": tables.LIST, "shows": tables.TEXT,
+    "log": tables.FLAG, "below": tables.LIST, "beside": tables.LIST, "label": tables.TEXT, "published": tables.LIST,
+    "shows": tables.TEXT,
 }  # fmt: skip
 _TABLE: dict[str, tables.Kinds] = {
     "name": tables.TEXT, "title": tables.TEXT, "experiment": tables.TEXT, "rows": tables.TEXTS,
     "values": tables.LIST, "across": tables.TEXT, "where": tables.TABLE, "shows": tables.TEXT,
 }  # fmt: skip
 _VALUE: dict[str, tables.Kinds] = {
-    "heading": tables.TEXT, "metric": tables.TEXT, "statistic": tables.TEXT, "factor": tables.NUMBER,
+    "heading": tables.TEXT, "metric": tables.TEXT, "statistic": tables.TEXT,
 }  # fmt: skip
 
 
@@ -148,7 +151,7 @@ def check_keys(recipe: Mapping[str, Any]) -> None:
     for index, table in enumerate(recipe.get("figure", [])):
         where = f"figure.{index}"
         tables.check(table, where, _FIGURE, needs=("name", "title", "kind", "experiment", "metric"))
-        for key in ("schemes", "below", "published"):
+        for key in ("schemes", "below", "beside", "published"):
             tables.check_each(table.get(key), f"{where}.{key}", tables.TEXT)
         tables.check_each(table.get("whiskers"), f"{where}.whiskers", tables.NUMBER)
         _check_name(table["name"], where)
@@ -212,15 +215,18 @@ def check_names(figures: Sequence[FigureSpec], of_tables: Sequence[TableSpec], n
 def _check_figure(spec: FigureSpec, where: str, names: Names) -> None:
     _must_be(spec.kind, KINDS, f"{where}: kind")
     _must_be(spec.experiment, names.axes, f"{where}: experiment")
-    for key, used in (("metric", (spec.metric,)), ("below", spec.below), ("published", spec.published)):
-        for metric in used:
+    for key in ("below", "beside", "published"):
+        for metric in getattr(spec, key):
             _must_be(metric, names.measures, f"{where}: {key}")
+    _must_be(spec.metric, names.measures, f"{where}: metric")
     needed = {"series": tuple(SERIES), "packets": ("packet_sojourn_ms",)}.get(spec.kind)
     for metric in spec.metrics:
         source = names.measures[metric].source
         if needed is not None and source not in needed:
             got = f'{where}: metric: "{metric}" is from {source}'
             raise ValueError(f"{got}; of kind {spec.kind} must be from {', '.join(needed)}")
+    if spec.beside and spec.kind != "bars":
+        raise ValueError(f"{where}: beside: is for figures of kind bars")
     if spec.below and spec.kind not in ("box", "bars", "series", "cdf"):
         raise ValueError(f"{where}: below: a figure of kind {spec.kind} has one metric")
     _check_statistic(spec.statistic, where)

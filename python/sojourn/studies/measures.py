@@ -183,7 +183,7 @@ class Measure:
         value = self.sample(run).statistic(name)
         if self.at_least is not None:
             return value
-        return value * self.factor + (self._offset(place) if _is_location(name) else 0.0)
+        return value * self.factor + (self.offset(place) if _is_location(name) else 0.0)
 
     def of_repeats(self, runs: Sequence[Run], name: str, place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
         """A statistic of each repeat, or of all together if they are pooled."""
@@ -202,15 +202,16 @@ class Measure:
         sample = self.sample(run)
         if not isinstance(sample, Values):
             raise ValueError(f"metrics.{self.name}: pooled: {self.source} has no values one by one")
-        return sample.values * self.factor + self._offset(place)
+        return sample.values * self.factor + self.offset(place)
 
     def series(self, run: Run, place: Mapping[str, float | bool | str]) -> Series | None:
         """The metric over time in ``unit``; None if the source has no series or none was recorded."""
         read = SERIES.get(self.source)
         found = self.part.of(read(run, self.part)) if read is not None else None
-        return None if found is None else Series(found.t_s, found.value * self.factor + self._offset(place))
+        return None if found is None else Series(found.t_s, found.value * self.factor + self.offset(place))
 
-    def _offset(self, place: Mapping[str, float | bool | str]) -> float:
+    def offset(self, place: Mapping[str, float | bool | str]) -> float:
+        """What is added at a place."""
         return sum(times * float(place[name]) for name, times in self.plus.items())
 
 
@@ -269,6 +270,10 @@ def _values(read: Callable[[Run, Part], Series | None]) -> Callable[[Run, Part],
 
 def _goodput_series(run: Run, part: Part) -> Series | None:
     return series.goodput(run, part.directions[0], traffic=part.traffic)
+
+
+def _received_series(run: Run, part: Part) -> Series | None:
+    return series.received(run, part.directions[0], traffic=part.traffic)
 
 
 def _rtt_series(run: Run, part: Part) -> Series | None:
@@ -345,6 +350,7 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "goodput_bps": lambda run, part: Single(float(sum(flow["goodput_bps"] for flow in part.flows(run)))),
     "received_bytes": lambda run, part: Single(float(sum(flow["received_bytes"] for flow in part.flows(run)))),
     "goodput_series_bps": _values(_goodput_series),
+    "received_series_bytes": _values(_received_series),
     "rtt_series_ms": _values(_rtt_series),
     "recorded_rtt_ms": _values(_round_trips),
     "queue_series": _values(_queue_series),
@@ -376,6 +382,7 @@ VALUES = frozenset(
 SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
     "sojourn_ms": lambda run, part: series.sojourn(run, part.directions[0]),
     "goodput_series_bps": _goodput_series,
+    "received_series_bytes": _received_series,
     "rtt_series_ms": _rtt_series,
     "recorded_rtt_ms": _round_trips,
     "queue_series": _queue_series,

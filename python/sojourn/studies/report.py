@@ -14,10 +14,10 @@ from rich.text import Text
 
 from sojourn.plots.style import FORMATS
 from sojourn.storage import Staging
-from sojourn.studies import kept, page, variants
+from sojourn.studies import kept, page, tabulate, variants
 from sojourn.studies.claims import Verdict
-from sojourn.studies.exhibits import FigureSpec
-from sojourn.studies.figures import stage_figures
+from sojourn.studies.exhibits import FigureSpec, TableSpec
+from sojourn.studies.figures import caption, stage_figures
 from sojourn.studies.inputs import FILE, inputs_json
 from sojourn.studies.recipe import Study
 from sojourn.studies.runner import StudyResults
@@ -83,11 +83,19 @@ def markdown(
     after_summary: Sequence[str] = (),
 ) -> str:
     """The page; ``picture`` says where a figure lies, ``beside`` names another place and what was judged there."""
-    drawn = [spec for spec in results.study.figures if spec.experiment in results.grids]
+    study, grids = results.study, results.grids
+    drawn = [spec for spec in study.figures if spec.experiment in grids]
+    of_tables = [spec for spec in study.tables if spec.experiment in grids]
 
     def exhibits(place: str) -> str:
-        own = [spec for spec in drawn if _place(spec) == place]
-        return "\n\n".join(f"![{page.escaped(spec.title)}]({picture(spec)})" for spec in own)
+        figures = [
+            f"![{page.escaped(spec.title)}]({picture(spec)})\n\n{page.escaped(caption(spec, study, grids))}"
+            for spec in drawn
+            if _place(spec) == place
+        ]
+        return "\n\n".join(
+            figures + [tabulate.markdown(spec, study, grids) for spec in of_tables if _place(spec) == place]
+        )
 
     text = page.markdown(
         results,
@@ -95,7 +103,7 @@ def markdown(
         basis=basis(results, quick=quick),
         departures=departures(results),
         exhibits=exhibits,
-        known=list(dict.fromkeys(map(_place, drawn))),
+        known=list(dict.fromkeys([*map(_place, drawn), *map(_place, of_tables)])),
         tried=tried,
         beside=beside,
         after_summary=after_summary,
@@ -103,7 +111,7 @@ def markdown(
     return text + questions(results)
 
 
-def _place(spec: FigureSpec) -> str:
+def _place(spec: FigureSpec | TableSpec) -> str:
     return page.place_of(spec.location) if spec.location else "Further figures"
 
 
@@ -140,7 +148,15 @@ def as_json(
 def files_of(study: Study) -> list[str]:
     """The files that running a study may write."""
     figures = [f"{figure.name}.{kind}" for figure in study.figures for kind in FORMATS]
-    return [*figures, FILE, kept.FILE, variants.FILE, "claims.md", "claims.json"]
+    return [
+        *figures,
+        *(f"{table.name}.csv" for table in study.tables),
+        FILE,
+        kept.FILE,
+        variants.FILE,
+        "claims.md",
+        "claims.json",
+    ]
 
 
 def save(
@@ -167,6 +183,7 @@ def save(
     """
     with Staging(directory, by="study", rescue=True) as staging:
         figures = stage_figures(staging, results.study, results.grids)
+        tabulate.stage_tables(staging, results.study, results.grids)
         staging.add_text(FILE, inputs_json(results, quick=quick))
         staging.add_text(kept.FILE, kept.as_json(results))
         staging.add_text("claims.md", markdown(results, judgements, quick=quick, tried=tried))

@@ -1,0 +1,187 @@
+"""Draws a study's figures from its grids, as its recipe describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from textwrap import fill, wrap
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from sojourn.plots.style import Look, figure, save, style
+from sojourn.storage import Staging
+from sojourn.studies.exhibits import FigureSpec
+from sojourn.studies.figures import words
+from sojourn.studies.figures.boxes import draw_bars, draw_box, shade
+from sojourn.studies.figures.clouds import draw_ellipse, draw_spread
+from sojourn.studies.figures.lines import draw_cdf, draw_series
+from sojourn.studies.figures.marks import Drawn
+from sojourn.studies.figures.packets import draw_packets
+from sojourn.studies.figures.panel import Panel
+from sojourn.studies.figures.words import at, scheme_looks, with_unit
+from sojourn.studies.grid import AxisValue, Grid
+from sojourn.studies.measures import Measure
+from sojourn.studies.published import Mark, marks
+from sojourn.studies.recipe import Study
+
+__all__ = ["caption", "draw", "drawn_claims", "stage_figures"]
+
+_COLUMN_IN, _PAGE_IN = 3.6, 7.16
+"""One and two columns of a paper."""
+_LETTERS_PER_IN = 17
+"""Of a caption."""
+_ROW_IN = 0.14
+_LABEL_LETTERS = 24
+"""As many letters as a row is high."""
+_DRAW: dict[str, Callable[[Panel], None]] = {
+    "box": draw_box,
+    "bars": draw_bars,
+    "series": draw_series,
+    "cdf": draw_cdf,
+    "ellipse": draw_ellipse,
+    "spread": draw_spread,
+    "packets": draw_packets,
+}
+
+
+def stage_figures(staging: Staging, study: Study, grids: Mapping[str, Grid]) -> list[Path]:
+    """Stages every figure whose experiment was run, as PNG, SVG and PDF."""
+    return [
+        path
+        for spec in study.figures
+        if spec.experiment in grids
+        for path in save(staging, spec.name, draw(spec, study, grids))
+    ]
+
+
+def draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> Figure:
+    """One figure: a panel per value of its panel axis, all on the same scale, with what the paper published."""
+    return _draw(spec, study, grids)[0]
+
+
+def caption(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> str:
+    """What a figure shows, which way, and what its whiskers and bands mean."""
+    return words.caption(spec, study, _shown(spec, grids))
+
+
+def drawn_claims(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> set[str]:
+    """The claims whose published values a figure shows."""
+    return _draw(spec, study, grids)[1].claims
+
+
+def _draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> tuple[Figure, Drawn]:
+    shown = _shown(spec, grids)
+    panels: list[AxisValue | None] = [*shown.values(spec.panels)] if spec.panels else [None]
+    schemes = [scheme for scheme in spec.schemes or shown.schemes if scheme in shown.schemes]
+    looks = dict(zip(schemes, scheme_looks(schemes), strict=True))
+    published = {metric: _published(spec, metric, study, grids) for metric in spec.metrics}
+    done = Drawn()
+    with style():
+        width_in = _PAGE_IN if len(panels) > 1 else _COLUMN_IN
+        text = wrap(words.caption(spec, study, shown), int(_LETTERS_PER_IN * width_in))
+        height_in = 1.0 + 1.75 * len(spec.metrics) + _ROW_IN * len(text)
+        drawn = figure(width_in=width_in, height_in=height_in)
+        drawn.suptitle("\n".join(text), fontsize=8, x=0.01, ha="left")
+        # Distribution functions have their metrics on the horizontal axes, which then differ from row to row.
+        is_flat = spec.kind in ("cdf", "spread")
+        rows = drawn.subplots(
+            len(spec.metrics), len(panels), sharex="row" if is_flat else "col", sharey="row", squeeze=False
+        )
+        for metric, row in zip(spec.metrics, rows, strict=True):
+            for axes, value in zip(row, panels, strict=True):
+                place = {} if value is None else {spec.panels: value}
+                here = [mark for mark in published[metric] if _is_shown(mark, spec, shown)]
+                _DRAW[spec.kind](Panel(axes, spec, metric, shown, place, looks, here, done))
+                if value is not None and metric == spec.metric:
+                    axes.set_title(at(spec.panels, value))
+                if metric != spec.metrics[-1] and not is_flat:
+                    axes.set_xlabel("")
+            _label(spec, metric, row, shown)
+        done.finish()
+        handles = _handles(spec, study, shown, looks, done)
+        drawn.legend(handles=handles, loc="outside lower center", ncols=_columns(handles, width_in))
+        return drawn, done
+
+
+def _shown(spec: FigureSpec, grids: Mapping[str, Grid]) -> Grid:
+    """The part of its experiment's runs that a figure shows."""
+    grid = grids[spec.experiment]
+    return grid.where(lambda cell: grid.is_at(cell, spec.where) and (cell.scheme in spec.schemes or not spec.schemes))
+
+
+def _published(spec: FigureSpec, metric: str, study: Study, grids: Mapping[str, Grid]) -> list[Mark]:
+    """What was published of a metric, and of those that say something about what it draws."""
+    drawn = study.measures[metric]
+    alike = {name for name, one in study.measures.items() if name == metric or _says_of(spec, drawn, one)}
+    further = {*spec.published, *([spec.x] if spec.kind == "spread" else [])} if metric == spec.metric else set()
+    shift = partial(_shifted, drawn, study, grids[spec.experiment])
+    return [
+        *map(shift, marks(study, grids, spec.experiment, alike)),
+        *marks(study, grids, spec.experiment, further - alike),
+    ]
+
+
+def _says_of(spec: FigureSpec, drawn: Measure, other: Measure) -> bool:
+    """Whether another metric is the one that is drawn, but for what is added to it, or, of a series, its time."""
+    ours, theirs = drawn.part, other.part
+    if spec.kind == "series":
+        theirs = replace(theirs, from_s=ours.from_s, to_s=ours.to_s)
+    elif other.at_least is not None:
+        return False
+    return (drawn.source, drawn.factor, ours) == (other.source, other.factor, theirs)
+
+
+def _shifted(drawn: Measure, study: Study, grid: Grid, mark: Mark) -> Mark:
+    """A mark of such a metric, where it belongs in the figure: a delay of 5 ms is an RTT of 105 ms."""
+    if study.measures[mark.metric].at_least is not None:
+        return mark
+    place = {**grid.constants, **mark.places[0]}
+    shift = drawn.offset(place) - study.measures[mark.metric].offset(place)
+    return replace(mark, low=mark.low + shift, high=mark.high + shift)
+
+
+def _is_shown(mark: Mark, spec: FigureSpec, shown: Grid) -> bool:
+    """Whether a mark is about a cell that the figure shows."""
+    return any(mark.scheme == cell.scheme and mark.is_at(cell.point) for cell in shown.cells)
+
+
+def _label(spec: FigureSpec, metric: str, row: list[Axes], grid: Grid) -> None:
+    """Names a row's axes and sets where they begin."""
+    text = (spec.label if metric == spec.metric else "") or with_unit(grid.measures[metric])
+    if spec.kind == "packets":
+        return
+    if spec.kind == "cdf":
+        row[0].set_ylabel("share of runs" if spec.of_runs else "share")
+        for axes in row:
+            axes.set_xlabel(text)
+        return
+    row[0].set_ylabel(fill(text, _LABEL_LETTERS))
+    if spec.kind in ("box", "bars") and spec.log and metric == spec.metric:
+        row[0].set_yscale("log")
+    elif spec.from_zero and spec.kind in ("box", "series", "bars") and not (spec.log and metric == spec.metric):
+        row[0].set_ylim(bottom=0)
+
+
+def _handles(spec: FigureSpec, study: Study, grid: Grid, looks: Mapping[str, Look], done: Drawn) -> list[Artist]:
+    handles: list[Artist] = [
+        Patch(facecolor=look.color + "55", edgecolor=look.color, label=study.labels.get(scheme, scheme))
+        for scheme, look in looks.items()
+    ]
+    if spec.kind == "bars":
+        names = [at(spec.x, value) for value in grid.values(spec.x)] if spec.x else []
+        names = names or [grid.measures[metric].label for metric in (spec.metric, *spec.beside) if spec.beside]
+        for index, name in enumerate(names):
+            grey = f"{1 - shade(index, len(names)):.2f}"
+            handles.append(Patch(facecolor=grey, edgecolor="black", label=name))
+    return [*handles, *done.handles()]
+
+
+def _columns(handles: list[Artist], width_in: float) -> int:
+    """As many as the names leave room for."""
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    return max(1, min(len(handles), int(width_in / (0.45 + 0.065 * longest))))

@@ -1,0 +1,182 @@
+"""What the paper published, as numbers at places of the grid: for figures and tables to set beside the runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from sojourn.studies.claims import Bound, Claim
+from sojourn.studies.evaluate import Instance, expand, instances
+from sojourn.studies.grid import AmbiguousPlaceError, AxisValue, Grid, Point, same
+from sojourn.studies.recipe import Reading, Study
+from sojourn.studies.relation import Arithmetic, Call, Node, Reference, RelationError, parse
+from sojourn.studies.verdict import NO_RESULT, experiments_of, formulas_of, plain_measure, selected
+
+_FLIPPED: dict[Bound, Bound] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_TRIED = (1.0, 2.0, 3.0)
+"""Values of a reference on which it is seen how the published number depends on it."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A published number: what a metric should have measured at a place."""
+
+    claim: Claim
+    scheme: str
+    metric: str
+    statistic: str
+    point: Point
+    """What the claim says of the place; axes that it does not name may have any value of ``places``."""
+    places: tuple[Point, ...]
+    """The cells of the grid that it is about."""
+    low: float
+    """In the metric's unit, as ``high``; both the published number, or the ends of a range."""
+    high: float
+    bound: Bound | None
+    """Whether it is a bound, and then which."""
+    relative: bool
+    """Whether it was published against something else, which is taken as it was measured: a gain, a difference."""
+    measured: float
+    """What was measured instead, in the claim's unit."""
+
+    def is_at(self, point: Point) -> bool:
+        """Whether one of its places is at a point, which need not name every axis."""
+        return any(
+            all(axis not in place or same(place[axis], value) for axis, value in point.items()) for place in self.places
+        )
+
+
+def marks(study: Study, grids: Mapping[str, Grid], experiment: str, metrics: Collection[str]) -> list[Mark]:
+    """What was published of some metrics, by claims about an experiment or one that shares its runs.
+
+    A claim counts if its number follows in a straight line from one statistic of such a metric: the statistic itself,
+    its difference to another, a reduction in percent. Of the others in its formula it is then taken what was measured.
+    """
+    wanted = _runs(study, experiment)
+    found: list[Mark] = []
+    for claim in study.claims:
+        reading = study.readings.get(claim.id, Reading(because=""))
+        if _is_number(claim, reading):
+            for id_ in experiments_of(claim, reading):
+                if id_ in grids and wanted & _runs(study, id_):
+                    found += _marks(study, grids[id_], claim, reading, metrics)
+    return found
+
+
+def entries(study: Study, grids: Mapping[str, Grid], experiment: str, metric: str) -> list[Mark]:
+    """What the claims about a metric, by its name, published and measured, as they stand: for tables.
+
+    Of a number that cannot be compared nothing is measured.
+    """
+    wanted = _runs(study, experiment)
+    found: list[Mark] = []
+    for claim in study.claims:
+        reading = study.readings.get(claim.id, Reading(because=""))
+        if claim.metric != metric or claim.check in NO_RESULT or claim.low is None:
+            continue
+        for id_ in experiments_of(claim, reading):
+            if id_ in grids and wanted & _runs(study, id_):
+                found += _entries(study, grids[id_], claim, reading)
+    return found
+
+
+def _entries(study: Study, grid: Grid, claim: Claim, reading: Reading) -> Iterator[Mark]:
+    is_measured = _is_number(claim, reading)
+    schemes = claim.schemes if reading.schemes is None else reading.schemes
+    formula = formulas_of(claim, reading)[0] if is_measured else plain_measure(claim)
+    try:
+        part = selected(grid, claim, reading)
+        measured = instances(formula, part, schemes=schemes, derived=study.derived)
+    except (RelationError, AmbiguousPlaceError):
+        return
+    for one in measured:
+        scheme = one.scheme or (schemes[0] if len(schemes) == 1 else "")
+        places = tuple(cell.point for cell in part.at(scheme, one.point))
+        value = float(one.value) if is_measured else math.nan
+        if places and claim.low is not None and claim.high is not None:
+            ends = (claim.low, claim.high, claim.bound)
+            yield Mark(claim, scheme, claim.metric, claim.statistic, one.point, places, *ends, False, value)
+
+
+def _is_number(claim: Claim, reading: Reading) -> bool:
+    """Whether a program measures the number that a claim publishes."""
+    judged = claim.check not in NO_RESULT and not reading.not_comparable and not reading.not_run
+    is_relation = not reading.measure and bool(claim.relation or reading.relation or reading.relations)
+    return judged and claim.low is not None and not is_relation
+
+
+def _runs(study: Study, experiment: str) -> set[str]:
+    """The experiments that a study really makes for one of its own."""
+    one = study.experiment(experiment)
+    return {experiment} if one is None else set(one.runs_of or (experiment,))
+
+
+def _marks(study: Study, grid: Grid, claim: Claim, reading: Reading, metrics: Collection[str]) -> Iterator[Mark]:
+    (formula,) = formulas_of(claim, reading)
+    schemes = claim.schemes if reading.schemes is None else reading.schemes
+    try:
+        part = selected(grid, claim, reading)
+        statistics = _statistics(expand(parse(formula), study.derived), study.measures)
+        # Whichever comes first: of "1 - a / b" it is a whose place the gain is about.
+        node, metric, statistic = next(one for one in statistics if one[1] in metrics)
+        measured, *tried = (
+            {_key(one): one for one in instances(formula, part, schemes=schemes, derived=study.derived, given=given)}
+            for given in ({}, *({node: value} for value in _TRIED))
+        )
+    except (RelationError, AmbiguousPlaceError, StopIteration):
+        return
+    relative = len({one[0] for one in statistics}) > 1
+    for key, outcome in tried[0].items():
+        line = _line([float(one[key].value) for one in tried if key in one])
+        if line is None or claim.low is None or claim.high is None:
+            continue
+        at_zero, slope = line
+        low, high = sorted(((claim.low - at_zero) / slope, (claim.high - at_zero) / slope))
+        bound = claim.bound if claim.bound is None or slope > 0.0 else _FLIPPED[claim.bound]
+        scheme = _scheme(node, metric, outcome)
+        point = {**outcome.point, **dict(grid.place(axis, value) for axis, value in node.at)}
+        # What its claim selects, unless its formula looks elsewhere.
+        places = tuple(cell.point for cell in [*part.at(scheme, point)] or grid.at(scheme, point))
+        if places:
+            value = float(measured[key].value) if key in measured else math.nan
+            yield Mark(claim, scheme, metric, statistic, point, places, low, high, bound, relative, value)
+
+
+def _key(outcome: Instance) -> tuple[str | None, tuple[tuple[str, AxisValue], ...]]:
+    return outcome.scheme, tuple(outcome.point.items())
+
+
+def _scheme(node: Reference, metric: str, outcome: Instance) -> str:
+    """Whose metric it is: the one that the formula names, or the one that it was evaluated for."""
+    names_one = node.names[0] != metric and node.names[0] not in ("any", "each", "any_other")
+    return node.names[0] if names_one else outcome.scheme or ""
+
+
+def _line(values: list[float]) -> tuple[float, float] | None:
+    """Height at zero and slope of the straight line through the values at ``_TRIED``; None if there is none."""
+    if len(values) < len(_TRIED) or not all(map(math.isfinite, values)):
+        return None
+    first, second, third = values
+    slope = second - first
+    if slope == 0.0 or not math.isclose(third - second, slope, rel_tol=1e-6):
+        return None
+    return first - slope, slope
+
+
+def _statistics(node: Node, measures: Collection[str]) -> list[tuple[Reference, str, str]]:
+    """The statistics that a formula is made of: where each stands in it, its metric and its name.
+
+    What takes the larger or smaller of several is left out: such a formula is about none of them.
+    """
+    match node:
+        case Reference(names):
+            own = names if names[0] in measures else names[1:]
+            return [(node, own[0], own[1] if len(own) > 1 else "value")] if own else []
+        case Call("mean" | "median" | "min" | "max" as function, (Reference() as inner,)):
+            return [(one, metric, function) for one, metric, _ in _statistics(inner, measures)]
+        case Call("mean" | "median", (inner, Reference())):
+            return _statistics(inner, measures)
+        case Arithmetic(_, left, right):
+            return [*_statistics(left, measures), *_statistics(right, measures)]
+    return []

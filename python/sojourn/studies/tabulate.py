@@ -1,0 +1,189 @@
+"""The tables of a paper, published numbers above measured ones: as Markdown and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from sojourn.storage import Staging
+from sojourn.studies.evaluate import instances
+from sojourn.studies.exhibits import SCHEME, TableSpec, Value
+from sojourn.studies.figures.words import tick, words
+from sojourn.studies.grid import AxisValue, Grid, Point
+from sojourn.studies.published import Mark, entries
+from sojourn.studies.recipe import Study
+
+OUTSIDE = "✗"
+"""Beside a measured number outside of what its claim accepts."""
+_EMPTY = "–"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A number of a table: what was published, and what was measured instead."""
+
+    at: Mapping[str, AxisValue]
+    """The row's and the column's place; ``scheme`` is among its axes."""
+    value: Value
+    published: Mark | None
+    measured: float
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether its claim accepts what was measured; of what cannot be compared nothing is said."""
+        mark = self.published
+        return mark is not None and not math.isnan(mark.measured) and not mark.claim.accepts(mark.measured)
+
+
+def entries_of(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> list[Entry]:
+    """The numbers of a table, row by row."""
+    grid = grids[spec.experiment]
+    grid = grid.where(lambda cell: grid.is_at(cell, spec.where))
+    found = []
+    for value in spec.values:
+        measured = _measured(grid, study, value)
+        published = entries(study, grids, spec.experiment, value.metric)
+        for place in _places(spec, grid):
+            mark = _published(published, place, grid)
+            number = _at(measured, place, grid)
+            if mark is not None and not math.isnan(mark.measured):
+                number = mark.measured
+            found.append(Entry(place, value, mark, number))
+    return found
+
+
+def markdown(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
+    """A table in the paper's rows and columns; each row twice, as it was published and as it was measured."""
+    of_table = entries_of(spec, study, grids)
+    columns = _columns(of_table, spec, study)
+    has_published = any(entry.published for entry in of_table)
+    lines = [
+        [*map(words, spec.rows), *([""] if has_published else []), *(heading for heading, _, _ in columns)],
+    ]
+    lines.append(["---"] * len(lines[0]))
+    for row in dict.fromkeys(_key(entry.at, spec.rows) for entry in of_table):
+        own = {
+            (entry.value, entry.at.get(spec.across)): entry for entry in of_table if _key(entry.at, spec.rows) == row
+        }
+        cells = [own.get((value, at)) for _, value, at in columns]
+        names = [study.labels.get(str(part), tick(part)) for part in row]
+        if has_published:
+            lines.append([*names, "published", *(_EMPTY if one is None else _told(one) for one in cells)])
+            names = [""] * len(names)
+        told = ["measured"] if has_published else []
+        lines.append([*names, *told, *(_EMPTY if one is None else _number(one) for one in cells)])
+    text = [f"{_title(spec)}\n", *("| " + " | ".join(cells) + " |" for cells in lines)]
+    if any(entry.is_outside for entry in of_table):
+        text.append(f"\n{OUTSIDE}: outside of what the claim accepts.")
+    return "\n".join(text) + "\n"
+
+
+def as_csv(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
+    """A line for every number."""
+    axes = [*spec.rows, *filter(None, [spec.across])]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*axes, "column", "published_low", "published_high", "bound", "measured", "accepted", "claim"])
+    for entry in entries_of(spec, study, grids):
+        mark = entry.published
+        is_judged = mark is not None and not math.isnan(mark.measured)
+        writer.writerow(
+            [
+                *(tick(entry.at[axis]) for axis in axes),
+                entry.value.heading,
+                *(("", "", "", f"{entry.measured:.6g}") if mark is None else
+                  (mark.low, mark.high, mark.bound or "", f"{entry.measured:.6g}")),
+                str(not entry.is_outside).lower() if is_judged else "",
+                mark.claim.id if mark else "",
+            ]
+        )  # fmt: skip
+    return text.getvalue()
+
+
+def stage_tables(staging: Staging, study: Study, grids: Mapping[str, Grid]) -> list[Path]:
+    """Stages every table whose experiment was run, as CSV."""
+    return [
+        staging.add_text(f"{spec.name}.csv", as_csv(spec, study, grids))
+        for spec in study.tables
+        if spec.experiment in grids
+    ]
+
+
+def _title(spec: TableSpec) -> str:
+    return f"**{': '.join(filter(None, [spec.location, spec.title]))}**"
+
+
+def _places(spec: TableSpec, grid: Grid) -> list[dict[str, AxisValue]]:
+    """Where a table has numbers: what its rows and columns combine, as far as it was run."""
+    axes = [*spec.rows, *filter(None, [spec.across])]
+    values = [[*grid.schemes] if axis == SCHEME else _values(grid, axis) for axis in axes]
+    every = [dict(zip(axes, place, strict=True)) for place in product(*values)]
+    return [place for place in every if any(_is_of(cell.scheme, cell.point, place, grid) for cell in grid.cells)]
+
+
+def _values(grid: Grid, axis: str) -> list[AxisValue]:
+    """The values on an axis, in its own terms if it is another one in other words."""
+    alias = grid.aliases.get(axis)
+    values = grid.values(axis)
+    return values if alias is None else [float(value) * alias.factor for value in values]
+
+
+def _is_of(scheme: str, point: Point, place: Mapping[str, AxisValue], grid: Grid) -> bool:
+    """Whether a scheme's cell belongs to a table's place."""
+    axes = dict(grid.place(axis, value) for axis, value in place.items() if axis != SCHEME)
+    if place.get(SCHEME, scheme) != scheme:
+        return False
+    return all(axis not in point or point[axis] == value for axis, value in axes.items())
+
+
+def _measured(grid: Grid, study: Study, value: Value) -> list[tuple[str, Point, float]]:
+    """A value of every scheme and place."""
+    formula = f"each.{value.metric}" + ("" if value.metric in study.derived else f".{value.statistic}")
+    return [(one.scheme or "", one.point, float(one.value)) for one in instances(formula, grid, derived=study.derived)]
+
+
+def _at(measured: Sequence[tuple[str, Point, float]], place: Mapping[str, AxisValue], grid: Grid) -> float:
+    own = [value for scheme, point, value in measured if _is_of(scheme, point, place, grid)]
+    return own[0] if len(own) == 1 else math.nan
+
+
+def _published(published: Sequence[Mark], place: Mapping[str, AxisValue], grid: Grid) -> Mark | None:
+    own = [mark for mark in published if _is_of(mark.scheme, mark.point, place, grid)]
+    return own[0] if own else None
+
+
+def _columns(of_table: Sequence[Entry], spec: TableSpec, study: Study) -> list[tuple[str, Value, AxisValue | None]]:
+    """Heading, value and place of every column."""
+    across = list(dict.fromkeys(entry.at.get(spec.across) for entry in of_table))
+    columns = []
+    for value in spec.values:
+        for at in across:
+            heading = value.heading if at is None else study.labels.get(str(at), tick(at))
+            if at is not None and len(spec.values) > 1:
+                heading = f"{value.heading}, {heading}"
+            columns.append((heading, value, at))
+    return columns
+
+
+def _key(at: Mapping[str, AxisValue], axes: Sequence[str]) -> tuple[AxisValue, ...]:
+    return tuple(at[axis] for axis in axes)
+
+
+def _told(entry: Entry) -> str:
+    mark = entry.published
+    if mark is None:
+        return _EMPTY
+    low, high = (f"{end:.6g}" for end in (mark.low, mark.high))
+    return f"{mark.bound or ''} {low if low == high else f'{low} to {high}'}".strip()
+
+
+def _number(entry: Entry) -> str:
+    if math.isnan(entry.measured):
+        return _EMPTY
+    number = f"{entry.measured:.0f}" if abs(entry.measured) >= 1000 else f"{entry.measured:.3g}"
+    return number + (f" {OUTSIDE}" if entry.is_outside else "")
