@@ -16,7 +16,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 
 .PHONY: help demo test lint bench bench-tools validate studies docs install agent
 help:
-	@echo "make demo      a quick re-run of a published study: figures and published-vs-measured"
+	@echo "make demo      one home line behind four queues: a table, a picture, what to try next"
 	@echo "make test      all tests, Rust and Python"
 	@echo "make lint      formatters and linters, nothing is changed"
 	@echo "make bench     speed of the simulator beside ns-3, and of the disciplines: docs/results/speed.md, aqm-speed.md"
@@ -26,8 +26,12 @@ help:
 	@echo "make docs      write docs/experiment.md from the schema"
 
 demo: install
-	$(BIN)/sojourn study run khademi2013 --quick --out demo
-	@echo "Figures are in $(CURDIR)/demo; the command line is $(CURDIR)/$(BIN)/sojourn"
+	$(BIN)/sojourn run examples/home.toml --out demo
+	@echo
+	@echo "The picture: demo/overview.png. Next:"
+	@echo "  $(BIN)/sojourn run examples/home.toml --set 'link.rate=\"50 Mbit/s\"'   # another line; the file is yours to change"
+	@echo "  $(BIN)/sojourn report demo                                         # one page with all figures: demo/report.html"
+	@echo "  $(BIN)/sojourn study run khademi2013 --quick                       # a paper, published against measured"
 
 test: install
 	$(RUST) cargo test --workspace
