@@ -80,8 +80,8 @@ YES, NO = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
 
 def test_a_miss_tells_which_variants_turn_it():
     miss = claim("a", NO)
-    tried = [Tried(Variant("wide", "", {}), 3, {"a": claim("a", YES, "2 ms")}),
-             Tried(Variant("deep", "", {}), 3, {"a": claim("a", NO)})]  # fmt: skip
+    tried = [Tried(Variant("wide", "", {}), 3, {"a": claim("a", YES, "2 ms")}, {"a": miss}),
+             Tried(Variant("deep", "", {}), 3, {"a": claim("a", NO)}, {"a": miss})]  # fmt: skip
     assert explained(miss, tried) == 'Reproduced with "wide" (2 ms), not with the 1 other.'
     assert explained(miss, tried[1:]) == "The variant does not reproduce it."
     assert explained(miss, []) == ""
@@ -97,3 +97,11 @@ def test_misses_are_grouped_by_cause_and_claims_by_figure():
     assert [line for line in lines if line.startswith("### ")] == ["### Fig 3", "### sec 9", "### Fig 7"]
     assert "picture of Fig 7" in lines
     assert page.summary(judgements)[0] == "1 of the 3 claims that could be compared are reproduced."
+
+
+def test_what_fewer_repeats_alone_change_is_not_put_down_to_the_variant():
+    base = [claim("a", NO), claim("b", YES)]
+    control = {"a": claim("a", YES), "b": claim("b", NO)}
+    tried = Tried(Variant("wide", "", {}), 3, {"a": claim("a", YES), "b": claim("b", NO)}, control)
+    assert (tried.turned(base), tried.lost(base)) == ([], [])
+    assert explained(base[0], [tried]) == "The variant does not reproduce it."

@@ -258,16 +258,6 @@ def test_a_relation_at_one_place_tells_in_how_many_repeats_it_holds(tmp_path):
     assert "by itself in 2 of 3 repeats" in judgement.basis
 
 
-def test_a_share_is_of_repeats_where_there_is_one_place(tmp_path):
-    # On the mean a is above b; in three repeats of four it is below.
-    cells = {("a", 4): [1.0, 1.0, 1.0, 99.0], ("b", 4): [2.0, 2.0, 2.0, 2.0]}
-    relation = 'relation = "a.delay < b.delay"\nhold_min = '
-    judgement = judged(tmp_path, relation + "0.7", cells)
-    assert judgement.verdict == "reproduced"
-    assert "must hold in 70% of the repeats" in judgement.reason
-    assert judged(tmp_path, relation + "0.8", cells).verdict == "not reproduced"
-
-
 def test_one_place_that_was_run_once_is_told(tmp_path):
     cells = {("a", 4): [1.0], ("b", 4): [2.0]}
     assert judged(tmp_path, 'relation = "a.delay < b.delay"', cells).basis == "one place, run once"

@@ -33,7 +33,7 @@ def write(name: str) -> None:
         raise results.stopped_by
     for old in HERE.glob(f"{name}-*.png"):
         old.unlink()
-    tried, stopped_by = run_variants(study)
+    tried, stopped_by = run_variants(results)
     if stopped_by is not None:
         raise stopped_by
     for spec in study.figures:

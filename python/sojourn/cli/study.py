@@ -87,7 +87,7 @@ def run(
     tried: list[Tried] = []
     if variants:
         with Display() as display:
-            tried, stopped_by = run_variants(study, quick=quick, jobs=jobs, report=display)
+            tried, stopped_by = run_variants(results, quick=quick, jobs=jobs, report=display)
         if stopped_by is not None:
             raise stop_reason(stopped_by, f"{len(tried)} of {len(study.variants)} variants finished, nothing kept")
     try:

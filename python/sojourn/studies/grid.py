@@ -83,6 +83,14 @@ class Grid:
         counts = {len(cell.runs) for cell in self.cells}
         return counts.pop() if len(counts) == 1 else 0
 
+    def first(self, repeats: int) -> Grid:
+        """The grid of the first repeats; of all if that is 0."""
+        if repeats in (0, self.repeats):
+            return self
+        return replace(
+            self, cells=[Cell(cell.scheme, cell.point, cell.runs[:repeats]) for cell in self.cells], _known={}
+        )
+
     def repeat(self, index: int) -> Grid:
         """The grid of one repeat, from 0; those of one index share their seed."""
         cells = [Cell(cell.scheme, cell.point, cell.runs[index : index + 1]) for cell in self.cells]

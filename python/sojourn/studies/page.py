@@ -15,6 +15,9 @@ from sojourn.studies.verdict import Judgement
 
 Beside = tuple[str, Sequence[Judgement]]
 """Another place, and what was judged there."""
+_OF_MISSES = (
+    "What each variant measured of every miss; **bold** where it reproduces what as many repeats of the set-up do not."
+)
 Exhibits = Callable[[str], str]
 """The Markdown of the figures and tables that show a place of the paper, ``Fig 3``."""
 
@@ -94,15 +97,12 @@ def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> lis
         why = f"{one.variant.because}; {what}"
         rows.append([str(number), one.variant.name, why, str(one.runs), f"{reproduced} of {compared}", turned, lost])
     lines += table(["", "variant", "why, and what it sets", "runs", "reproduced", "turned", "lost"], rows)
-    lines += ["", "What each variant measured of every miss; **bold** where it is reproduced.", ""]
+    lines += ["", _OF_MISSES, ""]
     headings = ["miss", "published", "set-up", *(str(number) for number in range(1, len(tried) + 1))]
     found = [one for one in judgements if one.verdict == Verdict.NOT_REPRODUCED]
     lines += table(
         headings,
-        [
-            [one.id, one.published, _in_short(one), *(_tried(other.judgements[one.id]) for other in tried)]
-            for one in found
-        ],
+        [[one.id, one.published, _in_short(one), *(_tried(one.id, other) for other in tried)] for one in found],
     )
     return [*lines, ""]
 
@@ -195,9 +195,9 @@ def _claims(judgements: Sequence[Judgement], beside: Beside | None) -> list[str]
     return table([*headings, "reason"], [[*row, one.reason] for row, one in zip(rows, judgements, strict=True)])
 
 
-def _tried(judgement: Judgement) -> str:
-    text = _in_short(judgement)
-    return f"**{text}**" if judgement.verdict == Verdict.REPRODUCED else text
+def _tried(id_: str, tried: Tried) -> str:
+    text = _in_short(tried.judgements[id_])
+    return f"**{text}**" if tried.turns(id_) else text
 
 
 def _in_short(judgement: Judgement) -> str:

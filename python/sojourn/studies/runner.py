@@ -162,7 +162,7 @@ def run_study(
 
 
 def run_variants(
-    study: Study,
+    base: StudyResults,
     *,
     quick: bool = False,
     jobs: int | None = None,
@@ -171,8 +171,9 @@ def run_variants(
 ) -> tuple[list[Tried], BaseException | None]:
     """Runs every variant of a study on the simulator and judges the claims on each; what stopped it, if something did.
 
-    Parameters are those of ``run_study``.
+    Parameters are those of ``run_study``, after its results.
     """
+    study = base.study
     where = backend_of("sim")
     experiments = {id_ for claim in study.claims for id_ in experiments_of(claim, study.readings.get(claim.id))}
     shared = {id_ for experiment in study.experiments if experiment.id in experiments for id_ in experiment.runs_of}
@@ -190,8 +191,13 @@ def run_variants(
             return tried, stopped_by
         changed = [replace(one, constants={**one.constants, **variant.constants}) for one in study.experiments]
         grids = grids_of(replace(study, experiments=tuple(changed)), cells, study.measures, where.name)
-        tried.append(Tried(variant, len(batch), {one.id: one for one in judge(study, grids)}))
+        control = judge(study, {id_: base.grids[id_].first(own.repeats) for id_, own in grids.items()})
+        tried.append(Tried(variant, len(batch), _by_id(judge(study, grids)), _by_id(control)))
     return tried, None
+
+
+def _by_id(judgements: Iterable[Judgement]) -> dict[str, Judgement]:
+    return {one.id: one for one in judgements}
 
 
 def _jobs(plans: Plans, where: Backend) -> list[Job]:

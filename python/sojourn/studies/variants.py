@@ -57,14 +57,21 @@ class Tried:
     runs: int
     judgements: Mapping[str, Judgement]
     """By claim; all that were judged."""
+    control: Mapping[str, Judgement]
+    """The same of the set-up, from as many repeats: a verdict that these alone change is none of the variant's."""
+
+    def turns(self, id_: str) -> bool:
+        """Whether it reproduces what the set-up does not."""
+        return self._changes(id_, Verdict.NOT_REPRODUCED, Verdict.REPRODUCED)
 
     def turned(self, base: Sequence[Judgement]) -> list[str]:
         """The misses that it reproduces."""
-        return self._where(base, Verdict.NOT_REPRODUCED, Verdict.REPRODUCED)
+        return [one.id for one in base if one.verdict == Verdict.NOT_REPRODUCED and self.turns(one.id)]
 
     def lost(self, base: Sequence[Judgement]) -> list[str]:
         """What it does not reproduce, and the set-up does."""
-        return self._where(base, Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)
+        yes, no = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
+        return [one.id for one in base if one.verdict == yes and self._changes(one.id, yes, no)]
 
     def count(self) -> tuple[int, int]:
         """How many claims it reproduces, and how many could be judged."""
@@ -72,8 +79,8 @@ class Tried:
         yes, no = (verdicts.count(verdict) for verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED))
         return yes, yes + no
 
-    def _where(self, base: Sequence[Judgement], then: Verdict, now: Verdict) -> list[str]:
-        return [one.id for one in base if one.verdict == then and self.judgements[one.id].verdict == now]
+    def _changes(self, id_: str, then: Verdict, now: Verdict) -> bool:
+        return self.control[id_].verdict == then and self.judgements[id_].verdict == now
 
 
 def read(recipe: Mapping[str, Any]) -> tuple[Variant, ...]:
@@ -133,8 +140,8 @@ _ALONE = "The variant does not reproduce it."
 
 def explained(miss: Judgement, tried: Sequence[Tried]) -> str:
     """Which variants turn a miss, as a sentence; empty without variants."""
-    turning = [one for one in tried if one.judgements[miss.id].verdict == Verdict.REPRODUCED]
-    others = [one for one in tried if one.judgements[miss.id].verdict == Verdict.NOT_REPRODUCED]
+    turning = [one for one in tried if one.turns(miss.id)]
+    others = [one for one in tried if one not in turning and one.judgements[miss.id].verdict != Verdict.NOT_RUN]
     if not turning:
         return f"None of the {len(others)} variants reproduces it." if len(others) > 1 else _ALONE if others else ""
     names = ", ".join(f'"{one.variant.name}" ({one.judgements[miss.id].measured})' for one in turning)

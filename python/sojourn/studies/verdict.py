@@ -255,17 +255,10 @@ def _weigh(case: _Case, grids: Sequence[Grid]) -> Judgement:
         return _judgement(claim, "", Verdict.NOT_RUN, "no run at the places that the claim is about")
     holds = [case.holds(one) for one in judged]
     repeats = _by_repeat(case, grids) if case.is_relation and len(expected) == 1 else []
-    counted = repeats if claim.hold_min < 1.0 and repeats else holds
     measured, needed = (_of_relation if case.is_relation else _of_number)(claim, judged, holds)
-    if counted is repeats:
-        needed = f"must hold in {claim.hold_min:.0%} of the repeats"
-    reproduced = _suffices(claim, counted)
+    reproduced = _suffices(claim, holds)
     exact = replace(case, claim=claim.exact)
-    exact_holds = (
-        _by_repeat(exact, grids)
-        if counted is repeats
-        else [exact.holds(one) for one in exact.outcomes(grids) if one.value != Missing.NOT_RUN]
-    )
+    exact_holds = [exact.holds(one) for one in exact.outcomes(grids) if one.value != Missing.NOT_RUN]
     counts = {len(cell.runs) for grid in grids for cell in grid.cells}
     verdict = Verdict.REPRODUCED if reproduced else Verdict.NOT_REPRODUCED
     reason = "; ".join(part for part in (needed, case.reading.because, claim.tol_reason) if part)
