@@ -50,7 +50,7 @@ def test_an_interrupted_experiment_keeps_its_finished_repeats(tmp_path: Path, nu
     assert summary["partial"] is True
     assert summary["planned_runs"] == 2000
     assert 0 < len(summary["runs"]) < 2000
-    assert visible(tmp_path / "out") == {"summary.json", "summary.csv", "experiment.json"}
+    assert visible(tmp_path / "out") == {"summary.json", "summary.csv", "experiment.json", "histograms.parquet"}
 
 
 def test_a_long_run_is_given_up_in_the_middle(tmp_path: Path):
