@@ -118,9 +118,11 @@ def execute(
                     if taken in pool.finished:
                         take(taken, pool.finished.pop(taken))
                     taken += 1
+                # Asked once: a Ctrl-C that comes while the report is written is told by the next.
+                stopping = bool(presses)
                 if report is not None:
-                    report(progress(stopping=bool(presses)))
-                if presses:
+                    report(progress(stopping=stopping))
+                if stopping:
                     stopped_by = KeyboardInterrupt()
                     break
         finally:
