@@ -207,6 +207,8 @@ def _metric_section(outcomes: Sequence[Outcome]) -> list[str]:
     ]
     for metric in JUDGED:
         found = [one for outcome in outcomes for one in outcome.comparisons if one.metric == metric]
+        if not found:
+            continue  # measured in further scenarios alone
         errors = sorted(abs(error) for one in found if (error := one.error(one.median)) is not None)
         absolute = f" or {metric.absolute:g} {metric.unit}" if metric.absolute else ""
         lines.append(

@@ -161,7 +161,7 @@ class Run(TypedDict):
     power_bps_per_s: NotRequired[float | None]
     transferred_kilobytes: NotRequired[float]
     timeouts: NotRequired[int]
-    """Retransmission timeouts of all ends of TCP connections, those of a SYN included."""
+    """Retransmission timeouts of all ends of TCP connections, those of a SYN or SYN-ACK included."""
     simulated_s: float
     wall_s: float
     events: int

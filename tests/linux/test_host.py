@@ -213,8 +213,15 @@ def test_what_is_missing_is_told_in_one_line(cases: dict[str, dict], name: str, 
 @pytest.mark.parametrize("name", ["ctrl-c", "terminated"])
 def test_an_interrupted_run_leaves_nothing(cases: dict[str, dict], name: str):
     case = cases[name]
-    assert (case["status"], case["out"], case["left"]) == (130, "", [])
-    assert case["err"].splitlines()[-1] == "sojourn: interrupted; 0 of 3 runs finished"
+    assert (case["status"], case["left"]) == (130, []), case
+    told = re.fullmatch(r"sojourn: interrupted; ([012]) of 3 runs finished", case["err"].splitlines()[-1])
+    assert told, case
+    # The agent has real-time priority: on a machine that cannot keep up, the signal may be seen runs later.
+    finished = int(told[1])
+    if finished:
+        assert case["out"].startswith(f"long (linux), stopped early: {finished} of 3 runs\n"), case
+    else:
+        assert case["out"] == "", case
 
 
 def test_an_agent_that_was_killed_leaves_nothing(cases: dict[str, dict]):

@@ -35,3 +35,31 @@ fn what_arrives_at_the_instant_of_a_departure_comes_before_it() {
         assert_eq!(queued_after, LIMIT - 1, "at {now} ns");
     }
 }
+
+/// As on Linux: what arrives is acknowledged before the application that it wakes acts. And SYNs go before the request of the
+/// same instant, whose response would else fill the queue before the SYN-ACKs.
+#[test]
+fn a_host_answers_before_its_application_acts() {
+    let run = runs(
+        "1 s",
+        "10 Mbit/s', up = { rate = '1 Mbit/s' }, burst = '0 B",
+        "{ aqm = 'pfifo' }",
+        "kind = 'web'\nrtt = '100 ms'\nobjects = 7\nparallel = 3\nsize = '1 kB'",
+        "[record]\npackets = true",
+    )
+    .remove(0);
+    let packets = run.packets.as_ref().expect("recorded");
+    let [direction, bytes] = ["direction", "bytes"].map(|name| column(packets, name));
+    let going = |way: f64| -> Vec<usize> {
+        (0..bytes.len())
+            .filter(|&n| direction[n] == way)
+            .map(|n| bytes[n] as usize)
+            .collect()
+    };
+    let (syn, acknowledgement, request, object) = (74, 66, 466, 1066);
+    assert_eq!(
+        going(1.0)[..6],
+        [syn, request, acknowledgement, syn, syn, request]
+    );
+    assert_eq!(going(0.0)[..3], [syn, acknowledgement, object]);
+}

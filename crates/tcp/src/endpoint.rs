@@ -131,7 +131,7 @@ impl Endpoint {
     pub const fn received(&self) -> u64 {
         self.receiver.received()
     }
-    /// Retransmission timeouts so far, those of its SYN included and of its SYN-ACK left out (Linux's TCPTimeouts).
+    /// Retransmission timeouts so far, those of its SYN or SYN-ACK included, as Linux's TCPTimeouts counts them.
     pub const fn timeouts(&self) -> u64 {
         self.syn_timeouts + self.sender.timeouts()
     }
@@ -387,7 +387,7 @@ impl Endpoint {
             self.receiver.on_timer(now);
         } else if self.syn_alarm.is_some_and(|due| due <= now) {
             self.syn_alarm = None;
-            self.syn_timeouts += u64::from(self.phase == Phase::SynSent);
+            self.syn_timeouts += 1;
             self.syn_timed_out = true;
             self.failed = self.syn_tries > SYN_RETRIES;
             self.syn_due = !self.failed;
@@ -418,9 +418,9 @@ mod tests {
         ends
     }
 
-    /// As Linux's TCPTimeouts counts: a SYN, and data twice; what a listener sends again is not among them.
+    /// As Linux's TCPTimeouts counts: a SYN, a SYN-ACK, and data twice; a probe is not among them.
     #[test]
-    fn timeouts_of_syn_and_data_are_counted() {
+    fn timeouts_of_handshake_and_data_are_counted() {
         let fire = |end: &mut Endpoint, what: &str| {
             while end.poll(Time::ZERO).is_some() {}
             let due = end.next_timer().expect(what);
@@ -435,7 +435,7 @@ mod tests {
         let syn = client.poll(Time::from_millis(1000)).expect("the SYN again");
         server.on_segment(&syn.segment, Arrival::NotEct, Time::from_millis(1000));
         fire(&mut server, "a SYN-ACK is out");
-        assert_eq!(server.timeouts(), 0);
+        assert_eq!(server.timeouts(), 1);
 
         let [mut client, _] = connected("reno", "reno");
         client.write(1);

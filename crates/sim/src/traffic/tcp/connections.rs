@@ -28,7 +28,9 @@ pub struct Connections {
     ids: Vec<Id>,
     due: Vec<[Time; 2]>,
     open: Vec<Connection>,
-    /// Ends that may have something to send.
+    /// Ends that may have something to send. The newest is asked first: so the SYNs of connections that a browser opens go
+    /// before the request that it writes at the same instant. On Linux the SYN-ACKs leave among the first segments of the
+    /// response, as a server takes its time; here hosts take none, and a full queue would have no room for any of them.
     ready: Vec<(Id, Side)>,
     /// The sending host has a queue, which is to be kept short.
     small_queues: bool,
@@ -188,11 +190,6 @@ impl Connections {
     /// An open connection, and when its ends want to be asked next, which whoever lets one act is to keep up to date.
     pub fn at(&mut self, place: Place) -> (&mut Connection, &mut [Time; 2]) {
         (&mut self.open[place.0], &mut self.due[place.0])
-    }
-
-    /// An end may have something to send.
-    pub fn note_ready(&mut self, id: Id, side: Side) {
-        self.ready.push((id, side));
     }
 
     /// Lets the timers of one side's ends act that have come due.

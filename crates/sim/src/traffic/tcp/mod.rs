@@ -95,16 +95,18 @@ impl TcpFlow {
         if let Some(rtt) = rtt {
             self.meter.record_rtt(rtt, now);
         }
-        if self.hears_arrivals {
-            self.connections.note_ready(id, side);
+        // A kernel answers before the application runs that the arrival wakes.
+        let over = self.egress.send(connection, due, (id, side), now, network);
+        if over {
+            self.let_go(id, place, now);
+        } else if self.hears_arrivals {
             self.application
                 .on_arrival(id, side, now, &mut self.connections, &mut self.meter);
             self.ask_application();
-            self.send_ready(now, network);
-        } else if self.egress.send(connection, due, (id, side), now, network) {
-            self.let_go(id, place, now);
-            self.send_ready(now, network);
+        } else {
+            return;
         }
+        self.send_ready(now, network);
     }
 
     /// A timer of one of the hosts may have come due.
