@@ -16,13 +16,14 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use sojourn_units::{Duration, Kind, Rate, Time};
+use sojourn_units::{Duration, Kind, Rate, Time, Value};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys, keys_without};
+use crate::catalogue::{Discipline, Key, SettingError, join_keys, keys_without};
 use crate::packet::Packet;
 use crate::qdisc::{Environment, Limit};
 use crate::red::{self, Red, Rule, Unit, Variant, linux::ONE_PERCENT};
+use crate::settings::Settings;
 use crate::single::Single;
 
 /// The parameters of the adaptation.
@@ -212,7 +213,13 @@ fn automatic_weight(config: &red::Config) -> f64 {
 /// Reads the keys of the RED that is adapted; `limit` is what the queue may hold.
 pub(crate) fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
     let thresholds_given = settings.has("min") || settings.has("max");
-    if thresholds_given && settings.has("target") {
+    let by_target = settings.has("target").then(|| {
+        let target = settings.duration("target", Duration::ZERO);
+        thresholds(settings.rate, target, settings.mtu)
+    });
+    // An experiment with every value spelled out gives both.
+    let agree = |(min, max)| settings.bytes("min", min) == min && settings.bytes("max", max) == max;
+    if thresholds_given && !by_target.is_none_or(agree) {
         return Err(red::error(
             "target",
             "cannot go with min or max, which it would set: give one or the other".into(),
@@ -229,6 +236,7 @@ pub(crate) fn config(settings: &Settings, limit: Limit) -> Result<red::Config, S
     };
     if config.variant == Variant::Floyd && !settings.has("weight") && !settings.has("burst") {
         config.weight = automatic_weight(&config);
+        settings.take("weight", Some(Value::Number(config.weight)));
     }
     Ok(config)
 }
@@ -245,15 +253,25 @@ pub(crate) fn adaptation(settings: &Settings) -> Result<Option<Adaptation>, Sett
     }
     if red::variant(settings) == Variant::Linux {
         for key in ["alpha", "beta"] {
-            if settings.has(key) {
+            let fixed = if key == "alpha" {
+                default.alpha
+            } else {
+                default.beta
+            };
+            if settings.number(key, fixed) != fixed {
                 return Err(red::error(
                     key,
-                    "is fixed in Linux's variants: leave one of the two out".into(),
+                    format!("is fixed at {fixed} in Linux's variants: leave one of the two out"),
                 ));
             }
         }
     }
     let stays = settings.word("variant", "floyd") == "linux";
+    if stays {
+        for key in ["adapt_interval", "alpha", "beta"] {
+            settings.take(key, None);
+        }
+    }
     Ok((!stays).then(|| Adaptation {
         interval,
         alpha: settings.number("alpha", default.alpha),
@@ -282,7 +300,6 @@ mod tests {
     use super::*;
     use crate::test_packet::TestPacket;
     use alloc::vec::Vec;
-    use sojourn_units::Value;
 
     /// An ARED of one variant with thresholds 10 and 30 kB and no memory, after its average was set by
     /// arrivals at `queue` bytes.

@@ -12,9 +12,10 @@ use alloc::boxed::Box;
 use sojourn_units::{Duration, Kind, Time, Value};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, Settings};
+use crate::catalogue::{Discipline, Key};
 use crate::packet::Packet;
 use crate::qdisc::{Environment, Limit};
+use crate::settings::Settings;
 use crate::single::Single;
 
 /// The parameters of BLUE.
@@ -165,7 +166,7 @@ pub fn blue<P: Packet + Send + 'static>() -> Discipline<P> {
         source: "Feng, Kandlur, Saha and Shin 1999",
         keys: KEYS,
         build: Box::new(|settings| {
-            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Single::new(Blue::new(config(settings)), limit)))
         }),
     }

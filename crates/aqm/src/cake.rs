@@ -20,12 +20,13 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Kind, Rate, Time};
 
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::{Discipline, Key, SettingError};
 use crate::cobalt;
 use crate::fq::PACKET_MEMORY;
 use crate::packet::Packet;
 use crate::pool::Pool;
 use crate::qdisc::{Environment, Limit, Qdisc};
+use crate::settings::Settings;
 
 pub mod ack_filter;
 pub mod diffserv;
@@ -301,6 +302,10 @@ fn config(settings: &Settings) -> Result<Config, SettingError> {
             })
     };
     let overhead = small("overhead")?;
+    if !settings.has("overhead") {
+        // A packet counts with the header of the link that it came over.
+        settings.take("overhead", None);
+    }
     Ok(Config {
         bandwidth,
         diffserv: DiffServ::from_word(settings.word("diffserv", "diffserv3")),
@@ -318,7 +323,7 @@ fn config(settings: &Settings) -> Result<Config, SettingError> {
         },
         rtt,
         memory_limit: settings.bytes("memlimit", default_memory(bandwidth, rtt, settings.mtu)),
-        limit: settings.limit,
+        limit: settings.limit.map(|limit| settings.limit_or(limit)),
         mtu: settings.mtu,
         ecn: settings.flag("ecn", true),
         variant: cobalt::Variant::from_word(settings.word("variant", "published")),

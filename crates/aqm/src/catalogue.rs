@@ -5,10 +5,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use sojourn_units::{Duration, Kind, Rate, Value};
+use sojourn_units::Kind;
 
 use crate::packet::Packet;
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
+use crate::settings::Settings;
 use crate::{
     ared, blue, cake, choke, cobalt, codel, docsis_pie, dualpi2, fifo, fq_codel, fq_pie, madpie,
     pfifo_fast, pi2, pie, red, sfb, sfq, sfq_aqm,
@@ -21,7 +22,8 @@ pub struct Key {
     pub name: &'static str,
     /// What it accepts.
     pub kind: Kind,
-    /// Its default as one would write it; where it depends on other settings, in words.
+    /// Its default as one would write it; where it depends on other settings, in words. The code's own is told by
+    /// [`Settings::in_use`].
     pub default: &'static str,
     /// What it does, in one line.
     pub doc: &'static str,
@@ -72,100 +74,6 @@ const fn equal(one: &[u8], other: &[u8]) -> bool {
         at += 1;
     }
     true
-}
-
-/// What a discipline is built from.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Settings {
-    /// The rate of the link it serves at the start, for those that need one (ARED).
-    pub rate: Rate,
-    /// A full frame on this link, in bytes.
-    pub mtu: u32,
-    /// The most it may hold; `None`: the discipline's own default.
-    pub limit: Option<Limit>,
-    /// The keys given, each once.
-    pub values: Vec<(String, Value)>,
-}
-
-impl Settings {
-    /// Settings with no key given.
-    pub const fn new(rate: Rate, mtu: u32) -> Self {
-        Self {
-            rate,
-            mtu,
-            limit: None,
-            values: Vec::new(),
-        }
-    }
-
-    fn get(&self, name: &str) -> Option<&Value> {
-        self.values
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value)
-    }
-
-    /// The span given for `name`, or `default`.
-    pub fn duration(&self, name: &str, default: Duration) -> Duration {
-        match self.get(name) {
-            Some(Value::Duration(span)) => *span,
-            _ => default,
-        }
-    }
-
-    /// The number or probability given for `name`, or `default`.
-    pub fn number(&self, name: &str, default: f64) -> f64 {
-        match self.get(name) {
-            Some(Value::Number(number)) => *number,
-            _ => default,
-        }
-    }
-
-    /// The whole number given for `name`, or `default`.
-    pub fn count(&self, name: &str, default: u64) -> u64 {
-        match self.get(name) {
-            Some(Value::Count(count)) => *count,
-            _ => default,
-        }
-    }
-
-    /// The bytes given for `name`, with packets counted as full frames, or `default`.
-    pub fn bytes(&self, name: &str, default: u64) -> u64 {
-        match self.get(name) {
-            Some(Value::Bytes(bytes)) => *bytes,
-            Some(Value::Packets(packets)) => packets.saturating_mul(u64::from(self.mtu)),
-            _ => default,
-        }
-    }
-
-    /// The flag given for `name`, or `default`.
-    pub fn flag(&self, name: &str, default: bool) -> bool {
-        match self.get(name) {
-            Some(Value::Flag(flag)) => *flag,
-            _ => default,
-        }
-    }
-
-    /// The word given for `name`, or `default`.
-    pub fn word<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
-        match self.get(name) {
-            Some(Value::Word(word)) => word,
-            _ => default,
-        }
-    }
-
-    /// The rate given for `name`, or `default`.
-    pub fn rate(&self, name: &str, default: Rate) -> Rate {
-        match self.get(name) {
-            Some(Value::Rate(rate)) => *rate,
-            _ => default,
-        }
-    }
-
-    /// True if the file gave `name`.
-    pub fn has(&self, name: &str) -> bool {
-        self.get(name).is_some()
-    }
 }
 
 /// Settings that are each well formed but cannot go together or are out of range.

@@ -14,10 +14,11 @@ use alloc::collections::VecDeque;
 use sojourn_units::Time;
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, SettingError, Settings};
+use crate::catalogue::{Discipline, SettingError};
 use crate::packet::Packet;
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
 use crate::red::{self, Red, Unit};
+use crate::settings::Settings;
 use crate::single::ce_bytes;
 
 const DRAWS: usize = 3;
@@ -167,7 +168,7 @@ pub fn choke<P: Packet + Send + 'static>() -> Discipline<P> {
         source: "Pan, Prabhakar and Psounis 2000",
         keys: red::KEYS,
         build: Box::new(|settings| {
-            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Choke::new(config(settings, limit)?, limit)))
         }),
     }

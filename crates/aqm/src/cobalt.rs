@@ -15,9 +15,10 @@ use alloc::format;
 use sojourn_units::{Duration, Kind, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::{Discipline, Key, SettingError};
 use crate::packet::Packet;
 use crate::qdisc::{Environment, Limit};
+use crate::settings::Settings;
 use crate::single::Single;
 
 /// BLUE's step up at an overflow, as a 32-bit fraction: 1/256.
@@ -276,7 +277,7 @@ pub fn cobalt<P: Packet + Send + 'static>() -> Discipline<P> {
                 ecn: settings.flag("ecn", true),
                 variant: Variant::from_word(settings.word("variant", "published")),
             };
-            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Single::new(Cobalt::new(config), limit)))
         }),
     }

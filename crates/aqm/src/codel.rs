@@ -19,10 +19,11 @@ use alloc::format;
 use sojourn_units::{Duration, Kind, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::{Discipline, Key, SettingError};
 use crate::ce_exclude;
 use crate::packet::{Ecn, Packet};
 use crate::qdisc::{Environment, Limit};
+use crate::settings::Settings;
 use crate::single::Single;
 
 /// The parameters of CoDel.
@@ -399,7 +400,7 @@ pub fn codel<P: Packet + Send + 'static>() -> Discipline<P> {
         source: "RFC 8289",
         keys: KEYS,
         build: Box::new(|settings| {
-            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Single::new(
                 CoDel::new(config(settings, false)?),
                 limit,

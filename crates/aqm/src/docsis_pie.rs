@@ -14,10 +14,11 @@ use alloc::format;
 use sojourn_units::{Duration, Kind, Rate, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::{Discipline, Key, SettingError};
 use crate::packet::Packet;
 use crate::pie::float::{ACCU_HIGH, ACCU_LOW, STEPS_RFC8033, divisor};
 use crate::qdisc::{Environment, Limit};
+use crate::settings::Settings;
 use crate::single::Single;
 
 /// INTERVAL: time between updates.
@@ -241,7 +242,7 @@ pub fn docsis_pie<P: Packet + Send + 'static>() -> Discipline<P> {
                     message: format!("got \"{target}\"; must be above 0 and at most 10 s"),
                 });
             }
-            let buffer = settings.limit.unwrap_or(Limit::Packets(1000));
+            let buffer = settings.limit_or(Limit::Packets(1000));
             let config = Config {
                 target,
                 rate: settings.rate("msr", settings.rate),

@@ -16,10 +16,11 @@ use alloc::format;
 
 use sojourn_units::{Duration, Kind, Time};
 
-use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
+use crate::catalogue::{Discipline, Key, SettingError, join_keys};
 use crate::packet::Packet;
 use crate::pi2::{CONTROLLER_KEYS, Controller, coupling_factor, is_scalable};
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::settings::Settings;
 
 /// The parameters of DualPI2.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -394,9 +395,7 @@ pub fn dualpi2<P: Packet + Send + 'static>() -> Discipline<P> {
         build: Box::new(|settings| {
             // A.1: a quarter of a second at the link's rate.
             let bytes = settings.rate.bytes_in(Duration::from_millis(250));
-            let limit = settings
-                .limit
-                .unwrap_or(Limit::Bytes(bytes.max(2 * u64::from(settings.mtu))));
+            let limit = settings.limit_or(Limit::Bytes(bytes.max(2 * u64::from(settings.mtu))));
             Ok(Box::new(DualPi2::new(config(settings)?, limit)))
         }),
     }

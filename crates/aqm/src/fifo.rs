@@ -9,9 +9,10 @@ use alloc::collections::VecDeque;
 use sojourn_units::Time;
 
 use crate::aqm::Aqm;
-use crate::catalogue::{Discipline, SettingError, Settings};
+use crate::catalogue::{Discipline, SettingError};
 use crate::packet::Packet;
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::settings::Settings;
 use crate::single::Single;
 
 /// No management at all.
@@ -100,7 +101,7 @@ pub fn pfifo_head_drop<P: Packet + Send + 'static>() -> Discipline<P> {
         source: "tc-pfifo(8)",
         keys: &[],
         build: Box::new(|settings| {
-            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(HeadDrop::new(limit)))
         }),
     }
@@ -110,10 +111,7 @@ fn build<P: Packet + Send + 'static>(
     settings: &Settings,
     default: Limit,
 ) -> Result<Box<dyn Qdisc<P> + Send>, SettingError> {
-    Ok(Box::new(Single::new(
-        DropTail,
-        settings.limit.unwrap_or(default),
-    )))
+    Ok(Box::new(Single::new(DropTail, settings.limit_or(default))))
 }
 
 #[cfg(test)]

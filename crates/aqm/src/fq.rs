@@ -10,12 +10,13 @@ use alloc::vec::Vec;
 use sojourn_units::{Kind, Time};
 
 use crate::aqm::{Aqm, Verdict};
-use crate::catalogue::{Key, SettingError, Settings};
+use crate::catalogue::{Key, SettingError};
 use crate::classify::{Classifier, Hashing};
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
 use crate::pool::{Pool, Queue, Scope, earliest};
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::settings::Settings;
 
 /// Bytes of memory that a packet takes besides its own: what Linux's `struct sk_buff` and
 /// `struct skb_shared_info` take on a 64-bit machine (256 and 320). The kernel counts what the driver
@@ -412,7 +413,7 @@ pub(crate) fn config(
         flows: flows as u32,
         hashing: Hashing::from_word(settings.word("hash", "plain")),
         quantum: quantum as u32,
-        limit: settings.limit.unwrap_or(Limit::Packets(10_240)),
+        limit: settings.limit_or(Limit::Packets(10_240)),
         memory_limit: settings.bytes("memory_limit", 32 << 20),
         overflow,
         variant,

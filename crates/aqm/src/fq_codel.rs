@@ -10,11 +10,12 @@ use alloc::format;
 
 use sojourn_units::Kind;
 
-use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
+use crate::catalogue::{Discipline, Key, SettingError, join_keys};
 use crate::codel::{self, CoDel, Law};
 use crate::fifo::DropTail;
 use crate::fq::{self, Config, Fair, Overflow, Variant};
 use crate::packet::Packet;
+use crate::settings::Settings;
 
 const DROP_BATCH: [Key; 1] = [Key {
     name: "drop_batch",

@@ -53,9 +53,9 @@ mod tests {
     use sojourn_units::{Rate, Time, Value};
 
     use super::*;
-    use crate::catalogue::Settings;
     use crate::packet::Ecn;
     use crate::qdisc::{DropReason, Limit, Qdisc};
+    use crate::settings::Settings;
     use crate::testing::{Driven, TestPacket, packet};
 
     fn built(settings: &Settings) -> Driven<dyn Qdisc<TestPacket> + Send> {

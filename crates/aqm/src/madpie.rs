@@ -13,10 +13,11 @@ use alloc::format;
 use sojourn_units::{Duration, Kind, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
+use crate::catalogue::{Discipline, Key, SettingError, join_keys};
 use crate::packet::Packet;
 use crate::pie::{self, Pie};
 use crate::qdisc::{DropReason, Environment, Limit};
+use crate::settings::Settings;
 use crate::single::Single;
 
 /// PIE with a deterministic drop.
@@ -145,7 +146,7 @@ pub fn madpie<P: Packet + Send + 'static>() -> Discipline<P> {
         source: "Kuhn and Ros 2016",
         keys: KEYS,
         build: Box::new(|settings| {
-            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Single::new(maker(settings, limit)?(), limit)))
         }),
     }

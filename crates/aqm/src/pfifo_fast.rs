@@ -9,9 +9,10 @@ use alloc::collections::VecDeque;
 
 use sojourn_units::{Kind, Time};
 
-use crate::catalogue::{Discipline, Key, Settings};
+use crate::catalogue::{Discipline, Key};
 use crate::packet::Packet;
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::settings::Settings;
 
 /// The band for each of the four combinations of RFC 1349's bits "minimize delay" (the higher) and
 /// "maximize throughput": by Linux's priomap and its classes best effort, bulk, interactive, and
@@ -118,7 +119,7 @@ pub fn pfifo_fast<P: Packet + Send + 'static>() -> Discipline<P> {
                 "linux" => Variant::Linux,
                 _ => Variant::Shared,
             };
-            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(PfifoFast::new(limit, variant)))
         }),
     }

@@ -13,9 +13,10 @@ use alloc::format;
 use sojourn_units::{Duration, Kind, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::{Discipline, Key, SettingError};
 use crate::packet::{Ecn, Packet};
 use crate::qdisc::{Environment, Limit};
+use crate::settings::Settings;
 use crate::single::Single;
 
 /// The PI controller of PI2 and of DualPI2 (RFC 9332 Appendix A.1): p' by delay.
@@ -265,7 +266,7 @@ pub fn pi2<P: Packet + Send + 'static>() -> Discipline<P> {
         source: "De Schepper, Bondarenko, Tsang and Briscoe 2016",
         keys: &CONTROLLER_KEYS,
         build: Box::new(|settings| {
-            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            let limit = settings.limit_or(Limit::Packets(1000));
             let default = Config::new(settings.mtu);
             let config = Config {
                 controller: default.controller.with(settings)?,

@@ -22,10 +22,11 @@ use core::hint::cold_path;
 use sojourn_units::{Duration, Kind, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings, join_keys};
+use crate::catalogue::{Discipline, Key, SettingError, join_keys};
 use crate::ce_exclude;
 use crate::packet::Packet;
 use crate::qdisc::{Environment, Limit};
+use crate::settings::Settings;
 use crate::single::Single;
 
 pub mod departure;
@@ -405,16 +406,15 @@ pub(crate) fn config(
             ));
         }
     }
-    let gains = [
-        ("alpha", settings.number("alpha", default.alpha)),
-        ("beta", settings.number("beta", default.beta)),
-    ];
     let linux = default.variant == Variant::Linux;
+    // tc gives them in sixteenths.
+    let unit = if linux { 16.0 } else { 1.0 };
+    let gains = [
+        ("alpha", settings.number("alpha", default.alpha * unit)),
+        ("beta", settings.number("beta", default.beta * unit)),
+    ];
     for (key, gain) in gains {
-        if linux
-            && settings.has(key)
-            && !((0.0..=32.0).contains(&gain) && gain == libm::trunc(gain))
-        {
+        if linux && !((0.0..=32.0).contains(&gain) && gain == libm::trunc(gain)) {
             return Err(error(
                 key,
                 format!("got {gain}; must be a whole number from 0 to 32, in sixteenths as in tc"),
@@ -446,19 +446,12 @@ pub(crate) fn config(
             ));
         }
     }
-    let gain = |(key, value): (&str, f64)| {
-        if linux && settings.has(key) {
-            value / 16.0
-        } else {
-            value
-        }
-    };
     Ok(Config {
         target,
         tupdate,
         first_update: if linux { default.first_update } else { tupdate },
-        alpha: gain(gains[0]),
-        beta: gain(gains[1]),
+        alpha: gains[0].1 / unit,
+        beta: gains[1].1 / unit,
         max_burst: settings.duration("max_burst", default.max_burst),
         ecn: settings.flag("ecn", false),
         ecn_threshold: settings.number("ecn_threshold", default.ecn_threshold),
@@ -482,7 +475,7 @@ pub fn pie<P: Packet + Send + 'static>() -> Discipline<P> {
         source: "RFC 8033",
         keys: KEYS,
         build: Box::new(|settings| {
-            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            let limit = settings.limit_or(Limit::Packets(1000));
             let config = config(settings, "rfc8033", limit)?;
             Ok(Box::new(Single::new(Pie::new(config), limit)))
         }),

@@ -17,9 +17,10 @@ use alloc::format;
 
 use sojourn_units::{Duration, Kind, Time};
 
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::{Discipline, Key, SettingError};
 use crate::packet::{Packet, mix};
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::settings::Settings;
 
 const LEVELS: usize = 8;
 const BIN_BITS: u32 = 4;
@@ -352,6 +353,7 @@ const KEYS: &[Key] = &[
 
 fn config(settings: &Settings) -> Result<Config, SettingError> {
     let default = Config::default();
+    settings.word("variant", "feng");
     let config = Config {
         target: settings.count("target", default.target),
         max: settings.count("max", default.max),
@@ -394,7 +396,7 @@ pub fn sfb<P: Packet + Send + 'static>() -> Discipline<P> {
         source: "Feng, Kandlur, Saha and Shin 2001; tc-sfb(8)",
         keys: KEYS,
         build: Box::new(|settings| {
-            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+            let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Sfb::new(config(settings)?, limit)))
         }),
     }

@@ -18,13 +18,14 @@ use alloc::vec::Vec;
 use sojourn_units::{Duration, Kind, Time};
 
 use crate::aqm::{Aqm, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, Settings};
+use crate::catalogue::{Discipline, Key, SettingError};
 use crate::classify::{Classifier, Hashing};
 use crate::fifo::DropTail;
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
 use crate::pool::{Pool, Queue, Scope, earliest};
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::settings::Settings;
 
 mod lengths;
 
@@ -468,14 +469,20 @@ pub(crate) fn config(settings: &Settings) -> Result<Config, SettingError> {
         });
     }
     let perturb = settings.duration("perturb", Duration::ZERO);
+    if !linux && !settings.has("depth") {
+        // The limit alone bounds a queue.
+        settings.take("depth", None);
+    }
+    if !linux && !settings.has("quantum") {
+        // A turn is one packet of any size.
+        settings.take("quantum", None);
+    }
     Ok(Config {
         divisor: divisor as u32,
         flows: flows as u32,
         depth: depth as u32,
         flow_limit: None,
-        limit: settings
-            .limit
-            .unwrap_or(Limit::Packets(if linux { LINUX_DEPTH } else { 1000 })),
+        limit: settings.limit_or(Limit::Packets(if linux { LINUX_DEPTH } else { 1000 })),
         turn: match (linux, settings.has("quantum")) {
             (true, _) => Turn::Allotment(quantum as u32),
             (false, true) => Turn::Bytes(quantum as u32),

@@ -13,12 +13,13 @@ use sojourn_units::Kind;
 
 use crate::aqm::Aqm;
 use crate::ared::{self, Ared};
-use crate::catalogue::{Built, Discipline, Key, SettingError, Settings, join_keys, keys_without};
+use crate::catalogue::{Built, Discipline, Key, SettingError, join_keys, keys_without};
 use crate::madpie;
 use crate::packet::Packet;
 use crate::pie::{self, Pie};
 use crate::qdisc::Limit;
 use crate::red::{self, Red, Unit};
+use crate::settings::Settings;
 use crate::sfq::{self, Sfq};
 
 const OWN: usize = sfq::KEYS.len() - 1;

@@ -62,5 +62,5 @@ pub use model::Experiment;
 pub use names::{DisciplineKeys, KeySpec, Names};
 pub use plan::{Cell, Plan, Source, read, read_file};
 pub use read::{TrafficSummary, traffic_kinds};
-pub use resolved::{resolved, resolved_with};
+pub use resolved::{InUse, Values, resolved, resolved_with};
 pub use schema::schema;

@@ -1,24 +1,33 @@
 //! An experiment written out again, every default spelled out, as JSON that mirrors the file.
 
-use crate::document::parse_value;
-use crate::error::Origin;
 use crate::model::{
     Browsing, Capacity, CapturePoint, Direction, EchoProtocol, Experiment, Files, Kind, OnOff,
     Pace, Queue, RttOf, Sizes, Tcp, Times, Traffic, Transport, Web,
 };
-use crate::names::Names;
 use crate::written::{buffer, bytes, value_json};
 use serde_json::{Value as Json, json};
+use sojourn_units::Value;
 
 /// The experiment as a file that reads to the same: each key of the format with its value, defaults
 /// included, quantities with units. A discipline's own defaults are left to it; see [`resolved_with`].
 pub fn resolved(experiment: &Experiment) -> Json {
-    resolved_with(experiment, &Names::default())
+    resolved_with(experiment, &InUse::default())
 }
 
-/// As [`resolved`], with each discipline's default for its keys that were not given, where the default
-/// is a value and not words.
-pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
+/// Values by key.
+pub type Values = Vec<(String, Value)>;
+
+/// What the disciplines of an experiment take for their keys, given or not.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct InUse {
+    /// Of each arm.
+    pub queues: Vec<Values>,
+    /// Of the upward link's own queue.
+    pub up: Values,
+}
+
+/// As [`resolved`], with what each discipline takes for its keys that were not given.
+pub fn resolved_with(experiment: &Experiment, in_use: &InUse) -> Json {
     let link = &experiment.link;
     let mut link_json = json!({
         "rate": capacity(&link.rate),
@@ -34,7 +43,7 @@ pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
         put(
             &mut up_json,
             "queue",
-            up.queue.as_ref().map(|arm| queue(arm, names)),
+            up.queue.as_ref().map(|arm| queue(arm, &in_use.up)),
         );
         link_json["up"] = up_json;
     }
@@ -54,6 +63,9 @@ pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
         "one_way": experiment.record.one_way,
     });
     put(&mut record, "series", experiment.record.series.map(written));
+    let queues = experiment.queues.iter().enumerate();
+    let queues =
+        queues.map(|(arm, of)| queue(of, in_use.queues.get(arm).map_or(&[], Vec::as_slice)));
     json!({
         "experiment": {
             "name": experiment.name,
@@ -63,7 +75,7 @@ pub fn resolved_with(experiment: &Experiment, names: &Names) -> Json {
             "seed": experiment.seed,
         },
         "link": link_json,
-        "queue": experiment.queues.iter().map(|arm| queue(arm, names)).collect::<Vec<_>>(),
+        "queue": queues.collect::<Vec<_>>(),
         "traffic": experiment.traffic.iter().map(traffic).collect::<Vec<_>>(),
         "record": record,
     })
@@ -92,21 +104,12 @@ fn capacity(capacity: &Capacity) -> Json {
     }
 }
 
-fn queue(queue: &Queue, names: &Names) -> Json {
+fn queue(queue: &Queue, in_use: &[(String, Value)]) -> Json {
     let mut json = json!({"aqm": queue.aqm, "label": queue.label});
-    put(&mut json, "limit", queue.limit.map(buffer));
-    for spec in names
-        .discipline(&queue.aqm)
-        .into_iter()
-        .flat_map(|known| &known.keys)
-    {
-        if spec.kind.parse(&spec.default).is_ok() {
-            json[&spec.name] = parse_value(&spec.default, Origin::File).item.to_json();
-        }
-    }
-    for (key, value) in &queue.settings {
+    for (key, value) in in_use.iter().chain(&queue.settings) {
         json[key] = value_json(value);
     }
+    put(&mut json, "limit", queue.limit.map(buffer));
     json
 }
 

@@ -9,7 +9,7 @@ use sojourn_experiment::model::{
     Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, Experiment, Files, Kind, Link,
     Pace, Ping, Queue, Record, Recovery, RttOf, Sizes, Tcp, Traffic, UpLink,
 };
-use sojourn_experiment::{resolved, resolved_with, traffic_kinds};
+use sojourn_experiment::{InUse, resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
 
 /// The least that can be run.
@@ -395,15 +395,24 @@ fn a_sweep_may_give_what_the_file_leaves_out() {
 }
 
 #[test]
-fn a_disciplines_defaults_are_spelled_out_where_they_are_values() {
+fn what_a_discipline_takes_is_spelled_out_behind_what_was_given() {
     let text = SMALL.replace(
         r#"[{ aqm = "pfifo" }]"#,
         r#"[{ aqm = "red", gentle = false }]"#,
     );
-    let queue = resolved_with(&one(&text), &names())["queue"][0].clone();
+    let given = [
+        ("gentle", Value::Flag(true)),
+        ("limit", Value::Packets(1000)),
+        ("min", Value::Bytes(30_000)),
+    ];
+    let in_use = InUse {
+        queues: vec![given.map(|(key, value)| (key.into(), value)).to_vec()],
+        ..InUse::default()
+    };
+    let queue = resolved_with(&one(&text), &in_use)["queue"][0].clone();
     assert_eq!(
         queue,
-        json!({"aqm": "red", "label": "red", "probability": 0.02, "gentle": false})
+        json!({"aqm": "red", "label": "red", "limit": "1000 packets", "min": "30 kB", "gentle": false})
     );
 }
 
@@ -516,8 +525,5 @@ rtt = "{rtt}"
         );
         let experiment = one(&text);
         prop_assert_eq!(&one(&toml_file(&resolved(&experiment))), &experiment);
-        // With the disciplines' defaults it is a file as well.
-        let explicit = toml_file(&resolved_with(&experiment, &names()));
-        prop_assert_eq!(&one(&explicit).traffic, &experiment.traffic);
     }
 }

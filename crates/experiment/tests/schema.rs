@@ -5,7 +5,7 @@ mod common;
 use boon::{Compiler, Draft, SchemaIndex, Schemas};
 use common::{EVERY_KEY, EXAMPLE, names, read_text};
 use serde_json::{Value as Json, json};
-use sojourn_experiment::{resolved_with, schema};
+use sojourn_experiment::{resolved, schema};
 
 struct Validator {
     schemas: Schemas,
@@ -33,7 +33,7 @@ impl Validator {
 /// The example as an editor's schema check sees it.
 fn example() -> Json {
     let experiment = read_text(EXAMPLE).unwrap().cells.remove(0).experiment;
-    let mut file = resolved_with(&experiment, &names());
+    let mut file = resolved(&experiment);
     file["sweep"] =
         json!({"link.rate": ["1 Mbit/s", "10 Mbit/s"], "traffic": {"0": {"flows": [4]}}});
     file
@@ -44,7 +44,7 @@ fn a_good_file_is_valid() {
     let validator = Validator::new();
     assert!(validator.accepts(&example()));
     let experiment = read_text(EVERY_KEY).unwrap().cells.remove(0).experiment;
-    assert!(validator.accepts(&resolved_with(&experiment, &names())));
+    assert!(validator.accepts(&resolved(&experiment)));
     let mut file = example();
     file["link"]["rate"] = json!([["0 s", "100 Mbit/s"], ["50 s", "10mbit"]]);
     file["link"]["buffer"] = json!("0.5 bdp");

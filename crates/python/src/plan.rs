@@ -6,7 +6,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use sojourn_experiment::model::{Experiment, Record};
 use sojourn_experiment::{Cell, Source, read, read_file, resolved_with};
-use sojourn_sim::check;
+use sojourn_sim::{check, in_use};
 
 use crate::errors::{failed_algorithm, failed_run, wrong_input, wrong_queue};
 use crate::own;
@@ -139,21 +139,18 @@ impl Plan {
 
     /// The experiment with every default filled in: one object per cell of the sweep, its swept
     /// values under `set`.
-    fn resolved_json(&self) -> String {
-        let names = own::names();
+    fn resolved_json(&self) -> PyResult<String> {
+        let failure = own::Failure::default();
+        let catalogue = own::catalogue(&failure);
         let cell = |cell: &Cell| {
-            let mut resolved = resolved_with(&cell.experiment, &names);
+            let in_use = in_use(&cell.experiment, &catalogue)
+                .map_err(|error| failure.take().unwrap_or_else(|| failed_run(&error)))?;
+            let mut resolved = resolved_with(&cell.experiment, &in_use);
             resolved["set"] = set_json(cell);
-            resolved
+            Ok(resolved)
         };
-        format!(
-            "{:#}\n",
-            self.plan
-                .cells
-                .iter()
-                .map(cell)
-                .collect::<serde_json::Value>()
-        )
+        let cells: PyResult<Vec<_>> = self.plan.cells.iter().map(cell).collect();
+        Ok(format!("{:#}\n", serde_json::Value::Array(cells?)))
     }
 
     /// Runs one job; other threads go on meanwhile.

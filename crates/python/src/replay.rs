@@ -143,7 +143,7 @@ impl Recording {
 /// A discipline with its parameters, read as an experiment's queue is.
 struct Arm {
     plan: Plan,
-    settings: Settings,
+    limit: Option<Limit>,
     seed: u64,
     failure: own::Failure,
 }
@@ -194,16 +194,10 @@ impl Arm {
                 return Err(wrong_input(&plan.refuse(0, "queue.0.limit", must)));
             }
         };
-        let settings = Settings {
-            rate: experiment.link.rate.nominal(),
-            mtu: 1500 + experiment.link.overhead,
-            limit,
-            values: arm.settings.clone(),
-        };
         let seed = experiment.seed;
         Ok(Self {
             plan,
-            settings,
+            limit,
             seed,
             failure: own::Failure::default(),
         })
@@ -211,11 +205,17 @@ impl Arm {
 
     fn build(&self) -> PyResult<Box<dyn Qdisc<Recorded> + Send>> {
         let catalogue = own::catalogue::<Recorded>(&self.failure);
-        let name = &self.plan.cells[0].experiment.queues[0].aqm;
+        let experiment = &self.plan.cells[0].experiment;
+        let arm = &experiment.queues[0];
+        let name = &arm.aqm;
         let discipline = catalogue.get(name).ok_or_else(|| {
             ExperimentError::new_err(format!("--aqm: got \"{name}\"; see sojourn list aqm"))
         })?;
-        (discipline.build)(&self.settings).map_err(|error| {
+        let rate = experiment.link.rate.nominal();
+        let mut settings = Settings::new(rate, 1500 + experiment.link.overhead);
+        settings.limit = self.limit;
+        settings.values.clone_from(&arm.settings);
+        (discipline.build)(&settings).map_err(|error| {
             let key = format!("queue.0.{}", error.key);
             wrong_input(&self.plan.refuse(0, &key, &error.message))
         })

@@ -38,5 +38,5 @@ mod traffic;
 pub use monitor::Monitor;
 pub use names::{names, names_in};
 pub use packet::SimPacket;
-pub use run::{RunError, catalogue, check, run};
+pub use run::{RunError, catalogue, check, in_use, run};
 pub use sojourn_experiment::result::{self, RunResult};

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use sojourn_aqm::{Catalogue, Limit, SettingError, Settings};
+use sojourn_aqm::{Catalogue, Discipline, Limit, SettingError, Settings};
 use sojourn_experiment::derived;
 use sojourn_experiment::loss_events::Population;
 use sojourn_experiment::model::{
     Buffer, Capacity, CapturePoint, Direction, Experiment, Kind, Queue,
 };
 use sojourn_experiment::streams;
+use sojourn_experiment::{InUse, Values};
 use sojourn_tcp::cc;
 use sojourn_units::{Duration, Rate, Time};
 
@@ -80,6 +81,46 @@ pub fn check(
         .try_for_each(|traffic| algorithm(&traffic.kind).map(drop))
 }
 
+/// The values that the disciplines of an experiment take, defaults included: as the code that builds them asks for them.
+///
+/// # Errors
+/// As [`check`].
+pub fn in_use(
+    experiment: &Experiment,
+    catalogue: &Catalogue<SimPacket>,
+) -> Result<InUse, RunError> {
+    let values = |place: &Place<'_>| -> Result<Values, RunError> {
+        let discipline = discipline(place.arm, catalogue)?;
+        let settings = settings(experiment, place);
+        (discipline.build)(&settings)?;
+        let mut values = settings.in_use();
+        values.retain(|(key, _)| match key.as_str() {
+            "ecn" => true,
+            // Where a link has a buffer, that is the limit.
+            "limit" => settings.limit.is_none(),
+            key => discipline.key(key).is_some(),
+        });
+        Ok(values)
+    };
+    let mut in_use = InUse::default();
+    for queue in 0..experiment.queues.len() {
+        let mut arm = Values::new();
+        for place in places(experiment, queue) {
+            let values = values(&place)?;
+            if place.link == 0 {
+                arm = values;
+            } else if std::ptr::eq(place.arm, &raw const experiment.queues[queue]) {
+                // One queue's table for two links: what follows from the link's rate cannot stand there.
+                arm.retain(|value| values.contains(value));
+            } else {
+                in_use.up = values;
+            }
+        }
+        in_use.queues.push(arm);
+    }
+    Ok(in_use)
+}
+
 /// Runs arm number `queue` of an experiment with `seed`.
 ///
 /// # Errors
@@ -116,24 +157,28 @@ fn build_links(
     seed: u64,
     catalogue: &Catalogue<SimPacket>,
 ) -> Result<Vec<Link>, RunError> {
+    places(experiment, queue)
+        .map(|place| build_link(experiment, &place, seed, catalogue))
+        .collect()
+}
+
+/// The directions of the bottleneck with arm number `queue`.
+fn places(experiment: &Experiment, queue: usize) -> impl Iterator<Item = Place<'_>> {
     let down = &experiment.link;
     let arm = &experiment.queues[queue];
-    let build = |place: &Place<'_>| build_link(experiment, place, seed, catalogue);
-    let mut links = vec![build(&Place {
+    let up = down.up.as_ref().map(|up| Place {
+        link: 1,
+        arm: up.queue.as_ref().unwrap_or(arm),
+        buffer: up.buffer.or(down.buffer),
+        capacity: &up.rate,
+    });
+    let down = Place {
         link: 0,
         arm,
         buffer: down.buffer,
         capacity: &down.rate,
-    })?];
-    if let Some(up) = &down.up {
-        links.push(build(&Place {
-            link: 1,
-            arm: up.queue.as_ref().unwrap_or(arm),
-            buffer: up.buffer.or(down.buffer),
-            capacity: &up.rate,
-        })?);
-    }
-    Ok(links)
+    };
+    std::iter::once(down).chain(up)
 }
 
 /// What one direction of the bottleneck is built from.
@@ -151,26 +196,9 @@ fn build_link(
     seed: u64,
     catalogue: &Catalogue<SimPacket>,
 ) -> Result<Link, RunError> {
-    let Place {
-        link,
-        arm,
-        buffer,
-        capacity,
-    } = place;
-    let discipline = catalogue
-        .get(&arm.aqm)
-        .ok_or_else(|| RunError::UnknownDiscipline(arm.aqm.clone()))?;
-    let rate = capacity.nominal();
-    let settings = Settings {
-        rate,
-        mtu: derived::frame(experiment),
-        limit: derived::limit(experiment, arm, *buffer, rate).map(|limit| match limit {
-            derived::Limit::Packets(packets) => Limit::Packets(packets),
-            derived::Limit::Bytes(bytes) => Limit::Bytes(bytes),
-        }),
-        values: arm.settings.clone(),
-    };
-    let qdisc: BoxedQdisc = (discipline.build)(&settings)?;
+    let Place { link, capacity, .. } = place;
+    let qdisc: BoxedQdisc =
+        (discipline(place.arm, catalogue)?.build)(&settings(experiment, place))?;
     let config = link::Config {
         capacity: (*capacity).clone(),
         burst: experiment.link.burst,
@@ -183,6 +211,27 @@ fn build_link(
     let population = Population::of_link(experiment, *link, seed);
     let probe = LinkProbe::new(warmup, experiment.record.packets, population);
     Ok(Link::new(qdisc, config, probe))
+}
+
+fn discipline<'a>(
+    arm: &Queue,
+    catalogue: &'a Catalogue<SimPacket>,
+) -> Result<&'a Discipline<SimPacket>, RunError> {
+    catalogue
+        .get(&arm.aqm)
+        .ok_or_else(|| RunError::UnknownDiscipline(arm.aqm.clone()))
+}
+
+fn settings(experiment: &Experiment, place: &Place<'_>) -> Settings {
+    let rate = place.capacity.nominal();
+    let limit = derived::limit(experiment, place.arm, place.buffer, rate);
+    let mut settings = Settings::new(rate, derived::frame(experiment));
+    settings.limit = limit.map(|limit| match limit {
+        derived::Limit::Packets(packets) => Limit::Packets(packets),
+        derived::Limit::Bytes(bytes) => Limit::Bytes(bytes),
+    });
+    settings.values.clone_from(&place.arm.settings);
+    settings
 }
 
 /// The congestion control of a group; of one without TCP any will do.

@@ -45,10 +45,9 @@ const fn level(flows: u64) -> u64 {
 
 /// The settings of a benchmark: defaults, and room for every load.
 pub fn settings() -> Settings {
-    Settings {
-        limit: Some(Limit::Packets(10_000)),
-        ..Settings::new(Rate::from_mbps(10_000), 1514)
-    }
+    let mut settings = Settings::new(Rate::from_mbps(10_000), 1514);
+    settings.limit = Some(Limit::Packets(10_000));
+    settings
 }
 
 /// A discipline under a load.

@@ -6,9 +6,10 @@ use alloc::string::String;
 use sojourn_units::{Kind, Rate, Value};
 
 use super::{Config, Unit, Variant, linux};
-use crate::catalogue::{Key, SettingError, Settings};
+use crate::catalogue::{Key, SettingError};
 use crate::ce_exclude;
 use crate::qdisc::Limit;
+use crate::settings::Settings;
 
 /// The keys of RED, which sfq_red and ared share.
 pub(crate) const KEYS: &[Key] = &[
@@ -212,6 +213,12 @@ pub(crate) fn config_between(
         Unit::Bytes => queue,
         Unit::Packets => queue.saturating_mul(avpkt),
     };
+    let threshold = |queue| match unit {
+        Unit::Bytes => Value::Bytes(queue),
+        Unit::Packets => Value::Packets(queue),
+    };
+    settings.take("min", Some(threshold(min)));
+    settings.take("max", Some(threshold(max)));
     let weight = if settings.has("weight") {
         settings.number("weight", 0.0)
     } else if linux || settings.has("burst") {
@@ -219,6 +226,7 @@ pub(crate) fn config_between(
     } else {
         0.002
     };
+    settings.take("weight", Some(Value::Number(weight)));
     if weight <= 0.0 {
         return Err(error(
             "weight",
@@ -274,5 +282,5 @@ fn weight_of_burst(
 
 /// What the queue of `red` and `ared` may hold unless it is given.
 pub(crate) fn default_limit(settings: &Settings) -> Limit {
-    settings.limit.unwrap_or(Limit::Packets(1000))
+    settings.limit_or(Limit::Packets(1000))
 }

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use sojourn_units::Value;
 
 use super::*;
-use crate::catalogue::Settings;
 use crate::packet::Ecn;
 use crate::qdisc::Limit;
+use crate::settings::Settings;
 use crate::test_packet::TestPacket;
 
 /// Thresholds of 10 and 30 packets, max_p a tenth, no memory (weight 1): the average is the queue.

@@ -72,6 +72,7 @@ impl Parameter {
             Self::Key(key, default) => {
                 let given = settings.values.iter().find(|(name, _)| name == key.name);
                 let value = given.map_or(default, |(_, value)| value);
+                settings.take(key.name, Some(value.clone()));
                 match value {
                     Value::Duration(span) => arguments.set_item(key.name, span.as_secs_f64()),
                     Value::Rate(rate) => arguments.set_item(key.name, rate.as_bps()),

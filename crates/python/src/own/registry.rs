@@ -124,7 +124,7 @@ fn build<P: Packet + Send + 'static>(
     settings: &Settings,
     failure: &Failure,
 ) -> Built<P> {
-    let limit = settings.limit.unwrap_or(Limit::Packets(1000));
+    let limit = settings.limit_or(Limit::Packets(1000));
     let ecn_by_default = registered.parameters.iter().any(|parameter| {
         matches!(parameter, Parameter::Key(key, Value::Flag(true)) if key.name == "ecn")
     });
