@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+
 from sojourn import _core
 
 KEYS: dict[str, dict[str, str]] = {

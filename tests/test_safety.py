@@ -42,6 +42,20 @@ def test_a_file_in_the_way_is_refused_before_anything_is_run(
     assert visible(tmp_path / "out") == {"summary.json", "claims.md"}
 
 
+@pytest.mark.parametrize("name", ["agreement.json", "agreement_cdf.png", "sim/summary.json", "linux/overview.png"])
+def test_agree_refuses_a_file_in_the_way_before_anything_is_run(
+    sojourn: Cli, experiment: Path, tmp_path: Path, name: str
+):
+    mine = tmp_path / "out" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine", encoding="utf-8")
+    # Whatever runs comes to a kernel that does not exist.
+    result = sojourn("agree", experiment, "--out", "out", "--kernel", tmp_path / "none")
+    wrong(result, f"{mine.parent.relative_to(tmp_path)}: {mine.name} was there before")
+    assert mine.read_text(encoding="utf-8") == "mine"
+    assert visible(mine.parent) == {mine.name}
+
+
 @pytest.mark.parametrize("name", ["../escaped", "/tmp/escaped", "a/b", "", ".hidden", "..", "x" * 101])
 def test_a_figure_of_a_study_stays_in_its_folder(sojourn: Cli, study: Path, name: str):
     recipe = (study / "study.toml").read_text(encoding="utf-8")

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from sojourn.schema import Run
 
 if TYPE_CHECKING:
@@ -109,6 +107,8 @@ def _of_flows(run: Run) -> list[Group]:
         group["goodput_bps"] = sum(flow["goodput_bps"] for flow in flows)
         scores = [flow["mos"] for flow in flows if flow.get("mos") is not None]
         if scores:
+            import numpy as np
+
             group["mos"] = float(np.mean(scores))
         groups.append(group)
     return groups

@@ -6,15 +6,16 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, cast
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 from sojourn import _core, bounded
 from sojourn.bounded import LARGEST_EVENTS
 
-Series = dict[str, npt.NDArray[np.generic]]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Series: TypeAlias = "dict[str, npt.NDArray[np.generic]]"
 """Columns by name, of equal length."""
 
 

@@ -9,8 +9,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import numpy as np
-
 from sojourn import bounded, schema
 from sojourn._core import ExperimentError
 from sojourn.bounded import LARGEST_RESULTS
@@ -471,6 +469,7 @@ def without_formulas(table: pa.Table) -> pa.Table:
 
 
 def _load_capture(folder: Path, run: int, is_ours: Callable[[str], bool]) -> pa.Table | None:
+    import numpy as np
     import pyarrow as pa
 
     path = next((path for path in folder.glob(f"capture_{run}_*.pcapng") if is_ours(path.name)), None)

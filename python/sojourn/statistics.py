@@ -6,13 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from sojourn.later import Later
 from sojourn.schema import QUANTILES, Distribution
 
-FloatArray = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+else:
+    np = Later("numpy")
+
+FloatArray: TypeAlias = "npt.NDArray[np.float64]"
 
 CONFIDENCE = 0.95
 _RESAMPLES = 10_000

@@ -14,7 +14,9 @@ from sojourn.backends import Backend, Simulator
 from sojourn.cli.options import Jobs, Json, Kernel, On, Out, Set, linux, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
+from sojourn.manifest import Manifest
 from sojourn.results import Results
+from sojourn.saving import files_of
 from sojourn.tables import plain
 
 
@@ -30,10 +32,15 @@ def command(
     """Run an experiment file on the simulator and on Linux, and show how far they agree."""
     from sojourn.linux import agreement
 
-    if out is not None:
-        storage.prepare(out)
     replaced = overrides(set)
-    both = _run(file, Simulator(), replaced, jobs), _run(file, linux(on, kernel), replaced, jobs)
+    backends = Simulator(), linux(on, kernel)
+    if out is not None:
+        storage.prepare(out, agreement.files())
+        plan = read_plan(file, replaced)
+        for backend in backends:
+            folder = out / backend.name
+            Manifest.read(folder).refuse_foreign(files_of(plan, folder))
+    both = _run(file, backends[0], replaced, jobs), _run(file, backends[1], replaced, jobs)
     if out is not None:
         try:
             agreement.save(*both, directory=out)

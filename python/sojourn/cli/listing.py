@@ -13,7 +13,6 @@ from rich.table import Table
 
 from sojourn import _core
 from sojourn.cli.options import Json
-from sojourn.studies import available
 from sojourn.tables import plain
 
 
@@ -33,6 +32,8 @@ def command(what: Annotated[What, typer.Argument(help="aqm, tcp, traffic or stud
 
 
 def _studies() -> list[dict[str, Any]]:
+    from sojourn.studies import available
+
     return [{"name": study.name, "summary": study.title, "source": study.source} for study in available()]
 
 

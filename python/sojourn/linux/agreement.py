@@ -153,6 +153,13 @@ def figure(first: Results, second: Results, direction: Direction = "down") -> Fi
     return overlay(first, second).plot.cdf(direction)
 
 
+def files() -> list[str]:
+    """What ``save`` may write besides the folders of the backends."""
+    from sojourn.plots.style import FORMATS
+
+    return ["agreement.json", *(f"agreement_cdf{suffix}.{kind}" for suffix in ("", "_up") for kind in FORMATS)]
+
+
 def save(first: Results, second: Results, *, directory: Path) -> list[Path]:
     """Writes agreement.json, the figure, and each backend's own results in a folder of its name."""
     from sojourn.plots import style
