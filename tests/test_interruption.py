@@ -14,13 +14,16 @@ import pytest
 
 import sojourn as sj
 from conftest import EXPERIMENT, SOJOURN, Cli, visible
+from sojourn.cli import run as run_command
 
 LONG = EXPERIMENT.replace('"4 s"', '"20 s"').replace("10 Mbit", "100 Mbit").replace("repeat = 2", "repeat = 1000")
 ENDLESS = EXPERIMENT.replace('"4 s"', '"1000000 s"').replace("repeat = 2", "repeat = 1")
 
 
-def start(tmp_path: Path, text: str, *arguments: str, some: bool = True) -> subprocess.Popen[str]:
-    """A run in the background, once it has shown progress; with ``some`` once runs are finished."""
+def start(
+    tmp_path: Path, text: str, *arguments: str, some: bool = True, first: str | None = None
+) -> subprocess.Popen[str]:
+    """A run in the background, once it shows progress, or a ``first`` line; with ``some`` once runs are finished."""
     (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
     process = subprocess.Popen(
         [SOJOURN, "run", "experiment.toml", "--jobs", "2", *arguments],
@@ -30,7 +33,7 @@ def start(tmp_path: Path, text: str, *arguments: str, some: bool = True) -> subp
     )  # fmt: skip
     assert process.stderr is not None
     line = process.stderr.readline()
-    assert " runs, " in line
+    assert re.fullmatch(first or r".* runs, .*\n", line), line
     while some and line.startswith("0 of "):
         line = process.stderr.readline()
     return process
@@ -191,6 +194,48 @@ def test_an_interrupted_run_is_resumed(sojourn: Cli, tmp_path: Path):
     results = sj.load(tmp_path / "out")
     assert len(results.runs) == 30
     assert not results.partial
+
+
+def test_a_second_interrupt_loses_no_finished_run(sojourn: Cli, tmp_path: Path):
+    """Wherever it comes: before the results are written, while they are, or after."""
+    process = start(tmp_path, LONG.replace("repeat = 1000", "repeat = 15"), "--out", "out")
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    while not line.startswith("interrupted: keeping "):
+        line = process.stderr.readline()
+    finished = int(line.split()[2])
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    result = sojourn("run", "experiment.toml", "--out", "out", "--resume")
+    assert result.returncode == 0, result.stderr
+    told = re.search(r"^(\d+) of 30 runs are finished already", result.stderr, re.M)
+    assert told is not None
+    assert int(told[1]) >= finished > 0
+    assert len(sj.load(tmp_path / "out").runs) == 30
+
+
+def test_the_table_of_an_interrupted_sweep_is_cut(capsys: pytest.CaptureFixture[str]):
+    queues = [f"codel:target={milliseconds}ms" for milliseconds in range(1, 15)]
+    results = sj.compare(*queues, rate="1 Mbit/s", rtt="10 ms", flows=1, duration="200 ms", warmup="0 s")
+    for arms, more in ((14, 2), (13, 1), (12, None)):
+        runs = [run for arm in results.arms[:arms] for run in arm.runs]
+        kept = sj.Results({**results.summary, "runs": [run.summary for run in runs]}, runs)
+        run_command._print(kept, baseline=None, json=False, out=Path("out"), short=True)
+        shown = capsys.readouterr().out
+        assert len(re.findall(r"^ *codel", shown, re.M)) == 12
+        told = [line for line in shown.splitlines() if line.startswith("and ")]
+        assert told == ([] if more is None else [f"and {more} more: all are in {Path('out/summary.csv')}"])
+
+
+def test_a_large_experiment_says_first_what_it_will_take(tmp_path: Path):
+    text = EXPERIMENT.replace('"4 s"', '"1100 ms"').replace("repeat = 2", "repeat = 10_000")
+    process = start(tmp_path, text, some=False, first=r"20000 runs: about .* and \d+ MB of memory\n")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
 
 
 LOOPS = """\

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{EVERY_KEY, EXAMPLE, names, read_text, read_with};
+use common::{EVERY_KEY, EXAMPLE, read_text, read_with};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{

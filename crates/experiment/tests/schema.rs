@@ -34,6 +34,8 @@ impl Validator {
 fn example() -> Json {
     let experiment = read_text(EXAMPLE).unwrap().cells.remove(0).experiment;
     let mut file = resolved(&experiment);
+    file["queue"][0]["target"] = json!("5 ms");
+    file["queue"][0]["variant"] = json!("linux");
     file["sweep"] =
         json!({"link.rate": ["1 Mbit/s", "10 Mbit/s"], "traffic": {"0": {"flows": [4]}}});
     file
