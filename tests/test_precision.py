@@ -60,8 +60,10 @@ def test_what_repeat_does_not_suffice_for_is_told(sojourn: Cli, tmp_path: Path):
     summary = json.loads(done.stdout)
     assert len(summary["runs"]) == 12
     assert "partial" not in summary
-    assert done.stderr.splitlines()[0].startswith("pfifo: the 95% interval of sojourn_mean_ms is ±")
-    assert done.stderr.splitlines()[0].endswith("after 6 repeats")
+    # On a busy machine progress is told before.
+    missed = [line for line in done.stderr.splitlines() if line.endswith("after 6 repeats")]
+    assert missed
+    assert missed[0].startswith("pfifo: the 95% interval of sojourn_mean_ms is ±")
     assert json.loads((tmp_path / "out/summary.json").read_text())["until"]["missed"]
 
 

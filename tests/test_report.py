@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import EXPERIMENT, Cli
+from conftest import EXPERIMENT, SOJOURN, Cli
 from test_bad_input import wrong
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -47,13 +47,22 @@ def seen_by_browser(page: Path, more: str = "") -> dict:
     return json.loads(title.group(1).replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
 
 
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of a small experiment with their report, made once."""
+    folder = tmp_path_factory.mktemp("reported")
+    (folder / "experiment.toml").write_text(EXPERIMENT, encoding="utf-8")
+    for arguments in (["run", "experiment.toml", "--out", "out"], ["report", "out"]):
+        result = subprocess.run([SOJOURN, *arguments], cwd=folder, capture_output=True, text=True, timeout=120)
+        assert result.returncode == 0, result.stderr
+    assert result.stdout == "out/report.html\n"
+    return folder / "out"
+
+
 @pytest.fixture
-def page(sojourn: Cli, experiment: Path, tmp_path: Path) -> Path:
-    """The report of a small experiment."""
-    assert sojourn("run", experiment, "--out", "out").returncode == 0
-    result = sojourn("report", "out")
-    assert (result.returncode, result.stdout) == (0, "out/report.html\n"), result.stderr
-    return tmp_path / "out" / "report.html"
+def page(reported: Path, tmp_path: Path) -> Path:
+    """The report, in a copy that a test may change."""
+    return Path(shutil.copytree(reported, tmp_path / "out")) / "report.html"
 
 
 def test_a_browser_shows_all_of_it_and_fetches_nothing(page: Path):
