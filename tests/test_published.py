@@ -245,6 +245,51 @@ def test_a_number_that_cannot_be_compared_is_in_its_table_unjudged(tmp_path):
     assert "| Alpha | published | 7 |" in text and "|  | measured | 1 |" in text
 
 
+def csv_rows(spec: TableSpec, study: Study, grids) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(tabulate.as_csv(spec, study, grids))))
+
+
+def test_a_table_has_only_what_was_published_of_its_statistic_and_in_its_place(tmp_path):
+    published = claim("high", "delay", "value = 90", statistic="p95 of runs")
+    published += claim("other", "delay", "value = 80").replace("Fig 3", "Table 21")
+    published += claim("own", "delay", "value = 7").replace("Fig 3", "Table 2")
+    study = study_of(tmp_path, published)
+    (row,) = csv_rows(table(), study, grid_of(study, single(a4=1.0)))
+    assert (row["published_low"], row["claim"]) == ("7", "own")
+    (row,) = csv_rows(table(name="delays"), study, grid_of(study, single(a4=1.0)))
+    assert row["claim"] == "other", "a table that the paper does not have shows what was published anywhere"
+
+
+def test_a_number_read_of_one_scheme_by_name_is_in_that_schemes_row(tmp_path):
+    reading = Reading(because="", measure="a.delay.median", schemes=("a", "b"))
+    study = study_of(tmp_path, claim("c", "delay", "value = 7"), readings={"c": reading})
+    rows = csv_rows(table(name="t"), study, grid_of(study, single(a4=1.0, b4=2.0)))
+    assert [(row["scheme"], row["claim"]) for row in rows] == [("a", "c"), ("b", "")]
+
+
+def test_a_derived_metric_may_look_outside_of_its_table(tmp_path):
+    study = study_of(tmp_path, "", derived={"gain": "each.delay.median[flows=16] / each.delay.median[flows=4]"})
+    spec = table(rows=["flows"], values=(Value("gain", "gain"),), where={"flows": 16})
+    (row,) = csv_rows(spec, study, grid_of(study, single(a4=2.0, a16=3.0)))
+    assert (row["flows"], row["measured"]) == ("16", "1.5")
+
+
+def test_a_published_number_whose_event_was_never_seen_stays_in_its_table_and_is_outside(tmp_path):
+    study = study_of(tmp_path, claim("c", "delay", "value = 7"))
+    grids = grid_of(study, single(a4=float("nan")))
+    (row,) = csv_rows(table(name="t"), study, grids)
+    assert (row["published_low"], row["measured"], row["accepted"]) == ("7", "", "false")
+    assert "|  | measured | – ✗ |" in tabulate.markdown(table(name="t"), study, grids)
+
+
+def test_a_tables_words_are_shown_as_they_are(tmp_path):
+    study = study_of(tmp_path, "")
+    spec = table(title="a <b> & c", values=(Value("a|b](x", "delay", "median"),))
+    lines = tabulate.markdown(spec, study, grid_of(study, single(a4=1.0))).splitlines()
+    assert lines[0] == "**Table 2: a &lt;b> &amp; c**"
+    assert lines[2] == "| scheme | a\\|b\\](x |"
+
+
 @pytest.mark.parametrize("study", available(), ids=lambda study: study.name)
 def test_no_two_schemes_of_a_study_have_one_colour(study):
     looks = scheme_looks(list(study.labels))

@@ -63,6 +63,27 @@ def test_a_figure_of_a_study_stays_in_its_folder(sojourn: Cli, study: Path, name
     wrong(sojourn("study", "run", study, "--out", "out"), "figure.0: name")
 
 
+TABLE = """
+[[table]]
+name = "{}"
+title = "Delays"
+experiment = "e"
+rows = "flows"
+values = [{{ heading = "delay", metric = "queue_delay", statistic = "median" }}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "where"), [(["../escaped"], "table.0: name"), (["a/b"], "table.0: name"), (["t", "T"], "table.1: name")]
+)
+def test_a_table_of_a_study_stays_in_its_folder_and_has_a_file_of_its_own(
+    sojourn: Cli, study: Path, names: list[str], where: str
+):
+    recipe = (study / "study.toml").read_text(encoding="utf-8")
+    (study / "study.toml").write_text(recipe + "".join(map(TABLE.format, names)), encoding="utf-8")
+    wrong(sojourn("study", "run", study, "--out", "out"), where)
+
+
 def test_a_part_of_a_study_lies_in_its_folder_and_no_other_file_is_shown(sojourn: Cli, study: Path, tmp_path: Path):
     (tmp_path / "secret.toml").write_text("password = hunter2", encoding="utf-8")
     (study / "link.toml").symlink_to(tmp_path / "secret.toml")

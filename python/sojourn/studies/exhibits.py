@@ -155,15 +155,17 @@ def check_keys(recipe: Mapping[str, Any]) -> None:
             tables.check_each(table.get(key), f"{where}.{key}", tables.TEXT)
         tables.check_each(table.get("whiskers"), f"{where}.whiskers", tables.NUMBER)
         _check_name(table["name"], where)
-    names = [table["name"].casefold() for table in recipe.get("figure", [])]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise ValueError(f'figure.{index}: name: got "{name}" twice; each figure has files of its own')
     for index, table in enumerate(recipe.get("table", [])):
         where = f"table.{index}"
         tables.check(table, where, _TABLE, needs=("name", "title", "experiment", "rows", "values"))
         for number, value in enumerate(table["values"]):
             tables.check(value, f"{where}.values.{number}", _VALUE, needs=("heading", "metric"))
+        _check_name(table["name"], where)
+    for kind in ("figure", "table"):
+        names = [table["name"].casefold() for table in recipe.get(kind, [])]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise ValueError(f'{kind}.{index}: name: got "{name}" twice; each {kind} has files of its own')
 
 
 def _check_name(name: str, where: str) -> None:
@@ -205,11 +207,6 @@ def check_names(figures: Sequence[FigureSpec], of_tables: Sequence[TableSpec], n
         for number, value in enumerate(one.values):
             _must_be(value.metric, names.measures.keys() | names.derived, f"{where}: values.{number}: metric")
             _check_statistic(value.statistic, f"{where}: values.{number}")
-    for what, kind in (("figure", figures), ("table", of_tables)):
-        called = [spec.name for spec in kind]
-        for name in called:
-            if called.count(name) > 1:
-                raise ValueError(f'{what}: name: two are called "{name}"')
 
 
 def _check_figure(spec: FigureSpec, where: str, names: Names) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from sojourn.studies.claims import Bound, Claim
-from sojourn.studies.evaluate import Instance, expand, instances
+from sojourn.studies.evaluate import Instance, Missing, expand, instances, outcomes
 from sojourn.studies.grid import AmbiguousPlaceError, AxisValue, Grid, Point, same
 from sojourn.studies.recipe import Reading, Study
-from sojourn.studies.relation import Arithmetic, Call, Node, Reference, RelationError, parse
+from sojourn.studies.relation import Arithmetic, Call, Node, Reference, RelationError, parse, walk
 from sojourn.studies.verdict import NO_RESULT, experiments_of, formulas_of, plain_measure, selected
 
 _FLIPPED: dict[Bound, Bound] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -38,7 +38,9 @@ class Mark:
     relative: bool
     """Whether it was published against something else, which is taken as it was measured: a gain, a difference."""
     measured: float
-    """What was measured instead, in the claim's unit."""
+    """What was measured instead, in the claim's unit; NaN if it was never seen."""
+    judged: bool = True
+    """Whether that is to be set beside it: some of what was published cannot be compared."""
 
     def is_at(self, point: Point) -> bool:
         """Whether one of its places is at a point, which need not name every axis."""
@@ -87,16 +89,21 @@ def _entries(study: Study, grid: Grid, claim: Claim, reading: Reading) -> Iterat
     formula = formulas_of(claim, reading)[0] if is_measured else plain_measure(claim)
     try:
         part = selected(grid, claim, reading)
-        measured = instances(formula, part, schemes=schemes, derived=study.derived)
+        measured = outcomes(formula, part, schemes=schemes, derived=study.derived)
+        named = [node.names[0] for node in walk(parse(formula)) if isinstance(node, Reference) and len(node.names) > 1]
     except (RelationError, AmbiguousPlaceError):
         return
+    # Of "100 * (1 - a.x / b.x)" it is a that the number is about.
+    by_name = [*[name for name in named if name in grid.schemes], *schemes[:1], ""][0]
     for one in measured:
-        scheme = one.scheme or (schemes[0] if len(schemes) == 1 else "")
+        scheme = one.scheme or by_name
         places = tuple(cell.point for cell in part.at(scheme, one.point))
-        value = float(one.value) if is_measured else math.nan
-        if places and claim.low is not None and claim.high is not None:
+        value = math.nan if not is_measured or isinstance(one.value, Missing) else float(one.value)
+        if places and one.value != Missing.NOT_RUN and claim.low is not None and claim.high is not None:
             ends = (claim.low, claim.high, claim.bound)
-            yield Mark(claim, scheme, claim.metric, claim.statistic, one.point, places, *ends, False, value)
+            yield Mark(
+                claim, scheme, claim.metric, claim.statistic, one.point, places, *ends, False, value, is_measured
+            )
 
 
 def _is_number(claim: Claim, reading: Reading) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -14,9 +15,11 @@ from sojourn.storage import Staging
 from sojourn.studies.evaluate import instances
 from sojourn.studies.exhibits import SCHEME, TableSpec, Value
 from sojourn.studies.figures.words import tick, words
-from sojourn.studies.grid import AxisValue, Grid, Point
+from sojourn.studies.grid import AxisValue, Grid, Point, same
+from sojourn.studies.page import escaped, table
 from sojourn.studies.published import Mark, entries
 from sojourn.studies.recipe import Study
+from sojourn.studies.verdict import plain_statistic
 
 OUTSIDE = "✗"
 """Beside a measured number outside of what its claim accepts."""
@@ -37,22 +40,22 @@ class Entry:
     def is_outside(self) -> bool:
         """Whether its claim accepts what was measured; of what cannot be compared nothing is said."""
         mark = self.published
-        return mark is not None and not math.isnan(mark.measured) and not mark.claim.accepts(mark.measured)
+        return mark is not None and mark.judged and not mark.claim.accepts(mark.measured)
 
 
 def entries_of(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> list[Entry]:
     """The numbers of a table, row by row."""
-    grid = grids[spec.experiment]
-    grid = grid.where(lambda cell: grid.is_at(cell, spec.where))
+    whole = grids[spec.experiment]
+    grid = whole.where(lambda cell: whole.is_at(cell, spec.where))
     found = []
     for value in spec.values:
-        measured = _measured(grid, study, value)
-        published = entries(study, grids, spec.experiment, value.metric)
+        measured = _measured(whole, grid, study, value)
+        published = [
+            mark for mark in entries(study, grids, spec.experiment, value.metric) if _belongs(mark, spec, value)
+        ]
         for place in _places(spec, grid):
             mark = _published(published, place, grid)
-            number = _at(measured, place, grid)
-            if mark is not None and not math.isnan(mark.measured):
-                number = mark.measured
+            number = mark.measured if mark is not None and mark.judged else _at(measured, place, grid)
             found.append(Entry(place, value, mark, number))
     return found
 
@@ -65,7 +68,6 @@ def markdown(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
     lines = [
         [*map(words, spec.rows), *([""] if has_published else []), *(heading for heading, _, _ in columns)],
     ]
-    lines.append(["---"] * len(lines[0]))
     for row in dict.fromkeys(_key(entry.at, spec.rows) for entry in of_table):
         own = {
             (entry.value, entry.at.get(spec.across)): entry for entry in of_table if _key(entry.at, spec.rows) == row
@@ -77,7 +79,7 @@ def markdown(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
             names = [""] * len(names)
         told = ["measured"] if has_published else []
         lines.append([*names, *told, *(_EMPTY if one is None else _number(one) for one in cells)])
-    text = [f"{_title(spec)}\n", *("| " + " | ".join(cells) + " |" for cells in lines)]
+    text = [f"{_title(spec)}\n", *table(lines[0], lines[1:])]
     if any(entry.is_outside for entry in of_table):
         text.append(f"\n{OUTSIDE}: outside of what the claim accepts.")
     return "\n".join(text) + "\n"
@@ -91,14 +93,14 @@ def as_csv(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
     writer.writerow([*axes, "column", "published_low", "published_high", "bound", "measured", "accepted", "claim"])
     for entry in entries_of(spec, study, grids):
         mark = entry.published
-        is_judged = mark is not None and not math.isnan(mark.measured)
+        number = "" if math.isnan(entry.measured) else f"{entry.measured:.6g}"
         writer.writerow(
             [
                 *(tick(entry.at[axis]) for axis in axes),
                 entry.value.heading,
-                *(("", "", "", f"{entry.measured:.6g}") if mark is None else
-                  (mark.low, mark.high, mark.bound or "", f"{entry.measured:.6g}")),
-                str(not entry.is_outside).lower() if is_judged else "",
+                *(("", "", "") if mark is None else (mark.low, mark.high, mark.bound or "")),
+                number,
+                str(not entry.is_outside).lower() if mark is not None and mark.judged else "",
                 mark.claim.id if mark else "",
             ]
         )  # fmt: skip
@@ -115,7 +117,7 @@ def stage_tables(staging: Staging, study: Study, grids: Mapping[str, Grid]) -> l
 
 
 def _title(spec: TableSpec) -> str:
-    return f"**{': '.join(filter(None, [spec.location, spec.title]))}**"
+    return f"**{escaped(': '.join(filter(None, [spec.location, spec.title])))}**"
 
 
 def _places(spec: TableSpec, grid: Grid) -> list[dict[str, AxisValue]]:
@@ -138,18 +140,25 @@ def _is_of(scheme: str, point: Point, place: Mapping[str, AxisValue], grid: Grid
     axes = dict(grid.place(axis, value) for axis, value in place.items() if axis != SCHEME)
     if place.get(SCHEME, scheme) != scheme:
         return False
-    return all(axis not in point or point[axis] == value for axis, value in axes.items())
+    return all(axis not in point or same(point[axis], value) for axis, value in axes.items())
 
 
-def _measured(grid: Grid, study: Study, value: Value) -> list[tuple[str, Point, float]]:
-    """A value of every scheme and place."""
+def _measured(grid: Grid, part: Grid, study: Study, value: Value) -> list[tuple[str, Point, float]]:
+    """A value of every scheme and place in a part of the grid; a derived one may rest on what lies outside."""
     formula = f"each.{value.metric}" + ("" if value.metric in study.derived else f".{value.statistic}")
-    return [(one.scheme or "", one.point, float(one.value)) for one in instances(formula, grid, derived=study.derived)]
+    found = instances(formula, grid, derived=study.derived, within=part)
+    return [(one.scheme or "", one.point, float(one.value)) for one in found]
 
 
 def _at(measured: Sequence[tuple[str, Point, float]], place: Mapping[str, AxisValue], grid: Grid) -> float:
     own = [value for scheme, point, value in measured if _is_of(scheme, point, place, grid)]
     return own[0] if len(own) == 1 else math.nan
+
+
+def _belongs(mark: Mark, spec: TableSpec, value: Value) -> bool:
+    """Whether what was published is a table's: of its statistic, and not of another table of the paper."""
+    own, its = (set(re.findall(r"Table \d+", text)) for text in (spec.location, mark.claim.location))
+    return plain_statistic(mark.claim) == value.statistic and (not own or not its or bool(own & its))
 
 
 def _published(published: Sequence[Mark], place: Mapping[str, AxisValue], grid: Grid) -> Mark | None:
@@ -184,6 +193,7 @@ def _told(entry: Entry) -> str:
 
 def _number(entry: Entry) -> str:
     if math.isnan(entry.measured):
-        return _EMPTY
-    number = f"{entry.measured:.0f}" if abs(entry.measured) >= 1000 else f"{entry.measured:.3g}"
+        number = _EMPTY
+    else:
+        number = f"{entry.measured:.0f}" if abs(entry.measured) >= 1000 else f"{entry.measured:.3g}"
     return number + (f" {OUTSIDE}" if entry.is_outside else "")

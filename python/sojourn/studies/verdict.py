@@ -179,10 +179,14 @@ def _why_not_run(study: Study, wanted: Sequence[str]) -> str:
 
 def plain_measure(claim: Claim) -> str:
     """The formula for what a claim without a reading publishes: its statistic of its metric."""
+    return f"each.{claim.metric}.{plain_statistic(claim)}"
+
+
+def plain_statistic(claim: Claim) -> str:
+    """The statistic that a claim names first, in the language of formulas: ``mean`` of ``mean over runs``."""
     statistic = claim.statistic.split()[0] if claim.statistic else "value"
-    if statistic not in ("mean", "std", "value") and quantile_level(statistic) is None:
-        statistic = "value"
-    return f"each.{claim.metric}.{statistic}"
+    known = statistic in ("mean", "std", "value") or quantile_level(statistic) is not None
+    return statistic if known else "value"
 
 
 def selected(grid: Grid, claim: Claim, reading: Reading) -> Grid:
