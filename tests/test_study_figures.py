@@ -12,6 +12,9 @@ import pytest
 from PIL import Image, ImageColor
 
 from sojourn.plots.style import COLORS, figure
+from sojourn.series import histogram
+from sojourn.studies import find, run_study
+from sojourn.studies.figures import draw
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +37,25 @@ def test_no_two_disciplines_have_one_colour_in_a_picture_of_few_colours(pages: M
     assert len(picture.getcolors() or []) in range(1, 65)
     seen = {color for _, color in picture.convert("RGB").getcolors() or []}
     assert {ImageColor.getrgb(color) for color in COLORS} <= seen
+
+
+def test_a_distribution_of_delays_is_drawn_through_its_histogram(study: Path):
+    path = study / "study.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace('kind = "box"\n', 'kind = "cdf"\nfrom_zero = false\n'))
+    recipe = find(str(study))
+    (spec,) = recipe.figures
+    results = run_study(recipe, quick=True)
+    axes = draw(spec, recipe, results.grids).axes[0]
+    assert axes.get_xlim()[0] >= 0.0
+    cell = next(results.grids["e"].at("pfifo", {"flows": 1.0}))
+    found = histogram(cell.runs[0], "down")
+    assert found is not None
+    edges, upto = found
+    line = axes.lines[0].get_xydata()
+    inner = [(x, y) for x, y in line if 0.0 < y < 1.0]
+    assert len(inner) > 100
+    for delay, share in inner:
+        last = int(np.searchsorted(edges, delay * (1 - 1e-9)))
+        before = upto[last - 1] if last else 0.0
+        assert edges[last] == pytest.approx(delay)
+        assert before / upto[-1] <= share + 1e-9 <= upto[last] / upto[-1] + 2e-9

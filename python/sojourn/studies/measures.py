@@ -185,6 +185,21 @@ class Measure:
             return value
         return value * self.factor + (self.offset(place) if _is_location(name) else 0.0)
 
+    def quantiles(self, run: Run, levels: FloatArray, place: Mapping[str, float | bool | str]) -> FloatArray:
+        """Many quantiles of a run in ``unit``, for a curve.
+
+        Those of sojourn times are from the run's histogram, whose buckets are about 1 % wide; its summary has only a
+        dozen.
+        """
+        found = series.histogram(run, self.part.directions[0]) if self.source == "sojourn_ms" else None
+        if found is not None and found[1].size:
+            edges, upto = found
+            values = edges[np.searchsorted(upto, levels * upto[-1]).clip(max=edges.size - 1)]
+        else:
+            sample = self.sample(run)
+            values = np.array([sample.statistic(f"p{100 * level:.6g}".replace(".", "_")) for level in levels])
+        return values * self.factor + self.offset(place)
+
     def of_repeats(self, runs: Sequence[Run], name: str, place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
         """A statistic of each repeat, or of all together if they are pooled."""
         if not self.pooled:

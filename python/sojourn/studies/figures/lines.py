@@ -16,7 +16,7 @@ from sojourn.studies.measures import quantile_level
 from sojourn.studies.published import Mark
 
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)), "-.")
-_LEVELS = np.array([0.0, 0.01, 0.02, *np.arange(0.05, 0.96, 0.025), 0.97, 0.98, 0.99, 0.995, 1.0])
+_LEVELS = np.array([*np.arange(0.0, 0.995, 0.005), 0.995, 0.998, 0.999, 0.9995, 1.0])
 
 
 def draw_series(panel: Panel) -> None:
@@ -88,6 +88,9 @@ def draw_cdf(panel: Panel) -> None:
         axes.set_xscale("log")
     elif spec.from_zero:
         axes.set_xlim(left=0)
+    else:
+        # What is drawn is never below zero.
+        axes.set_xlim(left=max(0.0, axes.get_xlim()[0]))
     axes.set_ylim(0, 1.03)
     if spec.x:
         for value, dashes in zip(values, _DASHES, strict=False):
@@ -102,8 +105,8 @@ def _draw_cell(panel: Panel, cell: Cell, color: str, dashes: object) -> None:
         values = np.sort(panel.of_runs(panel.metric, panel.spec.statistic, [cell]))
         panel.axes.step([values[0], *values], np.arange(values.size + 1) / values.size, where="post", **style)
         return
-    names = [f"p{100 * level:g}".replace(".", "_") for level in _LEVELS]
-    curves = np.array([[panel.of_run(panel.metric, name, cell, run) for name in names] for run in cell.runs])
+    place = {**panel.grid.constants, **cell.point}
+    curves = np.array([panel.measure.quantiles(run, _LEVELS, place) for run in cell.runs])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         middle, low, high = np.nanmean(curves, axis=0), np.nanmin(curves, axis=0), np.nanmax(curves, axis=0)
