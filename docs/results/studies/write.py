@@ -8,6 +8,7 @@ is a NAME-linux.json here, a further column has what became of each claim on the
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 from pathlib import Path
 
@@ -71,13 +72,25 @@ def _beside_linux(
         _compared(here, place, others),
         "",
         f"{place}: {linux.runs} runs on the kernel {', '.join(linux.kernels)} by `{command}`; there "
-        f"{'; '.join(linux.departures)}.",
+        f"{'; '.join(linux.departures)}. These runs were made with the code of {_when(study)}, and "
+        "not again since.",
         "",
     ]
 
 
+def _when(study: Study) -> str:
+    """With what code the runs on Linux were made: ``2026-11-22, commit 1a2b3c4``."""
+    path = _linux_file(study)
+    log = ["git", "log", "-1", "--format=%cs, commit %h", "--", path.name]
+    return subprocess.run(log, cwd=path.parent, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _linux_file(study: Study) -> Path:
+    return HERE / f"{study.name}-linux.json"
+
+
 def _on_linux(study: Study) -> kept.Kept | None:
-    path = HERE / f"{study.name}-linux.json"
+    path = _linux_file(study)
     return kept.read(path, study) if path.is_file() else None
 
 
