@@ -198,7 +198,7 @@ class Measure:
         else:
             sample = self.sample(run)
             values = np.array([sample.statistic(f"p{100 * level:.6g}".replace(".", "_")) for level in levels])
-        return values * self.factor + self.offset(place)
+        return np.asarray(values * self.factor + self.offset(place), dtype=np.float64)
 
     def of_repeats(self, runs: Sequence[Run], name: str, place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
         """A statistic of each repeat, or of all together if they are pooled."""

@@ -88,9 +88,6 @@ def draw_cdf(panel: Panel) -> None:
         axes.set_xscale("log")
     elif spec.from_zero:
         axes.set_xlim(left=0)
-    else:
-        # What is drawn is never below zero.
-        axes.set_xlim(left=max(0.0, axes.get_xlim()[0]))
     axes.set_ylim(0, 1.03)
     if spec.x:
         for value, dashes in zip(values, _DASHES, strict=False):
