@@ -47,11 +47,17 @@ def summary(judgements: Sequence[Judgement]) -> list[str]:
         lines.append(f"{len(by_tolerance)} of them only by their tolerance: {', '.join(by_tolerance)}.")
     once = [one for one in compared if one.judged == one.runs_per_place == 1]
     if once:
-        lines.append(f"{len(once)} rest on one place that was run once, as in the paper.")
+        lines.append(f"{_count(once, 'rest')} on one place that was run once, as in the paper.")
     split = [one for one in held if one.repeats and one.repeats_held < one.repeats / 2]
     if split:
-        lines.append(f"{len(split)} hold on the mean, but in less than half of the repeats by themselves.")
+        alone = "itself" if len(split) == 1 else "themselves"
+        lines.append(f"{_count(split, 'hold')} on the mean, but in less than half of the repeats by {alone}.")
     return lines
+
+
+def _count(found: Sequence[Judgement], verb: str) -> str:
+    """``1 holds``, ``2 hold``."""
+    return f"{len(found)} {verb}{'s' if len(found) == 1 else ''}"
 
 
 def causes_table(judgements: Sequence[Judgement]) -> list[str]:
