@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -32,13 +33,18 @@ PROBE = """<script>addEventListener("load", () => { document.title = JSON.string
 
 def seen_by_browser(page: Path, more: str = "") -> dict:
     """What a browser makes of the page; ``more`` is script that runs first."""
-    if BROWSER is None:
-        pytest.skip("no chromium to open the page with")
     copy = page.with_name("probed.html")
     copy.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{more}{PROBE}</body>"), encoding="utf-8")
+    return titled(copy)
+
+
+def titled(page: Path) -> dict:
+    """The page's title, which its script makes JSON."""
+    if BROWSER is None:
+        pytest.skip("no chromium to open the page with")
     profile = page.with_name("profile")
     result = subprocess.run(
-        [BROWSER, *FLAGS, f"--user-data-dir={profile}", "--dump-dom", copy.as_uri()],
+        [BROWSER, *FLAGS, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()],
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -68,13 +74,47 @@ def page(reported: Path, tmp_path: Path) -> Path:
 def test_a_browser_shows_all_of_it_and_fetches_nothing(page: Path):
     seen = seen_by_browser(page)
     assert seen["headings"] == [
-        "two flows", "Results", "Difference from pfifo, run by run on the same seeds", "Figures",
+        "two flows", "Overview", "Results", "Difference from pfifo, run by run on the same seeds", "Figures",
         "A flow of each group", "What was run",
     ]  # fmt: skip
     assert len(seen["images"]) == 6
     assert all(seen["images"])
     assert seen["fetched"] == []
     assert (seen["overflow"], seen["clipped"]) == (0, 0)
+
+
+# A page of 390 px in a frame, as a browser's own window cannot be so narrow.
+PHONE = """<!DOCTYPE html><meta charset="utf-8"><iframe style="width: 390px; height: 844px" srcdoc="{page}"></iframe></body>"""
+
+
+@pytest.mark.parametrize("what", ["experiment", "study"])
+def test_a_phone_shows_it_without_scrolling_sideways(sojourn: Cli, request: pytest.FixtureRequest, tmp_path: Path, what: str):
+    if what == "study":
+        assert sojourn("study", "run", request.getfixturevalue("study"), "--quick", "--out", "out").returncode == 0
+        assert sojourn("report", "out").returncode == 0
+    else:
+        request.getfixturevalue("page")
+    tells = """<script>addEventListener("load", () => { parent.document.title = JSON.stringify({
+      width: innerWidth, overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth })})</script>"""
+    text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8").replace("</body>", f"{tells}</body>")
+    framed = tmp_path / "phone.html"
+    framed.write_text(PHONE.format(page=escape(text)), encoding="utf-8")
+    assert titled(framed) == {"width": 390, "overflow": 0}
+
+
+def test_a_sweep_is_summed_up_first_and_its_page_is_bounded(sojourn: Cli, tmp_path: Path):
+    rates = [f"{rate} Mbit/s" for rate in range(1, 41)]
+    more = f'\n[sweep]\n"link.rate" = {json.dumps(rates)}\n'
+    short = EXPERIMENT.replace("repeat = 2", "repeat = 1").replace('"4 s"', '"1 s"').replace('"1 s"\nrepeat', '"0 s"\nrepeat')
+    (tmp_path / "sweep.toml").write_text(short + more, encoding="utf-8")
+    assert sojourn("run", "sweep.toml", "--out", "out").returncode == 0
+    assert sojourn("report", "out").returncode == 0
+    page = tmp_path / "out" / "report.html"
+    assert page.stat().st_size < 2_000_000
+    text = page.read_text(encoding="utf-8")
+    order = [text.index(part) for part in ("<h2>Overview", 'id="over_rate_sojourn_p95_ms"', "<h2>Results", "<h3>link.rate 1 Mbit/s")]
+    assert order == sorted(order)
+    assert "more cells of the sweep are left out" in text
 
 
 def test_it_names_everything_that_was_run(page: Path):

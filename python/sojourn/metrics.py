@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn.groups import Merit
-from sojourn.schema import Bottleneck, Run
+from sojourn.schema import Bottleneck, InnerQueue, Run
 
 if TYPE_CHECKING:
-    from sojourn.results import Results
+    from sojourn.results import Direction, Results
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,61 @@ def group_metrics(results: Results) -> list[Metric]:
     ]
 
 
+def inner_queues(results: Results) -> list[str]:
+    """The queues inside disciplines that some run has, each once: ``l`` and ``c`` of dualpi2, CAKE's tins, ``sparse``…"""
+    named = (
+        name
+        for run in results.runs
+        for way in run.summary["bottleneck"].values()
+        for name, inner in way.get("queues", {}).items()
+        if inner["delivered_packets"] + inner["dropped_packets"] > 0
+    )
+    return list(dict.fromkeys(named))
+
+
+def inner_metrics(name: str) -> list[Metric]:
+    """What is known of a queue inside a discipline, as metrics called ``queue.sparse.sojourn_p95_ms``."""
+
+    def reader(value: Callable[[InnerQueue], float]) -> Callable[[Run, str], float]:
+        def read(run: Run, direction: str) -> float:
+            inner = run["bottleneck"][direction].get("queues", {}).get(name)
+            return math.nan if inner is None else value(inner)
+
+        return read
+
+    def sojourn(key: str) -> Callable[[InnerQueue], float]:
+        return lambda inner: float(inner["sojourn_ms"][key]) if inner["sojourn_ms"]["n"] else math.nan  # type: ignore[literal-required]
+
+    known: list[tuple[str, str, Callable[[InnerQueue], float], int, str]] = [
+        ("sojourn_p50_ms", "p50 ms", sojourn("p50"), 2, "median sojourn time"),
+        ("sojourn_p95_ms", "p95 ms", sojourn("p95"), 2, "p95 of the sojourn time"),
+        ("delivered_packets", "packets", lambda inner: inner["delivered_packets"], 0, "delivered packets"),
+        ("dropped_packets", "drops", lambda inner: inner["dropped_packets"], 0, "dropped packets"),
+        ("marked_packets", "marks", lambda inner: inner["marked"], 0, "marked packets"),
+    ]
+    return [
+        Metric(f"queue.{name}.{stem}", heading, reader(value), digits=digits, words=f"{name}: {words}")
+        for stem, heading, value, digits, words in known
+    ]
+
+
+def columns(results: Results) -> list[Metric]:
+    """Every number that is known of a run and direction: of the queue, its inner queues and the groups of flows."""
+    inner = [metric for name in inner_queues(results) for metric in inner_metrics(name)]
+    return [*METRICS, *inner, *group_metrics(results)]
+
+
+def overview_metrics(results: Results) -> list[tuple[Metric, Direction]]:
+    """What an overview shows: delay and goodput each way, then what the applications felt."""
+    of_queue = [metric for metric in METRICS if metric.name in ("sojourn_p95_ms", "goodput_bps")]
+    known: list[tuple[Metric, Direction]] = [
+        (metric, direction) for direction in results.directions for metric in of_queue
+    ]
+    felt = ("mos", "page_load_p50_ms", "completion_p50_ms", "video_rate_bps")
+    known += [(metric, "down") for metric in group_metrics(results) if metric.name.rpartition(".")[2] in felt]
+    return known
+
+
 def metric_called(name: str, results: Results | None = None) -> Metric:
     """The metric of this name; of a group of ``results`` ``movie.rtt_p50_ms``, or ``mos`` where one alone has it.
 
@@ -117,7 +172,7 @@ def metric_called(name: str, results: Results | None = None) -> Metric:
     ValueError
         There is none, or several groups have it; the message names those that there are.
     """
-    known = [*METRICS, *(group_metrics(results) if results is not None else [])]
+    known = list(METRICS) if results is None else columns(results)
     found = [metric for metric in known if metric.name == name] or [
         metric for metric in known if metric.group and metric.name == f"{metric.group}.{name}"
     ]

@@ -14,7 +14,7 @@ from sojourn._core import ExperimentError
 from sojourn.bounded import LARGEST_RESULTS
 from sojourn.groups import GroupIndex
 from sojourn.manifest import Manifest
-from sojourn.metrics import METRICS, group_metrics, has_direction
+from sojourn.metrics import columns, has_direction
 from sojourn.storage import Staging, file_name
 from sojourn.swept import number_columns, setting_text
 
@@ -54,7 +54,9 @@ FIGURES = (
     ),
     "overview",
 )
-"""What figures are called, without the suffixes of ``plots.style.FORMATS``; those over a swept key begin with over_."""
+"""What figures are called, without the suffixes of ``plots.style.FORMATS``."""
+OVER = "over_"
+"""How the name of a figure over a swept key begins."""
 
 SMALL_FILES = ("summary.json", "summary.csv", "experiment.json")
 """What is kept of an experiment first of all."""
@@ -220,16 +222,16 @@ class Results:
         return as_table(paired_sheet(self, baseline))
 
     def __str__(self) -> str:
-        from sojourn.tables import groups_table, plain
+        from sojourn.tables import groups_table, inner_table, plain
 
-        tables = [self.table(), groups_table(self)]
+        tables = [self.table(), groups_table(self), inner_table(self)]
         return "\n".join(plain(table) for table in tables if table is not None)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from sojourn.tables import groups_sheet, results_sheet, sheet_html
+        from sojourn.tables import groups_sheet, inner_sheet, results_sheet, sheet_html
 
-        sheets = [results_sheet(self), groups_sheet(self)]
+        sheets = [results_sheet(self), groups_sheet(self), inner_sheet(self)]
         return "\n".join(sheet_html(sheet) for sheet in sheets if sheet is not None)
 
     def __repr__(self) -> str:
@@ -239,7 +241,8 @@ class Results:
         """One row per run and direction; units are in the column names.
 
         A swept key is a column as it is written in the file, ``link.rate``, and one of numbers, ``link.rate_bps``. What
-        is known of a group of flows is in columns such as ``movie.rtt_p50_ms``, the same in both of a run's rows.
+        is known of a group of flows is in columns such as ``movie.rtt_p50_ms``, the same in both of a run's rows, and of
+        a queue inside a discipline in ``queue.sparse.sojourn_p95_ms``.
         """
         import pyarrow as pa
 
@@ -253,7 +256,7 @@ class Results:
         return cast("pd.DataFrame", self.to_arrow().to_pandas())
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        of_groups = group_metrics(self)
+        metrics = columns(self)
         for run in self.runs:
             settings = run.summary["set"]
             numbers = number_columns(settings)
@@ -265,7 +268,7 @@ class Results:
                     }
                     row |= {name: number for name, number in numbers.items() if name not in row}
                     row["direction"] = direction
-                    yield row | {metric.name: metric.value(run.summary, direction) for metric in (*METRICS, *of_groups)}
+                    yield row | {metric.name: metric.value(run.summary, direction) for metric in metrics}
 
     def packets(self) -> pa.Table | None:
         """Every run's packet table, one after another, with columns ``run``, ``label`` and ``seed`` before it."""

@@ -12,7 +12,7 @@ from sojourn.journal import Header, Journal, LeftBehind
 from sojourn.keys import plan_key
 from sojourn.manifest import Manifest, OutputError
 from sojourn.recording import CAPTURES, Recording
-from sojourn.results import BY, FIGURES, MADE_OF_RESULTS, SMALL_FILES, TABLE_FILES, Results, Run, load
+from sojourn.results import BY, FIGURES, MADE_OF_RESULTS, OVER, SMALL_FILES, TABLE_FILES, Results, Run, load
 from sojourn.storage import Staging, prepare, why
 
 Runner = Callable[[Callable[[Run], Run] | None, Journal | None], tuple[Results, BaseException | None]]
@@ -43,13 +43,19 @@ class Unsaved(Exception):
 
 
 def files_of(plan: _core.Plan, directory: Path) -> list[str]:
-    """The files that running a plan into a directory may write."""
+    """The files that running a plan into a directory may write.
+
+    Captures, and figures over a swept key, have names of many parts: what is there and called like one counts.
+    """
     from sojourn.plots.style import FORMATS
 
     recorded = plan.recorded
     tables = [file for name, file in TABLE_FILES.items() if name in recorded or name not in IF_ASKED_FOR]
-    captures = [path.name for path in directory.glob(CAPTURES)] if "capture" in recorded else []
-    return [*SMALL_FILES, *tables, *captures, *(f"{figure}.{kind}" for figure in FIGURES for kind in FORMATS)]
+    sweeps = len(plan.jobs) > 0 and plan.jobs[-1][0] > 0
+    patterns = [CAPTURES] if "capture" in recorded else []
+    patterns += [f"{OVER}*.{kind}" for kind in FORMATS] if sweeps else []
+    there = [path.name for pattern in patterns for path in directory.glob(pattern)]
+    return [*SMALL_FILES, *tables, *there, *(f"{figure}.{kind}" for figure in FIGURES for kind in FORMATS)]
 
 
 def run_into(

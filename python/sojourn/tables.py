@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn.groups import MERITS, GroupIndex, Merit, groups_of
-from sojourn.metrics import METRICS, Metric, has_direction
+from sojourn.metrics import METRICS, Metric, has_direction, inner_metrics, inner_queues, overview_metrics
 from sojourn.statistics import Interval, interval_note, median_interval
 
 if TYPE_CHECKING:
@@ -139,6 +139,58 @@ def groups_sheet(results: Results) -> Sheet | None:
     return Sheet("What the traffic saw", caption, headings, tuple(rows), 2 + len(swept))
 
 
+def overview_sheet(results: Results) -> Sheet | None:
+    """One row per arm: delay and goodput each way and what the applications felt; None where they felt nothing."""
+    shown = overview_metrics(results)
+    if not any(metric.group for metric, _ in shown):
+        return None
+    swept = swept_keys(results)
+    both = len(results.directions) > 1
+    headings = [
+        f"{metric.group or (direction if both else '')} {metric.heading}".strip().replace("p95", "delay p95")
+        if metric.name == "sojourn_p95_ms"
+        else f"{metric.group or (direction if both else '')} {metric.heading}".strip()
+        for metric, direction in shown
+    ]
+    rows = [
+        (
+            arm.label,
+            *(str(arm.set.get(key, "")) for key in swept),
+            *(_cell(metric, arm, direction) for metric, direction in shown),
+        )
+        for arm in results.arms
+    ]
+    caption = f"delay: sojourn time; {interval_note(repeats_of(results))}"
+    return Sheet("At a glance", caption, ("queue", *swept, *headings), tuple(rows), 1 + len(swept))
+
+
+def inner_sheet(results: Results) -> Sheet | None:
+    """One row per arm, direction and queue inside its discipline; None where no discipline has any."""
+    swept = swept_keys(results)
+    both = len(results.directions) > 1
+    rows = []
+    metrics: list[Metric] = []
+    for arm in results.arms:
+        for direction in results.directions:
+            for name in inner_queues(results):
+                metrics = inner_metrics(name)
+                packets = metrics[2]
+                if any(packets.value(run.summary, direction) > 0 for run in arm.runs if direction in run.summary["bottleneck"]):
+                    rows.append((
+                        arm.label,
+                        *(str(arm.set.get(key, "")) for key in swept),
+                        *([direction] if both else []),
+                        name,
+                        *(_cell(metric, arm, direction) for metric in metrics),
+                    ))
+    if not rows:
+        return None
+    words = ("queue", *swept, *(["way"] if both else []), "inner queue")
+    headings = (*words, *(metric.heading for metric in metrics))
+    caption = f"p50, p95: sojourn time; packets, drops and marks count the whole run; {interval_note(repeats_of(results))}"
+    return Sheet("Queues inside", caption, headings, tuple(rows), len(words))
+
+
 def _merit_cell(index: GroupIndex, merit: Merit, arm: Arm, title: str) -> str:
     values = [index.value(run.summary, title, merit) / merit.shown_per for run in arm.runs]
     return interval_text(median_interval(values), merit.digits)
@@ -153,7 +205,7 @@ def results_table(
     says so and ``where`` the rest is.
     """
     metrics = shown_metrics(results)
-    sheet = _shortened(results_sheet(results, metrics), rows, where)
+    sheet = shortened(results_sheet(results, metrics), rows, where)
     dropped: list[Metric] = []
     for name in EXPENDABLE:
         if natural_width(sheet) <= width:
@@ -162,7 +214,7 @@ def results_table(
         if gone is not None:
             dropped.append(gone)
             metrics = [metric for metric in metrics if metric is not gone]
-            sheet = _shortened(results_sheet(results, metrics), rows, where)
+            sheet = shortened(results_sheet(results, metrics), rows, where)
     if dropped:
         words = ", ".join(metric.heading.partition(" ")[0] for metric in dropped)
         sheet = replace(sheet, caption=f"{sheet.caption}; without {words}, for want of width")
@@ -174,7 +226,7 @@ def groups_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None
     sheet = groups_sheet(results)
     if sheet is None:
         return None
-    sheet = _shortened(sheet, rows, "--out DIR writes all")
+    sheet = shortened(sheet, rows, "--out DIR writes all")
     dropped: list[str] = []
     for name in EXPENDABLE_OF_GROUPS:
         if natural_width(sheet) <= width:
@@ -188,7 +240,20 @@ def groups_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None
     return as_table(sheet, narrow=natural_width(sheet) > width)
 
 
-def _shortened(sheet: Sheet, rows: int | None, where: str) -> Sheet:
+def overview_table(results: Results) -> Table | None:
+    """``overview_sheet`` for a terminal."""
+    sheet = overview_sheet(results)
+    return None if sheet is None else as_table(sheet)
+
+
+def inner_table(results: Results, *, rows: int | None = None) -> Table | None:
+    """``inner_sheet`` for a terminal; None as well beyond ``rows``."""
+    sheet = inner_sheet(results)
+    return None if sheet is None or (rows is not None and len(sheet.rows) > rows) else as_table(sheet)
+
+
+def shortened(sheet: Sheet, rows: int | None, where: str) -> Sheet:
+    """The sheet's first rows, with a note ``where`` the others are."""
     if rows is None or len(sheet.rows) <= rows:
         return sheet
     note = f"the first {rows} of {len(sheet.rows)} rows; {where}"
@@ -214,7 +279,7 @@ def as_table(sheet: Sheet, *, narrow: bool = False) -> Table:
     table.add_column(sheet.headings[0], overflow="fold", min_width=8)
     for heading in sheet.headings[1 : sheet.words]:
         told = heading.replace(".", ".\n") if narrow else heading
-        table.add_column(told, justify="left" if heading in ("way", "traffic") else "right", overflow="fold")
+        table.add_column(told, justify="left" if heading in ("way", "traffic", "inner queue") else "right", overflow="fold")
     for heading in sheet.headings[sheet.words :]:
         table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
     for row in sheet.rows:

@@ -11,6 +11,7 @@ import typer
 from sojourn import _core, own
 from sojourn.cli import agree, compare, completion, doctor, export, listing, replay, report, run, study
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
+from sojourn.notes import print_as_lines
 from sojourn.storage import OutputError
 
 app = typer.Typer(
@@ -53,6 +54,7 @@ def _root(
 
 def status() -> int:
     """Runs the command line and returns its exit status; a KeyboardInterrupt passes through."""
+    print_as_lines()
     try:
         code: object = app(standalone_mode=False, prog_name="sojourn")
         sys.stdout.flush()

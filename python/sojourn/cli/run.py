@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from sojourn import _core, storage
 from sojourn.api import read_plan, run_plan
@@ -36,7 +37,7 @@ from sojourn.paired import check_baseline
 from sojourn.precision import Precision
 from sojourn.results import Results, Run
 from sojourn.saving import Runner, Saved, Unsaved, run_into, told
-from sojourn.tables import PLAIN_WIDTH, groups_table, plain, results_table
+from sojourn.tables import PLAIN_WIDTH, groups_table, inner_table, overview_table, plain, results_table
 
 
 def command(
@@ -135,7 +136,9 @@ def _saved(out: Path, plan: _core.Plan, backend: AnyBackend, runner: Runner, *, 
 SHORT = 12
 """Queues and cells in the table of an interrupted run."""
 SCREEN = 20
-"""Queues that the table of a finished experiment names."""
+"""Queues that the table of a finished experiment names, and rows beyond which a row per queue takes the tables' place."""
+INNER_ROWS = 8
+"""Rows beyond which the queues inside disciplines are left to summary.csv."""
 
 
 def _print(results: Results, *, baseline: str | None, json: bool, out: Path | None, short: bool) -> None:
@@ -151,8 +154,7 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
         baseline = None
     console = Console() if sys.stdout.isatty() else None
     width = PLAIN_WIDTH if console is None else console.width
-    of_groups = None if short else groups_table(results, width=width)
-    tables = [results_table(results, width=width), *([] if of_groups is None else [of_groups])]
+    tables, left_out = _tables(results, width, short=short)
     if baseline is not None and any(run.label == baseline for run in results.runs):
         tables.append(results.paired(baseline))
     for table in tables:
@@ -160,7 +162,23 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
             print(plain(table))
         else:
             console.print(table)
+    where = f"all are in {out / 'summary.csv'}" if out is not None else "--out DIR writes all, --json prints them"
     if more:
-        where = f"all are in {out / 'summary.csv'}" if out is not None else "--out DIR writes all, --json prints them"
         print(f"and {more} more: {where}")
+    elif left_out:
+        print(f"Drops, utilization, RTTs and what else was measured: {where}")
     sys.stdout.flush()
+
+
+def _tables(results: Results, width: int, *, short: bool) -> tuple[list[Table], bool]:
+    """The tables that fit on a screen, and whether they leave figures out."""
+    whole = results_table(results, width=width)
+    if short:
+        return [whole], False
+    of_groups = groups_table(results, width=width)
+    glance = overview_table(results)
+    rows = whole.row_count + (0 if of_groups is None else of_groups.row_count)
+    if glance is not None and rows > SCREEN:
+        return [glance], True
+    inner = inner_table(results, rows=INNER_ROWS)
+    return [table for table in (whole, of_groups, inner) if table is not None], False

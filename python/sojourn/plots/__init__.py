@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
+from sojourn.metrics import overview_metrics
 from sojourn.plots import bars, distributions, style, sweep, timeseries, tradeoff
 from sojourn.plots.style import Width
 from sojourn.plots.timeseries import Middle
+from sojourn.results import OVER
 from sojourn.storage import file_name
 from sojourn.swept import words
 
@@ -156,10 +158,10 @@ class Plots:
             others = len(results.arms) / len(swept[key])
             if len(swept[key]) < 2 or others > sweep.MOST_LINES:
                 continue
-            for metric, direction in sweep.overview_metrics(results):
+            for metric, direction in overview_metrics(results):
                 suffix, way = _way(direction)
                 yield Drawing(
-                    file_name(f"over_{called[key]}_{metric.name}{suffix}"),
+                    file_name(f"{OVER}{called[key]}_{metric.name}{suffix}"),
                     f"{_capital(metric.words)} over {called[key]}{way}",
                     partial(self.over, key, metric.name, direction),
                 )

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sojourn.metrics import METRICS, Metric, group_metrics, metric_called
+from sojourn.metrics import Metric, metric_called, overview_metrics
 from sojourn.plots.bars import arm_intervals, draw_bars
 from sojourn.plots.style import (
     WIDTHS_IN,
@@ -98,17 +98,6 @@ def _place(value: object, numbers: dict[str, Quantity | None], names: list[str],
     if is_numeric and found is not None:
         return found.value / SHOWN.get(found.unit, (1.0, ""))[0]
     return float(names.index(str(value)))
-
-
-def overview_metrics(results: Results) -> list[tuple[Metric, Direction]]:
-    """What an overview shows: delay and goodput each way, then what the applications felt."""
-    of_queue = [metric for metric in METRICS if metric.name in ("sojourn_p95_ms", "goodput_bps")]
-    known: list[tuple[Metric, Direction]] = [
-        (metric, direction) for direction in results.directions for metric in of_queue
-    ]
-    felt = ("mos", "page_load_p50_ms", "completion_p50_ms", "video_rate_bps")
-    known += [(metric, "down") for metric in group_metrics(results) if metric.name.rpartition(".")[2] in felt]
-    return known
 
 
 def overview(results: Results, names: Sequence[str] | None = None, width: Width | None = None) -> Figure:

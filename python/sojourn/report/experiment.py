@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -15,7 +15,8 @@ from sojourn.paired import paired_sheet
 from sojourn.report.flows import flows_sheet
 from sojourn.report.page import Picture, picture, saved
 from sojourn.results import Results, load
-from sojourn.tables import repeats_of, results_sheet
+from sojourn.plots import Drawing
+from sojourn.tables import Sheet, groups_sheet, inner_sheet, overview_sheet, repeats_of, results_sheet, shortened
 
 NEEDS = "summary.json"
 
@@ -30,11 +31,17 @@ class Setting:
 
 @dataclass(frozen=True)
 class Gallery:
-    """The figures of a cell of the sweep."""
+    """Figures under one heading."""
 
     name: str
     """Empty without a sweep."""
     pictures: Sequence[Picture]
+
+
+MOST_ROWS = 100
+"""Rows of a table in the page."""
+PICTURES_SIZE = 1_000_000
+"""Characters of the figures of a sweep's cells, after the first cell; what is beyond is left out."""
 
 
 def context(folder: Path) -> dict[str, Any]:
@@ -44,6 +51,8 @@ def context(folder: Path) -> dict[str, Any]:
     repeats = repeats_of(results)
     baseline = results.arms[0].label if results.arms else ""
     rivals = {arm.label for arm in results.arms} - {baseline}
+    cells = len(results.by_cell())
+    galleries = _galleries(results)
     return {
         "template": "experiment.html",
         "title": summary["experiment"],
@@ -52,12 +61,27 @@ def context(folder: Path) -> dict[str, Any]:
         "partial": f"Stopped early: {len(results.runs)} of {summary.get('planned_runs')} runs."
         if results.partial
         else "",
-        "sheet": results_sheet(results),
-        "paired": paired_sheet(results, baseline) if rivals and repeats > 1 else None,
-        "flows": flows_sheet(results),
-        "galleries": _galleries(results),
+        "glance": _bounded(overview_sheet(results)),
+        "overview": _pictures(results.plot.overviews()),
+        "sheets": [
+            sheet
+            for sheet in (
+                _bounded(results_sheet(results)),
+                _bounded(paired_sheet(results, baseline)) if rivals and repeats > 1 else None,
+                _bounded(groups_sheet(results)),
+                _bounded(inner_sheet(results)),
+            )
+            if sheet is not None
+        ],
+        "flows": _bounded(flows_sheet(results), where="all flows are in summary.json"),
+        "galleries": galleries,
+        "cells_left_out": cells - len(galleries),
         "settings": _settings(results),
     }
+
+
+def _bounded(sheet: Sheet | None, where: str = "all are in summary.csv") -> Sheet | None:
+    return None if sheet is None else shortened(sheet, MOST_ROWS, where)
 
 
 def _facts(results: Results) -> dict[str, str]:
@@ -126,14 +150,17 @@ def _value(value: object) -> str:
 
 
 def _galleries(results: Results) -> list[Gallery]:
-    """All figures; of a sweep those of every cell by itself."""
-    return [
-        Gallery(
-            name,
-            [
-                picture(f"{drawing.name}{place or ''}", drawing.caption, partial(saved, drawing.draw()))
-                for drawing in cell.plot.drawings()
-            ],
-        )
-        for place, (name, cell) in enumerate(results.by_cell().items())
-    ]
+    """The figures with a line, box or mark per arm; of a sweep those of its first cells, as many as there is room for."""
+    galleries: list[Gallery] = []
+    size = 0
+    for place, (name, cell) in enumerate(results.by_cell().items()):
+        gallery = Gallery(name, _pictures(cell.plot.per_arm(), str(place or "")))
+        size += sum(len(one.source) for one in gallery.pictures) if galleries else 0
+        if size > PICTURES_SIZE:
+            break
+        galleries.append(gallery)
+    return galleries
+
+
+def _pictures(drawings: Iterable[Drawing], suffix: str = "") -> list[Picture]:
+    return [picture(f"{one.name}{suffix}", one.caption, partial(saved, one.draw())) for one in drawings]
