@@ -26,7 +26,7 @@ help:
 	@echo "make docs      write docs/experiment.md from the schema"
 
 demo: install
-	$(BIN)/sojourn run examples/home.toml --out demo
+	$(BIN)/sojourn run examples/home.toml --out demo --figures png
 	@echo
 	@echo "The picture: demo/overview.png. Next:"
 	@echo "  $(BIN)/sojourn run examples/home.toml --set 'link.rate=\"50 Mbit/s\"'   # another line; the file is yours to change"

@@ -171,7 +171,7 @@ def test_pings_and_datagrams_are_whole(capture: Path):
 
 def test_captures_are_written_beside_the_summary_and_load_again(sojourn: Cli, results: sj.Results, tmp_path: Path):
     (tmp_path / "e.toml").write_text(EXPERIMENT.replace('"3 s"', '"3 s"\nrepeat = 2'), encoding="utf-8")
-    result = sojourn("run", "e.toml", "--out", "out", "--json")
+    result = sojourn("run", "e.toml", "--out", "out", "--figures", "none", "--json")
     assert result.returncode == 0, result.stderr
     assert sorted(path.name for path in (tmp_path / "out").glob("*.pcapng")) == [
         "capture_0_codel_seed_1.pcapng", "capture_1_codel_seed_2.pcapng",

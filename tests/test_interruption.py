@@ -41,7 +41,7 @@ def start(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_experiment_keeps_its_finished_repeats(tmp_path: Path, number):
-    process = start(tmp_path, LONG, "--out", "out", "--json")
+    process = start(tmp_path, LONG, "--out", "out", "--figures", "none", "--json")
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -88,9 +88,9 @@ def test_a_full_disk_keeps_the_small_results_and_names_what_it_left_out(sojourn:
 
 def test_a_disk_without_any_room_leaves_earlier_results_alone(sojourn: Cli, tmp_path: Path):
     (tmp_path / "experiment.toml").write_text(EXPERIMENT + "\n[record]\npackets = true\n", encoding="utf-8")
-    assert sojourn("run", "experiment.toml", "--out", "out").returncode == 0
+    assert sojourn("run", "experiment.toml", "--out", "out", "--figures", "none").returncode == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    again = ("run", "experiment.toml", "--out", "out", "--set", "experiment.seed=9")
+    again = ("run", "experiment.toml", "--out", "out", "--figures", "none", "--set", "experiment.seed=9")
     result = sojourn(*again, preexec_fn=limited(200))
     assert result.returncode == 1
     assert "sojourn: out: cannot write the results: " in result.stderr
@@ -119,7 +119,7 @@ RECORDED = (
     EXPERIMENT.replace('aqm = "codel"\ntarget = "5 ms"', 'aqm = "fatal"').replace("repeat = 2", "repeat = 4")
     + '\n[record]\npackets = true\nseries = "500 ms"\nrtt = true\n'
 )
-RUN = ("--load", "fatal.py", "run", "experiment.toml", "--jobs", "1", "--out", "out")
+RUN = ("--load", "fatal.py", "run", "experiment.toml", "--jobs", "1", "--out", "out", "--figures", "none")
 
 
 def killed(sojourn: Cli, tmp_path: Path) -> int:
@@ -183,12 +183,12 @@ def test_what_a_killed_run_left_goes_when_it_is_run_again(sojourn: Cli, tmp_path
 
 
 def test_an_interrupted_run_is_resumed(sojourn: Cli, tmp_path: Path):
-    process = start(tmp_path, LONG.replace("repeat = 1000", "repeat = 15"), "--out", "out")
+    process = start(tmp_path, LONG.replace("repeat = 1000", "repeat = 15"), "--out", "out", "--figures", "none")
     process.send_signal(signal.SIGINT)
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert len(stdout.splitlines()) < 25
-    result = sojourn("run", "experiment.toml", "--out", "out", "--resume")
+    result = sojourn("run", "experiment.toml", "--out", "out", "--figures", "none", "--resume")
     assert result.returncode == 0, result.stderr
     assert "of 30 runs are finished already" in result.stderr
     results = sj.load(tmp_path / "out")
@@ -198,7 +198,7 @@ def test_an_interrupted_run_is_resumed(sojourn: Cli, tmp_path: Path):
 
 def test_a_second_interrupt_loses_no_finished_run(sojourn: Cli, tmp_path: Path):
     """Wherever it comes: before the results are written, while they are, or after."""
-    process = start(tmp_path, LONG.replace("repeat = 1000", "repeat = 15"), "--out", "out")
+    process = start(tmp_path, LONG.replace("repeat = 1000", "repeat = 15"), "--out", "out", "--figures", "none")
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     line = process.stderr.readline()
@@ -209,7 +209,7 @@ def test_a_second_interrupt_loses_no_finished_run(sojourn: Cli, tmp_path: Path):
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in stderr
-    result = sojourn("run", "experiment.toml", "--out", "out", "--resume")
+    result = sojourn("run", "experiment.toml", "--out", "out", "--figures", "none", "--resume")
     assert result.returncode == 0, result.stderr
     told = re.search(r"^(\d+) of 30 runs are finished already", result.stderr, re.M)
     assert told is not None
@@ -258,7 +258,7 @@ def test_an_aqm_in_an_endless_loop_does_not_keep_the_process(tmp_path: Path, bod
     text = EXPERIMENT.replace('aqm = "codel"\ntarget = "5 ms"', 'aqm = "stuck"').replace("repeat = 2", "repeat = 1")
     (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
     process = subprocess.Popen(
-        [SOJOURN, "--load", "stuck.py", "run", "experiment.toml", "--jobs", "2", "--out", "out"],
+        [SOJOURN, "--load", "stuck.py", "run", "experiment.toml", "--jobs", "2", "--out", "out", "--figures", "none"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip

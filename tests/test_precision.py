@@ -55,7 +55,9 @@ def test_repeats_end_when_all_queues_are_precise(tmp_path: Path):
 
 def test_what_repeat_does_not_suffice_for_is_told(sojourn: Cli, tmp_path: Path):
     (tmp_path / "experiment.toml").write_text(EXPERIMENT.replace("repeat = 2", "repeat = 6"))
-    done = sojourn("run", "experiment.toml", "--until", "sojourn_mean_ms=0.001%", "--json", "--out", "out")
+    done = sojourn(
+        "run", "experiment.toml", "--until", "sojourn_mean_ms=0.001%", "--json", "--out", "out", "--figures", "none"
+    )
     assert done.returncode == 0
     summary = json.loads(done.stdout)
     assert len(summary["runs"]) == 12

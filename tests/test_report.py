@@ -84,18 +84,20 @@ def test_a_browser_shows_all_of_it_and_fetches_nothing(page: Path):
 
 
 # A page of 390 px in a frame, as a browser's own window cannot be so narrow.
-PHONE = """<!DOCTYPE html><meta charset="utf-8"><iframe style="width: 390px; height: 844px" srcdoc="{page}"></iframe></body>"""
+PHONE = '<!DOCTYPE html><meta charset="utf-8"><iframe style="width: 390px; height: 844px" srcdoc="{page}"></iframe>'
 
 
 @pytest.mark.parametrize("what", ["experiment", "study"])
-def test_a_phone_shows_it_without_scrolling_sideways(sojourn: Cli, request: pytest.FixtureRequest, tmp_path: Path, what: str):
+def test_a_phone_shows_it_without_scrolling_sideways(
+    sojourn: Cli, request: pytest.FixtureRequest, tmp_path: Path, what: str
+):
     if what == "study":
         assert sojourn("study", "run", request.getfixturevalue("study"), "--quick", "--out", "out").returncode == 0
         assert sojourn("report", "out").returncode == 0
     else:
         request.getfixturevalue("page")
     tells = """<script>addEventListener("load", () => { parent.document.title = JSON.stringify({
-      width: innerWidth, overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth })})</script>"""
+      width: innerWidth, overflow: document.documentElement.scrollWidth - innerWidth })})</script>"""
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8").replace("</body>", f"{tells}</body>")
     framed = tmp_path / "phone.html"
     framed.write_text(PHONE.format(page=escape(text)), encoding="utf-8")
@@ -105,14 +107,21 @@ def test_a_phone_shows_it_without_scrolling_sideways(sojourn: Cli, request: pyte
 def test_a_sweep_is_summed_up_first_and_its_page_is_bounded(sojourn: Cli, tmp_path: Path):
     rates = [f"{rate} Mbit/s" for rate in range(1, 41)]
     more = f'\n[sweep]\n"link.rate" = {json.dumps(rates)}\n'
-    short = EXPERIMENT.replace("repeat = 2", "repeat = 1").replace('"4 s"', '"1 s"').replace('"1 s"\nrepeat', '"0 s"\nrepeat')
+    short = (
+        EXPERIMENT.replace("repeat = 2", "repeat = 1")
+        .replace('"4 s"', '"1 s"')
+        .replace('"1 s"\nrepeat', '"0 s"\nrepeat')
+    )
     (tmp_path / "sweep.toml").write_text(short + more, encoding="utf-8")
     assert sojourn("run", "sweep.toml", "--out", "out").returncode == 0
     assert sojourn("report", "out").returncode == 0
     page = tmp_path / "out" / "report.html"
     assert page.stat().st_size < 2_000_000
     text = page.read_text(encoding="utf-8")
-    order = [text.index(part) for part in ("<h2>Overview", 'id="over_rate_sojourn_p95_ms"', "<h2>Results", "<h3>link.rate 1 Mbit/s")]
+    order = [
+        text.index(part)
+        for part in ("<h2>Overview", 'id="over_rate_sojourn_p95_ms"', "<h2>Results", "<h3>link.rate 1 Mbit/s")
+    ]
     assert order == sorted(order)
     assert "more cells of the sweep are left out" in text
 

@@ -11,6 +11,7 @@ import pytest
 
 from conftest import EXPERIMENT, Cli, visible
 from sojourn import load
+from test_bad_input import wrong
 
 COMPARE = ("compare", "--rate", "10mbit", "--rtt", "40ms", "--flows", "2", "--duration", "4s")
 
@@ -110,11 +111,12 @@ def test_out_holds_nothing_of_the_experiment_before(sojourn: Cli, experiment: Pa
     up = EXPERIMENT.replace("[link]", '[link]\nup = { rate = "5 Mbit/s" }')
     record = '\n[record]\npackets = true\nseries = "500 ms"\nrtt = true\npcap = true\n'
     (tmp_path / "recorded.toml").write_text(up + record, encoding="utf-8")
-    assert sojourn("run", "recorded.toml", "--out", "out").returncode == 0
+    assert sojourn("run", "recorded.toml", "--out", "out", "--figures", "png").returncode == 0
     assert sojourn("report", "out").returncode == 0
+    assert (tmp_path / "out" / "sojourn_cdf_up.png").exists()
     (tmp_path / "out" / "notes.txt").touch()
-    assert sojourn("run", experiment, "--out", "out").returncode == 0
-    assert sojourn("run", experiment, "--out", "fresh").returncode == 0
+    assert sojourn("run", experiment, "--out", "out", "--figures", "png").returncode == 0
+    assert sojourn("run", experiment, "--out", "fresh", "--figures", "png").returncode == 0
     files, fresh = ({path.name for path in (tmp_path / name).iterdir()} for name in ("out", "fresh"))
     assert files == fresh | {"notes.txt"}
 
@@ -139,7 +141,7 @@ def test_out_holds_everything_and_no_temporary_file(sojourn: Cli, tmp_path: Path
 
 def test_recorded_packets_are_those_that_the_summary_counts(sojourn: Cli, tmp_path: Path):
     (tmp_path / "recorded.toml").write_text(EXPERIMENT + "\n[record]\npackets = true\n", encoding="utf-8")
-    runs = runs_of(sojourn("run", "recorded.toml", "--out", "out", "--json"))
+    runs = runs_of(sojourn("run", "recorded.toml", "--out", "out", "--figures", "none", "--json"))
     packets = pyarrow.parquet.read_table(tmp_path / "out" / "packets.parquet").to_pandas()
     for index, run in enumerate(runs):
         down = run["bottleneck"]["down"]
@@ -154,7 +156,7 @@ def test_recorded_packets_are_those_that_the_summary_counts(sojourn: Cli, tmp_pa
 
 
 def test_every_run_leaves_the_histogram_of_its_sojourn_times(sojourn: Cli, experiment: Path, tmp_path: Path):
-    runs = runs_of(sojourn("run", experiment, "--out", "out", "--json"))
+    runs = runs_of(sojourn("run", experiment, "--out", "out", "--figures", "none", "--json"))
     for run, loaded in zip(runs, load(tmp_path / "out").runs, strict=True):
         table = loaded.histogram()
         assert table is not None
@@ -165,16 +167,52 @@ def test_every_run_leaves_the_histogram_of_its_sojourn_times(sojourn: Cli, exper
 
 
 def test_the_experiment_as_resolved_spells_out_defaults(sojourn: Cli, experiment: Path, tmp_path: Path):
-    sojourn("run", experiment, "--out", "out")
+    sojourn("run", experiment, "--out", "out", "--figures", "none")
     (cell,) = json.loads((tmp_path / "out" / "experiment.json").read_text(encoding="utf-8"))
     assert cell["queue"][1]["interval"] == "100 ms"
     assert cell["traffic"][0]["tcp"] == "cubic"
 
 
 def test_writing_twice_replaces_the_first(sojourn: Cli, experiment: Path, tmp_path: Path):
-    sojourn("run", experiment, "--out", "out")
-    assert sojourn("run", experiment, "--out", "out", "--set", "experiment.name=again").returncode == 0
+    sojourn("run", experiment, "--out", "out", "--figures", "none")
+    assert (
+        sojourn("run", experiment, "--out", "out", "--figures", "none", "--set", "experiment.name=again").returncode
+        == 0
+    )
     assert json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))["experiment"] == "again"
+
+
+def test_figures_are_saved_in_the_formats_that_are_asked_for(sojourn: Cli, experiment: Path, tmp_path: Path):
+    run = ("run", experiment, "--set", "experiment.repeat=1", "--out", "out", "--figures")
+    assert sojourn(*run, "svg,png").returncode == 0
+    saved = {path.suffix for path in (tmp_path / "out").glob("overview.*")}
+    assert saved == {".svg", ".png"}
+    assert sojourn(*run, "none").returncode == 0
+    assert not list((tmp_path / "out").glob("*.svg"))
+    wrong(sojourn(*run, "jpg"), '--figures: got "jpg"; must be none or some of png, svg, pdf')
+
+
+def test_of_many_groups_a_row_per_queue_is_printed(sojourn: Cli, tmp_path: Path):
+    kinds = ("voip", "ping", "web", "game", "video")
+    groups = "".join(f'\n[[traffic]]\nkind = "{kind}"\nrtt = "20 ms"\n' for kind in kinds)
+    more = f'\n[[queue]]\naqm = "fq_codel"\n{groups}'
+    (tmp_path / "e.toml").write_text(EXPERIMENT.replace("repeat = 2", "repeat = 1") + more, encoding="utf-8")
+    said = sojourn("run", "e.toml").stdout
+    assert "At a glance" in said
+    assert "What the traffic saw" not in said
+    assert "--out DIR writes all" in said
+
+
+def test_queues_inside_a_discipline_are_shown(sojourn: Cli, tmp_path: Path):
+    text = EXPERIMENT.replace('aqm = "pfifo"', 'aqm = "fq_codel"').replace("repeat = 2", "repeat = 1")
+    (tmp_path / "e.toml").write_text(text, encoding="utf-8")
+    said = sojourn("run", "e.toml", "--out", "out", "--figures", "none").stdout
+    assert "Queues inside" in said
+    assert re.search(r"fq_codel\s+sparse\s+\d", said)
+    frame = load(tmp_path / "out").to_pandas()
+    first, second = frame["queue.bulk.delivered_packets"]
+    assert first > 0
+    assert second != second  # NaN: CoDel has none
 
 
 def test_compare_runs_every_queue_that_is_named(sojourn: Cli):

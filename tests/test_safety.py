@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from conftest import Cli, visible
+from conftest import EXPERIMENT, Cli, visible
 from sojourn import own
+from sojourn.api import read_plan
 from sojourn.results import without_formulas
+from sojourn.saving import files_of
 from test_bad_input import wrong
 
 
@@ -22,7 +24,7 @@ def test_a_run_leaves_the_users_files_alone(sojourn: Cli, experiment: Path, tmp_
     (tmp_path / "m").mkdir()
     for name in mine:
         (tmp_path / "m" / name).write_text("x", encoding="utf-8")
-    result = sojourn("run", experiment, "--out", "m")
+    result = sojourn("run", experiment, "--out", "m", "--figures", "none")
     assert result.returncode == 0, result.stderr
     assert {(tmp_path / "m" / name).read_text(encoding="utf-8") for name in mine} == {"x"}
     assert sj.load(tmp_path / "m").packets() is None
@@ -40,6 +42,21 @@ def test_a_file_in_the_way_is_refused_before_anything_is_run(
     wrong(sojourn("run", experiment, "--out", "out"), "out: summary.json was there before")
     wrong(sojourn("study", "run", study, "--out", "out"), "out: claims.md was there before")
     assert visible(tmp_path / "out") == {"summary.json", "claims.md"}
+
+
+def test_all_that_an_experiment_writes_is_looked_for_before(sojourn: Cli, tmp_path: Path):
+    more = (
+        '\n[record]\npackets = true\nseries = "500 ms"\nrtt = true\npcap = true\n'
+        '[sweep]\n"link.rate" = ["5 Mbit/s", "10 Mbit/s"]\n'
+    )
+    text = EXPERIMENT.replace("repeat = 2", "repeat = 1").replace("[link]", '[link]\nup = { rate = "5 Mbit/s" }') + more
+    (tmp_path / "e.toml").write_text(text, encoding="utf-8")
+    assert sojourn("run", "e.toml", "--out", "out", "--figures", "png").returncode == 0
+    plan = read_plan(str(tmp_path / "e.toml"), [])
+    assert visible(tmp_path / "out") <= set(files_of(plan, tmp_path / "out"))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "over_rate_goodput_bps.png").write_text("x", encoding="utf-8")
+    wrong(sojourn("run", "e.toml", "--out", "mine"), "mine: over_rate_goodput_bps.png")
 
 
 @pytest.mark.parametrize("name", ["agreement.json", "agreement_cdf.png", "sim/summary.json", "linux/overview.png"])

@@ -110,7 +110,7 @@ def group_metrics(results: Results) -> list[Metric]:
 
 
 def inner_queues(results: Results) -> list[str]:
-    """The queues inside disciplines that some run has, each once: ``l`` and ``c`` of dualpi2, CAKE's tins, ``sparse``…"""
+    """The queues inside disciplines that some run has, each once: ``l`` and ``c`` of dualpi2, CAKE's tins and so on."""
     named = (
         name
         for run in results.runs

@@ -54,7 +54,9 @@ FIGURES = (
     ),
     "overview",
 )
-"""What figures are called, without the suffixes of ``plots.style.FORMATS``."""
+"""What figures are called, without the suffixes of ``FORMATS``."""
+FORMATS = ("png", "svg", "pdf")
+"""What figures are saved as."""
 OVER = "over_"
 """How the name of a figure over a swept key begins."""
 
@@ -241,8 +243,8 @@ class Results:
         """One row per run and direction; units are in the column names.
 
         A swept key is a column as it is written in the file, ``link.rate``, and one of numbers, ``link.rate_bps``. What
-        is known of a group of flows is in columns such as ``movie.rtt_p50_ms``, the same in both of a run's rows, and of
-        a queue inside a discipline in ``queue.sparse.sojourn_p95_ms``.
+        is known of a group of flows is in columns such as ``movie.rtt_p50_ms``, the same in both of a run's rows, and
+        of a queue inside a discipline in ``queue.sparse.sojourn_p95_ms``.
         """
         import pyarrow as pa
 

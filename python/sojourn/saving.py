@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from sojourn.journal import Header, Journal, LeftBehind
 from sojourn.keys import plan_key
 from sojourn.manifest import Manifest, OutputError
 from sojourn.recording import CAPTURES, Recording
-from sojourn.results import BY, FIGURES, MADE_OF_RESULTS, OVER, SMALL_FILES, TABLE_FILES, Results, Run, load
+from sojourn.results import BY, FIGURES, FORMATS, MADE_OF_RESULTS, OVER, SMALL_FILES, TABLE_FILES, Results, Run, load
 from sojourn.storage import Staging, prepare, why
 
 Runner = Callable[[Callable[[Run], Run] | None, Journal | None], tuple[Results, BaseException | None]]
@@ -47,8 +47,6 @@ def files_of(plan: _core.Plan, directory: Path) -> list[str]:
 
     Captures, and figures over a swept key, have names of many parts: what is there and called like one counts.
     """
-    from sojourn.plots.style import FORMATS
-
     recorded = plan.recorded
     tables = [file for name, file in TABLE_FILES.items() if name in recorded or name not in IF_ASKED_FOR]
     sweeps = len(plan.jobs) > 0 and plan.jobs[-1][0] > 0
@@ -59,7 +57,14 @@ def files_of(plan: _core.Plan, directory: Path) -> list[str]:
 
 
 def run_into(
-    directory: Path, plan: _core.Plan, backend: Backend, run: Runner, *, resume: bool, say: Callable[[str], None]
+    directory: Path,
+    plan: _core.Plan,
+    backend: Backend,
+    run: Runner,
+    *,
+    resume: bool,
+    figures: Sequence[str],
+    say: Callable[[str], None],
 ) -> Saved:
     """Runs a plan and puts its results into a directory.
 
@@ -67,6 +72,8 @@ def run_into(
     ----------
     resume
         Go on from what an earlier process left.
+    figures
+        The formats to save figures in.
     say
         Takes a line for the user.
 
@@ -98,7 +105,7 @@ def run_into(
         raise
     saved: Saved | None = None
     try:
-        saved = _run_and_save(directory, header, run, journal)
+        saved = _run_and_save(directory, header, run, journal, figures)
     finally:
         is_whole = saved is not None and saved.stopped_by is None
         journal.close(keep=not is_whole)
@@ -128,7 +135,7 @@ def _complete(directory: Path, header: Header) -> Results | None:
     return None if results.partial else results
 
 
-def _run_and_save(directory: Path, header: Header, run: Runner, journal: Journal) -> Saved:
+def _run_and_save(directory: Path, header: Header, run: Runner, journal: Journal, figures: Sequence[str]) -> Saved:
     try:
         with Staging(
             directory,
@@ -142,13 +149,13 @@ def _run_and_save(directory: Path, header: Header, run: Runner, journal: Journal
                 results, stopped_by = run(recording.add, journal)
             saved = Saved(results, stopped_by)
             if results.runs:
-                _stage(saved, staging, recording)
+                _stage(saved, staging, recording, figures)
         return saved
     except (OSError, OutputError, KeyboardInterrupt) as error:
         raise Unsaved(error, journal.kept) from None
 
 
-def _stage(saved: Saved, staging: Staging, recording: Recording) -> None:
+def _stage(saved: Saved, staging: Staging, recording: Recording, figures: Sequence[str]) -> None:
     """Stages what is small first: where the disk is full it takes the room of the rest."""
     try:
         saved.results.stage_small(staging)
@@ -158,7 +165,7 @@ def _stage(saved: Saved, staging: Staging, recording: Recording) -> None:
     if saved.stopped_by is None:
         # An interrupted user waits for nothing but what cannot be made again.
         try:
-            saved.results.plot.save_all(staging)
+            saved.results.plot.save_all(staging, figures)
         except KeyboardInterrupt as interrupt:
             saved.stopped_by = interrupt
         except OSError as error:

@@ -168,26 +168,27 @@ def inner_sheet(results: Results) -> Sheet | None:
     """One row per arm, direction and queue inside its discipline; None where no discipline has any."""
     swept = swept_keys(results)
     both = len(results.directions) > 1
-    rows = []
-    metrics: list[Metric] = []
-    for arm in results.arms:
-        for direction in results.directions:
-            for name in inner_queues(results):
-                metrics = inner_metrics(name)
-                packets = metrics[2]
-                if any(packets.value(run.summary, direction) > 0 for run in arm.runs if direction in run.summary["bottleneck"]):
-                    rows.append((
-                        arm.label,
-                        *(str(arm.set.get(key, "")) for key in swept),
-                        *([direction] if both else []),
-                        name,
-                        *(_cell(metric, arm, direction) for metric in metrics),
-                    ))
+    rows = [
+        (
+            arm.label,
+            *(str(arm.set.get(key, "")) for key in swept),
+            *([direction] if both else []),
+            name,
+            *(_cell(metric, arm, direction) for metric in inner_metrics(name)),
+        )
+        for arm in results.arms
+        for direction in results.directions
+        if has_direction(arm.runs[0].summary, direction)
+        for name in inner_queues(results)
+        if name in arm.runs[0].summary["bottleneck"][direction].get("queues", {})
+    ]
     if not rows:
         return None
     words = ("queue", *swept, *(["way"] if both else []), "inner queue")
-    headings = (*words, *(metric.heading for metric in metrics))
-    caption = f"p50, p95: sojourn time; packets, drops and marks count the whole run; {interval_note(repeats_of(results))}"
+    headings = (*words, *(metric.heading for metric in inner_metrics("")))
+    caption = (
+        f"p50, p95: sojourn time; packets, drops and marks count the whole run; {interval_note(repeats_of(results))}"
+    )
     return Sheet("Queues inside", caption, headings, tuple(rows), len(words))
 
 
@@ -279,7 +280,9 @@ def as_table(sheet: Sheet, *, narrow: bool = False) -> Table:
     table.add_column(sheet.headings[0], overflow="fold", min_width=8)
     for heading in sheet.headings[1 : sheet.words]:
         told = heading.replace(".", ".\n") if narrow else heading
-        table.add_column(told, justify="left" if heading in ("way", "traffic", "inner queue") else "right", overflow="fold")
+        table.add_column(
+            told, justify="left" if heading in ("way", "traffic", "inner queue") else "right", overflow="fold"
+        )
     for heading in sheet.headings[sheet.words :]:
         table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
     for row in sheet.rows:

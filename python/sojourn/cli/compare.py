@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from sojourn.api import compare_plan
-from sojourn.cli.options import Backend, Baseline, Jobs, Json, Kernel, On, Out, chosen
+from sojourn.cli.options import (
+    EVERY_FORMAT,
+    Backend,
+    Baseline,
+    Figures,
+    Jobs,
+    Json,
+    Kernel,
+    On,
+    Out,
+    chosen,
+    formats_of,
+)
 from sojourn.cli.run import run_and_show
 
 
@@ -29,6 +41,7 @@ def command(
     repeat: Annotated[int, typer.Option(min=1, help="Runs per queue, each with its own seed.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first run.")] = 1,
     out: Out = None,
+    figures: Figures = EVERY_FORMAT,
     backend: Backend = "sim",
     on: On = None,
     kernel: Kernel = None,
@@ -37,6 +50,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Compare queue disciplines under bulk TCP."""
+    formats = formats_of(figures)
     where = chosen(backend, on, kernel)
     plan = compare_plan(
         queues,
@@ -52,4 +66,4 @@ def command(
         seed=seed,
     )
     where.check(plan)
-    run_and_show(plan, backend=where, out=out, jobs=jobs, baseline=baseline, json=json)
+    run_and_show(plan, backend=where, out=out, figures=formats, jobs=jobs, baseline=baseline, json=json)

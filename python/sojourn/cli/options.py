@@ -11,6 +11,7 @@ from sojourn._core import ExperimentError
 from sojourn.backends import Backend as AnyBackend
 from sojourn.backends import backend_of
 from sojourn.linux import Linux
+from sojourn.results import FORMATS
 
 
 def out_directory(given: str) -> Path:
@@ -26,6 +27,25 @@ def out_directory(given: str) -> Path:
     return Path(given)
 
 
+EVERY_FORMAT = ",".join(FORMATS)
+
+
+def formats_of(given: str) -> tuple[str, ...]:
+    """The value of --figures.
+
+    Raises
+    ------
+    ExperimentError
+        It is no format, or one that there is not.
+    """
+    named = tuple(dict.fromkeys(part.strip() for part in given.split(",")))
+    if named == ("none",):
+        return ()
+    if any(part not in FORMATS for part in named):
+        raise ExperimentError(f'--figures: got "{given}"; must be none or some of {", ".join(FORMATS)}, with commas')
+    return named
+
+
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -33,6 +53,12 @@ Out = Annotated[
         metavar="DIR",
         parser=out_directory,
         help="Write summary.json, recorded tables and plots to this directory.",
+    ),
+]
+Figures = Annotated[
+    str,
+    typer.Option(
+        "--figures", metavar="FORMATS", help="What --out saves figures as: png, svg, pdf, several with commas, or none."
     ),
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at the same time; default: one per processor.")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +16,11 @@ from sojourn.api import read_plan, run_plan
 from sojourn.backends import Backend as AnyBackend
 from sojourn.cli import estimate
 from sojourn.cli.options import (
+    EVERY_FORMAT,
     Backend,
     Baseline,
     DryRun,
+    Figures,
     Jobs,
     Json,
     Kernel,
@@ -28,6 +30,7 @@ from sojourn.cli.options import (
     Set,
     Until,
     chosen,
+    formats_of,
     overrides,
 )
 from sojourn.cli.outcome import FAILED, INTERRUPTED, Stopped, announce_notes, refuse_invalid, stop_reason
@@ -43,6 +46,7 @@ from sojourn.tables import PLAIN_WIDTH, groups_table, inner_table, overview_tabl
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
     out: Out = None,
+    figures: Figures = EVERY_FORMAT,
     backend: Backend = "sim",
     on: On = None,
     kernel: Kernel = None,
@@ -57,13 +61,24 @@ def command(
     """Run an experiment file and show its results."""
     if resume and out is None:
         raise _core.ExperimentError("--resume: needs --out, the directory that the run went to")
+    formats = formats_of(figures)
     precision = None if until is None else Precision.parse(until)
     where = chosen(backend, on, kernel)
     plan = read_plan(file, overrides(set), backend=where)
     if dry_run:
         estimate.show(plan, where, jobs=jobs, out=out if resume else None, json=json)
         return
-    run_and_show(plan, backend=where, out=out, jobs=jobs, baseline=baseline, until=precision, resume=resume, json=json)
+    run_and_show(
+        plan,
+        backend=where,
+        out=out,
+        figures=formats,
+        jobs=jobs,
+        baseline=baseline,
+        until=precision,
+        resume=resume,
+        json=json,
+    )
 
 
 def run_and_show(
@@ -71,6 +86,7 @@ def run_and_show(
     *,
     backend: AnyBackend,
     out: Path | None,
+    figures: Sequence[str],
     jobs: int | None,
     baseline: str | None,
     json: bool,
@@ -102,7 +118,7 @@ def run_and_show(
                 plan, jobs=jobs, backend=backend, until=until, report=display, record=record, journal=journal
             )
 
-    saved = Saved(*runner()) if out is None else _saved(out, plan, backend, runner, resume=resume)
+    saved = Saved(*runner()) if out is None else _saved(out, plan, backend, runner, resume=resume, figures=figures)
     finished = saved.results
     planned = finished.summary.get("planned_runs", len(finished.runs))
     kept = f"{len(finished.runs)} of {planned} runs finished"
@@ -121,9 +137,19 @@ def run_and_show(
     refuse_invalid(finished.runs)
 
 
-def _saved(out: Path, plan: _core.Plan, backend: AnyBackend, runner: Runner, *, resume: bool) -> Saved:
+def _saved(
+    out: Path, plan: _core.Plan, backend: AnyBackend, runner: Runner, *, resume: bool, figures: Sequence[str]
+) -> Saved:
     try:
-        return run_into(out, plan, backend, runner, resume=resume, say=lambda line: print(line, file=sys.stderr))
+        return run_into(
+            out,
+            plan,
+            backend,
+            runner,
+            resume=resume,
+            figures=figures,
+            say=lambda line: print(line, file=sys.stderr),
+        )
     except Unsaved as unsaved:
         kept = f"{unsaved.resumable} finished runs are kept for --resume" if unsaved.resumable else "no run is kept"
         if isinstance(unsaved.cause, KeyboardInterrupt):
@@ -136,7 +162,7 @@ def _saved(out: Path, plan: _core.Plan, backend: AnyBackend, runner: Runner, *, 
 SHORT = 12
 """Queues and cells in the table of an interrupted run."""
 SCREEN = 20
-"""Queues that the table of a finished experiment names, and rows beyond which a row per queue takes the tables' place."""
+"""Queues that the table of a finished experiment names; with more rows than that, a row per queue takes its place."""
 INNER_ROWS = 8
 """Rows beyond which the queues inside disciplines are left to summary.csv."""
 

@@ -155,7 +155,7 @@ def figure(first: Results, second: Results, direction: Direction = "down") -> Fi
 
 def files() -> list[str]:
     """What ``save`` may write besides the folders of the backends."""
-    from sojourn.plots.style import FORMATS
+    from sojourn.results import FORMATS
 
     return ["agreement.json", *(f"agreement_cdf{suffix}.{kind}" for suffix in ("", "_up") for kind in FORMATS)]
 

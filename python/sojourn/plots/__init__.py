@@ -14,7 +14,7 @@ from sojourn.metrics import overview_metrics
 from sojourn.plots import bars, distributions, style, sweep, timeseries, tradeoff
 from sojourn.plots.style import Width
 from sojourn.plots.timeseries import Middle
-from sojourn.results import OVER
+from sojourn.results import FORMATS, OVER
 from sojourn.storage import file_name
 from sojourn.swept import words
 
@@ -203,9 +203,11 @@ class Plots:
                     partial(self.goodput, direction=direction),
                 )
 
-    def save_all(self, staging: Staging) -> list[Path]:
-        """Stages every figure of ``drawings``, as PNG, SVG and PDF."""
-        return [path for one in self.drawings() for path in style.save(staging, one.name, one.draw())]
+    def save_all(self, staging: Staging, formats: Sequence[str] = FORMATS) -> list[Path]:
+        """Stages every figure of ``drawings`` in each format; draws nothing if there are none."""
+        if not formats:
+            return []
+        return [path for one in self.drawings() for path in style.save(staging, one.name, one.draw(), formats)]
 
 
 def swept_values(results: Results) -> dict[str, list[str]]:

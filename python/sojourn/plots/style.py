@@ -20,12 +20,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sojourn.notes import Note
+from sojourn.results import FORMATS
 
 if TYPE_CHECKING:
     from sojourn.results import Direction, Results
     from sojourn.storage import Staging
 
-FORMATS = ("png", "svg", "pdf")
 _UNDATED: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow; then darker and duller ones.
@@ -292,6 +292,6 @@ def log_axis(axes: Axes, name: Literal["x", "y"]) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def save(staging: Staging, name: str, drawn: Figure) -> list[Path]:
-    """Stages a figure as PNG, SVG and PDF."""
-    return [staging.add(f"{name}.{kind}", partial(drawn.savefig, format=kind)) for kind in FORMATS]
+def save(staging: Staging, name: str, drawn: Figure, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Stages a figure in each format."""
+    return [staging.add(f"{name}.{kind}", partial(drawn.savefig, format=kind)) for kind in formats]

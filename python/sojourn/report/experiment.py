@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from sojourn.paired import paired_sheet
+from sojourn.plots import Drawing
 from sojourn.report.flows import flows_sheet
 from sojourn.report.page import Picture, picture, saved
 from sojourn.results import Results, load
-from sojourn.plots import Drawing
 from sojourn.tables import Sheet, groups_sheet, inner_sheet, overview_sheet, repeats_of, results_sheet, shortened
 
 NEEDS = "summary.json"
@@ -150,7 +150,7 @@ def _value(value: object) -> str:
 
 
 def _galleries(results: Results) -> list[Gallery]:
-    """The figures with a line, box or mark per arm; of a sweep those of its first cells, as many as there is room for."""
+    """The figures with a line, box or mark per arm; of a sweep those of its first cells, as far as there is room."""
     galleries: list[Gallery] = []
     size = 0
     for place, (name, cell) in enumerate(results.by_cell().items()):
