@@ -207,13 +207,11 @@ def _metric_section(outcomes: Sequence[Outcome]) -> list[str]:
     ]
     for metric in JUDGED:
         found = [one for outcome in outcomes for one in outcome.comparisons if one.metric == metric]
-        if not found:
-            continue  # measured in further scenarios alone
         errors = sorted(abs(error) for one in found if (error := one.error(one.median)) is not None)
         absolute = f" or {metric.absolute:g} {metric.unit}" if metric.absolute else ""
         lines.append(
             f"| {metric.title} | {percent(metric.relative)}{absolute} | {sum(bool(one.within) for one in found)} "
-            f"of {len(found)} | {percent(errors[len(errors) // 2], 1)} |"
+            f"of {len(found)} | {percent(statistics.median(errors), 1) if errors else 'in further scenarios only'} |"
         )
     return [*lines, ""]
 

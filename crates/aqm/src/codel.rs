@@ -7,7 +7,7 @@
 //! Two arithmetics, [`Law`]: exact nanoseconds (the RFC's), and Linux's, in units of 1024 ns with a 16-bit
 //! reciprocal square root that takes one Newton step per drop. `variant = "2012"` is the algorithm as first
 //! published, which re-enters the dropping state one below the last count. Otherwise no departure from RFC 8289
-//! Appendix A; the backlog at or below which nothing is dropped (§5.4's MAXPACKET) is one frame of the link.
+//! §5; the backlog at or below which nothing is dropped (§5.6's MAXPACKET) is one frame of the link.
 //!
 //! With `ce_exclude` the sojourn time counts only in so far as the link was busy with unmarked packets: it is
 //! scaled by their share of the bytes sent during the packet's stay, unless it exceeds `interval`.
@@ -33,9 +33,9 @@ pub struct Config {
     pub target: Duration,
     /// INTERVAL: how long the sojourn time must stay above `target` before a drop. Default 100 ms (§4.2).
     pub interval: Duration,
-    /// Backlog, in bytes, at or below which nothing is dropped (§5.4): a full frame.
+    /// Backlog, in bytes, at or below which nothing is dropped (§5.6): a full frame.
     pub mtu: u64,
-    /// Mark ECN-capable packets instead of dropping them (§5.4).
+    /// Mark ECN-capable packets instead of dropping them (§5).
     pub ecn: bool,
     /// Mark every ECN-capable packet whose sojourn time exceeds this, besides the control law.
     pub ce_threshold: Option<Duration>,
@@ -59,7 +59,7 @@ pub enum Law {
 /// What is kept of the count when the dropping state is entered again soon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reentry {
-    /// The drops made in the last dropping state (RFC 8289 Appendix A; Linux since 3.6).
+    /// The drops made in the last dropping state (RFC 8289 §5; Linux since 3.6).
     DropsMade,
     /// All but one (Nichols and Jacobson 2012).
     OneLess,
@@ -69,10 +69,10 @@ pub enum Reentry {
 const LINUX_SHIFT: u32 = 10;
 /// What Linux starts the reciprocal square root of 1 at: just below one.
 const LINUX_ONE: u32 = 0xffff;
-/// A re-entry this many intervals after the last drop starts anew (RFC 8289 Appendix A).
+/// A re-entry this many intervals after the last drop starts anew (RFC 8289 §5).
 const REENTRY_INTERVALS: i64 = 16;
 
-/// CoDel's state, by the names of RFC 8289 Appendix A. Times are in ticks: 1 ns or 1024 ns.
+/// CoDel's state, by the names of RFC 8289 §5. Times are in ticks: 1 ns or 1024 ns.
 pub struct CoDel {
     config: Config,
     target: i64,

@@ -5,7 +5,7 @@
 //! with k p'.
 //!
 //! Departure from the paper: no early exception for short queues but one full frame; CE arriving counts as
-//! scalable (RFC 9331 §5.3).
+//! scalable (RFC 9331 §5.1).
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -95,7 +95,7 @@ impl Controller {
     }
 }
 
-/// True for packets that expect scalable marking: ECT(1), and CE, which may have been it (RFC 9331 §5.3).
+/// True for packets that expect scalable marking: ECT(1), and CE, which may have been it (RFC 9331 §5.1).
 pub(crate) fn is_scalable<P: Packet>(packet: &P) -> bool {
     matches!(packet.ecn(), Ecn::Ect1 | Ecn::Ce)
 }

@@ -1,5 +1,6 @@
-//! SFQ with an AQM on every queue: `sfq_red` as Linux's `sch_sfq` has it, and `sfq_ared`, `sfq_pie`
-//! and `sfq_madpie`, which Khademi, Ros and Welzl (2013, §8) suggest to try.
+//! SFQ with an AQM on every queue: `sfq_red` as Linux's `sch_sfq` has it; `sfq_ared`, which Khademi,
+//! Ros and Welzl (2013, §8) suggest to try; `sfq_pie` and `sfq_madpie`, as any AQM can be combined
+//! with fair queueing (§6).
 //!
 //! Each is [`crate::sfq`] over the algorithm; the keys are those of both, and `variant` is the
 //! algorithm's, with SFQ as in Linux if it is `linux`. With RED, Linux gives a queue that starts to
@@ -115,7 +116,7 @@ pub fn sfq_pie<P: Packet + Send + 'static>() -> Discipline<P> {
     Discipline {
         name: "sfq_pie",
         summary: "SFQ with PIE on every queue",
-        source: "Khademi et al. 2013, section 8",
+        source: "Khademi et al. 2013, section 6",
         keys: PIE_KEYS,
         build: Box::new(|settings| {
             over(settings, |limit| {
@@ -131,7 +132,7 @@ pub fn sfq_madpie<P: Packet + Send + 'static>() -> Discipline<P> {
     Discipline {
         name: "sfq_madpie",
         summary: "SFQ with MADPIE on every queue",
-        source: "Kuhn and Ros 2016; Khademi et al. 2013, section 8",
+        source: "Kuhn and Ros 2016; Khademi et al. 2013, section 6",
         keys: MADPIE_KEYS,
         build: Box::new(|settings| over(settings, |limit| madpie::maker(settings, limit))),
     }

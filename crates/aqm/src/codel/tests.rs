@@ -60,7 +60,7 @@ fn hits(codel: &mut CoDel, ecn: Ecn, begin: Time, millis: u64) -> Vec<u64> {
 
 #[test]
 fn drops_come_closer_with_the_square_root_of_the_count() {
-    // 100 ms / sqrt(n) for perfect squares (RFC 8289 §5.3).
+    // 100 ms / sqrt(n) for perfect squares (RFC 8289 §5.6).
     let mut codel = CoDel::new(CONFIG);
     for (count, gap_ms) in [(1, 100), (4, 50), (16, 25), (25, 20), (100, 10)] {
         codel.count = count;
@@ -86,7 +86,7 @@ fn linuxs_reciprocal_square_root_approaches_the_exact_one() {
 #[test]
 fn the_first_drop_comes_an_interval_after_the_crossing_then_ever_faster() {
     // Crossing at 0: first drop at 100 ms; then after 100, 70.7, 57.7, 50 and 44.7 ms: at 200, 270.7, 328.4,
-    // 378.4, 423.2, seen at the next whole millisecond (RFC 8289 §5.3).
+    // 378.4, 423.2, seen at the next whole millisecond (RFC 8289 §5.6).
     let mut codel = CoDel::new(CONFIG);
     assert_eq!(
         hits(&mut codel, Ecn::NotEct, Time::from_secs(1), 424),
@@ -119,7 +119,7 @@ fn a_sojourn_below_target_ends_the_dropping_state() {
 
 #[test]
 fn re_entry_within_sixteen_intervals_resumes_near_the_last_rate() {
-    // RFC 8289 Appendix A: count - lastcount if that is above 1, else 1. The code of May 2012: count - 1.
+    // RFC 8289 §5.5: count - lastcount if that is above 1, else 1. The code of May 2012: count - 1.
     for (reentry, pause_ms, count) in [
         (Reentry::DropsMade, 500, 4),
         (Reentry::DropsMade, 1700, 1),
@@ -214,7 +214,7 @@ proptest! {
         steps in proptest::collection::vec((0_u64..1_000_000_000, 0_u64..5_000_000_000, 0_u64..=1514), 1..200),
         linux: bool,
     ) {
-        // RFC 8289 §5.4.
+        // RFC 8289 §5.6.
         let mut codel = CoDel::new(if linux { LINUX } else { CONFIG });
         let mut now = Time::from_secs(10);
         for (pause, sojourn, behind) in steps {
@@ -230,7 +230,7 @@ proptest! {
         interval_ms in 1_u64..1000,
         drops in 2_usize..200,
     ) {
-        // RFC 8289 §5.3: asked without pause, drop n+1 follows drop n by interval / sqrt(n).
+        // RFC 8289 §5.6: asked without pause, drop n+1 follows drop n by interval / sqrt(n).
         let config = Config { interval: Duration::from_millis(interval_ms), ..CONFIG };
         let mut codel = CoDel::new(config);
         let mut now = Time::from_secs(1);

@@ -1,5 +1,5 @@
 //! The sender's timers, of which one runs at a time: retransmission timeout (RFC 6298 §5), tail loss probe
-//! (RFC 8985 §7), reordering (§6.3); and what an idle time does to the window (RFC 5681 §4.1, RFC 7661).
+//! (RFC 8985 §7), reordering (§6.2); and what an idle time does to the window (RFC 5681 §4.1, RFC 7661).
 
 use std::hint::cold_path;
 
@@ -192,7 +192,7 @@ impl Sender {
         Some(sending)
     }
 
-    /// True if the first SACK block may be a D-SACK for the tail loss probe (RFC 8985 §7.4.1).
+    /// True if the first SACK block may be a D-SACK for the tail loss probe (RFC 8985 §7.4.2).
     pub(super) fn is_dsack_of_probe(&self, segment: &Segment) -> bool {
         self.probe
             .is_some_and(|probe| probe.resent && probe.end == segment.sack[0].end)
