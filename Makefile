@@ -22,10 +22,11 @@ help:
 	@echo "make bench     speed of the simulator beside ns-3, and of the disciplines: docs/results/speed.md, aqm-speed.md"
 	@echo "make validate  the simulator against measurements of Linux: docs/results/fidelity.md"
 	@echo "make studies   every study in full: published against measured"
-	@echo "make agent     the program that the Linux backend runs"
+	@echo "make install   into .venv, with the agent, the program that the Linux backend runs"
 	@echo "make docs      write docs/experiment.md from the schema"
 
-demo: install
+# Without the agent, which takes as long again to compile; the Linux backend says that it wants make install.
+demo: $(VENV)/.bindings
 	$(BIN)/sojourn run examples/home.toml --out demo --figures png
 	@echo
 	@echo "The picture: demo/overview.png. Next:"

@@ -33,7 +33,7 @@ def checks() -> list[Check]:
         for program, path in found.items()
     ]
     agent = programs.agent()
-    results.append(Check("agent", None if agent is None else str(agent), "make agent (in the source tree)"))
+    results.append(Check("agent", None if agent is None else str(agent), "make install (in the source tree)"))
     here = kernel.cached() or kernel.own()
     apt = programs.find("apt-get")
     described = None if here is None else f"{here.release} ({here.image})"

@@ -58,7 +58,7 @@ def require_agent() -> Path:
     """
     path = agent()
     if path is None:
-        raise LinuxError("the agent is not built; in the source tree: make agent, or name it in SOJOURN_AGENT")
+        raise LinuxError("the agent is not built; in the source tree: make install, or name it in SOJOURN_AGENT")
     return path
 
 
