@@ -16,7 +16,16 @@ from sojourn.notes import Note
 from sojourn.plots import style
 from sojourn.statistics import median_interval
 from sojourn.swept import quantity, setting_text, words
-from sojourn.tables import groups_sheet, groups_table, interval_text, plain, results_sheet, results_table
+from sojourn.tables import (
+    groups_sheet,
+    groups_table,
+    inner_table,
+    interval_text,
+    overview_table,
+    plain,
+    results_sheet,
+    results_table,
+)
 
 SWEEP = '\n[sweep]\n"link.rate" = ["500 kbit/s", "5 Mbit/s", "50 Mbit/s"]\n"traffic.0.flows" = [1, 2]\n'
 VOIP = '\n[[traffic]]\nkind = "voip"\nrtt = "40 ms"\n'
@@ -166,6 +175,8 @@ def test_disciplines_have_their_colours_and_no_two_share_one():
     assert beside[2].color == alone.color == style.COLOR_OF["codel"]
     many = ["pfifo", "pfifo_head_drop", "red", "choke", "sfq", "sfq_red", "pi2", "codel", "cobalt", "own"]
     assert len({look.color for look in style.looks_of(many)}) == len(many)
+    crowd = (*many, *(name for name in style.COLOR_OF if name not in many))[:20]
+    assert len({(look.color, look.dashes, look.marker) for look in style.looks_of(crowd)}) == len(crowd)
     grid = style.looks_of(["pie", "codel", "cake"] * 10)
     assert len(set(grid)) == 30
 
@@ -218,3 +229,17 @@ def test_a_group_table_gives_up_columns_in_order(calls: sj.Results):
     assert table is not None
     text = plain(table, 60)
     assert "MOS" in text and "Jain" in text[text.index("without") :]
+
+
+@pytest.mark.parametrize("width", [100, 60, 44])
+def test_tables_of_a_row_per_queue_fit_a_narrow_terminal(calls: sj.Results, width: int):
+    inner = sj.run_text(
+        EXPERIMENT.replace('aqm = "pfifo"', 'aqm = "fq_codel"'),
+        set={"experiment.repeat": 1, "experiment.duration": "2 s"},
+    )
+    for table in (overview_table(calls, width=width), inner_table(inner, width=width)):
+        assert table is not None
+        text = plain(table, width)
+        assert "…" not in text
+        assert all(len(line) <= width for line in text.splitlines())
+        assert "p95" in text

@@ -241,16 +241,25 @@ def groups_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None
     return as_table(sheet, narrow=natural_width(sheet) > width)
 
 
-def overview_table(results: Results) -> Table | None:
-    """``overview_sheet`` for a terminal."""
+def overview_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table | None:
+    """``overview_sheet`` for a terminal; where it is too wide, columns go from the right."""
     sheet = overview_sheet(results)
-    return None if sheet is None else as_table(sheet)
+    return None if sheet is None else _fitting(sheet, width)
 
 
-def inner_table(results: Results, *, rows: int | None = None) -> Table | None:
-    """``inner_sheet`` for a terminal; None as well beyond ``rows``."""
+def inner_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
+    """``inner_sheet`` for a terminal, as ``overview_table``; None as well beyond ``rows``."""
     sheet = inner_sheet(results)
-    return None if sheet is None or (rows is not None and len(sheet.rows) > rows) else as_table(sheet)
+    return None if sheet is None or (rows is not None and len(sheet.rows) > rows) else _fitting(sheet, width)
+
+
+def _fitting(sheet: Sheet, width: int) -> Table:
+    gone: list[str] = []
+    fitting = sheet
+    while natural_width(fitting) > width and len(fitting.headings) > sheet.words + 1:
+        gone.append(fitting.headings[-1])
+        fitting = fitting.without(gone[-1:], f"{sheet.caption}; without {', '.join(gone)}, for want of width")
+    return as_table(fitting, narrow=natural_width(fitting) > width)
 
 
 def shortened(sheet: Sheet, rows: int | None, where: str) -> Sheet:

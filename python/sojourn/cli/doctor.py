@@ -34,7 +34,10 @@ def command(json: Json = False) -> None:
         "backends": {
             "sim": {"available": True, "needs": "nothing beyond this package"},
             "linux": {"available": linux.is_available(), "needs": "what the lines below list"},
-            **{name: {"available": False, "needs": "a later version: real packets through our queues"} for name in _PLANNED_BACKENDS},
+            **{
+                name: {"available": False, "needs": "a later version: real packets through our queues"}
+                for name in _PLANNED_BACKENDS
+            },
         },
         "linux": [asdict(check) for check in linux.checks()],
         "packages": {name: {"version": _version(name), "for": use} for name, use in _PACKAGES.items()},

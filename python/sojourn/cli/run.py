@@ -202,9 +202,9 @@ def _tables(results: Results, width: int, *, short: bool) -> tuple[list[Table], 
     if short:
         return [whole], False
     of_groups = groups_table(results, width=width)
-    glance = overview_table(results)
+    glance = overview_table(results, width=width)
     rows = whole.row_count + (0 if of_groups is None else of_groups.row_count)
     if glance is not None and rows > SCREEN:
         return [glance], True
-    inner = inner_table(results, rows=INNER_ROWS)
+    inner = inner_table(results, width=width, rows=INNER_ROWS)
     return [table for table in (whole, of_groups, inner) if table is not None], False

@@ -122,10 +122,11 @@ def looks_of(disciplines: Sequence[str]) -> list[Look]:
         return [look._replace(color=color) for look, color in zip(looks(len(given)), given, strict=True)]
     count = Counter(disciplines)
     place = dict.fromkeys(distinct, 0)
+    before = {name: [colors[other] for other in distinct[:at]].count(colors[name]) for at, name in enumerate(distinct)}
     found = []
     for name in disciplines:
         pale = _PALEST * place[name] / max(1, count[name] - 1)
-        own = distinct.index(name) // len(COLORS) + place[name]
+        own = before[name] + place[name]
         look = Look(_paler(colors[name], pale), _DASHES[own % len(_DASHES)], _MARKERS[own % len(_MARKERS)])
         found.append(look)
         place[name] += 1
