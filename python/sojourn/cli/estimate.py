@@ -37,7 +37,7 @@ class Estimate(TypedDict):
     stored: int
     """Finished before, so that ``--resume`` does not run them."""
     estimate_s: float
-    """Wall time of the others."""
+    """Wall time of the others; figures are not in it."""
     estimate_mb: float
     """Memory of the process, recorded tables aside."""
 
@@ -53,13 +53,14 @@ def estimate(plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path 
     simulated_s = sum(plan.duration_s(index) for index in range(runs)) * (runs - stored) / runs
     threads = jobs or default_threads()
     if isinstance(backend, Linux):
-        pace, summary_kb = backend.pace, 4.0
+        wall_s, summary_kb = backend.wall_s(simulated_s, runs - stored), 4.0
     else:
         pace, summary_kb = _tried(plan, backend)
+        wall_s = simulated_s / pace
     return {
         "runs": runs,
         "stored": stored,
-        "estimate_s": round(simulated_s / pace / min(threads, runs), 1),
+        "estimate_s": round(wall_s / min(threads, runs), 1),
         "estimate_mb": round(BASE_MB + runs * (PLAN_KB + SUMMARY_FACTOR * summary_kb) / 1000, 1),
     }
 

@@ -73,7 +73,7 @@ def run(
 
     def announce(runs: int, simulated_s: float) -> None:
         if isinstance(where, Linux):
-            minutes = ceil(simulated_s / 60 / where.pace / (jobs or default_threads()))
+            minutes = ceil(where.wall_s(simulated_s, runs) / 60 / (jobs or default_threads()))
             about = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
             print(f"{runs} runs on linux, about {about}; --quick and --figure F run fewer", file=sys.stderr)
 
