@@ -29,7 +29,7 @@ FLENT = Path(sys.executable).with_name("flent")
 def recorded(sojourn: Cli, tmp_path: Path) -> Path:
     """Results of two queues and two seeds with a series."""
     (tmp_path / "recorded.toml").write_text(EXPERIMENT + PING + SERIES, encoding="utf-8")
-    result = sojourn("run", "recorded.toml", "--out", "out")
+    result = sojourn("run", "recorded.toml", "--out", "out", "--figures", "none")
     assert result.returncode == 0, result.stderr
     return tmp_path / "out"
 
@@ -87,7 +87,7 @@ def test_a_run_becomes_the_test_that_it_is_like(sojourn: Cli, tmp_path: Path, di
     text = EXPERIMENT.replace("flows = 2", f'flows = 2\ndirection = "{direction}"').replace("repeat = 2", "repeat = 1")
     text = text.replace('buffer = "100 packets"', 'buffer = "100 packets"\nup = { rate = "5 Mbit/s" }')
     (tmp_path / "e.toml").write_text(text + SERIES, encoding="utf-8")
-    assert sojourn("run", "e.toml", "--out", "out").returncode == 0
+    assert sojourn("run", "e.toml", "--out", "out", "--figures", "none").returncode == 0
     path = tmp_path / exported(sojourn, tmp_path / "out", "flent")[0]
     assert document(path)["metadata"]["NAME"] == test
     lines = [line for line in flent("-i", path, "-f", "summary").splitlines() if "Mbits/s" in line or "TCP" in line]
@@ -131,7 +131,7 @@ def test_flents_ping_cdf_of_a_run_of_ten_seconds_has_points(tmp_path: Path):
 
 
 def test_flent_needs_a_series(sojourn: Cli, experiment: Path, tmp_path: Path):
-    sojourn("run", experiment, "--out", "out")
+    sojourn("run", experiment, "--out", "out", "--figures", "none")
     wrong(sojourn("export", "out", "--format", "flent"), "flent", "[record] series")
     assert not (tmp_path / "out" / "flent").exists()
 
@@ -175,7 +175,7 @@ def test_a_wrong_export_is_refused(sojourn: Cli, tmp_path: Path):
 
 
 def test_arms_that_recorded_nothing_are_named(sojourn: Cli, experiment: Path, tmp_path: Path):
-    sojourn("run", experiment, "--set", "sweep.record.packets=[true, false]", "--out", "out")
+    sojourn("run", experiment, "--set", "sweep.record.packets=[true, false]", "--out", "out", "--figures", "none")
     result = sojourn("export", "out", "--format", "csv")
     assert result.returncode == 0
     assert result.stderr == (
@@ -192,6 +192,6 @@ def test_an_export_of_earlier_results_does_not_stay_beside_new_ones(sojourn: Cli
         sojourn("export", recorded, "--format", format)
     own = recorded / "csv" / "notes.txt"
     own.write_text("mine", encoding="utf-8")
-    sojourn("run", experiment, "--out", recorded)
+    sojourn("run", experiment, "--out", recorded, "--figures", "none")
     assert [path.name for path in (recorded / "csv").iterdir()] == ["notes.txt"]
     assert not (recorded / "flent").exists()

@@ -119,7 +119,7 @@ RECORDED = (
     EXPERIMENT.replace('aqm = "codel"\ntarget = "5 ms"', 'aqm = "fatal"').replace("repeat = 2", "repeat = 4")
     + '\n[record]\npackets = true\nseries = "500 ms"\nrtt = true\n'
 )
-RUN = ("--load", "fatal.py", "run", "experiment.toml", "--jobs", "1", "--out", "out", "--figures", "none")
+RUN = ("--load", "fatal.py", "run", "experiment.toml", "--jobs", "1", "--figures", "none", "--out", "out")
 
 
 def killed(sojourn: Cli, tmp_path: Path) -> int:

@@ -113,7 +113,7 @@ def test_a_sweep_is_summed_up_first_and_its_page_is_bounded(sojourn: Cli, tmp_pa
         .replace('"1 s"\nrepeat', '"0 s"\nrepeat')
     )
     (tmp_path / "sweep.toml").write_text(short + more, encoding="utf-8")
-    assert sojourn("run", "sweep.toml", "--out", "out").returncode == 0
+    assert sojourn("run", "sweep.toml", "--out", "out", "--figures", "none").returncode == 0
     assert sojourn("report", "out").returncode == 0
     page = tmp_path / "out" / "report.html"
     assert page.stat().st_size < 2_000_000
@@ -143,7 +143,7 @@ def test_the_same_results_give_the_same_page(sojourn: Cli, page: Path):
 def test_names_cannot_become_markup(sojourn: Cli, tmp_path: Path):
     hostile = EXPERIMENT.replace('"two flows"', '"<script>alert(1)</script>"').replace("repeat = 2", "repeat = 1")
     (tmp_path / "hostile.toml").write_text(hostile, encoding="utf-8")
-    sojourn("run", "hostile.toml", "--out", "out")
+    sojourn("run", "hostile.toml", "--out", "out", "--figures", "none")
     sojourn("report", "out")
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "<script" not in text
@@ -153,7 +153,7 @@ def test_names_cannot_become_markup(sojourn: Cli, tmp_path: Path):
 def test_a_sweep_and_recorded_series_are_in_it(sojourn: Cli, tmp_path: Path):
     more = '\n[record]\nseries = "500 ms"\n[sweep]\n"link.rate" = ["5 Mbit/s", "10 Mbit/s"]\n'
     (tmp_path / "sweep.toml").write_text(EXPERIMENT + more, encoding="utf-8")
-    assert sojourn("run", "sweep.toml", "--out", "out").returncode == 0
+    assert sojourn("run", "sweep.toml", "--out", "out", "--figures", "none").returncode == 0
     assert sojourn("report", "out").returncode == 0
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     for part in ("<h3>link.rate 5 Mbit/s</h3>", "<h3>link.rate 10 Mbit/s</h3>", 'id="sojourn_over_time"'):
