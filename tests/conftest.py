@@ -50,15 +50,8 @@ def sojourn(tmp_path: Path) -> Cli:
     """Runs the command line in an empty directory."""
 
     def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [SOJOURN, *map(str, arguments)],
-            cwd=tmp_path,
-            env={**os.environ, "COLUMNS": "160"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            **options,  # type: ignore[call-overload]
-        )
+        usual = {"env": {**os.environ, "COLUMNS": "160"}, "capture_output": True, "text": True, "timeout": 120}
+        return subprocess.run([SOJOURN, *map(str, arguments)], cwd=tmp_path, **{**usual, **options})  # type: ignore[call-overload]
 
     return run
 

@@ -26,7 +26,7 @@ from sojourn.workspace import Workspace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 1
+FORMAT = 2
 """Version of these files; raised when a key changes its meaning."""
 LINES = "journal.jsonl"
 TABLES = "tables.arrow"
@@ -87,7 +87,7 @@ class Journal:
             file.readline()
             for line in file:
                 with contextlib.suppress(ValueError, KeyError, TypeError):
-                    entry = json.loads(line)
+                    entry = _checked(line)
                     if all(offset + length <= size for offset, length, _ in entry["tables"].values()):
                         journal.stored[entry["run"]] = journal._stored_run(entry)
             file.seek(max(0, content_ends - 1))
@@ -112,7 +112,8 @@ class Journal:
                     _write_all(self._tables, stream)
                     places[name] = [self._end, len(stream), zlib.crc32(stream)]
                     self._end += len(stream)
-            self._write_line(f'{{"run":{index},"tables":{json.dumps(places)},"summary":{summary_json}}}')
+            content = f'"run":{index},"tables":{json.dumps(places)},"summary":{summary_json}'
+            self._write_line(f'{{"check":{zlib.crc32(content.encode())},{content}}}')
             self.kept += 1
             if time.monotonic() - self._synced_s > SYNC_EVERY_S:
                 os.fsync(self._tables.fileno())
@@ -215,11 +216,33 @@ class LeftBehind:
         self._workspaces = []
 
 
+def _checked(line: bytes) -> dict[str, Any]:
+    """A line's entry.
+
+    Raises
+    ------
+    ValueError
+        It is not as it was written.
+    """
+    entry: dict[str, Any] = json.loads(line)
+    content = line[line.index(b",") + 1 : line.rindex(b"}")]
+    if zlib.crc32(content) != entry["check"]:
+        raise ValueError("not what was written")
+    return entry
+
+
 def _header(folder: Path) -> Header | None:
-    with contextlib.suppress(OSError, ValueError, TypeError), (folder / LINES).open("rb") as file:
+    with contextlib.suppress(OSError, ValueError, TypeError), _opened(folder / LINES) as file:
         header = Header(**json.loads(file.readline(100_000)))
         return header if header.format == FORMAT else None
     return None
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """A file of ours; what is no ordinary file, such as a pipe, is refused as one that is missing."""
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path.open("rb")
 
 
 def _count(folder: Path) -> int:
@@ -227,7 +250,7 @@ def _count(folder: Path) -> int:
 
 
 def _lines(folder: Path) -> Iterator[bytes]:
-    with contextlib.suppress(OSError), (folder / LINES).open("rb") as file:
+    with contextlib.suppress(OSError), _opened(folder / LINES) as file:
         yield from file
 
 

@@ -421,12 +421,26 @@ def _read_summary(path: Path) -> schema.Summary:
         summary = json.loads(bounded.read_text(path, LARGEST_RESULTS))
         if summary["format"] != schema.FORMAT:
             raise ExperimentError(_other_format(path, summary["format"]))
-        if not all(isinstance(run, dict) for run in summary["runs"]):
-            raise TypeError("runs must be tables")
+        if not all(isinstance(summary[key], str) for key in ("sojourn", "experiment", "backend")):
+            raise TypeError("sojourn, experiment and backend must be texts")
+        for run in summary["runs"]:
+            _check_run(run)
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, RecursionError) as error:
         reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
         raise ExperimentError(f"{path}: the results are damaged: {reason}") from None
     return cast("schema.Summary", summary)
+
+
+_PARTS: dict[str, type] = {"label": str, "seed": int, "set": dict, "bottleneck": dict, "flows": list}
+"""What a run in summary.json has at least."""
+
+
+def _check_run(run: object) -> None:
+    if not isinstance(run, dict):
+        raise TypeError("runs must be tables")
+    for key, kind in _PARTS.items():
+        if not isinstance(run[key], kind):
+            raise TypeError(f"{key} of a run must be of type {kind.__name__}")
 
 
 def _other_format(path: Path, found: object) -> str:
@@ -486,8 +500,13 @@ def _load_table(path: Path, run: int) -> pa.Table | None:
 
     if not path.exists():
         return None
-    table = pyarrow.parquet.read_table(path, filters=[("run", "=", run)]).drop_columns(RUN_COLUMNS)
-    if not table.num_rows and pyarrow.parquet.read_metadata(path).num_rows:
-        return None  # only others recorded it
+    try:
+        table = pyarrow.parquet.read_table(path, filters=[("run", "=", run)]).drop_columns(RUN_COLUMNS)
+        if not table.num_rows and pyarrow.parquet.read_metadata(path).num_rows:
+            return None  # only others recorded it
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowKeyError, pyarrow.ArrowNotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise
+        raise ExperimentError(f"{path}: the results are damaged: {' '.join(str(error).split())[:200]}") from None
     of_others = [name for name in table.column_names if table.num_rows and table[name].null_count == table.num_rows]
     return table.drop_columns(of_others)

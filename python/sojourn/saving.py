@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -99,7 +101,7 @@ def run_into(
                 f"note: {count} of {header.runs} runs were finished before and are run again; "
                 f"stop this and use --resume to go on from them"
             )
-        journal = journal or Journal.start(directory, header)
+        journal = journal or Journal.start(directory.absolute(), header)
     except BaseException:
         others.close(remove=False)
         raise
@@ -135,17 +137,28 @@ def _complete(directory: Path, header: Header) -> Results | None:
     return None if results.partial else results
 
 
+@contextmanager
+def _here() -> Iterator[None]:
+    """Comes back to the working directory: somebody's discipline may have left it, and paths are relative to it."""
+    place = os.open(".", os.O_RDONLY)
+    try:
+        yield
+    finally:
+        os.fchdir(place)
+        os.close(place)
+
+
 def _run_and_save(directory: Path, header: Header, run: Runner, journal: Journal, figures: Sequence[str]) -> Saved:
     try:
         with Staging(
-            directory,
+            directory.absolute(),
             by=BY,
             replaces=MADE_OF_RESULTS,
             key=header.key,
             workspace=journal.workspace,
             rescue=True,
         ) as staging:
-            with Recording(staging) as recording:
+            with Recording(staging) as recording, _here():
                 results, stopped_by = run(recording.add, journal)
             saved = Saved(results, stopped_by)
             if results.runs:
@@ -168,9 +181,14 @@ def _stage(saved: Saved, staging: Staging, recording: Recording, figures: Sequen
             saved.results.plot.save_all(staging, figures)
         except KeyboardInterrupt as interrupt:
             saved.stopped_by = interrupt
-        except OSError as error:
-            recording.dropped["figures"] = error
+        except Exception as error:
+            # Whatever a figure fails on, the results are worth more.
+            recording.dropped["figures"] = error if isinstance(error, OSError) else OSError(0, _line(error))
     saved.left_out = recording.dropped
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def told(left_out: dict[str, OSError]) -> str:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from io import TextIOWrapper
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -20,6 +21,10 @@ from sojourn.cli.outcome import INTERRUPTED, complain
 def main() -> NoReturn:
     """Runs the command line and exits with its status."""
     signal.signal(signal.SIGTERM, _terminate)
+    # What draws on a screen, as a notebook asks for, cannot save files.
+    os.environ["MPLBACKEND"] = "agg"
+    if sys.stdout is None:  # closed by whoever called us: what is printed is not wanted
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A terminal that cannot show a character gets a question mark, not a traceback.

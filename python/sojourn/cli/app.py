@@ -75,6 +75,9 @@ def status() -> int:
     except _core.RunError as error:
         complain(f"sojourn: {error}")
         return FAILED
+    except MemoryError:
+        complain("sojourn: there is not enough memory")
+        return FAILED
     except BrokenPipeError:
         # Whoever read our output has gone, as in `sojourn list aqm | head -1`. Keep the interpreter from trying again.
         sys.stdout = None

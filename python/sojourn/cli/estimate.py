@@ -22,6 +22,8 @@ SAMPLES = 3
 """Runs that are tried."""
 SAMPLE_S = 0.5
 """How long each is tried."""
+PATIENCE_S = 15.0
+"""How long one may take to begin."""
 BASE_MB = 120.0
 """Memory of a small experiment."""
 PLAN_KB = 7.0
@@ -90,6 +92,14 @@ def _time(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200.0 else f"{seconds / 3600:.1f} h"
 
 
+def _cancel_once_begun(monitor: _core.Monitor) -> None:
+    """Ends a trial; one that has not begun to simulate, as with very many flows, says nothing yet."""
+    until = time.monotonic() + PATIENCE_S
+    while not monitor.simulated_s and time.monotonic() < until:
+        time.sleep(0.05)
+    monitor.cancel()
+
+
 def _tried(plan: _core.Plan, backend: Backend) -> tuple[float, float]:
     """Simulated seconds per second of one thread, and kilobytes of a run's summary."""
     runs = len(plan.jobs)
@@ -97,7 +107,7 @@ def _tried(plan: _core.Plan, backend: Backend) -> tuple[float, float]:
     kilobytes: list[float] = []
     for index in sorted({round(place * (runs - 1) / max(1, SAMPLES - 1)) for place in range(SAMPLES)}):
         monitor = _core.Monitor()
-        timer = Timer(SAMPLE_S, monitor.cancel)
+        timer = Timer(SAMPLE_S, _cancel_once_begun, [monitor])
         timer.daemon = True
         timer.start()
         began = time.monotonic()

@@ -24,7 +24,18 @@ def out_directory(given: str) -> Path:
     """
     if not given.strip():
         raise ValueError("must be the name of a directory")
+    if not is_text(given):
+        raise ValueError("must be the name of a directory in UTF-8")
     return Path(given)
+
+
+def is_text(given: str) -> bool:
+    """Whether it can be written as UTF-8: bytes of the command line that could not be read cannot."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 EVERY_FORMAT = ",".join(FORMATS)
@@ -111,6 +122,8 @@ def overrides(assignments: list[str] | None) -> list[tuple[str, str]]:
     pairs = []
     for assignment in assignments or []:
         key, equals, value = assignment.partition("=")
+        if not is_text(assignment):
+            raise ExperimentError(f"--set: got {assignment!r}; must be UTF-8")
         if not (key.strip() and equals):
             raise ExperimentError(f'--set: got "{assignment}"; must be KEY=VALUE, like queue.0.target="10 ms"')
         pairs.append((key.strip(), value.strip()))

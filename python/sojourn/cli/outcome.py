@@ -16,6 +16,8 @@ DONE = 0
 FAILED = 1
 WRONG_INPUT = 2
 INTERRUPTED = 130
+LONGEST = 2000
+"""Characters of a complaint; more can only be what somebody's code said."""
 
 
 class Stopped(Exception):
@@ -28,8 +30,11 @@ class Stopped(Exception):
 
 
 def complain(message: str) -> None:
-    """Says what went wrong, on one line of standard error."""
-    print(" ".join(message.split()), file=sys.stderr)
+    """Says what went wrong, on one line of standard error, with nothing in it that a terminal would obey."""
+    line = " ".join(message.split())
+    if len(line) > LONGEST:
+        line = f"{line[:LONGEST]}… ({len(line)} characters)"
+    print("".join(one if one.isprintable() else repr(one)[1:-1] for one in line), file=sys.stderr)
 
 
 def announce_notes(backend: Backend, plan: _core.Plan) -> None:

@@ -230,7 +230,17 @@ impl Aqm for PythonAqm {
             let answer = state.call0(py)?;
             let dict = answer.bind(py).cast::<PyDict>()?;
             dict.iter()
-                .map(|(name, value)| Ok((name.extract()?, value.extract::<f64>()?)))
+                .map(|(name, value)| {
+                    let name: String = name.extract()?;
+                    if SERIES_COLUMNS.contains(&name.as_str()) {
+                        let told = format!("state: \"{name}\" is a column of the series already");
+                        return Err(PyValueError::new_err(told));
+                    }
+                    let number = value.extract::<f64>().map_err(|_| {
+                        PyValueError::new_err(format!("state: \"{name}\" must be a number"))
+                    })?;
+                    Ok((name, number))
+                })
                 .collect()
         });
         match shown {
@@ -241,6 +251,22 @@ impl Aqm for PythonAqm {
         }
     }
 }
+
+/// What a row of the recorded series has without the discipline's variables, and what says which run it is of.
+const SERIES_COLUMNS: [&str; 12] = [
+    "run",
+    "label",
+    "seed",
+    "time_s",
+    "direction",
+    "packets",
+    "sojourn_mean_ms",
+    "sojourn_max_ms",
+    "backlog_packets",
+    "backlog_bytes",
+    "dropped",
+    "marked",
+];
 
 /// The name of a state variable as one that lasts; the same one for the same text.
 fn lasting(name: &str) -> &'static str {

@@ -179,6 +179,10 @@ static TWO_WAY: &[&dyn AnyKey] = &[
 /// The keys of every kind that makes several.
 static SEVERAL: &[&dyn AnyKey] = &[&KIND, &NAME, &START, &STOP];
 
+/// Groups that a file may have, and flows in all of them: more than a machine has memory for is a slip of the pen.
+const MOST_ENTRIES: usize = 1000;
+const MOST_FLOWS: u64 = 200_000;
+
 /// All groups, by the entries of the file that make them.
 pub(crate) struct TrafficsForm;
 
@@ -188,10 +192,25 @@ impl Form for TrafficsForm {
     fn read(&self, entry: &Entry<'_>) -> Result<Self::Out, ReadError> {
         let entries = entry.items().filter(|entries| !entries.is_empty());
         let entries = entries.ok_or_else(|| entry.refuse(self.accepts()))?;
-        entries
-            .iter()
-            .map(|entry| TrafficForm.read(entry))
-            .collect()
+        if entries.len() > MOST_ENTRIES {
+            return Err(entry.refuse(format!("at most {MOST_ENTRIES} tables [[traffic]]")));
+        }
+        let mut flows = 0;
+        let mut groups = Vec::new();
+        for entry in entries {
+            let read = TrafficForm.read(&entry)?;
+            for group in &read {
+                flows +=
+                    u64::from(group.flows) * (1 + u64::from(group.direction == Direction::Both));
+            }
+            if flows > MOST_FLOWS {
+                return Err(entry.error(format!(
+                    "with this group there are {flows} flows; must be at most {MOST_FLOWS} in all"
+                )));
+            }
+            groups.push(read);
+        }
+        Ok(groups)
     }
 
     fn accepts(&self) -> String {

@@ -1,0 +1,157 @@
+"""What surroundings, other people's code and damaged files may do to a run: one line, and what was finished is kept."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from conftest import EXPERIMENT, Cli, visible
+from test_bad_input import wrong
+from test_interruption import RUN, killed
+
+SHORT = EXPERIMENT.replace("repeat = 2", "repeat = 1").replace('"4 s"', '"2 s"')
+OWN = """\
+import os
+import sojourn
+
+@sojourn.aqm("mine")
+class Mine:
+    def enqueue(self, packet, queue, now):
+        {does}
+        return "pass"
+
+    def state(self):
+        return {state}
+"""
+RECORDED = SHORT.replace('aqm = "pfifo"', 'aqm = "mine"') + '\n[record]\nseries = "500 ms"\n'
+
+
+def with_own(sojourn: Cli, tmp_path: Path, does: str = "pass", state: str = "{}"):
+    """A run of a discipline that does something when it is asked, and shows a state."""
+    (tmp_path / "mine.py").write_text(OWN.format(does=does, state=state), encoding="utf-8")
+    (tmp_path / "e.toml").write_text(RECORDED, encoding="utf-8")
+    return sojourn("--load", "mine.py", "run", "e.toml", "--out", "out", "--figures", "none")
+
+
+@pytest.mark.parametrize("name", ["packets.parquet", "series.parquet", "histograms.parquet"])
+def test_damaged_tables_are_named(sojourn: Cli, tmp_path: Path, name: str):
+    record = '\n[record]\npackets = true\nseries = "500 ms"\n'
+    (tmp_path / "e.toml").write_text(SHORT + record, encoding="utf-8")
+    assert sojourn("run", "e.toml", "--out", "out", "--figures", "none").returncode == 0
+    table = tmp_path / "out" / name
+    for damaged in (table.read_bytes()[:100], b"PAR1" + bytes(500) + b"PAR1"):
+        table.write_bytes(damaged)
+        wrong(sojourn("export", "out", "--format", "csv"), f"out/{name}: the results are damaged")
+        with pytest.raises(sj.ExperimentError, match="the results are damaged"):
+            results = sj.load(tmp_path / "out")
+            _ = (results.packets(), results.queue_series(), results.histogram())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"format": 1, "runs": []}',
+        '{"format": 1, "sojourn": "x", "experiment": "x", "backend": "sim", "runs": [{"label": "a"}]}',
+        '{"format": 1, "sojourn": "x", "experiment": 7, "backend": "sim", "runs": []}',
+    ],
+)
+def test_a_damaged_summary_is_refused_when_it_is_read(tmp_path: Path, content: str):
+    (tmp_path / "summary.json").write_text(content, encoding="utf-8")
+    with pytest.raises(sj.ExperimentError, match=r"summary\.json: the results are damaged"):
+        sj.load(tmp_path)
+
+
+def test_a_notebooks_backend_for_figures_is_not_ours(sojourn: Cli, experiment: Path, tmp_path: Path):
+    surroundings = {**os.environ, "MPLBACKEND": "module://nothing_of_this_name"}
+    result = sojourn("run", experiment, "--out", "out", "--figures", "png", env=surroundings)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "out" / "overview.png").exists()
+
+
+def test_figures_that_fail_do_not_cost_the_results(sojourn: Cli, experiment: Path, tmp_path: Path):
+    surroundings = {**os.environ, "SOURCE_DATE_EPOCH": "no number"}
+    result = sojourn("run", experiment, "--out", "out", "--figures", "svg", env=surroundings)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert "sojourn: out: left out figures: ValueError" in result.stderr
+    assert len(sj.load(tmp_path / "out").runs) == 4
+
+
+@pytest.mark.parametrize("name", ["run", "seed", "time_s", "packets", "sojourn_mean_ms", "marked"])
+def test_a_state_may_not_be_called_like_a_column_of_ours(sojourn: Cli, tmp_path: Path, name: str):
+    result = with_own(sojourn, tmp_path, state=f'{{"{name}": 1.0}}')
+    assert result.returncode == 1
+    assert f'state: "{name}" is a column of the series already' in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_state_that_is_no_number_is_named(sojourn: Cli, tmp_path: Path):
+    result = with_own(sojourn, tmp_path, state='{"mood": "good"}')
+    assert result.returncode == 1
+    assert 'state: "mood" must be a number' in result.stderr
+
+
+def test_results_go_where_they_were_to_go_whatever_a_discipline_does(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "elsewhere").mkdir()
+    result = with_own(sojourn, tmp_path, does=f'os.chdir("{tmp_path}/elsewhere")')
+    assert result.returncode == 0, result.stderr
+    assert "summary.json" in visible(tmp_path / "out")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_what_a_discipline_says_is_one_line_of_bounded_length(sojourn: Cli, tmp_path: Path):
+    result = with_own(sojourn, tmp_path, does='raise RuntimeError("\\x1b[31m" + "x" * 1000000)')
+    assert result.returncode == 1
+    last = result.stderr.splitlines()[-1]
+    assert "\x1b" not in last
+    assert "x1b[31mxxx" in last
+    assert re.search(r"… \(\d{7} characters\)$", last)
+    assert len(last) < 3000
+
+
+@pytest.mark.parametrize("given", [("--out", b"\xff\xfe"), ("--set", b'queue.0.label="\xff"')])
+def test_bytes_that_are_no_text_are_refused_before_anything_is_run(
+    sojourn: Cli, experiment: Path, tmp_path: Path, given: tuple[str, bytes]
+):
+    before = visible(tmp_path)
+    result = sojourn("run", experiment, given[0], os.fsdecode(given[1]))
+    wrong(result, given[0], "UTF-8")
+    assert visible(tmp_path) == before
+
+
+def test_nobody_needs_to_listen(sojourn: Cli, experiment: Path, tmp_path: Path):
+    result = sojourn("run", experiment, "--out", "out", "--figures", "none", preexec_fn=lambda: os.close(1))
+    assert result.returncode == 0, result.stderr
+    assert len(sj.load(tmp_path / "out").runs) == 4
+
+
+def test_flows_and_groups_are_bounded_in_all(sojourn: Cli, tmp_path: Path):
+    many = '\n[[traffic]]\nkind = "bulk"\nrtt = "10 ms"\nflows = 100000\n'
+    (tmp_path / "e.toml").write_text(EXPERIMENT + many * 2, encoding="utf-8")
+    wrong(sojourn("run", "e.toml"), "traffic.2", "200002 flows; must be at most 200000 in all")
+    (tmp_path / "e.toml").write_text(EXPERIMENT + many.replace("100000", "1") * 1000, encoding="utf-8")
+    wrong(sojourn("run", "e.toml"), "traffic", "at most 1000 tables [[traffic]]")
+
+
+def test_an_altered_line_of_the_journal_is_run_again(sojourn: Cli, tmp_path: Path):
+    finished = killed(sojourn, tmp_path)
+    (journal,) = (tmp_path / "out").glob(".sojourn-*/journal.jsonl")
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"seed":1', b'"seed":9', 1)
+    journal.write_bytes(b"".join(lines))
+    result = sojourn(*RUN, "--resume")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.splitlines()[0] == f"{finished - 1} of 8 runs are finished already"
+    assert {run.seed for run in sj.load(tmp_path / "out").runs} == {1, 2, 3, 4}
+
+
+def test_a_pipe_in_place_of_the_journal_does_not_hold_us_up(sojourn: Cli, tmp_path: Path):
+    killed(sojourn, tmp_path)
+    (journal,) = (tmp_path / "out").glob(".sojourn-*/journal.jsonl")
+    journal.unlink()
+    os.mkfifo(journal)
+    assert sojourn(*RUN, "--resume", timeout=60).returncode == 0
