@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -121,6 +122,21 @@ def test_bytes_that_are_no_text_are_refused_before_anything_is_run(
     result = sojourn("run", experiment, given[0], os.fsdecode(given[1]))
     wrong(result, given[0], "UTF-8")
     assert visible(tmp_path) == before
+
+
+def test_what_a_discipline_prints_is_not_in_our_output(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "mine.py").write_text(OWN.format(does='print("noise")', state="{}"), encoding="utf-8")
+    (tmp_path / "e.toml").write_text(RECORDED, encoding="utf-8")
+    result = sojourn("--load", "mine.py", "run", "e.toml", "--json")
+    assert len(json.loads(result.stdout)["runs"]) == 2
+    assert "noise" in result.stderr
+
+
+def test_the_largest_seed_fits_the_tables(sojourn: Cli, experiment: Path, tmp_path: Path):
+    largest = ("run", experiment, "--out", "out", "--figures", "none", "--set", f"experiment.seed={2**62}")
+    assert sojourn(*largest).returncode == 0
+    assert sj.load(tmp_path / "out").to_pandas()["seed"].max() == 2**62 + 1
+    wrong(sojourn("run", experiment, "--set", f"experiment.seed={2**63 - 1}"), "experiment.seed", str(2**62))
 
 
 def test_nobody_needs_to_listen(sojourn: Cli, experiment: Path, tmp_path: Path):

@@ -154,13 +154,20 @@ def columns(results: Results) -> list[Metric]:
 
 
 def overview_metrics(results: Results) -> list[tuple[Metric, Direction]]:
-    """What an overview shows: delay and goodput each way, then what the applications felt."""
+    """What an overview shows: delay and goodput each way, what applications felt, the delay of other datagrams."""
     of_queue = [metric for metric in METRICS if metric.name in ("sojourn_p95_ms", "goodput_bps")]
     known: list[tuple[Metric, Direction]] = [
         (metric, direction) for direction in results.directions for metric in of_queue
     ]
     felt = ("mos", "page_load_p50_ms", "completion_p50_ms", "video_rate_bps")
-    known += [(metric, "down") for metric in group_metrics(results) if metric.name.rpartition(".")[2] in felt]
+    of_groups = group_metrics(results)
+    scored = {metric.group for metric in of_groups if metric.name.endswith(".mos")}
+    known += [
+        (metric, "down")
+        for metric in of_groups
+        if (merit := metric.name.rpartition(".")[2]) in felt
+        or (merit == "one_way_p95_ms" and metric.group not in scored)
+    ]
     return known
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -113,7 +114,8 @@ def run_and_show(
         record: Callable[[Run], Run] | None = None, journal: Journal | None = None
     ) -> tuple[Results, BaseException | None]:
         display = Display() if out is None else Display(then=f", writing {out}", again="leaves them for --resume")
-        with display:
+        # What a discipline of the user's prints is not part of our output.
+        with display, redirect_stdout(sys.stderr):
             return run_plan(
                 plan, jobs=jobs, backend=backend, until=until, report=display, record=record, journal=journal
             )

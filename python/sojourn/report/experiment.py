@@ -41,7 +41,7 @@ class Gallery:
 MOST_ROWS = 100
 """Rows of a table in the page."""
 PICTURES_SIZE = 1_000_000
-"""Characters of the figures of a sweep's cells, after the first cell; what is beyond is left out."""
+"""Characters of figures, from which on those of further cells of a sweep are left out."""
 
 
 def context(folder: Path) -> dict[str, Any]:
@@ -52,7 +52,8 @@ def context(folder: Path) -> dict[str, Any]:
     baseline = results.arms[0].label if results.arms else ""
     rivals = {arm.label for arm in results.arms} - {baseline}
     cells = len(results.by_cell())
-    galleries = _galleries(results)
+    overview = _pictures(results.plot.overviews())
+    galleries = _galleries(results, _size(overview))
     return {
         "template": "experiment.html",
         "title": summary["experiment"],
@@ -62,7 +63,7 @@ def context(folder: Path) -> dict[str, Any]:
         if results.partial
         else "",
         "glance": _bounded(overview_sheet(results)),
-        "overview": _pictures(results.plot.overviews()),
+        "overview": overview,
         "sheets": [
             sheet
             for sheet in (
@@ -149,17 +150,21 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def _galleries(results: Results) -> list[Gallery]:
+def _galleries(results: Results, taken: int) -> list[Gallery]:
     """The figures with a line, box or mark per arm; of a sweep those of its first cells, as far as there is room."""
     galleries: list[Gallery] = []
-    size = 0
+    size = taken
     for place, (name, cell) in enumerate(results.by_cell().items()):
         gallery = Gallery(name, _pictures(cell.plot.per_arm(), str(place or "")))
-        size += sum(len(one.source) for one in gallery.pictures) if galleries else 0
-        if size > PICTURES_SIZE:
+        size += _size(gallery.pictures)
+        if galleries and size > PICTURES_SIZE:
             break
         galleries.append(gallery)
     return galleries
+
+
+def _size(pictures: Sequence[Picture]) -> int:
+    return sum(len(one.source) for one in pictures)
 
 
 def _pictures(drawings: Iterable[Drawing], suffix: str = "") -> list[Picture]:

@@ -40,10 +40,10 @@ static REPEAT: Key<Whole> = Key {
 };
 static SEED: Key<Whole> = Key {
     name: "seed",
-    // Half of what fits, so that seed + repeat does.
+    // So that seed + repeat fits a signed number of 64 bits, as tables have it.
     form: Whole {
         from: 0,
-        to: i64::MAX as u64,
+        to: 1 << 62,
     },
     default: Default::Is("1"),
     doc: "The seed of the first run.",
