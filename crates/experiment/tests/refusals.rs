@@ -63,7 +63,7 @@ fn a_bad_value_is_named_with_its_line() {
         ("repeat = 2", "repeat = 99999999999999999999",
             "4: experiment.repeat: got 99999999999999999999; must be a whole number from 1 to 100000".into()),
         ("repeat = 2", "seed = -1",
-            "4: experiment.seed: got -1; must be a whole number from 0 to 9223372036854775807".into()),
+            "4: experiment.seed: got -1; must be a whole number from 0 to 4611686018427387904".into()),
         ("repeat = 2", "repeat = inf",
             "4: experiment.repeat: got inf; must be a whole number from 1 to 100000".into()),
         ("repeat = 2", "name = \"\"",
