@@ -61,6 +61,37 @@ def test_the_table_follows_the_results(sojourn: Cli, experiment: Path):
     assert "median difference over 2 seeds" in below
 
 
+CALLS = '\n[[traffic]]\nkind = "voip"\nname = "talk"\nrtt = "40 ms"\n'
+
+
+def test_what_applications_saw_is_compared_too(sojourn: Cli, experiment: Path):
+    experiment.write_text(EXPERIMENT + CALLS)
+    result = sojourn("run", experiment, "--baseline", "pfifo")
+    assert result.returncode == 0, result.stderr
+    _, _, below = result.stdout.partition("What the traffic saw: difference from pfifo")
+    assert "MOS" in below
+    assert [line.split()[1] for line in below.splitlines() if line.strip().startswith("codel")] == ["bulk", "talk"]
+
+
+def test_metrics_of_groups_are_compared_by_name():
+    results = sj.run_text(EXPERIMENT + CALLS)
+    made = copy.deepcopy(results.summary)
+    for run in made["runs"]:
+        talk = next(group for group in run["groups"] if group["name"] == "talk")
+        talk["mos"] = {"pfifo": 2.0, "codel": 3.5}[run["label"]] + run["seed"] / 10
+    changed = sj.Results(made, [sj.Run(run, lambda _: None) for run in made["runs"]])
+    (one,) = differences(changed, "pfifo", [metric_called("mos", changed)])
+    assert one.interval.middle == pytest.approx(1.5)
+    table = changed.paired("pfifo", ["goodput_bps", "talk.mos"])
+    assert [column.header.replace("\n", " ") for column in table.columns] == [
+        "queue",
+        "goodput Mbit/s",
+        "talk MOS 1–4.5",
+    ]
+    with pytest.raises(ValueError, match=r"talk\.mos"):
+        changed.paired("pfifo", ["talk.moss"])
+
+
 def test_an_unknown_baseline_is_refused_before_anything_is_run(sojourn: Cli, experiment: Path, tmp_path: Path):
     wrong(sojourn("run", experiment, "--baseline", "pfif", "--out", "out"), "pfif", "pfifo, codel")
     assert not (tmp_path / "out").exists()

@@ -30,6 +30,10 @@ class Merit:
     words: str = ""
     is_of_application: bool = False
     """Whether it is what a user of the application feels."""
+    scale: tuple[float, float] | None = None
+    """The ends of the scale that it is on, where that does not begin at zero."""
+    counted_by: str = ""
+    """The figure that says of how many values it is a quantile, where those may be few."""
 
 
 def _number(key: str) -> Callable[[Group], float]:
@@ -60,18 +64,34 @@ def _goodput(group: Group) -> float:
     return math.nan if group["kind"] == "ping" else float(group["goodput_bps"])
 
 
+def _times(stem: str, one: str, words: str) -> list[Merit]:
+    """How long pages or files took, and how many there were."""
+    quantiles = [
+        Merit(
+            f"{stem}_{at}_ms", f"{one} {at} ms", _spread(f"{stem}_ms", at), words=f"{of} {words}",
+            is_of_application=True, counted_by=f"{stem}_n",
+        )
+        for at, of in (("p50", "median"), ("p95", "p95 of the"))
+    ]  # fmt: skip
+
+    def count(group: Group) -> float:
+        return _spread(f"{stem}_ms", "n")(group) or math.nan
+
+    return [*quantiles, Merit(f"{stem}_n", f"{one}s", count, digits=0, words=f"finished {one}s")]
+
+
 MERITS: tuple[Merit, ...] = (
     Merit("goodput_bps", "goodput Mbit/s", _goodput, shown_per=1e6, words="goodput"),
     Merit("jain_goodput", "Jain", _number("jain_goodput"), words="Jain's index over goodput"),
     Merit("rtt_p50_ms", "RTT p50 ms", _spread("rtt_ms", "p50"), words="median RTT"),
     Merit("rtt_p95_ms", "RTT p95 ms", _spread("rtt_ms", "p95"), words="p95 of the RTT"),
     Merit("one_way_p95_ms", "one-way p95 ms", _spread("one_way_ms", "p95"), words="p95 of the one-way delay"),
-    Merit("mos", "MOS 1–4.5", _number("mos"), words="call quality: MOS", is_of_application=True),
-    *(
-        Merit(f"{stem}_{at}_ms", f"{short} {at} ms", _spread(f"{stem}_ms", at), words=words, is_of_application=True)
-        for stem, short, long in (("page_load", "page", "page load time"), ("completion", "file", "completion time"))
-        for at, words in (("p50", f"median {long}"), ("p95", f"p95 of the {long}"))
+    Merit("lost_packets", "lost", _number("lost_packets"), digits=0, words="lost packets"),
+    Merit(
+        "mos", "MOS 1–4.5", _number("mos"), words="call quality: MOS", is_of_application=True, scale=(1.0, 4.5)
     ),
+    *_times("page_load", "page", "page load time"),
+    *_times("completion", "file", "completion time"),
     Merit(
         "video_rate_bps", "video Mbit/s", _video("media_rate_bps"), shown_per=1e6, words="video's media rate",
         is_of_application=True,
@@ -82,13 +102,23 @@ MERITS: tuple[Merit, ...] = (
 
 
 def groups_of(run: Run) -> list[Group]:
-    """The groups of a run.
+    """The groups of a run, with the ``lost_packets`` of their flows together.
 
     Of results from before there were any, they are put together from the flows; then only a group of one flow has
     distributions, for quantiles of several cannot be added.
     """
     kept = cast("Mapping[str, Any]", run).get("groups")
-    return list(kept) if kept is not None else _of_flows(run)
+    groups = list(kept) if kept is not None else _of_flows(run)
+    lost: dict[tuple[int, str], int] = {}
+    for flow in run["flows"]:
+        if "lost_packets" in flow:
+            place = flow["traffic"], flow["direction"]
+            lost[place] = lost.get(place, 0) + flow["lost_packets"]
+    places = [(group["traffic"], group["direction"]) for group in groups]
+    return [
+        {**group, "lost_packets": lost[place]} if place in lost else group
+        for group, place in zip(groups, places, strict=True)
+    ]
 
 
 def _of_flows(run: Run) -> list[Group]:

@@ -32,6 +32,10 @@ class Metric:
     """What it is, for an axis or a heading with room."""
     group: str = ""
     """The group of flows that it is of; empty if it is of the bottleneck or of all flows."""
+    scale: tuple[float, float] | None = None
+    """The ends of the scale that it is on, where that does not begin at zero."""
+    counted_by: str = ""
+    """The metric that says of how many values it is a quantile, where those may be few."""
 
     @property
     def axis_label(self) -> str:
@@ -104,6 +108,8 @@ def group_metrics(results: Results) -> list[Metric]:
             merit.digits,
             f"{title}: {merit.words}",
             title,
+            merit.scale,
+            f"{title}.{merit.counted_by}" if merit.counted_by else "",
         )
         for title, merit in index.pairs()
     ]
@@ -151,6 +157,17 @@ def columns(results: Results) -> list[Metric]:
     """Every number that is known of a run and direction: of the queue, its inner queues and the groups of flows."""
     inner = [metric for name in inner_queues(results) for metric in inner_metrics(name)]
     return [*METRICS, *inner, *group_metrics(results)]
+
+
+def samples_note(results: Results, metric: Metric) -> str:
+    """Of how many values a quantile is, where they may be few: ``of 12 to 40 pages a run``; else nothing."""
+    counter = next((one for one in group_metrics(results) if one.name == metric.counted_by), None)
+    counts = [] if counter is None else [counter.value(run.summary, "down") for run in results.runs]
+    known = [count for count in counts if not math.isnan(count)]
+    if counter is None or not known:
+        return ""
+    low, high = f"{min(known):.0f}", f"{max(known):.0f}"
+    return f"of {low if low == high else f'{low} to {high}'} {counter.heading} a run"
 
 
 def overview_metrics(results: Results) -> list[tuple[Metric, Direction]]:

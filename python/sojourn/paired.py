@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn._core import ExperimentError
-from sojourn.metrics import METRICS, Metric, has_direction
+from sojourn.metrics import METRICS, Metric, group_metrics, has_direction
 from sojourn.statistics import CONFIDENCE, Interval, median_interval
-from sojourn.tables import Sheet, swept_keys
+from sojourn.tables import Sheet, groups_sheet, swept_keys
 
 if TYPE_CHECKING:
     from sojourn.results import Arm, Direction, Results
@@ -53,6 +53,7 @@ def differences(results: Results, baseline: str, metrics: Sequence[Metric] = MET
         for direction in results.directions
         if has_direction(arm.runs[0].summary, direction)
         for metric in metrics
+        if not metric.group or direction == results.directions[0]
     ]
 
 
@@ -63,30 +64,57 @@ def check_baseline(baseline: str, labels: Sequence[str]) -> None:
         raise ExperimentError(f'baseline: got "{baseline}"; must be the label of a queue: {known}')
 
 
-def paired_sheet(results: Results, baseline: str) -> Sheet:
-    """``differences`` as a table; an asterisk marks those that are clear."""
-    found = differences(results, baseline)
-    swept = swept_keys(results)
-    several = len(results.directions) > 1
-    rows: dict[tuple[str, ...], list[str]] = {}
+def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] = METRICS) -> Sheet:
+    """``differences`` as a table, a row per arm and direction; an asterisk marks those that are clear."""
+    found = differences(results, baseline, metrics)
+    several = len(results.directions) > 1 and not all(metric.group for metric in metrics)
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
     for one in found:
-        cells = [one.arm.label, *(str(one.arm.set.get(key, "")) for key in swept)]
-        row = rows.setdefault((*cells, *([one.direction] if several else [])), [])
-        row.append(_text(one))
-    words = ("queue", *swept, *(["way"] if several else []))
+        row = rows.setdefault((*_words_of(one.arm, results), *([one.direction] if several else [])), {})
+        row[one.metric.name] = _text(one)
+    return Sheet(
+        f"difference from {baseline}, run by run on the same seeds",
+        _caption(found),
+        (
+            *("queue", *swept_keys(results), *(["way"] if several else [])),
+            *(f"{metric.group} {metric.heading}".strip() for metric in metrics),
+        ),
+        tuple((*words, *(row[metric.name] for metric in metrics)) for words, row in rows.items()),
+        1 + len(swept_keys(results)) + several,
+    )
+
+
+def paired_groups_sheet(results: Results, baseline: str) -> Sheet | None:
+    """``differences`` of what the traffic saw, a row per arm and group; None where there is no table of groups."""
+    shown = groups_sheet(results)
+    if shown is None:
+        return None
+    headings = shown.headings[shown.words :]
+    found = differences(results, baseline, group_metrics(results))
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for one in found:
+        if results.groups.at(one.arm.runs[0].summary, one.metric.group) is not None:
+            row = rows.setdefault((*_words_of(one.arm, results), one.metric.group), {})
+            row[one.metric.heading] = _text(one)
+    return Sheet(
+        f"What the traffic saw: difference from {baseline}",
+        _caption(found),
+        shown.headings,
+        tuple((*words, *(row.get(heading, "–") for heading in headings)) for words, row in rows.items()),
+        shown.words,
+    )
+
+
+def _words_of(arm: Arm, results: Results) -> tuple[str, ...]:
+    return arm.label, *(str(arm.set.get(key, "")) for key in swept_keys(results))
+
+
+def _caption(found: Sequence[Difference]) -> str:
     repeats = max((one.interval.n for one in found), default=0)
     caption = f"median difference over {repeats} seeds"
     if repeats > 1:
         caption += f", below it its {CONFIDENCE:.0%} bootstrap confidence interval"
-    if any(one.is_clear for one in found):
-        caption += "; * the interval leaves out zero"
-    return Sheet(
-        f"difference from {baseline}, run by run on the same seeds",
-        caption,
-        (*words, *(metric.heading for metric in METRICS)),
-        tuple((*key, *cells) for key, cells in rows.items()),
-        len(words),
-    )
+    return caption + ("; * the interval leaves out zero" if any(one.is_clear for one in found) else "")
 
 
 def _cell(arm: Arm) -> str:

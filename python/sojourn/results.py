@@ -210,18 +210,25 @@ class Results:
 
         return results_table(self)
 
-    def paired(self, baseline: str) -> Table:
+    def paired(self, baseline: str, metrics: Sequence[str] | None = None) -> Table:
         """Every other queue's difference from the one labelled ``baseline``, on the same seeds.
+
+        ``metrics`` are names as for ``plot.bars``, of groups of flows too: ``["sojourn_p95_ms", "mos"]``; by default
+        the columns of the table.
 
         Raises
         ------
         ExperimentError
             No queue has this label.
+        ValueError
+            There is no such metric.
         """
+        from sojourn.metrics import METRICS, metric_called
         from sojourn.paired import paired_sheet
         from sojourn.tables import as_table
 
-        return as_table(paired_sheet(self, baseline))
+        chosen = METRICS if metrics is None else [metric_called(name, self) for name in metrics]
+        return as_table(paired_sheet(self, baseline, chosen))
 
     def __str__(self) -> str:
         from sojourn.tables import groups_table, inner_table, plain

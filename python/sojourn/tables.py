@@ -27,8 +27,11 @@ EXPENDABLE_OF_GROUPS = (
     "jain_goodput",
     "one_way_p95_ms",
     "video_stalled_ms",
+    "page_load_n",
+    "completion_n",
     "page_load_p95_ms",
     "completion_p95_ms",
+    "lost_packets",
     "rtt_p50_ms",
     "completion_p50_ms",
     "video_rate_bps",
@@ -135,7 +138,8 @@ def groups_sheet(results: Results) -> Sheet | None:
                 cells = [_merit_cell(index, merit, arm, title) for merit in merits]
                 rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), count, *cells))
     headings = ("queue", *swept, "traffic", *(merit.heading for merit in merits))
-    caption = f"flows of a group together, after the warm-up; {interval_note(repeats_of(results))}"
+    whole = "; lost counts the whole run" if "lost_packets" in known else ""
+    caption = f"flows of a group together, after the warm-up{whole}; {interval_note(repeats_of(results))}"
     return Sheet("What the traffic saw", caption, headings, tuple(rows), 2 + len(swept))
 
 
@@ -227,7 +231,12 @@ def groups_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None
     sheet = groups_sheet(results)
     if sheet is None:
         return None
-    sheet = shortened(sheet, rows, "--out DIR writes all")
+    return groups_as_table(shortened(sheet, rows, "--out DIR writes all"), width)
+
+
+def groups_as_table(sheet: Sheet, width: int = PLAIN_WIDTH) -> Table:
+    """A sheet of groups for a terminal; where it is too wide, columns go in the order of ``EXPENDABLE_OF_GROUPS``."""
+    caption = sheet.caption
     dropped: list[str] = []
     for name in EXPENDABLE_OF_GROUPS:
         if natural_width(sheet) <= width:
@@ -235,9 +244,7 @@ def groups_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None
         heading = next(merit.heading for merit in MERITS if merit.name == name)
         if heading in sheet.headings:
             dropped.append(heading)
-            sheet = sheet.without([heading], sheet.caption)
-    if dropped:
-        sheet = replace(sheet, caption=f"{sheet.caption}; without {', '.join(dropped)}, for want of width")
+            sheet = sheet.without([heading], f"{caption}; without {', '.join(dropped)}, for want of width")
     return as_table(sheet, narrow=natural_width(sheet) > width)
 
 

@@ -37,11 +37,11 @@ from sojourn.cli.options import (
 from sojourn.cli.outcome import FAILED, INTERRUPTED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.journal import Journal
-from sojourn.paired import check_baseline
+from sojourn.paired import check_baseline, paired_groups_sheet
 from sojourn.precision import Precision
 from sojourn.results import Results, Run
 from sojourn.saving import Runner, Saved, Unsaved, run_into, told
-from sojourn.tables import PLAIN_WIDTH, groups_table, inner_table, overview_table, plain, results_table
+from sojourn.tables import PLAIN_WIDTH, groups_as_table, groups_table, inner_table, overview_table, plain, results_table
 
 
 def command(
@@ -185,6 +185,8 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
     tables, left_out = _tables(results, width, short=short)
     if baseline is not None and any(run.label == baseline for run in results.runs):
         tables.append(results.paired(baseline))
+        of_groups = paired_groups_sheet(results, baseline)
+        tables += [] if of_groups is None else [groups_as_table(of_groups, width)]
     for table in tables:
         if console is None:
             print(plain(table))

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from sojourn.paired import paired_sheet
+from sojourn.paired import paired_groups_sheet, paired_sheet
 from sojourn.plots import Drawing
 from sojourn.report.flows import flows_sheet
 from sojourn.report.page import Picture, picture, saved
@@ -70,6 +70,7 @@ def context(folder: Path) -> dict[str, Any]:
                 _bounded(results_sheet(results)),
                 _bounded(paired_sheet(results, baseline)) if rivals and repeats > 1 else None,
                 _bounded(groups_sheet(results)),
+                _bounded(paired_groups_sheet(results, baseline)) if rivals and repeats > 1 else None,
                 _bounded(inner_sheet(results)),
             )
             if sheet is not None
