@@ -74,6 +74,28 @@ def test_what_groups_saw_is_in_table_frame_and_figures(calls: sj.Results):
     assert any("news: median page load time" in title for title in titles)
 
 
+def test_lost_datagrams_are_in_table_and_frame(calls: sj.Results):
+    summary = copy.deepcopy(calls.summary)
+    for run in summary["runs"]:
+        talk = next(flow for flow in run["flows"] if flow["kind"] == "voip")
+        run["flows"] += [{**talk, "flow": 1, "lost_packets": 30}]
+        talk["lost_packets"] = 12
+    results = sj.Results(summary, [sj.Run(run, lambda _: None) for run in summary["runs"]])
+    assert list(results.to_pandas()["voip.lost_packets"]) == [42, 42]
+    sheet = groups_sheet(results)
+    assert sheet is not None and "lost counts the whole run" in sheet.caption
+    lost = sheet.headings.index("lost")
+    assert [row[lost] for row in sheet.rows] == ["–", "42"] * 2
+
+
+def test_page_loads_are_counted(calls: sj.Results):
+    pages = {**GROUPS[2], "page_load_ms": {"n": 7, "p50": 800.0, "p95": 1600.0}}
+    results = with_groups(calls, [GROUPS[0], pages])
+    assert list(results.to_pandas()["news.page_load_n"]) == [7, 7]
+    sheet = groups_sheet(results)
+    assert sheet is not None and sheet.rows[1][sheet.headings.index("pages")] == "7"
+
+
 def test_a_name_both_ways_is_two_groups_and_not_one_metric(calls: sj.Results):
     results = with_groups(calls, [GROUPS[0], {**GROUPS[0], "direction": "up", "goodput_bps": 1e6}])
     assert results.groups.titles == ("movie.down", "movie.up")
@@ -151,6 +173,9 @@ def test_keys_in_words_tell_each_other_apart():
     assert words(["link.rate", "link.up.rate", "queue.0.target"]) == {
         "link.rate": "link rate", "link.up.rate": "up rate", "queue.0.target": "target",
     }  # fmt: skip
+    assert words(["link.up.rate"]) == {"link.up.rate": "up rate"}
+    assert words(["link.rate"]) == {"link.rate": "rate"}
+    assert words(["traffic.0.rate"]) == {"traffic.0.rate": "traffic 0 rate"}
     assert list(words(["traffic.0.rtt", "traffic.1.rtt"]).values()) == ["traffic 0 rtt", "traffic 1 rtt"]
     assert setting_text({"link.rate": "5 Mbit/s", "traffic.0.flows": 1}) == "rate 5 Mbit/s, 1 flow"
 
@@ -210,6 +235,53 @@ def test_figures_have_the_width_of_a_column_or_a_page(calls: sj.Results):
     assert math.isclose(calls.plot.overview(width="page").get_figwidth(), style.WIDTHS_IN["page"])
     with pytest.raises(ValueError, match="column, page"):
         calls.plot.cdf(width="wide")  # type: ignore[arg-type]
+
+
+def test_the_label_of_a_long_metric_is_within_a_column_wide_figure(calls: sj.Results):
+    name = "the-second-television-of-the-house"
+    results = with_groups(calls, [{**GROUPS[2], "name": name}, GROUPS[1]])
+    for figure in (
+        results.plot.bars(f"{name}.page_load_p95_ms", width="column"),
+        results.plot.overview([f"{name}.page_load_p95_ms"], width="column"),
+    ):
+        figure.draw_without_rendering()
+        labels = [figure.axes[0].yaxis.label, figure.axes[0]._left_title]
+        assert any(name in label.get_text().replace("\n", "") for label in labels)
+        for label in filter(lambda label: label.get_text(), labels):
+            box = label.get_window_extent()
+            assert box.y0 >= 0 and box.y1 <= figure.bbox.y1, label.get_text()
+            assert box.x1 <= figure.bbox.x1, label.get_text()
+
+
+def test_a_legend_is_read_row_by_row(calls: sj.Results):
+    with style.style():
+        figure = style.figure()
+        axes = figure.add_subplot()
+        for name in "abcdef":
+            axes.plot([0, 1], [0, 1], label=name)
+        style.legend(figure, axes)
+        figure.draw_without_rendering()
+    texts = figure.legends[0].get_texts()
+    read = sorted(texts, key=lambda text: (-round(text.get_window_extent().y0), text.get_window_extent().x0))
+    assert [text.get_text() for text in read] == list("abcdef")
+    assert len({round(text.get_window_extent().y0) for text in texts}) == 2
+
+
+def test_an_opinion_score_has_its_own_scale(calls: sj.Results):
+    results = with_groups(calls, GROUPS)
+    assert results.plot.bars("mos").axes[0].get_ylim() == (1.0, 4.5)
+    assert results.plot.overview(["mos"]).axes[0].get_ylim() == (1.0, 4.5)
+    assert results.plot.bars("movie.goodput_bps").axes[0].get_ylim()[0] == 0.0
+
+
+def test_a_figure_of_page_loads_says_how_many(calls: sj.Results):
+    made = with_groups(calls, [{**GROUPS[2], "page_load_ms": {"n": 7, "p50": 800.0, "p95": 1600.0}}, GROUPS[1]])
+    made.runs[0].summary["groups"] = [{**GROUPS[2], "page_load_ms": {"n": 12, "p50": 800.0, "p95": 1600.0}}, GROUPS[1]]
+    made = sj.Results(made.summary, made.runs)
+    assert "of 7 to 12 pages a run" in made.plot.bars("page_load_p95_ms").axes[0].get_title(loc="left")
+    titles = [axes.get_title(loc="left") for axes in made.plot.overview().axes]
+    assert [title.splitlines()[-1] for title in titles if "page" in title] == ["of 7 to 12 pages a run"]
+    assert "a run" not in made.plot.bars("mos").axes[0].get_title(loc="left")
 
 
 def test_missing_glyphs_are_one_note(tmp_path, monkeypatch: pytest.MonkeyPatch):

@@ -70,13 +70,19 @@ def number_columns(settings: Mapping[str, object]) -> dict[str, float]:
     return columns
 
 
+OF_LINK = ("link.rate", "link.buffer", "link.delay", "link.burst", "link.overhead")
+"""Keys of the link that others end like."""
+
+
 def words(keys: Sequence[str]) -> dict[str, str]:
     """What each dotted key is called for a reader: its last part, and as much before it as tells it from the others.
+
+    The keys of the link are among the others, swept or not: nobody takes the rate of a CBR flow for them.
 
     >>> words(["link.rate", "link.up.rate", "queue.0.target"])
     {'link.rate': 'link rate', 'link.up.rate': 'up rate', 'queue.0.target': 'target'}
     """
-    parts = {key: key.split(".") for key in keys}
+    parts = {key: key.split(".") for key in (*keys, *OF_LINK)}
 
     def tail(key: str, count: int) -> str:
         return " ".join(parts[key][-count:]).replace("_", " ")
@@ -86,7 +92,7 @@ def words(keys: Sequence[str]) -> dict[str, str]:
         count = 1
         while count < len(parts[key]) and (
             parts[key][-count].isdigit()
-            or any(tail(other, count) == tail(key, count) for other in keys if other != key)
+            or any(tail(other, count) == tail(key, count) for other in {*keys, *OF_LINK} if other != key)
         ):
             count += 1
         called[key] = tail(key, count)

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sojourn.metrics import Metric, has_direction, metric_called
+from sojourn.metrics import Metric, has_direction, metric_called, samples_note
 from sojourn.plots.style import (
     Look,
     Width,
@@ -18,6 +18,7 @@ from sojourn.plots.style import (
     log_axis,
     looks_of,
     name_ticks,
+    name_y,
     note,
     style,
     wants_log,
@@ -38,12 +39,12 @@ def bars(results: Results, name: str, direction: Direction, width: Width | None 
     with style():
         drawn = figure(width_in=width_for(len(arms)), width=width)
         axes = drawn.add_subplot()
-        draw_bars(axes, intervals, looks_of([arm.discipline for arm in arms]))
+        draw_bars(axes, intervals, looks_of([arm.discipline for arm in arms]), metric.scale)
         name_ticks(axes, [arm.title for arm in arms])
-        axes.set(ylabel=metric.axis_label)
+        name_y(axes, metric.axis_label)
         repeated = any(interval.n > 1 for interval in intervals)
         spread = f"median of the repeats, {CONFIDENCE:.0%} confidence interval" if repeated else ""
-        note(axes, "" if metric.group else way(results, direction), spread)
+        note(axes, "" if metric.group else way(results, direction), samples_note(results, metric), spread)
         return drawn
 
 
@@ -61,8 +62,13 @@ def arm_intervals(results: Results, metric: Metric, direction: Direction) -> lis
     ]
 
 
-def draw_bars(axes: Axes, intervals: Sequence[Interval], look: Sequence[Look]) -> None:
-    """Bars from zero; where that would flatten some, on a logarithmic axis with a mark at each end, which counts."""
+def draw_bars(
+    axes: Axes, intervals: Sequence[Interval], look: Sequence[Look], scale: tuple[float, float] | None = None
+) -> None:
+    """Bars from zero, or from the beginning of their scale.
+
+    Where zero would flatten some, on a logarithmic axis with a mark at each end, which counts.
+    """
     is_log = wants_log([interval.middle for interval in intervals])
     for place, (interval, one) in enumerate(zip(intervals, look, strict=True)):
         if math.isnan(interval.middle):
@@ -78,3 +84,5 @@ def draw_bars(axes: Axes, intervals: Sequence[Interval], look: Sequence[Look]) -
         least = min(interval.middle for interval in intervals if interval.middle > 0.0)
         axes.set_ylim(bottom=least / 3)
         log_axis(axes, "y")
+    elif scale is not None:
+        axes.set_ylim(*scale)

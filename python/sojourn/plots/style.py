@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import cycle, islice
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import matplotlib
@@ -239,10 +240,25 @@ def name_ticks(axes: Axes, names: Sequence[str]) -> None:
     axes.set_xticks(range(len(names)), names, rotation=35 if crowded else 0, ha="right" if crowded else "center")
 
 
+def name_y(axes: Axes, text: str) -> None:
+    """Names the vertical axis, in several lines where one would be longer than the figure is high."""
+    height_in = axes.get_figure(root=True).get_size_inches()[1]  # type: ignore[union-attr]
+    axes.set_ylabel(_wrapped(text, height_in - 0.6))
+
+
+def title(axes: Axes, text: str, width_in: float) -> None:
+    """A title over axes in a panel of this width, in several lines where one would be wider."""
+    axes.set_title(_wrapped(text, width_in - 0.5), loc="left", fontsize=9)
+
+
+def _wrapped(text: str, room_in: float) -> str:
+    return "\n".join(fill(line, max(12, int(room_in / 0.075))) for line in text.splitlines())
+
+
 def legend(drawn: Figure, axes: Axes) -> None:
     """A legend above the axes, or to their right where the names are many; the figure grows by it.
 
-    A figure of a fixed width only grows in height.
+    Above, names are read row by row. A figure of a fixed width only grows in height.
     """
     handles, names = axes.get_legend_handles_labels()
     if not names:
@@ -258,14 +274,22 @@ def legend(drawn: Figure, axes: Axes) -> None:
     columns = max(1, min(4, len(names), int(width_in / name_in)))
     rows = math.ceil(len(names) / columns)
     drawn.set_size_inches(width_in, height_in + _ROW_IN * (rows - 1))
-    drawn.legend(handles, names, loc="outside upper center", ncols=columns)
+    # matplotlib fills a legend column by column.
+    order = [place for column in range(columns) for place in range(column, len(names), columns)]
+    drawn.legend(
+        [handles[place] for place in order],
+        [names[place] for place in order],
+        loc="outside upper center",
+        ncols=columns,
+    )
 
 
 def note(axes: Axes, *parts: str) -> None:
     """A line above the axes that says what marks mean; empty parts are left out."""
     text = "; ".join(part for part in parts if part)
     if text:
-        axes.set_title(text, loc="left", color="#555555", fontsize=8)
+        width_in = axes.get_figure(root=True).get_size_inches()[0]  # type: ignore[union-attr]
+        axes.set_title(_wrapped(text, width_in - 0.5), loc="left", color="#555555", fontsize=8)
 
 
 def way(results: Results, direction: Direction) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sojourn.metrics import Metric, metric_called, overview_metrics
+from sojourn.metrics import Metric, metric_called, overview_metrics, samples_note
 from sojourn.plots.bars import arm_intervals, draw_bars
 from sojourn.plots.style import (
     WIDTHS_IN,
@@ -20,8 +20,10 @@ from sojourn.plots.style import (
     log_axis,
     looks_of,
     name_ticks,
+    name_y,
     note,
     style,
+    title,
     wants_log,
     way,
 )
@@ -69,8 +71,8 @@ def over(results: Results, key: str, name: str, direction: Direction, width: Wid
                 ]
             )
             x, middle, low, high = rows[np.argsort(rows[:, 0], kind="stable")].T
-            title = ", ".join(filter(None, [label, rest]))
-            axes.plot(x, middle, color=look.color, linestyle=look.dashes, marker=look.marker, markersize=4, label=title)
+            name = ", ".join(filter(None, [label, rest]))
+            axes.plot(x, middle, color=look.color, linestyle=look.dashes, marker=look.marker, markersize=4, label=name)
             if any(one.n > 1 for _, one in members):
                 axes.fill_between(x, low, high, color=look.color, alpha=0.15, linewidth=0)
         if is_numeric:
@@ -81,14 +83,16 @@ def over(results: Results, key: str, name: str, direction: Direction, width: Wid
         else:
             name_ticks(axes, names)
             axes.set_xlabel(axis_label(key, ()))
-        axes.set_ylabel(metric.axis_label)
+        name_y(axes, metric.axis_label)
         if wants_log(interval.middle for interval in intervals):
             log_axis(axes, "y")
+        elif metric.scale is not None:
+            axes.set_ylim(*metric.scale)
         else:
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         repeated = any(interval.n > 1 for interval in intervals)
         spread = f"median of the repeats, band: its {CONFIDENCE:.0%} confidence interval" if repeated else ""
-        note(axes, "" if metric.group else way(results, direction), spread)
+        note(axes, "" if metric.group else way(results, direction), samples_note(results, metric), spread)
         legend(drawn, axes)
         return drawn
 
@@ -120,20 +124,19 @@ def overview(results: Results, names: Sequence[str] | None = None, width: Width 
         all_axes = drawn.subplots(rows, columns, squeeze=False).ravel()
         look = looks_of([arm.discipline for arm in arms])
         for axes, (metric, direction) in zip(all_axes, shown, strict=False):
-            draw_bars(axes, arm_intervals(results, metric, direction), look)
-            _panel(axes, metric, "" if metric.group or len(results.directions) == 1 else f" {direction}", results)
+            draw_bars(axes, arm_intervals(results, metric, direction), look, metric.scale)
+            way_after = "" if metric.group or len(results.directions) == 1 else f" {direction}"
+            _panel(axes, metric, way_after, results, panel_in)
         for axes in all_axes[len(shown) :]:
             axes.set_visible(False)
         return drawn
 
 
-def _panel(axes: Axes, metric: Metric, way_after: str, results: Results) -> None:
+def _panel(axes: Axes, metric: Metric, way_after: str, results: Results, width_in: float) -> None:
     unit = metric.axis_label.removeprefix(metric.words).strip(" []")
-    title = f"{metric.words}{way_after}" + (f" [{unit}]" if unit and not metric.name.endswith("mos") else "")
-    axes.set_title(title, loc="left", fontsize=9)
+    shown = f"{metric.words}{way_after}" + (f" [{unit}]" if unit and metric.scale is None else "")
+    title(axes, "\n".join(filter(None, [shown, samples_note(results, metric)])), width_in)
     name_ticks(axes, [arm.title for arm in results.arms])
     axes.tick_params(axis="x", labelrotation=30)
     for label in axes.get_xticklabels():
         label.set_horizontalalignment("right")
-    if metric.name.endswith("mos"):
-        axes.set_ylim(1.0, 4.5)
