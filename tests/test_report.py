@@ -175,6 +175,7 @@ def test_a_study_shows_every_claim_with_its_verdict(sojourn: Cli, study: Path, t
     assert seen["shown"] == ["shorter", "exact", "air"]
     assert len(seen["images"]) == 1 and 100 < seen["images"][0] < 800
     assert seen["fetched"] == []
+    assert "What the paper leaves open" not in text
     chosen = seen_by_browser(page, '<script>document.getElementById("show-not-reproduced").click()</script>')
     assert chosen["shown"] == ["exact"]
 

@@ -38,6 +38,40 @@ def test_quick_runs_what_the_recipe_says(sojourn: Cli, study: Path):
     assert (document["runs"], document["quick"]) == (4, True)
 
 
+CONCLUDES = 'summary = "It always holds."\n'
+ASKS = """
+[[question]]
+asks = "How deep is it?"
+location = "sec 9"
+experiment = "e"
+answer = "It is deep in the end."
+"""
+
+
+def test_a_quick_page_does_not_say_what_only_the_full_run_shows(sojourn: Cli, study: Path, tmp_path: Path):
+    recipe = study / "study.toml"
+    recipe.write_text(CONCLUDES + recipe.read_text(encoding="utf-8") + ASKS, encoding="utf-8")
+    for option, is_said in ((), True), (("--quick",), False):
+        assert sojourn("study", "run", study, "--out", "out", *option).returncode == 0
+        assert sojourn("report", "out").returncode == 0
+        page = (tmp_path / "out" / "claims.md").read_text(encoding="utf-8")
+        assert ("It always holds." in page) == is_said
+        assert ("its full run showed" in page) != is_said
+        for text in (page, (tmp_path / "out" / "report.html").read_text(encoding="utf-8")):
+            assert ("It is deep in the end." in text) == is_said
+
+
+def test_a_dry_run_says_what_would_run_and_how_long(sojourn: Cli, study: Path, tmp_path: Path):
+    said = sojourn("study", "run", study, "--quick", "--dry-run")
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.startswith("experiment e: 4 runs\n4 runs: about ")
+    document = json.loads(sojourn("study", "run", study, "--dry-run", "--json").stdout)
+    assert (document["experiments"], document["runs"]) == ({"e": 8}, 8)
+    assert document["estimate_s"] < 60.0 and document["estimate_mb"] > 100.0
+    assert not (tmp_path / "results").exists()
+    wrong(sojourn("study", "run", study, "--dry-run", "--figure", "9"), "--figure", "fig1")
+
+
 def test_the_table_shows_published_and_measured(sojourn: Cli, study: Path, tmp_path: Path):
     result = sojourn("study", "run", study, "--out", "out")
     assert "500 ms (±10%)" in result.stdout

@@ -7,6 +7,7 @@ import math
 
 import sojourn as sj
 from sojourn.linux import agreement
+from sojourn.tables import plain
 
 
 def results(*queues: str) -> sj.Results:
@@ -38,3 +39,15 @@ def test_both_backends_stand_side_by_side():
     assert median["linux"] > median["sim"]
     assert math.isclose(median["relative"], median["linux"] / median["sim"] - 1)
     assert [arm.label for arm in agreement.overlay(one, other).arms] == ["codel (sim)", "codel (linux)"]
+
+
+def test_groups_of_flows_are_compared_where_both_have_them():
+    one, other = results("codel"), results("codel")
+    other.summary["backend"] = "linux"
+    other.runs[0].summary["groups"][0]["goodput_bps"] *= 2
+    other.runs[0].summary["groups"][0]["rtt_ms"] = None
+    rows = {row.metric: row for row in agreement.compare(one, other)}
+    assert rows["bulk.goodput_bps"].relative == 1.0
+    assert rows["bulk.goodput_bps"].direction == "down"
+    assert "bulk.rtt_p50_ms" not in rows
+    assert "bulk goodput Mbit/s" in plain(agreement.table(one, other))

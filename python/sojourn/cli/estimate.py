@@ -5,9 +5,10 @@ from __future__ import annotations
 import json as json_
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Timer
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from sojourn import _core
 from sojourn.backends import Backend
@@ -46,40 +47,66 @@ class Estimate(TypedDict):
 
 def estimate(plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path | None = None) -> Estimate:
     """Tries a few runs for a moment each; ``out`` is where ``--resume`` would go on."""
-    runs = len(plan.jobs)
     stored = 0
     if out is not None and out.is_dir():
         left = LeftBehind(out)
         stored = left.runs_of(plan_key(plan, backend))
         left.close(remove=False)
+    return _sum([_effort(plan, backend, SAMPLES, stored)], jobs, stored)
+
+
+def estimate_all(plans: Sequence[_core.Plan], backend: Backend, *, jobs: int | None) -> Estimate:
+    """What several experiments will take together: a run of each is tried."""
+    return _sum([_effort(plan, backend, 1) for plan in plans], jobs)
+
+
+class _Effort(NamedTuple):
+    """What an experiment takes."""
+
+    runs: int
+    wall_s: float
+    """On one thread."""
+    megabytes: float
+    """Of its runs."""
+
+
+def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int = 0) -> _Effort:
+    runs = len(plan.jobs)
     simulated_s = sum(plan.duration_s(index) for index in range(runs)) * (runs - stored) / runs
-    threads = jobs or default_threads()
     if isinstance(backend, Linux):
         wall_s, summary_kb = backend.wall_s(simulated_s, runs - stored), 4.0
     else:
-        pace, summary_kb = _tried(plan, backend)
+        pace, summary_kb = _tried(plan, backend, samples)
         wall_s = simulated_s / pace
+    return _Effort(runs, wall_s, runs * (PLAN_KB + SUMMARY_FACTOR * summary_kb) / 1000)
+
+
+def _sum(efforts: Sequence[_Effort], jobs: int | None, stored: int = 0) -> Estimate:
+    runs = sum(one.runs for one in efforts)
+    wall_s = sum(one.wall_s for one in efforts) / min(jobs or default_threads(), max(1, runs))
+    megabytes = BASE_MB + sum(one.megabytes for one in efforts)
     return {
         "runs": runs,
         "stored": stored,
-        "estimate_s": round(wall_s / min(threads, runs), 1),
-        "estimate_mb": round(BASE_MB + runs * (PLAN_KB + SUMMARY_FACTOR * summary_kb) / 1000, 1),
+        "estimate_s": round(wall_s, 1),
+        "estimate_mb": round(megabytes, 1),
     }
 
 
 def show(plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path | None, json: bool) -> None:
     """Prints an estimate."""
     found = estimate(plan, backend, jobs=jobs, out=out)
-    print(json_.dumps(found) if json else _sentence(found))
+    print(json_.dumps(found) if json else sentence(found))
 
 
 def announce_large(plan: _core.Plan, backend: Backend, *, jobs: int | None) -> None:
     """Says on standard error what a large experiment will take."""
     if len(plan.jobs) >= LARGE_RUNS:
-        print(_sentence(estimate(plan, backend, jobs=jobs)), file=sys.stderr, flush=True)
+        print(sentence(estimate(plan, backend, jobs=jobs)), file=sys.stderr, flush=True)
 
 
-def _sentence(found: Estimate) -> str:
+def sentence(found: Estimate) -> str:
+    """An estimate in words."""
     stored = f", {found['stored']} of them finished" if found["stored"] else ""
     return (
         f"{found['runs']} runs{stored}: about {_time(found['estimate_s'])} and {found['estimate_mb']:.0f} MB of memory"
@@ -100,12 +127,12 @@ def _cancel_once_begun(monitor: _core.Monitor) -> None:
     monitor.cancel()
 
 
-def _tried(plan: _core.Plan, backend: Backend) -> tuple[float, float]:
+def _tried(plan: _core.Plan, backend: Backend, samples: int) -> tuple[float, float]:
     """Simulated seconds per second of one thread, and kilobytes of a run's summary."""
     runs = len(plan.jobs)
     wall_s = simulated_s = 0.0
     kilobytes: list[float] = []
-    for index in sorted({round(place * (runs - 1) / max(1, SAMPLES - 1)) for place in range(SAMPLES)}):
+    for index in sorted({round(place * (runs - 1) / max(1, samples - 1)) for place in range(samples)}):
         monitor = _core.Monitor()
         timer = Timer(SAMPLE_S, _cancel_once_begun, [monitor])
         timer.daemon = True

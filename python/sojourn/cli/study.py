@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_
 import sys
 from math import ceil
 from pathlib import Path
@@ -11,8 +12,9 @@ import typer
 from rich.console import Console
 
 from sojourn import ExperimentError, storage
-from sojourn.cli import listing
-from sojourn.cli.options import Backend, Jobs, Json, Kernel, On, chosen, out_directory
+from sojourn.backends import Backend as AnyBackend
+from sojourn.cli import estimate, listing
+from sojourn.cli.options import Backend, DryRun, Jobs, Json, Kernel, On, chosen, out_directory
 from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.execution import default_threads
@@ -20,6 +22,7 @@ from sojourn.linux import Linux
 from sojourn.tables import plain
 
 if TYPE_CHECKING:
+    from sojourn.studies.recipe import Study
     from sojourn.studies.variants import Tried
 
 app = typer.Typer(help="Published studies, re-run and compared with what was published.", no_args_is_help=False)
@@ -54,6 +57,7 @@ def run(
     on: On = None,
     kernel: Kernel = None,
     jobs: Jobs = None,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Run a study and set what was published beside what was measured."""
@@ -68,6 +72,9 @@ def run(
         raise ExperimentError("--variants: runs the whole study on the simulator; leave out --figure and --backend")
     if variants and not study.variants:
         raise ExperimentError(f"--variants: the study {study.name} has none")
+    if dry_run:
+        _show_plan(study, where, figure=figure, quick=quick, variants=variants, jobs=jobs, json=json)
+        return
     directory = out or Path("results") / study.name
     storage.prepare(directory, report.files_of(study))
 
@@ -105,3 +112,28 @@ def run(
         print(plain(table))
     print(f"figures: {directory}/*.png, .svg, .pdf; the study's page: {directory / 'claims.md'}")
     refuse_invalid(results.runs)
+
+
+def _show_plan(
+    study: Study, where: AnyBackend, *, figure: str | None, quick: bool, variants: bool, jobs: int | None, json: bool
+) -> None:
+    """Prints what a study would run, and how long that takes."""
+    from sojourn.studies.rehearsal import rehearse
+    from sojourn.studies.runner import experiments_shown, plan_study, plan_variants
+
+    rehearse(study, plan_study(study))
+    plans = plan_study(study, experiments=experiments_shown(study, figure), quick=quick, backend=where)
+    tried = plan_variants(study, quick=quick) if variants else []
+    experiments: dict[str, int] = {}
+    for experiment, _, plan in plans:
+        experiments[experiment.id] = experiments.get(experiment.id, 0) + len(plan.jobs)
+    of_variants = {variant.name: sum(len(plan.jobs) for _, _, plan in own) for variant, own in tried}
+    every = [plan for own in (plans, *(own for _, own in tried)) for _, _, plan in own]
+    found = estimate.estimate_all(every, where, jobs=jobs)
+    if json:
+        print(json_.dumps({"experiments": experiments, "variants": of_variants, **found}))
+        return
+    for kind, counts in (("experiment", experiments), ("variant", of_variants)):
+        for name, count in counts.items():
+            print(f"{kind} {name}: {count} runs")
+    print(estimate.sentence(found))

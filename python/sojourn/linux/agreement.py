@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn import schema
-from sojourn.metrics import METRICS, Metric, has_direction
+from sojourn.metrics import METRICS, Metric, group_metrics, has_direction
 from sojourn.results import Arm, Direction, Results, Run
 from sojourn.statistics import median_interval
 from sojourn.storage import Staging
@@ -44,27 +44,36 @@ class Agreement:
 def compare(first: Results, second: Results) -> list[Agreement]:
     """All metrics of all arms. The results are those of one plan, so their arms are the same.
 
-    The last metric of each arm, ``sojourn_distance``, is the largest vertical distance between the two distribution
-    functions of the sojourn time (Kolmogorov and Smirnov's): 0 if they are the same.
+    Those of groups of flows, such as ``movie.rtt_p50_ms``, are there where both results have them, with the way that
+    the group's data goes. The last metric of each bottleneck queue, ``sojourn_distance``, is the largest vertical
+    distance between the two distribution functions of the sojourn time (Kolmogorov and Smirnov's): 0 if they are the
+    same.
     """
-    return [
-        Agreement(one.name, direction, name, *values)
-        for one, other, direction in _pairs(first, second)
-        for name, values in _figures(one, other, direction)
-    ]
-
-
-def _pairs(first: Results, second: Results) -> Iterator[tuple[Arm, Arm, Direction]]:
+    groups = _group_metrics(first, second)
+    rows: list[Agreement] = []
     for one, other in zip(first.arms, second.arms, strict=True):
+        run = one.runs[0].summary
         for direction in first.directions:
-            if has_direction(one.runs[0].summary, direction):
-                yield one, other, direction
+            if has_direction(run, direction):
+                rows += [Agreement(one.name, direction, *figures) for figures in _figures(one, other, direction)]
+        for mine, its in groups:
+            group = first.groups.at(run, mine.group)
+            if group is not None:
+                way = group["direction"]
+                rows.append(Agreement(one.name, way, mine.name, _median(one, mine, way), _median(other, its, way)))
+    return rows
 
 
-def _figures(one: Arm, other: Arm, direction: Direction) -> Iterator[tuple[str, tuple[float, float]]]:
+def _group_metrics(first: Results, second: Results) -> list[tuple[Metric, Metric]]:
+    """What both know of groups of flows."""
+    of_second = {metric.name: metric for metric in group_metrics(second)}
+    return [(one, of_second[one.name]) for one in group_metrics(first) if one.name in of_second]
+
+
+def _figures(one: Arm, other: Arm, direction: Direction) -> Iterator[tuple[str, float, float]]:
     for metric in METRICS:
-        yield metric.name, (_median(one, metric, direction), _median(other, metric, direction))
-    yield "sojourn_distance", (0.0, distance(one, other, direction))
+        yield metric.name, _median(one, metric, direction), _median(other, metric, direction)
+    yield "sojourn_distance", 0.0, distance(one, other, direction)
 
 
 def _median(arm: Arm, metric: Metric, direction: Direction) -> float:
@@ -122,7 +131,7 @@ def table(first: Results, second: Results) -> Table:
         shown.add_column(heading)
     for heading in (*names, "difference"):
         shown.add_column(heading, justify="right")
-    metrics = {metric.name: metric for metric in METRICS}
+    metrics = {metric.name: metric for metric in (*METRICS, *group_metrics(first))}
     before: tuple[str, str] | None = None
     for row in compare(first, second):
         place = (row.arm, row.direction)
@@ -133,7 +142,7 @@ def table(first: Results, second: Results) -> Table:
             cells += ["distance", "", "", _number(row.second, 3)]
         else:
             cells += [
-                metric.heading,
+                f"{metric.group} {metric.heading}".strip(),
                 *(_number(value / metric.shown_per, metric.digits) for value in (row.first, row.second)),
             ]
             cells.append("–" if math.isnan(row.relative) else f"{row.relative:+.1%}")

@@ -14,6 +14,7 @@ from sojourn.report.experiment import ranges
 from sojourn.report.page import Picture, picture
 from sojourn.studies.claims import Verdict
 from sojourn.studies.inputs import FILE as INPUTS
+from sojourn.studies.page import OF_QUICK
 from sojourn.studies.recipe import CAUSES
 
 NEEDS = "claims.json"
@@ -42,7 +43,7 @@ def context(folder: Path) -> dict[str, Any]:
         "title": inputs.get("title") or document["study"],
         "subtitle": "Published against measured",
         "source": inputs.get("source", ""),
-        "quick": bool(document["quick"]),
+        "quick": OF_QUICK if document["quick"] else "",
         "overrides": inputs.get("overrides", {}),
         "claims": claims,
         "verdicts": [
@@ -53,7 +54,7 @@ def context(folder: Path) -> dict[str, Any]:
         "comparable": comparable,
         "summary": document.get("summary", []),
         "causes": _causes(claims),
-        "questions": document.get("questions", []),
+        "questions": [] if document["quick"] else document.get("questions", []),
         "departures": document.get("departures", []),
         "facts": {
             "study": document["study"],

@@ -18,6 +18,10 @@ Beside = tuple[str, Sequence[Judgement]]
 _OF_MISSES = (
     "What each variant measured of every miss; **bold** where it reproduces what as many repeats of the set-up do not."
 )
+OF_QUICK = (
+    "A first look, not a verdict: what the study concludes is left out, and causes and reasons below are those that "
+    "its full run showed."
+)
 Exhibits = Callable[[str], str]
 """The Markdown of the figures and tables that show a place of the paper, ``Fig 3``."""
 
@@ -159,8 +163,12 @@ def markdown(
     tried: Sequence[Tried] = (),
     beside: Beside | None = None,
     after_summary: Sequence[str] = (),
+    quick: bool = False,
 ) -> str:
-    """The page up to its last table; ``known`` are the places of the paper that ``exhibits`` shows."""
+    """The page up to its last table; ``known`` are the places of the paper that ``exhibits`` shows.
+
+    The page of a ``quick`` run leaves out the recipe's summary, which is of the full one.
+    """
     lines = [
         f"# {results.study.title}",
         "",
@@ -169,7 +177,7 @@ def markdown(
         *([departures, ""] if departures else []),
         "## Summary",
         "",
-        *([results.summary(), ""] if results.study.summary else []),
+        *([OF_QUICK, ""] if quick else [results.summary(), ""] if results.study.summary else []),
         " ".join(summary(judgements)),
         "",
         *causes_table(judgements),

@@ -107,8 +107,9 @@ def markdown(
         tried=tried,
         beside=beside,
         after_summary=after_summary,
+        quick=quick,
     )
-    return text + questions(results)
+    return text if quick else text + questions(results)
 
 
 def _place(spec: FigureSpec | TableSpec) -> str:

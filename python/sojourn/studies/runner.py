@@ -118,6 +118,21 @@ def plan_study(
     ]
 
 
+def plan_variants(study: Study, *, quick: bool = False) -> list[tuple[Variant, Plans]]:
+    """What each variant of a study runs: the experiments that claims are judged on, on the simulator."""
+    experiments = {id_ for claim in study.claims for id_ in experiments_of(claim, study.readings.get(claim.id))}
+    shared = {id_ for experiment in study.experiments if experiment.id in experiments for id_ in experiment.runs_of}
+    return [
+        (variant, plan_study(study, experiments=experiments | shared, quick=quick, variant=variant))
+        for variant in study.variants
+    ]
+
+
+def experiments_shown(study: Study, figure: str | None) -> set[str] | None:
+    """The experiments that a figure needs; None, all, without one."""
+    return None if figure is None else {spec.experiment for spec in choose_figures(study, figure)}
+
+
 def run_study(
     study: Study,
     *,
@@ -149,10 +164,9 @@ def run_study(
         There is no such figure, or an experiment file or a claim is wrong.
     """
     check_claims(study)
-    experiments = None if figure is None else {spec.experiment for spec in choose_figures(study, figure)}
     where = backend_of(backend)
     rehearse(study, plan_study(study))
-    plans = plan_study(study, experiments=experiments, quick=quick, backend=where)
+    plans = plan_study(study, experiments=experiments_shown(study, figure), quick=quick, backend=where)
     batch = _jobs(plans, where)
     if announce is not None:
         announce(len(batch), sum(job.duration_s for job in batch))
@@ -175,12 +189,7 @@ def run_variants(
     """
     study = base.study
     where = backend_of("sim")
-    experiments = {id_ for claim in study.claims for id_ in experiments_of(claim, study.readings.get(claim.id))}
-    shared = {id_ for experiment in study.experiments if experiment.id in experiments for id_ in experiment.runs_of}
-    planned = [
-        (variant, plan_study(study, experiments=experiments | shared, quick=quick, backend=where, variant=variant))
-        for variant in study.variants
-    ]
+    planned = plan_variants(study, quick=quick)
     batches = [_jobs(plans, where) for _, plans in planned]
     if announce is not None:
         announce(sum(map(len, batches)), sum(job.duration_s for batch in batches for job in batch))
