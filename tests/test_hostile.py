@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,73 @@ def test_a_damaged_summary_is_refused_when_it_is_read(tmp_path: Path, content: s
     (tmp_path / "summary.json").write_text(content, encoding="utf-8")
     with pytest.raises(sj.ExperimentError, match=r"summary\.json: the results are damaged"):
         sj.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        (("bottleneck", "down", "utilization"), 'runs.0.bottleneck.down: utilization: got "many"; must be a number'),
+        (("bottleneck", "down", "sojourn_ms", "p95"), 'sojourn_ms: p95: got "many"; must be a number'),
+        (("flows", 0, "goodput_bps"), 'runs.0.flows.0: goodput_bps: got "many"; must be a number'),
+        (("groups", 0, "rtt_ms", "p50"), 'runs.0.groups.0.rtt_ms: p50: got "many"; must be a number'),
+        (("seed",), 'runs.0: seed: got "many"; must be a number'),
+        (("flows",), 'runs.0: flows: got "many"; must be a list'),
+    ],
+)
+def test_a_text_for_a_number_in_a_summary_is_named(sojourn: Cli, tmp_path: Path, place: tuple, told: str):
+    results = sj.run_text(SHORT)
+    *way, key = place
+    part = results.summary["runs"][0]
+    for step in way:
+        part = part[step]
+    part[key] = "many"
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "summary.json").write_text(json.dumps(results.summary), encoding="utf-8")
+    wrong(sojourn("report", "out"), "out/summary.json: the results are damaged", told)
+
+
+def test_a_run_without_packets_is_read_back(tmp_path: Path):
+    sj.run_text(SHORT.replace('start = "0..100 ms"', 'start = "0 s"\nstop = "100 ms"')).save(
+        tmp_path / "out", plots=False
+    )
+    assert sj.load(tmp_path / "out").runs[0].sojourn_ms()["n"] == 0
+
+
+@pytest.mark.parametrize("module", ["sojourn._core", "sojourn.cli.app", "sojourn.results", "typer", "numpy"])
+def test_an_interrupt_while_things_are_loaded_ends_quietly(module: str):
+    code = (
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from sojourn.cli import main\n"
+        "sys.argv = ['sojourn', 'compare', '--rate', '1mbit', '--rtt', '10ms', '--duration', '1s', 'pfifo']\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "sojourn: interrupted\n")
+
+
+def test_a_link_to_nothing_and_bytes_are_told_in_plain_words(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "link.toml").symlink_to("nowhere.toml")
+    (tmp_path / "bytes").write_bytes(b"a\0\xff")
+    is_link = ("link.toml: is a link to", "nowhere.toml", "which is not there")
+    wrong(sojourn("run", "link.toml"), *is_link)
+    wrong(sojourn("replay", "link.toml", "--aqm", "codel"), *is_link)
+    wrong(sojourn("--load", "link.toml", "list", "aqm"), *is_link)
+    told = sojourn("--load", "bytes", "list", "aqm")
+    wrong(told, "bytes", "not Python")
+    assert "None" not in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"a = " + b"[" * 3000 + b"]" * 3000, "not TOML: nested too deeply"), (b"a = \xff", "not UTF-8 text (byte 4)")],
+)
+def test_what_is_no_recipe_is_told_in_plain_words(sojourn: Cli, study: Path, content: bytes, told: str):
+    (study / "study.toml").write_bytes(content)
+    wrong(sojourn("study", "run", study), "study.toml", told)
 
 
 def test_a_notebooks_backend_for_figures_is_not_ours(sojourn: Cli, experiment: Path, tmp_path: Path):

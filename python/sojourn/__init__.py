@@ -11,12 +11,16 @@
 - ``ExperimentError``, ``RunError``: the input is wrong; a run failed
 """
 
-from sojourn._core import Algorithm, ExperimentError, Packet, Queue, RunError
-from sojourn._core import version as __version__
-from sojourn.api import compare, run, run_text
-from sojourn.own import aqm, register_aqm, unregister_aqm
-from sojourn.recorded import follow, replay
-from sojourn.results import Arm, Results, Run, load
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sojourn._core import Algorithm, ExperimentError, Packet, Queue, RunError
+    from sojourn._core import version as __version__
+    from sojourn.api import compare, run, run_text
+    from sojourn.own import aqm, register_aqm, unregister_aqm
+    from sojourn.recorded import follow, replay
+    from sojourn.results import Arm, Results, Run, load
 
 __all__ = [
     "Algorithm",
@@ -38,3 +42,25 @@ __all__ = [
     "run_text",
     "unregister_aqm",
 ]
+
+_HOMES = {
+    "_core": ("Algorithm", "ExperimentError", "Packet", "Queue", "RunError", "version"),
+    "api": ("compare", "run", "run_text"),
+    "own": ("aqm", "register_aqm", "unregister_aqm"),
+    "recorded": ("follow", "replay"),
+    "results": ("Arm", "Results", "Run", "load"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Loads what is asked for: the command line is on its feet, and hears a Ctrl-C, before the rest is loaded."""
+    own = name.strip("_") if name == "__version__" else name
+    if own not in _HOME_OF:
+        raise AttributeError(f"module 'sojourn' has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(f"sojourn.{_HOME_OF[own]}"), own)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -32,6 +32,8 @@ def check(path: Path, largest: int) -> None:
     try:
         status = path.stat()
     except FileNotFoundError:
+        if path.is_symlink():
+            raise ExperimentError(f'{path}: is a link to "{path.readlink()}", which is not there') from None
         return  # Whoever reads it has the words for that.
     if stat.S_ISDIR(status.st_mode):
         raise ExperimentError(f"{path}: is a directory; must be a file")
@@ -60,8 +62,11 @@ def read_bytes(path: Path, largest: int) -> bytes:
 
 
 def read_text(path: Path, largest: int) -> str:
-    """A file's content as UTF-8; errors as of ``read_bytes``, and UnicodeDecodeError."""
-    return read_bytes(path, largest).decode("utf-8")
+    """A file's content as UTF-8; errors as of ``read_bytes``, and ExperimentError if it is something else."""
+    try:
+        return read_bytes(path, largest).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ExperimentError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
 def unzipped(content: bytes, path: Path, largest: int) -> bytes:

@@ -85,7 +85,7 @@ def load(file: Path) -> None:
     ExperimentError
         The file cannot be read, or raises an exception.
     """
-    if not file.exists():
+    if not file.exists() and not file.is_symlink():
         raise _core.ExperimentError(f"{file}: No such file")
     try:
         LOADED[str(file)] = hashlib.sha256(bounded.read_bytes(file, LARGEST_TEXT)).hexdigest()
@@ -97,7 +97,8 @@ def load(file: Path) -> None:
     except _core.ExperimentError as error:
         raise _core.ExperimentError(f"{file}:{_line(error, file)}: {error}") from error
     except SyntaxError as error:
-        raise _core.ExperimentError(f"{file}:{error.lineno}: not Python: {error.msg}") from error
+        line = f":{error.lineno}" if error.lineno else ""
+        raise _core.ExperimentError(f"{file}{line}: not Python: {error.msg}") from error
     except SystemExit as error:
         code = "" if error.code is None else f" with {error.code!r}"
         raise _core.ExperimentError(f"{file}:{_line(error, file)}: ends the program{code}; must return") from error

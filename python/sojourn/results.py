@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from sojourn import bounded, schema
+from sojourn import bounded, schema, typed
 from sojourn._core import ExperimentError
 from sojourn.bounded import LARGEST_RESULTS
 from sojourn.groups import GroupIndex
@@ -424,30 +424,14 @@ def _listed(folder: Path) -> Callable[[str], bool]:
 
 
 def _read_summary(path: Path) -> schema.Summary:
+    summary = typed.read_json(path)
+    if isinstance(summary, dict) and summary.get("format", schema.FORMAT) != schema.FORMAT:
+        raise ExperimentError(_other_format(path, summary["format"]))
     try:
-        summary = json.loads(bounded.read_text(path, LARGEST_RESULTS))
-        if summary["format"] != schema.FORMAT:
-            raise ExperimentError(_other_format(path, summary["format"]))
-        if not all(isinstance(summary[key], str) for key in ("sojourn", "experiment", "backend")):
-            raise TypeError("sojourn, experiment and backend must be texts")
-        for run in summary["runs"]:
-            _check_run(run)
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, RecursionError) as error:
-        reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-        raise ExperimentError(f"{path}: the results are damaged: {reason}") from None
+        typed.convert(summary, schema.Summary)
+    except ValueError as error:
+        raise ExperimentError(f"{path}: the results are damaged: {error}") from None
     return cast("schema.Summary", summary)
-
-
-_PARTS: dict[str, type] = {"label": str, "seed": int, "set": dict, "bottleneck": dict, "flows": list}
-"""What a run in summary.json has at least."""
-
-
-def _check_run(run: object) -> None:
-    if not isinstance(run, dict):
-        raise TypeError("runs must be tables")
-    for key, kind in _PARTS.items():
-        if not isinstance(run[key], kind):
-            raise TypeError(f"{key} of a run must be of type {kind.__name__}")
 
 
 def _other_format(path: Path, found: object) -> str:

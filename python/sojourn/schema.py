@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypeAlias, TypedDict
 
 FORMAT = 1
 """Version of the layout; raised when a key changes its meaning."""
@@ -24,23 +24,30 @@ QUANTILES: dict[str, float] = {
 """The quantiles that a summary holds of a distribution, by key."""
 
 
+# Whoever reads a distribution looks at its ``n`` first; a damaged file is told from one without packets.
+if TYPE_CHECKING:
+    Statistic: TypeAlias = float
+else:
+    Statistic = float | None
+
+
 class Distribution(TypedDict):
     """Summary of per-packet values, in the unit that its key names. Without packets ``n`` is 0 and the rest null."""
 
     n: int
-    mean: float
-    min: float
-    p1: float
-    p5: float
-    p10: float
-    p25: float
-    p50: float
-    p75: float
-    p90: float
-    p95: float
-    p99: float
-    p99_9: float
-    max: float
+    mean: Statistic
+    min: Statistic
+    p1: Statistic
+    p5: Statistic
+    p10: Statistic
+    p25: Statistic
+    p50: Statistic
+    p75: Statistic
+    p90: Statistic
+    p95: Statistic
+    p99: Statistic
+    p99_9: Statistic
+    max: Statistic
 
 
 class Spread(TypedDict):

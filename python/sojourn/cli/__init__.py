@@ -20,16 +20,16 @@ from sojourn.cli.outcome import INTERRUPTED, complain
 
 def main() -> NoReturn:
     """Runs the command line and exits with its status."""
-    signal.signal(signal.SIGTERM, _terminate)
-    # What draws on a screen, as a notebook asks for, cannot save files.
-    os.environ["MPLBACKEND"] = "agg"
-    if sys.stdout is None:  # closed by whoever called us: what is printed is not wanted
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # A terminal that cannot show a character gets a question mark, not a traceback.
-            stream.reconfigure(errors="replace")
     try:
+        signal.signal(signal.SIGTERM, _terminate)
+        # What draws on a screen, as a notebook asks for, cannot save files.
+        os.environ["MPLBACKEND"] = "agg"
+        if sys.stdout is None:  # closed by whoever called us: what is printed is not wanted
+            sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                # A terminal that cannot show a character gets a question mark, not a traceback.
+                stream.reconfigure(errors="replace")
         # Loading the commands takes long enough for a Ctrl-C to fall into it.
         from sojourn.cli.app import status
 
@@ -41,9 +41,9 @@ def main() -> NoReturn:
 
 def _leave(status: int) -> NoReturn:
     """Ends the process, without waiting for threads that hang in somebody's Python code."""
-    from sojourn.execution import left_behind
-
-    if left_behind():
+    # Not loaded now, if it was not: an interrupt may have come in the middle of loading something.
+    left_behind = getattr(sys.modules.get("sojourn.execution"), "left_behind", None)
+    if left_behind is not None and left_behind():
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, AttributeError, ValueError):
                 stream.flush()

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,7 +60,7 @@ def export(directory: str | Path, format: str) -> list[Path]:
             raise ExperimentError(f'export: got "{folder}"; it holds no finished run')
         with Staging(folder, by=format, replaces=(format,), inside=format) as staging:
             return FORMATS[format](results, staging)
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ExperimentError(f"export: {folder}: the results are damaged: {error}") from None
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from sojourn._core import ExperimentError
@@ -40,11 +39,11 @@ def write_report(directory: str | Path) -> Path:
         raise ExperimentError(f'report: got "{folder}"; must be a directory that sojourn run or study run wrote')
     sections = [room for room in (study, experiment) if (folder / room.NEEDS).is_file()]
     if not sections:
-        needed = " or ".join(room.NEEDS for room in (experiment, study))
+        needed = " nor ".join(room.NEEDS for room in (experiment, study))
         raise ExperimentError(f'report: got "{folder}"; there are no results in it, neither {needed}')
     try:
         contexts = [room.context(folder) for room in sections]
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ExperimentError(f"report: {folder}: the results are damaged: {_named(error)}") from None
     with Staging(folder, by="report") as staging:
         return staging.add_text(FILE, render(contexts))

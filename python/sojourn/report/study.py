@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sojourn import bounded
-from sojourn.bounded import LARGEST_RESULTS
+from sojourn import typed
 from sojourn.report.experiment import ranges
 from sojourn.report.page import Picture, picture
 from sojourn.studies.claims import Verdict
@@ -29,8 +27,8 @@ _MARKS = {
 
 def context(folder: Path) -> dict[str, Any]:
     """What the template shows of a study's results."""
-    document = json.loads(bounded.read_text(folder / NEEDS, LARGEST_RESULTS))
-    inputs = json.loads(bounded.read_text(folder / INPUTS, LARGEST_RESULTS)) if (folder / INPUTS).is_file() else {}
+    document = typed.read_json(folder / NEEDS)
+    inputs = typed.read_json(folder / INPUTS) if (folder / INPUTS).is_file() else {}
     tolerances = inputs.get("tolerances", {})
     claims = [
         {**claim, "tolerance": tolerances.get(claim["id"], ""), "kind": claim["verdict"].replace(" ", "-")}

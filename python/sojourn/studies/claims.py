@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
+from sojourn import typed
 from sojourn.studies import tables
 
 Bound = Literal["<", "<=", ">", ">="]
@@ -132,7 +133,7 @@ def load_claims(path: Path) -> list[Claim]:
     ValueError
         A claim lacks a field or has one that is wrong, or two have the same id.
     """
-    document = tables.read(path)
+    document = typed.read_toml(path)
     if not isinstance(document.get("claim", []), list):
         raise ValueError(f"{path}: claim: must be tables [[claim]]")
     claims = [_claim(table, path) for table in document.get("claim", [])]

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from sojourn import _core, bounded
-from sojourn.bounded import LARGEST_RESULTS
+from sojourn import _core, typed
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.measures import Values
 from sojourn.studies.recipe import Study
@@ -116,7 +115,7 @@ def read(path: Path, study: Study) -> Kept:
     ValueError
         It is of another study, or keeps other statistics.
     """
-    document = json.loads(bounded.read_text(path, LARGEST_RESULTS))
+    document = typed.read_json(path)
     if document["study"] != study.name or tuple(document["statistics"]) != STATISTICS:
         raise ValueError(f"{path}: not what is kept of {study.name}")
     cells: dict[str, list[Cell]] = {}

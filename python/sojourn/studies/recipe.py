@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sojourn import typed
 from sojourn.studies import exhibits, tables, texts, variants
 from sojourn.studies.claims import Claim, load_claims
 from sojourn.studies.exhibits import FigureSpec, TableSpec
@@ -166,7 +167,7 @@ def load_study(folder: Path) -> Study:
         It has none.
     """
     path = folder / "study.toml"
-    recipe = tables.read(path)
+    recipe = typed.read_toml(path)
     try:
         _check(recipe)
         study = Study(

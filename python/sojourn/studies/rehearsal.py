@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from sojourn import _core
-from sojourn.studies import tables, texts
+from sojourn import _core, typed
+from sojourn.studies import texts
 from sojourn.studies.claims import Claim
 from sojourn.studies.evaluate import Missing, Names, check_names, outcomes
 from sojourn.studies.grid import Cell, Grid
@@ -117,7 +117,7 @@ def _check_words(study: Study, grids: Mapping[str, Grid]) -> None:
             _must_be(id_, claims, f'variant "{variant.name}": claims')
         for axis in variant.constants:
             _must_be(axis, known, f'variant "{variant.name}": constants')
-        files = [tables.read(part.file) for experiment in study.experiments for part in experiment.parts]
+        files = [typed.read_toml(part.file) for experiment in study.experiments for part in experiment.parts]
         for key in variant.set:
             if not any(keys_in(file, key) for file in files):
                 raise ValueError(f'variant "{variant.name}": set: no file has an entry for "{key}"')

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sojourn import _core
+from sojourn import _core, typed
 from sojourn.api import as_run, read_plan
 from sojourn.backends import Backend, backend_of
 from sojourn.execution import Job, Report, execute, jobs_of
 from sojourn.results import Run
-from sojourn.studies import tables
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.recipe import Part, Study
@@ -107,7 +106,7 @@ def plan_study(
     overrides = study.overrides(where.name, quick=quick)
 
     def plan(part: Part) -> _core.Plan:
-        more = {} if variant is None else variant.overrides(tables.read(part.file))
+        more = {} if variant is None else variant.overrides(typed.read_toml(part.file))
         return read_plan(part.file, list({**more, **overrides}.items()), backend=where)
 
     return [

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-from sojourn import bounded
-from sojourn._core import ExperimentError
-from sojourn.bounded import LARGEST_TEXT
 
 Kinds = tuple[type, ...]
 """The types that a value may have; none of them: a list of texts is one of ``LIST`` of ``str``."""
@@ -29,24 +22,6 @@ _WORDS: dict[type, str] = {
     dict: "a table",
     list: "a list",
 }
-
-
-def read(path: Path) -> dict[str, Any]:
-    """A TOML file.
-
-    Raises
-    ------
-    ValueError
-        It is none.
-    OSError
-        It cannot be read.
-    """
-    try:
-        return tomllib.loads(bounded.read_text(path, LARGEST_TEXT))
-    except ExperimentError as error:
-        raise ValueError(error) from None
-    except ValueError as error:
-        raise ValueError(f"{path}: not TOML: {error}") from None
 
 
 def check(

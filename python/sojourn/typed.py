@@ -1,0 +1,153 @@
+"""Files as types: what does not fit is told by its key, with what was given and what is accepted."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+import msgspec
+
+from sojourn import bounded
+from sojourn._core import ExperimentError
+
+T = TypeVar("T")
+Hook = Callable[[type, Any], Any]
+"""Makes a type of ours of what a file holds; raises ValueError with what is accepted."""
+
+_STEP = re.compile(r"\.([\w-]+)|\[(\d+|\.\.\.)\]")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file.
+
+    Raises
+    ------
+    ExperimentError
+        It is none.
+    OSError
+        It cannot be read.
+    """
+    try:
+        return tomllib.loads(bounded.read_text(path, bounded.LARGEST_TEXT))
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(f"{path}: not TOML: {error}") from None
+    except RecursionError:
+        raise ExperimentError(f"{path}: not TOML: nested too deeply") from None
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file that we wrote; errors as of ``read_toml``."""
+    try:
+        return json.loads(bounded.read_bytes(path, bounded.LARGEST_RESULTS).decode("utf-8"))
+    except json.JSONDecodeError as error:
+        problem = f"not JSON from line {error.lineno}, column {error.colno} on"
+    except UnicodeDecodeError as error:
+        problem = f"not UTF-8 text (byte {error.start})"
+    except RecursionError:
+        problem = "nested too deeply"
+    raise ExperimentError(f"{path}: the results are damaged: {problem}")
+
+
+def convert(data: object, kind: type[T], where: str = "", hook: Hook | None = None) -> T:
+    """What a file holds, as a type; ``where`` names the whole in complaints.
+
+    Raises
+    ------
+    ValueError
+        It does not fit: ``experiment.0: id: missing; must be a text``.
+    """
+    try:
+        return msgspec.convert(data, kind, dec_hook=hook)
+    except msgspec.ValidationError as error:
+        raise ValueError(_told(str(error), data, kind, where, hook)) from None
+
+
+def _told(message: str, data: Any, kind: Any, where: str, hook: Hook | None) -> str:
+    """What msgspec says of data that is not of a kind, in the words of our other complaints."""
+    problem, _, at = message.partition(" - at `$")
+    path: list[str] = []
+    is_key = False
+    value = data
+    for name, index in _STEP.findall(at):
+        kind = _holding(kind, value)
+        if name:
+            kind, value = _fields(kind)[name], value.get(name)
+        elif index == "...":
+            kind = get_args(kind)[1]
+            name, value = next(item for item in value.items() if not _fits(item[1], kind, hook))
+        else:
+            kind, value = get_args(kind)[0], value[int(index)]
+        is_key = not index
+        path.append(name or index)
+    own = ".".join(path)
+    if found := re.match(r"Object missing required field `(.+)`", problem):
+        accepted = _accepted(_fields(_holding(kind, {}))[found[1]])
+        return _line(own or where, found[1], f"missing; must be {accepted}")
+    if found := re.match(r"Object contains unknown field `(.+)`", problem):
+        return _line(own or where, found[1], f"unknown key; accepted: {', '.join(_fields(_holding(kind, {})))}")
+    if not problem.startswith(("Expected", "Invalid enum", "must be")):
+        return _line(own or where, problem)  # of a type's own check, which names the key
+    accepted = problem.removeprefix("must be ") if problem.startswith("must be") else _accepted(kind)
+    last = path.pop() if is_key else ""
+    return _line(".".join(path) or where, last, f"got {_short(value)}; must be {accepted}")
+
+
+def _line(*parts: str) -> str:
+    return ": ".join(filter(None, parts))
+
+
+def _short(value: object) -> str:
+    text = f'"{value}"' if isinstance(value, str) else repr(value)
+    return text if len(text) < 80 else f"{text[:80]}…"
+
+
+def _fits(value: object, kind: Any, hook: Hook | None) -> bool:
+    try:
+        msgspec.convert(value, kind, dec_hook=hook)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _holding(kind: Any, value: object) -> Any:
+    """Of alternatives the one that holds others as this value does: by key, or by place."""
+    fit = [one for one in _alternatives(kind) if _is_table(one) == isinstance(value, dict)]
+    return next(one for one in fit if one is not NoneType)
+
+
+def _is_table(kind: Any) -> bool:
+    return get_origin(kind) is dict or hasattr(kind, "__struct_fields__") or is_typeddict(kind)
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    """A table's keys, and what each may be."""
+    if is_typeddict(kind):
+        return get_type_hints(kind)
+    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+
+
+_WORDS: dict[Any, str] = {str: "a text", bool: "true or false", int: "a number", float: "a number"}
+
+
+def _accepted(kind: Any) -> str:
+    """What a value may be, in words."""
+    kinds = [one for one in _alternatives(kind) if one is not NoneType]
+    if len(kinds) > 1:
+        return " or ".join(dict.fromkeys(map(_accepted, kinds)))
+    (one,) = kinds
+    if get_origin(one) is Annotated:
+        return _accepted(get_args(one)[0])
+    if get_origin(one) is Literal:
+        return f"one of {', '.join(get_args(one))}"
+    if _is_table(one):
+        return "a table"
+    return "a list" if get_origin(one) in (list, tuple) else _WORDS.get(one, "a text")
