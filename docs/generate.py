@@ -1,4 +1,4 @@
-"""Writes docs/experiment.md from the JSON Schema of the experiment file and the list of disciplines."""
+"""Writes what follows from types: the page of the experiment file's keys, the JSON schema of a study's recipe."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core
+from sojourn.studies.recipe import json_schema
 
 Schema = dict[str, Any]
 HERE = Path(__file__).parent
+SCHEMA = HERE.parent / "studies" / "study.schema.json"
 
 HEAD = """\
 # The experiment file
@@ -154,5 +156,11 @@ def _traffic(schema: Schema) -> list[str]:
     return lines
 
 
+def recipe_schema() -> str:
+    """The JSON schema of a study's recipe."""
+    return json.dumps(json_schema(), indent=1) + "\n"
+
+
 if __name__ == "__main__":
     (HERE / "experiment.md").write_text(page(), encoding="utf-8")
+    SCHEMA.write_text(recipe_schema(), encoding="utf-8")

@@ -49,13 +49,14 @@ def test_examples_in_docstrings_run(module):
     assert outcome.failed == 0
 
 
-def test_the_page_of_keys_is_up_to_date():
+def test_what_is_generated_is_up_to_date():
     sys.path.insert(0, str(ROOT / "docs"))
     try:
         import generate
     finally:
         sys.path.pop(0)
     assert (ROOT / "docs" / "experiment.md").read_text(encoding="utf-8") == generate.page(), "run make docs"
+    assert generate.SCHEMA.read_text(encoding="utf-8") == generate.recipe_schema(), "run make docs"
 
 
 def test_links_between_pages_lead_somewhere():

@@ -46,7 +46,7 @@ def test_every_miss_stands_beside_every_variant(sojourn: Cli, study: Path, tmp_p
     ("old", "new", "parts"),
     [("queue.pfifo.limit", "queue.pie.limit", ('variant "a tail of two packets": set', '"queue.pie.limit"')),
      ('"exact"', '"exactly"', ("claims", '"exactly"', "exact")),
-     ("because", "reason", ("variant.0: because: missing",)),
+     ("because", "reason", ("variant.0: reason: unknown key", "because")),
      ('"2 packets"', "2", ("variant.0.set", "got 2", "a text"))],
 )  # fmt: skip
 def test_a_mistake_in_a_variant_is_told_before_anything_is_run(study: Path, old, new, parts):

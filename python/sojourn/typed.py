@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Set
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -16,8 +16,34 @@ from sojourn import bounded
 from sojourn._core import ExperimentError
 
 T = TypeVar("T")
+LONGEST = 200
+"""Letters of a value that are repeated."""
 Hook = Callable[[type, Any], Any]
-"""Makes a type of ours of what a file holds; raises ValueError with what is accepted."""
+"""Makes a type of ours of what a file holds; raises ValueError with what it must be."""
+
+
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a file that has no other keys than these."""
+
+
+class Texts(tuple[str, ...]):
+    """Texts, of which a file may give a single one without a list."""
+
+
+def texts(_kind: type, value: object) -> Texts:
+    """``Texts`` of what a file holds."""
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise ValueError(f"must be {_WORDS[Texts]}")
+    return Texts(given)
+
+
+def must_be(name: str, accepted: Collection[str], where: str) -> None:
+    """Raises ValueError unless something is among the accepted ones."""
+    if name not in accepted:
+        known = sorted(accepted) if isinstance(accepted, Set) else accepted
+        raise ValueError(f'{where}: got "{name}"; must be one of {", ".join(known)}')
+
 
 _STEP = re.compile(r"\.([\w-]+)|\[(\d+|\.\.\.)\]")
 
@@ -53,7 +79,7 @@ def read_json(path: Path) -> Any:
     raise ExperimentError(f"{path}: the results are damaged: {problem}")
 
 
-def convert(data: object, kind: type[T], where: str = "", hook: Hook | None = None) -> T:
+def convert(data: object, kind: type[T], where: str = "", hook: Hook = texts) -> T:
     """What a file holds, as a type; ``where`` names the whole in complaints.
 
     Raises
@@ -67,7 +93,7 @@ def convert(data: object, kind: type[T], where: str = "", hook: Hook | None = No
         raise ValueError(_told(str(error), data, kind, where, hook)) from None
 
 
-def _told(message: str, data: Any, kind: Any, where: str, hook: Hook | None) -> str:
+def _told(message: str, data: Any, kind: Any, where: str, hook: Hook) -> str:
     """What msgspec says of data that is not of a kind, in the words of our other complaints."""
     problem, _, at = message.partition(" - at `$")
     path: list[str] = []
@@ -103,10 +129,10 @@ def _line(*parts: str) -> str:
 
 def _short(value: object) -> str:
     text = f'"{value}"' if isinstance(value, str) else repr(value)
-    return text if len(text) < 80 else f"{text[:80]}…"
+    return text if len(text) < LONGEST else f"{text[:LONGEST]}…"
 
 
-def _fits(value: object, kind: Any, hook: Hook | None) -> bool:
+def _fits(value: object, kind: Any, hook: Hook) -> bool:
     try:
         msgspec.convert(value, kind, dec_hook=hook)
     except msgspec.ValidationError:
@@ -135,7 +161,13 @@ def _fields(kind: Any) -> dict[str, Any]:
     return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
 
 
-_WORDS: dict[Any, str] = {str: "a text", bool: "true or false", int: "a number", float: "a number"}
+_WORDS: dict[Any, str] = {
+    str: "a text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    Texts: "a text or a list of texts",
+}
 
 
 def _accepted(kind: Any) -> str:

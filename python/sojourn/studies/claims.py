@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
+
+import msgspec
 
 from sojourn import typed
-from sojourn.studies import tables
 
 Bound = Literal["<", "<=", ">", ">="]
+Number = int | float
 
 
 class Verdict(StrEnum):
@@ -23,34 +23,57 @@ class Verdict(StrEnum):
     NOT_RUN = "not run"
 
 
-@dataclass(frozen=True)
-class Claim:
-    """One published result, in our words."""
+class Claim(msgspec.Struct, frozen=True):
+    """One published result, in our words; a ``[[claim]]`` table, which may have notes of its own."""
 
     id: str
     experiment: str
-    kind: str
-    """``number``, ``ordering`` or ``trend``."""
-    check: str
-    """``auto``: computable from runs; else ``derived``, ``setup``, ``cited`` or ``manual``."""
+    kind: Literal["number", "ordering", "trend"]
+    check: Literal["auto", "derived", "setup", "cited", "manual"]
+    """``auto``: computable from runs."""
     statement: str
-    location: str
-    metric: str
-    statistic: str
-    unit: str
-    schemes: tuple[str, ...]
-    condition: Mapping[str, Any]
-    relation: str | None
-    low: float | None
-    """A published value, or the lower end of a published range, or of a bound."""
-    high: float | None
-    bound: Bound | None
-    approximate: bool
-    tol_rel: float
-    tol_abs: float
-    tol_margin: float
-    hold_min: float
-    tol_reason: str
+    location: str = ""
+    metric: str = ""
+    statistic: str = ""
+    unit: str = ""
+    qdisc: str = ""
+    """The schemes that it is about, with commas or ``vs`` between them."""
+    condition: dict[str, Any] = {}
+    relation: str | None = None
+    value: Number | None = None
+    """A published value."""
+    least: Number | None = msgspec.field(default=None, name="min")
+    """The lower end of a published range."""
+    most: Number | None = msgspec.field(default=None, name="max")
+    bound: Bound | None = None
+    approximate: bool = msgspec.field(default=False, name="approx")
+    tol_rel: Number = 0.0
+    tol_abs: Number = 0.0
+    tol_margin: Number = 0.0
+    hold_min: Number = 1.0
+    tol_reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.value is None and (self.least is None) != (self.most is None):
+            given, lacking = ("min", "max") if self.most is None else ("max", "min")
+            raise ValueError(f"{lacking}: missing; {given} needs it")
+        if self.bound is not None and self.low is None:
+            raise ValueError("value: missing; bound needs it")
+
+    @property
+    def schemes(self) -> tuple[str, ...]:
+        """The schemes that it names."""
+        return tuple(name.strip() for name in self.qdisc.replace(" vs ", ",").split(",") if name.strip())
+
+    @property
+    def low(self) -> Number | None:
+        """A published value, or the lower end of a published range, or of a bound."""
+        return self.value if self.least is None else self.least
+
+    @property
+    def high(self) -> Number | None:
+        """The value, or the upper end."""
+        return self.value if self.most is None else self.most
 
     @property
     def published(self) -> str:
@@ -92,8 +115,8 @@ class Claim:
             return self
         if self.relation is not None:
             # What is about equal is so within a tolerance; an inequality needs none.
-            return replace(self, tol_margin=0.0)
-        return replace(self, tol_rel=0.0, tol_abs=0.0)
+            return msgspec.structs.replace(self, tol_margin=0.0)
+        return msgspec.structs.replace(self, tol_rel=0.0, tol_abs=0.0)
 
     def accepts(self, value: float) -> bool:
         """Whether a measured number agrees with the published one, within the tolerance."""
@@ -108,23 +131,6 @@ class Claim:
         return floor <= value <= ceiling
 
 
-_KEYS: dict[str, tables.Kinds] = {
-    **dict.fromkeys(
-        ("id", "experiment", "kind", "check", "statement", "location", "metric", "statistic", "unit", "qdisc",
-         "relation", "bound", "tol_reason"),
-        tables.TEXT,
-    ),
-    **dict.fromkeys(("value", "min", "max", "tol_rel", "tol_abs", "tol_margin", "hold_min"), tables.NUMBER),
-    "condition": tables.TABLE,
-    "approx": tables.FLAG,
-}  # fmt: skip
-_WORDS = {
-    "kind": ("number", "ordering", "trend"),
-    "check": ("auto", "derived", "setup", "cited", "manual"),
-    "bound": ("<", "<=", ">", ">="),
-}
-
-
 def load_claims(path: Path) -> list[Claim]:
     """Reads all ``[[claim]]`` tables of a file, in its order.
 
@@ -133,10 +139,11 @@ def load_claims(path: Path) -> list[Claim]:
     ValueError
         A claim lacks a field or has one that is wrong, or two have the same id.
     """
-    document = typed.read_toml(path)
-    if not isinstance(document.get("claim", []), list):
-        raise ValueError(f"{path}: claim: must be tables [[claim]]")
-    claims = [_claim(table, path) for table in document.get("claim", [])]
+    tables = typed.read_toml(path).get("claim", [])
+    try:
+        claims = [_claim(table) for table in typed.convert({"claim": tables}, _File)["claim"]]
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     ids = [claim.id for claim in claims]
     for id_ in ids:
         if ids.count(id_) > 1:
@@ -144,43 +151,9 @@ def load_claims(path: Path) -> list[Claim]:
     return claims
 
 
-def _claim(table: dict[str, Any], path: Path) -> Claim:
-    if not isinstance(table, dict):
-        raise ValueError(f"{path}: claim: must be tables [[claim]]")
-    where = f"{path}: claim {table.get('id', '?')}"
-    for field in ("id", "experiment", "kind", "check", "statement"):
-        if field not in table:
-            raise ValueError(f"{where} has no {field}")
-    tables.check(table, where, _KEYS, others=True)
-    for field, accepted in _WORDS.items():
-        if field in table and table[field] not in accepted:
-            raise ValueError(f'{where}: {field}: got "{table[field]}"; must be one of {", ".join(accepted)}')
-    for field, other in (("min", "max"), ("max", "min")):
-        if field in table and not {other, "value"} & table.keys():
-            raise ValueError(f"{where}: {other}: missing; {field} needs it")
-    if "bound" in table and not {"value", "min"} & table.keys():
-        raise ValueError(f"{where}: value: missing; bound needs it")
-    value = table.get("value")
-    return Claim(
-        id=table["id"],
-        experiment=table["experiment"],
-        kind=table["kind"],
-        check=table["check"],
-        statement=table["statement"],
-        location=table.get("location", ""),
-        metric=table.get("metric", ""),
-        statistic=table.get("statistic", ""),
-        unit=table.get("unit", ""),
-        schemes=tuple(name.strip() for name in table.get("qdisc", "").replace(" vs ", ",").split(",") if name.strip()),
-        condition=table.get("condition", {}),
-        relation=table.get("relation"),
-        low=table.get("min", value),
-        high=table.get("max", value),
-        bound=table.get("bound"),
-        approximate=table.get("approx", False),
-        tol_rel=table.get("tol_rel", 0.0),
-        tol_abs=table.get("tol_abs", 0.0),
-        tol_margin=table.get("tol_margin", 0.0),
-        hold_min=table.get("hold_min", 1.0),
-        tol_reason=table.get("tol_reason", ""),
-    )
+class _File(TypedDict):
+    claim: list[dict[str, Any]]
+
+
+def _claim(table: dict[str, Any]) -> Claim:
+    return typed.convert(table, Claim, f"claim {table.get('id', '?')}")

@@ -11,17 +11,17 @@ from typing import Any
 
 from sojourn.results import Run
 from sojourn.studies.measures import Measure
+from sojourn.typed import Strict
 
-AxisValue = float | bool | str
+AxisValue = int | float | bool | str
 Point = Mapping[str, AxisValue]
 
 
-@dataclass(frozen=True)
-class Alias:
+class Alias(Strict, frozen=True):
     """An axis that is another one in other words: its value is ``factor`` times that of ``axis``."""
 
     axis: str
-    factor: float
+    factor: int | float
 
 
 @dataclass(frozen=True)

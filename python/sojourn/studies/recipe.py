@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
 
 from sojourn import typed
-from sojourn.studies import exhibits, tables, texts, variants
+from sojourn.studies import exhibits, texts
 from sojourn.studies.claims import Claim, load_claims
 from sojourn.studies.exhibits import FigureSpec, TableSpec
 from sojourn.studies.grid import Alias, AxisValue
@@ -18,6 +22,7 @@ from sojourn.studies.measures import DROP_REASONS, QUEUE_COLUMNS, SERIES, SOURCE
 from sojourn.studies.measures import Part as RunPart
 from sojourn.studies.relation import RelationError
 from sojourn.studies.variants import Variant
+from sojourn.typed import Strict, Texts, must_be
 
 UNEXPLAINED = "unexplained"
 CAUSES: dict[str, str] = {
@@ -32,35 +37,32 @@ CAUSES: dict[str, str] = {
 """What a miss may be put down to."""
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Strict, frozen=True):
     """An experiment file, and the axis values that all of its runs share."""
 
     file: Path
-    at: Mapping[str, AxisValue]
+    at: dict[str, AxisValue] = {}
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(Strict, frozen=True):
     """An experiment of the paper, and how it is run here."""
 
     id: str
-    title: str
-    parts: tuple[Part, ...]
+    title: str = ""
+    parts: tuple[Part, ...] = ()
     """Empty if it cannot be run; then ``unavailable`` says why."""
-    arms: str
+    arms: str = "{scheme}"
     """What the labels in its files look like: ``"{scheme} {target_ms} ms"``."""
-    axes: Mapping[str, str]
+    axes: dict[str, str] = {}
     """Axis by axis, the swept key that it is."""
-    aliases: Mapping[str, Alias]
-    constants: Mapping[str, AxisValue]
-    unavailable: str
-    runs_of: tuple[str, ...] = ()
+    aliases: dict[str, Alias] = {}
+    constants: dict[str, AxisValue] = {}
+    unavailable: str = ""
+    runs_of: Texts = Texts()
     """The experiments whose runs, together, are also those of this one."""
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(Strict, frozen=True, kw_only=True):
     """How a claim that is not fully formal is read, or why it cannot be judged."""
 
     because: str
@@ -69,8 +71,8 @@ class Reading:
     relation: str | None = None
     relations: tuple[str, ...] = ()
     """Instead of one relation several, each of which counts: of metrics that differ where the paper has an axis."""
-    condition: Mapping[str, Any] | None = None
-    cells: tuple[Mapping[str, Any], ...] | None = None
+    condition: dict[str, Any] | None = None
+    cells: tuple[dict[str, Any], ...] | None = None
     """Places to look at, instead of a condition."""
     experiments: tuple[str, ...] | None = None
     schemes: tuple[str, ...] | None = None
@@ -80,12 +82,21 @@ class Reading:
     """What it would take cannot be measured; ``because`` says what is missing."""
     only_where: str | None = None
     """A relation: the claim is about the places where it holds, and says nothing about others."""
-    cause: str = ""
-    """If the claim is not reproduced: one of ``CAUSES``."""
+    cause: Annotated[str, Meta(extra_json_schema={"enum": list(CAUSES)})] = ""
+    """If the claim is not reproduced."""
+
+    def __post_init__(self) -> None:
+        if self.cause:
+            must_be(self.cause, CAUSES, "cause")
 
 
-@dataclass(frozen=True)
-class Question:
+class ReadingOf(Reading, frozen=True, kw_only=True):
+    """A reading with its claim, or the claims that are read alike."""
+
+    claim: Texts
+
+
+class Question(Strict, frozen=True):
     """Something that the paper asks and leaves open, with an experiment about it."""
 
     asks: str
@@ -96,20 +107,116 @@ class Question:
     """What was measured, in words with formulas in braces."""
 
 
-@dataclass(frozen=True)
-class Elsewhere:
+class Elsewhere(Strict, frozen=True):
     """What a backend other than the simulator needs changed, because it lacks something that the study has."""
 
-    set: Mapping[str, str] = field(default_factory=dict)
+    set: dict[str, str] = {}
     """What is overridden in every experiment file."""
-    quick: Mapping[str, str] = field(default_factory=dict)
+    quick: dict[str, str] = {}
     """What ``--quick`` overrides further there."""
-    constants: Mapping[str, AxisValue] = field(default_factory=dict)
+    constants: dict[str, AxisValue] = {}
     """What is different there of the experiments' constants."""
-    without: tuple[str, ...] = ()
+    without: Texts = Texts()
     """Experiments that it cannot run."""
-    departures: tuple[str, ...] = ()
+    departures: Texts = Texts()
     """How that departs from the study, in words."""
+
+
+class Metric(Strict, frozen=True, kw_only=True):
+    """How a metric is measured of a run: a ``Measure`` as it is written, under its name."""
+
+    source: Annotated[str, Meta(extra_json_schema={"enum": sorted(SOURCES)})] = msgspec.field(name="from")
+    unit: str = "1"
+    label: str | None = None
+    factor: int | float | str = 1.0
+    """A number, or a fraction written out to show where it comes from: ``"1500/1448"``."""
+    plus: str | tuple[str, ...] | dict[str, int | float] = ()
+    at_least: int | float | None = None
+    tell: Literal["share", "first", "last", "until"] | None = None
+    traffic: int | None = None
+    direction: Literal["down", "up", "both"] = "down"
+    from_s: int | float = 0.0
+    to_s: int | float | None = None
+    column: str | None = None
+    reason: str | None = None
+    pooled: bool = False
+
+    def __post_init__(self) -> None:
+        must_be(self.source, SOURCES, "from")
+        for key, accepted, sources in (
+            ("column", QUEUE_COLUMNS, ("queue_series",)),
+            ("reason", DROP_REASONS, ("drops_for_reason", "drop_reason_delay_ms")),
+        ):
+            given = getattr(self, key)
+            if given is not None:
+                must_be(given, accepted, key)
+            if (given is not None) != (self.source in sources):
+                problem = "missing" if given is None else "unknown key"
+                raise ValueError(f"{key}: {problem}; it belongs to a metric from {', '.join(sources)}")
+        if self.pooled and (self.source not in VALUES or self.at_least is not None):
+            raise ValueError(f"pooled: must be of values from one of {', '.join(sorted(VALUES))}")
+        if self.at_least is not None and self.source not in SERIES:
+            raise ValueError(f"at_least: must be from one of {', '.join(SERIES)}")
+        if self.tell is not None and self.at_least is None:
+            raise ValueError("at_least: missing; tell needs it")
+        self.number()
+
+    def number(self) -> float:
+        """The factor."""
+        numerator, _, denominator = str(self.factor).partition("/")
+        try:
+            return float(numerator) / float(denominator or 1)
+        except (ValueError, ZeroDivisionError):
+            raise ValueError(f'factor: got "{self.factor}"; must be a number or "1500/1448"') from None
+
+    def measure(self, name: str) -> Measure:
+        """What it measures."""
+        plus = (self.plus,) if isinstance(self.plus, str) else self.plus
+        to_s = math.inf if self.to_s is None else self.to_s
+        part = RunPart(self.traffic, self.direction, self.from_s, to_s, self.column or "", self.reason or "")
+        return Measure(
+            name,
+            self.source,
+            self.unit,
+            name if self.label is None else self.label,
+            self.number(),
+            plus if isinstance(plus, dict) else dict.fromkeys(plus, 1.0),
+            self.at_least,
+            self.tell or "share",
+            part,
+            self.pooled,
+        )
+
+
+class Recipe(Strict, frozen=True, kw_only=True):
+    """study.toml."""
+
+    title: str
+    source: str
+    summary: str = ""
+    quick: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    metrics: dict[str, Metric] = {}
+    derived: dict[str, str] = {}
+    backend: dict[str, Elsewhere] = {}
+    experiment: tuple[Published, ...] = ()
+    reading: tuple[ReadingOf, ...] = ()
+    figure: tuple[FigureSpec, ...] = ()
+    table: tuple[TableSpec, ...] = ()
+    question: tuple[Question, ...] = ()
+    variant: tuple[Variant, ...] = ()
+
+    def __post_init__(self) -> None:
+        read: set[str] = set()
+        for index, reading in enumerate(self.reading):
+            if twice := read.intersection(reading.claim):
+                raise ValueError(f"reading.{index}: claim: {', '.join(sorted(twice))} has a reading already")
+            read.update(reading.claim)
+        for kind, named in (("figure", self.figure), ("table", self.table), ("variant", self.variant)):
+            names = [one.name.casefold() for one in named]
+            for index, name in enumerate(names):
+                if name in names[:index]:
+                    raise ValueError(f'{kind}.{index}: name: got "{name}" twice')
 
 
 @dataclass(frozen=True)
@@ -164,100 +271,54 @@ def load_study(folder: Path) -> Study:
     ValueError
         Its recipe is wrong.
     OSError
-        It has none.
+        It cannot be read.
     """
     path = folder / "study.toml"
-    recipe = typed.read_toml(path)
+    data = typed.read_toml(path)
     try:
-        _check(recipe)
+        recipe = typed.convert(data, Recipe, "study", partial(_of_file, folder))
         study = Study(
             name=folder.name,
             folder=folder,
-            title=recipe["title"],
-            source=recipe["source"],
-            quick=recipe.get("quick", {}),
-            measures={name: _measure(name, table) for name, table in recipe.get("metrics", {}).items()},
-            derived=recipe.get("derived", {}),
-            experiments=tuple(_experiment(table, folder) for table in recipe.get("experiment", [])),
-            readings={id_: _reading(table) for table in recipe.get("reading", []) for id_ in _claims(table)},
-            figures=tuple(map(exhibits.figure, recipe.get("figure", []))),
-            tables=tuple(map(exhibits.table, recipe.get("table", []))),
-            variants=variants.read(recipe),
-            summary=recipe.get("summary", ""),
-            labels=recipe.get("labels", {}),
-            elsewhere={name: _elsewhere(table) for name, table in recipe.get("backend", {}).items()},
-            questions=tuple(Question(**table) for table in recipe.get("question", [])),
+            title=recipe.title,
+            source=recipe.source,
+            quick=recipe.quick,
+            measures={name: metric.measure(name) for name, metric in recipe.metrics.items()},
+            derived=recipe.derived,
+            experiments=recipe.experiment,
+            readings={id_: reading for reading in recipe.reading for id_ in reading.claim},
+            figures=recipe.figure,
+            tables=recipe.table,
+            variants=recipe.variant,
+            summary=recipe.summary,
+            labels=recipe.labels,
+            elsewhere=recipe.backend,
+            questions=recipe.question,
         )
         exhibits.check_names(study.figures, study.tables, _names_of(study))
         _check_texts(study)
-    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return study
 
 
-_RECIPE: dict[str, tables.Kinds] = {
-    "title": tables.TEXT, "source": tables.TEXT, "quick": tables.TABLE, "labels": tables.TABLE,
-    "derived": tables.TABLE, "metrics": tables.TABLE, "backend": tables.TABLE, "experiment": tables.LIST,
-    "reading": tables.LIST, "figure": tables.LIST, "table": tables.LIST, "question": tables.LIST,
-    "variant": tables.LIST, "summary": tables.TEXT,
-}  # fmt: skip
-_METRIC: dict[str, tables.Kinds] = {
-    "from": tables.TEXT, "unit": tables.TEXT, "label": tables.TEXT, "factor": (int, float, str),
-    "plus": (str, list, dict), "at_least": tables.NUMBER, "tell": tables.TEXT, "traffic": (int,),
-    "direction": tables.TEXT, "from_s": tables.NUMBER, "to_s": tables.NUMBER, "column": tables.TEXT,
-    "reason": tables.TEXT, "pooled": tables.FLAG,
-}  # fmt: skip
-_EXPERIMENT: dict[str, tables.Kinds] = {
-    "id": tables.TEXT, "title": tables.TEXT, "parts": tables.LIST, "arms": tables.TEXT, "axes": tables.TABLE,
-    "aliases": tables.TABLE, "constants": tables.TABLE, "unavailable": tables.TEXT, "runs_of": tables.TEXTS,
-}  # fmt: skip
-_READING: dict[str, tables.Kinds] = {
-    "claim": tables.TEXTS, "because": tables.TEXT, "measure": tables.TEXT, "relation": tables.TEXT,
-    "relations": tables.LIST, "condition": tables.TABLE, "cells": tables.LIST, "experiments": tables.LIST,
-    "schemes": tables.LIST, "not_comparable": tables.FLAG, "not_run": tables.FLAG, "only_where": tables.TEXT,
-    "cause": tables.TEXT,
-}  # fmt: skip
-_QUESTION: dict[str, tables.Kinds] = {
-    "asks": tables.TEXT, "location": tables.TEXT, "experiment": tables.TEXT, "answer": tables.TEXT,
-}  # fmt: skip
-_ELSEWHERE: dict[str, tables.Kinds] = {
-    "set": tables.TABLE, "quick": tables.TABLE, "constants": tables.TABLE, "without": tables.TEXTS,
-    "departures": tables.TEXTS,
-}  # fmt: skip
+def _of_file(folder: Path, kind: type, value: object) -> object:
+    """``Texts``, and files of the study's folder: what lies elsewhere is none of its business."""
+    if kind is not Path:
+        return typed.texts(kind, value)
+    if not isinstance(value, str) or not (folder / value).resolve().is_relative_to(folder.resolve()):
+        raise ValueError("must be a file inside of the study's folder")
+    return folder / value
 
 
-def _check(recipe: dict[str, Any]) -> None:
-    tables.check(recipe, "study", _RECIPE, needs=("title", "source"))
-    for key in ("quick", "labels", "derived"):
-        tables.check_each(recipe.get(key), key, tables.TEXT)
-    for name, table in recipe.get("metrics", {}).items():
-        tables.check(table, f"metrics.{name}", _METRIC, needs=("from",))
-    for name, table in recipe.get("backend", {}).items():
-        tables.check(table, f"backend.{name}", _ELSEWHERE)
-    for index, table in enumerate(recipe.get("experiment", [])):
-        where = f"experiment.{index}"
-        tables.check(table, where, _EXPERIMENT, needs=("id",))
-        tables.check_each(table.get("axes"), f"{where}.axes", tables.TEXT)
-        for number, part in enumerate(table.get("parts", [])):
-            keys = {"file": tables.TEXT, "at": tables.TABLE}
-            tables.check(part, f"{where}.parts.{number}", keys, needs=("file",))
-        for name, alias in table.get("aliases", {}).items():
-            keys = {"axis": tables.TEXT, "factor": tables.NUMBER}
-            tables.check(alias, f"{where}.aliases.{name}", keys, needs=("axis", "factor"))
-    read: set[str] = set()
-    for index, table in enumerate(recipe.get("reading", [])):
-        tables.check(table, f"reading.{index}", _READING, needs=("claim", "because"))
-        if twice := read.intersection(_claims(table)):
-            raise ValueError(f"reading.{index}: claim: {', '.join(sorted(twice))} has a reading already")
-        read.update(_claims(table))
-        if "cause" in table and table["cause"] not in CAUSES:
-            raise ValueError(f'reading.{index}: cause: got "{table["cause"]}"; must be one of {", ".join(CAUSES)}')
-        for key in ("relations", "experiments", "schemes"):
-            tables.check_each(table.get(key), f"reading.{index}.{key}", tables.TEXT)
-        tables.check_each(table.get("cells"), f"reading.{index}.cells", tables.TABLE)
-    exhibits.check_keys(recipe)
-    for index, table in enumerate(recipe.get("question", [])):
-        tables.check(table, f"question.{index}", _QUESTION, needs=tuple(_QUESTION))
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of study.toml, for editors."""
+
+    def of_ours(kind: type) -> dict[str, Any]:
+        a_text = {"type": "string"}
+        return a_text if kind is Path else {"anyOf": [a_text, {"type": "array", "items": a_text}]}
+
+    return msgspec.json.schema(Recipe, schema_hook=of_ours)
 
 
 class RecipeText(NamedTuple):
@@ -290,13 +351,12 @@ def _check_texts(study: Study) -> None:
             texts.check_form(one.text)
         except RelationError as error:
             raise ValueError(f"{one.where}: {error}") from None
-    known = [experiment.id for experiment in study.experiments]
+    known = tuple(experiment.id for experiment in study.experiments)
     named = [(one.where, id_) for one in texts_of(study) for id_ in sorted(texts.experiments_named(one.text))]
     named += [(f"question.{index}: experiment", one.experiment) for index, one in enumerate(study.questions)]
     named += [(f"backend.{name}: without", id_) for name, there in study.elsewhere.items() for id_ in there.without]
     for where, id_ in named:
-        if id_ not in known:
-            raise ValueError(f'{where}: got "{id_}"; must be one of {", ".join(known)}')
+        must_be(id_, known, where)
 
 
 def _names_of(study: Study) -> exhibits.Names:
@@ -325,99 +385,3 @@ def experiments_with(study: Study, id_: str) -> tuple[Published, ...]:
     """An experiment, and those whose runs it shares."""
     own = study.experiment(id_)
     return () if own is None else (own, *filter(None, map(study.experiment, own.runs_of)))
-
-
-_OF_METRIC: dict[str, tuple[Iterable[str], tuple[str, ...]]] = {
-    "from": (SOURCES, ()),
-    "direction": (("down", "up", "both"), ()),
-    "tell": (("share", "first", "last", "until"), ()),
-    "column": (QUEUE_COLUMNS, ("queue_series",)),
-    "reason": (DROP_REASONS, ("drops_for_reason", "drop_reason_delay_ms")),
-}
-"""What the words of a metric may be; and of which sources alone it has that key, which they must have."""
-
-
-def _check_metric(name: str, table: dict[str, Any]) -> None:
-    for key, (accepted, sources) in _OF_METRIC.items():
-        if key in table and table[key] not in accepted:
-            raise ValueError(f'metrics.{name}: {key}: got "{table[key]}"; must be one of {", ".join(sorted(accepted))}')
-        if sources and (key in table) != (table["from"] in sources):
-            problem = "unknown key" if key in table else "missing"
-            raise ValueError(f"metrics.{name}: {key}: {problem}; it belongs to a metric from {', '.join(sources)}")
-    if table.get("pooled") and (table["from"] not in VALUES or "at_least" in table):
-        raise ValueError(f"metrics.{name}: pooled: must be of values from one of {', '.join(sorted(VALUES))}")
-    if "at_least" in table and table["from"] not in SERIES:
-        raise ValueError(f"metrics.{name}: at_least: must be from one of {', '.join(SERIES)}")
-    if "tell" in table and "at_least" not in table:
-        raise ValueError(f"metrics.{name}: at_least: missing; tell needs it")
-
-
-def _measure(name: str, table: dict[str, Any]) -> Measure:
-    _check_metric(name, table)
-    of_run = {key: table[key] for key in ("traffic", "direction", "from_s", "to_s", "column", "reason") if key in table}
-    return Measure(
-        name,
-        table["from"],
-        table.get("unit", "1"),
-        table.get("label", name),
-        _factor(name, table.get("factor", 1.0)),
-        plus if isinstance(plus := table.get("plus", ()), dict) else dict.fromkeys(_names(plus), 1.0),
-        table.get("at_least"),
-        table.get("tell", "share"),
-        RunPart(**of_run),
-        table.get("pooled", False),
-    )
-
-
-def _names(value: str | Sequence[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _factor(name: str, value: float | str) -> float:
-    """A number, or a fraction written out to show where it comes from: ``"1500/1448"``."""
-    if isinstance(value, str):
-        numerator, _, denominator = value.partition("/")
-        try:
-            return float(numerator) / float(denominator)
-        except (ValueError, ZeroDivisionError):
-            raise ValueError(f'metrics.{name}: factor: got "{value}"; must be a number or "1500/1448"') from None
-    return float(value)
-
-
-def _experiment(table: dict[str, Any], folder: Path) -> Published:
-    return Published(
-        id=table["id"],
-        title=table.get("title", ""),
-        parts=tuple(Part(_inside(folder, part["file"]), part.get("at", {})) for part in table.get("parts", [])),
-        arms=table.get("arms", "{scheme}"),
-        axes=table.get("axes", {}),
-        aliases={name: Alias(alias["axis"], alias["factor"]) for name, alias in table.get("aliases", {}).items()},
-        constants=table.get("constants", {}),
-        unavailable=table.get("unavailable", ""),
-        runs_of=_names(table.get("runs_of", ())),
-    )
-
-
-def _inside(folder: Path, name: str) -> Path:
-    """A file of the study's folder: what lies elsewhere is none of its business."""
-    path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(f'parts: got file = "{name}"; must be inside of the study\'s folder')
-    return path
-
-
-def _elsewhere(table: dict[str, Any]) -> Elsewhere:
-    return Elsewhere(**{**table, **{key: _names(table.get(key, ())) for key in ("without", "departures")}})
-
-
-def _claims(table: dict[str, Any]) -> tuple[str, ...]:
-    """The claims that a reading is of: one, or several that are read alike."""
-    return _names(table["claim"])
-
-
-def _reading(table: dict[str, Any]) -> Reading:
-    fields = {key: value for key, value in table.items() if key != "claim"}
-    for key in ("relations", "cells", "experiments", "schemes"):
-        if key in fields:
-            fields[key] = tuple(fields[key])
-    return Reading(**fields)

@@ -21,6 +21,7 @@ from sojourn.studies.relation import RelationError
 from sojourn.studies.runs import cells_of, grids_of
 from sojourn.studies.variants import keys_in
 from sojourn.studies.verdict import NO_RESULT, experiments_of, formulas_of, selected
+from sojourn.typed import must_be
 
 if TYPE_CHECKING:
     from sojourn.results import Run
@@ -90,7 +91,7 @@ def _check_axes(study: Study, plans: Plans) -> None:
                 accepted = ", ".join(sorted(swept[experiment.id])) or "nothing, its files sweep no key"
                 raise ValueError(f'experiment {experiment.id}: axes.{axis}: got "{key}"; must be one of {accepted}')
         for name, alias in experiment.aliases.items():
-            _must_be(alias.axis, axes_of(study, experiment.id), f"experiment {experiment.id}: aliases.{name}: axis")
+            must_be(alias.axis, axes_of(study, experiment.id), f"experiment {experiment.id}: aliases.{name}: axis")
 
 
 def _names(study: Study, grid: Grid, id_: str) -> Names:
@@ -104,19 +105,19 @@ def _check_words(study: Study, grids: Mapping[str, Grid]) -> None:
     """The names that stand in a recipe outside of formulas."""
     schemes = {scheme for grid in grids.values() for scheme in grid.schemes}
     for label in study.labels:
-        _must_be(label, schemes, "labels")
+        must_be(label, schemes, "labels")
     claims = {claim.id for claim in study.claims}
     for id_ in study.readings:
-        _must_be(id_, claims, "reading: claim")
+        must_be(id_, claims, "reading: claim")
     known = {name for id_ in grids for name in _axes_and_constants(study, id_)}
     for measure in study.measures.values():
         for name in measure.plus:
-            _must_be(name, known, f"metrics.{measure.name}: plus")
+            must_be(name, known, f"metrics.{measure.name}: plus")
     for variant in study.variants:
         for id_ in variant.claims:
-            _must_be(id_, claims, f'variant "{variant.name}": claims')
+            must_be(id_, claims, f'variant "{variant.name}": claims')
         for axis in variant.constants:
-            _must_be(axis, known, f'variant "{variant.name}": constants')
+            must_be(axis, known, f'variant "{variant.name}": constants')
         files = [typed.read_toml(part.file) for experiment in study.experiments for part in experiment.parts]
         for key in variant.set:
             if not any(keys_in(file, key) for file in files):
@@ -124,7 +125,7 @@ def _check_words(study: Study, grids: Mapping[str, Grid]) -> None:
     for spec in study.figures:
         for scheme in spec.schemes:
             if spec.experiment in grids:
-                _must_be(scheme, set(grids[spec.experiment].schemes), f"figure {spec.name}: schemes")
+                must_be(scheme, set(grids[spec.experiment].schemes), f"figure {spec.name}: schemes")
 
 
 def _check_traffic(study: Study, plans: Plans) -> None:
@@ -144,7 +145,7 @@ def _check_claim(claim: Claim, study: Study, grids: Mapping[str, Grid], names: M
     where = f"reading of {claim.id}"
     wanted = experiments_of(claim, reading)
     for id_ in wanted:
-        _must_be(id_, {experiment.id for experiment in study.experiments}, f"{where}: experiments")
+        must_be(id_, {experiment.id for experiment in study.experiments}, f"{where}: experiments")
     if reading.not_comparable or reading.not_run or claim.check in NO_RESULT:
         return
     if any((experiment := study.experiment(id_)) is not None and experiment.unavailable for id_ in wanted):
@@ -166,7 +167,7 @@ def _places(
 ) -> Iterator[Any]:
     schemes = claim.schemes if reading.schemes is None else reading.schemes
     for scheme in schemes:
-        _must_be(scheme, set(grid.schemes), "schemes")
+        must_be(scheme, set(grid.schemes), "schemes")
     for formula in filter(None, (*formulas, reading.only_where)):
         check_names(formula, names, study.derived, number=False)
     part = selected(grid, claim, reading)
@@ -189,8 +190,3 @@ def _check_texts(study: Study, names: Mapping[str, Names]) -> None:
             texts.check(one.text, together, study.derived, names)
         except RelationError as error:
             raise ValueError(f"{one.where}: {error}") from None
-
-
-def _must_be(name: str, accepted: set[str], where: str) -> None:
-    if name not in accepted:
-        raise ValueError(f'{where}: got "{name}"; must be one of {", ".join(sorted(accepted))}')

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from sojourn import _core, typed
 from sojourn.api import as_run, read_plan
 from sojourn.backends import Backend, backend_of
@@ -197,7 +199,7 @@ def run_variants(
         cells, _, stopped_by = _run(plans, batch, jobs, report)
         if stopped_by is not None:
             return tried, stopped_by
-        changed = [replace(one, constants={**one.constants, **variant.constants}) for one in study.experiments]
+        changed = [structs.replace(one, constants={**one.constants, **variant.constants}) for one in study.experiments]
         grids = grids_of(replace(study, experiments=tuple(changed)), cells, study.measures, where.name)
         control = judge(study, {id_: base.grids[id_].first(own.repeats) for id_, own in grids.items()})
         tried.append(Tried(variant, len(batch), _by_id(judge(study, grids)), _by_id(control)))

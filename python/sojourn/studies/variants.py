@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sojourn.studies import tables
 from sojourn.studies.claims import Verdict
 from sojourn.studies.grid import AxisValue
+from sojourn.typed import Strict, Texts
 
 if TYPE_CHECKING:
     from sojourn.studies.verdict import Judgement
@@ -20,25 +20,20 @@ if TYPE_CHECKING:
 FILE = "variants.json"
 """Its name beside claims.json."""
 
-_VARIANT: dict[str, tables.Kinds] = {
-    "name": tables.TEXT, "because": tables.TEXT, "set": tables.TABLE, "claims": tables.TEXTS,
-    "constants": tables.TABLE,
-}  # fmt: skip
 _ENTRIES = {"queue": "aqm", "traffic": "kind"}
 """The lists of an experiment file whose entries may be named by what they are, and the key that says it."""
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(Strict, frozen=True):
     """A switch, and why it was tried."""
 
     name: str
     because: str
-    set: Mapping[str, str]
+    set: dict[str, str]
     """What is overridden in every experiment file: ``queue.pie.gains`` is of every queue that is a PIE."""
-    claims: tuple[str, ...] = ()
+    claims: Texts = Texts()
     """The misses that it was tried for."""
-    constants: Mapping[str, AxisValue] = field(default_factory=dict)
+    constants: dict[str, AxisValue] = {}
     """What it changes of the experiments' constants."""
 
     def overrides(self, file: Mapping[str, Any]) -> dict[str, str]:
@@ -81,27 +76,6 @@ class Tried:
 
     def _changes(self, id_: str, then: Verdict, now: Verdict) -> bool:
         return self.control[id_].verdict == then and self.judgements[id_].verdict == now
-
-
-def read(recipe: Mapping[str, Any]) -> tuple[Variant, ...]:
-    """The ``[[variant]]`` tables of a recipe.
-
-    Raises
-    ------
-    ValueError
-        One is wrong; the message names the key.
-    """
-    found = []
-    for index, table in enumerate(recipe.get("variant", [])):
-        where = f"variant.{index}"
-        tables.check(table, where, _VARIANT, needs=("name", "because", "set"))
-        tables.check_each(table["set"], f"{where}.set", tables.TEXT)
-        claims = table.get("claims", ())
-        found.append(Variant(**{**table, "claims": (claims,) if isinstance(claims, str) else tuple(claims)}))
-    for variant in found:
-        if [one.name for one in found].count(variant.name) > 1:
-            raise ValueError(f'variant: name: two are called "{variant.name}"')
-    return tuple(found)
 
 
 def as_json(base: Sequence[Judgement], tried: Sequence[Tried]) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from sojourn.studies import texts
 from sojourn.studies.claims import Claim, Verdict
 from sojourn.studies.evaluate import Missing, Outcome, Slack, outcomes
@@ -105,7 +107,7 @@ def judge(study: Study, grids: Mapping[str, Grid]) -> list[Judgement]:
 
 def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
     reading = study.readings.get(claim.id, Reading(because=""))
-    reading = replace(reading, because=_because(claim, reading, study, grids))
+    reading = structs.replace(reading, because=_because(claim, reading, study, grids))
     if reading.not_comparable:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, reading.because)
     if claim.check in NO_RESULT:
@@ -235,7 +237,7 @@ class _Case:
         """How many places the reading leaves out, because the claim says nothing about them."""
         if self.reading.only_where is None:
             return 0
-        whole = replace(self, reading=replace(self.reading, only_where=None))
+        whole = replace(self, reading=structs.replace(self.reading, only_where=None))
         return len(whole.outcomes(grids)) - len(self.outcomes(grids))
 
     def holds(self, outcome: Outcome) -> bool:
