@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sojourn._core import version as __version__
     from sojourn.api import compare, run, run_text
     from sojourn.own import aqm, register_aqm, unregister_aqm
-    from sojourn.recorded import follow, replay
+    from sojourn.replays import follow, replay
     from sojourn.results import Arm, Results, Run, load
 
 __all__ = [
@@ -47,7 +47,7 @@ _HOMES = {
     "_core": ("Algorithm", "ExperimentError", "Packet", "Queue", "RunError", "version"),
     "api": ("compare", "run", "run_text"),
     "own": ("aqm", "register_aqm", "unregister_aqm"),
-    "recorded": ("follow", "replay"),
+    "replays": ("follow", "replay"),
     "results": ("Arm", "Results", "Run", "load"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -165,14 +165,14 @@ def run_plan(
     backend: str | Backend = "sim",
     until: Precision | None = None,
     report: Report | None = None,
-    record: Callable[[Run], Run] | None = None,
+    keep: Callable[[Run], Run] | None = None,
     journal: Journal | None = None,
 ) -> tuple[Results, BaseException | None]:
     """Runs a plan. Returns its results, and what stopped it early if something did: they are then partial.
 
     With ``until`` only as many repeats as it takes; the plan's are the most.
 
-    ``record`` is given each run as soon as it and those before it are finished; its answer is kept instead. ``journal``
+    ``keep`` is given each run as soon as it and those before it are finished; its answer is kept instead. ``journal``
     is told of each as soon as it is finished; what it has stored is not run again.
     """
     runs: list[Run] = []
@@ -188,7 +188,7 @@ def run_plan(
         missing = [place for place, index in enumerate(indices) if index not in stored]
 
         def hand_over(index: int, run: Run) -> None:
-            runs.append(run if record is None else record(run))
+            runs.append(run if keep is None else keep(run))
             if rounds is not None:
                 rounds.take(index, runs[-1])
 

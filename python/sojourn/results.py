@@ -38,28 +38,6 @@ TABLE_FILES: dict[TableName, str] = {
 }
 """Where each recorded table is kept beside summary.json."""
 
-FIGURES = (
-    *(
-        f"{name}{suffix}"
-        for name in (
-            "sojourn_cdf",
-            "sojourn_box",
-            "goodput_delay_ellipse",
-            "goodput_delay_scatter",
-            "goodput_bars",
-            "sojourn_over_time",
-            "goodput_over_time",
-        )
-        for suffix in ("", "_up")
-    ),
-    "overview",
-)
-"""What figures are called, without the suffixes of ``FORMATS``."""
-FORMATS = ("png", "svg", "pdf")
-"""What figures are saved as."""
-OVER = "over_"
-"""How the name of a figure over a swept key begins."""
-
 SMALL_FILES = ("summary.json", "summary.csv", "experiment.json")
 """What is kept of an experiment first of all."""
 
@@ -344,15 +322,15 @@ class Results:
         OutputError
             A file of yours, or one that was changed since we wrote it, would be replaced.
         """
-        from sojourn.recording import Recording
+        from sojourn.tablefiles import TableFiles
 
         with Staging(Path(directory), by=BY, replaces=MADE_OF_RESULTS) as staging:
             written = self.stage_small(staging)
-            with Recording(staging) as recording:
+            with TableFiles(staging) as files:
                 for run in self.runs:
-                    recording.add(run)
-            recording.check()
-            return written + recording.paths + (self.plot.save_all(staging) if plots else [])
+                    files.add(run)
+            files.check()
+            return written + files.paths + (self.plot.save_all(staging) if plots else [])
 
     def stage_small(self, staging: Staging) -> list[Path]:
         """Stages ``SMALL_FILES``, summary.json first."""

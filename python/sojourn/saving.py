@@ -10,15 +10,16 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.backends import Backend
+from sojourn.filenames import FIGURES, FORMATS, OVER
 from sojourn.journal import Header, Journal, LeftBehind
 from sojourn.keys import plan_key
 from sojourn.manifest import Manifest, OutputError
-from sojourn.recording import CAPTURES, Recording
-from sojourn.results import BY, FIGURES, FORMATS, MADE_OF_RESULTS, OVER, SMALL_FILES, TABLE_FILES, Results, Run, load
+from sojourn.results import BY, MADE_OF_RESULTS, SMALL_FILES, TABLE_FILES, Results, Run, load
 from sojourn.storage import Staging, prepare, why
+from sojourn.tablefiles import CAPTURES, TableFiles
 
 Runner = Callable[[Callable[[Run], Run] | None, Journal | None], tuple[Results, BaseException | None]]
-"""Runs the plan: given what records each run, and a journal."""
+"""Runs the plan: given what keeps each run, and a journal."""
 
 IF_ASKED_FOR = frozenset({"packets", "queue_series", "flow_series", "rtts"})
 """Tables that are there only if the experiment records them."""
@@ -158,22 +159,22 @@ def _run_and_save(directory: Path, header: Header, run: Runner, journal: Journal
             workspace=journal.workspace,
             rescue=True,
         ) as staging:
-            with Recording(staging) as recording, _here():
-                results, stopped_by = run(recording.add, journal)
+            with TableFiles(staging) as tables, _here():
+                results, stopped_by = run(tables.add, journal)
             saved = Saved(results, stopped_by)
             if results.runs:
-                _stage(saved, staging, recording, figures)
+                _stage(saved, staging, tables, figures)
         return saved
     except (OSError, OutputError, KeyboardInterrupt) as error:
         raise Unsaved(error, journal.kept) from None
 
 
-def _stage(saved: Saved, staging: Staging, recording: Recording, figures: Sequence[str]) -> None:
+def _stage(saved: Saved, staging: Staging, tables: TableFiles, figures: Sequence[str]) -> None:
     """Stages what is small first: where the disk is full it takes the room of the rest."""
     try:
         saved.results.stage_small(staging)
     except OSError as error:
-        recording.drop_all(error)
+        tables.drop_all(error)
         saved.results.stage_small(staging)
     if saved.stopped_by is None:
         # An interrupted user waits for nothing but what cannot be made again.
@@ -183,8 +184,8 @@ def _stage(saved: Saved, staging: Staging, recording: Recording, figures: Sequen
             saved.stopped_by = interrupt
         except Exception as error:
             # Whatever a figure fails on, the results are worth more.
-            recording.dropped["figures"] = error if isinstance(error, OSError) else OSError(0, _line(error))
-    saved.left_out = recording.dropped
+            tables.dropped["figures"] = error if isinstance(error, OSError) else OSError(0, _line(error))
+    saved.left_out = tables.dropped
 
 
 def _line(error: Exception) -> str:

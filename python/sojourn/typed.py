@@ -146,8 +146,12 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 
 def _holding(kind: Any, value: object) -> Any:
     """Of alternatives the one that holds others as this value does: by key, or by place."""
-    fit = [one for one in _alternatives(kind) if _is_table(one) == isinstance(value, dict)]
-    return next(one for one in fit if one is not NoneType)
+    fits = _is_list if isinstance(value, list) else _is_table
+    return next(filter(fits, _alternatives(kind)))
+
+
+def _is_list(kind: Any) -> bool:
+    return get_origin(kind) in (list, tuple)
 
 
 def _is_table(kind: Any) -> bool:
@@ -182,4 +186,4 @@ def _accepted(kind: Any) -> str:
         return f"one of {', '.join(get_args(one))}"
     if _is_table(one):
         return "a table"
-    return "a list" if get_origin(one) in (list, tuple) else _WORDS.get(one, "a text")
+    return "a list" if _is_list(one) else _WORDS.get(one, "a text")

@@ -10,8 +10,8 @@ import typer
 from sojourn._core import ExperimentError
 from sojourn.backends import Backend as AnyBackend
 from sojourn.backends import backend_of
+from sojourn.filenames import FORMATS
 from sojourn.linux import Linux
-from sojourn.results import FORMATS
 
 
 def out_directory(given: str) -> Path:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sojourn.cli.options import Json, overrides
-from sojourn.recorded import Outcome, Series, follow_with, replay_with
+from sojourn.replays import Columns, Outcome, follow_with, replay_with
 
 
 def command(
@@ -52,13 +52,13 @@ def _sentences(aqm: str, outcome: Outcome) -> str:
     return "\n".join([*lines, "they agree" if outcome["agree"] else "they do not agree"])
 
 
-def _as_text(series: Series) -> str:
+def _as_text(series: Columns) -> str:
     rows = zip(*(column.tolist() for column in series.values()), strict=True)
     lines = ["\t".join(f"{value:.6g}" if isinstance(value, float) else str(value) for value in row) for row in rows]
     return "\n".join(["\t".join(series), *lines])
 
 
-def _as_json(series: Series) -> str:
+def _as_json(series: Columns) -> str:
     # JSON has no NaN.
     columns = {
         name: [None if isinstance(value, float) and math.isnan(value) else value for value in column.tolist()]

@@ -111,14 +111,12 @@ def run_and_show(
     estimate.announce_large(plan, backend, jobs=jobs)
 
     def runner(
-        record: Callable[[Run], Run] | None = None, journal: Journal | None = None
+        keep: Callable[[Run], Run] | None = None, journal: Journal | None = None
     ) -> tuple[Results, BaseException | None]:
         display = Display() if out is None else Display(then=f", writing {out}", again="leaves them for --resume")
         # What a discipline of the user's prints is not part of our output.
         with display, redirect_stdout(sys.stderr):
-            return run_plan(
-                plan, jobs=jobs, backend=backend, until=until, report=display, record=record, journal=journal
-            )
+            return run_plan(plan, jobs=jobs, backend=backend, until=until, report=display, keep=keep, journal=journal)
 
     saved = Saved(*runner()) if out is None else _saved(out, plan, backend, runner, resume=resume, figures=figures)
     finished = saved.results

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sojourn._core import ExperimentError
-from sojourn.export import flent, tables
+from sojourn.export import columnar, flent
 from sojourn.results import TABLE_FILES, Results, load
 from sojourn.storage import Staging
 
 __all__ = ["FORMATS", "export", "not_recorded"]
 
 FORMATS: dict[str, Callable[[Results, Staging], list[Path]]] = {
-    "csv": tables.stage_csv,
+    "csv": columnar.stage_csv,
     "flent": flent.stage,
-    "parquet": tables.stage_parquet,
+    "parquet": columnar.stage_parquet,
 }
 """What writes each format."""
 

@@ -178,7 +178,7 @@ def figure(first: Results, second: Results, direction: Direction = "down") -> Fi
 
 def files() -> list[str]:
     """What ``save`` may write besides the folders of the backends."""
-    from sojourn.results import FORMATS
+    from sojourn.filenames import FORMATS
 
     return ["agreement.json", *(f"agreement_cdf{suffix}.{kind}" for suffix in ("", "_up") for kind in FORMATS)]
 

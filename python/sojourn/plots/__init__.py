@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
+from sojourn import filenames
+from sojourn.filenames import FORMATS, OVER
 from sojourn.metrics import overview_metrics
 from sojourn.plots import bars, distributions, style, sweep, timeseries, tradeoff
 from sojourn.plots.style import Width
 from sojourn.plots.timeseries import Middle
-from sojourn.results import FORMATS, OVER
 from sojourn.storage import file_name
 from sojourn.swept import words
 
@@ -166,7 +167,7 @@ class Plots:
                     partial(self.over, key, metric.name, direction),
                 )
         if not swept and results.arms:
-            yield Drawing("overview", "Delay and goodput, and what applications felt", self.overview)
+            yield Drawing(filenames.OVERVIEW, "Delay and goodput, and what applications felt", self.overview)
 
     def per_arm(self) -> Iterator[Drawing]:
         """The figures with a line, box or mark per arm."""
@@ -175,30 +176,32 @@ class Plots:
         for direction in self._results.directions:
             suffix, way = _way(direction)
             yield Drawing(
-                f"sojourn_cdf{suffix}", f"Distribution of the sojourn time{way}", partial(self.cdf, direction)
+                f"{filenames.CDF}{suffix}", f"Distribution of the sojourn time{way}", partial(self.cdf, direction)
             )
-            yield Drawing(f"sojourn_box{suffix}", f"Sojourn time by queue{way}", partial(self.box, direction))
+            yield Drawing(f"{filenames.BOX}{suffix}", f"Sojourn time by queue{way}", partial(self.box, direction))
             yield Drawing(
-                f"goodput_delay_ellipse{suffix}",
+                f"{filenames.ELLIPSE}{suffix}",
                 f"Goodput against mean sojourn time{way}: better is up and to the right"
                 + ("; ellipses are one standard deviation over the repeats" if repeats > 2 else ""),
                 partial(self.ellipse, direction),
             )
             yield Drawing(
-                f"goodput_delay_scatter{suffix}",
+                f"{filenames.SCATTER}{suffix}",
                 f"Goodput against the 95th percentile of the sojourn time{way}, a mark per run",
                 partial(self.scatter, direction),
             )
-            yield Drawing(f"goodput_bars{suffix}", f"Goodput by queue{way}", partial(self.bars, direction=direction))
+            yield Drawing(
+                f"{filenames.BARS}{suffix}", f"Goodput by queue{way}", partial(self.bars, direction=direction)
+            )
             if recorded:
                 band = "; the median of the repeats in a band of their range" if repeats > 1 else ""
                 yield Drawing(
-                    f"sojourn_over_time{suffix}",
+                    f"{filenames.SOJOURN_SERIES}{suffix}",
                     f"Mean sojourn time over time{way}{band}",
                     partial(self.timeseries, direction=direction),
                 )
                 yield Drawing(
-                    f"goodput_over_time{suffix}",
+                    f"{filenames.GOODPUT_SERIES}{suffix}",
                     f"Goodput of all flows over time{way}{band}",
                     partial(self.goodput, direction=direction),
                 )

@@ -20,8 +20,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from sojourn.filenames import FORMATS
 from sojourn.notes import Note
-from sojourn.results import FORMATS
 
 if TYPE_CHECKING:
     from sojourn.results import Direction, Results

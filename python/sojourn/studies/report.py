@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from sojourn.results import FORMATS
+from sojourn.filenames import FORMATS
 from sojourn.storage import Staging
 from sojourn.studies import kept, page, tabulate, variants
 from sojourn.studies.claims import Verdict

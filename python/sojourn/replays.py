@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-Series: TypeAlias = "dict[str, npt.NDArray[np.generic]]"
+Columns: TypeAlias = "dict[str, npt.NDArray[np.generic]]"
 """Columns by name, of equal length."""
 
 
@@ -66,7 +66,7 @@ def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = N
     return replay_with(events, aqm, pairs)
 
 
-def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object] | None = None) -> Series:
+def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object] | None = None) -> Columns:
     """Shows a discipline's algorithm the recorded queue, whatever it decides, and reads its variables.
 
     For algorithms that drop arrivals, which a recording of what entered does not determine packet by packet. Only for
@@ -98,7 +98,7 @@ def replay_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str
         raise _told_as_option(error) from None
 
 
-def follow_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]], every: str) -> Series:
+def follow_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]], every: str) -> Columns:
     """``follow`` with keys and values as on the command line."""
     _check(overrides)
     recording = _read(events)

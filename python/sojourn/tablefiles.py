@@ -24,7 +24,7 @@ CAPTURES = "capture_*.pcapng"
 """All captures together."""
 
 
-class Recording:
+class TableFiles:
     """Writes what runs recorded while later runs are still going, so that memory holds one run's packets at a time.
 
     A streamed table has a row group per run, a capture is a file of its own. The queue series, small and with columns
@@ -81,7 +81,7 @@ class Recording:
             self._files[name] = _File(self._staging, TABLE_FILES[name])
         return self._files[name]
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> TableFiles:
         return self
 
     def __exit__(

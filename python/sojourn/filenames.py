@@ -1,0 +1,27 @@
+"""What the figures of results are called: known without drawing any."""
+
+from __future__ import annotations
+
+FORMATS = ("png", "svg", "pdf")
+"""What figures are saved as."""
+
+CDF = "sojourn_cdf"
+BOX = "sojourn_box"
+ELLIPSE = "goodput_delay_ellipse"
+SCATTER = "goodput_delay_scatter"
+BARS = "goodput_bars"
+SOJOURN_SERIES = "sojourn_over_time"
+GOODPUT_SERIES = "goodput_over_time"
+OVERVIEW = "overview"
+OVER = "over_"
+"""How the name of a figure over a swept key begins."""
+
+FIGURES = (
+    *(
+        f"{name}{suffix}"
+        for name in (CDF, BOX, ELLIPSE, SCATTER, BARS, SOJOURN_SERIES, GOODPUT_SERIES)
+        for suffix in ("", "_up")
+    ),
+    OVERVIEW,
+)
+"""All figures but those over swept keys, without the suffixes of ``FORMATS``."""
