@@ -91,6 +91,15 @@ def test_a_text_for_a_number_in_a_summary_is_named(sojourn: Cli, tmp_path: Path,
     wrong(sojourn("report", "out"), "out/summary.json: the results are damaged", told)
 
 
+def test_swept_values_of_every_kind_are_read_back(tmp_path: Path):
+    sweep = '\n[sweep]\n"traffic.0.flows" = [1]\n"link.rate" = ["5 Mbit/s"]\n"record.packets" = [true]\n'
+    results = sj.run_text(SHORT + sweep)
+    results.save(tmp_path / "out", plots=False)
+    assert sj.load(tmp_path / "out").runs[0].summary["set"] == {
+        "traffic.0.flows": 1, "link.rate": "5 Mbit/s", "record.packets": True,
+    }  # fmt: skip
+
+
 def test_a_run_without_packets_is_read_back(tmp_path: Path):
     sj.run_text(SHORT.replace('start = "0..100 ms"', 'start = "0 s"\nstop = "100 ms"')).save(
         tmp_path / "out", plots=False

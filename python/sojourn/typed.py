@@ -30,8 +30,10 @@ class Texts(tuple[str, ...]):
     """Texts, of which a file may give a single one without a list."""
 
 
-def texts(_kind: type, value: object) -> Texts:
-    """``Texts`` of what a file holds."""
+def texts(kind: type, value: object) -> object:
+    """``Texts`` of what a file holds; where anything may stand, that."""
+    if kind is object:
+        return value
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise ValueError(f"must be {_WORDS[Texts]}")
