@@ -17,6 +17,7 @@ _PACKAGES = {
     "pyarrow": "Arrow tables and Parquet files",
     "matplotlib": "figures",
     "jinja2": "reports",
+    "msgspec": "studies and results as types",
     "rich": "tables and progress",
     "typer": "the command line",
     "pandas": "Results.to_pandas (optional)",
