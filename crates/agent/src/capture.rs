@@ -39,9 +39,10 @@ fn headers(packet: &[u8]) -> Option<&[u8]> {
 pub fn pcapng(rows: &[u8]) -> Vec<u8> {
     let mut packets = Vec::new();
     let mut rest = rows;
-    while let Some((fixed, after)) = rest.split_at_checked(FIXED)
-        && let Some((headers, next)) = after.split_at_checked(usize::from(fixed[11]))
-    {
+    while let Some((fixed, after)) = rest.split_at_checked(FIXED) {
+        let Some((headers, next)) = after.split_at_checked(usize::from(fixed[11])) else {
+            break;
+        };
         let at_ns = u64::from_le_bytes(std::array::from_fn(|n| fixed[n]));
         packets.push((
             at_ns,

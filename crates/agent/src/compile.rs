@@ -148,7 +148,7 @@ const NO_KERNELS: [&str; 4] = [
 ];
 
 fn is_whole_ms(span: Duration) -> bool {
-    span.as_nanos().is_multiple_of(1_000_000)
+    span.as_nanos() % 1_000_000 == 0
 }
 
 /// Refuses what the agent does not do; the error is a key and what is accepted of it.

@@ -460,7 +460,7 @@ fn plain(value: &Value) -> String {
 /// A span as `tc` reads it: whole milliseconds, else microseconds.
 pub fn span_words(span: Duration) -> String {
     let nanos = span.as_nanos();
-    if nanos.is_multiple_of(1_000_000) {
+    if nanos % 1_000_000 == 0 {
         format!("{}ms", nanos / 1_000_000)
     } else {
         format!("{}us", (nanos + 500) / 1000)

@@ -60,15 +60,13 @@ impl<P: Packet> Choke<P> {
         let Some(place) = self.draw(env) else {
             return false;
         };
-        let same = self.queue[place]
-            .as_ref()
-            .is_some_and(|drawn| drawn.flow() == arrival.flow());
-        if same && let Some(drawn) = self.queue[place].take() {
-            self.removed(&drawn, now);
-            self.trim();
-            env.drop(drawn, DropReason::Aqm);
-        }
-        same
+        let Some(drawn) = self.queue[place].take_if(|drawn| drawn.flow() == arrival.flow()) else {
+            return false;
+        };
+        self.removed(&drawn, now);
+        self.trim();
+        env.drop(drawn, DropReason::Aqm);
+        true
     }
 
     /// Removes holes from both ends.

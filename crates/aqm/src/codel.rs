@@ -288,11 +288,11 @@ impl Aqm for CoDel {
         };
         let above = self.has_stayed_above(sojourn, backlog, ticks);
         let mut verdict = self.decide(packet, above, ticks);
-        if let Some(threshold) = self.config.ce_threshold
-            && verdict == Verdict::Pass
-            && packet.ecn().is_capable()
-            && whole_sojourn > threshold
-        {
+        let over_threshold = self
+            .config
+            .ce_threshold
+            .is_some_and(|threshold| whole_sojourn > threshold);
+        if over_threshold && verdict == Verdict::Pass && packet.ecn().is_capable() {
             verdict = Verdict::Mark;
         }
         if let Some(service) = &mut self.marked_service {

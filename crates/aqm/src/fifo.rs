@@ -70,8 +70,10 @@ impl<P: Packet> Qdisc<P> for HeadDrop<P> {
         while !self
             .limit
             .has_room(self.packets(), self.bytes, packet.bytes())
-            && let Some(oldest) = self.dequeue(now, env)
         {
+            let Some(oldest) = self.dequeue(now, env) else {
+                break;
+            };
             env.drop(oldest, DropReason::Overflow);
         }
         self.bytes += u64::from(packet.bytes());

@@ -17,9 +17,8 @@
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
-use core::hint::cold_path;
 
-use sojourn_units::{Duration, Kind, Time};
+use sojourn_units::{Duration, Kind, Time, cold_path};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
 use crate::catalogue::{Discipline, Key, SettingError, join_keys};
@@ -437,9 +436,7 @@ pub(crate) fn config(
             (default.variant != Variant::Rfc8033).then_some(false),
         ),
     ] {
-        if let Some(fixed) = fixed
-            && settings.flag(key, fixed) != fixed
-        {
+        if let Some(fixed) = fixed.filter(|&fixed| settings.flag(key, fixed) != fixed) {
             return Err(error(
                 key,
                 format!("got {}; this variant has it {fixed}", !fixed),

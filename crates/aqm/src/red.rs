@@ -163,10 +163,9 @@ impl Red {
     /// Notes that a packet has left `backlog` behind. Idle time starts when the queue is empty (Figure 2:
     /// "when queue becomes empty"); in Linux only when a packet is then asked for in vain.
     pub(crate) fn on_departure(&mut self, backlog: Backlog, now: Time) {
-        if let Rule::Floyd(floyd) = &mut self.rule
-            && backlog.packets == 0
-        {
-            floyd.on_empty(now);
+        match &mut self.rule {
+            Rule::Floyd(floyd) if backlog.packets == 0 => floyd.on_empty(now),
+            Rule::Floyd(_) | Rule::Linux(_) => {}
         }
     }
 

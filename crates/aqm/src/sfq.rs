@@ -374,11 +374,9 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Sfq<P, A> {
     }
 
     fn on_timer(&mut self, now: Time, env: &mut Environment<P>) {
-        if let (Some(due), Some(period)) = (self.next_perturbation, self.config.perturb)
-            && due <= now
-        {
+        if self.next_perturbation.is_some_and(|due| due <= now) {
             self.rehash(env);
-            self.next_perturbation = Some(now + period);
+            self.next_perturbation = self.config.perturb.map(|period| now + period);
         }
         if self.aqm_timer.is_some_and(|due| due <= now) {
             for bucket in &mut self.buckets {

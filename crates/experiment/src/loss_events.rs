@@ -48,7 +48,7 @@ impl Population {
     }
 
     /// Flows of the run, members or not.
-    pub const fn flows(&self) -> usize {
+    pub fn flows(&self) -> usize {
         self.members.len()
     }
 }

@@ -21,9 +21,11 @@ pub(crate) struct Axis {
 /// The sweep is no table, or a key has no array of different values, or stands there twice.
 pub(crate) fn take(file: &str, root: &mut Node) -> Result<Vec<Axis>, ReadError> {
     let mut axes = Vec::new();
-    if let Item::Table(table) = &mut root.item
-        && let Some(sweep) = table.remove("sweep")
-    {
+    let sweep = match &mut root.item {
+        Item::Table(table) => table.remove("sweep"),
+        _ => None,
+    };
+    if let Some(sweep) = sweep {
         if !matches!(sweep.item, Item::Table(_)) {
             let what = format!("got {}; must be a table [sweep] of dotted keys", sweep.item);
             return Err(ReadError::new(file, sweep.origin, "sweep", what));

@@ -17,7 +17,7 @@ pub(crate) fn value(quantity: &Value) -> String {
 pub(crate) fn bytes(size: impl Into<u64>) -> String {
     let size = size.into();
     for (unit, bytes) in [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)] {
-        if size > 0 && size.is_multiple_of(bytes) {
+        if size > 0 && size % bytes == 0 {
             return format!("{} {unit}", size / bytes);
         }
     }

@@ -1,10 +1,8 @@
 //! Distributions of delays, kept as histograms.
 
-use std::hint::cold_path;
-
 use hdrhistogram::Histogram;
 use sojourn_experiment::distribution::{Quantiles, Spread, histogram};
-use sojourn_units::Duration;
+use sojourn_units::{Duration, cold_path};
 
 use crate::result::Table;
 

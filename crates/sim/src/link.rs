@@ -8,11 +8,10 @@
 //! when they are asked in vain (Linux's RED) thus see them on a line and not below a shaper.
 
 use std::collections::VecDeque;
-use std::hint::cold_path;
 
 use sojourn_aqm::{Environment, Packet, Qdisc};
 use sojourn_experiment::model::Capacity;
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
@@ -159,7 +158,7 @@ impl Link {
     }
 
     /// True if [`Link::take_lost`] would return some.
-    pub const fn has_lost(&self) -> bool {
+    pub fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 

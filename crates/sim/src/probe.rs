@@ -1,10 +1,9 @@
 //! What is measured at a link.
 
 use std::collections::BTreeMap;
-use std::hint::cold_path;
 
 use sojourn_aqm::{DropReason, Ecn, Packet};
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use crate::delays::{Delays, Precision};
 use crate::packet::SimPacket;

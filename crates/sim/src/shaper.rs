@@ -2,12 +2,10 @@
 //!
 //! Either way a packet may leave when the bucket is not empty, and is charged afterwards.
 
-use std::hint::cold_path;
-
 use sojourn_experiment::carried::Carried;
 use sojourn_experiment::model::{Capacity, Trace};
 use sojourn_experiment::{Instants, OPPORTUNITY_BYTES};
-use sojourn_units::{Duration, Rate, Time};
+use sojourn_units::{Duration, Rate, Time, cold_path};
 
 /// What decides when the next packet may leave.
 pub enum Shaper {

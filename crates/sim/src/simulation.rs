@@ -1,10 +1,8 @@
 //! The event loop: which component acts next, and where packets go.
 
-use std::hint::cold_path;
-
 use sojourn_experiment::applications::Side;
 use sojourn_experiment::model::Direction;
-use sojourn_units::{Duration, Rate, Time};
+use sojourn_units::{Duration, Rate, Time, cold_path};
 
 use crate::capture::{Capture, Stage};
 use crate::delay_line::{DelayLine, Exit};
@@ -430,7 +428,7 @@ impl Simulation {
             }
             self.act(component, now);
             self.events += 1;
-            if self.events.is_multiple_of(EVENTS_PER_REPORT) {
+            if self.events % EVENTS_PER_REPORT == 0 {
                 cold_path();
                 if monitor.is_cancelled() {
                     return Err(Cancelled);
@@ -515,7 +513,7 @@ impl Simulation {
     }
 
     fn wake_host(&mut self, owner: u32, now: Time) {
-        let side = if owner.is_multiple_of(2) {
+        let side = if owner % 2 == 0 {
             Side::Sending
         } else {
             Side::Receiving

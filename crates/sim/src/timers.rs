@@ -1,8 +1,6 @@
 //! The hosts' timers: one deadline per host, most of which move long before they come due.
 
-use std::hint::cold_path;
-
-use sojourn_units::Time;
+use sojourn_units::{Time, cold_path};
 
 /// Flows whose deadlines are looked through together.
 const BLOCK: usize = 32;

@@ -1,9 +1,7 @@
 //! One end of a connection: the handshake (RFC 9293 §3.5, with ECN by RFC 3168 §6.1.1), then both halves, then
 //! the close.
 
-use std::hint::cold_path;
-
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use crate::cc::Algorithm;
 use crate::config::Config;

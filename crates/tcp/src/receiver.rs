@@ -6,9 +6,8 @@ mod tests;
 mod window;
 
 use std::collections::VecDeque;
-use std::hint::cold_path;
 
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use crate::config::{Clock, Config};
 use crate::ecn::{self, Feedback};
@@ -516,8 +515,9 @@ impl Receiver {
     pub fn stamp(&mut self, segment: &mut Segment) {
         let (mut next, mut echo) = (self.next, self.echo);
         let tells_of_past = self.before_change.is_some();
-        if tells_of_past && let Some(before) = self.before_change.take() {
+        if let Some(before) = self.before_change {
             cold_path();
+            self.before_change = None;
             (next, echo) = before;
         }
         segment.flags = segment.flags.with(Flags::ACK);

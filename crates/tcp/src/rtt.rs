@@ -4,9 +4,7 @@
 //! decays by a quarter per round, a falling RTT raises it by an eighth only, and the floor of 200 ms is on the
 //! variance term, so that RTO ≥ SRTT + 200 ms.
 
-use std::hint::cold_path;
-
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use crate::seq::Seq;
 

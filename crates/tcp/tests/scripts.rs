@@ -452,7 +452,7 @@ fn row(words: &[&str]) -> Result<Row, String> {
             _ => return Err(format!("unknown word {word}")),
         }
     }
-    if row.sack.len() > MAX_SACK_BLOCKS || !(row.end - row.first).is_multiple_of(row.count) {
+    if row.sack.len() > MAX_SACK_BLOCKS || (row.end - row.first) % row.count != 0 {
         return Err("too many SACK blocks, or segments of unequal length".into());
     }
     Ok(row)

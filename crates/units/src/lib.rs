@@ -8,10 +8,12 @@
 #![no_std]
 extern crate alloc;
 
+mod hint;
 mod rate;
 mod time;
 mod value;
 
+pub use hint::cold_path;
 pub use rate::Rate;
 pub use time::{Duration, Time};
 pub use value::{Kind, UnitError, Value};

@@ -66,7 +66,7 @@ impl fmt::Display for Rate {
             ("Mbit/s", 1_000_000),
             ("kbit/s", 1_000),
         ] {
-            if bps.is_multiple_of(size) {
+            if bps % size == 0 {
                 return write!(f, "{} {unit}", bps / size);
             }
         }

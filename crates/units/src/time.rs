@@ -191,7 +191,7 @@ impl fmt::Display for Duration {
             ("us", NANOS_PER_MICRO),
         ];
         for (unit, nanos) in units {
-            if self.0.is_multiple_of(nanos) && (self.0 > 0 || unit == "ms") {
+            if self.0 % nanos == 0 && (self.0 > 0 || unit == "ms") {
                 return write!(f, "{} {unit}", self.0 / nanos);
             }
         }

@@ -290,9 +290,10 @@ impl<'a> Session<'a> {
     /// Does all that is due.
     fn act(&mut self, now_ns: u64, progress: &mut dyn FnMut(u64)) -> Result<(), Failure> {
         for (shaper, bottleneck) in self.shapers.iter_mut().zip(&self.job.bottlenecks) {
-            while let Some((at_ns, command)) = bottleneck.rate_changes.get(shaper.changes_done)
-                && *at_ns <= now_ns
-            {
+            while let Some((at_ns, command)) = bottleneck.rate_changes.get(shaper.changes_done) {
+                if *at_ns > now_ns {
+                    break;
+                }
                 shaper.tc.tell(command)?;
                 shaper.changes_done += 1;
             }
@@ -339,7 +340,7 @@ impl<'a> Session<'a> {
 
     fn end_bin(&mut self, now_ns: u64) -> Result<(), Failure> {
         // Not measuring: samples are taken at their own pace.
-        if !now_ns.is_multiple_of(SAMPLE_NS) {
+        if now_ns % SAMPLE_NS != 0 {
             self.observe(None)?;
         }
         for (flow, window) in self.flows.iter_mut().zip(&self.windows) {

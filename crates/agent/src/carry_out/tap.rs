@@ -97,10 +97,11 @@ impl Tap {
                 continue;
             };
             let outgoing = from.pkttype() == PACKET_OUTGOING;
-            if let Some(capture) = &mut self.capture
-                && from.ifindex() == self.device
-                && (outgoing || capture.returning)
-            {
+            let captured = self
+                .capture
+                .as_mut()
+                .filter(|capture| from.ifindex() == self.device && (outgoing || capture.returning));
+            if let Some(capture) = captured {
                 let interface = if outgoing {
                     capture.interface
                 } else {
@@ -143,10 +144,11 @@ impl Tap {
         if let Some(capture) = &self.capture {
             for (calendar_ns, interface, packet) in &capture.packets {
                 let at_ns = calendar_ns - capture.calendar_ns - zero_ns as i64;
-                if let Ok(at_ns) = u64::try_from(at_ns)
-                    && at_ns < span_ns
-                {
-                    capture::note(&mut rows, at_ns, *interface, packet);
+                match u64::try_from(at_ns) {
+                    Ok(at_ns) if at_ns < span_ns => {
+                        capture::note(&mut rows, at_ns, *interface, packet);
+                    }
+                    _ => {}
                 }
             }
         }

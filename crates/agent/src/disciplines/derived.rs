@@ -94,10 +94,10 @@ pub(super) fn pie_words(arm: &Queue) -> Result<Vec<String>, Refusal> {
             words.push(format!("{key} {weight}"));
         }
     }
-    if let Some(Value::Number(threshold)) = setting(arm, "ecn_threshold")
-        && arm.aqm == "fq_pie"
-    {
-        words.push(format!("ecn_prob {}", (threshold * 100.0).round()));
+    if arm.aqm == "fq_pie" {
+        if let Some(Value::Number(threshold)) = setting(arm, "ecn_threshold") {
+            words.push(format!("ecn_prob {}", (threshold * 100.0).round()));
+        }
     }
     Ok(words)
 }
@@ -107,7 +107,7 @@ pub(super) fn perturb_words(arm: &Queue) -> Result<Option<String>, Refusal> {
     let Some(Value::Duration(span)) = setting(arm, "perturb") else {
         return Ok(None);
     };
-    if !span.as_nanos().is_multiple_of(1_000_000_000) {
+    if span.as_nanos() % 1_000_000_000 != 0 {
         return refuse("perturb", "must be whole seconds, as Linux's sfq has it");
     }
     Ok(Some(format!("perturb {}", span.as_secs_f64())))

@@ -55,9 +55,7 @@ fn bins(packets: &[PacketRow], queue: usize, width_ns: u64, count: usize) -> Vec
             bin.backlog_packets += 1;
             bin.backlog_bytes += u64::from(row.bytes);
         }
-        if row.is_delivered()
-            && let Some(bin) = bins.get_mut(to as usize)
-        {
+        if let (true, Some(bin)) = (row.is_delivered(), bins.get_mut(to as usize)) {
             bin.packets += 1;
             bin.sum_ns += row.sojourn_ns();
             bin.longest_ns = bin.longest_ns.max(row.sojourn_ns());

@@ -1,8 +1,6 @@
 //! PIE in floating point: RFC 8033 Appendices A and B, and the algorithm of 2013.
 
-use core::hint::cold_path;
-
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use super::departure::DepartureRate;
 use super::{Config, HIGH_DELAY, Variant};
@@ -158,10 +156,10 @@ impl Float {
             self.last_sojourn = if emptied { Duration::ZERO } else { sojourn };
             return;
         };
-        if let Some(cycle) = departure.on_departure(bytes, backlog.bytes, now)
-            && self.config.variant == Variant::Draft2013
-        {
-            self.burst_allowance = self.burst_allowance.saturating_sub(cycle);
+        if let Some(cycle) = departure.on_departure(bytes, backlog.bytes, now) {
+            if self.config.variant == Variant::Draft2013 {
+                self.burst_allowance = self.burst_allowance.saturating_sub(cycle);
+            }
         }
     }
 

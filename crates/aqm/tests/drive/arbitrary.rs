@@ -112,7 +112,7 @@ fn settings(discipline: &Discipline<TestPacket>, bytes: &mut Bytes<'_>) -> Setti
         .values
         .push(("ecn".into(), Value::Flag(bytes.next() % 2 == 1)));
     for key in discipline.keys {
-        if key.name != "ecn" && bytes.next().is_multiple_of(3) {
+        if key.name != "ecn" && bytes.next() % 3 == 0 {
             settings
                 .values
                 .push((key.name.into(), value(key.kind, bytes)));
@@ -128,7 +128,7 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Value {
             Value::Rate(Rate::from_bps(bytes.magnitude(48).max(1)).unwrap_or(Rate::from_mbps(1)))
         }
         Kind::Bytes => Value::Bytes(bytes.magnitude(40)),
-        Kind::Size if bytes.next().is_multiple_of(2) => Value::Packets(bytes.magnitude(20)),
+        Kind::Size if bytes.next() % 2 == 0 => Value::Packets(bytes.magnitude(20)),
         Kind::Size => Value::Bytes(bytes.magnitude(40)),
         Kind::Probability => Value::Number(f64::from(bytes.next()) / 255.0),
         Kind::Number => {
@@ -149,7 +149,7 @@ fn span(bytes: &mut Bytes<'_>) -> Duration {
 /// pauses from a nanosecond to a century.
 fn steps(bytes: &mut Bytes<'_>) -> Vec<Step> {
     let mut steps = Vec::new();
-    let all_ce = bytes.next().is_multiple_of(8);
+    let all_ce = bytes.next() % 8 == 0;
     while !bytes.is_empty() && steps.len() < 4096 {
         let op = bytes.next();
         match op % 8 {
@@ -185,7 +185,7 @@ fn packet(bytes: &mut Bytes<'_>, all_ce: bool) -> Step {
             let ack = AckView {
                 ack: number << (shape / 32),
                 sacked_bytes: number,
-                must_keep: number.is_multiple_of(16),
+                must_keep: number % 16 == 0,
             };
             (66, Some(ack))
         }

@@ -87,9 +87,10 @@ impl Application for Browser {
             self.request(id, now, connections);
             self.next += self.model.gap();
         }
-        while let Some(&Reverse((due, _, id, step))) = self.agenda.peek()
-            && due <= now
-        {
+        while let Some(&Reverse((due, _, id, step))) = self.agenda.peek() {
+            if due > now {
+                break;
+            }
             self.agenda.pop();
             match step {
                 Step::Respond => self.respond(Id(id), connections),

@@ -89,10 +89,9 @@ impl Application for Files {
         if side == Side::Sending {
             return;
         }
-        let at = self.under_way.iter().position(|file| file.connection == id);
-        if let Some(at) = at
-            && connections.received(id, side) >= self.under_way[at].bytes
-        {
+        let complete =
+            |file: &File| file.connection == id && connections.received(id, side) >= file.bytes;
+        if let Some(at) = self.under_way.iter().position(complete) {
             let file = self.under_way.swap_remove(at);
             meter.completed(now - file.began, now);
         }

@@ -139,9 +139,10 @@ fn run(kind: &Kind, rate: Rate, stop_s: u64) -> (Network, Heard) {
             application.on_timer(now, &mut network, &mut heard);
         }
         // A connection is over once nothing of it is under way.
-        while let Some((_, id)) = network.closed.get(ended).copied()
-            && !network.coming.iter().any(|(_, of, ..)| *of == id)
-        {
+        while let Some((_, id)) = network.closed.get(ended).copied() {
+            if network.coming.iter().any(|(_, of, ..)| *of == id) {
+                break;
+            }
             ended += 1;
             application.on_end(id, now, &mut network, &mut heard);
         }

@@ -151,9 +151,8 @@ pub(super) fn read(section: &Section<'_>) -> Result<Tcp, ReadError> {
     if let (true, false, Some(abe)) = (tcp.abe, tcp.ecn, section.given(ABE.name)) {
         return Err(abe.error("got true; needs ecn = true, since it answers marks"));
     }
-    if let (Some(window), Some(given)) = (tcp.window, section.given(WINDOW.name))
-        && window < u64::from(tcp.mss)
-    {
+    let below_mss = tcp.window.is_some_and(|window| window < u64::from(tcp.mss));
+    if let (true, Some(given)) = (below_mss, section.given(WINDOW.name)) {
         return Err(given.refuse(format!("at least a segment, mss (\"{} B\")", tcp.mss)));
     }
     Ok(tcp)

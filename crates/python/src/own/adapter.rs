@@ -215,10 +215,10 @@ impl Aqm for PythonAqm {
     fn on_timer(&mut self, backlog: Backlog, now: Time) {
         self.next_update = None;
         self.tell(self.methods.update.as_ref(), backlog, now);
-        if !self.failure.has_happened()
-            && let Err(error) = Python::attach(|py| self.schedule(py, now))
-        {
-            self.failure.note(error);
+        if !self.failure.has_happened() {
+            if let Err(error) = Python::attach(|py| self.schedule(py, now)) {
+                self.failure.note(error);
+            }
         }
     }
 

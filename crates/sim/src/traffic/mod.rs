@@ -5,13 +5,11 @@ mod meter;
 mod ping;
 mod tcp;
 
-use std::hint::cold_path;
-
 use sojourn_experiment::applications;
 use sojourn_experiment::applications::Side;
 use sojourn_experiment::model::{Direction, Kind, RttOf};
 use sojourn_tcp::cc::Algorithm;
-use sojourn_units::Time;
+use sojourn_units::{Time, cold_path};
 
 use self::datagrams::Datagrams;
 pub use self::meter::Meter;

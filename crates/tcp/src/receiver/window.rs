@@ -1,8 +1,6 @@
 //! The receive window: how much is offered, and how the offer grows (RFC 9293 §3.8.6, RFC 7323 §2).
 
-use std::hint::cold_path;
-
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use super::{DELAY_MAX, DELAY_MIN};
 use crate::config::Config;

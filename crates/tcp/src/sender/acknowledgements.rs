@@ -29,14 +29,13 @@ impl Sender {
             self.on_ack_of_nothing(segment, now);
             return;
         }
-        if advanced
-            && self.expects_no_surprise(segment)
-            && let Some(delivered) = self.board.acknowledge_clean(ack, now)
-        {
-            self.on_progress(ack, delivered, now);
-        } else {
-            self.on_surprise(segment, advanced, now, now_ms);
+        if advanced && self.expects_no_surprise(segment) {
+            if let Some(delivered) = self.board.acknowledge_clean(ack, now) {
+                self.on_progress(ack, delivered, now);
+                return;
+            }
         }
+        self.on_surprise(segment, advanced, now, now_ms);
     }
 
     /// Any other acknowledgement of what is in flight.
@@ -315,6 +314,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::collections::btree_map::OccupiedEntry;
 
     use proptest::prelude::*;
 
@@ -370,9 +370,8 @@ mod tests {
                 break;
             };
             now = next;
-            if arrival == Some(now)
-                && let Some((_, (to, segment, ecn))) = arrivals.pop_first()
-            {
+            let arrived = arrivals.first_entry().filter(|first| first.key().0 == now);
+            if let Some((to, segment, ecn)) = arrived.map(OccupiedEntry::remove) {
                 ends[to].on_segment(&segment, ecn, now);
                 if ends[to].is_established() && !short_cut {
                     ends[to].sender_mut().takes_short_cut = false;

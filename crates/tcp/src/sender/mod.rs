@@ -17,9 +17,7 @@ mod pacing;
 mod recovery;
 mod timers;
 
-use std::hint::cold_path;
-
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use self::gso::Piece;
 use self::pacing::Pacer;
@@ -351,24 +349,22 @@ impl Sender {
     /// receiving half's. `None`: nothing may go. To be called until then after every other call.
     pub fn poll(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         // What is left of a piece meets no other condition.
-        if self.piece > 0
-            && self.in_flight() < self.window.cwnd
-            && let Some(sending) = self.send_of_piece(segment, now)
-        {
-            return Some(sending);
+        if self.piece > 0 && self.in_flight() < self.window.cwnd {
+            if let Some(sending) = self.send_of_piece(segment, now) {
+                return Some(sending);
+            }
         }
-        if self.due.any()
-            && let Some(sending) = self.send_due(segment, now)
-        {
-            return Some(sending);
+        if self.due.any() {
+            if let Some(sending) = self.send_due(segment, now) {
+                return Some(sending);
+            }
         }
         self.held = self.pacer.holds(now);
         if self.in_flight() < self.window.cwnd && !self.held {
-            if self.state.resends()
-                && !self.new_data_first
-                && let Some(sending) = self.send_lost(segment, now)
-            {
-                return Some(sending);
+            if self.state.resends() && !self.new_data_first {
+                if let Some(sending) = self.send_lost(segment, now) {
+                    return Some(sending);
+                }
             }
             if let Some(sending) = self.begin_piece(segment, now) {
                 return Some(sending);

@@ -3,9 +3,7 @@
 //! Pacing: they do at the congestion control's rate instead of in bursts, as Linux's TCP does it on its own
 //! (without the fq discipline): by bursts of about a millisecond's worth, at least two segments.
 
-use std::hint::cold_path;
-
-use sojourn_units::{Rate, Time};
+use sojourn_units::{Rate, Time, cold_path};
 
 /// A burst is what the rate sends in a 1024th of a second (Linux's sk_pacing_shift) …
 pub(super) const BURST_SHIFT: u32 = 10;

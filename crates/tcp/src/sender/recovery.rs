@@ -158,11 +158,9 @@ impl Undo {
         if of_probe && !self.counts_probe {
             return; // none of the retransmissions that an undo waits for
         }
-        if let (Some(marker), Some(count)) = (self.marker, self.unconfirmed)
-            && block.end.after(marker)
-        {
+        if self.marker.is_some_and(|marker| block.end.after(marker)) {
             let segments = block.end.since(block.start).div_ceil(mss.max(1));
-            self.unconfirmed = Some(count.saturating_sub(segments));
+            self.unconfirmed = self.unconfirmed.map(|count| count.saturating_sub(segments));
         }
     }
 

@@ -1,9 +1,7 @@
 //! The sender's timers, of which one runs at a time: retransmission timeout (RFC 6298 §5), tail loss probe
 //! (RFC 8985 §7), reordering (§6.2); and what an idle time does to the window (RFC 5681 §4.1, RFC 7661).
 
-use std::hint::cold_path;
-
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use super::recovery::{Facts, State};
 use super::{Sender, Sending};
@@ -149,15 +147,15 @@ impl Sender {
     #[cold]
     #[inline(never)]
     pub(super) fn send_due(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
-        if self.due.take(Due::LOST)
-            && let Some(sending) = self.send_lost(segment, now)
-        {
-            return Some(sending);
+        if self.due.take(Due::LOST) {
+            if let Some(sending) = self.send_lost(segment, now) {
+                return Some(sending);
+            }
         }
-        if self.due.take(Due::PROBE)
-            && let Some(sending) = self.send_probe(segment, now)
-        {
-            return Some(sending);
+        if self.due.take(Due::PROBE) {
+            if let Some(sending) = self.send_probe(segment, now) {
+                return Some(sending);
+            }
         }
         if self.due.take(Due::WINDOW_PROBE) {
             return Some(self.probe_window(segment, now));

@@ -58,12 +58,12 @@ impl Connection {
     /// Hands an end's socket what it takes, the greeting before all else.
     fn flush(&mut self, side: Side, block: &[u8]) {
         let end = &mut self.ends[side as usize];
-        if side == Side::Sending
-            && !self.greeting.is_over()
-            && let Some(stream) = &mut end.stream
-            && self.greeting.advance(stream).is_err()
-        {
-            return end.give_up();
+        if side == Side::Sending && !self.greeting.is_over() {
+            if let Some(stream) = &mut end.stream {
+                if self.greeting.advance(stream).is_err() {
+                    return end.give_up();
+                }
+            }
         }
         if side == Side::Receiving || self.greeting.is_over() {
             end.flush(block);

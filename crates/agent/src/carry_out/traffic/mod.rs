@@ -160,10 +160,10 @@ pub fn open(
     if let Kind::Ping(ping) = &flow.kind {
         return Ok(Box::new(Ping::open(flow, ping, watch)?));
     }
-    if let Some(tcp) = &flow.tcp
-        && let Some(opened) = TcpFlow::open(flow, tcp, seed, warmup_ns, diag, watch)?
-    {
-        return Ok(Box::new(opened));
+    if let Some(tcp) = &flow.tcp {
+        if let Some(opened) = TcpFlow::open(flow, tcp, seed, warmup_ns, diag, watch)? {
+            return Ok(Box::new(opened));
+        }
     }
     match Datagrams::open(flow, seed, warmup_ns, watch)? {
         Some(opened) => Ok(Box::new(opened)),

@@ -1,6 +1,5 @@
 //! The connections of a flow, both ends of each.
 
-use std::hint::cold_path;
 use std::iter::Sum;
 
 use sojourn_experiment::applications::{self, Id, Side};
@@ -10,7 +9,7 @@ use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::config::Recovery;
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use super::local_queue::LocalQueue;
 

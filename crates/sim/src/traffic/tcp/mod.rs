@@ -4,15 +4,13 @@ mod acknowledged;
 mod connections;
 mod local_queue;
 
-use std::hint::cold_path;
-
 use sojourn_aqm::Ecn;
 use sojourn_experiment::applications::{Application, Id, Side, over_tcp};
 use sojourn_experiment::model::{Kind, RttOf};
 use sojourn_experiment::streams::Stream;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::{Arrival, Endpoint, Segment};
-use sojourn_units::Time;
+use sojourn_units::{Time, cold_path};
 
 use self::acknowledged::Unacknowledged;
 use self::connections::{Connection, Connections, Counts, Place};
@@ -81,10 +79,10 @@ impl TcpFlow {
             Ecn::Ce => Arrival::Ce,
         };
         let segment = &packet.segment;
-        if side == Side::Sending
-            && let Some(unacknowledged) = &mut self.egress.unacknowledged
-        {
-            record_acknowledged(unacknowledged, &mut self.meter, id, segment, now);
+        if side == Side::Sending {
+            if let Some(unacknowledged) = &mut self.egress.unacknowledged {
+                record_acknowledged(unacknowledged, &mut self.meter, id, segment, now);
+            }
         }
         let (connection, due) = self.connections.at(place);
         let rtt = connection.deliver(side, segment, ecn, now);

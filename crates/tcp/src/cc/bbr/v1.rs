@@ -236,11 +236,11 @@ impl Bbr {
     /// draft §4.1.2.3, §4.3.5 (BBRUpdateRTprop, BBRCheckProbeRTT).
     fn update_min_rtt(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
         let expired = ack.now.saturating_since(self.min_rtt_at) > MIN_RTT_SPAN;
-        if let Some(rtt) = ack.rtt
-            && (expired || self.min_rtt.is_none_or(|least| rtt < least))
-        {
-            self.min_rtt = Some(rtt);
-            self.min_rtt_at = ack.now;
+        if let Some(rtt) = ack.rtt {
+            if expired || self.min_rtt.is_none_or(|least| rtt < least) {
+                self.min_rtt = Some(rtt);
+                self.min_rtt_at = ack.now;
+            }
         }
         if expired && !self.restarting && !matches!(self.mode, Mode::ProbeRtt(_)) {
             self.save_window(window);

@@ -239,9 +239,7 @@ impl Bbr3 {
         self.leave_startup_and_drain(ack, sample);
         self.update_cycle(ack, sample, window);
         self.update_min_rtt(ack, sample, window);
-        if self.loss_rounds.started
-            && let Some(rate) = sample.rate
-        {
+        if let (true, Some(rate)) = (self.loss_rounds.started, sample.rate) {
             self.bandwidth_latest = bandwidth(rate.delivered, rate.interval);
             self.in_flight_latest = rate.delivered as u32;
             self.loss_events = 0;
@@ -469,11 +467,11 @@ impl Bbr3 {
 
     fn update_min_rtt(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
         let due = ack.now.saturating_since(self.probe_rtt_min_at) > PROBE_RTT_INTERVAL;
-        if let Some(rtt) = ack.rtt
-            && (due || self.probe_rtt_min.is_none_or(|least| rtt < least))
-        {
-            self.probe_rtt_min = Some(rtt);
-            self.probe_rtt_min_at = ack.now;
+        if let Some(rtt) = ack.rtt {
+            if due || self.probe_rtt_min.is_none_or(|least| rtt < least) {
+                self.probe_rtt_min = Some(rtt);
+                self.probe_rtt_min_at = ack.now;
+            }
         }
         let expired = ack.now.saturating_since(self.min_rtt_at) > MIN_RTT_SPAN;
         if self.min_rtt.is_none() || self.probe_rtt_min < self.min_rtt || expired {
@@ -522,9 +520,8 @@ impl Bbr3 {
     // ---- Rate and window (§5.6) ------------------------------------------------------------------------
 
     fn update_rate(&mut self, sample: &Sample, cwnd: u32) {
-        if !self.rate_from_rtt
-            && let Some(rtt) = self.first_rtt.or(sample.smoothed_rtt)
-        {
+        let rtt = self.first_rtt.or(sample.smoothed_rtt);
+        if let (false, Some(rtt)) = (self.rate_from_rtt, rtt) {
             self.rate_from_rtt = true;
             let initial = bandwidth(self.first_window.unwrap_or(cwnd).into(), rtt);
             self.rate = pacing_rate(initial, STARTUP_PACING_GAIN, sample.mss);
