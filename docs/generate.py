@@ -30,6 +30,16 @@ the experiment file, in `--set link.rate.trace=PATH` to the working directory.
 This page is generated from the schema of the file (`make docs`).
 """
 
+LINKS = """\
+## [[link]]
+
+In place of `[link]`: the links of a network, each between two nodes. Packets queue at every link that they pass, in turn.
+Traffic says by `from` and `to` between which nodes it goes. Links without a `queue` are under test: there the arms of
+`[[queue]]` are tried, the same one at all of them. `--set link.home.rate="5 Mbit/s"` addresses a link by its name.
+[parking-lot.toml](../examples/parking-lot.toml) has three links in a row, [modem.toml](../examples/modem.toml) an
+unmanaged queue behind the managed one. Each accepts the keys of `[link]` and:
+"""
+
 # Each way of writing a value, by the end of its pattern in the schema.
 WRITTEN = (
     ("bdp$", '`"1 bdp"`'),
@@ -117,14 +127,22 @@ def section(title: str, schema: Schema) -> list[str]:
 def page() -> str:
     """The whole page."""
     top = json.loads(_core.schema_json())["properties"]
-    lines = [HEAD, *section("[experiment]", top["experiment"]), *section("[link]", top["link"])]
-    lines += ["### [link.up]", "", top["link"]["properties"]["up"]["description"].partition(" Default: ")[0], ""]
-    lines += rows(top["link"]["properties"]["up"]["properties"], top["link"]["properties"]["up"]["required"])
+    lines = [HEAD, *section("[experiment]", top["experiment"]), *_links(top["link"])]
     lines += _queues(top["queue"]) + _traffic(top["traffic"])
     lines += section("[record]", top["record"])
     lines += ["## [sweep]", "", top["sweep"]["description"], ""]
     lines += ["```toml", "[sweep]", '"link.rate" = ["1 Mbit/s", "10 Mbit/s"]', '"traffic.0.flows" = [4, 16, 64]', "```"]
     return "\n".join(lines) + "\n"
+
+
+def _links(schema: Schema) -> list[str]:
+    only, several = schema["anyOf"]
+    up = only["properties"]["up"]
+    lines = ["## [link]", "", "The bottleneck, in the forward (\"down\") direction.", ""]
+    lines += rows(only["properties"], only["required"])
+    lines += ["### [link.up]", "", up["description"].partition(" Default: ")[0], "", *rows(up["properties"], up["required"])]
+    own = {key: value for key, value in several["items"]["properties"].items() if key not in only["properties"]}
+    return [*lines, LINKS, *rows(own, several["items"]["required"])]
 
 
 def _queues(schema: Schema) -> list[str]:

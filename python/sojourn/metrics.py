@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """A number per run and direction."""
+    """A number per run and place: ``down``, ``up``, or one of several links, ``home/down``."""
 
     name: str
     """Column name in Arrow and pandas, with its unit as suffix."""
@@ -44,26 +44,41 @@ class Metric:
         return f"{self.words} [{unit}]" if unit else self.words
 
 
-def has_direction(run: Run, direction: str) -> bool:
-    """Whether the run has a bottleneck queue that way ("down" or "up")."""
-    return direction in run["bottleneck"]
+def queues(run: Run) -> dict[str, Bottleneck]:
+    """The queues of a run by place: ``down`` and ``up`` of its link; of several links ``home/down`` and so on."""
+    links = run.get("links", {})
+    if len(links) < 2:
+        return run["bottleneck"]
+    return {f"{name}/{way}": queue for name, ways in links.items() for way, queue in ways.items()}
+
+
+def queue_at(run: Run, place: str) -> Bottleneck:
+    """The queue at a place; ``down`` and ``up`` are those of the first link under test, whatever others there are."""
+    return run["bottleneck"][place] if place in run["bottleneck"] else queues(run)[place]
+
+
+def has_queue(run: Run, place: str) -> bool:
+    """Whether the run has a queue at a place."""
+    return place in run["bottleneck"] or place in queues(run)
 
 
 def goodput_bps(run: Run, direction: str) -> float:
-    """Goodput of all flows that send data this way, in bit/s of payload."""
+    """Goodput of all flows that send data this way, in bit/s of payload; NaN at one of several links."""
+    if direction not in ("down", "up"):
+        return math.nan
     return float(sum(flow["goodput_bps"] for flow in run["flows"] if flow["direction"] == direction))
 
 
 def _sojourn(key: str) -> Callable[[Run, str], float]:
     def value(run: Run, direction: str) -> float:
-        sojourn = run["bottleneck"][direction]["sojourn_ms"]
+        sojourn = queue_at(run, direction)["sojourn_ms"]
         return float(sojourn[key]) if sojourn["n"] else math.nan  # type: ignore[literal-required]
 
     return value
 
 
 def _bottleneck(count: Callable[[Bottleneck], float]) -> Callable[[Run, str], float]:
-    return lambda run, direction: float(count(run["bottleneck"][direction]))
+    return lambda run, direction: float(count(queue_at(run, direction)))
 
 
 def _jain(run: Run, _direction: str) -> float:
@@ -120,7 +135,7 @@ def inner_queues(results: Results) -> list[str]:
     named = (
         name
         for run in results.runs
-        for way in run.summary["bottleneck"].values()
+        for way in queues(run.summary).values()
         for name, inner in way.get("queues", {}).items()
         if inner["delivered_packets"] + inner["dropped_packets"] > 0
     )
@@ -132,7 +147,7 @@ def inner_metrics(name: str) -> list[Metric]:
 
     def reader(value: Callable[[InnerQueue], float]) -> Callable[[Run, str], float]:
         def read(run: Run, direction: str) -> float:
-            inner = run["bottleneck"][direction].get("queues", {}).get(name)
+            inner = queue_at(run, direction).get("queues", {}).get(name)
             return math.nan if inner is None else value(inner)
 
         return read

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn._core import ExperimentError
-from sojourn.metrics import METRICS, Metric, group_metrics, has_direction
+from sojourn.metrics import METRICS, Metric, group_metrics, has_queue
 from sojourn.statistics import CONFIDENCE, Interval, median_interval
-from sojourn.tables import Sheet, groups_sheet, swept_keys
+from sojourn.tables import Sheet, groups_sheet, place_heading, swept_keys
 
 if TYPE_CHECKING:
-    from sojourn.results import Arm, Direction, Results
+    from sojourn.results import Arm, Results
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Difference:
     """How much more of a metric an arm has than the baseline, over the seeds that both were run with."""
 
     arm: Arm
-    direction: Direction
+    place: str
+    """As in ``Results.places``."""
     metric: Metric
     interval: Interval
     """The median of the differences, in the unit of the metric's name, with its bootstrap interval."""
@@ -47,13 +48,13 @@ def differences(results: Results, baseline: str, metrics: Sequence[Metric] = MET
     check_baseline(baseline, [arm.label for arm in results.arms])
     bases = {_cell(arm): arm for arm in results.arms if arm.label == baseline}
     return [
-        Difference(arm, direction, metric, _interval(arm, base, direction, metric))
+        Difference(arm, place, metric, _interval(arm, base, place, metric))
         for arm in results.arms
         if arm.label != baseline and (base := bases.get(_cell(arm))) is not None
-        for direction in results.directions
-        if has_direction(arm.runs[0].summary, direction)
+        for place in results.places
+        if has_queue(arm.runs[0].summary, place)
         for metric in metrics
-        if not metric.group or direction == results.directions[0]
+        if not metric.group or place == results.places[0]
     ]
 
 
@@ -67,16 +68,16 @@ def check_baseline(baseline: str, labels: Sequence[str]) -> None:
 def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] = METRICS) -> Sheet:
     """``differences`` as a table, a row per arm and direction; an asterisk marks those that are clear."""
     found = differences(results, baseline, metrics)
-    several = len(results.directions) > 1 and not all(metric.group for metric in metrics)
+    several = len(results.places) > 1 and not all(metric.group for metric in metrics)
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     for one in found:
-        row = rows.setdefault((*_words_of(one.arm, results), *([one.direction] if several else [])), {})
+        row = rows.setdefault((*_words_of(one.arm, results), *([one.place] if several else [])), {})
         row[one.metric.name] = _text(one)
     return Sheet(
         f"difference from {baseline}, run by run on the same seeds",
         _caption(found),
         (
-            *("queue", *swept_keys(results), *(["way"] if several else [])),
+            *("queue", *swept_keys(results), *([place_heading(results)] if several else [])),
             *(f"{metric.group} {metric.heading}".strip() for metric in metrics),
         ),
         tuple((*words, *(row[metric.name] for metric in metrics)) for words, row in rows.items()),
@@ -121,10 +122,10 @@ def _cell(arm: Arm) -> str:
     return json.dumps(arm.set)
 
 
-def _interval(arm: Arm, base: Arm, direction: Direction, metric: Metric) -> Interval:
-    of_base = {run.seed: metric.value(run.summary, direction) for run in base.runs}
+def _interval(arm: Arm, base: Arm, place: str, metric: Metric) -> Interval:
+    of_base = {run.seed: metric.value(run.summary, place) for run in base.runs}
     return median_interval(
-        [metric.value(run.summary, direction) - of_base[run.seed] for run in arm.runs if run.seed in of_base]
+        [metric.value(run.summary, place) - of_base[run.seed] for run in arm.runs if run.seed in of_base]
     )
 
 

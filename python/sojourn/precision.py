@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sojourn import _core
-from sojourn.metrics import METRICS, Metric, has_direction
+from sojourn.metrics import METRICS, Metric, has_queue
 from sojourn.results import Run
 from sojourn.statistics import CONFIDENCE, mean_interval
 
@@ -57,7 +57,7 @@ class Precision:
         values: dict[tuple[str, str], list[float]] = defaultdict(list)
         for run in runs:
             for direction in ("down", "up"):
-                if has_direction(run.summary, direction):
+                if has_queue(run.summary, direction):
                     values[run.label, direction].append(self.metric.value(run.summary, direction))
         missed: dict[str, float] = {}
         for (label, _), sample in values.items():

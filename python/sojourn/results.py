@@ -14,7 +14,7 @@ from sojourn._core import ExperimentError
 from sojourn.bounded import LARGEST_RESULTS
 from sojourn.groups import GroupIndex
 from sojourn.manifest import Manifest
-from sojourn.metrics import columns, has_direction
+from sojourn.metrics import columns, has_queue, queue_at, queues
 from sojourn.storage import Staging, file_name
 from sojourn.swept import number_columns, setting_text
 
@@ -65,9 +65,9 @@ class Run:
         """The run's seed."""
         return self.summary["seed"]
 
-    def sojourn_ms(self, direction: Direction = "down") -> schema.Distribution:
-        """Sojourn times of the packets that left the queue after the warm-up, in ms."""
-        return self.summary["bottleneck"][direction]["sojourn_ms"]
+    def sojourn_ms(self, place: str = "down") -> schema.Distribution:
+        """Sojourn times of the packets that left the queue at a place after the warm-up, in ms."""
+        return queue_at(self.summary, place)["sojourn_ms"]
 
     def packets(self) -> pa.Table | None:
         """A row per packet that met the queue; None unless ``[record] packets = true``."""
@@ -173,9 +173,19 @@ class Results:
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        """The directions that have a bottleneck queue."""
+        """The directions in which the first link under test has a queue."""
         both: tuple[Direction, ...] = ("down", "up")
-        return tuple(d for d in both if any(has_direction(run.summary, d) for run in self.runs))
+        return tuple(d for d in both if any(has_queue(run.summary, d) for run in self.runs))
+
+    @property
+    def has_several_links(self) -> bool:
+        """Whether the experiment has more links than one."""
+        return any(len(run.summary.get("links", {})) > 1 for run in self.runs)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """All queues: ``down`` and ``up``; with several links ``home/down`` and so on, link by link."""
+        return tuple(dict.fromkeys(place for run in self.runs for place in queues(run.summary)))
 
     @cached_property
     def groups(self) -> GroupIndex:
@@ -225,7 +235,7 @@ class Results:
         return f"<Results of {self.summary['experiment']!r}: {len(self.runs)} runs of {len(self.arms)} arms>"
 
     def to_arrow(self) -> pa.Table:
-        """One row per run and direction; units are in the column names.
+        """One row per run, link and direction; units are in the column names.
 
         A swept key is a column as it is written in the file, ``link.rate``, and one of numbers, ``link.rate_bps``. What
         is known of a group of flows is in columns such as ``movie.rtt_p50_ms``, the same in both of a run's rows, and
@@ -247,15 +257,17 @@ class Results:
         for run in self.runs:
             settings = run.summary["set"]
             numbers = number_columns(settings)
-            for direction in self.directions:
-                if has_direction(run.summary, direction):
+            for place in self.places:
+                if has_queue(run.summary, place):
                     row: dict[str, Any] = {key: run.summary[key] for key in ("queue", "label", "seed")}
                     row |= {
                         key: value if isinstance(value, int | float) else str(value) for key, value in settings.items()
                     }
                     row |= {name: number for name, number in numbers.items() if name not in row}
-                    row["direction"] = direction
-                    yield row | {metric.name: metric.value(run.summary, direction) for metric in metrics}
+                    link, _, row["direction"] = place.rpartition("/")
+                    if link:
+                        row["link"] = link
+                    yield row | {metric.name: metric.value(run.summary, place) for metric in metrics}
 
     def packets(self) -> pa.Table | None:
         """Every run's packet table, one after another, with columns ``run``, ``label`` and ``seed`` before it."""

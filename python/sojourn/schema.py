@@ -160,6 +160,11 @@ class Run(TypedDict):
     seed: int
     set: dict[str, object]
     bottleneck: dict[str, Bottleneck]
+    """Of the first link under test, by direction."""
+    bottleneck_link: NotRequired[str]
+    """Its name; absent from results of older versions, as is what follows."""
+    links: NotRequired[dict[str, dict[str, Bottleneck]]]
+    """Every link by name and direction."""
     flows: list[Flow]
     groups: NotRequired[list[Group]]
     """Per traffic group and direction; absent from results of older versions."""

@@ -10,9 +10,10 @@ from sojourn.results import Direction, Run
 from sojourn.statistics import FloatArray
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
 
-DIRECTIONS: dict[Direction, int] = {"down": 0, "up": 1}
+DIRECTIONS: dict[str, int] = {"down": 0, "up": 1}
 """The ``direction`` column of recorded tables."""
 FATES = {
     "delivered": 0,
@@ -114,15 +115,15 @@ def _flows(run: Run, column: str, direction: Direction, traffic: int | None) -> 
     return _middle(table["time_s"].to_numpy()[:: len(flows)]), values.astype(np.float64)
 
 
-def sojourn(run: Run, direction: Direction = "down") -> Series | None:
+def sojourn(run: Run, place: str = "down") -> Series | None:
     """Mean sojourn time in ms of the packets that left the queue in each bin; NaN for a bin without any.
 
     None if no series was recorded.
     """
-    return queue(run, "sojourn_mean_ms", direction)
+    return queue(run, "sojourn_mean_ms", place)
 
 
-def queue(run: Run, column: str, direction: Direction = "down") -> Series | None:
+def queue(run: Run, column: str, place: str = "down") -> Series | None:
     """A column of the queue's series, at the middle of each bin.
 
     None if no series was recorded, or the discipline has no such column.
@@ -130,31 +131,31 @@ def queue(run: Run, column: str, direction: Direction = "down") -> Series | None
     table = run.queue_series()
     if table is None or column not in table.column_names:
         return None
-    this_way = table["direction"].to_numpy() == DIRECTIONS[direction]
+    this_way = _at_place(run, table, place)
     start_s = table["time_s"].to_numpy()[this_way]
     return Series(_middle(start_s), table[column].to_numpy()[this_way].astype(np.float64))
 
 
-def passages(run: Run, direction: Direction = "down") -> Passages | None:
+def passages(run: Run, place: str = "down") -> Passages | None:
     """When each packet that left the queue came and went, and its size; None if packets were not recorded."""
-    rows = _delivered(run, direction)
+    rows = _delivered(run, place)
     if rows is None:
         return None
     departure_ns, sojourn_ns = rows["time_ns"].to_numpy(), rows["sojourn_ns"].to_numpy()
     return Passages((departure_ns - sojourn_ns) / 1e9, departure_ns / 1e9, rows["bytes"].to_numpy() * 8.0)
 
 
-def delay_at_drops(run: Run, direction: Direction = "down") -> Series | None:
+def delay_at_drops(run: Run, place: str = "down") -> Series | None:
     """The queueing delay in ms whenever a packet was dropped: that of the next packet to be let in.
 
     For queues served in order of arrival. None if packets were not recorded.
     """
-    rows, table = _delivered(run, direction), run.packets()
+    rows, table = _delivered(run, place), run.packets()
     if rows is None or table is None:
         return None
     sojourn_ns = rows["sojourn_ns"].to_numpy()
     arrival_ns = rows["time_ns"].to_numpy() - sojourn_ns
-    this_way = table["direction"].to_numpy() == DIRECTIONS[direction]
+    this_way = _at_place(run, table, place)
     dropped_ns = table["time_ns"].to_numpy()[this_way & (table["fate"].to_numpy() > FATES["marked"])]
     following = np.searchsorted(arrival_ns, dropped_ns)
     known = following < arrival_ns.size
@@ -173,18 +174,18 @@ def flow_sojourn(run: Run, flow: int) -> Series | None:
     return Series(rows["time_ns"].to_numpy()[own] / 1e9, rows["sojourn_ns"].to_numpy()[own] / 1e6)
 
 
-def steady_sojourn(run: Run, direction: Direction) -> FloatArray | None:
+def steady_sojourn(run: Run, place: str) -> FloatArray | None:
     """Sojourn times in ms of all packets that left after the warm-up; None if packets were not recorded."""
-    rows = _delivered(run, direction)
+    rows = _delivered(run, place)
     if rows is None:
         return None
     # The summary says how many they were, and they are the last.
-    count = run.sojourn_ms(direction)["n"]
+    count = run.sojourn_ms(place)["n"]
     sojourn_ns = rows["sojourn_ns"].to_numpy()
     return cast("FloatArray", sojourn_ns[sojourn_ns.size - count :] / 1e6)
 
 
-def histogram(run: Run, direction: Direction) -> tuple[FloatArray, FloatArray] | None:
+def histogram(run: Run, place: str) -> tuple[FloatArray, FloatArray] | None:
     """(upper edges in ms, packets at or below each) of the sojourn times after the warm-up.
 
     None if the run was kept without its histogram, as before there was one.
@@ -192,20 +193,32 @@ def histogram(run: Run, direction: Direction) -> tuple[FloatArray, FloatArray] |
     table = run.histogram()
     if table is None:
         return None
-    this_way = table["direction"].to_numpy() == DIRECTIONS[direction]
+    this_way = _at_place(run, table, place)
     edges = table["sojourn_ms"].to_numpy()[this_way].astype(np.float64)
     return edges, np.cumsum(table["packets"].to_numpy()[this_way]).astype(np.float64)
 
 
-def _delivered(run: Run, direction: Direction) -> pa.Table | None:
-    """The recorded packets that left a direction's queue, in order of departure."""
+def _delivered(run: Run, place: str) -> pa.Table | None:
+    """The recorded packets that left a queue, in order of departure."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     table = run.packets()
     if table is None:
         return None
     left = pc.less_equal(table["fate"], FATES["marked"])
-    return table.filter(pc.and_(left, pc.equal(table["direction"], DIRECTIONS[direction])))
+    return table.filter(pc.and_(left, pa.array(_at_place(run, table, place))))
+
+
+def _at_place(run: Run, table: pa.Table, place: str) -> npt.NDArray[np.bool_]:
+    """Which rows of a recorded table are of the queue at a place, as ``Results.places`` has it."""
+    name, _, way = place.rpartition("/")
+    of_way: npt.NDArray[np.bool_] = table["direction"].to_numpy() == DIRECTIONS[way]
+    links = list(run.summary.get("links", {}))
+    if len(links) < 2:
+        return of_way
+    of_link: npt.NDArray[np.bool_] = table["link"].to_numpy() == links.index(name or run.summary["bottleneck_link"])
+    return of_way & of_link
 
 
 def binned(found: Series, bin_s: float) -> Series:

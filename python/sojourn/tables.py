@@ -15,11 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn.groups import MERITS, GroupIndex, Merit, groups_of
-from sojourn.metrics import METRICS, Metric, has_direction, inner_metrics, inner_queues, overview_metrics
+from sojourn.metrics import METRICS, Metric, has_queue, inner_metrics, inner_queues, overview_metrics, queue_at
 from sojourn.statistics import Interval, interval_note, median_interval
 
 if TYPE_CHECKING:
-    from sojourn.results import Arm, Direction, Results
+    from sojourn.results import Arm, Results
 
 EXPENDABLE = ("sojourn_mean_ms", "marked_packets", "jain_goodput", "dropped_packets", "utilization", "sojourn_p50_ms")
 """The columns that a narrow terminal goes without, the first one first; the queue and what is swept never go."""
@@ -61,11 +61,14 @@ class Sheet:
 
 
 def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> Sheet:
-    """One row per arm and direction: medians over the repeats, confidence intervals below."""
+    """One row per arm and queue of the network: medians over the repeats, confidence intervals below."""
     shown = shown_metrics(results) if metrics is None else metrics
+    if results.has_several_links:
+        # Goodput is the flows', not a link's.
+        shown = [metric for metric in shown if metric.name != "goodput_bps"]
     summary = results.summary
     swept = swept_keys(results)
-    directions = results.directions
+    places = results.places
     title = f"{summary['experiment']} ({summary['backend']})"
     if results.partial:
         title += f", stopped early: {len(results.runs)} of {summary['planned_runs']} runs"
@@ -73,14 +76,14 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
         (
             arm.label,
             *(str(arm.set.get(key, "")) for key in swept),
-            *([direction] if len(directions) > 1 else []),
-            *(_cell(metric, arm, direction) for metric in shown),
+            *([place] if len(places) > 1 else []),
+            *(_cell(metric, arm, place) for metric in shown),
         )
         for arm in results.arms
-        for direction in directions
-        if has_direction(arm.runs[0].summary, direction)
+        for place in places
+        if has_queue(arm.runs[0].summary, place)
     ]
-    words = ("queue", *swept, *(["way"] if len(directions) > 1 else []))
+    words = ("queue", *swept, *([place_heading(results)] if len(places) > 1 else []))
     return Sheet(
         title,
         _caption(shown, repeats_of(results)),
@@ -88,6 +91,11 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
         tuple(rows),
         len(words),
     )
+
+
+def place_heading(results: Results) -> str:
+    """The heading of the column that tells the queues of a network apart."""
+    return "link" if results.has_several_links else "way"
 
 
 def shown_metrics(results: Results) -> list[Metric]:
@@ -169,26 +177,26 @@ def overview_sheet(results: Results) -> Sheet | None:
 
 
 def inner_sheet(results: Results) -> Sheet | None:
-    """One row per arm, direction and queue inside its discipline; None where no discipline has any."""
+    """One row per arm, place and queue inside its discipline; None where no discipline has any."""
     swept = swept_keys(results)
-    both = len(results.directions) > 1
+    both = len(results.places) > 1
     rows = [
         (
             arm.label,
             *(str(arm.set.get(key, "")) for key in swept),
-            *([direction] if both else []),
+            *([place] if both else []),
             name,
-            *(_cell(metric, arm, direction) for metric in inner_metrics(name)),
+            *(_cell(metric, arm, place) for metric in inner_metrics(name)),
         )
         for arm in results.arms
-        for direction in results.directions
-        if has_direction(arm.runs[0].summary, direction)
+        for place in results.places
+        if has_queue(arm.runs[0].summary, place)
         for name in inner_queues(results)
-        if name in arm.runs[0].summary["bottleneck"][direction].get("queues", {})
+        if name in queue_at(arm.runs[0].summary, place).get("queues", {})
     ]
     if not rows:
         return None
-    words = ("queue", *swept, *(["way"] if both else []), "inner queue")
+    words = ("queue", *swept, *([place_heading(results)] if both else []), "inner queue")
     headings = (*words, *(metric.heading for metric in inner_metrics("")))
     caption = (
         f"p50, p95: sojourn time; packets, drops and marks count the whole run; {interval_note(repeats_of(results))}"
@@ -338,8 +346,8 @@ def plain(renderable: RenderableType, width: int = PLAIN_WIDTH) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
-def _cell(metric: Metric, arm: Arm, direction: Direction) -> str:
-    values = [metric.value(run.summary, direction) / metric.shown_per for run in arm.runs]
+def _cell(metric: Metric, arm: Arm, place: str) -> str:
+    values = [metric.value(run.summary, place) / metric.shown_per for run in arm.runs]
     return interval_text(median_interval(values), metric.digits)
 
 

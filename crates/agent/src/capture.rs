@@ -1,12 +1,44 @@
-//! The headers of the packets that pass the bottleneck: a row each from the agent, a pcapng file in the results.
+//! The headers of the packets that pass the queues: a row each from the agent, a pcapng file in the results.
 
+use sojourn_experiment::derived::is_queued;
+use sojourn_experiment::model::{Experiment, Hop, Way};
 use sojourn_experiment::pcapng;
 use sojourn_units::Time;
 
 use crate::topology;
 
-/// The interfaces as the simulator's captures have them: what leaves the queue downwards, and the way back.
-const INTERFACES: [&str; 2] = ["down", "up"];
+/// Where packets were seen: the name of the interface, and the Ethernet addresses from and to which they go.
+pub struct Interface {
+    /// Its name in the file.
+    pub name: String,
+    /// The addresses.
+    pub ends: [[u8; 6]; 2],
+}
+
+/// The interfaces as the simulator's captures have them: of `[link]` what leaves the queue downwards and the way back, of
+/// `[[link]]` what leaves each queue.
+pub fn interfaces(experiment: &Experiment) -> Vec<Interface> {
+    let links = &experiment.links;
+    let interface = |hop: Hop| {
+        let back = Hop {
+            way: hop.way.reversed(),
+            ..hop
+        };
+        let link = &links[hop.link];
+        Interface {
+            name: match link.nodes {
+                None => hop.way.name().into(),
+                Some(_) => format!("{}/{}", link.name, hop.way.name()),
+            },
+            ends: [hop, back].map(|hop| topology::Port::of(links, hop).mac()),
+        }
+    };
+    let each = (0..links.len()).flat_map(|link| [Way::Down, Way::Up].map(|way| Hop { link, way }));
+    each.filter(|hop| links[0].nodes.is_none() || is_queued(links, *hop))
+        .map(interface)
+        .collect()
+}
+
 /// Bytes of a row before its headers: instant, length of the packet, interface, length of the headers.
 const FIXED: usize = 12;
 const TCP: u8 = 6;
@@ -36,7 +68,7 @@ fn headers(packet: &[u8]) -> Option<&[u8]> {
 }
 
 /// The rows as a file, in order of time.
-pub fn pcapng(rows: &[u8]) -> Vec<u8> {
+pub fn pcapng(rows: &[u8], interfaces: &[Interface]) -> Vec<u8> {
     let mut packets = Vec::new();
     let mut rest = rows;
     while let Some((fixed, after)) = rest.split_at_checked(FIXED) {
@@ -54,11 +86,11 @@ pub fn pcapng(rows: &[u8]) -> Vec<u8> {
     }
     // Stable: packets of one instant stay in the order in which they were seen.
     packets.sort_by_key(|packet| packet.0);
-    let mut file = pcapng::head(&INTERFACES);
-    let ends = topology::bottleneck_ends();
+    let names: Vec<&str> = interfaces.iter().map(|of| of.name.as_str()).collect();
+    let mut file = pcapng::head(&names);
     for (at_ns, interface, length, headers) in packets {
-        let way = usize::from(interface);
-        let frame = [&ends[1 - way][..], &ends[way], &ETHERTYPE_IPV4, headers].concat();
+        let [from, to] = interfaces[usize::from(interface)].ends;
+        let frame = [&to[..], &from, &ETHERTYPE_IPV4, headers].concat();
         let length = u32::from(length) + topology::ETHERNET;
         pcapng::packet(
             &mut file,
@@ -97,8 +129,12 @@ mod tests {
         let mut rows = Vec::new();
         note(&mut rows, 7, 1, &packet);
         note(&mut rows, 5, 0, &packet);
-        let file = pcapng(&rows);
-        let head = pcapng::head(&INTERFACES).len();
+        let interfaces = ["down", "up"].map(|name| Interface {
+            name: name.into(),
+            ends: [[1; 6], [2; 6]],
+        });
+        let file = pcapng(&rows, &interfaces);
+        let head = pcapng::head(&["down", "up"]).len();
         let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|n| file[head + at + n]));
         // Type, length, interface, two words of time, captured and whole length: 14 bytes of Ethernet more.
         assert_eq!((word(8), word(16), word(20), word(24)), (0, 5, 42, 1514));

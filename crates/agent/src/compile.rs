@@ -1,8 +1,8 @@
 //! From an experiment's arm to the job of one run.
 
-use sojourn_experiment::derived;
+use sojourn_experiment::derived::{self, QueuePlace};
 use sojourn_experiment::model::{
-    self, Capacity, CapturePoint, Direction, EchoProtocol, Experiment, Kind, Queue, RttOf,
+    self, Capacity, CapturePoint, EchoProtocol, Experiment, Hop, Kind, RttOf, Traffic, Way,
 };
 use sojourn_units::{Duration, Rate};
 
@@ -29,12 +29,13 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
     };
     check(experiment)?;
     let sides = sides(experiment, queue)?;
-    let leaves: Vec<Leaf> = sides.iter().map(|side| side.leaf.clone()).collect();
-    let (namespaces, setup) = topology::network(experiment, &leaves, &names);
+    let queues: Vec<(QueuePlace<'_>, &Leaf)> =
+        sides.iter().map(|side| (side.place, &side.leaf)).collect();
+    let (namespaces, setup) = topology::network(experiment, &queues, &names);
     let mut modules: Vec<String> = ["veth", "sch_htb", "sch_netem", "inet_diag", "tcp_diag"]
         .map(str::to_owned)
         .into();
-    modules.extend(leaves.into_iter().map(|leaf| leaf.module));
+    modules.extend(sides.iter().map(|side| side.leaf.module.clone()));
     let flows: Vec<Flow> = flows(experiment, seed, &names);
     modules.extend(flows.iter().filter_map(|flow| {
         let tcp = flow.tcp.as_ref()?;
@@ -52,14 +53,15 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
         setup,
         bottlenecks: sides
             .iter()
-            .map(|side| side.bottleneck(experiment, &names))
+            .map(|side| side.bottleneck(experiment, seed, &names))
             .collect(),
         flows,
         duration_ns: experiment.duration.as_nanos(),
         warmup_ns: experiment.warmup.as_nanos(),
-        frame: derived::frame(experiment) - experiment.link.overhead + 14,
+        frame: derived::mtu(experiment) + topology::ETHERNET,
         series_ns: experiment.record.series.map(Duration::as_nanos),
         capture: experiment.record.pcap.is_some(),
+        captures_back: experiment.links[0].nodes.is_none() && experiment.links[0].up.is_none(),
     })
 }
 
@@ -89,9 +91,11 @@ fn refuse<T>(key: impl Into<String>, must: impl Into<String>) -> Result<T, Refus
 
 /// Refuses what no kernel can do here, whatever the discipline.
 fn check(experiment: &Experiment) -> Result<(), Refusal> {
-    if experiment.link.device_queue > 0 {
+    let with_device_queue = |place: &QueuePlace<'_>| place.link.device_queue > 0;
+    let places = derived::queues(experiment, 0);
+    if let Some(place) = places.iter().find(|place| with_device_queue(place)) {
         return refuse(
-            "link.device_queue",
+            format!("{}.device_queue", place.link_key()),
             "must be 0 packets on Linux, whose virtual links have none; backends that have it: sim",
         );
     }
@@ -126,6 +130,9 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         .iter()
         .enumerate()
         .try_for_each(|(group, traffic)| {
+            if experiment.record.one_way && traffic.kind.tcp().is_some() {
+                check_one_way(experiment, traffic)?;
+            }
             if traffic.access.is_some() {
                 return refuse(
                     format!("traffic.{group}.access"),
@@ -137,6 +144,25 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
                 must: format!("must be {must} on Linux; all kinds run on: sim"),
             })
         })
+}
+
+/// Refuses one-way delays of segments that pass several queues: what one waits in each cannot be put together.
+fn check_one_way(experiment: &Experiment, traffic: &Traffic) -> Result<(), Refusal> {
+    let queues = |way: &Way| {
+        let hops = traffic.route.hops(*way).into_iter();
+        hops.filter(|hop| derived::is_queued(&experiment.links, *hop))
+            .count()
+    };
+    if derived::ways(traffic.direction)
+        .iter()
+        .any(|way| queues(way) > 1)
+    {
+        return refuse(
+            "record.one_way",
+            "must be false on Linux where TCP passes several queues; backends that have it: sim",
+        );
+    }
+    Ok(())
 }
 
 /// Congestion controls of documents and of other simulators that no kernel has.
@@ -185,100 +211,69 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     }
 }
 
-/// One direction of the bottleneck with its discipline.
+/// A queue with its discipline.
 struct Side<'a> {
-    direction: Direction,
-    arm: &'a Queue,
+    place: QueuePlace<'a>,
     rate: &'a [(Duration, Rate)],
     leaf: Leaf,
 }
 
 fn sides(experiment: &Experiment, queue: usize) -> Result<Vec<Side<'_>>, Refusal> {
-    let link = &experiment.link;
-    let arm = &experiment.queues[queue];
-    let mut sides = vec![side(experiment, queue, Direction::Down, arm)?];
-    if let Some(up) = &link.up {
-        let arm = up.queue.as_ref().unwrap_or(arm);
-        sides.push(side(experiment, queue, Direction::Up, arm)?);
-    }
-    Ok(sides)
+    let places = derived::queues(experiment, queue).into_iter();
+    places.map(|place| side(experiment, queue, place)).collect()
 }
 
 fn side<'a>(
     experiment: &'a Experiment,
     queue: usize,
-    direction: Direction,
-    arm: &'a Queue,
+    place: QueuePlace<'a>,
 ) -> Result<Side<'a>, Refusal> {
-    let link = &experiment.link;
-    let (place_of_link, capacity, buffer) = match (&link.up, direction) {
-        (Some(up), Direction::Up) => ("link.up", &up.rate, up.buffer.or(link.buffer)),
-        _ => ("link", &link.rate, link.buffer),
-    };
-    let Capacity::Steps(rate) = capacity else {
+    let Capacity::Steps(rate) = place.capacity else {
         return refuse(
-            format!("{place_of_link}.rate"),
+            format!("{}.rate", place.key()),
             "must be a rate or a schedule of rates on Linux; traces run on: sim",
         );
     };
-    let limit = derived::limit(experiment, arm, buffer, rate[0].1);
-    let leaf = disciplines::leaf(arm, limit, derived::frame(experiment), rate[0].1).map_err(
-        |refusal| Refusal {
-            key: place(experiment, queue, direction, place_of_link, &refusal.key),
+    let limit = derived::limit(experiment, &place);
+    let frame = derived::frame(experiment, place.link);
+    let leaf =
+        disciplines::leaf(place.arm, limit, frame, rate[0].1).map_err(|refusal| Refusal {
+            key: place.key_of(queue, &refusal.key),
             ..refusal
-        },
-    )?;
-    Ok(Side {
-        direction,
-        arm,
-        rate,
-        leaf,
-    })
-}
-
-/// The full path of a key at fault: the arm's, the reverse direction's own arm's, or the link's buffer.
-fn place(
-    experiment: &Experiment,
-    queue: usize,
-    direction: Direction,
-    link: &str,
-    key: &str,
-) -> String {
-    let up_arm = experiment.link.up.as_ref().and_then(|up| up.queue.as_ref());
-    let (arm, path) = match up_arm {
-        Some(arm) if direction == Direction::Up => (arm, "link.up.queue".to_owned()),
-        _ => (&experiment.queues[queue], format!("queue.{queue}")),
-    };
-    if key == "limit" && arm.limit.is_none() {
-        return format!("{link}.buffer");
-    }
-    format!("{path}.{key}")
+        })?;
+    Ok(Side { place, rate, leaf })
 }
 
 impl Side<'_> {
-    fn bottleneck(&self, experiment: &Experiment, names: &Names) -> Bottleneck {
-        let (namespace, device, handle) = match self.direction {
-            Direction::Up => ("remote", topology::UP, topology::UP_HANDLE),
-            Direction::Down | Direction::Both => ("router", topology::DOWN, topology::DOWN_HANDLE),
-        };
+    fn bottleneck(&self, experiment: &Experiment, seed: u64, names: &Names) -> Bottleneck {
+        let port = topology::Port::of(&experiment.links, self.place.hop);
         let changes = self.rate.iter().skip(1).map(|(at, rate)| {
-            let class = topology::class(device, handle, *rate, experiment);
+            let class = topology::class(&port, *rate, self.place.link);
             (at.as_nanos(), format!("class change {class}"))
         });
         Bottleneck {
-            aqm: self.arm.aqm.clone(),
-            namespace: names.of(namespace),
-            device: device.into(),
-            handle: u32::from(handle) << 16,
-            leaf: topology::LEAF.into(),
+            aqm: self.place.arm.aqm.clone(),
+            namespace: names.of(&port.node),
             rate_changes: changes.collect(),
+            passed_by: passed_by(experiment, seed, self.place.hop),
+            handle: u32::from(port.handle) << 16,
+            leaf: topology::LEAF.into(),
+            device: port.device,
         }
     }
 }
 
+/// The flows whose packets pass a queue: of each number whether their data does, and whether what returns does.
+fn passed_by(experiment: &Experiment, seed: u64, queue: Hop) -> Vec<[bool; 2]> {
+    let passes = |flow: derived::Flow<'_>| {
+        [flow.way, flow.way.reversed()].map(|way| flow.traffic.route.hops(way).contains(&queue))
+    };
+    derived::flows(experiment, seed).map(passes).collect()
+}
+
 fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
     let paths = topology::paths(experiment);
-    let mtu = derived::frame(experiment) - experiment.link.overhead;
+    let mtu = derived::mtu(experiment);
     let flow = |flow: derived::Flow<'_>| {
         // Every group has a path in each of its directions.
         let path = paths

@@ -23,7 +23,7 @@ pub struct Job {
     pub namespaces: Vec<String>,
     /// How to build the network, in this order.
     pub setup: Vec<Step>,
-    /// The queues to watch: down, then up if there is one.
+    /// The queues to watch: link by link, down before up.
     pub bottlenecks: Vec<Bottleneck>,
     /// What is sent.
     pub flows: Vec<Flow>,
@@ -37,6 +37,8 @@ pub struct Job {
     pub series_ns: Option<u64>,
     /// Whether the headers of packets are kept.
     pub capture: bool,
+    /// Whether those are kept too that come in at the device of the only queue: where `[link]` has none on the way back.
+    pub captures_back: bool,
 }
 
 /// A step of building the network.
@@ -74,6 +76,8 @@ pub struct Bottleneck {
     pub handle: u32,
     /// Handle of the discipline under test as `tc` shows it: `10:`.
     pub leaf: String,
+    /// By number of flow: whether its data passes here, and whether what returns does.
+    pub passed_by: Vec<[bool; 2]>,
     /// Instants at which its rate changes, with the `tc` command that does it.
     pub rate_changes: Vec<(u64, String)>,
 }

@@ -1,19 +1,18 @@
 //! A recording as results, in the schema of every backend: queues here, flows and tables in files of their own.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
-use sojourn_experiment::carried::Carried;
+use sojourn_experiment::derived::{self, QueuePlace};
 use sojourn_experiment::distribution::{Quantiles, histogram, nearest_rank};
 use sojourn_experiment::loss_events::{LossEvents, Population};
-use sojourn_experiment::model::{Capacity, Experiment};
+use sojourn_experiment::model::{Capacity, Experiment, Hop, Link};
 use sojourn_experiment::result::{Bottleneck, Column, RunResult, Table};
-use sojourn_units::Time;
+use sojourn_units::{Carried, Time};
 
 use crate::capture;
 use crate::disciplines::{Counters, counters};
 use crate::job::Job;
 use crate::recording::{Fate, PacketRow, Recording};
+use crate::topology::ETHERNET;
 
 mod flows;
 mod tables;
@@ -37,9 +36,6 @@ impl AsMut<RunResult> for LinuxRun {
     }
 }
 
-/// The directions in the order of the queues.
-const DIRECTIONS: [&str; 2] = ["down", "up"];
-
 /// The results of a recording of arm number `queue` with `seed`, made with `job`.
 pub fn summarise(
     experiment: &Experiment,
@@ -52,8 +48,10 @@ pub fn summarise(
     let arm = &experiment.queues[queue];
     let mut invalid = recording.faults.clone();
     let mut packets = recording.packets;
-    let (mut bottleneck, mut histograms) = (BTreeMap::new(), Vec::new());
+    let places = derived::queues(experiment, queue);
+    let (mut queues, mut histograms) = (Vec::new(), Vec::new());
     for (index, (of, figures)) in job.bottlenecks.iter().zip(&recording.queues).enumerate() {
+        let place = &places[index];
         let Some(counted) = counters(&of.aqm, &of.leaf, &figures.at_end) else {
             invalid.push(format!(
                 "tc showed no counters of {} at {}",
@@ -64,11 +62,11 @@ pub fn summarise(
         attribute_drops(&mut packets, index, counted);
         let rows = packets.iter().filter(|row| usize::from(row.queue) == index);
         let sojourns = steady_sojourns(experiment, rows.clone());
-        histograms.push(histogram_of(index, &sojourns));
-        let figures = figures_of(experiment, seed, index, rows, &sojourns, counted);
-        bottleneck.insert(DIRECTIONS[index], figures);
+        histograms.push(histogram_of(place.hop, &sojourns));
+        let figures = figures_of(experiment, seed, place, rows, &sojourns, counted);
+        queues.push((place.hop, figures));
     }
-    let (flows, groups) = flows::figures(experiment, seed, &recording.flows, &packets);
+    let (flows, groups) = flows::figures(experiment, seed, &places, &recording.flows, &packets);
     LinuxRun {
         kernel: recording.kernel,
         invalid,
@@ -76,7 +74,6 @@ pub fn summarise(
             queue: arm.aqm.clone(),
             label: arm.label.clone(),
             seed,
-            bottleneck,
             timeouts: recording.timeouts,
             flows,
             groups,
@@ -84,16 +81,19 @@ pub fn summarise(
             simulated_s: experiment.duration.as_secs_f64(),
             wall_s,
             events: recording.events,
-            queue_series: experiment
-                .record
-                .series
-                .map(|width| tables::queue_series(job, width, &packets, &recording.queues)),
+            queue_series: experiment.record.series.map(|width| {
+                tables::queue_series(job, &places, width, &packets, &recording.queues)
+            }),
             flow_series: experiment
                 .record
                 .series
                 .map(|width| tables::flow_series(width, &recording.flows)),
-            capture: experiment.record.pcap.map(|_| Table {
-                columns: vec![("pcapng", Column::U8(capture::pcapng(&recording.captured)))],
+            capture: experiment.record.pcap.map(|_| {
+                let interfaces = capture::interfaces(experiment);
+                let file = capture::pcapng(&recording.captured, &interfaces);
+                Table {
+                    columns: vec![("pcapng", Column::U8(file))],
+                }
             }),
             rtts: experiment
                 .record
@@ -103,10 +103,10 @@ pub fn summarise(
             packets: experiment
                 .record
                 .packets
-                .then(|| tables::packet_table(&packets)),
+                .then(|| tables::packet_table(&places, &packets)),
             ..RunResult::default()
         }
-        .with_totals(experiment),
+        .with_totals(experiment, queues),
     }
 }
 
@@ -137,38 +137,30 @@ fn steady_sojourns<'a>(
     sojourns
 }
 
-fn histogram_of(index: usize, sojourns: &[u64]) -> Table {
+fn histogram_of(queue: Hop, sojourns: &[u64]) -> Table {
     let greatest = sojourns.last().copied().unwrap_or(0);
-    histogram(
-        index as u8,
-        sojourns.iter().map(|nanos| (*nanos, 1)),
-        greatest,
-    )
+    histogram(queue, sojourns.iter().map(|nanos| (*nanos, 1)), greatest)
 }
 
 fn figures_of<'a>(
     experiment: &Experiment,
     seed: u64,
-    index: usize,
+    place: &QueuePlace<'_>,
     rows: impl Iterator<Item = &'a PacketRow> + Clone,
     sojourns: &[u64],
     counted: Counters,
 ) -> Bottleneck {
     let warmup_ns = experiment.warmup.as_nanos();
-    let rate = match (&experiment.link.up, index) {
-        (Some(up), 1) => &up.rate,
-        _ => &experiment.link.rate,
-    };
-    let losses = loss_events(experiment, seed, index, rows.clone());
+    let losses = loss_events(experiment, seed, place.hop, rows.clone());
     let left = rows.filter(|row| row.is_delivered());
     let startup = left.clone().filter(|row| row.settled_ns < warmup_ns);
     let startup_peak = startup.map(PacketRow::sojourn_ns).max().unwrap_or(0);
     Bottleneck {
         sojourn_ms: quantiles(sojourns),
         startup_peak_ms: startup_peak as f64 / 1e6,
-        utilization: utilization(experiment, rate, left.clone()),
+        utilization: utilization(experiment, place, left.clone()),
         delivered_packets: left.clone().count() as u64,
-        delivered_bytes: left.map(|row| on_link(experiment, row)).sum(),
+        delivered_bytes: left.map(|row| on_link(place.link, row)).sum(),
         dropped_aqm: counted.dropped - counted.overflow,
         dropped_overflow: counted.overflow,
         marked: counted.marked,
@@ -182,10 +174,10 @@ fn figures_of<'a>(
 /// the token bucket, as in the simulator: a packet under way at either end counts in part.
 fn utilization<'a>(
     experiment: &Experiment,
-    rate: &Capacity,
+    place: &QueuePlace<'_>,
     left: impl Iterator<Item = &'a PacketRow>,
 ) -> f64 {
-    let Capacity::Steps(rates) = rate else {
+    let Capacity::Steps(rates) = place.capacity else {
         unreachable!("traces are refused before a run");
     };
     let mut carried = Carried::new(rates, experiment.warmup, experiment.duration);
@@ -194,25 +186,25 @@ fn utilization<'a>(
         let now = Time::from_nanos(row.settled_ns);
         let in_force = rates.partition_point(|(from, _)| Time::ZERO + *from <= now);
         let (_, rate) = rates[in_force.max(1) - 1];
-        let begin = free.max(now.saturating_sub(rate.tx_time(experiment.link.burst)));
-        free = begin + rate.tx_time(on_link(experiment, row));
+        let begin = free.max(now.saturating_sub(rate.tx_time(place.link.burst)));
+        free = begin + rate.tx_time(on_link(place.link, row));
         carried.send(begin, free);
     }
     carried.share()
 }
 
 /// Bytes of a packet on the link. The kernel's length has an Ethernet header, whatever the link adds.
-fn on_link(experiment: &Experiment, row: &PacketRow) -> u64 {
-    u64::from(row.bytes) + u64::from(experiment.link.overhead) - 14
+fn on_link(link: &Link, row: &PacketRow) -> u64 {
+    u64::from(row.bytes) + u64::from(link.overhead) - u64::from(ETHERNET)
 }
 
 fn loss_events<'a>(
     experiment: &Experiment,
     seed: u64,
-    index: usize,
+    queue: Hop,
     rows: impl Iterator<Item = &'a PacketRow>,
 ) -> LossEvents {
-    let mut events = LossEvents::new(Population::of_link(experiment, index, seed));
+    let mut events = LossEvents::new(Population::of_queue(experiment, queue, seed));
     let warmup_ns = experiment.warmup.as_nanos();
     for row in rows {
         if !row.is_delivered() && !row.returning && row.settled_ns >= warmup_ns {

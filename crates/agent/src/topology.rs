@@ -6,29 +6,25 @@
 //!        └                                    ┘
 //! ```
 //!
-//! Every path (a traffic group in one direction) has hosts of its own: data that goes down flows from near to far.
-//! The queue under test is the leaf of an HTB class at `down` and, where the experiment has `link.up`, at `up`. A
-//! path's base RTT is a netem delay on its receiving host's way out, the ACK path, away from the queue; `link.delay`
-//! is one on the last hop towards the receiver. Nothing else has a queue: virtual Ethernet has none.
+//! Every path (a traffic group in one direction) has hosts of its own: data that goes down flows from near to far. `router` and
+//! `remote` are the ends of `[link]`; with `[[link]]` there is a namespace for every node, and hosts are at the nodes at the
+//! ends of their route. A queue is the leaf of an HTB class at the link's end where its direction begins.
+//!
+//! The propagation of a path's links is a netem delay on the last hop towards the receiver. What that leaves of the base RTT is
+//! one on the receiving host's way out, the ACK path, away from the queues. Nothing else has a queue: virtual Ethernet has none.
 
 use std::net::Ipv4Addr;
 
-use sojourn_experiment::derived;
-use sojourn_experiment::model::{Direction, Experiment, Recovery, Tcp, Traffic};
+use sojourn_experiment::derived::{self, QueuePlace};
+use sojourn_experiment::model::{Direction, Experiment, Hop, Link, Recovery, Tcp, Traffic, Way};
 use sojourn_units::{Duration, Rate};
 
 use crate::disciplines::{Leaf, span_words};
 use crate::job::{Action, Step};
 
-/// The bottleneck's devices.
-pub const DOWN: &str = "sj-down";
-/// As [`DOWN`], the other end.
-pub const UP: &str = "sj-up";
-/// Handles of the root qdiscs there: unlikely numbers, as other qdiscs of a host are traced by handle too.
-pub const DOWN_HANDLE: u16 = 0x5d01;
-/// As [`DOWN_HANDLE`].
-pub const UP_HANDLE: u16 = 0x5d02;
-/// Handle of the discipline under test.
+/// The handle of the first root qdisc: an unlikely number, as other qdiscs of a host are traced by handle too.
+const FIRST_HANDLE: u16 = 0x5d01;
+/// Handle of a queue's discipline.
 pub const LEAF: &str = "10:";
 /// What a netem holds: never in the way.
 const NETEM_LIMIT: u32 = 200_000;
@@ -131,12 +127,63 @@ fn mac(address: Ipv4Addr) -> String {
         .join(":")
 }
 
-/// Addresses of the bottleneck's devices: [`DOWN`], [`UP`].
-const BOTTLENECK: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 9, 0, 2)];
+/// One end of a link: the device that packets leave by, in the direction that begins there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Port {
+    /// Its namespace, without the prefix.
+    pub node: String,
+    /// The device.
+    pub device: String,
+    /// Handle of the device's root qdisc.
+    pub handle: u16,
+    address: Ipv4Addr,
+}
 
-/// Ethernet addresses of the bottleneck's devices.
-pub fn bottleneck_ends() -> [[u8; 6]; 2] {
-    BOTTLENECK.map(ethernet)
+impl Port {
+    /// The port where a direction of a link begins.
+    pub fn of(links: &[Link], hop: Hop) -> Self {
+        let number = hop.link;
+        let way = hop.way;
+        let node = match (&links[number].nodes, way) {
+            (None, Way::Down) => "router".into(),
+            (None, Way::Up) => "remote".into(),
+            (Some(nodes), Way::Down) => node_name(&nodes.from),
+            (Some(nodes), Way::Up) => node_name(&nodes.to),
+        };
+        let device = match links[number].nodes {
+            None => format!("sj-{}", way.name()),
+            Some(_) => format!("sj{number}-{}", way.name()),
+        };
+        Self {
+            node,
+            device,
+            handle: FIRST_HANDLE + 2 * number as u16 + way as u16,
+            address: Ipv4Addr::new(10, 9, number as u8, 1 + way as u8),
+        }
+    }
+
+    /// Its Ethernet address.
+    pub const fn mac(&self) -> [u8; 6] {
+        ethernet(self.address)
+    }
+}
+
+/// The namespace of a node of `[[link]]`.
+fn node_name(node: &str) -> String {
+    format!("node-{node}")
+}
+
+/// The ports at which a path's packets leave nodes on their way down, in order.
+fn ports(links: &[Link], traffic: &Traffic) -> Vec<(Port, Port)> {
+    let hops = traffic.route.hops(Way::Down).into_iter();
+    let both = |hop: Hop| {
+        let back = Hop {
+            way: hop.way.reversed(),
+            ..hop
+        };
+        (Port::of(links, hop), Port::of(links, back))
+    };
+    hops.map(both).collect()
 }
 
 /// One end of a virtual Ethernet pair.
@@ -154,20 +201,19 @@ struct Writer<'a> {
     steps: Vec<Step>,
 }
 
-/// The namespaces of an experiment and the steps that build it, with the disciplines ready in `leaves`: down, and up
-/// if there is one.
+/// The namespaces of an experiment and the steps that build it, with the disciplines of its queues in `leaves`.
 pub fn network(
     experiment: &Experiment,
-    leaves: &[Leaf],
+    queues: &[(QueuePlace<'_>, &Leaf)],
     names: &Names,
 ) -> (Vec<String>, Vec<Step>) {
+    let links = &experiment.links;
     let mut writer = Writer {
         names,
-        mtu: derived::frame(experiment) - experiment.link.overhead,
+        mtu: derived::mtu(experiment),
         namespaces: Vec::new(),
         steps: Vec::new(),
     };
-    let (router, remote) = (names.of("router"), names.of("remote"));
     // The kernel-wide bounds of socket buffers belong to the first namespace.
     writer.sysctl(
         None,
@@ -176,43 +222,43 @@ pub fn network(
             ("net/core/wmem_max", "33554432"),
         ],
     );
-    for namespace in [&router, &remote] {
-        writer.namespace(namespace, &[("net/ipv4/ip_forward", "1")]);
+    let ends = |link: usize| [Way::Down, Way::Up].map(|way| Port::of(links, Hop { link, way }));
+    let mut nodes: Vec<String> = Vec::new();
+    for node in (0..links.len()).flat_map(|link| ends(link).map(|port| port.node)) {
+        if !nodes.contains(&node) {
+            writer.namespace(&names.of(&node), &[("net/ipv4/ip_forward", "1")]);
+            nodes.push(node);
+        }
     }
-    let bottleneck = [
-        End {
-            namespace: &router,
-            device: DOWN.into(),
-            address: BOTTLENECK[0],
-        },
-        End {
-            namespace: &remote,
-            device: UP.into(),
-            address: BOTTLENECK[1],
-        },
-    ];
-    writer.pair(&bottleneck);
-    for (from, to) in [(0, 1), (1, 0)] {
-        let routes = format!("route add default via {}", bottleneck[to].address);
-        writer.ip(bottleneck[from].namespace, vec![routes]);
+    for link in 0..links.len() {
+        let ports = ends(link);
+        let namespaces = ports.each_ref().map(|port| names.of(&port.node));
+        let [down, up] = &ports;
+        writer.pair(&[
+            end(&namespaces[0], down.device.clone(), down.address),
+            end(&namespaces[1], up.device.clone(), up.address),
+        ]);
+        if links[link].nodes.is_none() {
+            for (from, to) in [(0, 1), (1, 0)] {
+                let routes = format!("route add default via {}", ports[to].address);
+                writer.ip(&namespaces[from], vec![routes]);
+            }
+        }
     }
     for path in paths(experiment) {
-        writer.path(experiment, &path, &router, &remote);
+        writer.path(experiment, &path);
     }
-    let up = experiment.link.up.as_ref().map(|up| up.rate.nominal());
-    let rates = [Some(experiment.link.rate.nominal()), up];
-    let devices = [(DOWN, DOWN_HANDLE), (UP, UP_HANDLE)];
-    for (((end, rate), leaf), (device, handle)) in bottleneck
-        .iter()
-        .zip(rates.into_iter().flatten())
-        .zip(leaves)
-        .zip(devices)
-    {
+    for (place, leaf) in queues {
+        let port = Port::of(links, place.hop);
+        let (device, handle) = (&port.device, port.handle);
         writer.tc(
-            end.namespace,
+            &names.of(&port.node),
             vec![
-                root(device, handle, experiment.link.overhead),
-                format!("class add {}", class(device, handle, rate, experiment)),
+                root(device, handle, place.link.overhead),
+                format!(
+                    "class add {}",
+                    class(&port, place.capacity.nominal(), place.link)
+                ),
                 format!(
                     "qdisc add dev {device} parent {handle:x}:1 handle {LEAF} {}",
                     leaf.words
@@ -235,9 +281,10 @@ fn root(device: &str, handle: u16, overhead: u32) -> String {
 }
 
 /// The words of the shaper's class: what a change of rate repeats.
-pub fn class(device: &str, handle: u16, rate: Rate, experiment: &Experiment) -> String {
+pub fn class(port: &Port, rate: Rate, link: &Link) -> String {
+    let Port { device, handle, .. } = port;
     // A bucket of one byte is a serial line: HTB lets a frame go into debt and waits until that is paid.
-    let burst = experiment.link.burst.max(1);
+    let burst = link.burst.max(1);
     format!(
         "dev {device} parent {handle:x}: classid {handle:x}:1 htb rate {}bit burst {burst} cburst {burst}",
         rate.as_bps()
@@ -317,10 +364,18 @@ impl Writer<'_> {
         }
     }
 
-    /// The two hosts of a path, their links to the routers, and its delays.
-    fn path(&mut self, experiment: &Experiment, path: &Path, router: &str, remote: &str) {
+    /// The two hosts of a path, their links to the nodes at its ends, its routes and its delays.
+    fn path(&mut self, experiment: &Experiment, path: &Path) {
         let traffic = &experiment.traffic[path.group];
         let number = path.number;
+        let ports = ports(&experiment.links, traffic);
+        let (Some((first, _)), Some((_, last))) = (ports.first(), ports.last()) else {
+            return; // no route is empty
+        };
+        let (router, remote) = (&self.names.of(&first.node), &self.names.of(&last.node));
+        if experiment.links[0].nodes.is_some() {
+            self.routes(&ports, number);
+        }
         let near_host = self.names.of(&format!("near{number}"));
         let far_host = self.names.of(&format!("far{number}"));
         for host in [&near_host, &far_host] {
@@ -355,9 +410,23 @@ impl Writer<'_> {
             Direction::Up => &near_link[1],
             Direction::Down | Direction::Both => &far_link[0],
         };
-        let delay = experiment.link.delay;
+        let delay = traffic.route.delay(&experiment.links);
         self.delay(receiver, traffic.rtt.saturating_sub(delay));
         self.delay(last_hop, delay);
+    }
+
+    /// The routes to a path's two hosts, at every node on the way.
+    fn routes(&mut self, ports: &[(Port, Port)], number: usize) {
+        for (there, back) in ports {
+            let (near, far) = (near(number, 0), far(number, 0));
+            for (at, next, hosts) in [(there, back, far), (back, there, near)] {
+                let route = format!(
+                    "route add {hosts}/24 via {} dev {}",
+                    next.address, at.device
+                );
+                self.ip(&self.names.of(&at.node), vec![route]);
+            }
+        }
     }
 
     fn delay(&mut self, end: &End<'_>, delay: Duration) {

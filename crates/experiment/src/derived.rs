@@ -1,10 +1,10 @@
 //! What follows from an experiment and is the same on every backend: flows with their instants, frame sizes,
 //! limits.
 
-use sojourn_units::{Duration, Rate};
+use sojourn_units::Duration;
 
 use crate::game;
-use crate::model::{Buffer, Direction, Experiment, Kind, Queue, Traffic};
+use crate::model::{Buffer, Capacity, Direction, Experiment, Hop, Kind, Link, Queue, Traffic, Way};
 use crate::streams::Stream;
 
 /// IP bytes of a full packet where no segment is larger.
@@ -26,6 +26,8 @@ pub struct Flow<'a> {
     pub within: u32,
     /// Which way its data goes; never both.
     pub direction: Direction,
+    /// The same as a way along its group's route.
+    pub way: Way,
     /// Its group.
     pub traffic: &'a Traffic,
     /// When it starts: drawn from the stream `flow/{number}/start`.
@@ -50,6 +52,10 @@ pub fn flows(experiment: &Experiment, seed: u64) -> impl Iterator<Item = Flow<'_
             group,
             within: within as u32,
             direction,
+            way: match direction {
+                Direction::Up => Way::Up,
+                Direction::Down | Direction::Both => Way::Down,
+            },
             traffic,
             start: start(traffic, number as u32, seed),
         })
@@ -126,14 +132,137 @@ pub fn fragments(payload: u32, mtu: Option<u32>) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Bytes on the link of the largest packet that the traffic sends, at least that of an MTU of 1500.
-pub fn frame(experiment: &Experiment) -> u32 {
+/// IP bytes of the largest packet that the traffic sends, at least 1500.
+pub fn mtu(experiment: &Experiment) -> u32 {
     let connections = experiment
         .traffic
         .iter()
         .filter_map(|traffic| traffic.kind.tcp());
     let segments = connections.map(|tcp| tcp.mss + TCP_HEADERS);
-    segments.fold(MTU, u32::max) + experiment.link.overhead
+    segments.fold(MTU, u32::max)
+}
+
+/// Bytes of that packet on a link.
+pub fn frame(experiment: &Experiment, link: &Link) -> u32 {
+    mtu(experiment) + link.overhead
+}
+
+/// A queue: a direction of a link that has one, with its discipline.
+#[derive(Clone, Copy, Debug)]
+pub struct QueuePlace<'a> {
+    /// The link and the direction.
+    pub hop: Hop,
+    /// The link.
+    pub link: &'a Link,
+    /// Its discipline.
+    pub arm: &'a Queue,
+    /// Whose discipline that is.
+    pub owner: Owner,
+    /// Its limit, unless the discipline has its own.
+    pub buffer: Option<Buffer>,
+    /// What this direction of the link can carry.
+    pub capacity: &'a Capacity,
+}
+
+/// Whose discipline a queue has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// The comparison's: it is under test.
+    Comparison,
+    /// The link's own.
+    Link,
+    /// That of the link's reverse direction.
+    Up,
+}
+
+impl QueuePlace<'_> {
+    /// The dotted key of the link: `link`, `link.home`.
+    pub fn link_key(&self) -> String {
+        match self.link.nodes {
+            None => "link".into(),
+            Some(_) => format!("link.{}", self.link.name),
+        }
+    }
+
+    /// The dotted key of this direction of the link: `link`, `link.up`, `link.home.up`.
+    pub fn key(&self) -> String {
+        let link = self.link_key();
+        match self.hop.way {
+            Way::Down => link,
+            Way::Up => format!("{link}.up"),
+        }
+    }
+
+    /// The dotted key of `key` of its discipline, where arm number `queue` is tried. A limit may be the link's buffer.
+    pub fn key_of(&self, queue: usize, key: &str) -> String {
+        if key == "limit" && self.arm.limit.is_none() {
+            let of_up = self.link.up.as_ref().is_some_and(|up| up.buffer.is_some());
+            return match self.hop.way {
+                Way::Up if of_up => format!("{}.buffer", self.key()),
+                _ => format!("{}.buffer", self.link_key()),
+            };
+        }
+        match self.owner {
+            Owner::Comparison => format!("queue.{queue}.{key}"),
+            Owner::Link => format!("{}.queue.{key}", self.link_key()),
+            Owner::Up => format!("{}.queue.{key}", self.key()),
+        }
+    }
+}
+
+/// The queues of an experiment where arm number `queue` is tried: link by link, down before up.
+pub fn queues(experiment: &Experiment, queue: usize) -> Vec<QueuePlace<'_>> {
+    let tried = &experiment.queues[queue];
+    let mut places = Vec::new();
+    for (number, link) in experiment.links.iter().enumerate() {
+        let (arm, owner) = match &link.queue {
+            Some(own) => (own, Owner::Link),
+            None => (tried, Owner::Comparison),
+        };
+        places.push(QueuePlace {
+            hop: Hop {
+                link: number,
+                way: Way::Down,
+            },
+            link,
+            arm,
+            owner,
+            buffer: link.buffer,
+            capacity: &link.rate,
+        });
+        if let Some(up) = &link.up {
+            let (arm, owner) = match &up.queue {
+                Some(own) => (own, Owner::Up),
+                None => (arm, owner),
+            };
+            places.push(QueuePlace {
+                hop: Hop {
+                    link: number,
+                    way: Way::Up,
+                },
+                link,
+                arm,
+                owner,
+                buffer: up.buffer.or(link.buffer),
+                capacity: &up.rate,
+            });
+        }
+    }
+    places
+}
+
+/// True if this direction of a link has a queue.
+pub fn is_queued(links: &[Link], hop: Hop) -> bool {
+    hop.way == Way::Down || links[hop.link].up.is_some()
+}
+
+/// The ways that data of a group goes along its route.
+pub const fn ways(direction: Direction) -> &'static [Way] {
+    match direction {
+        Direction::Down => &[Way::Down],
+        Direction::Up => &[Way::Up],
+        Direction::Both => &[Way::Down, Way::Up],
+    }
 }
 
 /// What a queue may hold.
@@ -145,15 +274,10 @@ pub enum Limit {
     Bytes(u64),
 }
 
-/// The limit of an arm's queue, its own or the link's `buffer`, in packets or bytes. A multiple of the BDP counts in
+/// The limit of a queue, its discipline's own or the link's `buffer`, in packets or bytes. A multiple of the BDP counts in
 /// packets, as the discipline does, except for those whose limit `tc` takes in bytes.
-pub fn limit(
-    experiment: &Experiment,
-    arm: &Queue,
-    buffer: Option<Buffer>,
-    rate: Rate,
-) -> Option<Limit> {
-    Some(match arm.limit.or(buffer)? {
+pub fn limit(experiment: &Experiment, place: &QueuePlace<'_>) -> Option<Limit> {
+    Some(match place.arm.limit.or(place.buffer)? {
         Buffer::Packets(packets) => Limit::Packets(packets),
         Buffer::Bytes(bytes) => Limit::Bytes(bytes),
         Buffer::Bdp(multiple) => {
@@ -163,9 +287,10 @@ pub fn limit(
                 .map(|traffic| traffic.rtt)
                 .max()
                 .unwrap_or(Duration::ZERO);
+            let rate = place.capacity.nominal();
             let bytes = rate.bytes_per_sec() * longest.as_secs_f64() * multiple;
-            let frame = f64::from(frame(experiment));
-            if matches!(arm.aqm.as_str(), "bfifo" | "red" | "ared") {
+            let frame = f64::from(frame(experiment, place.link));
+            if matches!(place.arm.aqm.as_str(), "bfifo" | "red" | "ared") {
                 Limit::Bytes(bytes.max(frame) as u64)
             } else {
                 Limit::Packets((bytes / frame).round().max(1.0) as u64)

@@ -6,7 +6,8 @@
 
 use serde::Serialize;
 
-use crate::result::{Column, Table};
+use crate::model::Hop;
+use crate::result::{Column, Table, place_columns};
 
 /// Quantiles of a distribution; `None` (null) where there was nothing to measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -121,14 +122,10 @@ const fn upper_edge(nanos: u64) -> u64 {
     nanos | ((1 << width) - 1)
 }
 
-/// The recorded table `histogram` of one direction: a row per bucket that is not empty, with the bucket's upper edge
+/// The recorded table `histogram` of one queue: a row per bucket that is not empty, with the bucket's upper edge
 /// (of the last one the greatest value) and its packets. `ascending` has sojourn times in nanoseconds, each with so many
 /// packets.
-pub fn histogram(
-    direction: u8,
-    ascending: impl Iterator<Item = (u64, u64)>,
-    greatest: u64,
-) -> Table {
+pub fn histogram(queue: Hop, ascending: impl Iterator<Item = (u64, u64)>, greatest: u64) -> Table {
     let (mut edges, mut packets): (Vec<u64>, Vec<u64>) = Default::default();
     for (nanos, count) in ascending {
         let edge = upper_edge(nanos).min(greatest);
@@ -141,21 +138,17 @@ pub fn histogram(
         }
     }
     let milliseconds = |edge: &u64| *edge as f64 / 1e6;
-    Table {
-        columns: vec![
-            ("direction", Column::U8(vec![direction; edges.len()])),
-            (
-                "sojourn_ms",
-                Column::F64(edges.iter().map(milliseconds).collect()),
-            ),
-            ("packets", Column::U64(packets)),
-        ],
-    }
+    let mut columns = place_columns(queue, edges.len());
+    let edges = edges.iter().map(milliseconds).collect();
+    columns.push(("sojourn_ms", Column::F64(edges)));
+    columns.push(("packets", Column::U64(packets)));
+    Table { columns }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Way;
 
     /// Of 1 to 10 the 5th is the smallest that half do not exceed, the 1st that a tenth, the 10th that 95 % do not.
     #[test]
@@ -198,8 +191,13 @@ mod tests {
     #[test]
     fn a_histogram_counts_every_packet_once() {
         let values = [(0, 5), (20_000_000, 2), (20_000_100, 3), (30_000_000, 1)];
-        let table = histogram(1, values.into_iter(), 30_000_000);
+        let queue = Hop {
+            link: 2,
+            way: Way::Up,
+        };
+        let table = histogram(queue, values.into_iter(), 30_000_000);
         let [
+            (_, Column::U8(link)),
             (_, Column::U8(direction)),
             (_, Column::F64(edges)),
             (_, Column::U64(packets)),
@@ -207,7 +205,7 @@ mod tests {
         else {
             panic!("{table:?}");
         };
-        assert_eq!(direction, &[1, 1, 1]);
+        assert_eq!((link, direction), (&vec![2; 3], &vec![1; 3]));
         assert_eq!(packets, &[5, 5, 1]);
         assert_eq!((edges[0], edges[2]), (0.0, 30.0));
         assert!(edges[1] >= 20.0001 && edges[1] < 20.2);

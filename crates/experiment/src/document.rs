@@ -149,6 +149,21 @@ fn unquoted(key: &str) -> &str {
     within('"').or_else(|| within('\'')).unwrap_or(key)
 }
 
+/// The place of an array's entry that a segment of a dotted key means: its number from 0, or what its `name` says.
+pub(crate) fn place_in(items: &[Node], segment: &str) -> Option<usize> {
+    let is_called = |item: &Node| match &item.item {
+        Item::Table(table) => match table.get("name") {
+            Some(name) => matches!(&name.item, Item::Text(name) if name == segment),
+            None => false,
+        },
+        _ => false,
+    };
+    match segment.parse() {
+        Ok(number) => (number < items.len()).then_some(number),
+        Err(_) => items.iter().position(is_called),
+    }
+}
+
 /// The most segments of a dotted key; the format needs five. Trees are walked by recursion.
 const DEEPEST: usize = 16;
 
@@ -173,18 +188,15 @@ impl Node {
         for (depth, segment) in segments.iter().enumerate() {
             here = match &mut here.item {
                 Item::Table(table) => table.entry(segment, &value.origin),
-                Item::Array(items) => {
-                    let (holder, count) = (segments[..depth].join("."), items.len());
-                    let index = segment.parse::<usize>().ok();
-                    match index.and_then(|index| items.get_mut(index)) {
-                        Some(item) => item,
-                        None => {
-                            return Err(format!(
-                                "{holder} has no entry {segment:?}; its {count} are counted from 0"
-                            ));
-                        }
+                Item::Array(items) => match place_in(items, segment) {
+                    Some(place) => &mut items[place],
+                    None => {
+                        let (holder, count) = (segments[..depth].join("."), items.len());
+                        return Err(format!(
+                            "{holder} has no entry {segment:?}; its {count} are counted from 0"
+                        ));
                     }
-                }
+                },
                 _ => return Err(format!("{} is not a table", segments[..depth].join("."))),
             };
         }

@@ -16,17 +16,15 @@
 //! | [`streams`], [`derived`] | what every backend works out alike: random draws, instants, limits |
 //! | [`packmime`], [`game`] | models of traffic that every backend draws from alike |
 //! | [`applications`] | what uses the network, told the time and what arrived: datagrams, transfers, browsing, video |
-//! | `capacity`, `sizes`, `codec` | parts of the model with a subject of their own: traces, sizes of files, codecs |
+//! | [`topology`] | links, nodes, and the routes of traffic over them |
+//! | `sizes`, `codec` | parts of the model with a subject of their own: sizes of files, codecs |
 //! | [`jitter`], [`emodel`], [`loss_events`] | how steadily datagrams come, how good a call sounds, who loses with whom |
-//! | [`carried`] | how much of a link's capacity was used |
 //! | [`result`], [`groups`], [`distribution`] | what a run gives, on every backend; flows together; what a quantile is |
 //! | [`pcapng`] | captures of packets, as every backend writes them |
 //! | `written` | quantities as one would write them |
 //! | [`resolved()`] | an experiment written out again with every default |
 
 pub mod applications;
-mod capacity;
-pub mod carried;
 mod codec;
 pub mod derived;
 pub mod distribution;
@@ -54,9 +52,9 @@ mod sizes;
 pub mod streams;
 mod suggest;
 mod sweep;
+pub mod topology;
 mod written;
 
-pub use capacity::{Instants, OPPORTUNITY_BYTES};
 pub use error::ReadError;
 pub use model::Experiment;
 pub use names::{DisciplineKeys, KeySpec, Names};

@@ -6,7 +6,7 @@
 use sojourn_units::{Duration, Time};
 
 use crate::derived;
-use crate::model::{Direction, Experiment};
+use crate::model::{Experiment, Hop};
 
 /// The flows that share a link.
 pub struct Population {
@@ -25,16 +25,13 @@ impl Population {
         }
     }
 
-    /// The TCP flows of a run that send their data over a link: 0 down, 1 up where the experiment has that.
-    pub fn of_link(experiment: &Experiment, link: usize, seed: u64) -> Self {
+    /// The TCP flows of a run that send their data through a queue.
+    pub fn of_queue(experiment: &Experiment, queue: Hop, seed: u64) -> Self {
         let flows: Vec<derived::Flow<'_>> = derived::flows(experiment, seed).collect();
         let mut population = Self::of(flows.len());
         for flow in flows {
-            let own = match flow.direction {
-                Direction::Down | Direction::Both => 0,
-                Direction::Up => 1,
-            };
-            if flow.traffic.kind.tcp().is_some() && own == link {
+            let passes = || flow.traffic.route.hops(flow.way).contains(&queue);
+            if flow.traffic.kind.tcp().is_some() && passes() {
                 population.add(flow.number, flow.traffic.rtt);
             }
         }

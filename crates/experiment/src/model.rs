@@ -1,12 +1,13 @@
 //! An experiment as the backends see it: typed, complete, checked.
 
 use serde::{Deserialize, Serialize};
+pub use sojourn_units::{Capacity, Trace};
 use sojourn_units::{Duration, Rate, Value};
 
-pub use crate::capacity::{Capacity, Trace};
 pub use crate::codec::Codec;
 pub use crate::sizes::Sizes;
 use crate::streams::Stream;
+pub use crate::topology::{Hop, Link, Nodes, Route, UpLink, Way};
 
 /// One experiment without its sweep: what is run once per queue and seed.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,8 +22,8 @@ pub struct Experiment {
     pub repeat: u32,
     /// The seed of the first run.
     pub seed: u64,
-    /// The bottleneck.
-    pub link: Link,
+    /// The links between hosts, at least one.
+    pub links: Vec<Link>,
     /// The arms of the comparison, at least one.
     pub queues: Vec<Queue>,
     /// What is sent, at least one group.
@@ -31,35 +32,17 @@ pub struct Experiment {
     pub record: Record,
 }
 
-/// The bottleneck link.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Link {
-    /// What it can carry.
-    pub rate: Capacity,
-    /// One-way propagation of the bottleneck itself, part of every flow's RTT.
-    pub delay: Duration,
-    /// The discipline's limit, unless the queue has its own; `None`: the discipline's default.
-    pub buffer: Option<Buffer>,
-    /// Packets in an unmanaged FIFO below the discipline; 0: none.
-    pub device_queue: u64,
-    /// Bytes that a packet takes on the link beyond its IP length. Default 14, an Ethernet header.
-    pub overhead: u32,
-    /// Bytes that the link may send ahead of its rate after an idle time: the token bucket of the
-    /// shaper. Default 1600 as a Linux HTB of one frame's burst; 0: a serial line.
-    pub burst: u64,
-    /// The reverse direction, if it is a bottleneck as well.
-    pub up: Option<UpLink>,
-}
-
-/// The reverse direction of the bottleneck.
-#[derive(Clone, PartialEq, Debug)]
-pub struct UpLink {
-    /// As [`Link::rate`].
-    pub rate: Capacity,
-    /// As [`Link::buffer`]; `None`: the forward direction's.
-    pub buffer: Option<Buffer>,
-    /// Its discipline; `None`: the same as forward.
-    pub queue: Option<Queue>,
+impl Experiment {
+    /// The first link where the arms are tried.
+    ///
+    /// # Panics
+    /// Without one, which no file can ask for.
+    pub fn bottleneck(&self) -> &Link {
+        let mut links = self.links.iter();
+        links
+            .find(|link| link.queue.is_none())
+            .expect("a link without a queue of its own")
+    }
 }
 
 /// How much a queue holds.
@@ -96,13 +79,15 @@ pub struct Traffic {
     pub kind: Kind,
     /// Flows in the group (each way, if both ways).
     pub flows: u32,
+    /// The links that its data passes.
+    pub route: Route,
     /// Base RTT: everything but the queue.
     pub rtt: Duration,
     /// Each flow starts uniformly at random in this range; equal ends: at that instant.
     pub start: (Duration, Duration),
     /// When the flows stop sending; at most the duration.
     pub stop: Duration,
-    /// Which way the data goes.
+    /// Which way the data goes: down is along the route.
     pub direction: Direction,
     /// The DiffServ code point of their packets, both ways: 0 to 63 (RFC 2474).
     pub dscp: u8,
@@ -110,7 +95,7 @@ pub struct Traffic {
     pub access: Option<Rate>,
 }
 
-/// Which way data goes through the bottleneck.
+/// Which way data goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Direction {
     /// Forward.

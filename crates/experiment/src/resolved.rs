@@ -1,8 +1,10 @@
 //! An experiment written out again, every default spelled out, as JSON that mirrors the file.
 
+use std::collections::BTreeMap;
+
 use crate::model::{
-    Browsing, Capacity, CapturePoint, Direction, EchoProtocol, Experiment, Files, Kind, OnOff,
-    Pace, Queue, RttOf, Sizes, Tcp, Times, Traffic, Transport, Web,
+    Browsing, Capacity, CapturePoint, Direction, EchoProtocol, Experiment, Files, Kind, Link,
+    OnOff, Pace, Queue, RttOf, Sizes, Tcp, Times, Traffic, Transport, Way, Web,
 };
 use crate::written::{buffer, bytes, value_json};
 use serde_json::{Value as Json, json};
@@ -22,31 +24,18 @@ pub type Values = Vec<(String, Value)>;
 pub struct InUse {
     /// Of each arm.
     pub queues: Vec<Values>,
-    /// Of the upward link's own queue.
-    pub up: Values,
+    /// Of the disciplines that links have of their own, by link and direction.
+    pub links: BTreeMap<(usize, Way), Values>,
 }
 
 /// As [`resolved`], with what each discipline takes for its keys that were not given.
 pub fn resolved_with(experiment: &Experiment, in_use: &InUse) -> Json {
-    let link = &experiment.link;
-    let mut link_json = json!({
-        "rate": capacity(&link.rate),
-        "delay": written(link.delay),
-        "device_queue": format!("{} packets", link.device_queue),
-        "overhead": bytes(link.overhead),
-        "burst": bytes(link.burst),
-    });
-    put(&mut link_json, "buffer", link.buffer.map(buffer));
-    if let Some(up) = &link.up {
-        let mut up_json = json!({"rate": capacity(&up.rate)});
-        put(&mut up_json, "buffer", up.buffer.map(buffer));
-        put(
-            &mut up_json,
-            "queue",
-            up.queue.as_ref().map(|arm| queue(arm, &in_use.up)),
-        );
-        link_json["up"] = up_json;
-    }
+    let links = experiment.links.iter().enumerate();
+    let mut links: Vec<Json> = links.map(|(number, of)| link(number, of, in_use)).collect();
+    let link = match experiment.links[0].nodes {
+        None => links.remove(0),
+        Some(_) => links.into(),
+    };
     let mut record = json!({
         "packets": experiment.record.packets,
         "pcap": match experiment.record.pcap {
@@ -74,11 +63,40 @@ pub fn resolved_with(experiment: &Experiment, in_use: &InUse) -> Json {
             "repeat": experiment.repeat,
             "seed": experiment.seed,
         },
-        "link": link_json,
+        "link": link,
         "queue": queues.collect::<Vec<_>>(),
         "traffic": experiment.traffic.iter().map(traffic).collect::<Vec<_>>(),
         "record": record,
     })
+}
+
+fn link(number: usize, link: &Link, in_use: &InUse) -> Json {
+    let own_queue = |own: &Option<Queue>, way| {
+        let values = in_use.links.get(&(number, way));
+        own.as_ref()
+            .map(|own| queue(own, values.map_or(&[], Vec::as_slice)))
+    };
+    let mut json = json!({
+        "rate": capacity(&link.rate),
+        "delay": written(link.delay),
+        "device_queue": format!("{} packets", link.device_queue),
+        "overhead": bytes(link.overhead),
+        "burst": bytes(link.burst),
+    });
+    if let Some(nodes) = &link.nodes {
+        json["name"] = link.name.as_str().into();
+        json["from"] = nodes.from.as_str().into();
+        json["to"] = nodes.to.as_str().into();
+    }
+    put(&mut json, "buffer", link.buffer.map(buffer));
+    put(&mut json, "queue", own_queue(&link.queue, Way::Down));
+    if let Some(up) = &link.up {
+        let mut up_json = json!({"rate": capacity(&up.rate)});
+        put(&mut up_json, "buffer", up.buffer.map(buffer));
+        put(&mut up_json, "queue", own_queue(&up.queue, Way::Up));
+        json["up"] = up_json;
+    }
+    json
 }
 
 fn written(quantity: impl ToString) -> String {
@@ -129,6 +147,13 @@ fn traffic(traffic: &Traffic) -> Json {
         "dscp": traffic.dscp,
     });
     put(&mut json, "name", traffic.name.as_deref());
+    if let [from, via @ .., to] = traffic.route.nodes.as_slice() {
+        json["from"] = from.as_str().into();
+        json["to"] = to.as_str().into();
+        if !via.is_empty() {
+            json["via"] = via.into();
+        }
+    }
     put(&mut json, "access", traffic.access.map(written));
     match &traffic.kind {
         Kind::Bulk(_) | Kind::Game => {}

@@ -1,12 +1,13 @@
 //! What a run gives: figures for the summary, and tables for what was recorded.
 
 use std::collections::BTreeMap;
+use std::ops::Index;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 pub use crate::distribution::{Quantiles, Spread};
 pub use crate::groups::{Group, Pooled};
-use crate::model::Experiment;
+use crate::model::{Experiment, Hop};
 
 /// One run: one arm of the comparison, one seed. Serialises to an element of the summary's `runs`.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -17,8 +18,12 @@ pub struct RunResult {
     pub label: String,
     /// The seed.
     pub seed: u64,
-    /// Figures per direction of the bottleneck: `down`, and `up` where that has a queue.
+    /// Figures of the first link under test per direction: `down`, and `up` where that has a queue.
     pub bottleneck: BTreeMap<&'static str, Bottleneck>,
+    /// The name of that link.
+    pub bottleneck_link: String,
+    /// The same figures of every link.
+    pub links: Links,
     /// Figures per flow, in the order of the file.
     pub flows: Vec<Flow>,
     /// Figures per traffic group and direction, in the order of the file.
@@ -41,7 +46,7 @@ pub struct RunResult {
     pub wall_s: f64,
     /// Events handled.
     pub events: u64,
-    /// A row per packet that met a queue: `direction`, `time_ns`, `sojourn_ns`, `flow`, `bytes`, `returning`,
+    /// A row per packet that met a queue: `link`, `direction`, `time_ns`, `sojourn_ns`, `flow`, `bytes`, `returning`,
     /// `fate` (0 delivered, 1 delivered marked, 2 dropped by the algorithm, 3 dropped for want of room, 4 dropped and
     /// not known why).
     #[serde(skip)]
@@ -49,13 +54,13 @@ pub struct RunResult {
     /// The column `pcapng`: the bytes of a capture of the bottleneck.
     #[serde(skip)]
     pub capture: Option<Table>,
-    /// A row per direction and bin of the series.
+    /// A row per queue and bin of the series: `link`, `direction` and its figures.
     #[serde(skip)]
     pub queue_series: Option<Table>,
     /// A row per flow and bin of the series.
     #[serde(skip)]
     pub flow_series: Option<Table>,
-    /// The sojourn times after the warm-up, a row per direction and bucket that is not empty: `direction`, `sojourn_ms` (the
+    /// The sojourn times after the warm-up, a row per queue and bucket that is not empty: `link`, `direction`, `sojourn_ms` (the
     /// bucket's upper edge), `packets`.
     #[serde(skip)]
     pub histogram: Option<Table>,
@@ -68,8 +73,14 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// With the figures that follow from those of the flows.
-    pub fn with_totals(self, experiment: &Experiment) -> Self {
+    /// With the figures of queues, and those that follow from the flows'.
+    pub fn with_totals(self, experiment: &Experiment, queues: Vec<(Hop, Bottleneck)>) -> Self {
+        let names = experiment.links.iter().map(|link| link.name.clone());
+        let mut links = Links(names.map(|name| (name, BTreeMap::new())).collect());
+        for (place, figures) in queues {
+            links.0[place.link].1.insert(place.way.name(), figures);
+        }
+        let bottleneck_link = experiment.bottleneck().name.clone();
         let flows = &self.flows;
         let over_tcp = |flow: &&Flow| experiment.traffic[flow.traffic].kind.tcp().is_some();
         let drop_shares = flows
@@ -77,6 +88,9 @@ impl RunResult {
             .filter(|flow| flow.kind != "ping" && flow.bottleneck_packets > 0)
             .map(|flow| flow.dropped_packets as f64 / flow.bottleneck_packets as f64);
         Self {
+            bottleneck: links[bottleneck_link.as_str()].clone(),
+            bottleneck_link,
+            links,
             jain_goodput: jain(flows.iter().filter(over_tcp).map(|flow| flow.goodput_bps)),
             jain_drop_share: jain(drop_shares),
             power_bps_per_s: power_of_all(flows.iter().filter(over_tcp)),
@@ -113,7 +127,7 @@ impl AsMut<Self> for RunResult {
     }
 }
 
-/// The figures of one direction of the bottleneck.
+/// The figures of a queue: one direction of a link.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Bottleneck {
     /// Sojourn times of the packets that left after the warm-up, in milliseconds.
@@ -185,11 +199,11 @@ pub struct Flow {
     pub received_bytes: u64,
     /// Segments retransmitted; whole run.
     pub retransmits: u64,
-    /// Packets of its data that came to a bottleneck; whole run, as the two that follow.
+    /// Packets of its data that came to the first queue on their route; whole run, as the two that follow.
     pub bottleneck_packets: u64,
-    /// Those of them that it dropped.
+    /// Packets of its data that a queue dropped.
     pub dropped_packets: u64,
-    /// Those of them that left it marked.
+    /// Packets of its data that left the last queue on their route marked.
     pub marked_packets: u64,
     /// Network power: goodput over mean round-trip time, in bit/s per second; `None` without round-trip times.
     pub power_bps_per_s: Option<f64>,
@@ -246,6 +260,36 @@ pub struct Video {
 pub struct Table {
     /// The columns in order.
     pub columns: Vec<(&'static str, Column)>,
+}
+
+/// The figures of every link's queues, by name in the order of the file, and by direction. Serialises to a map.
+#[derive(Clone, Debug, Default)]
+pub struct Links(Vec<(String, BTreeMap<&'static str, Bottleneck>)>);
+
+impl Index<&str> for Links {
+    type Output = BTreeMap<&'static str, Bottleneck>;
+
+    /// # Panics
+    /// There is no such link.
+    fn index(&self, name: &str) -> &Self::Output {
+        let mut links = self.0.iter();
+        let (_, figures) = links.find(|(known, _)| known == name).expect("a link");
+        figures
+    }
+}
+
+impl Serialize for Links {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, figures)| (name, figures)))
+    }
+}
+
+/// The columns that name the queue of `rows` rows: `link`, its number in the file, and `direction`, 0 down, 1 up.
+pub fn place_columns(queue: Hop, rows: usize) -> Vec<(&'static str, Column)> {
+    vec![
+        ("link", Column::U8(vec![queue.link as u8; rows])),
+        ("direction", Column::U8(vec![queue.way as u8; rows])),
+    ]
 }
 
 /// A column of numbers.

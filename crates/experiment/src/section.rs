@@ -4,10 +4,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use sojourn_units::{Duration, Kind, Rate, Value};
+use sojourn_units::{Duration, Kind, Rate, Trace, TraceError, Value};
 
-use crate::capacity::{Trace, TraceError};
-use crate::document::{Item, Node, Table, parse_value, path_segment};
+use crate::document::{Item, Node, Table, parse_value, path_segment, place_in};
 use crate::error::{Origin, ReadError};
 use crate::form::{AnyKey, Default, Form, Key};
 use crate::input;
@@ -155,7 +154,7 @@ impl<'a> Entry<'a> {
         for segment in path.split('.') {
             let node = match &here.node.item {
                 Item::Table(table) => table.get(segment),
-                Item::Array(items) => segment.parse().ok().and_then(|i: usize| items.get(i)),
+                Item::Array(items) => place_in(items, segment).map(|place| &items[place]),
                 _ => None,
             };
             match node {

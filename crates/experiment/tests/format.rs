@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{
     Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, Experiment, Files, Kind, Link,
-    Pace, Ping, Queue, Record, Recovery, RttOf, Sizes, Tcp, Traffic, UpLink,
+    Pace, Ping, Queue, Record, Recovery, Route, RttOf, Sizes, Tcp, Traffic, UpLink,
 };
 use sojourn_experiment::{InUse, resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
@@ -74,6 +74,7 @@ fn the_example_of_the_format_reads_as_it_says() {
     let group = |kind, flows| Traffic {
         name: None,
         kind,
+        route: Route::of_one_link(),
         flows,
         rtt: ms(100),
         start: (Duration::ZERO, Duration::ZERO),
@@ -88,19 +89,15 @@ fn the_example_of_the_format_reads_as_it_says() {
         warmup: Duration::from_secs(15),
         repeat: 5,
         seed: 1,
-        link: Link {
-            rate: Capacity::Steps(vec![(Duration::ZERO, Rate::from_mbps(1))]),
-            delay: Duration::ZERO,
+        links: vec![Link {
             buffer: Some(Buffer::Packets(1000)),
-            device_queue: 0,
-            overhead: 14,
-            burst: 1600,
             up: Some(UpLink {
                 rate: Capacity::Steps(vec![(Duration::ZERO, Rate::from_mbps(1))]),
                 buffer: None,
                 queue: None,
             }),
-        },
+            ..Link::of_rate(Rate::from_mbps(1))
+        }],
         queues: vec![Queue {
             aqm: "codel".into(),
             label: "CoDel 5 ms".into(),
@@ -144,7 +141,7 @@ fn a_sweep_is_a_product_in_file_order_with_the_last_key_fastest() {
         .map(|cell| {
             let experiment = &cell.experiment;
             (
-                experiment.link.rate.nominal().as_bps() / 1_000_000,
+                experiment.links[0].rate.nominal().as_bps() / 1_000_000,
                 experiment.traffic[0].flows,
             )
         })
@@ -177,12 +174,12 @@ fn what_is_not_given_has_its_default() {
     assert_eq!(experiment.name, "load", "the file's stem");
     assert_eq!(experiment.warmup, Duration::ZERO);
     assert_eq!((experiment.repeat, experiment.seed), (1, 1));
-    assert_eq!(experiment.link.buffer, None);
+    assert_eq!(experiment.links[0].buffer, None);
     assert_eq!(
-        (experiment.link.overhead, experiment.link.burst),
+        (experiment.links[0].overhead, experiment.links[0].burst),
         (14, 1600)
     );
-    assert_eq!(experiment.link.up, None);
+    assert_eq!(experiment.links[0].up, None);
     assert_eq!(experiment.queues[0].label, "pfifo");
     assert_eq!(experiment.queues[0].settings, []);
     let traffic = &experiment.traffic[0];
@@ -197,8 +194,11 @@ fn every_key_is_read() {
     let experiment = one(EVERY_KEY);
     assert_eq!(experiment.seed, 7);
     assert_eq!(
-        experiment.link,
+        experiment.links[0],
         Link {
+            name: "link".into(),
+            nodes: None,
+            queue: None,
             rate: Capacity::Steps(vec![
                 (Duration::ZERO, Rate::from_mbps(100)),
                 (Duration::from_secs(50), Rate::from_mbps(10)),
@@ -239,6 +239,7 @@ fn every_key_is_read() {
     assert_eq!(
         experiment.traffic,
         [Traffic {
+            route: Route::of_one_link(),
             name: Some("homework".into()),
             kind: Kind::Files(Files {
                 tcp: Tcp {
@@ -341,7 +342,7 @@ fn overrides_need_no_quotes_and_may_make_what_is_missing() {
         ],
     );
     assert_eq!(
-        experiment.link.rate,
+        experiment.links[0].rate,
         Capacity::Steps(vec![(Duration::ZERO, Rate::from_mbps(10))])
     );
     assert_eq!(experiment.repeat, 3);
@@ -356,11 +357,11 @@ fn overrides_need_no_quotes_and_may_make_what_is_missing() {
             ),
         ]
     );
-    assert!(experiment.link.up.is_some() && experiment.record.packets);
+    assert!(experiment.links[0].up.is_some() && experiment.record.packets);
     let schedule = r#"[["0 s", "2 Mbit/s"], ["1 s", "1 Mbit/s"]]"#;
     let scheduled = one_with(SMALL, &[("link.rate", schedule)]);
     assert_eq!(
-        scheduled.link.rate,
+        scheduled.links[0].rate,
         Capacity::Steps(vec![
             (Duration::ZERO, Rate::from_mbps(2)),
             (Duration::from_secs(1), Rate::from_mbps(1)),
@@ -374,14 +375,14 @@ fn an_override_of_a_swept_key_ends_its_sweep() {
     let rates: Vec<Rate> = plan
         .cells
         .iter()
-        .map(|cell| cell.experiment.link.rate.nominal())
+        .map(|cell| cell.experiment.links[0].rate.nominal())
         .collect();
     assert_eq!(rates, [Rate::from_mbps(5); 3]);
     let plan = read_with(EXAMPLE, &[("sweep.link.rate", "['5 Mbit/s']")]).unwrap();
     let rates: Vec<Rate> = plan
         .cells
         .iter()
-        .map(|cell| cell.experiment.link.rate.nominal())
+        .map(|cell| cell.experiment.links[0].rate.nominal())
         .collect();
     assert_eq!(rates, [Rate::from_mbps(5); 3]);
 }
@@ -464,6 +465,9 @@ fn every_kind_of_traffic_is_listed_with_its_keys() {
     let ping = [
         "kind",
         "name",
+        "from",
+        "to",
+        "via",
         "flows",
         "rtt",
         "start",

@@ -107,9 +107,12 @@ fn every_key_has_a_description_and_plain_defaults_are_given() {
             }
         }
         visit_all(&schema["items"], path, seen);
+        for form in schema["anyOf"].as_array().into_iter().flatten() {
+            visit(form, path, seen);
+        }
     }
     fn visit_all(items: &Json, path: &str, seen: &mut usize) {
-        match items["oneOf"].as_array() {
+        match items["oneOf"].as_array().or(items["anyOf"].as_array()) {
             Some(kinds) => kinds.iter().for_each(|kind| visit(kind, path, seen)),
             None if items.is_object() => visit(items, path, seen),
             None => {}
@@ -120,7 +123,7 @@ fn every_key_has_a_description_and_plain_defaults_are_given() {
     visit(&schema, "", &mut seen);
     assert!(seen > 60, "{seen} keys");
     assert_eq!(
-        schema["properties"]["link"]["properties"]["overhead"]["default"],
+        schema["properties"]["link"]["anyOf"][0]["properties"]["overhead"]["default"],
         "14 B"
     );
     assert_eq!(

@@ -290,7 +290,7 @@ fn a_trace_is_found_beside_the_experiment_file() {
     std::fs::write(folder.0.join("load.toml"), TRACED).unwrap();
     let plan = read_file(&folder.0.join("load.toml"), &[], &names()).unwrap();
     assert_eq!(plan.cells.len(), 2);
-    let Capacity::Trace(trace) = &plan.cells[1].experiment.link.rate else {
+    let Capacity::Trace(trace) = &plan.cells[1].experiment.links[0].rate else {
         panic!("not a trace");
     };
     assert_eq!(trace.period(), MS(4));
@@ -315,7 +315,7 @@ fn a_trace_in_an_override_is_found_from_the_working_directory() {
     let overrides = [("link.rate.trace".to_owned(), relative)];
     let plan = read_file(&file, &overrides, &names()).unwrap();
     // Two packets of 1500 bytes in 2 ms.
-    let rate = plan.cells[0].experiment.link.rate.nominal();
+    let rate = plan.cells[0].experiment.links[0].rate.nominal();
     assert_eq!(rate, Rate::from_mbps(12));
 }
 

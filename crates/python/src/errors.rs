@@ -26,11 +26,10 @@ pub fn wrong_input(error: &ReadError) -> PyErr {
 }
 
 /// A queue that the simulator cannot build: the file's fault, at the key that the discipline refuses.
-pub fn wrong_queue(plan: &Plan, cell: usize, queue: usize, error: &sojourn_sim::RunError) -> PyErr {
+pub fn wrong_queue(plan: &Plan, cell: usize, error: &sojourn_sim::RunError) -> PyErr {
     match error {
-        sojourn_sim::RunError::Settings(setting) => {
-            let key = format!("queue.{queue}.{}", setting.key);
-            wrong_input(&plan.refuse(cell, &key, &setting.message))
+        sojourn_sim::RunError::Settings { key, message } => {
+            wrong_input(&plan.refuse(cell, key, message))
         }
         _ => ExperimentError::new_err(error.to_string()),
     }

@@ -43,7 +43,7 @@ impl Plan {
                 check(experiment, queue, &catalogue).map_err(|error| {
                     // A Ctrl-C while a class was built is no fault of the file.
                     let raised = failure.take();
-                    raised.unwrap_or_else(|| wrong_queue(&plan, cell, queue, &error))
+                    raised.unwrap_or_else(|| wrong_queue(&plan, cell, &error))
                 })?;
             }
             for repeat in 0..u64::from(experiment.repeat) {

@@ -185,7 +185,7 @@ impl Arm {
         .map_err(|error| wrong_input(&error))?;
         let experiment = &plan.cells[0].experiment;
         let arm = &experiment.queues[0];
-        let limit = match arm.limit.or(experiment.link.buffer) {
+        let limit = match arm.limit.or(experiment.links[0].buffer) {
             None => None,
             Some(Buffer::Packets(packets)) => Some(Limit::Packets(packets)),
             Some(Buffer::Bytes(bytes)) => Some(Limit::Bytes(bytes)),
@@ -211,8 +211,8 @@ impl Arm {
         let discipline = catalogue.get(name).ok_or_else(|| {
             ExperimentError::new_err(format!("--aqm: got \"{name}\"; see sojourn list aqm"))
         })?;
-        let rate = experiment.link.rate.nominal();
-        let mut settings = Settings::new(rate, 1500 + experiment.link.overhead);
+        let link = &experiment.links[0];
+        let mut settings = Settings::new(link.rate.nominal(), 1500 + link.overhead);
         settings.limit = self.limit;
         settings.values.clone_from(&arm.settings);
         (discipline.build)(&settings).map_err(|error| {

@@ -5,6 +5,7 @@ use sojourn_experiment::distribution::{Quantiles, Spread, histogram};
 use sojourn_units::{Duration, cold_path};
 
 use crate::result::Table;
+use sojourn_experiment::model::Hop;
 
 /// How finely delays are told apart, and with it the memory that they take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -144,14 +145,14 @@ impl Delays {
         })
     }
 
-    /// The recorded table `histogram`, of one direction.
-    pub fn table(&self, direction: u8) -> Table {
+    /// The recorded table `histogram`, of one queue.
+    pub fn table(&self, queue: Hop) -> Table {
         let buckets = self.histogram.iter_recorded();
         let buckets = buckets.map(|bucket| {
             let edge = bucket.value_iterated_to().min(self.most.as_nanos());
             (edge, bucket.count_since_last_iteration())
         });
-        histogram(direction, buckets, self.most.as_nanos())
+        histogram(queue, buckets, self.most.as_nanos())
     }
 }
 
@@ -159,6 +160,7 @@ impl Delays {
 mod tests {
     use super::*;
     use crate::result::Column;
+    use sojourn_experiment::model::Way;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -219,8 +221,12 @@ mod tests {
         let delays = [0, 0, 0, 700, 20_000_000].map(Duration::from_nanos);
         let delays = of(Precision::Queue, delays);
         assert_eq!(delays.quantiles().p50, Some(0.0));
-        let table = delays.table(1);
-        let (_, Column::U64(packets)) = &table.columns[2] else {
+        let queue = Hop {
+            link: 0,
+            way: Way::Up,
+        };
+        let table = delays.table(queue);
+        let (_, Column::U64(packets)) = &table.columns[3] else {
             panic!("{table:?}");
         };
         assert_eq!(packets, &[3, 1, 1]);

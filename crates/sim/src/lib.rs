@@ -1,4 +1,4 @@
-//! A discrete-event simulator of a bottleneck link: our disciplines, our TCP, integer time.
+//! A discrete-event simulator of networks with queues: our disciplines, our TCP, integer time.
 //!
 //! [`run()`] takes one arm of an experiment and one seed and gives a [`RunResult`]. The same input gives the
 //! same result, bit for bit.
@@ -8,8 +8,9 @@
 //! | [`run()`], [`check()`] | an experiment's arm, run or only built |
 //! | [`result`] | what a run gives: the summary's figures and the recorded tables, as on every backend |
 //! | [`packet`] | a packet in the simulator |
-//! | `simulation` | the event loop: which component acts next |
-//! | `link`, `shaper`, `delay_line` | the bottleneck: its discipline, when it may send; propagation |
+//! | `simulation` | the event loop: the network acts, or a host's timer |
+//! | `network` | what is measured on the network of `sojourn-path`, and how hosts send over it |
+//! | `sampler` | the time series |
 //! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections with a file per application |
 //! | `timers` | the hosts' timers |
 //! | `probe`, `delays` | what is measured on the way; distributions of delays |
@@ -21,15 +22,14 @@
 //! of 137 (10 Reno flows under PIE).
 
 mod capture;
-mod delay_line;
 mod delays;
-mod link;
 mod monitor;
 mod names;
+mod network;
 pub mod packet;
 mod probe;
 mod run;
-mod shaper;
+mod sampler;
 mod simulation;
 mod summary;
 mod timers;

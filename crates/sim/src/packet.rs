@@ -55,6 +55,8 @@ pub struct Contents {
     pub connection: u32,
     /// Bytes on the link.
     pub bytes: u32,
+    /// The place of its next hop in the network's table.
+    hop: u32,
     /// A datagram's number within its flow; wraps.
     pub number: u32,
     /// The traffic group of the flow: its hosts.
@@ -89,6 +91,7 @@ impl SimPacket {
             flow: 0,
             connection: 0,
             bytes: 0,
+            hop: 0,
             number: 0,
             group: 0,
             kind: Kind::Datagram,
@@ -235,6 +238,20 @@ impl Packet for SimPacket {
 
     fn ack(&self) -> Option<AckView> {
         self.carried().and_then(pure_ack)
+    }
+}
+
+impl sojourn_path::Packet for SimPacket {
+    #[inline(always)]
+    fn hop(&self) -> u32 {
+        self.hop
+    }
+    #[inline(always)]
+    fn set_hop(&mut self, hop: u32) {
+        self.hop = hop;
+    }
+    fn change_bytes(&mut self, by: i32) {
+        self.bytes = self.bytes.saturating_add_signed(by);
     }
 }
 

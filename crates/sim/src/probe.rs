@@ -7,10 +7,11 @@ use sojourn_units::{Duration, Time, cold_path};
 
 use crate::delays::{Delays, Precision};
 use crate::packet::SimPacket;
-use crate::result::{Column, InnerQueue, Spread, Table};
+use crate::result::{Column, InnerQueue, Spread, Table, place_columns};
 use sojourn_experiment::loss_events::{LossEvents, Population};
+use sojourn_experiment::model::Hop;
 
-/// The measurements at one direction of the bottleneck. Takes the same memory however long the run, unless packets
+/// The measurements at a queue. Takes the same memory however long the run, unless packets
 /// are recorded.
 pub struct LinkProbe {
     warmup: Time,
@@ -28,8 +29,10 @@ pub struct LinkProbe {
     pub loss_events: LossEvents,
     /// What became of the data of each flow; acknowledgements and replies are left out.
     pub flows: Vec<FlowCounts>,
-    /// Sojourn times since the last sample of the series: how many, their sum and the longest.
-    pub recent: Recent,
+    /// Sojourn times since the last sample of the series: their sum and the longest.
+    recent: Recent,
+    /// Packets that had left at the last sample.
+    delivered_before: u64,
     packets: Option<PacketRows>,
     /// Where the discipline has several queues.
     inner: Vec<Inner>,
@@ -120,6 +123,7 @@ impl LinkProbe {
             flows: vec![FlowCounts::default(); population.flows()],
             loss_events: LossEvents::new(population),
             recent: Recent::default(),
+            delivered_before: 0,
             packets: record.then(PacketRows::default),
             inner: Vec::new(),
             has_more_to_note: record,
@@ -157,7 +161,6 @@ impl LinkProbe {
             cold_path();
             self.flows[packet.flow as usize].marked += u64::from(!packet.returning);
         }
-        self.recent.packets += 1;
         self.recent.sum += nanos;
         self.recent.longest = self.recent.longest.max(nanos);
         if now >= self.warmup {
@@ -260,23 +263,24 @@ impl LinkProbe {
 
     /// Takes the sojourn times since the last call.
     pub fn take_recent(&mut self) -> Recent {
-        std::mem::take(&mut self.recent)
+        let recent = std::mem::take(&mut self.recent);
+        let packets = self.delivered_packets - self.delivered_before;
+        self.delivered_before = self.delivered_packets;
+        Recent { packets, ..recent }
     }
 
     /// The recorded packets, in the order in which their fate was settled.
-    pub fn into_table(self, direction: u8) -> Option<Table> {
+    pub fn into_table(self, queue: Hop) -> Option<Table> {
         let rows = self.packets?;
-        let count = rows.time.len();
-        Some(Table {
-            columns: vec![
-                ("direction", Column::U8(vec![direction; count])),
-                ("time_ns", Column::U64(rows.time)),
-                ("sojourn_ns", Column::U64(rows.sojourn)),
-                ("flow", Column::U32(rows.flow)),
-                ("bytes", Column::U32(rows.bytes)),
-                ("returning", Column::U8(rows.returning)),
-                ("fate", Column::U8(rows.fate)),
-            ],
-        })
+        let mut columns = place_columns(queue, rows.time.len());
+        columns.extend([
+            ("time_ns", Column::U64(rows.time)),
+            ("sojourn_ns", Column::U64(rows.sojourn)),
+            ("flow", Column::U32(rows.flow)),
+            ("bytes", Column::U32(rows.bytes)),
+            ("returning", Column::U8(rows.returning)),
+            ("fate", Column::U8(rows.fate)),
+        ]);
+        Some(Table { columns })
     }
 }

@@ -4,33 +4,38 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use sojourn_aqm::{Catalogue, Discipline, Limit, SettingError, Settings};
-use sojourn_experiment::derived;
+use sojourn_experiment::derived::{self, Owner, QueuePlace};
 use sojourn_experiment::loss_events::Population;
-use sojourn_experiment::model::{
-    Buffer, Capacity, CapturePoint, Direction, Experiment, Kind, Queue,
-};
+use sojourn_experiment::model::{self, CapturePoint, Experiment, Hop, Kind, Queue, Traffic, Way};
 use sojourn_experiment::streams;
 use sojourn_experiment::{InUse, Values};
+use sojourn_path::link::BoxedQdisc;
+use sojourn_path::{Builder, LinkConfig, Route, Stage};
 use sojourn_tcp::cc;
-use sojourn_units::{Duration, Rate, Time};
+use sojourn_units::Time;
 
-use crate::capture::{Capture, LinkFacts};
-use crate::delay_line::{DelayLine, Exit};
+use crate::capture::{Capture, Facts, Interfaces};
 use crate::delays::Precision;
-use crate::link::{self, BoxedQdisc, Link};
 use crate::monitor::Monitor;
-use crate::packet::SimPacket;
+use crate::network::Watch;
+use crate::packet::{Packets, SimPacket};
 use crate::probe::LinkProbe;
 use crate::result::RunResult;
-use crate::simulation::{AccessLink, Hop, Network, Path, Sampler, Simulation, link_of};
-use crate::summary::{DIRECTIONS, summarise};
+use crate::sampler::Sampler;
+use crate::simulation::Simulation;
+use crate::summary::summarise;
 use crate::traffic::{Identity, Source};
 
 /// Why a run did not end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RunError {
-    /// The parameters of the queue cannot go together.
-    Settings(SettingError),
+    /// The parameters of a queue cannot go together.
+    Settings {
+        /// The dotted key of the experiment at fault.
+        key: String,
+        /// What is wrong and what is accepted, as [`SettingError`] has it.
+        message: String,
+    },
     /// The catalogue has no discipline of this name.
     UnknownDiscipline(String),
     /// There is no congestion control of this name.
@@ -42,7 +47,7 @@ pub enum RunError {
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Settings(error) => write!(f, "{error}"),
+            Self::Settings { key, message } => write!(f, "{key}: {message}"),
             Self::UnknownDiscipline(name) => write!(f, "no discipline is called \"{name}\""),
             Self::UnknownCongestionControl(name) => {
                 write!(f, "no congestion control is called \"{name}\"")
@@ -54,12 +59,6 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-impl From<SettingError> for RunError {
-    fn from(error: SettingError) -> Self {
-        Self::Settings(error)
-    }
-}
-
 /// The disciplines that the simulator has by name.
 pub fn catalogue() -> Catalogue<SimPacket> {
     Catalogue::new()
@@ -68,7 +67,7 @@ pub fn catalogue() -> Catalogue<SimPacket> {
 /// Checks that arm number `queue` can be built: what a reader of files cannot know.
 ///
 /// # Errors
-/// [`RunError::Settings`] names the key of the queue; the others name what is unknown.
+/// [`RunError::Settings`] names the key at fault; the others name what is unknown.
 pub fn check(
     experiment: &Experiment,
     queue: usize,
@@ -89,10 +88,10 @@ pub fn in_use(
     experiment: &Experiment,
     catalogue: &Catalogue<SimPacket>,
 ) -> Result<InUse, RunError> {
-    let values = |place: &Place<'_>| -> Result<Values, RunError> {
+    let values = |place: &QueuePlace<'_>, queue| -> Result<Values, RunError> {
         let discipline = discipline(place.arm, catalogue)?;
         let settings = settings(experiment, place);
-        (discipline.build)(&settings)?;
+        (discipline.build)(&settings).map_err(at(place, queue))?;
         let mut values = settings.in_use();
         values.retain(|(key, _)| match key.as_str() {
             "ecn" => true,
@@ -104,19 +103,20 @@ pub fn in_use(
     };
     let mut in_use = InUse::default();
     for queue in 0..experiment.queues.len() {
-        let mut arm = Values::new();
-        for place in places(experiment, queue) {
-            let values = values(&place)?;
-            if place.link == 0 {
-                arm = values;
-            } else if std::ptr::eq(place.arm, &raw const experiment.queues[queue]) {
-                // One queue's table for two links: what follows from the link's rate cannot stand there.
-                arm.retain(|value| values.contains(value));
-            } else {
-                in_use.up = values;
+        let mut arm: Option<Values> = None;
+        for place in derived::queues(experiment, queue) {
+            let values = values(&place, queue)?;
+            match (place.owner, &mut arm) {
+                (Owner::Comparison, None) => arm = Some(values),
+                // One table of [[queue]] for several links: what follows from a link's rate cannot stand there.
+                (Owner::Comparison, Some(arm)) => arm.retain(|value| values.contains(value)),
+                (Owner::Link | Owner::Up, _) => {
+                    let key = (place.hop.link, place.hop.way);
+                    in_use.links.insert(key, values);
+                }
             }
         }
-        in_use.queues.push(arm);
+        in_use.queues.push(arm.unwrap_or_default());
     }
     Ok(in_use)
 }
@@ -134,7 +134,7 @@ pub fn run(
 ) -> Result<RunResult, RunError> {
     let began = std::time::Instant::now();
     let links = build_links(experiment, queue, seed, catalogue)?;
-    let mut simulation = build(experiment, seed, links)?;
+    let mut simulation = build(experiment, queue, seed, links)?;
     let end = Time::ZERO + experiment.duration;
     simulation
         .run(end, monitor)
@@ -145,72 +145,50 @@ pub fn run(
         label: arm.label.clone(),
         seed,
         wall_s: began.elapsed().as_secs_f64(),
-        ..summarise(experiment, simulation, seed)
+        ..summarise(experiment, queue, simulation, seed)
     })
 }
 
 // ---- Building ------------------------------------------------------------------------------------------
 
+/// The queues of arm number `queue`, in the order in which links are added to a network.
 fn build_links(
     experiment: &Experiment,
     queue: usize,
     seed: u64,
     catalogue: &Catalogue<SimPacket>,
-) -> Result<Vec<Link>, RunError> {
-    places(experiment, queue)
-        .map(|place| build_link(experiment, &place, seed, catalogue))
-        .collect()
-}
-
-/// The directions of the bottleneck with arm number `queue`.
-fn places(experiment: &Experiment, queue: usize) -> impl Iterator<Item = Place<'_>> {
-    let down = &experiment.link;
-    let arm = &experiment.queues[queue];
-    let up = down.up.as_ref().map(|up| Place {
-        link: 1,
-        arm: up.queue.as_ref().unwrap_or(arm),
-        buffer: up.buffer.or(down.buffer),
-        capacity: &up.rate,
-    });
-    let down = Place {
-        link: 0,
-        arm,
-        buffer: down.buffer,
-        capacity: &down.rate,
+) -> Result<Vec<(BoxedQdisc<SimPacket>, LinkConfig)>, RunError> {
+    let places = derived::queues(experiment, queue);
+    let link = |place: &QueuePlace<'_>| {
+        let discipline = discipline(place.arm, catalogue)?;
+        let qdisc = (discipline.build)(&settings(experiment, place)).map_err(at(place, queue))?;
+        Ok((qdisc, config(experiment, place, seed)))
     };
-    std::iter::once(down).chain(up)
+    places.iter().map(link).collect()
 }
 
-/// What one direction of the bottleneck is built from.
-struct Place<'a> {
-    /// Index of the link.
-    link: usize,
-    arm: &'a Queue,
-    buffer: Option<Buffer>,
-    capacity: &'a Capacity,
+/// A discipline's complaint about one of its keys, as one about the experiment's.
+fn at(place: &QueuePlace<'_>, queue: usize) -> impl Fn(SettingError) -> RunError {
+    move |error| RunError::Settings {
+        key: place.key_of(queue, error.key),
+        message: error.message,
+    }
 }
 
-fn build_link(
-    experiment: &Experiment,
-    place: &Place<'_>,
-    seed: u64,
-    catalogue: &Catalogue<SimPacket>,
-) -> Result<Link, RunError> {
-    let Place { link, capacity, .. } = place;
-    let qdisc: BoxedQdisc =
-        (discipline(place.arm, catalogue)?.build)(&settings(experiment, place))?;
-    let config = link::Config {
-        capacity: (*capacity).clone(),
-        burst: experiment.link.burst,
-        overhead: experiment.link.overhead,
-        device_queue: experiment.link.device_queue,
+fn config(experiment: &Experiment, place: &QueuePlace<'_>, seed: u64) -> LinkConfig {
+    let way = place.hop.way.name();
+    let stream = match place.link.nodes {
+        None => format!("queue/{way}"),
+        Some(_) => format!("queue/{}/{way}", place.link.name),
+    };
+    LinkConfig {
+        capacity: place.capacity.clone(),
+        burst: place.link.burst,
+        overhead: place.link.overhead,
+        device_queue: place.link.device_queue,
         steady: (experiment.warmup, experiment.duration),
-        seed: streams::seed(seed, &format!("queue/{}", DIRECTIONS[*link])),
-    };
-    let warmup = Time::ZERO + experiment.warmup;
-    let population = Population::of_link(experiment, *link, seed);
-    let probe = LinkProbe::new(warmup, experiment.record.packets, population);
-    Ok(Link::new(qdisc, config, probe))
+        seed: streams::seed(seed, &stream),
+    }
 }
 
 fn discipline<'a>(
@@ -222,10 +200,12 @@ fn discipline<'a>(
         .ok_or_else(|| RunError::UnknownDiscipline(arm.aqm.clone()))
 }
 
-fn settings(experiment: &Experiment, place: &Place<'_>) -> Settings {
-    let rate = place.capacity.nominal();
-    let limit = derived::limit(experiment, place.arm, place.buffer, rate);
-    let mut settings = Settings::new(rate, derived::frame(experiment));
+fn settings(experiment: &Experiment, place: &QueuePlace<'_>) -> Settings {
+    let limit = derived::limit(experiment, place);
+    let mut settings = Settings::new(
+        place.capacity.nominal(),
+        derived::frame(experiment, place.link),
+    );
     settings.limit = limit.map(|limit| match limit {
         derived::Limit::Packets(packets) => Limit::Packets(packets),
         derived::Limit::Bytes(bytes) => Limit::Bytes(bytes),
@@ -240,102 +220,177 @@ fn algorithm(kind: &Kind) -> Result<&'static cc::Algorithm, RunError> {
     cc::by_name(name).ok_or_else(|| RunError::UnknownCongestionControl(name.to_owned()))
 }
 
-/// Lines with the same delay and exit are one: packets in them stay in order.
-#[derive(Default)]
-struct Lines(Vec<DelayLine>);
-
-impl Lines {
-    fn find(&mut self, delay: Duration, exit: Exit) -> usize {
-        let known = self
-            .0
-            .iter()
-            .position(|line| line.delay == delay && line.exit == exit);
-        known.unwrap_or_else(|| self.add(delay, exit))
+fn build(
+    experiment: &Experiment,
+    queue: usize,
+    seed: u64,
+    links: Vec<(BoxedQdisc<SimPacket>, LinkConfig)>,
+) -> Result<Simulation, RunError> {
+    let places = derived::queues(experiment, queue);
+    let mut builder = Builder::new();
+    let mut probes = Vec::new();
+    for (place, (qdisc, config)) in places.iter().zip(links) {
+        let warmup = Time::ZERO + experiment.warmup;
+        let population = Population::of_queue(experiment, place.hop, seed);
+        let mut probe = LinkProbe::new(warmup, experiment.record.packets, population);
+        probe.tell_apart(qdisc.inner_queues());
+        probes.push(probe);
+        builder.add_link(qdisc, config);
     }
-
-    /// A line of its own.
-    fn add(&mut self, delay: Duration, exit: Exit) -> usize {
-        self.0.push(DelayLine::new(delay, exit));
-        self.0.len() - 1
+    let network = Topology {
+        links: &experiment.links,
+        queues: places.iter().map(|place| place.hop).collect(),
+    };
+    // Propagation behind the only queue of its way comes before all other lines.
+    let delay = experiment.links[0].delay;
+    if !delay.is_zero() {
+        builder.reserve_last_line(delay);
     }
-}
-
-fn build(experiment: &Experiment, seed: u64, links: Vec<Link>) -> Result<Simulation, RunError> {
-    let mut lines = Lines::default();
-    let delay = experiment.link.delay;
-    let behind_link = (!delay.is_zero()).then(|| lines.find(delay, Exit::Host));
-    let behind = vec![behind_link; links.len()];
-    let mut paths = Vec::new();
-    let mut accesses: Vec<(Rate, usize)> = Vec::new();
     // Of each group and direction: flows of one host share its link.
-    let mut access_of: BTreeMap<(usize, bool), usize> = BTreeMap::new();
-    let mut sources = Vec::new();
+    let mut access_of: BTreeMap<(usize, Way), usize> = BTreeMap::new();
+    let (mut seen_at, mut sources) = (Vec::new(), Vec::new());
     let flows: Vec<derived::Flow<'_>> = derived::flows(experiment, seed).collect();
     let precision = Precision::of_flow(flows.len());
     for flow in flows {
         let traffic = flow.traffic;
         let algorithm = algorithm(&traffic.kind)?;
-        let forward_link = link_of(flow.direction, links.len());
-        let back = if flow.direction == Direction::Down {
-            (links.len() > 1).then_some(1)
-        } else {
-            Some(0)
-        };
-        let exit = back.map_or(Exit::Host, Exit::Link);
-        let forward = match forward_link {
-            Some(link) => Hop::Link(link as u32),
-            None => Hop::Line(lines.find(delay, Exit::Host) as u32),
-        };
-        // A way back through the other bottleneck has that one's propagation behind it.
-        let passed = if back.is_some() { delay * 2 } else { delay };
-        let return_line = lines.find(traffic.rtt.saturating_sub(passed), exit);
-        let access = traffic.access.zip(forward_link).map(|(rate, link)| {
-            let host = (flow.group, flow.direction == Direction::Up);
-            *access_of.entry(host).or_insert_with(|| {
-                accesses.push((rate, link));
-                accesses.len() - 1
-            })
-        });
-        paths.push(Path {
-            forward: access.map_or(forward, |access| Hop::Access(access as u32)),
-            return_line: return_line as u32,
-        });
-        let identity = identity(experiment, &flow, precision);
+        let there = traffic.route.hops(flow.way);
+        let back = traffic.route.hops(flow.way.reversed());
+        let mut forward = network.stages(&there);
+        let interfaces = network.interfaces(&there, &back);
+        // A host's link leads to a queue; where there is none nothing has to wait.
+        if let (Some(rate), [true, _]) = (traffic.access, interfaces.meets_queue) {
+            let access = access_of
+                .entry((flow.group, flow.way))
+                .or_insert_with(|| builder.add_access(rate));
+            forward.insert(0, Stage::Access(*access));
+        }
+        let returning = network.stages_back(&back, traffic);
+        let routes = [builder.add_route(&forward), builder.add_route(&returning)];
+        seen_at.push(interfaces);
+        let identity = identity(experiment, &flow, routes, precision);
         sources.push(Source::new(identity, &traffic.kind, algorithm, seed));
     }
-    // Lines of their own, after all that are shared.
-    let accesses = accesses.into_iter().map(|(rate, link)| {
-        let line = lines.add(Duration::ZERO, Exit::Link(link));
-        AccessLink::new(rate, line)
+    let network = builder.build(Watch {
+        probes,
+        packets: Packets::default(),
+        capture: experiment
+            .record
+            .pcap
+            .map(|point| capture(experiment, point, &network.queues, seen_at)),
     });
-    let accesses = accesses.collect();
     let sampler = Sampler::new(Time::ZERO + experiment.warmup, experiment.record.series);
-    let mut network = Network::new(links, lines.0, behind, paths, accesses);
-    network.capture = experiment
-        .record
-        .pcap
-        .map(|point| capture(experiment, point));
     Ok(Simulation::new(network, sources, sampler))
 }
 
-fn capture(experiment: &Experiment, point: CapturePoint) -> Capture {
+/// From the hops of a route to the stages of the network.
+struct Topology<'a> {
+    links: &'a [model::Link],
+    /// The queues in the order of their numbers.
+    queues: Vec<Hop>,
+}
+
+impl Topology<'_> {
+    fn queue(&self, hop: Hop) -> Option<usize> {
+        self.queues.iter().position(|queue| *queue == hop)
+    }
+
+    /// Each hop's queue, if it has one, and its propagation. Hosts make packets with the headers of the first link of the
+    /// file, and get them with those.
+    fn stages(&self, hops: &[Hop]) -> Vec<Stage> {
+        let at_hosts = self.links[0].overhead;
+        let mut stages = Vec::new();
+        let mut overhead = at_hosts;
+        let mut change = |stages: &mut Vec<Stage>, to: u32| {
+            if to != overhead {
+                stages.push(Stage::ChangeBytes(to as i32 - overhead as i32));
+                overhead = to;
+            }
+        };
+        for hop in hops {
+            let link = &self.links[hop.link];
+            if let Some(queue) = self.queue(*hop) {
+                change(&mut stages, link.overhead);
+                stages.push(Stage::Link(queue));
+            }
+            stages.push(Stage::Delay(link.delay));
+        }
+        change(&mut stages, at_hosts);
+        stages
+    }
+
+    /// The way back from the receiver, where the rest of the base RTT lies.
+    fn stages_back(&self, hops: &[Hop], traffic: &Traffic) -> Vec<Stage> {
+        let one_way = traffic.route.delay(self.links);
+        if hops.iter().all(|hop| self.queue(*hop).is_none()) {
+            return vec![Stage::Delay(traffic.rtt.saturating_sub(one_way))];
+        }
+        let mut stages = self.stages(hops);
+        stages.insert(0, Stage::Delay(traffic.rtt.saturating_sub(one_way * 2)));
+        stages
+    }
+
+    /// Where packets are seen that go `there`, and those that come `back`.
+    fn interfaces(&self, there: &[Hop], back: &[Hop]) -> Interfaces {
+        let first = |hops: &[Hop]| hops.iter().find_map(|hop| self.queue(*hop));
+        let ways = [there, back];
+        let way = |hops: &[Hop]| hops.first().map_or(0, |hop| hop.way as u32);
+        Interfaces {
+            // With `[link]` an interface is a direction, whether that has a queue or not.
+            of_hosts: ways.map(|hops| match (first(hops), self.links[0].nodes.is_none()) {
+                (Some(queue), false) => queue as u32,
+                (None, false) => self.queues.len() as u32,
+                (_, true) => way(hops),
+            }),
+            meets_queue: ways.map(|hops| first(hops).is_some()),
+        }
+    }
+}
+
+fn capture(
+    experiment: &Experiment,
+    point: CapturePoint,
+    queues: &[Hop],
+    flows: Vec<Interfaces>,
+) -> Capture {
     let traffic = experiment.traffic.iter();
-    let link = LinkFacts {
-        overhead: experiment.link.overhead,
+    let named = |hop: &Hop| {
+        let link = &experiment.links[hop.link];
+        format!("{}/{}", link.name, hop.way.name())
+    };
+    let interfaces: Vec<String> = match experiment.links[0].nodes {
+        None => vec!["down".into(), "up".into()],
+        Some(_) => {
+            let named = queues.iter().map(named);
+            named.chain(["hosts".into()]).collect()
+        }
+    };
+    let interfaces: Vec<&str> = interfaces.iter().map(String::as_str).collect();
+    let of_queues = queues.iter().map(|hop| experiment.links[hop.link].overhead);
+    let facts = Facts {
+        overhead_at_hosts: experiment.links[0].overhead,
+        overhead_behind_queues: of_queues.collect(),
         mss: traffic
             .map(|group| group.kind.tcp().map_or(0, |tcp| tcp.mss as u16))
             .collect(),
+        flows,
     };
-    Capture::new(point, link)
+    Capture::new(point, &interfaces, facts)
 }
 
-fn identity(experiment: &Experiment, flow: &derived::Flow<'_>, precision: Precision) -> Identity {
+fn identity(
+    experiment: &Experiment,
+    flow: &derived::Flow<'_>,
+    routes: [Route; 2],
+    precision: Precision,
+) -> Identity {
     Identity {
+        routes,
         flow: flow.number,
         group: flow.group as u16,
         direction: flow.direction,
         dscp: flow.traffic.dscp,
-        overhead: experiment.link.overhead,
+        overhead: experiment.links[0].overhead,
         has_access_link: flow.traffic.access.is_some(),
         start: Time::ZERO + flow.start,
         stop: Time::ZERO + flow.traffic.stop,

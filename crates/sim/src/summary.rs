@@ -1,42 +1,44 @@
 //! What a run amounts to: figures and tables from what the probes saw.
 
-use std::collections::BTreeMap;
-
+use sojourn_experiment::derived::QueuePlace;
 use sojourn_experiment::groups::{Pooled, groups};
-use sojourn_experiment::model::{Direction, Experiment, Kind};
+use sojourn_experiment::model::{Experiment, Hop, Kind};
 use sojourn_experiment::{derived, emodel};
 use sojourn_units::Duration;
 
+use sojourn_path::Link;
+
 use crate::delays::Delays;
-use crate::link::Link;
-use crate::probe::FlowCounts;
+use crate::packet::SimPacket;
+use crate::probe::{FlowCounts, LinkProbe};
 use crate::result::{Bottleneck, Column, Flow, RunResult, Spread, Table, power};
-use crate::simulation::{FlowSample, QueueSample, Sampler, Simulation};
+use crate::sampler::{FlowSample, QueueSample, Sampler};
+use crate::simulation::{Endpoints, Simulation};
 use crate::traffic::{Meter, Source};
 
-/// The directions in the order of the links.
-pub const DIRECTIONS: [&str; 2] = ["down", "up"];
-
 /// The results of a simulation that has ended, without the names of the arm.
-pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> RunResult {
+pub fn summarise(
+    experiment: &Experiment,
+    queue: usize,
+    simulation: Simulation,
+    seed: u64,
+) -> RunResult {
     let Simulation {
         network,
-        mut sources,
+        hosts: Endpoints { mut sources, .. },
         sampler,
         events,
         ..
     } = simulation;
     let names = derived::group_names(experiment);
+    let queues = derived::queues(experiment, queue);
     let flows: Vec<Flow> = derived::flows(experiment, seed)
         .zip(&mut sources)
         .map(|(flow, source)| {
-            let counts = network
-                .links
-                .iter()
-                .map(|link| link.probe.flows[flow.number as usize]);
+            let counts = counts(&queues, &network.observer.probes, &flow);
             Flow {
                 name: names[flow.group].clone(),
-                ..flow_figures(experiment, &flow, source.meter(), counts)
+                ..flow_figures(experiment, &flow, source.meter(), &counts)
             }
         })
         .collect();
@@ -54,35 +56,39 @@ pub fn summarise(experiment: &Experiment, simulation: Simulation, seed: u64) -> 
                 std::mem::take(&mut meter.completed)
             })
         });
-    let mut bottleneck = BTreeMap::new();
+    let mut figures = Vec::new();
     let (mut packets, mut histogram): (Option<Table>, Option<Table>) = (None, None);
-    for (index, link) in network.links.into_iter().enumerate() {
-        bottleneck.insert(DIRECTIONS[index], bottleneck_figures(&link));
-        histogram = below(histogram, Some(link.probe.sojourns.table(index as u8)));
-        packets = below(packets, link.probe.into_table(index as u8));
+    for (number, place) in queues.iter().enumerate() {
+        let (link, probe) = (&network.links()[number], &network.observer.probes[number]);
+        figures.push((place.hop, queue_figures(link, probe)));
+        histogram = below(histogram, Some(probe.sojourns.table(place.hop)));
+    }
+    for (place, probe) in queues.iter().zip(network.observer.probes) {
+        packets = below(packets, probe.into_table(place.hop));
     }
     RunResult {
         timeouts: sources
             .iter_mut()
             .map(|source| source.meter().timeouts)
             .sum(),
-        bottleneck,
         flows,
         groups,
         simulated_s: experiment.duration.as_secs_f64(),
         events,
         packets,
-        capture: network.capture.map(|capture| Table {
+        capture: network.observer.capture.map(|capture| Table {
             columns: vec![("pcapng", Column::U8(capture.into_bytes()))],
         }),
-        queue_series: sampler.width.map(|width| queue_series(&sampler, width)),
+        queue_series: sampler
+            .width
+            .map(|width| queue_series(&sampler, &queues, width)),
         flow_series: sampler.width.map(|_| flow_series(&sampler)),
         rtts,
         completions,
         histogram,
         ..RunResult::default()
     }
-    .with_totals(experiment)
+    .with_totals(experiment, figures)
 }
 
 /// A table with another below it.
@@ -93,8 +99,7 @@ fn below(table: Option<Table>, more: Option<Table>) -> Option<Table> {
     }
 }
 
-fn bottleneck_figures(link: &Link) -> Bottleneck {
-    let probe = &link.probe;
+fn queue_figures(link: &Link<SimPacket>, probe: &LinkProbe) -> Bottleneck {
     Bottleneck {
         sojourn_ms: probe.sojourns.quantiles(),
         startup_peak_ms: probe.startup_peak.as_millis_f64(),
@@ -111,11 +116,26 @@ fn bottleneck_figures(link: &Link) -> Bottleneck {
     }
 }
 
+/// What became of a flow's data on its way: what arrived counts at the first queue, drops at all, marks at the last.
+fn counts(queues: &[QueuePlace<'_>], probes: &[LinkProbe], flow: &derived::Flow<'_>) -> FlowCounts {
+    let hops = flow.traffic.route.hops(flow.way);
+    let of_queue = |hop: &Hop| {
+        let number = queues.iter().position(|place| place.hop == *hop)?;
+        Some(probes[number].flows[flow.number as usize])
+    };
+    let met: Vec<FlowCounts> = hops.iter().filter_map(of_queue).collect();
+    FlowCounts {
+        arrived: met.first().map_or(0, |first| first.arrived),
+        dropped: met.iter().map(|counts| counts.dropped).sum(),
+        marked: met.last().map_or(0, |last| last.marked),
+    }
+}
+
 fn flow_figures(
     experiment: &Experiment,
     flow: &derived::Flow<'_>,
     meter: &Meter,
-    counts: impl Iterator<Item = FlowCounts> + Clone,
+    counts: &FlowCounts,
 ) -> Flow {
     let traffic = flow.traffic;
     let from = experiment.warmup.max(traffic.start.0);
@@ -128,26 +148,26 @@ fn flow_figures(
         (Kind::Voip(voip), Some(one_way)) => {
             let measured = one_way.delays.mean().zip(one_way.loss());
             measured.map(|(delay, loss)| {
-                let delay = mouth_to_ear(delay, traffic.rtt, experiment.link.delay);
+                let delay =
+                    mouth_to_ear(delay, traffic.rtt, traffic.route.delay(&experiment.links));
                 emodel::opinion_score(emodel::rating(delay, loss, voip.codec))
             })
         }
         _ => None,
     };
-    let total = |of: fn(&FlowCounts) -> u64| counts.clone().map(|counts| of(&counts)).sum();
     Flow {
         traffic: flow.group,
         flow: flow.within,
         kind: traffic.kind.name(),
-        direction: DIRECTIONS[usize::from(flow.direction == Direction::Up)],
+        direction: flow.way.name(),
         dscp: traffic.dscp,
         goodput_bps,
         sent_bytes: meter.sent,
         received_bytes: meter.received,
         retransmits: meter.retransmits,
-        bottleneck_packets: total(|counts| counts.arrived),
-        dropped_packets: total(|counts| counts.dropped),
-        marked_packets: total(|counts| counts.marked),
+        bottleneck_packets: counts.arrived,
+        dropped_packets: counts.dropped,
+        marked_packets: counts.marked,
         power_bps_per_s: power(goodput_bps, rtt_ms.mean),
         rtt_ms,
         one_way_ms: one_way.map(|one_way| one_way.delays.spread()),
@@ -182,11 +202,11 @@ fn pooled(members: &mut [Source]) -> Pooled {
     }
 }
 
-/// The one-way delay of a call: what was measured has only the link's part of the base RTT in it, since the rest of that
+/// The one-way delay of a call: what was measured has only the links' part of the base RTT in it, since the rest of that
 /// is simulated on the way back; a call has half of it each way.
-fn mouth_to_ear(measured: Duration, rtt: Duration, link: Duration) -> Duration {
+fn mouth_to_ear(measured: Duration, rtt: Duration, links: Duration) -> Duration {
     let half = Duration::from_nanos(rtt.as_nanos() / 2);
-    measured.saturating_sub(link) + half.max(link)
+    measured.saturating_sub(links) + half.max(links)
 }
 
 /// Instants and durations in nanoseconds, flow by flow.
@@ -212,16 +232,18 @@ fn timed(
     }
 }
 
-fn queue_series(sampler: &Sampler, width: Duration) -> Table {
+fn queue_series(sampler: &Sampler, queues: &[QueuePlace<'_>], width: Duration) -> Table {
     let rows = &sampler.queues;
     let of = |value: fn(&QueueSample) -> f64| Column::F64(rows.iter().map(value).collect());
+    let at = |value: fn(Hop) -> u8| {
+        let values = rows.iter().map(|row| value(queues[row.queue].hop));
+        Column::U8(values.collect())
+    };
     let begin = |row: &QueueSample| row.time.as_secs_f64() - width.as_secs_f64();
     let mut columns = vec![
         ("time_s", Column::F64(rows.iter().map(begin).collect())),
-        (
-            "direction",
-            Column::U8(rows.iter().map(|row| row.link as u8).collect()),
-        ),
+        ("link", at(|hop| hop.link as u8)),
+        ("direction", at(|hop| hop.way as u8)),
         (
             "packets",
             Column::U64(rows.iter().map(|row| row.recent.packets).collect()),

@@ -2,17 +2,22 @@
 //!
 //! - [`Time`], [`Duration`]: an instant and a span, whole nanoseconds
 //! - [`Rate`]: bits per second, never zero
+//! - [`Capacity`]: what a link can carry over time; [`Carried`]: how much of that was used
 //! - [`Value`], [`Kind`]: a quantity as an experiment file gives it, and what a key accepts
 //!
 //! Every room shares these; nothing here knows about queues, packets or files.
 #![no_std]
 extern crate alloc;
 
+mod capacity;
+mod carried;
 mod hint;
 mod rate;
 mod time;
 mod value;
 
+pub use capacity::{Capacity, Instants, OPPORTUNITY_BYTES, Trace, TraceError};
+pub use carried::Carried;
 pub use hint::cold_path;
 pub use rate::Rate;
 pub use time::{Duration, Time};

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn import schema
-from sojourn.metrics import METRICS, Metric, group_metrics, has_direction
+from sojourn.metrics import METRICS, Metric, group_metrics, has_queue
 from sojourn.results import Arm, Direction, Results, Run
 from sojourn.statistics import median_interval
 from sojourn.storage import Staging
@@ -29,7 +29,8 @@ class Agreement:
     """One metric of one arm on both backends: medians over the repeats."""
 
     arm: str
-    direction: Direction
+    direction: str
+    """``down`` or ``up``; of several links ``home/down`` and so on."""
     metric: str
     """Its name, with the unit as suffix."""
     first: float
@@ -53,9 +54,9 @@ def compare(first: Results, second: Results) -> list[Agreement]:
     rows: list[Agreement] = []
     for one, other in zip(first.arms, second.arms, strict=True):
         run = one.runs[0].summary
-        for direction in first.directions:
-            if has_direction(run, direction):
-                rows += [Agreement(one.name, direction, *figures) for figures in _figures(one, other, direction)]
+        for place in first.places:
+            if has_queue(run, place):
+                rows += [Agreement(one.name, place, *figures) for figures in _figures(one, other, place)]
         for mine, its in groups:
             group = first.groups.at(run, mine.group)
             if group is not None:
@@ -70,21 +71,21 @@ def _group_metrics(first: Results, second: Results) -> list[tuple[Metric, Metric
     return [(one, of_second[one.name]) for one in group_metrics(first) if one.name in of_second]
 
 
-def _figures(one: Arm, other: Arm, direction: Direction) -> Iterator[tuple[str, float, float]]:
+def _figures(one: Arm, other: Arm, place: str) -> Iterator[tuple[str, float, float]]:
     for metric in METRICS:
-        yield metric.name, _median(one, metric, direction), _median(other, metric, direction)
-    yield "sojourn_distance", 0.0, distance(one, other, direction)
+        yield metric.name, _median(one, metric, place), _median(other, metric, place)
+    yield "sojourn_distance", 0.0, distance(one, other, place)
 
 
-def _median(arm: Arm, metric: Metric, direction: Direction) -> float:
-    return median_interval([metric.value(run.summary, direction) for run in arm.runs]).middle
+def _median(arm: Arm, metric: Metric, place: str) -> float:
+    return median_interval([metric.value(run.summary, place) for run in arm.runs]).middle
 
 
-def distance(one: Arm, other: Arm, direction: Direction) -> float:
+def distance(one: Arm, other: Arm, place: str) -> float:
     """The largest vertical distance between the distribution functions of two arms' sojourn times; NaN without any."""
     from sojourn.plots.distributions import sojourn_curve
 
-    curves = [sojourn_curve(arm, direction) for arm in (one, other)]
+    curves = [sojourn_curve(arm, place) for arm in (one, other)]
     if any(values.size == 0 for values, _ in curves):
         return math.nan
     at = np.concatenate([values for values, _ in curves])

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sojourn.metrics import Metric, has_direction, metric_called, samples_note
+from sojourn.metrics import Metric, has_queue, metric_called, samples_note
 from sojourn.plots.style import (
     Look,
     Width,
@@ -55,7 +55,7 @@ def arm_intervals(results: Results, metric: Metric, direction: Direction) -> lis
             [
                 metric.value(run.summary, direction) / metric.shown_per
                 for run in arm.runs
-                if metric.group or has_direction(run.summary, direction)
+                if metric.group or has_queue(run.summary, direction)
             ]
         )
         for arm in results.arms

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sojourn.metrics import has_direction
+from sojourn.metrics import has_queue
 from sojourn.plots.style import (
     Look,
     Width,
@@ -52,21 +52,21 @@ class Box:
     mean: float | None = None
 
 
-def sojourn_curve(arm: Arm, direction: Direction) -> tuple[FloatArray, FloatArray]:
+def sojourn_curve(arm: Arm, place: str) -> tuple[FloatArray, FloatArray]:
     """(sojourn in ms, share of packets at or below it) of all repeats of an arm together.
 
     From the packets themselves where all repeats recorded them, else from the runs' histograms, whose buckets are about
     1 % wide; of results without those, from the quantiles of the summaries.
     """
-    runs = [run for run in arm.runs if has_direction(run.summary, direction)]
-    recorded = [each for run in runs if (each := steady_sojourn(run, direction)) is not None]
+    runs = [run for run in arm.runs if has_queue(run.summary, place)]
+    recorded = [each for run in runs if (each := steady_sojourn(run, place)) is not None]
     if recorded and len(recorded) == len(runs):
         values = np.concatenate(recorded)
         return (quantiles(values, _LEVELS), _LEVELS) if values.size else (values, values)
-    counted = [one for run in runs if (one := histogram(run, direction)) is not None]
+    counted = [one for run in runs if (one := histogram(run, place)) is not None]
     if counted and len(counted) == len(runs):
         return _steps(counted)
-    return pooled_curve([run.sojourn_ms(direction) for run in runs])
+    return pooled_curve([run.sojourn_ms(place) for run in runs])
 
 
 def _steps(counted: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:

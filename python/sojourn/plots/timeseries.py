@@ -32,7 +32,7 @@ def sojourn_figure(results: Results, middle: Middle, direction: Direction, width
     """Mean sojourn time per bin."""
     return _figure(
         results,
-        partial(series.sojourn, direction=direction),
+        partial(series.sojourn, place=direction),
         1.0,
         "sojourn time [ms]",
         middle,

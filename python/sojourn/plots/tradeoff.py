@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sojourn.metrics import goodput_bps, has_direction
+from sojourn.metrics import goodput_bps, has_queue
 from sojourn.plots.style import (
     COLORS,
     Look,
@@ -44,7 +44,7 @@ def points(arm: Arm, direction: Direction, statistic: str) -> FloatArray:
     rows = [
         (float(sojourn[statistic]), goodput_bps(run.summary, direction) / 1e6)  # type: ignore[literal-required]
         for run in arm.runs
-        if has_direction(run.summary, direction) and (sojourn := run.sojourn_ms(direction))["n"]
+        if has_queue(run.summary, direction) and (sojourn := run.sojourn_ms(direction))["n"]
     ]
     return np.array(rows, dtype=np.float64).reshape(-1, 2)
 

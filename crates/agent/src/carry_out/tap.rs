@@ -1,4 +1,4 @@
-//! Whose the packets at a bottleneck are: a packet socket in its router, which sees them come and go in the order of
+//! Whose the packets at a queue are: a packet socket in its node, which sees them come and go in the order of
 //! the queue's events.
 
 use std::io::IoSliceMut;
@@ -30,8 +30,8 @@ pub struct Tap {
     socket: OwnedFd,
     /// Index of the bottleneck's device.
     device: usize,
-    /// Second byte of the addresses behind the bottleneck: 10.2 below, 10.1 above.
-    behind: u8,
+    /// The flows that pass it, as [`Bottleneck::passed_by`].
+    passed_by: Vec<[bool; 2]>,
     labels: Labels,
     capture: Option<Capture>,
 }
@@ -49,7 +49,7 @@ struct Capture {
 }
 
 impl Tap {
-    /// Opens one at a job's bottleneck. `queue` is 0 for the forward direction.
+    /// Opens one at a job's queue with this number.
     ///
     /// # Errors
     /// The kernel has no packet sockets.
@@ -70,7 +70,7 @@ impl Tap {
                 setsockopt(&socket, sockopt::ReceiveTimestampns, &true).context(opening)?;
                 capture = Some(Capture {
                     interface: queue as u8,
-                    returning: job.bottlenecks.len() == 1,
+                    returning: job.captures_back,
                     calendar_ns: read(ClockId::CLOCK_REALTIME)? - read(ClockId::CLOCK_MONOTONIC)?,
                     packets: Vec::new(),
                 });
@@ -79,7 +79,7 @@ impl Tap {
             Ok(Self {
                 socket,
                 device,
-                behind: if queue == 0 { 2 } else { 1 },
+                passed_by: bottleneck.passed_by.clone(),
                 labels: Labels::default(),
                 capture,
             })
@@ -93,7 +93,7 @@ impl Tap {
             let Some((length, from, at_ns)) = self.receive(&mut packet) else {
                 return false;
             };
-            let Some(seen) = Seen::read(&packet[..length.min(SNAP)]) else {
+            let Some(seen) = label(&packet[..length.min(SNAP)]) else {
                 continue;
             };
             let outgoing = from.pkttype() == PACKET_OUTGOING;
@@ -111,12 +111,18 @@ impl Tap {
                 capture.packets.push((at_ns, interface, kept));
             }
             if outgoing && from.ifindex() == self.device {
-                self.labels.departures.push(seen.label);
-            } else if !outgoing && seen.destination[..2] == [10, self.behind] {
-                self.labels.arrivals.push(seen.label);
+                self.labels.departures.push(seen);
+            } else if !outgoing && self.is_passed_by(seen) {
+                self.labels.arrivals.push(seen);
             }
         }
         true
+    }
+
+    /// Whether packets like this one pass the queue.
+    fn is_passed_by(&self, label: Label) -> bool {
+        let of_flow = self.passed_by.get(label.flow as usize);
+        of_flow.is_some_and(|passes| passes[usize::from(label.returning)])
     }
 
     /// The next packet: its length, whence it came and, for a capture, when.
@@ -161,54 +167,44 @@ fn read(clock: ClockId) -> Result<i64, Failure> {
     Ok(now.num_nanoseconds())
 }
 
-/// What an IPv4 packet says of itself.
-struct Seen {
-    destination: [u8; 4],
-    label: Label,
-}
-
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ECHO_REPLY: u8 = 0;
 
-impl Seen {
-    fn read(packet: &[u8]) -> Option<Self> {
-        let first = *packet.first()?;
-        if first >> 4 != 4 {
-            return None;
-        }
-        let payload = packet.get(usize::from(first & 15) * 4..)?;
-        let word = |at: usize| -> Option<u16> {
-            Some(u16::from_be_bytes(
-                payload.get(at..at + 2)?.try_into().ok()?,
-            ))
-        };
-        let (number, returning) = match *packet.get(9)? {
-            TCP | UDP => {
-                // The other side's port is below: hosts hand out none from there on.
-                let (from, to) = (word(0)?, word(2)?);
-                let port = from.max(to);
-                match port.checked_sub(FIRST_ASKED_PORT) {
-                    Some(number) => (number, port == to),
-                    None => (port.checked_sub(FIRST_PORT)?, port == from),
-                }
-            }
-            ICMP => (
-                word(4)?.checked_sub(FIRST_PORT)?,
-                *payload.first()? == ECHO_REPLY,
-            ),
-            _ => return None,
-        };
-        Some(Self {
-            destination: packet.get(16..20)?.try_into().ok()?,
-            label: Label {
-                flow: u32::from(number),
-                returning,
-                ce: packet.get(1)? & 3 == 3,
-            },
-        })
+/// Whose an IPv4 packet is, as it says itself.
+fn label(packet: &[u8]) -> Option<Label> {
+    let first = *packet.first()?;
+    if first >> 4 != 4 {
+        return None;
     }
+    let payload = packet.get(usize::from(first & 15) * 4..)?;
+    let word = |at: usize| -> Option<u16> {
+        Some(u16::from_be_bytes(
+            payload.get(at..at + 2)?.try_into().ok()?,
+        ))
+    };
+    let (number, returning) = match *packet.get(9)? {
+        TCP | UDP => {
+            // The other side's port is below: hosts hand out none from there on.
+            let (from, to) = (word(0)?, word(2)?);
+            let port = from.max(to);
+            match port.checked_sub(FIRST_ASKED_PORT) {
+                Some(number) => (number, port == to),
+                None => (port.checked_sub(FIRST_PORT)?, port == from),
+            }
+        }
+        ICMP => (
+            word(4)?.checked_sub(FIRST_PORT)?,
+            *payload.first()? == ECHO_REPLY,
+        ),
+        _ => return None,
+    };
+    Some(Label {
+        flow: u32::from(number),
+        returning,
+        ce: packet.get(1)? & 3 == 3,
+    })
 }
 
 #[cfg(test)]
@@ -223,45 +219,41 @@ mod tests {
         packet
     }
 
-    fn label(packet: &[u8]) -> Option<(u32, bool, bool)> {
-        let Label {
-            flow,
-            returning,
-            ce,
-        } = Seen::read(packet)?.label;
-        Some((flow, returning, ce))
+    fn read(packet: &[u8]) -> Option<(u32, bool, bool)> {
+        let label = label(packet)?;
+        Some((label.flow, label.returning, label.ce))
     }
 
     #[test]
     fn the_higher_port_or_the_echo_identifier_names_the_flow() {
         let ports = |from: u16, to: u16| [from.to_be_bytes(), to.to_be_bytes()].concat();
         assert_eq!(
-            label(&packet(0, TCP, &ports(1024, 10_003))),
+            read(&packet(0, TCP, &ports(1024, 10_003))),
             Some((3, false, false))
         );
         assert_eq!(
-            label(&packet(3, UDP, &ports(10_004, 1024))),
+            read(&packet(3, UDP, &ports(10_004, 1024))),
             Some((4, true, true))
         );
         // Of a flow that is asked for, the requests go back.
         assert_eq!(
-            label(&packet(0, TCP, &ports(1024, 38_003))),
+            read(&packet(0, TCP, &ports(1024, 38_003))),
             Some((3, true, false))
         );
         assert_eq!(
-            label(&packet(0, TCP, &ports(38_003, 1024))),
+            read(&packet(0, TCP, &ports(38_003, 1024))),
             Some((3, false, false))
         );
         let echo = |kind| [kind, 0, 0, 0, 0x27, 0x15]; // 0x2715 = 10005
-        assert_eq!(label(&packet(1, ICMP, &echo(8))), Some((5, false, false)));
-        assert_eq!(label(&packet(0, ICMP, &echo(0))), Some((5, true, false)));
+        assert_eq!(read(&packet(1, ICMP, &echo(8))), Some((5, false, false)));
+        assert_eq!(read(&packet(0, ICMP, &echo(0))), Some((5, true, false)));
     }
 
     #[test]
     fn what_is_no_flow_has_no_label() {
-        assert_eq!(label(&packet(0, TCP, &[0, 22, 0, 80])), None);
-        assert_eq!(label(&packet(0, 47, &[0; 8])), None);
-        assert_eq!(label(&[0x60; 40]), None);
-        assert_eq!(label(&[]), None);
+        assert_eq!(read(&packet(0, TCP, &[0, 22, 0, 80])), None);
+        assert_eq!(read(&packet(0, 47, &[0; 8])), None);
+        assert_eq!(read(&[0x60; 40]), None);
+        assert_eq!(read(&[]), None);
     }
 }

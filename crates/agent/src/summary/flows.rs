@@ -1,41 +1,56 @@
 //! The figures of flows and groups.
 
+use sojourn_experiment::derived::QueuePlace;
 use sojourn_experiment::distribution::{Spread, nearest_rank};
 use sojourn_experiment::groups::{Group, Pooled, groups};
 use sojourn_experiment::jitter::Jitter;
-use sojourn_experiment::model::{Browsing, Direction, Experiment, Kind, Traffic};
+use sojourn_experiment::model::{Browsing, Experiment, Hop, Kind, Traffic};
 use sojourn_experiment::result::{Flow, power};
 use sojourn_experiment::{derived, emodel};
 use sojourn_units::Duration;
 
-use super::DIRECTIONS;
 use crate::recording::{Fate, FlowFigures, PacketRow};
 
-/// What became of a flow's data at the bottlenecks.
+/// What became of a flow's data on its way: arrivals count at the first queue, drops and marks at all.
 #[derive(Clone, Default)]
 struct Counts {
     arrived: u64,
     dropped: u64,
     marked: u64,
     /// Delays from the queue on of segments that are more than an acknowledgement and arrive while measuring: virtual
-    /// Ethernet takes no time, so that behind the queue there is only the link's own delay.
+    /// Ethernet takes no time, so that behind the queue there is only the links' own delay.
     one_way_us: Vec<u32>,
 }
 
 /// The longest segment without data, SYN or FIN: Ethernet, IPv4 and TCP with timestamps.
 const ACKNOWLEDGEMENT: u32 = 66;
 
-fn counts(experiment: &Experiment, flows: usize, packets: &[PacketRow]) -> Vec<Counts> {
-    let mut counts = vec![Counts::default(); flows];
-    let (delay, warmup) = (experiment.link.delay, experiment.warmup);
+fn counts(
+    experiment: &Experiment,
+    seed: u64,
+    places: &[QueuePlace<'_>],
+    packets: &[PacketRow],
+) -> Vec<Counts> {
+    let warmup = experiment.warmup;
+    // Of each flow: the first queue that its data meets, and the propagation of its links.
+    let met = |flow: derived::Flow<'_>| {
+        let hops = flow.traffic.route.hops(flow.way);
+        let queue = |hop: &Hop| places.iter().position(|place| place.hop == *hop);
+        let first = hops.iter().find_map(queue);
+        (first, flow.traffic.route.delay(&experiment.links))
+    };
+    let met: Vec<_> = derived::flows(experiment, seed).map(met).collect();
+    let mut counts = vec![Counts::default(); met.len()];
     for row in packets.iter().filter(|row| !row.returning) {
-        if let Some(own) = counts.get_mut(row.flow as usize) {
-            let arrives = Duration::from_nanos(row.settled_ns) + delay;
+        let number = row.flow as usize;
+        if let (Some(own), Some((first, delay))) = (counts.get_mut(number), met.get(number)) {
+            let queue = Some(usize::from(row.queue));
+            let arrives = Duration::from_nanos(row.settled_ns) + *delay;
             if row.is_delivered() && row.bytes > ACKNOWLEDGEMENT && arrives >= warmup {
-                let one_way = Duration::from_nanos(row.sojourn_ns()) + delay;
+                let one_way = Duration::from_nanos(row.sojourn_ns()) + *delay;
                 own.one_way_us.push(one_way.as_micros() as u32);
             }
-            own.arrived += 1;
+            own.arrived += u64::from(queue == *first);
             own.dropped += u64::from(!row.is_delivered());
             own.marked += u64::from(row.fate == Fate::Marked);
         }
@@ -47,11 +62,12 @@ fn counts(experiment: &Experiment, flows: usize, packets: &[PacketRow]) -> Vec<C
 pub fn figures(
     experiment: &Experiment,
     seed: u64,
+    places: &[QueuePlace<'_>],
     figures: &[FlowFigures],
     packets: &[PacketRow],
 ) -> (Vec<Flow>, Vec<Group>) {
     let names = derived::group_names(experiment);
-    let counts = counts(experiment, figures.len(), packets);
+    let counts = counts(experiment, seed, places, packets);
     let (flows, values): (Vec<Flow>, Vec<Values>) = derived::flows(experiment, seed)
         .zip(figures)
         .zip(counts)
@@ -142,7 +158,7 @@ fn flow_figures(
         traffic: flow.group,
         flow: flow.within,
         kind: traffic.kind.name(),
-        direction: DIRECTIONS[usize::from(flow.direction == Direction::Up)],
+        direction: flow.way.name(),
         dscp: traffic.dscp,
         goodput_bps,
         sent_bytes: figures.sent,

@@ -1,5 +1,7 @@
 //! What was recorded, as tables.
 
+use sojourn_experiment::derived::QueuePlace;
+use sojourn_experiment::model::Hop;
 use sojourn_experiment::result::{Column, Table};
 use sojourn_units::Duration;
 
@@ -8,13 +10,20 @@ use crate::job::Job;
 use crate::recording::{Fate, FlowFigures, PacketRow, QueueFigures};
 
 /// A row per packet.
-pub fn packet_table(packets: &[PacketRow]) -> Table {
+pub fn packet_table(places: &[QueuePlace<'_>], packets: &[PacketRow]) -> Table {
+    let at = |of: fn(Hop) -> u8| {
+        let values = packets
+            .iter()
+            .map(|row| of(places[usize::from(row.queue)].hop));
+        Column::U8(values.collect())
+    };
     let bytes = |of: fn(&PacketRow) -> u8| Column::U8(packets.iter().map(of).collect());
     let words = |of: fn(&PacketRow) -> u32| Column::U32(packets.iter().map(of).collect());
     let longs = |of: fn(&PacketRow) -> u64| Column::U64(packets.iter().map(of).collect());
     Table {
         columns: vec![
-            ("direction", bytes(|row| row.queue)),
+            ("link", at(|hop| hop.link as u8)),
+            ("direction", at(|hop| hop.way as u8)),
             ("time_ns", longs(|row| row.settled_ns)),
             ("sojourn_ns", longs(PacketRow::sojourn_ns)),
             ("flow", words(|row| row.flow)),
@@ -67,6 +76,7 @@ fn bins(packets: &[PacketRow], queue: usize, width_ns: u64, count: usize) -> Vec
 /// A row per queue and bin.
 pub fn queue_series(
     job: &Job,
+    places: &[QueuePlace<'_>],
     width: Duration,
     packets: &[PacketRow],
     queues: &[QueueFigures],
@@ -103,6 +113,7 @@ pub fn queue_series(
             })
         })
         .collect();
+    let at = |of: fn(Hop) -> u8| Column::U8(rows.iter().map(|row| of(places[row.1].hop)).collect());
     let floats =
         |of: fn(&(f64, usize, Bin, Counters)) -> f64| Column::F64(rows.iter().map(of).collect());
     let longs =
@@ -110,10 +121,8 @@ pub fn queue_series(
     Table {
         columns: vec![
             ("time_s", floats(|row| row.0)),
-            (
-                "direction",
-                Column::U8(rows.iter().map(|row| row.1 as u8).collect()),
-            ),
+            ("link", at(|hop| hop.link as u8)),
+            ("direction", at(|hop| hop.way as u8)),
             ("packets", longs(|row| row.2.packets)),
             (
                 "sojourn_mean_ms",

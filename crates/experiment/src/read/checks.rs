@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use sojourn_units::Duration;
 
-use crate::derived::{group_names, largest_packet};
+use super::routes;
+use crate::derived::{group_names, is_queued, largest_packet, ways};
 use crate::error::ReadError;
-use crate::model::{Buffer, Direction, Experiment, Kind, Queue, Traffic, Transport};
+use crate::model::{Buffer, Experiment, Kind, Link, Queue, Traffic, Transport};
 use crate::section::Entry;
 
 /// The most bins of a time series: a row each, per run.
@@ -27,10 +28,11 @@ pub(super) fn check(
     let mut entries = Vec::new();
     for (index, groups) in groups.into_iter().enumerate() {
         for mut traffic in groups {
-            check_times(file, index, &traffic, duration, experiment.link.delay)?;
-            if experiment.link.up.is_none() {
-                check_upload(file, index, &traffic)?;
-            }
+            let entry = file.at(&format!("traffic.{index}"));
+            traffic.route = routes::resolve(&entry, &experiment.links, traffic.route.nodes)?;
+            check_rtt(&entry, &traffic, &experiment.links)?;
+            check_times(&entry, &traffic, duration)?;
+            check_unlimited(&entry, &traffic, &experiment.links)?;
             traffic.stop = traffic.stop.min(duration);
             experiment.traffic.push(traffic);
             entries.push(index);
@@ -76,20 +78,23 @@ fn check_names(
     Ok(())
 }
 
-fn check_times(
-    file: &Entry<'_>,
-    index: usize,
-    traffic: &Traffic,
-    duration: Duration,
-    delay: Duration,
-) -> Result<(), ReadError> {
-    if traffic.rtt < delay {
-        let least = format!("at least link.delay (\"{delay}\"), which is part of it");
-        return Err(file.at(&format!("traffic.{index}.rtt")).refuse(least));
+/// The base RTT holds the propagation of the links: of the only one of `[link]` at least one way, of a route both ways.
+fn check_rtt(entry: &Entry<'_>, traffic: &Traffic, links: &[Link]) -> Result<(), ReadError> {
+    let one_way = traffic.route.delay(links);
+    let (least, what) = match links[0].nodes {
+        None => (one_way, "link.delay"),
+        Some(_) => (one_way * 2, "twice the delays of its route"),
+    };
+    if traffic.rtt < least {
+        let accepted = format!("at least {what} (\"{least}\"), which is part of it");
+        return Err(entry.at("rtt").refuse(accepted));
     }
+    Ok(())
+}
+
+fn check_times(entry: &Entry<'_>, traffic: &Traffic, duration: Duration) -> Result<(), ReadError> {
     let latest = traffic.start.1;
     if latest >= traffic.stop.min(duration) {
-        let entry = file.at(&format!("traffic.{index}"));
         let before = format!("before the end, experiment.duration (\"{duration}\")");
         return Err(match entry.at("start") {
             start if start.path != entry.path => start.refuse(before),
@@ -100,8 +105,8 @@ fn check_times(
     Ok(())
 }
 
-/// TCP with always more to send needs something that limits it, and the reverse path without a bottleneck has nothing.
-fn check_upload(file: &Entry<'_>, index: usize, traffic: &Traffic) -> Result<(), ReadError> {
+/// TCP with always more to send needs something that limits it, and a way without a queue has nothing.
+fn check_unlimited(entry: &Entry<'_>, traffic: &Traffic, links: &[Link]) -> Result<(), ReadError> {
     let without_end = match &traffic.kind {
         Kind::Bulk(tcp) => tcp.window.is_none(),
         Kind::OnOff(onoff) => {
@@ -109,13 +114,21 @@ fn check_upload(file: &Entry<'_>, index: usize, traffic: &Traffic) -> Result<(),
         }
         _ => false,
     };
-    if !without_end || traffic.direction == Direction::Down {
+    let is_limited = |way| {
+        let hops = traffic.route.hops(way);
+        hops.iter().any(|hop| is_queued(links, *hop))
+    };
+    if !without_end || ways(traffic.direction).iter().all(|way| is_limited(*way)) {
         return Ok(());
     }
-    let entry = file.at(&format!("traffic.{index}"));
-    Err(entry.error(
-        "sends up all that TCP takes; must have link.up with a rate, or a window, as nothing else limits it",
-    ))
+    Err(match links[0].nodes {
+        None => entry.error(
+            "sends up all that TCP takes; must have link.up with a rate, or a window, as nothing else limits it",
+        ),
+        Some(_) => entry.error(
+            "sends all that TCP takes over links that have no queue that way; must have a window, as nothing else limits it",
+        ),
+    })
 }
 
 /// A limit in bytes has to hold the largest packet, which would never get through otherwise.
@@ -124,21 +137,33 @@ fn check_sizes(file: &Entry<'_>, experiment: &Experiment) -> Result<(), ReadErro
         .traffic
         .iter()
         .map(|traffic| u64::from(largest_packet(&traffic.kind)));
-    let frame = lengths.max().unwrap_or(0) + u64::from(experiment.link.overhead);
-    let holds = |limit: Option<Buffer>, path: &str| match limit {
+    let longest = lengths.max().unwrap_or(0);
+    let overheads = experiment.links.iter().map(|link| link.overhead);
+    let largest = longest + u64::from(overheads.max().unwrap_or(0));
+    let holds = |limit: Option<Buffer>, frame: u64, path: &str| match limit {
         Some(Buffer::Bytes(bytes)) if bytes < frame => Err(file.at(path).refuse(format!(
             "at least the largest frame of this traffic (\"{frame} B\")"
         ))),
         _ => Ok(()),
     };
     let own = |queue: &Queue| queue.limit;
-    holds(experiment.link.buffer, "link.buffer")?;
-    if let Some(up) = &experiment.link.up {
-        holds(up.buffer, "link.up.buffer")?;
-        holds(up.queue.as_ref().and_then(own), "link.up.queue.limit")?;
+    for (number, link) in experiment.links.iter().enumerate() {
+        let frame = longest + u64::from(link.overhead);
+        let path = match link.nodes {
+            None => "link".into(),
+            Some(_) => format!("link.{number}"),
+        };
+        holds(link.buffer, frame, &format!("{path}.buffer"))?;
+        let limit = link.queue.as_ref().and_then(own);
+        holds(limit, frame, &format!("{path}.queue.limit"))?;
+        if let Some(up) = &link.up {
+            holds(up.buffer, frame, &format!("{path}.up.buffer"))?;
+            let limit = up.queue.as_ref().and_then(own);
+            holds(limit, frame, &format!("{path}.up.queue.limit"))?;
+        }
     }
     for (index, queue) in experiment.queues.iter().enumerate() {
-        holds(own(queue), &format!("queue.{index}.limit"))?;
+        holds(own(queue), largest, &format!("queue.{index}.limit"))?;
     }
     Ok(())
 }

@@ -1,14 +1,15 @@
-//! `[link]`: the bottleneck.
+//! `[link]`, the bottleneck, or `[[link]]`, the links of a network.
 
 use serde_json::{Value as Json, json};
 use sojourn_units::{Duration, Kind, Rate};
 
 use super::queue::QueueForm;
+use super::routes::NodeName;
 use crate::document::Item;
 use crate::error::ReadError;
 use crate::form::{AnyKey, Default, Form, Key, table_schema};
 use crate::forms::{BufferForm, Bytes, Packets, Span, Speed, Text, kind_schema};
-use crate::model::{Capacity, Link, Trace, UpLink};
+use crate::model::{Capacity, Link, Nodes, Trace, UpLink};
 use crate::names::Names;
 use crate::section::{Entry, Section, names_of};
 
@@ -60,7 +61,7 @@ static UP: Key<UpForm> = Key {
     default: Default::Words("the reverse path has no queue"),
     doc: "The reverse direction, if it is a bottleneck as well.",
 };
-static DOWN_KEYS: &[&dyn AnyKey] = &[
+static ONLY_KEYS: &[&dyn AnyKey] = &[
     &RATE,
     &DELAY,
     &BUFFER,
@@ -69,6 +70,47 @@ static DOWN_KEYS: &[&dyn AnyKey] = &[
     &BURST,
     &UP,
 ];
+
+static NAME: Key<NodeName> = Key {
+    name: "name",
+    form: NodeName,
+    default: Default::Required,
+    doc: "What the link is called in keys, link.NAME.rate, and in results.",
+};
+static FROM: Key<NodeName> = Key {
+    name: "from",
+    form: NodeName,
+    default: Default::Required,
+    doc: "The node where its forward (\"down\") direction begins; nodes exist by being named.",
+};
+static TO: Key<NodeName> = Key {
+    name: "to",
+    form: NodeName,
+    default: Default::Required,
+    doc: "The node where its forward direction ends.",
+};
+static QUEUE: Key<QueueForm> = Key {
+    name: "queue",
+    form: QueueForm,
+    default: Default::Words("the arms of [[queue]] are tried here"),
+    doc: "A discipline of its own, with its keys, that is not under test.",
+};
+static KEYS_OF_ONE: &[&dyn AnyKey] = &[
+    &NAME,
+    &FROM,
+    &TO,
+    &RATE,
+    &DELAY,
+    &BUFFER,
+    &DEVICE_QUEUE,
+    &OVERHEAD,
+    &BURST,
+    &QUEUE,
+    &UP,
+];
+
+/// The most links of a network.
+const MOST_LINKS: usize = 100;
 
 static UP_BUFFER: Key<BufferForm> = Key {
     name: "buffer",
@@ -84,32 +126,88 @@ static UP_QUEUE: Key<QueueForm> = Key {
 };
 static UP_KEYS: &[&dyn AnyKey] = &[&RATE, &UP_BUFFER, &UP_QUEUE];
 
-/// The section, which is the forward direction.
-pub(crate) struct LinkForm;
+/// The links: of a file with `[link]` one, of `[[link]]` any number.
+pub(crate) struct LinksForm;
 
-impl Form for LinkForm {
-    type Out = Link;
+impl Form for LinksForm {
+    type Out = Vec<Link>;
 
-    fn read(&self, entry: &Entry<'_>) -> Result<Link, ReadError> {
-        let section = Section::open(entry, self)?.only("[link]", names_of(DOWN_KEYS))?;
-        Ok(Link {
-            rate: section.get(&RATE)?,
-            delay: section.get(&DELAY)?,
-            buffer: section.find(&BUFFER)?,
-            device_queue: section.get(&DEVICE_QUEUE)?,
-            overhead: section.get(&OVERHEAD)? as u32,
-            burst: section.get(&BURST)?,
-            up: section.find(&UP)?,
-        })
+    fn read(&self, entry: &Entry<'_>) -> Result<Vec<Link>, ReadError> {
+        let Some(entries) = entry.items() else {
+            let section = Section::open(entry, self)?.only("[link]", names_of(ONLY_KEYS))?;
+            return Ok(vec![link(&section, "link".into())?]);
+        };
+        if entries.is_empty() {
+            return Err(entry.refuse(self.accepts()));
+        }
+        if entries.len() > MOST_LINKS {
+            return Err(entry.refuse(format!("at most {MOST_LINKS} tables [[link]]")));
+        }
+        let mut links: Vec<Link> = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            let link = link_of_network(entry)?;
+            if let Some(twin) = links.iter().position(|other| other.name == link.name) {
+                return Err(entry.at(NAME.name).error(format!(
+                    "link.{twin} is called \"{}\" as well; give each a name of its own",
+                    link.name
+                )));
+            }
+            links.push(link);
+        }
+        if links.iter().all(|link| link.queue.is_some()) {
+            return Err(entry.error(
+                "every link has a queue of its own; must leave one without, where the arms of [[queue]] are tried",
+            ));
+        }
+        Ok(links)
     }
 
     fn accepts(&self) -> String {
-        "a table [link] with at least a rate".into()
+        "a table [link] with at least a rate, or tables [[link]]".into()
     }
 
     fn schema(&self, names: &Names) -> Json {
-        table_schema(DOWN_KEYS, names)
+        let link = table_schema(KEYS_OF_ONE, names);
+        json!({
+            "anyOf": [
+                table_schema(ONLY_KEYS, names),
+                {"type": "array", "minItems": 1, "maxItems": MOST_LINKS, "items": link},
+            ],
+        })
     }
+}
+
+/// One of several links.
+fn link_of_network(entry: &Entry<'_>) -> Result<Link, ReadError> {
+    let section = Section::open(entry, &LinksForm)?.only("[[link]]", names_of(KEYS_OF_ONE))?;
+    let nodes = Nodes {
+        from: section.get(&FROM)?,
+        to: section.get(&TO)?,
+    };
+    if nodes.from == nodes.to {
+        return Err(entry.at(TO.name).refuse("another node than from"));
+    }
+    Ok(Link {
+        nodes: Some(nodes),
+        queue: section.find(&QUEUE)?,
+        ..link(&section, section.get(&NAME)?)?
+    })
+}
+
+/// What every link has.
+fn link(section: &Section<'_>, name: String) -> Result<Link, ReadError> {
+    Ok(Link {
+        name,
+        nodes: None,
+        rate: section.get(&RATE)?,
+        delay: section.get(&DELAY)?,
+        buffer: section.find(&BUFFER)?,
+        device_queue: section.get(&DEVICE_QUEUE)?,
+        overhead: section.get(&OVERHEAD)? as u32,
+        burst: section.get(&BURST)?,
+        queue: None,
+        up: section.find(&UP)?,
+    })
 }
 
 /// The reverse direction.

@@ -5,6 +5,7 @@ mod header;
 mod link;
 mod queue;
 mod record;
+mod routes;
 mod tcp;
 mod traffic;
 
@@ -24,11 +25,11 @@ static EXPERIMENT: Key<header::HeaderForm> = Key {
     default: Default::Required,
     doc: "How long and how often to run.",
 };
-static LINK: Key<link::LinkForm> = Key {
+static LINK: Key<link::LinksForm> = Key {
     name: "link",
-    form: link::LinkForm,
+    form: link::LinksForm,
     default: Default::Required,
-    doc: "The bottleneck, in the forward (\"down\") direction.",
+    doc: "The bottleneck, in the forward (\"down\") direction; or [[link]], the links of a network.",
 };
 static QUEUE: Key<queue::QueuesForm> = Key {
     name: "queue",
@@ -67,7 +68,7 @@ impl Form for File {
             warmup: header.warmup,
             repeat: header.repeat,
             seed: header.seed,
-            link: section.get(&LINK)?,
+            links: section.get(&LINK)?,
             queues: section.get(&QUEUE)?,
             traffic: Vec::new(),
             record: section.find(&RECORD)?.unwrap_or(Record::default()),

@@ -6,7 +6,6 @@ use sojourn_aqm::{Ecn, FlowKey, Packet};
 use sojourn_tcp::Segment;
 use sojourn_tcp::segment::Flags;
 
-use super::LinkFacts;
 use crate::packet::{Kind, SimPacket};
 
 const ETHERNET_BYTES: u32 = 14;
@@ -17,13 +16,15 @@ const DONT_FRAGMENT: u16 = 0x4000;
 const HOPS: u8 = 64;
 /// Windows are sent divided by two to this power (RFC 7323 §2.3): up to 64 MiB in steps of a KiB.
 const WINDOW_SCALE: u8 = 10;
-/// The timestamp option with its padding, which every segment carries (RFC 7323 appendix A).
+/// The timestamp option with its padding, which every segment carries (RFC 7323 appendix A). A SYN announces the payload of
+/// a segment and the options that take room from it (RFC 6691).
 const TIMESTAMPS_BYTES: u16 = 12;
 
-/// Appends the headers of a packet. Returns the length of the frame with its payload.
-pub fn write(frame: &mut Vec<u8>, packet: &SimPacket, link: &LinkFacts) -> u32 {
+/// Appends the headers of a packet, of whose bytes `overhead` are not IP; a SYN announces room for `mss` bytes of payload.
+/// Returns the length of the frame with its payload.
+pub fn write(frame: &mut Vec<u8>, packet: &SimPacket, overhead: u32, mss: u16) -> u32 {
     let segment = packet.carried();
-    let ip_bytes = segment.map_or(packet.bytes.saturating_sub(link.overhead), |segment| {
+    let ip_bytes = segment.map_or(packet.bytes.saturating_sub(overhead), |segment| {
         segment.header_bytes() + u32::from(segment.len)
     });
     let key = packet.flow();
@@ -31,17 +32,11 @@ pub fn write(frame: &mut Vec<u8>, packet: &SimPacket, link: &LinkFacts) -> u32 {
     ip(frame, packet, &key, ip_bytes);
     let carried = ip_bytes.saturating_sub(IP_BYTES);
     match (packet.kind, segment) {
-        (_, Some(segment)) => tcp(frame, &key, segment, carried, mss(packet, link)),
+        (_, Some(segment)) => tcp(frame, &key, segment, carried, mss + TIMESTAMPS_BYTES),
         (Kind::Echo, None) => echo(frame, packet),
         (_, None) => udp(frame, &key, carried.max(UDP_BYTES)),
     }
     ETHERNET_BYTES + ip_bytes
-}
-
-/// What a SYN announces: the segment's payload and the options that take room from it (RFC 6691).
-fn mss(packet: &SimPacket, link: &LinkFacts) -> u16 {
-    let payload = link.mss.get(usize::from(packet.group)).copied();
-    payload.unwrap_or_default().saturating_add(TIMESTAMPS_BYTES)
 }
 
 fn ethernet(frame: &mut Vec<u8>, key: &FlowKey) {
@@ -169,17 +164,12 @@ mod tests {
         dscp: 46,
     };
 
-    fn facts() -> LinkFacts {
-        LinkFacts {
-            overhead: 14,
-            mss: vec![1448, 536],
-        }
-    }
+    const MSS: u16 = 536;
 
     fn of_segment(segment: &Segment) -> (Vec<u8>, u32) {
         let packet = SimPacket::with_segment(BACK, *segment, 14);
         let mut frame = Vec::new();
-        let length = write(&mut frame, &packet, &facts());
+        let length = write(&mut frame, &packet, 14, MSS);
         (frame, length)
     }
 
@@ -253,7 +243,7 @@ mod tests {
         let mut packet = SimPacket::datagram(BACK, 242);
         packet.set_ce();
         let mut frame = Vec::new();
-        assert_eq!(write(&mut frame, &packet, &facts()), 242);
+        assert_eq!(write(&mut frame, &packet, 14, MSS), 242);
         assert_eq!(
             (frame[15], frame[23]),
             (46 << 2 | 0b11, 17),

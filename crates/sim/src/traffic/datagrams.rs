@@ -7,8 +7,8 @@ use sojourn_experiment::model::{Cbr, Kind};
 use sojourn_units::Time;
 
 use super::{Identity, Meter};
+use crate::network::{self, Network};
 use crate::packet::{self, SimPacket};
-use crate::simulation::Network;
 
 /// A flow of datagrams.
 pub struct Datagrams {
@@ -82,11 +82,11 @@ impl Datagrams {
             let of = self.identity.membership(0, false);
             for bytes in derived::fragments(payload, self.mtu) {
                 let bytes = bytes + self.identity.overhead;
-                let mut packet = network.packets.take();
+                let mut packet = network.observer.packets.take();
                 packet.address(of, packet::Kind::Datagram, bytes, Ecn::NotEct, now);
                 packet.number = number as u32;
                 packet.sent_at = now;
-                network.send(packet, now);
+                network::send(network, packet, self.identity.routes[0], now);
             }
             self.meter.sent += u64::from(payload);
             self.meter.record_departure();

@@ -8,6 +8,7 @@ mod tcp;
 use sojourn_experiment::applications;
 use sojourn_experiment::applications::Side;
 use sojourn_experiment::model::{Direction, Kind, RttOf};
+use sojourn_path::Route;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_units::{Time, cold_path};
 
@@ -16,8 +17,8 @@ pub use self::meter::Meter;
 use self::ping::Ping;
 use self::tcp::TcpFlow;
 use crate::delays::Precision;
+use crate::network::Network;
 use crate::packet::{Membership, SimPacket};
-use crate::simulation::Network;
 
 /// What tells one flow from another.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,8 @@ pub struct Identity {
     pub flow: u32,
     /// Number of its traffic group.
     pub group: u16,
+    /// The routes of its packets: from the sender of data, and back.
+    pub routes: [Route; 2],
     /// Which way its data goes; never both.
     pub direction: Direction,
     /// The code point of its packets.

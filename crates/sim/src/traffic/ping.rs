@@ -6,8 +6,8 @@ use sojourn_experiment::model::{EchoProtocol, Kind, Ping as Config};
 use sojourn_units::Time;
 
 use super::{Identity, Meter};
+use crate::network::{self, Network};
 use crate::packet::{self, SimPacket};
-use crate::simulation::Network;
 
 /// A flow of echo requests and their replies.
 pub struct Ping {
@@ -64,7 +64,7 @@ impl Ping {
         };
         // An ICMP header is as long as one of UDP.
         let bytes = self.config.packet + UDP_HEADERS + self.identity.overhead;
-        let mut packet = network.packets.take();
+        let mut packet = network.observer.packets.take();
         packet.address(
             self.identity.membership(0, returning),
             kind,
@@ -73,7 +73,8 @@ impl Ping {
             now,
         );
         packet.sent_at = sent_at;
-        network.send(packet, now);
+        let route = self.identity.routes[usize::from(returning)];
+        network::send(network, packet, route, now);
     }
 
     /// What was measured, up to date.

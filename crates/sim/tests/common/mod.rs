@@ -20,16 +20,28 @@ pub fn runs(duration: &str, rate: &str, queue: &str, traffic: &str, more: &str) 
     let text = format!(
         "experiment = {{ duration = '{duration}' }}\nlink = {{ rate = '{rate}' }}\nqueue = [{queue}]\n[[traffic]]\n{traffic}\n{more}\n"
     );
+    self::text(&text)
+}
+
+/// Runs an experiment's text.
+pub fn text(text: &str) -> Vec<RunResult> {
     let source = Source {
         name: "test.toml",
-        text: &text,
+        text,
     };
     all(&read(source, &[], &names()).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// Runs a file.
 pub fn file(path: &Path) -> Vec<RunResult> {
-    all(&read_file(path, &[], &names()).unwrap_or_else(|error| panic!("{error}")))
+    file_with(path, &[])
+}
+
+/// Runs a file with overrides.
+pub fn file_with(path: &Path, set: &[(&str, &str)]) -> Vec<RunResult> {
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    let set: Vec<(String, String)> = set.iter().map(owned).collect();
+    all(&read_file(path, &set, &names()).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// Every arm of every cell, once.

@@ -7,7 +7,7 @@ use super::{Read, SEVERAL, Times, TrafficKind};
 use crate::error::ReadError;
 use crate::form::{AnyKey, Default, Key};
 use crate::forms::Span;
-use crate::model::{Direction, EchoProtocol, Kind, Ping, Tcp, Traffic};
+use crate::model::{Direction, EchoProtocol, Kind, Ping, Route, Tcp, Traffic};
 use crate::read::tcp;
 use crate::section::Section;
 
@@ -135,6 +135,7 @@ impl Test {
         let (first, last) = self.times.start;
         Traffic {
             name: None,
+            route: Route::default(),
             kind: Kind::Bulk(self.tcp.clone()),
             flows: 1,
             rtt,
@@ -149,6 +150,7 @@ impl Test {
     fn probe(&self, rtt: Duration, dscp: u8, protocol: EchoProtocol) -> Traffic {
         Traffic {
             name: None,
+            route: Route::default(),
             kind: Kind::Ping(Ping {
                 interval: self.interval,
                 protocol,

@@ -12,11 +12,12 @@ use serde_json::{Value as Json, json};
 use sojourn_units::Duration;
 
 use self::forms::{Dscp, Starts};
+use super::routes::{NodeName, Via};
 use crate::derived::numbered;
 use crate::error::ReadError;
 use crate::form::{AnyKey, Default, Form, Key, table_schema};
 use crate::forms::{Span, Speed, Text, Whole, Word};
-use crate::model::{Direction, Kind, Traffic};
+use crate::model::{Direction, Kind, Route, Traffic};
 use crate::names::Names;
 use crate::section::{Entry, Section};
 
@@ -105,6 +106,24 @@ static NAME: Key<Text> = Key {
     default: Default::Words("the kind, with the group's number where several share it"),
     doc: "What the group is called in results; the groups of a test such as rrul add their kinds to it.",
 };
+static FROM: Key<NodeName> = Key {
+    name: "from",
+    form: NodeName,
+    default: Default::Words("the sending side of [link]; with [[link]] it has to be given"),
+    doc: "The node at which these flows begin: what goes down goes from it.",
+};
+static TO: Key<NodeName> = Key {
+    name: "to",
+    form: NodeName,
+    default: Default::Words("the receiving side of [link]; with [[link]] it has to be given"),
+    doc: "The node at which they end, over the route with the fewest links.",
+};
+static VIA: Key<Via> = Key {
+    name: "via",
+    form: Via,
+    default: Default::Words("the fewest links"),
+    doc: "Nodes that the route passes, in this order.",
+};
 static FLOWS: Key<Whole> = Key {
     name: "flows",
     form: Whole {
@@ -163,11 +182,14 @@ static ACCESS: Key<Speed> = Key {
 
 /// The keys of a kind that makes one group.
 static ONE_WAY: &[&dyn AnyKey] = &[
-    &KIND, &NAME, &FLOWS, &RTT, &START, &STOP, &DIRECTION, &DSCP, &ACCESS,
+    &KIND, &NAME, &FROM, &TO, &VIA, &FLOWS, &RTT, &START, &STOP, &DIRECTION, &DSCP, &ACCESS,
 ];
 static TWO_WAY: &[&dyn AnyKey] = &[
     &KIND,
     &NAME,
+    &FROM,
+    &TO,
+    &VIA,
     &FLOWS,
     &RTT,
     &START,
@@ -177,7 +199,7 @@ static TWO_WAY: &[&dyn AnyKey] = &[
     &ACCESS,
 ];
 /// The keys of every kind that makes several.
-static SEVERAL: &[&dyn AnyKey] = &[&KIND, &NAME, &START, &STOP];
+static SEVERAL: &[&dyn AnyKey] = &[&KIND, &NAME, &FROM, &TO, &VIA, &START, &STOP];
 
 /// Groups that a file may have, and flows in all of them: more than a machine has memory for is a slip of the pen.
 const MOST_ENTRIES: usize = 1000;
@@ -240,10 +262,14 @@ impl Form for TrafficForm {
             return Err(stop.refuse(format!("after start (\"{}\")", times.start.1)));
         }
         let name = section.find(&NAME)?;
-        match kind.read {
-            Read::Groups(read) => Ok(named_after(name, read(&section, times)?)),
-            Read::Group { kind, two_way } => Ok(vec![Traffic {
+        let (from, to) = (section.find(&FROM)?, section.find(&TO)?);
+        let via = section.find(&VIA)?.unwrap_or_default();
+        let nodes: Vec<String> = from.into_iter().chain(via).chain(to).collect();
+        let mut groups = match kind.read {
+            Read::Groups(read) => named_after(name, read(&section, times)?),
+            Read::Group { kind, two_way } => vec![Traffic {
                 name,
+                route: Route::default(),
                 flows: section.get(&FLOWS)? as u32,
                 rtt: section.get(&RTT)?,
                 start: times.start,
@@ -256,8 +282,12 @@ impl Form for TrafficForm {
                 dscp: section.get(&DSCP)?,
                 access: section.find(&ACCESS)?,
                 kind: kind(&section)?,
-            }]),
+            }],
+        };
+        for group in &mut groups {
+            group.route.nodes.clone_from(&nodes);
         }
+        Ok(groups)
     }
 
     fn accepts(&self) -> String {

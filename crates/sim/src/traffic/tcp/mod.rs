@@ -16,8 +16,8 @@ use self::acknowledged::Unacknowledged;
 use self::connections::{Connection, Connections, Counts, Place};
 use self::local_queue::LocalQueue;
 use super::{Identity, Meter};
+use crate::network::{self, Network};
 use crate::packet::{self, SimPacket};
-use crate::simulation::Network;
 
 /// A TCP flow: an application and its connections.
 pub struct TcpFlow {
@@ -199,13 +199,14 @@ impl Egress {
     ) {
         let of = self.identity.membership(id.0, side == Side::Receiving);
         let overhead = self.identity.overhead;
+        let route = self.identity.routes[side as usize];
         let (end, mut local) = connection.sending_end(side);
         let capable = if end.sends_ect1() {
             Ecn::Ect1
         } else {
             Ecn::Ect0
         };
-        let mut packet = network.packets.take();
+        let mut packet = network.observer.packets.take();
         loop {
             if let Some(local) = &mut local {
                 hold_back(end, local, now);
@@ -221,16 +222,16 @@ impl Egress {
             let bytes = segment.header_bytes() + payload + overhead;
             let ecn = if is_capable { capable } else { Ecn::NotEct };
             packet.address(of, packet::Kind::Segment, bytes, ecn, now);
-            let leaves = network.send(packet, now);
+            let leaves = network::send(network, packet, route, now);
             if let Some(local) = &mut local {
                 local.push(payload, leaves);
             }
             if !end.has_to_send() {
                 return; // nearly always so after an acknowledgement
             }
-            packet = network.packets.take();
+            packet = network.observer.packets.take();
         }
-        network.packets.give_back(packet);
+        network.observer.packets.give_back(packet);
     }
 }
 

@@ -1,6 +1,8 @@
 //! How much of a link's capacity was used within a span of time.
 
-use sojourn_units::{Duration, Rate, Time, cold_path};
+use alloc::vec::Vec;
+
+use crate::{Duration, Rate, Time, cold_path};
 
 /// What a link with a schedule of rates sent within a span, worked out from when it was sending. A packet under way at
 /// either end counts with the part that is within.

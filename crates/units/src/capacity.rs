@@ -1,8 +1,10 @@
 //! What a link can carry over time: a schedule of rates, or a trace of packet deliveries.
 
-use std::sync::Arc;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use sojourn_units::{Duration, Rate};
+use crate::{Duration, Rate};
 
 /// IP bytes that a link may carry at one opportunity of a trace: a packet of the usual MTU.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
@@ -17,31 +19,16 @@ pub enum Capacity {
 }
 
 impl Capacity {
+    /// The same rate all the time.
+    pub fn constant(rate: Rate) -> Self {
+        Self::Steps(alloc::vec![(Duration::ZERO, rate)])
+    }
+
     /// The rate by which disciplines and buffers are sized: the first of a schedule, the mean of a trace.
     pub fn nominal(&self) -> Rate {
         match self {
             Self::Steps(steps) => steps[0].1,
             Self::Trace(trace) => trace.mean_rate(),
-        }
-    }
-
-    /// Bytes on the link that it can carry from `from` to `to`. At an opportunity of a trace a packet brings its
-    /// `overhead` along.
-    pub fn bytes(&self, from: Duration, to: Duration, overhead: u32) -> f64 {
-        match self {
-            Self::Steps(steps) => {
-                let ends = steps.iter().skip(1).map(|(at, _)| *at);
-                let spans = steps.iter().zip(ends.chain([Duration::MAX]));
-                let bytes = spans.map(|((begin, rate), end)| {
-                    let span = end.min(to).saturating_sub((*begin).max(from));
-                    rate.bytes_per_sec() * span.as_secs_f64()
-                });
-                bytes.sum()
-            }
-            Self::Trace(trace) => {
-                let opportunities = trace.before(to).saturating_sub(trace.before(from));
-                opportunities as f64 * f64::from(OPPORTUNITY_BYTES + overhead)
-            }
         }
     }
 }
@@ -83,7 +70,7 @@ impl Trace {
             lines = index + 1;
             let refuse = |must| TraceError {
                 line: lines,
-                got: format!("\"{}\"", line.chars().take(40).collect::<String>()),
+                got: alloc::format!("\"{}\"", line.chars().take(40).collect::<String>()),
                 must,
             };
             // A day, so that no sum of periods comes near the end of time.
@@ -176,19 +163,18 @@ impl Iterator for Instants {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// 10 Mbit/s for 50 s and 1 Mbit/s after, from 40 s to 60 s: 10 s of 1.25 MB/s and 10 s of 125 kB/s.
     #[test]
-    fn capacity_follows_the_schedule() {
+    fn disciplines_and_buffers_are_sized_by_the_first_rate() {
         let steps = Capacity::Steps(vec![
             (Duration::ZERO, Rate::from_mbps(10)),
             (Duration::from_secs(50), Rate::from_mbps(1)),
         ]);
-        let bytes = steps.bytes(Duration::from_secs(40), Duration::from_secs(60), 14);
-        assert_eq!(bytes, 13_750_000.0);
         assert_eq!(steps.nominal(), Rate::from_mbps(10));
     }
 
@@ -221,11 +207,6 @@ mod tests {
         ] {
             assert_eq!(trace.before(MS(ms)), before, "{ms} ms");
         }
-        // From 2 ms to 12 ms: 4, 10, 11, 11 ms; each a packet of 1500 bytes and its header.
-        assert_eq!(
-            Capacity::Trace(trace).bytes(MS(2), MS(12), 14),
-            4.0 * 1514.0
-        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The bottleneck in one direction: a discipline, and a shaper that lets packets go at the link's rate.
+//! A link in one direction: a discipline, and a shaper that lets packets go at the link's rate.
 //!
 //! When a packet may go is for the [`Shaper`] to say; a burst of zero is a serial line. A packet's sojourn ends when it
 //! leaves the discipline; the time on the wire is part of the base RTT.
@@ -7,21 +7,21 @@
 //! does; a shaper does not, as Linux's HTB does not ask an inactive class. Disciplines that note idle times
 //! when they are asked in vain (Linux's RED) thus see them on a line and not below a shaper.
 
-use std::collections::VecDeque;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 
 use sojourn_aqm::{Environment, Packet, Qdisc};
-use sojourn_experiment::model::Capacity;
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Capacity, Duration, Rate, Time, cold_path};
 
-use crate::packet::SimPacket;
-use crate::probe::LinkProbe;
+use crate::network::Observer;
 use crate::shaper::Shaper;
 
-/// A discipline that the simulator can own.
-pub type BoxedQdisc = Box<dyn Qdisc<SimPacket> + Send>;
+/// A discipline that a link can own, on any thread.
+pub type BoxedQdisc<P> = Box<dyn Qdisc<P> + Send>;
 
 /// What a link is built from.
-pub struct Config {
+#[derive(Clone, Debug)]
+pub struct LinkConfig {
     /// What it can carry.
     pub capacity: Capacity,
     /// Bytes it may send ahead of its rate after an idle time.
@@ -36,28 +36,38 @@ pub struct Config {
     pub seed: u64,
 }
 
-/// One direction of the bottleneck.
-pub struct Link {
-    qdisc: BoxedQdisc,
-    environment: Environment<SimPacket>,
+impl LinkConfig {
+    /// A link of this rate as Linux's HTB shapes it: a burst of 1600 bytes, Ethernet's 14 bytes beside an IP packet, and no
+    /// device queue.
+    pub fn of_rate(rate: Rate) -> Self {
+        Self {
+            capacity: Capacity::constant(rate),
+            burst: 1600,
+            overhead: 14,
+            device_queue: 0,
+            steady: (Duration::ZERO, Duration::MAX),
+            seed: 0,
+        }
+    }
+}
+
+/// One direction of a link.
+pub struct Link<P> {
+    qdisc: BoxedQdisc<P>,
+    environment: Environment<P>,
     shaper: Shaper,
-    device: VecDeque<SimPacket>,
+    device: VecDeque<P>,
     device_limit: usize,
     /// A packet that left when it came, on its way out.
-    departed: Option<SimPacket>,
-    /// Packets given up, to be used again.
-    lost: Vec<SimPacket>,
+    departed: Option<P>,
     wake: Time,
     /// When the discipline wants to act, as it last said.
     timer: Time,
-    /// What is measured here.
-    pub probe: LinkProbe,
 }
 
-impl Link {
+impl<P: Packet> Link<P> {
     /// An idle link.
-    pub fn new(qdisc: BoxedQdisc, config: Config, mut probe: LinkProbe) -> Self {
-        probe.tell_apart(qdisc.inner_queues());
+    pub fn new(qdisc: BoxedQdisc<P>, config: LinkConfig) -> Self {
         Self {
             qdisc,
             environment: Environment::new(config.seed),
@@ -70,10 +80,8 @@ impl Link {
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
             departed: None,
-            lost: Vec::new(),
             wake: Time::MAX,
             timer: Time::MAX,
-            probe,
         }
     }
 
@@ -94,13 +102,13 @@ impl Link {
     }
 
     /// Lets the discipline act.
-    pub fn on_timer(&mut self, now: Time) {
+    pub fn on_timer(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         self.qdisc.on_timer(now, &mut self.environment);
-        self.note_drops(now);
+        self.note_drops(now, number, observer);
     }
 
     /// The discipline, for its backlog and state.
-    pub fn qdisc(&self) -> &dyn Qdisc<SimPacket> {
+    pub fn qdisc(&self) -> &dyn Qdisc<P> {
         &*self.qdisc
     }
 
@@ -114,64 +122,73 @@ impl Link {
         self.environment.marked()
     }
 
-    /// A packet arrives.
-    pub fn enqueue(&mut self, packet: SimPacket, now: Time) {
-        self.probe.on_arrival(&packet);
+    /// Packets in its queue, in its device queue and on their way out.
+    pub fn packets(&self) -> u64 {
+        let beyond = self.device.len() + usize::from(self.departed.is_some());
+        self.qdisc.packets() + beyond as u64
+    }
+
+    /// A packet arrives. The link's `number` is what the observer knows it by, here and below.
+    #[inline(always)]
+    pub fn enqueue(
+        &mut self,
+        packet: P,
+        now: Time,
+        number: usize,
+        observer: &mut impl Observer<P>,
+    ) {
+        observer.on_arrival(number, &packet, now);
         self.qdisc.enqueue(packet, now, &mut self.environment);
-        self.note_drops(now);
+        self.note_drops(now, number, observer);
         if self.wake == Time::MAX {
-            self.leave_at_once(now);
+            self.leave_at_once(now, number, observer);
         } else if self.device_limit > 0 {
             cold_path();
-            self.fill_device(now);
+            self.fill_device(now, number, observer);
         }
     }
 
     /// The link was idle: what has come may go.
     #[cold]
     #[inline(never)]
-    fn leave_at_once(&mut self, now: Time) {
-        self.departed = self.advance(now);
+    fn leave_at_once(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
+        self.departed = self.advance(now, number, observer);
         if self.departed.is_some() {
             self.wake = now;
         }
     }
 
     /// The next packet that leaves at `now`. To be called until `None` once [`Link::wake`] is reached.
-    pub fn serve(&mut self, now: Time) -> Option<SimPacket> {
+    #[inline]
+    pub fn serve(
+        &mut self,
+        now: Time,
+        number: usize,
+        observer: &mut impl Observer<P>,
+    ) -> Option<P> {
         while self.wake <= now {
             if self.departed.is_some() {
                 cold_path();
                 self.wake = self.next_wake(now);
                 return self.departed.take();
             }
-            if let Some(packet) = self.advance(now) {
+            if let Some(packet) = self.advance(now, number, observer) {
                 return Some(packet);
             } // else it has set another wake-up
         }
         None
     }
 
-    /// Packets given up since the last call.
-    pub fn take_lost(&mut self) -> std::vec::Drain<'_, SimPacket> {
-        self.lost.drain(..)
-    }
-
-    /// True if [`Link::take_lost`] would return some.
-    pub fn has_lost(&self) -> bool {
-        !self.lost.is_empty()
-    }
-
     /// Lets one packet go if the shaper allows, and sets the next wake-up.
     #[inline(always)]
-    fn advance(&mut self, now: Time) -> Option<SimPacket> {
+    fn advance(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) -> Option<P> {
         if now < self.shaper.free_at(now) {
             cold_path();
             self.wake = self.next_wake(now);
             return None;
         }
         let packet = if self.shaper.is_line() || self.has_packets() {
-            self.take(now)
+            self.take(now, number, observer)
         } else {
             None
         };
@@ -184,7 +201,7 @@ impl Link {
             };
             return None;
         };
-        self.shaper.charge(packet.bytes, now);
+        self.shaper.charge(packet.bytes(), now);
         self.wake = self.next_wake(now);
         Some(packet)
     }
@@ -208,22 +225,22 @@ impl Link {
 
     /// The packet that goes onto the wire next.
     #[inline(always)]
-    fn take(&mut self, now: Time) -> Option<SimPacket> {
+    fn take(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) -> Option<P> {
         if self.device_limit == 0 {
-            return self.dequeue(now);
+            return self.dequeue(now, number, observer);
         }
         cold_path();
-        self.fill_device(now);
+        self.fill_device(now, number, observer);
         let packet = self.device.pop_front();
-        self.fill_device(now);
+        self.fill_device(now, number, observer);
         packet
     }
 
     #[cold]
     #[inline(never)]
-    fn fill_device(&mut self, now: Time) {
+    fn fill_device(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         while self.device.len() < self.device_limit {
-            let Some(packet) = self.dequeue(now) else {
+            let Some(packet) = self.dequeue(now, number, observer) else {
                 break;
             };
             self.device.push_back(packet);
@@ -231,78 +248,70 @@ impl Link {
     }
 
     #[inline(always)]
-    fn dequeue(&mut self, now: Time) -> Option<SimPacket> {
+    fn dequeue(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) -> Option<P> {
         let packet = self.qdisc.dequeue(now, &mut self.environment);
-        self.note_drops(now);
+        self.note_drops(now, number, observer);
         if let Some(packet) = &packet {
-            self.probe.on_departure(packet, now);
+            observer.on_dequeue(number, packet, now);
         }
         packet
     }
 
     #[inline]
-    fn note_drops(&mut self, now: Time) {
+    fn note_drops(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         if self.environment.has_dropped() {
-            self.take_drops(now);
+            self.take_drops(now, number, observer);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn take_drops(&mut self, now: Time) {
+    fn take_drops(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         let backlog = self.shaper.rate().tx_time(self.qdisc.bytes());
         for (packet, reason) in self.environment.take_dropped() {
             let sojourn = now - packet.enqueued();
             let queued = if sojourn.is_zero() { backlog } else { sojourn };
-            self.probe.on_drop(&packet, reason, queued, now);
-            self.lost.push(packet);
+            observer.on_drop(number, packet, reason, queued, now);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::packet::Membership;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
     use sojourn_aqm::fifo::DropTail;
     use sojourn_aqm::{Limit, Single};
-    use sojourn_experiment::loss_events::Population;
-    use sojourn_units::Rate;
 
-    fn packet(flow: u32) -> SimPacket {
-        let of = Membership {
-            flow,
-            group: 0,
-            connection: 0,
-            dscp: 0,
-            returning: false,
-        };
-        SimPacket::datagram(of, 1250) // 1 ms at 10 Mbit/s
-    }
+    use super::*;
+    use crate::network::NoObserver;
+    use crate::test_packet::TestPacket;
 
-    fn link(burst: u64, device_queue: u64, rate: Vec<(Duration, Rate)>) -> Link {
+    /// 1 ms at 10 Mbit/s.
+    const BYTES: u32 = 1250;
+
+    fn link(burst: u64, device_queue: u64, rate: Vec<(Duration, Rate)>) -> Link<TestPacket> {
         let qdisc = Box::new(Single::new(DropTail, Limit::Packets(100)));
-        let config = Config {
+        let config = LinkConfig {
             capacity: Capacity::Steps(rate),
             burst,
-            overhead: 14,
             device_queue,
-            steady: (Duration::ZERO, Duration::MAX),
-            seed: 1,
+            ..LinkConfig::of_rate(Rate::from_mbps(10))
         };
-        let probe = LinkProbe::new(Time::ZERO, false, Population::of(10));
-        Link::new(qdisc, config, probe)
+        Link::new(qdisc, config)
     }
 
     /// The instants, in ms, at which ten packets that arrive together at 100 ms leave.
-    fn departures(mut link: Link) -> Vec<u64> {
+    fn departures(mut link: Link<TestPacket>) -> Vec<u64> {
         for n in 0..10 {
-            link.enqueue(packet(n), Time::from_millis(100));
+            let packet = TestPacket::new(n, BYTES);
+            link.enqueue(packet, Time::from_millis(100), 0, &mut NoObserver);
         }
         let mut left = Vec::new();
         while link.wake() < Time::MAX {
             let now = link.wake();
-            while let Some(packet) = link.serve(now) {
+            while let Some(packet) = link.serve(now, 0, &mut NoObserver) {
                 assert_eq!(packet.flow as usize, left.len(), "first in, first out");
                 left.push(now.as_nanos() / 1_000_000);
             }

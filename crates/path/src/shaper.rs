@@ -2,10 +2,11 @@
 //!
 //! Either way a packet may leave when the bucket is not empty, and is charged afterwards.
 
-use sojourn_experiment::carried::Carried;
-use sojourn_experiment::model::{Capacity, Trace};
-use sojourn_experiment::{Instants, OPPORTUNITY_BYTES};
-use sojourn_units::{Duration, Rate, Time, cold_path};
+use alloc::vec::Vec;
+
+use sojourn_units::{
+    Capacity, Carried, Duration, Instants, OPPORTUNITY_BYTES, Rate, Time, Trace, cold_path,
+};
 
 /// What decides when the next packet may leave.
 pub enum Shaper {

@@ -1,0 +1,140 @@
+//! A network from links and the stages of routes.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use sojourn_aqm::Qdisc;
+use sojourn_units::{Duration, Rate, Time};
+
+use crate::delay_line::DelayLine;
+use crate::event_queue::EventQueue;
+use crate::link::{Link, LinkConfig};
+use crate::network::{AccessLink, Hop, Network, Observer, Packet, Route};
+
+/// A stage of a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// The queue of a link, by the number that [`Builder::add_link`] gave.
+    Link(usize),
+    /// Propagation.
+    Delay(Duration),
+    /// A host's access link, by the number that [`Builder::add_access`] gave. Only at the beginning.
+    Access(usize),
+    /// A link whose headers are longer by so many bytes than those before.
+    ChangeBytes(i32),
+}
+
+/// A network being built.
+pub struct Builder<P> {
+    links: Vec<Link<P>>,
+    /// Delay lines with the stage behind each: lines with the same delay and the same next stage are one, and packets in
+    /// it stay in order.
+    lines: Vec<(Duration, Hop)>,
+    accesses: Vec<Rate>,
+    hops: Vec<Hop>,
+}
+
+impl<P: Packet> Builder<P> {
+    /// Nothing yet.
+    #[expect(clippy::new_without_default, reason = "one way to begin is enough")]
+    pub const fn new() -> Self {
+        Self {
+            links: Vec::new(),
+            lines: Vec::new(),
+            accesses: Vec::new(),
+            hops: Vec::new(),
+        }
+    }
+
+    /// Adds one direction of a link with its discipline; returns its number, counted from 0.
+    pub fn add_link(&mut self, qdisc: Box<dyn Qdisc<P> + Send>, config: LinkConfig) -> usize {
+        self.links.push(Link::new(qdisc, config));
+        self.links.len() - 1
+    }
+
+    /// Adds a host's access link with this rate; returns its number, counted from 0.
+    pub fn add_access(&mut self, rate: Rate) -> usize {
+        self.accesses.push(rate);
+        self.accesses.len() - 1
+    }
+
+    /// Makes sure that there is a line with this delay at the ends of routes. At the same instant lines act in the order in
+    /// which they were first asked for.
+    pub fn reserve_last_line(&mut self, delay: Duration) {
+        self.line(delay, Hop::End);
+    }
+
+    /// Adds a route. Delays that follow each other are one; one of zero is left out, unless the route begins with it.
+    pub fn add_route(&mut self, stages: &[Stage]) -> Route {
+        let begin = self.hops.len();
+        let mut hops = Vec::new();
+        let mut delay = None;
+        // From the end, since a line is told apart by what is behind it.
+        let mut next = Hop::End;
+        for (place, stage) in stages.iter().enumerate().rev() {
+            if let Stage::Delay(span) = stage {
+                let sum = delay.unwrap_or(Duration::ZERO) + *span;
+                delay = (!sum.is_zero() || place == 0).then_some(sum);
+                continue;
+            }
+            self.delayed(&mut hops, delay.take(), next);
+            next = match *stage {
+                Stage::Link(link) => Hop::Link(link as u32),
+                Stage::Access(access) => Hop::Access(access as u32),
+                Stage::ChangeBytes(by) => Hop::ChangeBytes(by),
+                Stage::Delay(_) => unreachable!("it was summed up"),
+            };
+            hops.push(next);
+        }
+        self.delayed(&mut hops, delay, next);
+        self.hops.extend(hops.into_iter().rev());
+        self.hops.push(Hop::End);
+        Route(begin as u32)
+    }
+
+    /// Puts a line before what is next, if there is a delay.
+    fn delayed(&mut self, hops: &mut Vec<Hop>, delay: Option<Duration>, next: Hop) {
+        if let Some(delay) = delay {
+            hops.push(Hop::Line(self.line(delay, next) as u32));
+        }
+    }
+
+    fn line(&mut self, delay: Duration, next: Hop) -> usize {
+        let known = self.lines.iter().position(|line| *line == (delay, next));
+        known.unwrap_or_else(|| {
+            self.lines.push((delay, next));
+            self.lines.len() - 1
+        })
+    }
+
+    /// The network, seen by `observer`.
+    pub fn build<O: Observer<P>>(self, observer: O) -> Network<P, O> {
+        let mut lines: Vec<DelayLine<P>> = Vec::new();
+        lines.extend(self.lines.iter().map(|(delay, _)| DelayLine::new(*delay)));
+        let mut accesses = Vec::new();
+        // Lines of their own, after all that are shared.
+        for rate in &self.accesses {
+            lines.push(DelayLine::new(Duration::ZERO));
+            accesses.push(AccessLink {
+                rate: *rate,
+                free: Time::ZERO,
+                line: lines.len() - 1,
+            });
+        }
+        let mut network = Network {
+            events: EventQueue::new(lines.len() + self.links.len()),
+            links: self.links,
+            lines,
+            accesses,
+            hops: self.hops,
+            observer,
+            delivered: VecDeque::new(),
+        };
+        for (number, link) in network.links.iter_mut().enumerate() {
+            let due = link.note_timer();
+            network.events.set(network.lines.len() + number, due);
+        }
+        network
+    }
+}

@@ -1,0 +1,67 @@
+//! What lies between hosts: links with queue disciplines, propagation delays and the routes over them. No clock and no
+//! I/O: time only ever arrives as `now`, packets as values of the caller's own type.
+//!
+//! A network of one link at 8 Mbit/s, drop-tail and 10 ms of propagation, and a packet on its way:
+//!
+//! ```
+//! use sojourn_aqm::fifo::DropTail;
+//! use sojourn_aqm::{Limit, Single};
+//! use sojourn_path::{Builder, LinkConfig, NoObserver, Stage};
+//! use sojourn_units::{Duration, Rate, Time};
+//! # #[derive(Debug)] struct Packet { bytes: u32, hop: u32, enqueued: Time }
+//! # impl sojourn_aqm::Packet for Packet {
+//! #     fn bytes(&self) -> u32 { self.bytes }
+//! #     fn ecn(&self) -> sojourn_aqm::Ecn { sojourn_aqm::Ecn::NotEct }
+//! #     fn set_ce(&mut self) {}
+//! #     fn enqueued(&self) -> Time { self.enqueued }
+//! #     fn set_enqueued(&mut self, now: Time) { self.enqueued = now; }
+//! #     fn flow(&self) -> sojourn_aqm::FlowKey { sojourn_aqm::FlowKey::default() }
+//! # }
+//! # impl sojourn_path::Packet for Packet {
+//! #     fn hop(&self) -> u32 { self.hop }
+//! #     fn set_hop(&mut self, hop: u32) { self.hop = hop; }
+//! #     fn change_bytes(&mut self, by: i32) { self.bytes = self.bytes.saturating_add_signed(by); }
+//! # }
+//!
+//! let qdisc = Single::new(DropTail, Limit::Packets(1000));
+//! let mut builder = Builder::new();
+//! let link = builder.add_link(Box::new(qdisc), LinkConfig::of_rate(Rate::from_mbps(8)));
+//! let route = builder.add_route(&[Stage::Link(link), Stage::Delay(Duration::from_millis(10))]);
+//! let mut network = builder.build(NoObserver);
+//!
+//! for _ in 0..2 {
+//!     network.send(Packet { bytes: 1000, hop: 0, enqueued: Time::ZERO }, route, Time::ZERO);
+//! }
+//! // The first leaves at once, the second when the link has sent the first: 1000 bytes take 1 ms.
+//! let mut arrived = Vec::new();
+//! while let Some(now) = network.next_event() {
+//!     while let Some(packet) = network.poll(now) {
+//!         arrived.push((now, packet.bytes));
+//!     }
+//! }
+//! assert_eq!(arrived, [(Time::from_millis(10), 1000), (Time::from_millis(11), 1000)]);
+//! ```
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`network`] | links, delay lines and routes together: where a packet's next hop is chosen |
+//! | [`builder`] | a network from links and the stages of routes |
+//! | [`link`] | one direction of a link: a discipline, a device queue and a shaper |
+//! | [`shaper`] | when a link may send |
+//! | [`delay_line`] | propagation |
+//! | `event_queue` | what acts next |
+#![no_std]
+extern crate alloc;
+
+pub mod builder;
+pub mod delay_line;
+mod event_queue;
+pub mod link;
+pub mod network;
+pub mod shaper;
+#[cfg(test)]
+mod test_packet;
+
+pub use builder::{Builder, Stage};
+pub use link::{Link, LinkConfig};
+pub use network::{Hosts, Network, NoObserver, Observer, Packet, Place, Route};

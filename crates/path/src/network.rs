@@ -1,0 +1,291 @@
+//! Links, delay lines and the routes over them.
+//!
+//! A route is a list of hops that was worked out when the network was built. Every packet carries the place of its next
+//! hop in the table of all routes, so that sending it on takes one look-up.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use sojourn_aqm::DropReason;
+use sojourn_units::{Duration, Rate, Time, cold_path};
+
+use crate::delay_line::DelayLine;
+use crate::event_queue::EventQueue;
+use crate::link::Link;
+
+/// A packet that a network can carry.
+pub trait Packet: sojourn_aqm::Packet {
+    /// The place of its next hop, as last set; any number before it is sent.
+    fn hop(&self) -> u32;
+
+    /// Sets the place of its next hop.
+    fn set_hop(&mut self, hop: u32);
+
+    /// It goes onto a link whose headers are longer by so many bytes than those of the link before.
+    fn change_bytes(&mut self, by: i32);
+}
+
+/// What sees packets on their way. `link` is the number that [`crate::Builder::add_link`] gave.
+pub trait Observer<P> {
+    /// A packet comes to a link's queue.
+    fn on_arrival(&mut self, _link: usize, _packet: &P, _now: Time) {}
+
+    /// A packet leaves a link's discipline: its sojourn ends.
+    fn on_dequeue(&mut self, _link: usize, _packet: &P, _now: Time) {}
+
+    /// A packet leaves a link, after the device queue if that has one.
+    fn on_departure(&mut self, _link: usize, _packet: &P, _now: Time) {}
+
+    /// A packet is dropped at a link; it is the observer's now. `queued`: how long it was in the queue; of one that was
+    /// refused, how long the backlog takes to leave.
+    fn on_drop(
+        &mut self,
+        _link: usize,
+        _packet: P,
+        _reason: DropReason,
+        _queued: Duration,
+        _now: Time,
+    ) {
+    }
+}
+
+/// For networks that nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoObserver;
+
+impl<P> Observer<P> for NoObserver {}
+
+/// The hosts at the ends of routes.
+pub trait Hosts<P, O> {
+    /// A packet reaches the end of its route. What a host sends in answer it may send at once.
+    fn deliver(&mut self, packet: P, now: Time, network: &mut Network<P, O>);
+}
+
+/// The place of a route's first hop in the table of all hops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Route(pub(crate) u32);
+
+/// A hop of a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hop {
+    /// Into the queue of a link, by its number.
+    Link(u32),
+    /// Into a delay line, by its number.
+    Line(u32),
+    /// Over a host's access link, by its number.
+    Access(u32),
+    /// Onto a link whose headers are longer by so many bytes.
+    ChangeBytes(i32),
+    /// The end.
+    End,
+}
+
+/// The link of a host, before the first queue: packets leave it one after another, and it is never full.
+pub(crate) struct AccessLink {
+    pub rate: Rate,
+    /// When the last packet has left.
+    pub free: Time,
+    /// The line, without a delay of its own, in which packets wait for that.
+    pub line: usize,
+}
+
+impl AccessLink {
+    /// A packet is sent: when the link has let it go.
+    fn send(&mut self, bytes: u32, now: Time) -> Time {
+        self.free = self.free.max(now) + self.rate.tx_time(bytes.into());
+        self.free
+    }
+}
+
+/// A part of the network that acts: a delay line or a link. At the same instant lines act before links, and each in the
+/// order of their numbers.
+///
+/// A flight that is clocked by acknowledgements arrives at the very instants at which packets leave, until the queue has
+/// been empty in between. On Linux the arrivals then come first, by some ten microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place(usize);
+
+/// A network. Built by a [`crate::Builder`].
+pub struct Network<P, O> {
+    pub(crate) links: Vec<Link<P>>,
+    pub(crate) lines: Vec<DelayLine<P>>,
+    pub(crate) accesses: Vec<AccessLink>,
+    pub(crate) hops: Vec<Hop>,
+    pub(crate) events: EventQueue,
+    /// What sees the packets.
+    pub observer: O,
+    /// Packets that have reached their ends, for [`Network::poll`].
+    pub(crate) delivered: VecDeque<P>,
+}
+
+impl<P: Packet, O: Observer<P>> Network<P, O> {
+    /// Sends a packet over a route. Returns when it has left its host: `now`, or later over an access link.
+    #[inline]
+    pub fn send(&mut self, mut packet: P, route: Route, now: Time) -> Time {
+        packet.set_hop(route.0 + 1);
+        match self.hops[route.0 as usize] {
+            Hop::Link(link) => self.enter_link(link as usize, packet, now),
+            Hop::Line(line) => self.enter_line(line as usize, packet, now),
+            first => {
+                cold_path();
+                return self.send_otherwise(packet, first, now);
+            }
+        }
+        now
+    }
+
+    /// Sends a packet over a route that begins with an access link or with longer headers, or has no hops at all.
+    #[cold]
+    #[inline(never)]
+    fn send_otherwise(&mut self, mut packet: P, first: Hop, now: Time) -> Time {
+        match first {
+            Hop::Access(access) => {
+                let access = &mut self.accesses[access as usize];
+                let (line, left) = (access.line, access.send(packet.bytes(), now));
+                self.enter_line(line, packet, left);
+                return left;
+            }
+            Hop::ChangeBytes(by) => {
+                packet.change_bytes(by);
+                if let Some(packet) = self.forward(packet, now) {
+                    self.delivered.push_back(packet);
+                }
+            }
+            Hop::End => self.delivered.push_back(packet),
+            Hop::Link(_) | Hop::Line(_) => unreachable!("it is the usual case"),
+        }
+        now
+    }
+
+    /// Sends a packet to its next hop. Returns it if that is the end of its route.
+    #[inline(always)]
+    fn forward(&mut self, mut packet: P, now: Time) -> Option<P> {
+        let at = packet.hop();
+        match self.hops[at as usize] {
+            Hop::End => return Some(packet),
+            Hop::Link(link) => {
+                packet.set_hop(at + 1);
+                self.enter_further_link(link as usize, packet, now);
+            }
+            Hop::Line(line) => {
+                packet.set_hop(at + 1);
+                self.enter_line(line as usize, packet, now);
+            }
+            Hop::ChangeBytes(by) => {
+                cold_path();
+                packet.set_hop(at + 1);
+                packet.change_bytes(by);
+                return self.forward_changed(packet, now);
+            }
+            Hop::Access(_) => unreachable!("an access link begins its route"),
+        }
+        None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn forward_changed(&mut self, packet: P, now: Time) -> Option<P> {
+        self.forward(packet, now)
+    }
+
+    #[inline(always)]
+    fn enter_link(&mut self, number: usize, packet: P, now: Time) {
+        let link = &mut self.links[number];
+        link.enqueue(packet, now, number, &mut self.observer);
+        self.events.set(self.lines.len() + number, link.due());
+    }
+
+    /// As [`Network::enter_link`], apart from the loop for networks where packets meet their only queue first.
+    #[inline(never)]
+    fn enter_further_link(&mut self, number: usize, packet: P, now: Time) {
+        self.enter_link(number, packet, now);
+    }
+
+    #[inline(always)]
+    fn enter_line(&mut self, number: usize, packet: P, now: Time) {
+        let line = &mut self.lines[number];
+        if line.push(packet, now) {
+            self.events.set(number, line.next());
+        }
+    }
+
+    /// The place that acts next and when, if that is before `at`; otherwise `None` and `at`.
+    #[inline(always)]
+    pub fn next_before(&self, at: Time) -> (Option<Place>, Time) {
+        let (place, at) = self.events.first_before(at);
+        (place.map(Place), at)
+    }
+
+    /// Lets a place act, at the instant that [`Network::next_before`] gave.
+    #[inline]
+    pub fn act(&mut self, place: Place, now: Time, hosts: &mut impl Hosts<P, O>) {
+        let Place(place) = place;
+        if place < self.lines.len() {
+            while let Some(packet) = self.lines[place].pop_due(now) {
+                if let Some(packet) = self.forward(packet, now) {
+                    hosts.deliver(packet, now, self);
+                }
+            }
+            let due = self.lines[place].next();
+            self.events.set(place, due);
+            return;
+        }
+        let number = place - self.lines.len();
+        if self.links[number].wake() <= now {
+            while let Some(packet) = self.links[number].serve(now, number, &mut self.observer) {
+                self.observer.on_departure(number, &packet, now);
+                if let Some(packet) = self.forward(packet, now) {
+                    hosts.deliver(packet, now, self);
+                }
+            }
+        } else {
+            cold_path();
+            self.links[number].on_timer(now, number, &mut self.observer);
+        }
+        let due = self.links[number].note_timer();
+        self.events.set(place, due);
+    }
+
+    /// The links, by number.
+    pub fn links(&self) -> &[Link<P>] {
+        &self.links
+    }
+
+    /// Packets on their way: in queues, in device queues and in delay lines.
+    pub fn packets(&self) -> u64 {
+        let queued = self.links.iter().map(Link::packets);
+        let travelling = self.lines.iter().map(|line| line.len() as u64);
+        queued.chain(travelling).sum::<u64>() + self.delivered.len() as u64
+    }
+
+    /// When [`Network::poll`] is to be called next; `None`: not before a packet is sent.
+    pub fn next_event(&self) -> Option<Time> {
+        if !self.delivered.is_empty() {
+            return Some(Time::ZERO);
+        }
+        let (place, at) = self.next_before(Time::MAX);
+        place.map(|_| at)
+    }
+
+    /// Lets everything act that is due by `now`, and returns a packet that has reached the end of its route; to be called
+    /// until `None`. For callers whose hosts do not answer within the same instant.
+    pub fn poll(&mut self, now: Time) -> Option<P> {
+        struct Collect<P>(VecDeque<P>);
+        impl<P, O> Hosts<P, O> for Collect<P> {
+            fn deliver(&mut self, packet: P, _now: Time, _network: &mut Network<P, O>) {
+                self.0.push_back(packet);
+            }
+        }
+        let mut collect = Collect(core::mem::take(&mut self.delivered));
+        while collect.0.is_empty() {
+            let (place, at) = self.next_before(Time::MAX);
+            match place {
+                Some(place) if at <= now => self.act(place, at, &mut collect),
+                _ => break,
+            }
+        }
+        let packet = collect.0.pop_front();
+        self.delivered = collect.0;
+        packet
+    }
+}

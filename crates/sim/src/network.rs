@@ -1,0 +1,75 @@
+//! The simulator's network: what is measured on it, and how its hosts send.
+
+use sojourn_aqm::DropReason;
+use sojourn_path::{Observer, Route};
+use sojourn_units::{Duration, Time, cold_path};
+
+use crate::capture::{Capture, Stage};
+use crate::packet::{Packets, SimPacket};
+use crate::probe::LinkProbe;
+
+/// Links, delay lines and routes, under watch.
+pub type Network = sojourn_path::Network<SimPacket, Watch>;
+
+/// What sees the packets on their way.
+pub struct Watch {
+    /// A probe per queue.
+    pub probes: Vec<LinkProbe>,
+    /// Packets to be used again.
+    pub packets: Packets,
+    /// The capture of packets, if there is one.
+    pub capture: Option<Capture>,
+}
+
+impl Watch {
+    /// A packet is at a stage of its way, and packets are captured.
+    #[cold]
+    #[inline(never)]
+    pub fn capture(&mut self, stage: Stage, packet: &SimPacket, now: Time) {
+        if let Some(capture) = &mut self.capture {
+            capture.note(stage, packet, now);
+        }
+    }
+}
+
+impl Observer<SimPacket> for Watch {
+    #[inline(always)]
+    fn on_arrival(&mut self, link: usize, packet: &SimPacket, _now: Time) {
+        self.probes[link].on_arrival(packet);
+    }
+
+    #[inline(always)]
+    fn on_dequeue(&mut self, link: usize, packet: &SimPacket, now: Time) {
+        self.probes[link].on_departure(packet, now);
+    }
+
+    #[inline(always)]
+    fn on_departure(&mut self, link: usize, packet: &SimPacket, now: Time) {
+        if self.capture.is_some() {
+            cold_path();
+            self.capture(Stage::Left { queue: link }, packet, now);
+        }
+    }
+
+    fn on_drop(
+        &mut self,
+        link: usize,
+        packet: SimPacket,
+        reason: DropReason,
+        queued: Duration,
+        now: Time,
+    ) {
+        self.probes[link].on_drop(&packet, reason, queued, now);
+        self.packets.give_back(packet);
+    }
+}
+
+/// A host sends a packet over a route. Returns when it has left the host.
+#[inline(always)]
+pub fn send(network: &mut Network, packet: SimPacket, route: Route, now: Time) -> Time {
+    if network.observer.capture.is_some() {
+        cold_path();
+        network.observer.capture(Stage::Sent, &packet, now);
+    }
+    network.send(packet, route, now)
+}
