@@ -14,8 +14,9 @@ use alloc::collections::VecDeque;
 use sojourn_units::Time;
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, SettingError};
+use crate::discipline::{Discipline, SettingError};
 use crate::packet::Packet;
+use crate::parameters::Parameters as _;
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
 use crate::red::{self, Red, Unit};
 use crate::settings::Settings;
@@ -143,21 +144,18 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
 }
 
 fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
-    let frame = u64::from(settings.mtu).max(1);
-    let limit_packets = match limit {
-        Limit::Packets(packets) => packets,
-        Limit::Bytes(bytes) => bytes / frame,
-    };
-    let packets = |key, default| settings.bytes(key, default * frame) / frame;
+    let variant = red::WHICH.given(settings)?.variant;
+    let given = red::Parameters::read(settings, variant)?;
+    let packets = |limit| red::bytes(limit, settings.mtu) / u64::from(settings.mtu).max(1);
     // tc's defaults: a quarter of the limit, and a third of that.
-    let max = if settings.has("max") || !settings.has("min") {
-        packets("max", limit_packets / 4)
-    } else {
-        packets("min", 0).saturating_mul(3)
+    let max = match (given.min, given.max) {
+        (_, Some(max)) => packets(max),
+        (Some(min), None) => packets(min).saturating_mul(3),
+        (None, None) => packets(limit) / 4,
     };
-    let min = packets("min", max / 3);
-    red::require_order(settings, Unit::Packets, min, max)?;
-    red::config_between(settings, Unit::Packets, min, max)
+    let min = given.min.map_or(max / 3, packets);
+    given.require_order(Unit::Packets, min, max)?;
+    given.config_between(settings, variant, Unit::Packets, min, max)
 }
 
 /// `choke`.
@@ -166,8 +164,8 @@ pub fn choke<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "choke",
         summary: "RED that drops an arrival together with a queued packet of its flow",
         source: "Pan, Prabhakar and Psounis 2000",
-        keys: red::KEYS,
-        build: Box::new(|settings| {
+        keys: [red::keys(), red::WHICH.keys()].concat(),
+        make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Choke::new(config(settings, limit)?, limit)))
         }),

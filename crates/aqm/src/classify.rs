@@ -3,34 +3,22 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::choice;
 use crate::packet::{FlowKey, Packet};
 use crate::qdisc::Environment;
 
 /// Queues of a set: the associativity of CAKE's hash.
 pub(crate) const WAYS: u32 = 8;
 
-/// How a flow's hash becomes the number of a queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hashing {
-    /// The hash decides (RFC 8290 §4.1): flows of the same value share a queue.
-    Plain,
-    /// The hash decides on a set of 8 queues, and a flow takes any that is its own or idle: flows
-    /// share only once all 8 are taken (Høiland-Jørgensen, Täht and Morton 2018). A flow that has
-    /// shared and then finds a queue of its own may be reordered.
-    SetAssociative,
-}
-
-impl Hashing {
-    /// The words of the key `hash`.
-    pub(crate) const WORDS: &'static [&'static str] = &["plain", "set_associative"];
-
-    /// Reads a word of [`Hashing::WORDS`].
-    pub(crate) fn from_word(word: &str) -> Self {
-        if word == "set_associative" {
-            Self::SetAssociative
-        } else {
-            Self::Plain
-        }
+choice! {
+    /// How a flow's hash becomes the number of a queue.
+    pub enum Hashing {
+        /// The hash decides (RFC 8290 §4.1): flows of the same value share a queue.
+        Plain = "plain",
+        /// The hash decides on a set of 8 queues, and a flow takes any that is its own or idle: flows
+        /// share only once all 8 are taken (Høiland-Jørgensen, Täht and Morton 2018). A flow that has
+        /// shared and then finds a queue of its own may be reordered.
+        SetAssociative = "set_associative",
     }
 }
 

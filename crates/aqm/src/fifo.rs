@@ -5,11 +5,12 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use sojourn_units::Time;
 
 use crate::aqm::Aqm;
-use crate::catalogue::{Discipline, SettingError};
+use crate::discipline::{Built, Discipline};
 use crate::packet::Packet;
 use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
 use crate::settings::Settings;
@@ -26,8 +27,8 @@ pub fn pfifo<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "pfifo",
         summary: "drop-tail FIFO, limit in packets",
         source: "tc-pfifo(8)",
-        keys: &[],
-        build: Box::new(|settings| build(settings, Limit::Packets(1000))),
+        keys: Vec::new(),
+        make: Box::new(|settings| build(settings, Limit::Packets(1000))),
     }
 }
 
@@ -37,8 +38,8 @@ pub fn bfifo<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "bfifo",
         summary: "drop-tail FIFO, limit in bytes",
         source: "tc-bfifo(8)",
-        keys: &[],
-        build: Box::new(|settings| build(settings, Limit::Bytes(1000 * u64::from(settings.mtu)))),
+        keys: Vec::new(),
+        make: Box::new(|settings| build(settings, Limit::Bytes(1000 * u64::from(settings.mtu)))),
     }
 }
 
@@ -99,18 +100,15 @@ pub fn pfifo_head_drop<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "pfifo_head_drop",
         summary: "FIFO that makes room by dropping its oldest packet, limit in packets",
         source: "tc-pfifo(8)",
-        keys: &[],
-        build: Box::new(|settings| {
+        keys: Vec::new(),
+        make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(HeadDrop::new(limit)))
         }),
     }
 }
 
-fn build<P: Packet + Send + 'static>(
-    settings: &Settings,
-    default: Limit,
-) -> Result<Box<dyn Qdisc<P> + Send>, SettingError> {
+fn build<P: Packet + Send + 'static>(settings: &Settings, default: Limit) -> Built<P> {
     Ok(Box::new(Single::new(DropTail, settings.limit_or(default))))
 }
 
@@ -118,7 +116,6 @@ fn build<P: Packet + Send + 'static>(
 mod tests {
     use super::*;
     use crate::test_packet::TestPacket;
-    use alloc::vec::Vec;
 
     /// Ids that leave, and ids given up, when five frames meet room for three.
     fn five_into_three(qdisc: &mut dyn Qdisc<TestPacket>) -> (Vec<u64>, Vec<u64>) {

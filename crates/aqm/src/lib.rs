@@ -7,7 +7,9 @@
 //! | [`aqm`] | the [`Aqm`] trait: a decision per packet, for one queue |
 //! | [`single`] | one FIFO governed by an [`Aqm`] |
 //! | [`fq`] | a queue per flow, each governed by an [`Aqm`] |
-//! | [`catalogue`] | every discipline by name, with its keys, defaults and builder |
+//! | [`parameters`] | parameters as values: structs, their keys and defaults |
+//! | [`discipline`] | a discipline by its name, with its keys and what makes it |
+//! | [`catalogue`] | every discipline of this crate |
 //! | [`fifo`], [`codel`], … | an algorithm each, to be read beside the document that defines it |
 //! | [`replay`] | a recorded queue's arrivals and departures through a discipline |
 //!
@@ -30,6 +32,7 @@ pub mod choke;
 mod classify;
 pub mod cobalt;
 pub mod codel;
+pub mod discipline;
 pub mod docsis_pie;
 pub mod dualpi2;
 pub mod fifo;
@@ -39,6 +42,7 @@ pub mod fq_pie;
 mod list;
 pub mod madpie;
 pub mod packet;
+pub mod parameters;
 pub mod pfifo_fast;
 pub mod pi2;
 pub mod pie;
@@ -57,10 +61,12 @@ mod test_packet;
 mod testing;
 
 pub use aqm::{Aqm, Backlog, DynAqm, Verdict};
-pub use catalogue::{Built, Catalogue, Discipline, Key, SettingError};
+pub use catalogue::Catalogue;
 pub use classify::Hashing;
+pub use discipline::{Built, Discipline, Key, SettingError};
 pub use fq::Fair;
 pub use packet::{AckView, Ecn, FlowKey, Packet};
+pub use parameters::{Parameter, Parameters};
 pub use qdisc::{DropReason, Environment, Limit, Qdisc};
 pub use settings::Settings;
 pub use single::Single;

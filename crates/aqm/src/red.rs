@@ -15,11 +15,12 @@ use alloc::boxed::Box;
 use sojourn_units::{Duration, Rate, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::Discipline;
-use crate::ce_exclude;
+use crate::discipline::Discipline;
 use crate::packet::Packet;
-use crate::qdisc::Environment;
+use crate::parameters::Parameters as _;
+use crate::qdisc::{Environment, Limit};
 use crate::single::Single;
+use crate::{ce_exclude, choice};
 
 pub mod floyd;
 pub mod linux;
@@ -27,9 +28,7 @@ mod settings;
 
 use floyd::Floyd;
 use linux::Linux;
-pub(crate) use settings::{
-    KEYS, config, config_between, default_limit, error, require_order, variant,
-};
+pub(crate) use settings::{Parameters, WHICH, bytes, config, keys};
 
 /// The parameters of RED.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -74,13 +73,14 @@ pub enum Unit {
     Bytes,
 }
 
-/// Whose RED.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Variant {
-    /// As published, in floating point.
-    Floyd,
-    /// Linux's fixed point; no gentle slope, no byte mode, thresholds in bytes.
-    Linux,
+choice! {
+    /// Whose RED.
+    pub enum Variant {
+        /// As published, in floating point.
+        Floyd = "floyd",
+        /// Linux's fixed point; no gentle slope, no byte mode, thresholds in bytes.
+        Linux = "linux",
+    }
 }
 
 /// What RED's rule asks for.
@@ -249,13 +249,12 @@ pub fn red<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "red",
         summary: "random early detection: drops on arrival by the average queue length",
         source: "Floyd and Jacobson 1993",
-        keys: KEYS,
-        build: Box::new(|settings| {
-            let limit = default_limit(settings);
-            Ok(Box::new(Single::new(
-                Red::new(config(settings, limit)?),
-                limit,
-            )))
+        keys: [keys(), WHICH.keys()].concat(),
+        make: Box::new(|settings| {
+            let limit = settings.limit_or(Limit::Packets(1000));
+            let variant = WHICH.given(settings)?.variant;
+            let red = Red::new(config(settings, variant, limit)?);
+            Ok(Box::new(Single::new(red, limit)))
         }),
     }
 }

@@ -56,7 +56,7 @@ fn no_discipline_allocates_after_warm_up() {
             settings
                 .values
                 .push(("ce_exclude".into(), Value::Flag(ce_exclude)));
-            let mut qdisc = (discipline.build)(&settings).unwrap();
+            let mut qdisc = discipline.build(&settings).unwrap();
             let mut env = Environment::new(1);
             let warm = congest(qdisc.as_mut(), &mut env, Time::ZERO, 2000);
             let measured = allocation_counter::measure(|| {

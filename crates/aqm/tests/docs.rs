@@ -14,7 +14,7 @@ fn every_discipline_has_a_page_that_lists_its_keys_and_defaults() {
             discipline.name
         );
         let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        for key in discipline.keys {
+        for key in &discipline.keys {
             let row = format!("| `{}` | {} |", key.name, key.default);
             assert!(page.contains(&row), "{path} lacks the row {row}");
         }

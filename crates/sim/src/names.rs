@@ -25,7 +25,7 @@ pub fn names_in(catalogue: &Catalogue<SimPacket>) -> Names {
                 .map(|key| KeySpec {
                     name: key.name.into(),
                     kind: key.kind,
-                    default: key.default.into(),
+                    default: key.default.clone().into_owned(),
                     doc: key.doc.into(),
                 })
                 .collect(),

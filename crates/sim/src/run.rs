@@ -92,7 +92,7 @@ pub fn in_use(
     let values = |place: &Place<'_>| -> Result<Values, RunError> {
         let discipline = discipline(place.arm, catalogue)?;
         let settings = settings(experiment, place);
-        (discipline.build)(&settings)?;
+        discipline.build(&settings)?;
         let mut values = settings.in_use();
         values.retain(|(key, _)| match key.as_str() {
             "ecn" => true,
@@ -198,7 +198,7 @@ fn build_link(
 ) -> Result<Link, RunError> {
     let Place { link, capacity, .. } = place;
     let qdisc: BoxedQdisc =
-        (discipline(place.arm, catalogue)?.build)(&settings(experiment, place))?;
+        discipline(place.arm, catalogue)?.build(&settings(experiment, place))?;
     let config = link::Config {
         capacity: (*capacity).clone(),
         burst: experiment.link.burst,

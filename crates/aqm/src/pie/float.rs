@@ -63,7 +63,7 @@ impl Float {
             current_qdelay: Duration::ZERO,
             qdelay_old: Duration::ZERO,
             burst_allowance: config.max_burst,
-            active: config.rest_below.is_none(),
+            active: !config.rest,
             config,
         }
     }
@@ -132,10 +132,9 @@ impl Float {
 
     /// Starts to act once the queue has reached a third of its limit (§5.3).
     fn wakes(&mut self, backlog: Backlog) -> bool {
-        self.active = match self.config.rest_below {
-            Some(Limit::Packets(limit)) => backlog.packets >= limit.div_ceil(3),
-            Some(Limit::Bytes(limit)) => backlog.bytes >= limit.div_ceil(3),
-            None => true,
+        self.active = match self.config.limit {
+            Limit::Packets(limit) => backlog.packets >= limit.div_ceil(3),
+            Limit::Bytes(limit) => backlog.bytes >= limit.div_ceil(3),
         };
         if self.active {
             self.qdelay_old = Duration::ZERO;
@@ -250,7 +249,7 @@ impl Float {
                 } else {
                     self.burst_allowance.saturating_sub(self.config.tupdate)
                 };
-                self.active = !(calm && self.config.rest_below.is_some());
+                self.active = !(calm && self.config.rest);
             }
         }
     }

@@ -275,7 +275,8 @@ fn derandomised_drops_are_neither_close_nor_far() {
 fn a_resting_pie_wakes_at_a_third_of_the_limit() {
     // RFC 8033 §5.3.
     let mut pie = Pie::new(Config {
-        rest_below: Some(Limit::Packets(30)),
+        rest: true,
+        limit: Limit::Packets(30),
         max_burst: Duration::ZERO,
         ..Config::rfc8033(MTU)
     });
@@ -366,16 +367,20 @@ fn settings_out_of_range_name_the_key() {
     let limit = Limit::Packets(1000);
     let error = config(
         &with("target", Value::Duration(Duration::ZERO)),
-        "rfc8033",
+        Variant::Rfc8033,
         limit,
     );
     assert_eq!(error.unwrap_err().key, "target");
-    let error = config(&with("alpha", Value::Number(0.125)), "linux", limit);
+    let error = config(&with("alpha", Value::Number(0.125)), Variant::Linux, limit);
     assert_eq!(error.unwrap_err().key, "alpha");
-    let error = config(&with("derandomize", Value::Flag(false)), "linux", limit);
+    let error = config(
+        &with("derandomize", Value::Flag(false)),
+        Variant::Linux,
+        limit,
+    );
     assert_eq!(error.unwrap_err().key, "derandomize");
-    let sixteenths = config(&with("alpha", Value::Number(4.0)), "linux", limit).unwrap();
-    assert_eq!(sixteenths.alpha, 0.25);
+    let sixteenths = config(&with("alpha", Value::Number(4.0)), Variant::Linux, limit).unwrap();
+    assert_eq!(sixteenths.alpha, 4.0);
 }
 
 proptest! {

@@ -24,11 +24,8 @@ fn sfq(config: Config) -> Driven<Sfq<TestPacket, DropTail>> {
 }
 
 fn linux() -> Config {
-    let mut settings = Settings::new(Rate::from_mbps(10), 1514);
-    settings
-        .values
-        .push(("variant".into(), sojourn_units::Value::Word("linux".into())));
-    config(&settings).expect("defaults")
+    let settings = Settings::new(Rate::from_mbps(10), 1514);
+    config(&settings, Variant::Linux).expect("defaults")
 }
 
 #[test]

@@ -71,8 +71,9 @@ impl Algorithm {
             };
             given.values.push((key, value));
         }
-        let mut built =
-            (discipline.build)(&given).map_err(|error| refuse(format!("{name}: {error}")))?;
+        let mut built = discipline
+            .build(&given)
+            .map_err(|error| refuse(format!("{name}: {error}")))?;
         if built.aqm().is_none() {
             return Err(refuse(format!(
                 "got \"{name}\", which is more than an algorithm for one queue; pie, codel, red and their like are not"
