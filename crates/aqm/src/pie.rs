@@ -57,11 +57,11 @@ parameters! {
         /// probability up to which ECN-capable packets are marked, above it dropped
         pub ecn_threshold: f64 as Probability,
         /// scale the steps of the probability down while it is small (auto-tuning, RFC 8033, section 4.2); false: alpha and
-        /// beta as they are; linux: true and nothing else
+        /// beta as they are; in linux always
         pub autotune: bool,
-        /// spread drops evenly (RFC 8033, section 5.4); linux: true and nothing else
+        /// spread drops evenly (RFC 8033, section 5.4); in linux always
         pub derandomize: bool,
-        /// limit a step to 0.02 once the probability is 0.1 (RFC 8033, section 5.5); linux, 2013: true and nothing else
+        /// limit a step to 0.02 once the probability is 0.1 (RFC 8033, section 5.5); in linux and 2013 always
         pub cap: bool,
         /// let the probability decay below half the target, not only at zero delay (RFC 8033, appendix B)
         pub early_decay: bool,

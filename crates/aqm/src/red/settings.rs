@@ -31,7 +31,7 @@ parameters! {
         pub(crate) avpkt: u64 as Bytes = "a full frame; linux: 1000 B",
         /// rate by which idle time is counted in packets
         pub(crate) bandwidth: Rate = "the link's rate; linux: 10 Mbit/s",
-        /// above max, raise the probability to 1 at twice max instead of at once; linux: false and nothing else
+        /// above max, raise the probability to 1 at twice max instead of at once; never in linux
         gentle: bool,
         /// space drops by at least 1/p packets (ns-2)
         wait: bool,
