@@ -19,11 +19,12 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::{Discipline, Key, SettingError};
+use crate::environment::Environment;
 use crate::packet::Packet;
 use crate::parameters::Parameters as _;
-use crate::qdisc::{Environment, Limit};
+use crate::qdisc::Limit;
 use crate::red::{self, Red, Rule, Unit, linux::ONE_PERCENT};
 use crate::settings::Settings;
 use crate::single::Single;
@@ -168,8 +169,8 @@ impl Ared {
     }
 }
 
-impl Aqm for Ared {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for Ared {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -179,11 +180,7 @@ impl Aqm for Ared {
         self.red.on_enqueue(packet, backlog, now, env)
     }
 
-    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
-        self.red.on_overflow(backlog, now);
-    }
-
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -191,6 +188,12 @@ impl Aqm for Ared {
         env: &mut Environment<P>,
     ) -> Verdict {
         self.red.on_dequeue(packet, backlog, now, env)
+    }
+}
+
+impl Algorithm for Ared {
+    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
+        self.red.on_overflow(backlog, now);
     }
 
     fn on_empty(&mut self, now: Time) {

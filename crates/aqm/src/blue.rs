@@ -11,12 +11,13 @@ use alloc::boxed::Box;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
+use crate::environment::Environment;
 use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;
-use crate::qdisc::{Environment, Limit};
+use crate::qdisc::Limit;
 use crate::single::Single;
 
 parameters! {
@@ -78,8 +79,8 @@ impl Blue {
     }
 }
 
-impl Aqm for Blue {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for Blue {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -99,10 +100,12 @@ impl Aqm for Blue {
         } else if self.config.ecn && packet.ecn().is_capable() {
             Verdict::Mark
         } else {
-            Verdict::Drop
+            Verdict::DROP
         }
     }
+}
 
+impl Algorithm for Blue {
     fn on_overflow(&mut self, _backlog: Backlog, now: Time) {
         self.change(self.config.increment, now);
     }
@@ -171,7 +174,7 @@ mod tests {
             ..Config::default()
         });
         blue.on_overflow(Backlog::default(), Time::ZERO);
-        for (ecn, hit) in [(Ecn::NotEct, Verdict::Drop), (Ecn::Ect0, Verdict::Mark)] {
+        for (ecn, hit) in [(Ecn::NotEct, Verdict::DROP), (Ecn::Ect0, Verdict::Mark)] {
             let share = share_hit(&mut blue, ecn, hit, Backlog::default());
             assert!((0.28..0.32).contains(&share), "{share}");
         }
@@ -189,11 +192,11 @@ mod tests {
             ..Backlog::default()
         };
         assert_eq!(
-            share_hit(&mut blue, Ecn::NotEct, Verdict::Drop, queue(3)),
+            share_hit(&mut blue, Ecn::NotEct, Verdict::DROP, queue(3)),
             0.0
         );
         assert_eq!(
-            share_hit(&mut blue, Ecn::NotEct, Verdict::Drop, queue(4)),
+            share_hit(&mut blue, Ecn::NotEct, Verdict::DROP, queue(4)),
             1.0
         );
     }

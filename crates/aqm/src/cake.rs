@@ -21,11 +21,12 @@ use alloc::vec::Vec;
 use sojourn_units::{Duration, Rate, Time};
 
 use crate::discipline::{Discipline, SettingError};
+use crate::environment::Environment;
 use crate::fq::PACKET_MEMORY;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::pool::Pool;
-use crate::qdisc::{Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
 use crate::{cobalt, parameters};
 

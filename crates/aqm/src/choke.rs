@@ -13,11 +13,12 @@ use alloc::collections::VecDeque;
 
 use sojourn_units::Time;
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm as _, Backlog, Verdict};
 use crate::discipline::{Discipline, SettingError};
+use crate::environment::{DropReason, Environment};
 use crate::packet::Packet;
 use crate::parameters::Parameters as _;
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 use crate::red::{self, Red, Unit};
 use crate::settings::Settings;
 use crate::single::ce_bytes;
@@ -103,7 +104,7 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
             return env.drop(packet, DropReason::Aqm);
         }
         match self.red.decide(&packet, self.backlog, now, env) {
-            Verdict::Drop => return env.drop(packet, DropReason::Aqm),
+            Verdict::Drop(reason) => return env.drop(packet, reason),
             Verdict::Mark => env.mark(&mut packet),
             Verdict::Pass => {}
         }

@@ -4,8 +4,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::choice;
+use crate::environment::Environment;
 use crate::packet::{FlowKey, Packet};
-use crate::qdisc::Environment;
 
 /// Queues of a set: the associativity of CAKE's hash.
 pub(crate) const WAYS: u32 = 8;

@@ -14,11 +14,12 @@ use alloc::format;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::{Discipline, SettingError};
+use crate::environment::Environment;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
-use crate::qdisc::{Environment, Limit};
+use crate::qdisc::Limit;
 use crate::single::Single;
 use crate::{choice, parameters};
 
@@ -173,8 +174,8 @@ impl Cobalt {
     }
 }
 
-impl Aqm for Cobalt {
-    fn on_dequeue<P: Packet>(
+impl<P: Packet> Aqm<P> for Cobalt {
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -191,14 +192,16 @@ impl Aqm for Cobalt {
             self.drop_next = now;
         }
         if drop && backlog.packets > 0 {
-            Verdict::Drop
+            Verdict::DROP
         } else if mark {
             Verdict::Mark
         } else {
             Verdict::Pass
         }
     }
+}
 
+impl Algorithm for Cobalt {
     fn on_overflow(&mut self, _backlog: Backlog, now: Time) {
         if self.may_step_blue(now) {
             self.p_drop = self.p_drop.saturating_add(INCREMENT);
@@ -417,7 +420,7 @@ mod tests {
         let verdicts: Vec<Verdict> = (0..4000).map(|_| asked.next(0, Ecn::Ect0, 1)).collect();
         let drops = verdicts
             .iter()
-            .filter(|&&verdict| verdict == Verdict::Drop)
+            .filter(|&&verdict| verdict.is_drop())
             .count();
         assert!((900..1100).contains(&drops), "{drops}");
         assert!(!verdicts.contains(&Verdict::Mark));

@@ -19,11 +19,12 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::{Discipline, Key, SettingError};
+use crate::environment::Environment;
 use crate::packet::{Ecn, Packet};
 use crate::parameters::Parameters;
-use crate::qdisc::{Environment, Limit};
+use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::single::Single;
 use crate::{ce_exclude, choice, parameters};
@@ -200,7 +201,7 @@ impl CoDel {
             return Verdict::Mark;
         }
         self.after_drop = then;
-        Verdict::Drop
+        Verdict::DROP
     }
 
     fn enter_dropping<P: Packet>(&mut self, packet: &P, now: i64) -> Verdict {
@@ -259,7 +260,7 @@ impl MarkedService {
 
     fn sends<P: Packet>(&mut self, packet: &P, verdict: Verdict) {
         let bytes = u64::from(packet.bytes());
-        if verdict != Verdict::Drop {
+        if !verdict.is_drop() {
             self.sent.all += bytes;
         }
         if verdict == Verdict::Mark || (verdict == Verdict::Pass && packet.ecn() == Ecn::Ce) {
@@ -268,8 +269,8 @@ impl MarkedService {
     }
 }
 
-impl Aqm for CoDel {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for CoDel {
+    fn on_enqueue(
         &mut self,
         _packet: &P,
         _backlog: Backlog,
@@ -282,7 +283,7 @@ impl Aqm for CoDel {
         Verdict::Pass
     }
 
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -313,7 +314,9 @@ impl Aqm for CoDel {
         }
         verdict
     }
+}
 
+impl Algorithm for CoDel {
     /// Linux's fq_codel makes the queue's CoDel count what its overflow rule dropped; RFC 8290 does not.
     fn on_head_drops(&mut self, packets: u64) {
         if let Some(service) = &mut self.marked_service {

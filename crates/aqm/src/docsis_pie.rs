@@ -13,13 +13,14 @@ use alloc::format;
 
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::{Discipline, SettingError};
+use crate::environment::Environment;
 use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;
 use crate::pie::float::{ACCU_HIGH, ACCU_LOW, STEPS_RFC8033, divisor};
-use crate::qdisc::{Environment, Limit};
+use crate::qdisc::Limit;
 use crate::single::Single;
 
 /// INTERVAL: time between updates.
@@ -181,8 +182,8 @@ impl DocsisPie {
     }
 }
 
-impl Aqm for DocsisPie {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for DocsisPie {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -195,10 +196,12 @@ impl Aqm for DocsisPie {
         } else if self.config.ecn && packet.ecn().is_capable() {
             Verdict::Mark
         } else {
-            Verdict::Drop
+            Verdict::DROP
         }
     }
+}
 
+impl Algorithm for DocsisPie {
     fn on_overflow(&mut self, backlog: Backlog, _now: Time) {
         self.wake_if_third_full(backlog);
         self.accu_prob = 0.0;

@@ -18,10 +18,11 @@ use alloc::vec::Vec;
 use sojourn_units::{Duration, Time};
 
 use crate::discipline::{Discipline, Key, SettingError};
+use crate::environment::{DropReason, Environment};
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::pi2::{Control, Controller, is_scalable};
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
 use crate::{choice, parameters};
 

@@ -9,17 +9,20 @@ use alloc::vec::Vec;
 
 use sojourn_units::Time;
 
-use crate::aqm::Aqm;
+use crate::aqm::{Algorithm, Aqm};
 use crate::discipline::{Built, Discipline};
+use crate::environment::{DropReason, Environment};
 use crate::packet::Packet;
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
 use crate::single::Single;
 
 /// No management at all.
 pub struct DropTail;
 
-impl Aqm for DropTail {}
+impl Algorithm for DropTail {}
+
+impl<P: Packet> Aqm<P> for DropTail {}
 
 /// `pfifo`.
 pub fn pfifo<P: Packet + Send + 'static>() -> Discipline<P> {

@@ -12,11 +12,12 @@ use sojourn_units::Time;
 use crate::aqm::{Aqm, Verdict};
 use crate::classify::{Classifier, Hashing};
 use crate::discipline::{Key, SettingError};
+use crate::environment::{DropReason, Environment};
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::pool::{Pool, Queue, Scope, earliest};
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
 use crate::{choice, parameters};
 
@@ -152,7 +153,7 @@ pub struct Fair<P, A> {
     next_timer: Option<Time>,
 }
 
-impl<P: Packet, A: Aqm> Fair<P, A> {
+impl<P: Packet, A: Aqm<P>> Fair<P, A> {
     /// A scheduler with empty queues, each with an AQM from `aqm`.
     pub fn new(config: Config, mut aqm: impl FnMut() -> A) -> Self {
         let flows: Vec<Flow<A>> = (0..config.flows.max(1))
@@ -288,7 +289,7 @@ impl<P: Packet, A: Aqm> Fair<P, A> {
     }
 }
 
-impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
+impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
     fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
         packet.set_enqueued(now);
         let at = self.queue_of(&packet, env);
@@ -301,8 +302,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
             return env.drop(packet, DropReason::Overflow);
         }
         match flow.aqm.on_enqueue(&packet, backlog, now, env) {
-            Verdict::Drop => {
-                let reason = flow.aqm.drop_reason();
+            Verdict::Drop(reason) => {
                 self.note_timer(at);
                 return env.drop(packet, reason);
             }

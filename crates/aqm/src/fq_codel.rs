@@ -94,8 +94,9 @@ mod tests {
     use sojourn_units::{Rate, Time, Value};
 
     use super::*;
+    use crate::environment::DropReason;
     use crate::packet::Ecn;
-    use crate::qdisc::{DropReason, Limit, Qdisc};
+    use crate::qdisc::{Limit, Qdisc};
     use crate::testing::{Driven, TestPacket, packet};
 
     fn settings(values: &[(&str, Value)]) -> Settings {

@@ -3,7 +3,8 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`packet`] | what a discipline may see and change of a packet |
-//! | [`qdisc`] | the [`Qdisc`] trait: enqueue and dequeue; its environment |
+//! | [`qdisc`] | the [`Qdisc`] trait: enqueue and dequeue |
+//! | [`environment`] | randomness, drops and marks |
 //! | [`aqm`] | the [`Aqm`] trait: a decision per packet, for one queue |
 //! | [`single`] | one FIFO governed by an [`Aqm`] |
 //! | [`fq`] | a queue per flow, each governed by an [`Aqm`] |
@@ -35,6 +36,7 @@ pub mod codel;
 pub mod discipline;
 pub mod docsis_pie;
 pub mod dualpi2;
+pub mod environment;
 pub mod fifo;
 pub mod fq;
 pub mod fq_codel;
@@ -60,13 +62,14 @@ mod test_packet;
 #[cfg(test)]
 mod testing;
 
-pub use aqm::{Aqm, Backlog, DynAqm, Verdict};
+pub use aqm::{Algorithm, Aqm, Backlog, Verdict};
 pub use catalogue::Catalogue;
 pub use classify::Hashing;
 pub use discipline::{Built, Discipline, Key, SettingError};
+pub use environment::{DropReason, Environment};
 pub use fq::Fair;
 pub use packet::{AckView, Ecn, FlowKey, Packet};
 pub use parameters::{Parameter, Parameters};
-pub use qdisc::{DropReason, Environment, Limit, Qdisc};
+pub use qdisc::{Limit, Qdisc};
 pub use settings::Settings;
 pub use single::Single;

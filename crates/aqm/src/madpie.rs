@@ -13,13 +13,14 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::{Discipline, Key, SettingError};
+use crate::environment::{DropReason, Environment};
 use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;
 use crate::pie::{self, Pie, Variant};
-use crate::qdisc::{DropReason, Environment, Limit};
+use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::single::Single;
 
@@ -48,8 +49,6 @@ pub struct Madpie {
     config: Config,
     /// The paper's p_max: a drop is due.
     armed: bool,
-    /// Why the last packet that was given up was.
-    reason: DropReason,
 }
 
 impl Madpie {
@@ -59,13 +58,12 @@ impl Madpie {
             pie: Pie::new(pie),
             config,
             armed: false,
-            reason: DropReason::Aqm,
         }
     }
 }
 
-impl Aqm for Madpie {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for Madpie {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -73,21 +71,19 @@ impl Aqm for Madpie {
         env: &mut Environment<P>,
     ) -> Verdict {
         let verdict = self.pie.on_enqueue(packet, backlog, now, env);
-        self.reason = DropReason::Aqm;
         let shielded = self.config.burst_shield && !self.pie.burst_allowance().is_zero();
         if verdict != Verdict::Pass || !self.armed || shielded {
             return verdict;
         }
         self.armed = false;
-        self.reason = DropReason::Deterministic;
         if self.pie.config().ecn && packet.ecn().is_capable() {
             Verdict::Mark
         } else {
-            Verdict::Drop
+            Verdict::Drop(DropReason::Deterministic)
         }
     }
 
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -96,11 +92,9 @@ impl Aqm for Madpie {
     ) -> Verdict {
         self.pie.on_dequeue(packet, backlog, now, env)
     }
+}
 
-    fn drop_reason(&self) -> DropReason {
-        self.reason
-    }
-
+impl Algorithm for Madpie {
     fn on_overflow(&mut self, backlog: Backlog, now: Time) {
         self.pie.on_overflow(backlog, now);
     }
@@ -194,7 +188,10 @@ mod tests {
     #[test]
     fn one_packet_is_dropped_per_update_that_finds_too_much_delay() {
         let above = Duration::from_millis(31);
-        for (ecn, hit) in [(Ecn::NotEct, Verdict::Drop), (Ecn::Ect0, Verdict::Mark)] {
+        for (ecn, hit) in [
+            (Ecn::NotEct, Verdict::Drop(DropReason::Deterministic)),
+            (Ecn::Ect0, Verdict::Mark),
+        ] {
             let mut madpie = Madpie::new(config(Duration::ZERO), Config::default());
             let pass = Verdict::Pass;
             let mut expected = [pass; 5];
@@ -217,15 +214,9 @@ mod tests {
         madpie.armed = true;
         let now = Time::from_millis(2000);
         let verdict = madpie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env);
-        assert_eq!(
-            (verdict, madpie.drop_reason()),
-            (Verdict::Drop, DropReason::Deterministic)
-        );
+        assert_eq!(verdict, Verdict::Drop(DropReason::Deterministic));
         let verdict = madpie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env);
-        assert_eq!(
-            (verdict, madpie.drop_reason()),
-            (Verdict::Pass, DropReason::Aqm)
-        );
+        assert_eq!(verdict, Verdict::Pass);
     }
 
     #[test]
@@ -239,7 +230,10 @@ mod tests {
                 },
             );
             let verdicts = five_after(&mut madpie, Duration::from_millis(60), Ecn::NotEct);
-            let dropped = verdicts.iter().filter(|v| **v == Verdict::Drop).count();
+            let dropped = verdicts
+                .iter()
+                .filter(|v| matches!(v, Verdict::Drop(_)))
+                .count();
             assert_eq!(dropped, hits);
         }
     }

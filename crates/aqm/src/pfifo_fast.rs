@@ -10,9 +10,10 @@ use alloc::collections::VecDeque;
 use sojourn_units::Time;
 
 use crate::discipline::Discipline;
+use crate::environment::{DropReason, Environment};
 use crate::packet::Packet;
 use crate::parameters::Parameters;
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 use crate::{choice, parameters};
 
 /// The band for each of the four combinations of RFC 1349's bits "minimize delay" (the higher) and

@@ -12,12 +12,13 @@ use alloc::format;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::{Discipline, SettingError};
+use crate::environment::Environment;
 use crate::packet::{Ecn, Packet};
 use crate::parameters;
 use crate::parameters::Parameters;
-use crate::qdisc::{Environment, Limit};
+use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::single::Single;
 
@@ -156,8 +157,8 @@ impl Pi2 {
     }
 }
 
-impl Aqm for Pi2 {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for Pi2 {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -181,11 +182,11 @@ impl Aqm for Pi2 {
         } else if self.config.ecn && packet.ecn().is_capable() {
             Verdict::Mark
         } else {
-            Verdict::Drop
+            Verdict::DROP
         }
     }
 
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -199,7 +200,9 @@ impl Aqm for Pi2 {
         };
         Verdict::Pass
     }
+}
 
+impl Algorithm for Pi2 {
     fn next_timer(&self) -> Option<Time> {
         Some(self.next_update)
     }
@@ -281,7 +284,7 @@ mod tests {
         assert!((pi2.controller.p() - 0.3).abs() < 1e-6);
         let mut env = Environment::new(11);
         for (ecn, hit, expected) in [
-            (Ecn::NotEct, Verdict::Drop, 0.09),
+            (Ecn::NotEct, Verdict::DROP, 0.09),
             (Ecn::Ect0, Verdict::Mark, 0.09),
             (Ecn::Ect1, Verdict::Mark, 0.6),
         ] {

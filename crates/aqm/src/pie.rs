@@ -21,11 +21,12 @@ use core::hint::cold_path;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::{Discipline, SettingError};
+use crate::environment::Environment;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
-use crate::qdisc::{Environment, Limit};
+use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::single::Single;
 use crate::{ce_exclude, choice, parameters};
@@ -226,8 +227,8 @@ impl Pie {
     }
 }
 
-impl Aqm for Pie {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for Pie {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -251,10 +252,10 @@ impl Aqm for Pie {
             return Verdict::Mark;
         }
         self.forget_accumulated();
-        Verdict::Drop
+        Verdict::DROP
     }
 
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -274,7 +275,9 @@ impl Aqm for Pie {
         }
         Verdict::Pass
     }
+}
 
+impl Algorithm for Pie {
     fn on_overflow(&mut self, _backlog: Backlog, _now: Time) {
         self.forget_accumulated();
     }

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use sojourn_units::Time;
 
 use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::environment::Environment;
 use crate::list::{Link, Linked, List};
 use crate::packet::{Ecn, Packet};
-use crate::qdisc::Environment;
 
 /// One FIFO of packets that are kept in a [`Pool`].
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +119,7 @@ impl<P: Packet> Pool<P> {
 
     /// The next packet of a queue that its AQM lets pass. Those that it gives up go to `env`. `see` is shown each.
     #[inline]
-    pub(crate) fn serve<A: Aqm>(
+    pub(crate) fn serve<A: Aqm<P>>(
         &mut self,
         queue: &mut Queue,
         aqm: &mut A,
@@ -131,8 +131,8 @@ impl<P: Packet> Pool<P> {
         while let Some(mut packet) = self.pop_front(queue) {
             see(&mut packet);
             match aqm.on_dequeue(&packet, self.backlog(queue, scope), now, env) {
-                Verdict::Drop => {
-                    env.drop(packet, aqm.drop_reason());
+                Verdict::Drop(reason) => {
+                    env.drop(packet, reason);
                     continue;
                 }
                 Verdict::Mark => env.mark(&mut packet),

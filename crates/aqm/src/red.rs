@@ -14,11 +14,12 @@ use alloc::boxed::Box;
 
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
+use crate::environment::Environment;
 use crate::packet::Packet;
 use crate::parameters::Parameters as _;
-use crate::qdisc::{Environment, Limit};
+use crate::qdisc::Limit;
 use crate::single::Single;
 use crate::{ce_exclude, choice};
 
@@ -180,7 +181,7 @@ impl Red {
         env: &mut Environment<P>,
     ) -> Verdict {
         let verdict = self.judge(packet, env);
-        if verdict == Verdict::Drop {
+        if verdict.is_drop() {
             self.on_departure(backlog, now);
         }
         verdict
@@ -194,15 +195,15 @@ impl Red {
         let markable = self.config.ecn && packet.ecn().is_capable();
         match decision {
             Decision::Pass => Verdict::Pass,
-            Decision::Forced if self.config.harddrop => Verdict::Drop,
+            Decision::Forced if self.config.harddrop => Verdict::DROP,
             Decision::Early | Decision::Forced if markable => Verdict::Mark,
-            Decision::Early | Decision::Forced => Verdict::Drop,
+            Decision::Early | Decision::Forced => Verdict::DROP,
         }
     }
 }
 
-impl Aqm for Red {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for Red {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -213,14 +214,7 @@ impl Aqm for Red {
         self.decide(packet, backlog, now, env)
     }
 
-    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
-        self.observe(backlog, now);
-        if let Rule::Floyd(floyd) = &mut self.rule {
-            floyd.on_loss();
-        }
-    }
-
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         _packet: &P,
         backlog: Backlog,
@@ -229,6 +223,15 @@ impl Aqm for Red {
     ) -> Verdict {
         self.on_departure(backlog, now);
         Verdict::Pass
+    }
+}
+
+impl Algorithm for Red {
+    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
+        self.observe(backlog, now);
+        if let Rule::Floyd(floyd) = &mut self.rule {
+            floyd.on_loss();
+        }
     }
 
     fn on_empty(&mut self, now: Time) {

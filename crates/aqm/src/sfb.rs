@@ -18,9 +18,10 @@ use alloc::format;
 use sojourn_units::{Duration, Time};
 
 use crate::discipline::{Discipline, SettingError};
+use crate::environment::{DropReason, Environment};
 use crate::packet::{Packet, mix};
 use crate::parameters::Parameters;
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
 use crate::{choice, parameters};
 

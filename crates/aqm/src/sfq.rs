@@ -20,13 +20,14 @@ use sojourn_units::{Duration, Time};
 use crate::aqm::{Aqm, Verdict};
 use crate::classify::{Classifier, Hashing};
 use crate::discipline::{Discipline, SettingError};
+use crate::environment::{DropReason, Environment};
 use crate::fifo::DropTail;
 use crate::fq::require_quantum;
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
 use crate::parameters::Parameters as _;
 use crate::pool::{Pool, Queue, Scope, earliest};
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
 use crate::{choice, parameters};
 
@@ -132,7 +133,7 @@ pub struct Sfq<P, A> {
     aqm_timer: Option<Time>,
 }
 
-impl<P: Packet, A: Aqm> Sfq<P, A> {
+impl<P: Packet, A: Aqm<P>> Sfq<P, A> {
     /// An empty discipline whose queues get their AQMs from `new_aqm`.
     pub fn new(config: Config, new_aqm: impl Fn() -> A + Send + 'static) -> Self {
         let buckets: Vec<Bucket<A>> = (0..config.divisor.max(1))
@@ -290,7 +291,7 @@ impl<P: Packet, A: Aqm> Sfq<P, A> {
     }
 }
 
-impl<P: Packet, A: Aqm> Qdisc<P> for Sfq<P, A> {
+impl<P: Packet, A: Aqm<P>> Qdisc<P> for Sfq<P, A> {
     fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
         packet.set_enqueued(now);
         let at = self.bucket_of(&packet, env);
@@ -304,7 +305,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Sfq<P, A> {
         let backlog = self.pool.backlog(&bucket.queue, Scope::Queue);
         let verdict = bucket.aqm.on_enqueue(&packet, backlog, now, env);
         let lost = match verdict {
-            Verdict::Drop => Some(bucket.aqm.drop_reason()),
+            Verdict::Drop(reason) => Some(reason),
             _ if self.is_full(at, packet.bytes()) => Some(DropReason::Overflow),
             Verdict::Mark => {
                 self.mark(at, &mut packet, env);

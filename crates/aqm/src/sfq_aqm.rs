@@ -148,7 +148,7 @@ mod tests {
     use sojourn_units::{Rate, Time, Value};
 
     use super::*;
-    use crate::qdisc::DropReason;
+    use crate::environment::DropReason;
     use crate::testing::{Driven, TestPacket, packet};
 
     fn disciplines() -> [Discipline<TestPacket>; 4] {

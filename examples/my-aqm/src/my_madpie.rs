@@ -2,7 +2,7 @@
 //! packet that PIE would let pass is dropped.
 
 use sojourn_aqm::pie::{Config, Pie};
-use sojourn_aqm::{Aqm, Backlog, Discipline, Environment, Key, Limit, Packet, Single, Verdict};
+use sojourn_aqm::{Algorithm, Aqm, Backlog, Discipline, Environment, Key, Limit, Packet, Single, Verdict};
 use sojourn_units::{Duration, Kind, Time};
 
 // ANCHOR: algorithm
@@ -12,8 +12,8 @@ struct MyMadpie {
     armed: bool,
 }
 
-impl Aqm for MyMadpie {
-    fn on_enqueue<P: Packet>(&mut self, packet: &P, queue: Backlog, now: Time, env: &mut Environment<P>) -> Verdict {
+impl<P: Packet> Aqm<P> for MyMadpie {
+    fn on_enqueue(&mut self, packet: &P, queue: Backlog, now: Time, env: &mut Environment<P>) -> Verdict {
         let verdict = self.pie.on_enqueue(packet, queue, now, env);
         if verdict == Verdict::Pass && std::mem::take(&mut self.armed) {
             return Verdict::Drop;
@@ -21,10 +21,12 @@ impl Aqm for MyMadpie {
         verdict
     }
 
-    fn on_dequeue<P: Packet>(&mut self, packet: &P, queue: Backlog, now: Time, env: &mut Environment<P>) -> Verdict {
+    fn on_dequeue(&mut self, packet: &P, queue: Backlog, now: Time, env: &mut Environment<P>) -> Verdict {
         self.pie.on_dequeue(packet, queue, now, env)
     }
+}
 
+impl Algorithm for MyMadpie {
     fn on_overflow(&mut self, queue: Backlog, now: Time) {
         self.pie.on_overflow(queue, now);
     }

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use crate::choice;
 use crate::classify::{Classifier, Hashing};
+use crate::environment::Environment;
 use crate::packet::{FlowKey, Packet};
-use crate::qdisc::Environment;
 
 choice! {
     /// What packets share a queue, and among whom the queues are fair.

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::environment::DropReason;
 use crate::packet::{AckView, Ecn, FlowKey};
-use crate::qdisc::DropReason;
 use crate::testing::{Driven, TestPacket, packet};
 
 /// Unlimited, one tin, queues per flow.

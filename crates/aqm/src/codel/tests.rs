@@ -42,7 +42,7 @@ fn hits(codel: &mut CoDel, ecn: Ecn, begin: Time, millis: u64) -> Vec<u64> {
                     hits.push(ms);
                     break;
                 }
-                Verdict::Drop => hits.push(ms),
+                Verdict::Drop(_) => hits.push(ms),
             }
         }
     }
@@ -228,7 +228,7 @@ proptest! {
         let long_ago = Duration::from_secs(1);
         asked(&mut codel, Ecn::NotEct, long_ago, LONG, now);
         now += config.interval;
-        prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, now), Verdict::Drop);
+        prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, now), Verdict::DROP);
         asked(&mut codel, Ecn::NotEct, long_ago, LONG, now);
         // Each gap is rounded down to a nanosecond.
         let mut due = now.as_nanos() as f64;
@@ -237,7 +237,7 @@ proptest! {
             let early = Time::from_nanos(due as u64 - n as u64 - 1);
             let late = Time::from_nanos(due as u64 + 1);
             prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, early), Verdict::Pass);
-            prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, late), Verdict::Drop);
+            prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, late), Verdict::DROP);
             prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, late), Verdict::Pass);
         }
     }

@@ -130,7 +130,7 @@ fn nothing_is_dropped_while_burst_allowance_is_left() {
         let drops = (0..1000)
             .filter(|_| {
                 pie.on_enqueue(&TestPacket::new(0), LONG, Time::from_secs(1), &mut env)
-                    == Verdict::Drop
+                    == Verdict::DROP
             })
             .count();
         assert!(drops > 0);
@@ -157,7 +157,7 @@ fn a_queue_of_two_frames_is_left_alone() {
         let mut drops = |backlog| {
             (0..100)
                 .filter(|_| {
-                    pie.on_enqueue(&TestPacket::new(0), backlog, now, &mut env) == Verdict::Drop
+                    pie.on_enqueue(&TestPacket::new(0), backlog, now, &mut env) == Verdict::DROP
                 })
                 .count()
         };
@@ -219,7 +219,7 @@ fn ecn_capable_packets_are_marked_up_to_a_tenth_and_dropped_above() {
     // RFC 8033 §5.1.
     let mut ect = TestPacket::new(0);
     ect.ecn = Ecn::Ect0;
-    for (p, expected) in [(0.05, Verdict::Mark), (0.3, Verdict::Drop)] {
+    for (p, expected) in [(0.05, Verdict::Mark), (0.3, Verdict::DROP)] {
         let mut pie = Pie::new(Config {
             ecn: true,
             ..Config::rfc8033(MTU)
@@ -253,7 +253,7 @@ fn derandomised_drops_are_neither_close_nor_far() {
         let mut gaps = Vec::new();
         for _ in 0..20_000 {
             gap += 1;
-            if pie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env) == Verdict::Drop {
+            if pie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env) == Verdict::DROP {
                 gaps.push(gap);
                 gap = 0;
             }

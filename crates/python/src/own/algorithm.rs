@@ -39,7 +39,7 @@ const fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
         Verdict::Mark => "mark",
-        Verdict::Drop => "drop",
+        Verdict::Drop(_) => "drop",
     }
 }
 
