@@ -222,13 +222,13 @@ pub(crate) fn keys() -> Vec<Key> {
         .map(|(word, variant)| (*word, variant.target()))
         .collect();
     let target = Target::keys_by_variant(&targets);
-    [
-        target,
-        Adaptation::default().keys(),
-        WHICH.keys(),
-        red::keys(),
-    ]
-    .concat()
+    let weight = "1 - exp(-1 / packets per second); linux: from burst";
+    let red = red::keys_but(&[
+        ("min", "by target; linux: max / 3"),
+        ("max", "by target; linux: limit / 4"),
+        ("weight", weight),
+    ]);
+    [target, Adaptation::default().keys(), WHICH.keys(), red].concat()
 }
 
 /// th_min and th_max in bytes for a target delay at a rate: half and one and a half of the target queue,

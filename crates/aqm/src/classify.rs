@@ -8,7 +8,7 @@ use crate::environment::Environment;
 use crate::packet::{FlowKey, Packet};
 
 /// Queues of a set: the associativity of CAKE's hash.
-pub(crate) const WAYS: u32 = 8;
+pub const WAYS: u32 = 8;
 
 choice! {
     /// How a flow's hash becomes the number of a queue.
@@ -23,7 +23,7 @@ choice! {
 }
 
 /// Sends flows to queues by a hash that is salted by the queue's own random stream.
-pub(crate) struct Classifier {
+pub struct Classifier {
     hashing: Hashing,
     queues: u32,
     salt: Option<u64>,
@@ -33,7 +33,7 @@ pub(crate) struct Classifier {
 
 impl Classifier {
     /// For `queues` queues, at least one.
-    pub(crate) fn new(hashing: Hashing, queues: u32) -> Self {
+    pub fn new(hashing: Hashing, queues: u32) -> Self {
         let tags = match hashing {
             Hashing::Plain => Vec::new(),
             Hashing::SetAssociative => vec![0; queues as usize],
@@ -47,12 +47,12 @@ impl Classifier {
     }
 
     /// Draws a new salt before the next packet: flows that shared a queue most likely no longer do.
-    pub(crate) fn perturb(&mut self) {
+    pub fn perturb(&mut self) {
         self.salt = None;
     }
 
     /// The queue for a flow. `is_idle` tells whether a queue holds nothing and waits for nothing.
-    pub(crate) fn queue_of<P: Packet>(
+    pub fn queue_of<P: Packet>(
         &mut self,
         flow: &FlowKey,
         is_idle: impl Fn(u32) -> bool,

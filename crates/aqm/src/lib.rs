@@ -8,6 +8,7 @@
 //! | [`aqm`] | the [`Aqm`] trait: a decision per packet, for one queue |
 //! | [`single`] | one FIFO governed by an [`Aqm`] |
 //! | [`fq`] | a queue per flow, each governed by an [`Aqm`] |
+//! | [`pool`], [`list`], [`classify`] | what such disciplines are made of: packets of many queues in one pool, lists without allocation, flows to queues |
 //! | [`parameters`] | parameters as values: structs, their keys and defaults |
 //! | [`discipline`] | a discipline by its name, with its keys and what makes it |
 //! | [`catalogue`] | every discipline of this crate |
@@ -30,7 +31,7 @@ pub mod cake;
 pub mod catalogue;
 mod ce_exclude;
 pub mod choke;
-mod classify;
+pub mod classify;
 pub mod cobalt;
 pub mod codel;
 pub mod discipline;
@@ -41,14 +42,14 @@ pub mod fifo;
 pub mod fq;
 pub mod fq_codel;
 pub mod fq_pie;
-mod list;
+pub mod list;
 pub mod madpie;
 pub mod packet;
 pub mod parameters;
 pub mod pfifo_fast;
 pub mod pi2;
 pub mod pie;
-mod pool;
+pub mod pool;
 pub mod qdisc;
 pub mod red;
 pub mod replay;

@@ -29,7 +29,7 @@ mod settings;
 
 use floyd::Floyd;
 use linux::Linux;
-pub(crate) use settings::{Parameters, WHICH, bytes, config, keys};
+pub(crate) use settings::{Parameters, WHICH, bytes, config, keys, keys_but};
 
 /// The parameters of RED.
 #[derive(Clone, Copy, PartialEq, Debug)]

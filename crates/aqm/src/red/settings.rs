@@ -17,14 +17,13 @@ parameters! {
     /// until it is known.
     pub(crate) struct Parameters {
         /// average queue below which nothing is dropped
-        pub(crate) min: Option<Limit> = "5 packets; linux, choke: max / 3; ared: by target",
+        pub(crate) min: Option<Limit> = "5 packets; linux: max / 3",
         /// average queue at which the drop probability reaches `probability`
-        pub(crate) max: Option<Limit> = "3 x min; linux, choke without min: limit / 4; ared: by target",
+        pub(crate) max: Option<Limit> = "3 x min; linux without min: limit / 4",
         /// drop probability at max (max_p)
         probability: f64 as Probability,
         /// weight of the present queue in the average (w_q)
-        pub(crate) weight: Option<f64> as Probability
-            = "0.002; ared: 1 - exp(-1 / packets per second); linux: from burst",
+        pub(crate) weight: Option<f64> as Probability = "0.002; linux: from burst",
         /// packets of a burst to let pass; tc derives the weight from it
         pub(crate) burst: Option<u64> = "linux: (2 x min + max) / (3 x avpkt)",
         /// mean packet size
@@ -92,6 +91,15 @@ pub(crate) fn keys() -> Vec<Key> {
         (*word, defaults)
     });
     Parameters::keys_by_variant(&defaults.collect::<Vec<_>>())
+}
+
+/// The keys but for `variant`, some with another default, in words.
+pub(crate) fn keys_but(defaults: &[(&str, &'static str)]) -> Vec<Key> {
+    let own = |key: Key| match defaults.iter().find(|(name, _)| *name == key.name) {
+        Some((_, words)) => key.by_default(words),
+        None => key,
+    };
+    keys().into_iter().map(own).collect()
 }
 
 /// A limit in bytes, packets counting as full frames of `mtu` bytes.
