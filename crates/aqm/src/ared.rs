@@ -314,7 +314,7 @@ pub fn ared<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "ared",
         summary: "adaptive RED: RED whose drop probability follows the load",
         source: "Floyd, Gummadi and Shenker 2001",
-        keys: keys(),
+        keys: Box::new(keys),
         make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             let ared = Ared::new(config(settings, limit)?, adaptation(settings)?);

@@ -125,7 +125,7 @@ pub fn blue<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "blue",
         summary: "drop probability raised by loss and lowered by idleness",
         source: "Feng, Kandlur, Saha and Shin 1999",
-        keys: Config::default().keys(),
+        keys: Box::new(|| Config::default().keys()),
         make: Box::new(|settings| {
             let config = Config::default().given(settings)?;
             let ecn = settings.ecn_or(config.ecn)?;

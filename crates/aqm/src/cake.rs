@@ -305,7 +305,7 @@ pub fn cake<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "cake",
         summary: "shaper, tins, flow and host fairness, COBALT and ACK filter in one",
         source: "Høiland-Jørgensen, Täht and Morton 2018; tc-cake(8)",
-        keys: Config::new(0).keys(),
+        keys: Box::new(|| Config::new(0).keys()),
         make: Box::new(|settings| Ok(Box::new(Cake::new(config(settings)?)))),
     }
 }

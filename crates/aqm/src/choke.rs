@@ -165,11 +165,13 @@ pub fn choke<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "choke",
         summary: "RED that drops an arrival together with a queued packet of its flow",
         source: "Pan, Prabhakar and Psounis 2000",
-        keys: [
-            red::keys_but(&[("min", "max / 3"), ("max", "limit / 4; with min: 3 x min")]),
-            red::WHICH.keys(),
-        ]
-        .concat(),
+        keys: Box::new(|| {
+            [
+                red::keys_but(&[("min", "max / 3"), ("max", "limit / 4; with min: 3 x min")]),
+                red::WHICH.keys(),
+            ]
+            .concat()
+        }),
         make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Choke::new(config(settings, limit)?, limit)))

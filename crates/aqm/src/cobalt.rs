@@ -246,7 +246,7 @@ pub fn cobalt<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "cobalt",
         summary: "CoDel and BLUE alternate: one queue of CAKE",
         source: "Palmei et al. 2019; Høiland-Jørgensen et al. 2018",
-        keys: Config::default().keys(),
+        keys: Box::new(|| Config::default().keys()),
         make: Box::new(|settings| {
             let config = Config::default().given(settings)?;
             require_span("target", config.target)?;

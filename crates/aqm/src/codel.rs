@@ -369,7 +369,7 @@ pub fn codel<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "codel",
         summary: "controlled delay: drops at the head by sojourn time",
         source: "RFC 8289",
-        keys: keys(),
+        keys: Box::new(keys),
         make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             let codel = CoDel::new(config(settings, false)?);

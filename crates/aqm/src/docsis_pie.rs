@@ -237,7 +237,7 @@ pub fn docsis_pie<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "docsis_pie",
         summary: "PIE as cable modems run it",
         source: "RFC 8034",
-        keys: Config::new(Rate::from_mbps(10)).keys(),
+        keys: Box::new(|| Config::new(Rate::from_mbps(10)).keys()),
         make: Box::new(|settings| {
             let config = Config::new(settings.rate).given(settings)?;
             let target = config.target;

@@ -386,7 +386,7 @@ pub fn dualpi2<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "dualpi2",
         summary: "dual queue for L4S and classic traffic with coupled marking",
         source: "RFC 9332",
-        keys: keys(),
+        keys: Box::new(keys),
         make: Box::new(|settings| {
             // A.1: a quarter of a second at the link's rate.
             let bytes = settings.rate.bytes_in(Duration::from_millis(250));

@@ -30,7 +30,7 @@ pub fn pfifo<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "pfifo",
         summary: "drop-tail FIFO, limit in packets",
         source: "tc-pfifo(8)",
-        keys: Vec::new(),
+        keys: Box::new(Vec::new),
         make: Box::new(|settings| build(settings, Limit::Packets(1000))),
     }
 }
@@ -41,7 +41,7 @@ pub fn bfifo<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "bfifo",
         summary: "drop-tail FIFO, limit in bytes",
         source: "tc-bfifo(8)",
-        keys: Vec::new(),
+        keys: Box::new(Vec::new),
         make: Box::new(|settings| build(settings, Limit::Bytes(1000 * u64::from(settings.mtu)))),
     }
 }
@@ -103,7 +103,7 @@ pub fn pfifo_head_drop<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "pfifo_head_drop",
         summary: "FIFO that makes room by dropping its oldest packet, limit in packets",
         source: "tc-pfifo(8)",
-        keys: Vec::new(),
+        keys: Box::new(Vec::new),
         make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(HeadDrop::new(limit)))

@@ -59,7 +59,7 @@ pub fn fq_codel<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "fq_codel",
         summary: "flow queueing with CoDel on every queue",
         source: "RFC 8290",
-        keys: [codel::keys(), keys()].concat(),
+        keys: Box::new(|| [codel::keys(), keys()].concat()),
         make: Box::new(|settings| {
             let codel = codel::config(settings, true)?;
             let variant = match codel.variant {
@@ -78,7 +78,7 @@ pub fn fq_nocodel<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "fq_nocodel",
         summary: "fq_codel with its CoDel switched off",
         source: "RFC 8290; Høiland-Jørgensen et al. 2015",
-        keys: [keys(), NOCODEL.keys()].concat(),
+        keys: Box::new(|| [keys(), NOCODEL.keys()].concat()),
         make: Box::new(|settings| {
             let Nocodel { variant } = NOCODEL.given(settings)?;
             let config = config(settings, variant)?;

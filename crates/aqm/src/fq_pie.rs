@@ -45,7 +45,7 @@ pub fn fq_pie<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "fq_pie",
         summary: "flow queueing with PIE on every queue",
         source: "RFC 8033, RFC 8290; tc-fq_pie(8)",
-        keys: keys(),
+        keys: Box::new(keys),
         make: Box::new(|settings| {
             let variant = match settings.variant_or(Variant::Rfc8033)? {
                 Variant::Linux => fq::Variant::Linux,

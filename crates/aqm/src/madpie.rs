@@ -141,7 +141,7 @@ pub fn madpie<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "madpie",
         summary: "PIE with a deterministic drop against delay peaks",
         source: "Kuhn and Ros 2016",
-        keys: keys(),
+        keys: Box::new(keys),
         make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Single::new(maker(settings, limit)?(), limit)))

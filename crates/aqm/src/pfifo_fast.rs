@@ -120,7 +120,7 @@ pub fn pfifo_fast<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "pfifo_fast",
         summary: "three drop-tail FIFOs by type of service, in strict order",
         source: "tc-pfifo_fast(8)",
-        keys: DEFAULT.keys(),
+        keys: Box::new(|| DEFAULT.keys()),
         make: Box::new(|settings| {
             let Config { variant } = DEFAULT.given(settings)?;
             let limit = settings.limit_or(Limit::Packets(1000));

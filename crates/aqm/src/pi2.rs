@@ -226,7 +226,7 @@ pub fn pi2<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "pi2",
         summary: "PI controller whose output is squared for classic traffic",
         source: "De Schepper, Bondarenko, Tsang and Briscoe 2016",
-        keys: Control::PI2.keys(),
+        keys: Box::new(|| Control::PI2.keys()),
         make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             let default = Config::new(settings.mtu);

@@ -383,7 +383,7 @@ pub fn pie<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "pie",
         summary: "PI controller enhanced: drops on arrival to hold the queueing delay",
         source: "RFC 8033",
-        keys: Config::keys_by_variant(&defaults(Variant::Rfc8033)),
+        keys: Box::new(|| Config::keys_by_variant(&defaults(Variant::Rfc8033))),
         make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             let config = config(settings, Variant::Rfc8033, limit)?;

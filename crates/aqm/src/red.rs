@@ -252,7 +252,7 @@ pub fn red<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "red",
         summary: "random early detection: drops on arrival by the average queue length",
         source: "Floyd and Jacobson 1993",
-        keys: [keys(), WHICH.keys()].concat(),
+        keys: Box::new(|| [keys(), WHICH.keys()].concat()),
         make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             let variant = WHICH.given(settings)?.variant;

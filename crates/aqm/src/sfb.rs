@@ -341,7 +341,7 @@ pub fn sfb<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "sfb",
         summary: "stochastic fair BLUE: a Bloom filter finds flows that do not respond",
         source: "Feng, Kandlur, Saha and Shin 2001; tc-sfb(8)",
-        keys: Config::default().keys(),
+        keys: Box::new(|| Config::default().keys()),
         make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Sfb::new(config(settings)?, limit)))

@@ -510,7 +510,7 @@ pub fn sfq<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "sfq",
         summary: "stochastic fairness queueing: a queue per hashed flow, in turn",
         source: "McKenney 1990; tc-sfq(8)",
-        keys: [DEFAULT.keys(), ALONE.keys()].concat(),
+        keys: Box::new(|| [DEFAULT.keys(), ALONE.keys()].concat()),
         make: Box::new(|settings| {
             let Alone { variant } = ALONE.given(settings)?;
             Ok(Box::new(Sfq::new(config(settings, variant)?, || DropTail)))

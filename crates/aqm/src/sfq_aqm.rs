@@ -78,7 +78,7 @@ pub fn sfq_red<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "sfq_red",
         summary: "SFQ with RED on every queue",
         source: "tc-sfq(8); Floyd and Jacobson 1993",
-        keys: keys([FLOW_LIMIT.keys(), red::keys(), red::WHICH.keys()].concat()),
+        keys: Box::new(|| keys([FLOW_LIMIT.keys(), red::keys(), red::WHICH.keys()].concat())),
         make: Box::new(|settings| {
             let mut config = scheduler(settings, red::Variant::Floyd, red::Variant::Linux)?;
             let flow_limit = FLOW_LIMIT.given(settings)?.redflowlimit;
@@ -97,7 +97,7 @@ pub fn sfq_ared<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "sfq_ared",
         summary: "SFQ with adaptive RED on every queue",
         source: "Khademi et al. 2013, section 8",
-        keys: keys(ared::keys()),
+        keys: Box::new(|| keys(ared::keys())),
         make: Box::new(|settings| {
             let config = scheduler(settings, ared::Variant::Floyd, ared::Variant::Linux)?;
             let red = ared::config(settings, config.limit)?;
@@ -115,9 +115,11 @@ pub fn sfq_pie<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "sfq_pie",
         summary: "SFQ with PIE on every queue",
         source: "Khademi et al. 2013, section 6",
-        keys: keys(pie::Config::keys_by_variant(&pie::defaults(
-            pie::Variant::Rfc8033,
-        ))),
+        keys: Box::new(|| {
+            keys(pie::Config::keys_by_variant(&pie::defaults(
+                pie::Variant::Rfc8033,
+            )))
+        }),
         make: Box::new(|settings| {
             let config = scheduler(settings, pie::Variant::Rfc8033, pie::Variant::Linux)?;
             let pie = pie::config(settings, pie::Variant::Rfc8033, config.limit)?;
@@ -132,7 +134,7 @@ pub fn sfq_madpie<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "sfq_madpie",
         summary: "SFQ with MADPIE on every queue",
         source: "Kuhn and Ros 2016; Khademi et al. 2013, section 6",
-        keys: keys(madpie::keys()),
+        keys: Box::new(|| keys(madpie::keys())),
         make: Box::new(|settings| {
             let config = scheduler(settings, pie::Variant::Draft2013, pie::Variant::Linux)?;
             let madpie = madpie::maker(settings, config.limit)?;
@@ -169,7 +171,7 @@ mod tests {
     #[test]
     fn no_key_is_there_twice() {
         for discipline in disciplines() {
-            let mut names: Vec<&str> = discipline.keys.iter().map(|key| key.name).collect();
+            let mut names: Vec<&str> = discipline.keys().into_iter().map(|key| key.name).collect();
             let before = names.len();
             names.sort_unstable();
             names.dedup();

@@ -14,7 +14,7 @@ fn every_discipline_has_a_page_with_the_help_of_its_keys() {
             discipline.name
         );
         let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        for key in &discipline.keys {
+        for key in discipline.keys() {
             let row = format!("| `{}` | {} | {} |\n", key.name, key.default, key.doc);
             assert!(page.contains(&row), "{path} lacks the row {row}");
         }

@@ -19,7 +19,7 @@ fn a_default_that_is_shown_is_the_value_in_use() {
         let defaults = settings(&[]);
         assert!(discipline.build(&defaults).is_ok(), "{}", discipline.name);
         let in_use = defaults.in_use();
-        for key in &discipline.keys {
+        for key in discipline.keys() {
             let of_first_variant = key.default.split(';').next().unwrap_or_default();
             let used = in_use.iter().find(|(name, _)| name == key.name);
             // What is no value is told in words.
@@ -33,7 +33,7 @@ fn a_default_that_is_shown_is_the_value_in_use() {
 #[test]
 fn every_key_is_refused_a_value_of_another_type() {
     for discipline in Catalogue::<Recorded>::new().iter() {
-        for key in &discipline.keys {
+        for key in discipline.keys() {
             let wrong = match key.kind {
                 Kind::Duration => Value::Flag(true),
                 _ => Value::Duration(Duration::ZERO),

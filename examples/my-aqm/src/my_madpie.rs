@@ -57,7 +57,7 @@ pub fn my_madpie<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "my_madpie",
         summary: "PIE with a deterministic drop",
         source: "Kuhn and Ros 2016",
-        keys: DEFAULT.keys(),
+        keys: Box::new(|| DEFAULT.keys()),
         make: Box::new(|settings| {
             let Config { deterministic_above } = DEFAULT.given(settings)?;
             let pie = Pie::new(pie::Config::draft2013(settings.mtu));

@@ -111,7 +111,7 @@ fn settings(discipline: &Discipline<TestPacket>, bytes: &mut Bytes<'_>) -> Setti
     settings
         .values
         .push(("ecn".into(), Value::Flag(bytes.next() % 2 == 1)));
-    for key in &discipline.keys {
+    for key in discipline.keys() {
         if key.name != "ecn" && bytes.next().is_multiple_of(3) {
             settings
                 .values

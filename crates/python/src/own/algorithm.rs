@@ -64,7 +64,7 @@ impl Algorithm {
         for (key, value) in settings.into_iter().flatten() {
             let key: String = key.extract()?;
             let value = match (discipline.key(&key), key.as_str()) {
-                (Some(key), _) => value_of(key, &value)
+                (Some(key), _) => value_of(&key, &value)
                     .map_err(|error| refuse(format!("{name}: {}", error.value(value.py()))))?,
                 (None, "ecn") => sojourn_units::Value::Flag(value.extract()?),
                 _ => return Err(refuse(format!("{name} has no key \"{key}\""))),

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
-use sojourn_aqm::{Built, Catalogue, Discipline, Limit, Packet, SettingError, Settings, Single};
+use sojourn_aqm::{
+    Built, Catalogue, Discipline, Key, Limit, Packet, SettingError, Settings, Single,
+};
 use sojourn_experiment::Names;
 use sojourn_units::Value;
 
@@ -103,16 +105,21 @@ fn discipline<P: Packet + Send + 'static>(
         name: registered.name,
         summary: registered.summary,
         source: registered.source,
-        keys: registered
-            .parameters
-            .iter()
-            .filter_map(|parameter| match parameter {
-                Parameter::Key(key, _) => Some(key.clone()),
-                Parameter::Mtu | Parameter::Rate => None,
-            })
-            .collect(),
+        keys: {
+            let registered = Arc::clone(&registered);
+            Box::new(move || keys(&registered))
+        },
         make: Box::new(move |settings| build(&registered, settings, &failure)),
     }
+}
+
+fn keys(registered: &Registered) -> Vec<Key> {
+    let keys = registered.parameters.iter();
+    keys.filter_map(|parameter| match parameter {
+        Parameter::Key(key, _) => Some(key.clone()),
+        Parameter::Mtu | Parameter::Rate => None,
+    })
+    .collect()
 }
 
 fn build<P: Packet + Send + 'static>(
