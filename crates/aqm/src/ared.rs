@@ -20,8 +20,9 @@ use alloc::vec::Vec;
 use sojourn_units::{Duration, Rate, Time};
 
 use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
-use crate::discipline::{Discipline, Key, SettingError};
+use crate::discipline::Discipline;
 use crate::environment::Environment;
+use crate::key::{Key, SettingError};
 use crate::packet::Packet;
 use crate::parameters::Parameters as _;
 use crate::qdisc::Limit;

@@ -20,9 +20,10 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::discipline::{Discipline, SettingError};
+use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::fq::PACKET_MEMORY;
+use crate::key::SettingError;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::pool::Pool;

@@ -14,8 +14,9 @@ use alloc::collections::VecDeque;
 use sojourn_units::Time;
 
 use crate::aqm::{Algorithm as _, Backlog, Verdict};
-use crate::discipline::{Discipline, SettingError};
+use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
+use crate::key::SettingError;
 use crate::packet::Packet;
 use crate::parameters::Parameters as _;
 use crate::qdisc::{Limit, Qdisc};

@@ -15,8 +15,9 @@ use alloc::format;
 use sojourn_units::{Duration, Time};
 
 use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
-use crate::discipline::{Discipline, SettingError};
+use crate::discipline::Discipline;
 use crate::environment::Environment;
+use crate::key::SettingError;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::qdisc::Limit;

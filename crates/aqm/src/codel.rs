@@ -20,8 +20,9 @@ use alloc::vec::Vec;
 use sojourn_units::{Duration, Time};
 
 use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
-use crate::discipline::{Discipline, Key, SettingError};
+use crate::discipline::Discipline;
 use crate::environment::Environment;
+use crate::key::{Key, SettingError};
 use crate::packet::{Ecn, Packet};
 use crate::parameters::Parameters;
 use crate::qdisc::Limit;

@@ -14,8 +14,9 @@ use alloc::format;
 use sojourn_units::{Duration, Rate, Time};
 
 use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
-use crate::discipline::{Discipline, SettingError};
+use crate::discipline::Discipline;
 use crate::environment::Environment;
+use crate::key::SettingError;
 use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;

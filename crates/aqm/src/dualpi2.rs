@@ -17,8 +17,9 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Time};
 
-use crate::discipline::{Discipline, Key, SettingError};
+use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
+use crate::key::{Key, SettingError};
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::pi2::{Control, Controller, is_scalable};

@@ -11,8 +11,8 @@ use sojourn_units::Time;
 
 use crate::aqm::{Aqm, Verdict};
 use crate::classify::{Classifier, Hashing};
-use crate::discipline::{Key, SettingError};
 use crate::environment::{DropReason, Environment};
+use crate::key::{Key, SettingError};
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
 use crate::parameters::Parameters;

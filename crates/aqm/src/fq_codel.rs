@@ -10,9 +10,10 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::codel::{self, CoDel};
-use crate::discipline::{Discipline, Key, SettingError};
+use crate::discipline::Discipline;
 use crate::fifo::DropTail;
 use crate::fq::{self, Config, Fair, Overflow, Variant};
+use crate::key::{Key, SettingError};
 use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;

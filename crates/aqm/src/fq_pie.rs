@@ -7,8 +7,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::discipline::{Discipline, Key};
+use crate::discipline::Discipline;
 use crate::fq::{self, Fair, Overflow};
+use crate::key::Key;
 use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;

@@ -9,7 +9,8 @@
 //! | [`single`] | one FIFO governed by an [`Aqm`] |
 //! | [`fq`] | a queue per flow, each governed by an [`Aqm`] |
 //! | [`pool`], [`list`], [`classify`] | what such disciplines are made of: packets of many queues in one pool, lists without allocation, flows to queues |
-//! | [`parameters`] | parameters as values: structs, their keys and defaults |
+//! | [`parameters`], [`parameter`], [`key`] | parameters as values: structs of them, their types, their keys |
+//! | [`settings`] | what a discipline is built from |
 //! | [`discipline`] | a discipline by its name, with its keys and what makes it |
 //! | [`catalogue`] | every discipline of this crate |
 //! | [`fifo`], [`codel`], … | an algorithm each, to be read beside the document that defines it |
@@ -42,9 +43,11 @@ pub mod fifo;
 pub mod fq;
 pub mod fq_codel;
 pub mod fq_pie;
+pub mod key;
 pub mod list;
 pub mod madpie;
 pub mod packet;
+pub mod parameter;
 pub mod parameters;
 pub mod pfifo_fast;
 pub mod pi2;
@@ -66,11 +69,13 @@ mod testing;
 pub use aqm::{Algorithm, Aqm, Backlog, Verdict};
 pub use catalogue::Catalogue;
 pub use classify::Hashing;
-pub use discipline::{Built, Discipline, Key, SettingError};
+pub use discipline::{Built, Discipline};
 pub use environment::{DropReason, Environment};
 pub use fq::Fair;
+pub use key::{Key, SettingError};
 pub use packet::{AckView, Ecn, FlowKey, Packet};
-pub use parameters::{Parameter, Parameters};
+pub use parameter::Parameter;
+pub use parameters::Parameters;
 pub use qdisc::{Limit, Qdisc};
 pub use settings::Settings;
 pub use single::Single;

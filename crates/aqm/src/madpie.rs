@@ -14,8 +14,9 @@ use alloc::vec::Vec;
 use sojourn_units::{Duration, Time};
 
 use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
-use crate::discipline::{Discipline, Key, SettingError};
+use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
+use crate::key::{Key, SettingError};
 use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;

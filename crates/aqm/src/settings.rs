@@ -6,8 +6,8 @@ use core::cell::RefCell;
 
 use sojourn_units::{Rate, Value};
 
-use crate::discipline::{Key, SettingError};
-use crate::parameters::Parameter;
+use crate::key::{Key, SettingError};
+use crate::parameter::Parameter;
 use crate::qdisc::Limit;
 
 /// What a discipline is built from. It is read through [`Parameters`](crate::Parameters), and remembers the values in use.

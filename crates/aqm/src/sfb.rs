@@ -17,8 +17,9 @@ use alloc::format;
 
 use sojourn_units::{Duration, Time};
 
-use crate::discipline::{Discipline, SettingError};
+use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
+use crate::key::SettingError;
 use crate::packet::{Packet, mix};
 use crate::parameters::Parameters;
 use crate::qdisc::{Limit, Qdisc};

@@ -19,10 +19,11 @@ use sojourn_units::{Duration, Time};
 
 use crate::aqm::{Aqm, Verdict};
 use crate::classify::{Classifier, Hashing};
-use crate::discipline::{Discipline, SettingError};
+use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
 use crate::fifo::DropTail;
 use crate::fq::require_quantum;
+use crate::key::SettingError;
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
 use crate::parameters::Parameters as _;

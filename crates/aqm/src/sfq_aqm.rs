@@ -12,11 +12,13 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::ared::{self, Ared};
-use crate::discipline::{Discipline, Key, SettingError};
+use crate::discipline::Discipline;
+use crate::key::{Key, SettingError};
 use crate::madpie;
 use crate::packet::Packet;
+use crate::parameter::Parameter;
 use crate::parameters;
-use crate::parameters::{Parameter, Parameters as _};
+use crate::parameters::Parameters as _;
 use crate::pie::{self, Pie};
 use crate::qdisc::Limit;
 use crate::red::{self, Red, Unit};

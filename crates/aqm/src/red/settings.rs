@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use sojourn_units::Rate;
 
 use super::{Config, Unit, Variant, linux};
-use crate::discipline::{Key, SettingError};
+use crate::key::{Key, SettingError};
 use crate::parameters;
 use crate::parameters::Parameters as _;
 use crate::qdisc::Limit;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sojourn_aqm::{Catalogue, DynAqm, Qdisc, Settings, Verdict};
+use sojourn_aqm::{Aqm, Catalogue, Qdisc, Settings, Verdict};
 use sojourn_units::{Rate, Time};
 
 use super::keys::value_of;
@@ -21,7 +21,7 @@ impl Algorithm {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, call: impl FnOnce(&mut dyn DynAqm<PacketView>) -> T) -> PyResult<T> {
+    fn with<T>(&self, call: impl FnOnce(&mut dyn Aqm<PacketView>) -> T) -> PyResult<T> {
         let mut discipline = self.discipline();
         // Checked when it was made.
         let aqm = discipline
