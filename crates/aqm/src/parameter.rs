@@ -13,9 +13,8 @@ pub trait Parameter: Sized {
     /// What its key accepts, unless the declaration says otherwise.
     const KIND: Kind;
 
-    /// Reads a value; `None` if it is of another type. Packets count as full frames of `mtu` bytes where bytes are asked
-    /// for.
-    fn of(value: &Value, mtu: u32) -> Option<Self>;
+    /// Reads a value; `None` if it is of another type.
+    fn of(value: &Value) -> Option<Self>;
 
     /// The value as of `kind`; `None`: the parameter has none.
     fn value(&self, kind: Kind) -> Option<Value>;
@@ -24,15 +23,15 @@ pub trait Parameter: Sized {
 /// A parameter of whatever type, in its struct.
 pub trait Slot {
     /// Sets it; false if the value is of another type.
-    fn set(&mut self, value: &Value, mtu: u32) -> bool;
+    fn set(&mut self, value: &Value) -> bool;
 
     /// [`Parameter::value`].
     fn value(&self, kind: Kind) -> Option<Value>;
 }
 
 impl<T: Parameter> Slot for T {
-    fn set(&mut self, value: &Value, mtu: u32) -> bool {
-        T::of(value, mtu).map(|read| *self = read).is_some()
+    fn set(&mut self, value: &Value) -> bool {
+        T::of(value).map(|read| *self = read).is_some()
     }
 
     fn value(&self, kind: Kind) -> Option<Value> {
@@ -66,7 +65,7 @@ pub(crate) fn written(value: &Value) -> String {
 impl Parameter for Duration {
     const KIND: Kind = Kind::Duration;
 
-    fn of(value: &Value, _mtu: u32) -> Option<Self> {
+    fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Duration(span) => Some(*span),
             _ => None,
@@ -81,7 +80,7 @@ impl Parameter for Duration {
 impl Parameter for Rate {
     const KIND: Kind = Kind::Rate;
 
-    fn of(value: &Value, _mtu: u32) -> Option<Self> {
+    fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Rate(rate) => Some(*rate),
             _ => None,
@@ -96,7 +95,7 @@ impl Parameter for Rate {
 impl Parameter for bool {
     const KIND: Kind = Kind::Flag;
 
-    fn of(value: &Value, _mtu: u32) -> Option<Self> {
+    fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Flag(flag) => Some(*flag),
             _ => None,
@@ -112,7 +111,7 @@ impl Parameter for bool {
 impl Parameter for f64 {
     const KIND: Kind = Kind::Number;
 
-    fn of(value: &Value, _mtu: u32) -> Option<Self> {
+    fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => Some(*number),
             _ => None,
@@ -128,10 +127,9 @@ impl Parameter for f64 {
 impl Parameter for u64 {
     const KIND: Kind = Kind::Count;
 
-    fn of(value: &Value, mtu: u32) -> Option<Self> {
+    fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Count(number) | Value::Bytes(number) => Some(*number),
-            Value::Packets(packets) => Some(packets.saturating_mul(Self::from(mtu))),
             _ => None,
         }
     }
@@ -147,7 +145,7 @@ impl Parameter for u64 {
 impl Parameter for Limit {
     const KIND: Kind = Kind::Size;
 
-    fn of(value: &Value, _mtu: u32) -> Option<Self> {
+    fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Packets(packets) => Some(Self::Packets(*packets)),
             Value::Bytes(bytes) => Some(Self::Bytes(*bytes)),
@@ -167,8 +165,8 @@ impl Parameter for Limit {
 impl<T: Parameter> Parameter for Option<T> {
     const KIND: Kind = T::KIND;
 
-    fn of(value: &Value, mtu: u32) -> Option<Self> {
-        T::of(value, mtu).map(Some)
+    fn of(value: &Value) -> Option<Self> {
+        T::of(value).map(Some)
     }
 
     fn value(&self, kind: Kind) -> Option<Value> {
@@ -199,7 +197,7 @@ macro_rules! choice {
         impl $crate::Parameter for $name {
             const KIND: $crate::parameter::Kind = $crate::parameter::Kind::Choice(&[$( $word ),+]);
 
-            fn of(value: &$crate::parameter::Value, _mtu: u32) -> Option<Self> {
+            fn of(value: &$crate::parameter::Value) -> Option<Self> {
                 match value {
                     $( $crate::parameter::Value::Word(word) if word == $word => Some(Self::$value), )+
                     _ => None,

@@ -5,7 +5,8 @@
 //!
 //! ```
 //! use sojourn_aqm::{Parameters, Settings, parameters};
-//! //!
+//! use sojourn_units::{Duration, Rate, Value};
+//!
 //! parameters! {
 //!     /// The parameters of an example.
 //!     pub struct Config {
@@ -48,7 +49,7 @@ pub trait Parameters: Copy {
         let mut outcome = Ok(());
         self.visit(&mut |key, slot| {
             if let Some(value) = settings.get(key.name)
-                && !(key.kind.admits(value) && slot.set(value, settings.mtu))
+                && !(key.kind.admits(value) && slot.set(value))
             {
                 outcome = Err(key.refuse(value));
             }

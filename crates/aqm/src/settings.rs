@@ -86,6 +86,6 @@ impl Settings {
         let Some(value) = self.get(name) else {
             return Ok(default);
         };
-        T::of(value, self.mtu).ok_or_else(|| Key::of::<T>(name, "").refuse(value))
+        T::of(value).ok_or_else(|| Key::of::<T>(name, "").refuse(value))
     }
 }
