@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 
-use sojourn_units::{Duration, Kind, Time, cold_path};
+use sojourn_units::{Duration, Kind, Time};
 
 use crate::aqm::{Aqm, Backlog, Verdict};
 use crate::catalogue::{Discipline, Key, SettingError, join_keys};
@@ -225,7 +225,6 @@ impl Aqm for Pie {
         if !hit {
             return Verdict::Pass;
         }
-        cold_path();
         let marks = self.probability() <= self.config.ecn_threshold;
         if self.config.ecn && marks && packet.ecn().is_capable() {
             return Verdict::Mark;
@@ -243,7 +242,6 @@ impl Aqm for Pie {
     ) -> Verdict {
         let sojourn = now.saturating_since(packet.enqueued());
         let sojourn = if self.config.ce_exclude {
-            cold_path();
             ce_exclude::unmarked_delay(sojourn, backlog, HIGH_DELAY)
         } else {
             sojourn

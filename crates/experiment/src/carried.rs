@@ -1,6 +1,6 @@
 //! How much of a link's capacity was used within a span of time.
 
-use sojourn_units::{Duration, Rate, Time, cold_path};
+use sojourn_units::{Duration, Rate, Time};
 
 /// What a link with a schedule of rates sent within a span, worked out from when it was sending. A packet under way at
 /// either end counts with the part that is within.
@@ -45,7 +45,6 @@ impl Carried {
     pub fn send(&mut self, begin: Time, end: Time) {
         let part = &mut self.parts[self.current];
         if end > part.end {
-            cold_path();
             self.send_across(begin, end);
         } else {
             part.busy = part.busy + (end - begin);

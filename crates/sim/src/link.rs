@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use sojourn_aqm::{Environment, Packet, Qdisc};
 use sojourn_experiment::model::Capacity;
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Time};
 
 use crate::packet::SimPacket;
 use crate::probe::LinkProbe;
@@ -122,7 +122,6 @@ impl Link {
         if self.wake == Time::MAX {
             self.leave_at_once(now);
         } else if self.device_limit > 0 {
-            cold_path();
             self.fill_device(now);
         }
     }
@@ -141,7 +140,6 @@ impl Link {
     pub fn serve(&mut self, now: Time) -> Option<SimPacket> {
         while self.wake <= now {
             if self.departed.is_some() {
-                cold_path();
                 self.wake = self.next_wake(now);
                 return self.departed.take();
             }
@@ -166,7 +164,6 @@ impl Link {
     #[inline(always)]
     fn advance(&mut self, now: Time) -> Option<SimPacket> {
         if now < self.shaper.free_at(now) {
-            cold_path();
             self.wake = self.next_wake(now);
             return None;
         }
@@ -176,7 +173,6 @@ impl Link {
             None
         };
         let Some(packet) = packet else {
-            cold_path();
             self.wake = if self.has_packets() {
                 self.next_wake(now)
             } else {
@@ -212,7 +208,6 @@ impl Link {
         if self.device_limit == 0 {
             return self.dequeue(now);
         }
-        cold_path();
         self.fill_device(now);
         let packet = self.device.pop_front();
         self.fill_device(now);

@@ -5,7 +5,7 @@
 use sojourn_experiment::carried::Carried;
 use sojourn_experiment::model::{Capacity, Trace};
 use sojourn_experiment::{Instants, OPPORTUNITY_BYTES};
-use sojourn_units::{Duration, Rate, Time, cold_path};
+use sojourn_units::{Duration, Rate, Time};
 
 /// What decides when the next packet may leave.
 pub enum Shaper {
@@ -117,7 +117,6 @@ impl Bucket {
             self.follow_schedule(now);
         }
         if bytes != self.pace.bytes {
-            cold_path();
             self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst);
         }
         let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));

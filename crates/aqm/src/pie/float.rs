@@ -1,6 +1,6 @@
 //! PIE in floating point: RFC 8033 Appendices A and B, and the algorithm of 2013.
 
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Time};
 
 use super::departure::DepartureRate;
 use super::{Config, HIGH_DELAY, Variant};
@@ -103,7 +103,6 @@ impl Float {
             return false;
         }
         let p = if self.config.bytemode {
-            cold_path();
             (self.drop_prob * f64::from(bytes) / f64::from(self.config.mtu)).min(1.0)
         } else {
             self.drop_prob
