@@ -72,7 +72,8 @@ docs: install
 # The pages need nothing compiled; the crates' documentation goes beside them.
 site: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	RUSTDOCFLAGS="-D warnings" $(RUST) cargo doc --quiet --locked --workspace --no-deps
+	rm -rf target/doc
+	RUSTDOCFLAGS="-D warnings" $(RUST) cargo doc --quiet --locked --workspace --exclude sojourn-python --no-deps
 	cp -r target/doc target/site/rust
 
 install: $(VENV)/.installed
