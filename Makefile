@@ -14,7 +14,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates python studies -type f -not -name '*.pyc' -not -path '*/target/*' -not -name '*.so' \
 	-not -name sojourn-agent)
 
-.PHONY: help demo test lint bench bench-tools validate studies docs install agent
+.PHONY: help demo test lint bench bench-tools validate studies docs site install agent
 help:
 	@echo "make demo      one home line behind four queues: a table, a picture, what to try next"
 	@echo "make test      all tests, Rust and Python"
@@ -24,6 +24,7 @@ help:
 	@echo "make studies   every study in full: published against measured"
 	@echo "make install   into .venv, with the agent, the program that the Linux backend runs"
 	@echo "make docs      write docs/experiment.md from the schema"
+	@echo "make site      the documentation as a site, in target/site; a broken link is an error"
 
 # Without the agent, which takes as long again to compile; the Linux backend says that it wants make install.
 demo: $(VENV)/.bindings
@@ -68,6 +69,13 @@ studies: install
 docs: install
 	$(BIN)/python docs/generate.py
 
+# The pages need nothing compiled; the crates' documentation goes beside them.
+site: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	rm -rf target/doc
+	RUSTDOCFLAGS="-D warnings" $(RUST) cargo doc --quiet --locked --workspace --exclude sojourn-python --no-deps
+	cp -r target/doc target/site/rust
+
 install: $(VENV)/.installed
 
 # The bindings and the agent are compiled beside each other: each ends in a long step that keeps one processor busy.
@@ -93,6 +101,10 @@ $(AGENT): $(BIN)/python $(SOURCES)
 
 $(VENV)/.lint: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --group lint
+	@touch $@
+
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
 $(BIN)/python:

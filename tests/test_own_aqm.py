@@ -17,6 +17,7 @@ from sojourn import _core, own
 
 ROOT = Path(__file__).parent.parent
 TUTORIAL = (ROOT / "docs" / "tutorial-aqm.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 EXPERIMENT = """\
 [experiment]
@@ -37,9 +38,9 @@ ecn = true
 """
 
 
-def blocks(language: str) -> list[tuple[str, str]]:
-    """Code blocks of the tutorial with the name of their file."""
-    return re.findall(rf"^```{language}(?: (\S+))?\n(.*?)^```", TUTORIAL, re.M | re.S)
+def blocks(language: str, page: str = TUTORIAL) -> list[tuple[str, str]]:
+    """Code blocks of a page with the name of their file."""
+    return re.findall(rf"^```{language}(?: (\S+))?\n(.*?)^```", page, re.M | re.S)
 
 
 def down(aqm: str, keys: str = "", **options) -> dict:
@@ -73,6 +74,21 @@ def test_the_tutorials_rust_is_that_of_the_example():
         assert text in (ROOT / "examples" / "my-aqm" / name).read_text(encoding="utf-8")
     (experiment,) = [text for name, text in blocks("toml") if name == "experiment.toml"]
     assert experiment in (ROOT / "examples" / "my-aqm" / "experiment.toml").read_text(encoding="utf-8")
+
+
+def test_the_first_discipline_of_a_contributor_runs_and_passes_its_test(tmp_path: Path):
+    for name, text in blocks("python", CONTRIBUTING):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (command,) = [line for _, text in blocks("sh", CONTRIBUTING) for line in text.splitlines() if "--load" in line]
+    environment = {**os.environ, "PATH": f"{SOJOURN.parent}{os.pathsep}{os.environ['PATH']}"}
+    for line in (command, f"{sys.executable} -m pytest -q test_step_drop.py"):
+        result = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert result.returncode == 0, f"{line}: {result.stdout}{result.stderr}"
+
+
+def test_the_first_discipline_in_rust_is_that_of_the_example():
+    ((name, text),) = blocks("rust", CONTRIBUTING)
+    assert text in (ROOT / "examples" / "my-aqm" / name).read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)

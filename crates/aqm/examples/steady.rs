@@ -40,7 +40,7 @@ fn allocated(discipline: &Discipline<TestPacket>, setting: Option<(&str, Value)>
     let setting = setting.map(|(key, value)| (key.into(), value));
     settings.values.extend(setting);
     let mut built = None;
-    let measured = allocation_counter::measure(|| built = (discipline.build)(&settings).ok());
+    let measured = allocation_counter::measure(|| built = discipline.build(&settings).ok());
     assert!(built.is_some(), "{} is built", discipline.name);
     measured.bytes_current
 }

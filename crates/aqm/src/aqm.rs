@@ -2,8 +2,8 @@
 
 use sojourn_units::Time;
 
+use crate::environment::{DropReason, Environment};
 use crate::packet::Packet;
-use crate::qdisc::{DropReason, Environment};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,8 +12,18 @@ pub enum Verdict {
     Pass,
     /// It is marked and kept. Only for ECN-capable packets.
     Mark,
-    /// It is given up.
-    Drop,
+    /// It is dropped.
+    Drop(DropReason),
+}
+
+impl Verdict {
+    /// Dropped as the algorithm's signal to the sender.
+    pub const DROP: Self = Self::Drop(DropReason::Aqm);
+
+    /// True if the packet is dropped, for whatever reason.
+    pub const fn is_drop(self) -> bool {
+        matches!(self, Self::Drop(_))
+    }
 }
 
 /// What is queued, not counting the packet that is decided about.
@@ -33,9 +43,9 @@ pub struct Backlog {
 ///
 /// For every packet there is one call of `on_enqueue` (or `on_overflow`), and if it passed, one of
 /// `on_dequeue` when it reaches the head.
-pub trait Aqm {
+pub trait Aqm<P: Packet>: Algorithm {
     /// A packet arrives and there is room for it. The packet's `enqueued` time is `now`.
-    fn on_enqueue<P: Packet>(
+    fn on_enqueue(
         &mut self,
         _packet: &P,
         _backlog: Backlog,
@@ -47,7 +57,7 @@ pub trait Aqm {
 
     /// A packet has been taken from the head. After [`Verdict::Drop`] the next one, if there is one, is
     /// taken and asked about at the same instant.
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         _packet: &P,
         _backlog: Backlog,
@@ -56,16 +66,14 @@ pub trait Aqm {
     ) -> Verdict {
         Verdict::Pass
     }
+}
 
-    /// Why the packet of the last [`Verdict::Drop`] was given up.
-    fn drop_reason(&self) -> DropReason {
-        DropReason::Aqm
-    }
-
-    /// An arriving packet was given up for want of room; the queue stands at `backlog`.
+/// What an AQM algorithm does besides deciding about packets, whatever their type.
+pub trait Algorithm {
+    /// An arriving packet was dropped for want of room; the queue stands at `backlog`.
     fn on_overflow(&mut self, _backlog: Backlog, _now: Time) {}
 
-    /// A flow-queueing scheduler that was out of room gave up `packets` packets from the head of this queue.
+    /// A flow-queueing scheduler that was out of room dropped `packets` packets from the head of this queue.
     fn on_head_drops(&mut self, _packets: u64) {}
 
     /// A packet was asked for and the queue is empty.
@@ -81,82 +89,4 @@ pub trait Aqm {
 
     /// Shows the state by the defining document's names, for probes.
     fn state(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
-}
-
-/// An [`Aqm`] as an object, for packets of one type: every `Aqm` is one. The methods are those of `Aqm`.
-pub trait DynAqm<P: Packet> {
-    /// [`Aqm::on_enqueue`].
-    fn on_enqueue(
-        &mut self,
-        packet: &P,
-        backlog: Backlog,
-        now: Time,
-        env: &mut Environment<P>,
-    ) -> Verdict;
-
-    /// [`Aqm::on_dequeue`].
-    fn on_dequeue(
-        &mut self,
-        packet: &P,
-        backlog: Backlog,
-        now: Time,
-        env: &mut Environment<P>,
-    ) -> Verdict;
-
-    /// [`Aqm::on_overflow`].
-    fn on_overflow(&mut self, backlog: Backlog, now: Time);
-
-    /// [`Aqm::on_empty`].
-    fn on_empty(&mut self, now: Time);
-
-    /// [`Aqm::next_timer`].
-    fn next_timer(&self) -> Option<Time>;
-
-    /// [`Aqm::on_timer`].
-    fn on_timer(&mut self, backlog: Backlog, now: Time);
-
-    /// [`Aqm::state`].
-    fn state(&self, visit: &mut dyn FnMut(&'static str, f64));
-}
-
-impl<P: Packet, A: Aqm> DynAqm<P> for A {
-    fn on_enqueue(
-        &mut self,
-        packet: &P,
-        backlog: Backlog,
-        now: Time,
-        env: &mut Environment<P>,
-    ) -> Verdict {
-        Aqm::on_enqueue(self, packet, backlog, now, env)
-    }
-
-    fn on_dequeue(
-        &mut self,
-        packet: &P,
-        backlog: Backlog,
-        now: Time,
-        env: &mut Environment<P>,
-    ) -> Verdict {
-        Aqm::on_dequeue(self, packet, backlog, now, env)
-    }
-
-    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
-        Aqm::on_overflow(self, backlog, now);
-    }
-
-    fn on_empty(&mut self, now: Time) {
-        Aqm::on_empty(self, now);
-    }
-
-    fn next_timer(&self) -> Option<Time> {
-        Aqm::next_timer(self)
-    }
-
-    fn on_timer(&mut self, backlog: Backlog, now: Time) {
-        Aqm::on_timer(self, backlog, now);
-    }
-
-    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
-        Aqm::state(self, visit);
-    }
 }

@@ -15,36 +15,95 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec::Vec;
 
-use sojourn_units::{Duration, Kind, Rate, Time, Value};
+use sojourn_units::{Duration, Rate, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, join_keys, keys_without};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::discipline::Discipline;
+use crate::environment::Environment;
+use crate::key::{Key, SettingError};
 use crate::packet::Packet;
-use crate::qdisc::{Environment, Limit};
-use crate::red::{self, Red, Rule, Unit, Variant, linux::ONE_PERCENT};
+use crate::parameters::Parameters as _;
+use crate::qdisc::Limit;
+use crate::red::{self, Red, Rule, Unit, linux::ONE_PERCENT};
 use crate::settings::Settings;
 use crate::single::Single;
+use crate::{choice, parameters};
 
-/// The parameters of the adaptation.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Adaptation {
-    /// Time between two looks at the average. Default 500 ms.
-    pub interval: Duration,
-    /// Largest increase of max_p per interval; a quarter of max_p if that is less. Default 0.01.
-    pub alpha: f64,
-    /// Factor of a decrease of max_p. Default 0.9.
-    pub beta: f64,
-    /// max_p is not raised when above. Default 0.5.
-    pub top: f64,
-    /// max_p is not lowered when below. Default 0.01.
-    pub bottom: f64,
+parameters! {
+    /// The thresholds by delay.
+    struct Target {
+        /// queueing delay to hold; sets min and max where they are not given
+        target: Option<Duration>,
+    }
+}
+
+parameters! {
+    /// The parameters of the adaptation.
+    pub struct Adaptation {
+        /// time between two adaptations of max_p
+        pub adapt_interval: Duration,
+        /// largest increase of max_p per interval (max_p / 4 if that is less)
+        pub alpha: f64 as Probability,
+        /// factor of a decrease of max_p
+        pub beta: f64 as Probability,
+    }
+    besides {
+        /// max_p is not raised when above.
+        pub top: f64,
+        /// max_p is not lowered when below.
+        pub bottom: f64,
+    }
+}
+
+parameters! {
+    struct Which {
+        /// as published, or Linux's fixed point with tc's derived parameters; linux itself never adapts
+        variant: Variant,
+    }
+}
+
+const WHICH: Which = Which {
+    variant: Variant::Floyd,
+};
+
+choice! {
+    /// Whose adaptive RED.
+    pub enum Variant {
+        /// As published, in floating point.
+        Floyd = "floyd",
+        /// Linux 6.1 with its tc, which never adapts.
+        Linux = "linux",
+        /// Linux's sch_red as written.
+        Linux310 = "linux-3.10",
+    }
+}
+
+impl Variant {
+    /// The RED that is adapted.
+    const fn red(self) -> red::Variant {
+        match self {
+            Self::Floyd => red::Variant::Floyd,
+            Self::Linux | Self::Linux310 => red::Variant::Linux,
+        }
+    }
+
+    /// The delay to hold unless it or the thresholds are given; tc knows none.
+    const fn target(self) -> Target {
+        Target {
+            target: match self {
+                Self::Floyd => Some(Duration::from_millis(5)),
+                Self::Linux | Self::Linux310 => None,
+            },
+        }
+    }
 }
 
 impl Default for Adaptation {
     fn default() -> Self {
         Self {
-            interval: Duration::from_millis(500),
+            adapt_interval: Duration::from_millis(500),
             alpha: 0.01,
             beta: 0.9,
             top: 0.5,
@@ -66,7 +125,7 @@ impl Ared {
     pub fn new(red: red::Config, adaptation: Option<Adaptation>) -> Self {
         Self {
             red: Red::new(red),
-            next: adaptation.map(|adaptation| Time::ZERO + adaptation.interval),
+            next: adaptation.map(|adaptation| Time::ZERO + adaptation.adapt_interval),
             adaptation,
         }
     }
@@ -111,8 +170,8 @@ impl Ared {
     }
 }
 
-impl Aqm for Ared {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for Ared {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -122,11 +181,7 @@ impl Aqm for Ared {
         self.red.on_enqueue(packet, backlog, now, env)
     }
 
-    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
-        self.red.on_overflow(backlog, now);
-    }
-
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -134,6 +189,12 @@ impl Aqm for Ared {
         env: &mut Environment<P>,
     ) -> Verdict {
         self.red.on_dequeue(packet, backlog, now, env)
+    }
+}
+
+impl Algorithm for Ared {
+    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
+        self.red.on_overflow(backlog, now);
     }
 
     fn on_empty(&mut self, now: Time) {
@@ -147,7 +208,7 @@ impl Aqm for Ared {
     fn on_timer(&mut self, _backlog: Backlog, now: Time) {
         if let Some(adaptation) = self.adaptation {
             self.adapt(adaptation, now);
-            self.next = Some(now.saturating_add(adaptation.interval));
+            self.next = Some(now.saturating_add(adaptation.adapt_interval));
         }
     }
 
@@ -156,43 +217,20 @@ impl Aqm for Ared {
     }
 }
 
-const OWN_KEYS: [Key; 5] = [
-    Key {
-        name: "target",
-        kind: Kind::Duration,
-        default: "5 ms; linux: none",
-        doc: "queueing delay to hold; sets min and max where they are not given",
-    },
-    Key {
-        name: "adapt_interval",
-        kind: Kind::Duration,
-        default: "500 ms",
-        doc: "time between two adaptations of max_p",
-    },
-    Key {
-        name: "alpha",
-        kind: Kind::Probability,
-        default: "0.01",
-        doc: "largest increase of max_p per interval (max_p / 4 if that is less)",
-    },
-    Key {
-        name: "beta",
-        kind: Kind::Probability,
-        default: "0.9",
-        doc: "factor of a decrease of max_p",
-    },
-    Key {
-        name: "variant",
-        kind: Kind::Choice(&["floyd", "linux", "linux-3.10"]),
-        default: "floyd",
-        doc: "as published, or Linux's fixed point with tc's derived parameters; linux itself never adapts",
-    },
-];
-
-/// RED's keys but for its variants.
-const RED_KEYS: [Key; red::KEYS.len() - 1] = keys_without(red::KEYS, "variant");
-
-pub(crate) const KEYS: &[Key] = &join_keys::<{ 5 + RED_KEYS.len() }>(&[&OWN_KEYS, &RED_KEYS]);
+pub(crate) fn keys() -> Vec<Key> {
+    let targets: Vec<_> = Variant::ALL
+        .iter()
+        .map(|(word, variant)| (*word, variant.target()))
+        .collect();
+    let target = Target::keys_by_variant(&targets);
+    let weight = "1 - exp(-1 / packets per second); linux: from burst";
+    let red = red::keys_but(&[
+        ("min", "by target; linux: max / 3"),
+        ("max", "by target; linux: limit / 4"),
+        ("weight", weight),
+    ]);
+    [target, Adaptation::default().keys(), WHICH.keys(), red].concat()
+}
 
 /// th_min and th_max in bytes for a target delay at a rate: half and one and a half of the target queue,
 /// at least one and two frames of `mtu` bytes.
@@ -205,79 +243,70 @@ pub fn thresholds(rate: Rate, target: Duration, mtu: u32) -> (u64, u64) {
 }
 
 /// w_q = 1 - exp(-1/C), C the link's rate in packets per second (Floyd et al. 2001, §5).
-fn automatic_weight(config: &red::Config) -> f64 {
-    let packets_per_sec = config.bandwidth.bytes_per_sec() / f64::from(config.avpkt);
+fn automatic_weight(bandwidth: Rate, avpkt: u64) -> f64 {
+    let packets_per_sec = bandwidth.bytes_per_sec() / avpkt as f64;
     -libm::expm1(-1.0 / packets_per_sec)
 }
 
 /// Reads the keys of the RED that is adapted; `limit` is what the queue may hold.
 pub(crate) fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
-    let thresholds_given = settings.has("min") || settings.has("max");
-    let by_target = settings.has("target").then(|| {
-        let target = settings.duration("target", Duration::ZERO);
-        thresholds(settings.rate, target, settings.mtu)
-    });
+    let variant = WHICH.given(settings)?.variant;
+    let mut red = red::Parameters::read(settings, variant.red())?;
+    let asked = Target { target: None }.given(settings)?;
+    let (rate, mtu) = (settings.rate, settings.mtu);
+    let thresholds_given = red.min.is_some() || red.max.is_some();
     // An experiment with every value spelled out gives both.
-    let agree = |(min, max)| settings.bytes("min", min) == min && settings.bytes("max", max) == max;
-    if thresholds_given && !by_target.is_none_or(agree) {
-        return Err(red::error(
-            "target",
-            "cannot go with min or max, which it would set: give one or the other".into(),
-        ));
-    }
-    // tc knows no target: without thresholds it takes them from the limit.
-    let as_tc = red::variant(settings) == Variant::Linux && !settings.has("target");
-    let mut config = if thresholds_given || as_tc {
-        red::config(settings, limit)?
-    } else {
-        let target = settings.duration("target", Duration::from_millis(5));
-        let (min, max) = thresholds(settings.rate, target, settings.mtu);
-        red::config_between(settings, Unit::Bytes, min, max)?
+    let agrees = |target| {
+        let (min, max) = thresholds(rate, target, mtu);
+        let is =
+            |given: Option<Limit>, wanted| given.is_none_or(|it| red::bytes(it, mtu) == wanted);
+        is(red.min, min) && is(red.max, max)
     };
-    if config.variant == Variant::Floyd && !settings.has("weight") && !settings.has("burst") {
-        config.weight = automatic_weight(&config);
-        settings.take("weight", Some(Value::Number(config.weight)));
+    if thresholds_given && !asked.target.is_none_or(agrees) {
+        let message = "cannot go with min or max, which it would set: give one or the other";
+        return Err(SettingError::new("target", message));
     }
-    Ok(config)
+    if variant == Variant::Floyd && red.weight.is_none() && red.burst.is_none() {
+        red.weight = Some(automatic_weight(red.bandwidth, red.avpkt));
+    }
+    let target = asked.target.or(variant.target().target);
+    match target.filter(|_| !thresholds_given) {
+        Some(target) => {
+            let (min, max) = thresholds(rate, target, mtu);
+            Target {
+                target: Some(target),
+            }
+            .note(settings);
+            red.config_between(settings, variant.red(), Unit::Bytes, min, max)
+        }
+        None => red.config(settings, variant.red(), limit),
+    }
 }
 
 /// Reads the keys of the adaptation; `None` where it does not happen.
 pub(crate) fn adaptation(settings: &Settings) -> Result<Option<Adaptation>, SettingError> {
+    let variant = WHICH.given(settings)?.variant;
     let default = Adaptation::default();
-    let interval = settings.duration("adapt_interval", default.interval);
-    if interval.is_zero() {
-        return Err(red::error(
-            "adapt_interval",
-            format!("got \"{interval}\"; must be above 0"),
-        ));
+    let given = default.given(settings)?;
+    if given.adapt_interval.is_zero() {
+        let message = format!("got \"{}\"; must be above 0", given.adapt_interval);
+        return Err(SettingError::new("adapt_interval", message));
     }
-    if red::variant(settings) == Variant::Linux {
-        for key in ["alpha", "beta"] {
-            let fixed = if key == "alpha" {
-                default.alpha
-            } else {
-                default.beta
-            };
-            if settings.number(key, fixed) != fixed {
-                return Err(red::error(
-                    key,
-                    format!("is fixed at {fixed} in Linux's variants: leave one of the two out"),
-                ));
-            }
+    for (key, given, fixed) in [
+        ("alpha", given.alpha, default.alpha),
+        ("beta", given.beta, default.beta),
+    ] {
+        if variant != Variant::Floyd && given != fixed {
+            let message =
+                format!("is fixed at {fixed} in Linux's variants: leave one of the two out");
+            return Err(SettingError::new(key, message));
         }
     }
-    let stays = settings.word("variant", "floyd") == "linux";
-    if stays {
-        for key in ["adapt_interval", "alpha", "beta"] {
-            settings.take(key, None);
-        }
+    if variant == Variant::Linux {
+        given.forget(settings);
+        return Ok(None);
     }
-    Ok((!stays).then(|| Adaptation {
-        interval,
-        alpha: settings.number("alpha", default.alpha),
-        beta: settings.number("beta", default.beta),
-        ..default
-    }))
+    Ok(Some(given))
 }
 
 /// `ared`.
@@ -286,9 +315,9 @@ pub fn ared<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "ared",
         summary: "adaptive RED: RED whose drop probability follows the load",
         source: "Floyd, Gummadi and Shenker 2001",
-        keys: KEYS,
-        build: Box::new(|settings| {
-            let limit = red::default_limit(settings);
+        keys: Box::new(keys),
+        make: Box::new(|settings| {
+            let limit = settings.limit_or(Limit::Packets(1000));
             let ared = Ared::new(config(settings, limit)?, adaptation(settings)?);
             Ok(Box::new(Single::new(ared, limit)))
         }),
@@ -299,11 +328,11 @@ pub fn ared<P: Packet + Send + 'static>() -> Discipline<P> {
 mod tests {
     use super::*;
     use crate::test_packet::TestPacket;
-    use alloc::vec::Vec;
+    use sojourn_units::Value;
 
     /// An ARED of one variant with thresholds 10 and 30 kB and no memory, after its average was set by
     /// arrivals at `queue` bytes.
-    fn at(variant: Variant, max_p: f64, queue: u64) -> Ared {
+    fn at(variant: red::Variant, max_p: f64, queue: u64) -> Ared {
         let mut settings = Settings::new(Rate::from_mbps(10), 1514);
         settings.values = Vec::from([
             ("min".into(), Value::Bytes(10_000)),
@@ -311,7 +340,7 @@ mod tests {
             ("weight".into(), Value::Number(0.5)),
             ("probability".into(), Value::Number(max_p)),
         ]);
-        if variant == Variant::Linux {
+        if variant == red::Variant::Linux {
             settings
                 .values
                 .push(("variant".into(), Value::Word("linux".into())));
@@ -342,7 +371,7 @@ mod tests {
     #[test]
     fn max_p_climbs_above_the_band_falls_below_and_rests_within() {
         // Band 18 to 22 kB. Up by min(0.01, max_p/4), down to nine tenths (Floyd et al. 2001, §4).
-        for variant in [Variant::Floyd, Variant::Linux] {
+        for variant in [red::Variant::Floyd, red::Variant::Linux] {
             for (queue, before, after) in [
                 (25_000, 0.1, 0.11),
                 (25_000, 0.02, 0.025),

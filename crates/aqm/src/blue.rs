@@ -9,28 +9,33 @@
 
 use alloc::boxed::Box;
 
-use sojourn_units::{Duration, Kind, Time, Value};
+use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::discipline::Discipline;
+use crate::environment::Environment;
 use crate::packet::Packet;
-use crate::qdisc::{Environment, Limit};
-use crate::settings::Settings;
+use crate::parameters;
+use crate::parameters::Parameters;
+use crate::qdisc::Limit;
 use crate::single::Single;
 
-/// The parameters of BLUE.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
-    /// d1: increase of the probability. Default 0.0025.
-    pub increment: f64,
-    /// d2: decrease of the probability. Default 0.00025.
-    pub decrement: f64,
-    /// Least time between two changes. Default 100 ms.
-    pub freeze_time: Duration,
-    /// L: an arrival at a queue longer than this raises the probability too.
-    pub level: Option<Limit>,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
+parameters! {
+    /// The parameters of BLUE.
+    pub struct Config {
+        /// increase of the probability on a loss (d1)
+        pub increment: f64 as Probability,
+        /// decrease of the probability when the link falls idle (d2)
+        pub decrement: f64 as Probability,
+        /// least time between two changes of the probability
+        pub freeze_time: Duration,
+        /// an arrival at a longer queue raises the probability too (L)
+        pub level: Option<Limit>,
+    }
+    besides {
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool,
+    }
 }
 
 impl Default for Config {
@@ -74,8 +79,8 @@ impl Blue {
     }
 }
 
-impl Aqm for Blue {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for Blue {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -95,10 +100,12 @@ impl Aqm for Blue {
         } else if self.config.ecn && packet.ecn().is_capable() {
             Verdict::Mark
         } else {
-            Verdict::Drop
+            Verdict::DROP
         }
     }
+}
 
+impl Algorithm for Blue {
     fn on_overflow(&mut self, _backlog: Backlog, now: Time) {
         self.change(self.config.increment, now);
     }
@@ -112,62 +119,19 @@ impl Aqm for Blue {
     }
 }
 
-const KEYS: &[Key] = &[
-    Key {
-        name: "increment",
-        kind: Kind::Probability,
-        default: "0.0025",
-        doc: "increase of the probability on a loss (d1)",
-    },
-    Key {
-        name: "decrement",
-        kind: Kind::Probability,
-        default: "0.00025",
-        doc: "decrease of the probability when the link falls idle (d2)",
-    },
-    Key {
-        name: "freeze_time",
-        kind: Kind::Duration,
-        default: "100 ms",
-        doc: "least time between two changes of the probability",
-    },
-    Key {
-        name: "level",
-        kind: Kind::Size,
-        default: "none",
-        doc: "an arrival at a longer queue raises the probability too (L)",
-    },
-];
-
-fn config(settings: &Settings) -> Config {
-    let default = Config::default();
-    let level = settings
-        .values
-        .iter()
-        .find_map(|(key, value)| match (key.as_str(), value) {
-            ("level", Value::Packets(packets)) => Some(Limit::Packets(*packets)),
-            ("level", Value::Bytes(bytes)) => Some(Limit::Bytes(*bytes)),
-            _ => None,
-        });
-    Config {
-        increment: settings.number("increment", default.increment),
-        decrement: settings.number("decrement", default.decrement),
-        freeze_time: settings.duration("freeze_time", default.freeze_time),
-        level,
-        ecn: settings.flag("ecn", false),
-    }
-}
-
 /// `blue`.
 pub fn blue<P: Packet + Send + 'static>() -> Discipline<P> {
     Discipline {
         name: "blue",
         summary: "drop probability raised by loss and lowered by idleness",
         source: "Feng, Kandlur, Saha and Shin 1999",
-        keys: KEYS,
-        build: Box::new(|settings| {
+        keys: Box::new(|| Config::default().keys()),
+        make: Box::new(|settings| {
+            let config = Config::default().given(settings)?;
+            let ecn = settings.ecn_or(config.ecn)?;
             let limit = settings.limit_or(Limit::Packets(1000));
-            Ok(Box::new(Single::new(Blue::new(config(settings)), limit)))
+            let blue = Blue::new(Config { ecn, ..config });
+            Ok(Box::new(Single::new(blue, limit)))
         }),
     }
 }
@@ -210,7 +174,7 @@ mod tests {
             ..Config::default()
         });
         blue.on_overflow(Backlog::default(), Time::ZERO);
-        for (ecn, hit) in [(Ecn::NotEct, Verdict::Drop), (Ecn::Ect0, Verdict::Mark)] {
+        for (ecn, hit) in [(Ecn::NotEct, Verdict::DROP), (Ecn::Ect0, Verdict::Mark)] {
             let share = share_hit(&mut blue, ecn, hit, Backlog::default());
             assert!((0.28..0.32).contains(&share), "{share}");
         }
@@ -228,11 +192,11 @@ mod tests {
             ..Backlog::default()
         };
         assert_eq!(
-            share_hit(&mut blue, Ecn::NotEct, Verdict::Drop, queue(3)),
+            share_hit(&mut blue, Ecn::NotEct, Verdict::DROP, queue(3)),
             0.0
         );
         assert_eq!(
-            share_hit(&mut blue, Ecn::NotEct, Verdict::Drop, queue(4)),
+            share_hit(&mut blue, Ecn::NotEct, Verdict::DROP, queue(4)),
             1.0
         );
     }

@@ -18,15 +18,18 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
-use sojourn_units::{Duration, Kind, Rate, Time};
+use sojourn_units::{Duration, Rate, Time};
 
-use crate::catalogue::{Discipline, Key, SettingError};
-use crate::cobalt;
+use crate::discipline::Discipline;
+use crate::environment::Environment;
 use crate::fq::PACKET_MEMORY;
+use crate::key::SettingError;
 use crate::packet::Packet;
+use crate::parameters::Parameters;
 use crate::pool::Pool;
-use crate::qdisc::{Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
+use crate::{cobalt, parameters};
 
 pub mod ack_filter;
 pub mod diffserv;
@@ -47,36 +50,86 @@ const IP_MTU: u32 = 1500;
 /// The default limit in packets, all of them frames.
 const PACKETS: u64 = 10_240;
 
-/// The parameters of CAKE.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
-    /// The rate to shape to; `None`: not at all.
-    pub bandwidth: Option<Rate>,
-    /// The tins. Default diffserv3.
-    pub diffserv: DiffServ,
-    /// What is kept apart. Default triple-isolate.
-    pub isolation: Isolation,
-    /// What becomes of redundant acknowledgements. Default: they stay.
-    pub ack_filter: AckFilter,
-    /// What a packet takes on the link.
-    pub framing: Framing,
-    /// A typical round-trip time: COBALT's interval; its target is a 20th of it. Default 100 ms.
-    pub rtt: Duration,
-    /// The most memory that queued packets may take, in bytes: their own and [`PACKET_MEMORY`] each.
-    pub memory_limit: u64,
-    /// A limit besides, if one is given.
-    pub limit: Option<Limit>,
-    /// A full frame, in bytes.
-    pub mtu: u32,
-    /// Mark ECN-capable packets. Default yes, and always in Linux.
-    pub ecn: bool,
-    /// Whose COBALT.
-    pub variant: cobalt::Variant,
+parameters! {
+    /// The parameters of CAKE. [`Config::new`] holds the defaults.
+    pub struct Config {
+        /// rate to shape to; without it the link below sets the pace
+        pub bandwidth: Option<Rate> = "unlimited",
+        /// typical round-trip time: the AQM's interval, and 20 times its target
+        pub rtt: Duration,
+        /// the tins that DiffServ code points are sorted into
+        pub diffserv: DiffServ,
+        /// what has a queue of its own, and among which hosts queues are fair
+        pub isolation: Isolation,
+        /// whether acknowledgements that later ones make redundant are dropped
+        pub ack_filter: AckFilter,
+        /// bytes that the link adds to an IP packet
+        pub overhead: Option<u64> as Bytes = "the link header",
+        /// least that a packet takes on the link
+        pub mpu: u64 as Bytes,
+        /// the cells that the link cuts packets up into
+        pub framing: Cells,
+        /// memory that the queued packets may take, 576 B each besides their own bytes
+        pub memlimit: Option<u64> as Bytes = "4 × bandwidth × rtt, 4 MiB to 10240 frames",
+        /// COBALT's first signal an interval away, or at once as in Linux
+        pub variant: cobalt::Variant,
+    }
+    besides {
+        /// A limit besides, if one is given.
+        pub limit: Option<Limit>,
+        /// A full frame, in bytes.
+        pub mtu: u32,
+        /// Mark ECN-capable packets; in Linux always.
+        pub ecn: bool,
+    }
+}
+
+impl Config {
+    /// The defaults for frames of `mtu` bytes.
+    pub const fn new(mtu: u32) -> Self {
+        Self {
+            bandwidth: None,
+            rtt: Duration::from_millis(100),
+            diffserv: DiffServ::DiffServ3,
+            isolation: Isolation::TripleIsolate,
+            ack_filter: AckFilter::Off,
+            overhead: None,
+            mpu: 0,
+            framing: Cells::None,
+            memlimit: None,
+            variant: cobalt::Variant::Published,
+            limit: None,
+            mtu,
+            ecn: true,
+        }
+    }
+
+    fn framing(&self) -> Framing {
+        Framing {
+            overhead: self.overhead.map(|bytes| bytes as u32),
+            header: self.mtu.saturating_sub(IP_MTU),
+            mpu: self.mpu as u32,
+            cells: self.framing,
+        }
+    }
+
+    /// The memory limit; by default four bandwidth-delay products, at least 4 MiB, at most 10240 frames.
+    fn memory_limit(&self) -> u64 {
+        const LEAST: u64 = 4 << 20;
+        self.memlimit.unwrap_or_else(|| {
+            let wanted = self.bandwidth.map_or(u64::MAX, |rate| {
+                rate.bytes_in(self.rtt.saturating_mul(4)).max(LEAST)
+            });
+            wanted.min(PACKETS * u64::from(self.mtu))
+        })
+    }
 }
 
 /// CAKE.
 pub struct Cake<P> {
     config: Config,
+    framing: Framing,
+    memory_limit: u64,
     pool: Pool<P>,
     tins: Vec<Tin>,
     /// The tin served last.
@@ -100,11 +153,13 @@ impl<P: Packet> Cake<P> {
                 cobalt: tin::cobalt_config(rate, mtu, rtt, ecn, config.variant),
                 isolation: config.isolation,
                 ack_filter: config.ack_filter,
-                framing: config.framing,
+                framing: config.framing(),
             })
         });
         Self {
             config,
+            framing: config.framing(),
+            memory_limit: config.memory_limit(),
             pool: Pool::new(),
             tins: tins.collect(),
             tin: 0,
@@ -119,7 +174,7 @@ impl<P: Packet> Cake<P> {
             Some(Limit::Bytes(limit)) => self.pool.bytes() > limit,
             None => false,
         };
-        over || memory > self.config.memory_limit
+        over || memory > self.memory_limit
     }
 
     /// Drops the packet at the head of the queue with the most bytes, whatever its tin.
@@ -160,7 +215,7 @@ impl<P: Packet> Cake<P> {
     }
 
     fn charge(&mut self, tin: usize, packet: &P, now: Time) {
-        let bytes = self.config.framing.bytes_on_link(packet.bytes());
+        let bytes = self.framing.bytes_on_link(packet.bytes());
         self.tins[tin].charge(bytes, now);
         if let Some(shaper) = &mut self.shaper {
             shaper.charge(bytes);
@@ -223,120 +278,26 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
     }
 }
 
-const KEYS: &[Key] = &[
-    Key {
-        name: "bandwidth",
-        kind: Kind::Rate,
-        default: "unlimited",
-        doc: "rate to shape to; without it the link below sets the pace",
-    },
-    Key {
-        name: "rtt",
-        kind: Kind::Duration,
-        default: "100 ms",
-        doc: "typical round-trip time: the AQM's interval, and 20 times its target",
-    },
-    Key {
-        name: "diffserv",
-        kind: Kind::Choice(DiffServ::WORDS),
-        default: "diffserv3",
-        doc: "the tins that DiffServ code points are sorted into",
-    },
-    Key {
-        name: "isolation",
-        kind: Kind::Choice(Isolation::WORDS),
-        default: "triple-isolate",
-        doc: "what has a queue of its own, and among which hosts queues are fair",
-    },
-    Key {
-        name: "ack_filter",
-        kind: Kind::Choice(AckFilter::WORDS),
-        default: "no-ack-filter",
-        doc: "whether acknowledgements that later ones make redundant are dropped",
-    },
-    Key {
-        name: "overhead",
-        kind: Kind::Bytes,
-        default: "the link header",
-        doc: "bytes that the link adds to an IP packet",
-    },
-    Key {
-        name: "mpu",
-        kind: Kind::Bytes,
-        default: "0 B",
-        doc: "least that a packet takes on the link",
-    },
-    Key {
-        name: "framing",
-        kind: Kind::Choice(&["noatm", "atm", "ptm"]),
-        default: "noatm",
-        doc: "the cells that the link cuts packets up into",
-    },
-    Key {
-        name: "memlimit",
-        kind: Kind::Bytes,
-        default: "4 × bandwidth × rtt, 4 MiB to 10240 frames",
-        doc: "memory that the queued packets may take, 576 B each besides their own bytes",
-    },
-    Key {
-        name: "variant",
-        kind: Kind::Choice(cobalt::Variant::WORDS),
-        default: "published",
-        doc: "COBALT's first signal an interval away, or at once as in Linux",
-    },
-];
-
 fn config(settings: &Settings) -> Result<Config, SettingError> {
-    let bandwidth = settings
-        .has("bandwidth")
-        .then(|| settings.rate("bandwidth", settings.rate));
-    let rtt = cobalt::span(settings, "rtt", Duration::from_millis(100))?;
-    let small = |key: &'static str| -> Result<u32, SettingError> {
-        let given = settings.bytes(key, 0);
-        u32::try_from(given)
-            .ok()
-            .filter(|&bytes| bytes <= 256)
-            .ok_or_else(|| SettingError {
-                key,
-                message: format!("got \"{given} B\"; must be 0 B to 256 B"),
-            })
-    };
-    let overhead = small("overhead")?;
-    if !settings.has("overhead") {
-        // A packet counts with the header of the link that it came over.
-        settings.take("overhead", None);
+    let config = Config::new(settings.mtu).given(settings)?;
+    cobalt::require_span("rtt", config.rtt)?;
+    for (key, bytes) in [
+        ("overhead", config.overhead.unwrap_or(0)),
+        ("mpu", config.mpu),
+    ] {
+        if bytes > 256 {
+            let message = format!("got \"{bytes} B\"; must be 0 B to 256 B");
+            return Err(SettingError::new(key, message));
+        }
     }
-    Ok(Config {
-        bandwidth,
-        diffserv: DiffServ::from_word(settings.word("diffserv", "diffserv3")),
-        isolation: Isolation::from_word(settings.word("isolation", "triple-isolate")),
-        ack_filter: AckFilter::from_word(settings.word("ack_filter", "no-ack-filter")),
-        framing: Framing {
-            overhead: settings.has("overhead").then_some(overhead),
-            header: settings.mtu.saturating_sub(IP_MTU),
-            mpu: small("mpu")?,
-            cells: match settings.word("framing", "noatm") {
-                "atm" => Cells::Atm,
-                "ptm" => Cells::Ptm,
-                _ => Cells::None,
-            },
-        },
-        rtt,
-        memory_limit: settings.bytes("memlimit", default_memory(bandwidth, rtt, settings.mtu)),
+    let config = Config {
+        memlimit: Some(config.memory_limit()),
         limit: settings.limit.map(|limit| settings.limit_or(limit)),
-        mtu: settings.mtu,
-        ecn: settings.flag("ecn", true),
-        variant: cobalt::Variant::from_word(settings.word("variant", "published")),
-    })
-}
-
-/// Four bandwidth-delay products, at least 4 MiB, at most 10240 frames.
-fn default_memory(bandwidth: Option<Rate>, rtt: Duration, mtu: u32) -> u64 {
-    const LEAST: u64 = 4 << 20;
-    let wanted = bandwidth.map_or(u64::MAX, |rate| {
-        rate.bytes_in(rtt.saturating_mul(4)).max(LEAST)
-    });
-    wanted.min(PACKETS * u64::from(mtu))
+        ecn: settings.ecn_or(config.ecn)?,
+        ..config
+    };
+    config.note(settings);
+    Ok(config)
 }
 
 /// `cake`.
@@ -345,8 +306,8 @@ pub fn cake<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "cake",
         summary: "shaper, tins, flow and host fairness, COBALT and ACK filter in one",
         source: "Høiland-Jørgensen, Täht and Morton 2018; tc-cake(8)",
-        keys: KEYS,
-        build: Box::new(|settings| Ok(Box::new(Cake::new(config(settings)?)))),
+        keys: Box::new(|| Config::new(0).keys()),
+        make: Box::new(|settings| Ok(Box::new(Cake::new(config(settings)?)))),
     }
 }
 

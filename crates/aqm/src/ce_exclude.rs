@@ -6,18 +6,9 @@
 //! A sender that ignores marks could fill the buffer unseen. Hence every user of this module also has a
 //! level above which the full measure counts, and limits always count everything.
 
-use sojourn_units::{Duration, Kind};
+use sojourn_units::Duration;
 
 use crate::aqm::Backlog;
-use crate::catalogue::Key;
-
-/// The key that every supporting discipline has.
-pub(crate) const KEY: Key = Key {
-    name: "ce_exclude",
-    kind: Kind::Flag,
-    default: "false",
-    doc: "leave packets already CE-marked out of the measure that drives dropping",
-};
 
 /// The part of `whole` that the unmarked bytes of `backlog` stand for; all of it if nothing is queued.
 pub(crate) fn unmarked_part(whole: u64, backlog: Backlog) -> u64 {

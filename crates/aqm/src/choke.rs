@@ -13,10 +13,13 @@ use alloc::collections::VecDeque;
 
 use sojourn_units::Time;
 
-use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, SettingError};
+use crate::aqm::{Algorithm as _, Backlog, Verdict};
+use crate::discipline::Discipline;
+use crate::environment::{DropReason, Environment};
+use crate::key::SettingError;
 use crate::packet::Packet;
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::parameters::Parameters as _;
+use crate::qdisc::{Limit, Qdisc};
 use crate::red::{self, Red, Unit};
 use crate::settings::Settings;
 use crate::single::ce_bytes;
@@ -100,7 +103,7 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
             return env.drop(packet, DropReason::Aqm);
         }
         match self.red.decide(&packet, self.backlog, now, env) {
-            Verdict::Drop => return env.drop(packet, DropReason::Aqm),
+            Verdict::Drop(reason) => return env.drop(packet, reason),
             Verdict::Mark => env.mark(&mut packet),
             Verdict::Pass => {}
         }
@@ -141,21 +144,18 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
 }
 
 fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
-    let frame = u64::from(settings.mtu).max(1);
-    let limit_packets = match limit {
-        Limit::Packets(packets) => packets,
-        Limit::Bytes(bytes) => bytes / frame,
-    };
-    let packets = |key, default| settings.bytes(key, default * frame) / frame;
+    let variant = red::WHICH.given(settings)?.variant;
+    let given = red::Parameters::read(settings, variant)?;
+    let packets = |limit| red::bytes(limit, settings.mtu) / u64::from(settings.mtu).max(1);
     // tc's defaults: a quarter of the limit, and a third of that.
-    let max = if settings.has("max") || !settings.has("min") {
-        packets("max", limit_packets / 4)
-    } else {
-        packets("min", 0).saturating_mul(3)
+    let max = match (given.min, given.max) {
+        (_, Some(max)) => packets(max),
+        (Some(min), None) => packets(min).saturating_mul(3),
+        (None, None) => packets(limit) / 4,
     };
-    let min = packets("min", max / 3);
-    red::require_order(settings, Unit::Packets, min, max)?;
-    red::config_between(settings, Unit::Packets, min, max)
+    let min = given.min.map_or(max / 3, packets);
+    given.require_order(Unit::Packets, min, max)?;
+    given.config_between(settings, variant, Unit::Packets, min, max)
 }
 
 /// `choke`.
@@ -164,8 +164,14 @@ pub fn choke<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "choke",
         summary: "RED that drops an arrival together with a queued packet of its flow",
         source: "Pan, Prabhakar and Psounis 2000",
-        keys: red::KEYS,
-        build: Box::new(|settings| {
+        keys: Box::new(|| {
+            [
+                red::keys_but(&[("min", "max / 3"), ("max", "limit / 4; with min: 3 x min")]),
+                red::WHICH.keys(),
+            ]
+            .concat()
+        }),
+        make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Choke::new(config(settings, limit)?, limit)))
         }),

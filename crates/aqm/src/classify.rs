@@ -3,39 +3,27 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::choice;
+use crate::environment::Environment;
 use crate::packet::{FlowKey, Packet};
-use crate::qdisc::Environment;
 
 /// Queues of a set: the associativity of CAKE's hash.
-pub(crate) const WAYS: u32 = 8;
+pub const WAYS: u32 = 8;
 
-/// How a flow's hash becomes the number of a queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hashing {
-    /// The hash decides (RFC 8290 §4.1): flows of the same value share a queue.
-    Plain,
-    /// The hash decides on a set of 8 queues, and a flow takes any that is its own or idle: flows
-    /// share only once all 8 are taken (Høiland-Jørgensen, Täht and Morton 2018). A flow that has
-    /// shared and then finds a queue of its own may be reordered.
-    SetAssociative,
-}
-
-impl Hashing {
-    /// The words of the key `hash`.
-    pub(crate) const WORDS: &'static [&'static str] = &["plain", "set_associative"];
-
-    /// Reads a word of [`Hashing::WORDS`].
-    pub(crate) fn from_word(word: &str) -> Self {
-        if word == "set_associative" {
-            Self::SetAssociative
-        } else {
-            Self::Plain
-        }
+choice! {
+    /// How a flow's hash becomes the number of a queue.
+    pub enum Hashing {
+        /// The hash decides (RFC 8290 §4.1): flows of the same value share a queue.
+        Plain = "plain",
+        /// The hash decides on a set of 8 queues, and a flow takes any that is its own or idle: flows
+        /// share only once all 8 are taken (Høiland-Jørgensen, Täht and Morton 2018). A flow that has
+        /// shared and then finds a queue of its own may be reordered.
+        SetAssociative = "set_associative",
     }
 }
 
 /// Sends flows to queues by a hash that is salted by the queue's own random stream.
-pub(crate) struct Classifier {
+pub struct Classifier {
     hashing: Hashing,
     queues: u32,
     salt: Option<u64>,
@@ -45,7 +33,7 @@ pub(crate) struct Classifier {
 
 impl Classifier {
     /// For `queues` queues, at least one.
-    pub(crate) fn new(hashing: Hashing, queues: u32) -> Self {
+    pub fn new(hashing: Hashing, queues: u32) -> Self {
         let tags = match hashing {
             Hashing::Plain => Vec::new(),
             Hashing::SetAssociative => vec![0; queues as usize],
@@ -59,12 +47,12 @@ impl Classifier {
     }
 
     /// Draws a new salt before the next packet: flows that shared a queue most likely no longer do.
-    pub(crate) fn perturb(&mut self) {
+    pub fn perturb(&mut self) {
         self.salt = None;
     }
 
     /// The queue for a flow. `is_idle` tells whether a queue holds nothing and waits for nothing.
-    pub(crate) fn queue_of<P: Packet>(
+    pub fn queue_of<P: Packet>(
         &mut self,
         flow: &FlowKey,
         is_idle: impl Fn(u32) -> bool,

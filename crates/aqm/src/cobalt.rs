@@ -12,14 +12,17 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use sojourn_units::{Duration, Kind, Time};
+use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::discipline::Discipline;
+use crate::environment::Environment;
+use crate::key::SettingError;
 use crate::packet::Packet;
-use crate::qdisc::{Environment, Limit};
-use crate::settings::Settings;
+use crate::parameters::Parameters;
+use crate::qdisc::Limit;
 use crate::single::Single;
+use crate::{choice, parameters};
 
 /// BLUE's step up at an overflow, as a 32-bit fraction: 1/256.
 const INCREMENT: u32 = 1 << 24;
@@ -28,29 +31,44 @@ const DECREMENT: u32 = 1 << 20;
 /// With less than so many frames' time of delay a queue is not standing, whatever the target.
 const FEW_FRAMES: u64 = 4;
 
-/// The parameters of COBALT.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
-    /// Sojourn time accepted as standing, and the shortest time between two steps of BLUE. Default
-    /// 5 ms.
-    pub target: Duration,
-    /// How long `target` must be exceeded before a signal. Default 100 ms.
-    pub interval: Duration,
-    /// Time to send a full frame; 4 of them are accepted as standing too. Zero where no rate is known.
-    pub mtu_time: Duration,
-    /// Mark ECN-capable packets where CoDel's part would drop them. Default yes.
-    pub ecn: bool,
-    /// Whose start.
-    pub variant: Variant,
+parameters! {
+    /// The parameters of COBALT.
+    pub struct Config {
+        /// sojourn time accepted as standing, and the shortest time between two steps of BLUE
+        pub target: Duration,
+        /// how long it must be exceeded before a signal; about the largest common RTT
+        pub interval: Duration,
+        /// whether the first signal is an interval away, or at once as in Linux
+        pub variant: Variant,
+    }
+    besides {
+        /// Time to send a full frame; 4 of them are accepted as standing too. Zero where no rate is known.
+        pub mtu_time: Duration,
+        /// Mark ECN-capable packets where CoDel's part would drop them.
+        pub ecn: bool,
+    }
 }
 
-/// How the first time above target in a queue's life goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Variant {
-    /// As any other: the first signal is an interval away.
-    Published,
-    /// Linux's reciprocal of `sqrt(count)` begins at zero, so the first signal is due at once.
-    Linux,
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            variant: Variant::Published,
+            mtu_time: Duration::ZERO,
+            ecn: true,
+        }
+    }
+}
+
+choice! {
+    /// How the first time above target in a queue's life goes.
+    pub enum Variant {
+        /// As any other: the first signal is an interval away.
+        Published = "published",
+        /// Linux's reciprocal of `sqrt(count)` begins at zero, so the first signal is due at once.
+        Linux = "linux",
+    }
 }
 
 /// COBALT's state.
@@ -157,8 +175,8 @@ impl Cobalt {
     }
 }
 
-impl Aqm for Cobalt {
-    fn on_dequeue<P: Packet>(
+impl<P: Packet> Aqm<P> for Cobalt {
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -175,14 +193,16 @@ impl Aqm for Cobalt {
             self.drop_next = now;
         }
         if drop && backlog.packets > 0 {
-            Verdict::Drop
+            Verdict::DROP
         } else if mark {
             Verdict::Mark
         } else {
             Verdict::Pass
         }
     }
+}
 
+impl Algorithm for Cobalt {
     fn on_overflow(&mut self, _backlog: Backlog, now: Time) {
         if self.may_step_blue(now) {
             self.p_drop = self.p_drop.saturating_add(INCREMENT);
@@ -211,55 +231,14 @@ impl Aqm for Cobalt {
     }
 }
 
-const KEYS: &[Key] = &[
-    Key {
-        name: "target",
-        kind: Kind::Duration,
-        default: "5 ms",
-        doc: "sojourn time accepted as standing",
-    },
-    Key {
-        name: "interval",
-        kind: Kind::Duration,
-        default: "100 ms",
-        doc: "how long it must be exceeded before a signal; about the largest common RTT",
-    },
-    Key {
-        name: "variant",
-        kind: Kind::Choice(Variant::WORDS),
-        default: "published",
-        doc: "whether the first signal is an interval away, or at once as in Linux",
-    },
-];
-
-impl Variant {
-    /// The words of the key `variant`.
-    pub(crate) const WORDS: &'static [&'static str] = &["published", "linux"];
-
-    /// Reads a word of [`Variant::WORDS`].
-    pub(crate) fn from_word(word: &str) -> Self {
-        if word == "linux" {
-            Self::Linux
-        } else {
-            Self::Published
-        }
-    }
-}
-
-/// A span that must be above zero and at most 1000 s.
-pub(crate) fn span(
-    settings: &Settings,
-    key: &'static str,
-    default: Duration,
-) -> Result<Duration, SettingError> {
-    let span = settings.duration(key, default);
+/// # Errors
+/// The span at `key` is zero or above 1000 s.
+pub(crate) fn require_span(key: &'static str, span: Duration) -> Result<(), SettingError> {
     if span.is_zero() || span > Duration::from_secs(1_000) {
-        return Err(SettingError {
-            key,
-            message: format!("got \"{span}\"; must be above 0 and at most 1000 s"),
-        });
+        let message = format!("got \"{span}\"; must be above 0 and at most 1000 s");
+        return Err(SettingError::new(key, message));
     }
-    Ok(span)
+    Ok(())
 }
 
 /// `cobalt`.
@@ -268,17 +247,15 @@ pub fn cobalt<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "cobalt",
         summary: "CoDel and BLUE alternate: one queue of CAKE",
         source: "Palmei et al. 2019; Høiland-Jørgensen et al. 2018",
-        keys: KEYS,
-        build: Box::new(|settings| {
-            let config = Config {
-                target: span(settings, "target", Duration::from_millis(5))?,
-                interval: span(settings, "interval", Duration::from_millis(100))?,
-                mtu_time: Duration::ZERO,
-                ecn: settings.flag("ecn", true),
-                variant: Variant::from_word(settings.word("variant", "published")),
-            };
+        keys: Box::new(|| Config::default().keys()),
+        make: Box::new(|settings| {
+            let config = Config::default().given(settings)?;
+            require_span("target", config.target)?;
+            require_span("interval", config.interval)?;
+            let ecn = settings.ecn_or(config.ecn)?;
             let limit = settings.limit_or(Limit::Packets(1000));
-            Ok(Box::new(Single::new(Cobalt::new(config), limit)))
+            let cobalt = Cobalt::new(Config { ecn, ..config });
+            Ok(Box::new(Single::new(cobalt, limit)))
         }),
     }
 }
@@ -444,7 +421,7 @@ mod tests {
         let verdicts: Vec<Verdict> = (0..4000).map(|_| asked.next(0, Ecn::Ect0, 1)).collect();
         let drops = verdicts
             .iter()
-            .filter(|&&verdict| verdict == Verdict::Drop)
+            .filter(|&&verdict| verdict.is_drop())
             .count();
         assert!((900..1100).contains(&drops), "{drops}");
         assert!(!verdicts.contains(&Verdict::Mark));

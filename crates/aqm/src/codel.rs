@@ -4,7 +4,7 @@
 //! an `interval`, one packet is dropped, and then more, `interval / sqrt(count)` apart, until it falls
 //! below.
 //!
-//! Two arithmetics, [`Law`]: exact nanoseconds (the RFC's), and Linux's, in units of 1024 ns with a 16-bit
+//! Two arithmetics: exact nanoseconds (the RFC's), and with `variant = "linux"` units of 1024 ns with a 16-bit
 //! reciprocal square root that takes one Newton step per drop. `variant = "2012"` is the algorithm as first
 //! published, which re-enters the dropping state one below the last count. Otherwise no departure from RFC 8289
 //! §5; the backlog at or below which nothing is dropped (§5.6's MAXPACKET) is one frame of the link.
@@ -15,54 +15,69 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
+use alloc::vec::Vec;
 
-use sojourn_units::{Duration, Kind, Time};
+use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError};
-use crate::ce_exclude;
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::discipline::Discipline;
+use crate::environment::Environment;
+use crate::key::{Key, SettingError};
 use crate::packet::{Ecn, Packet};
-use crate::qdisc::{Environment, Limit};
+use crate::parameters::Parameters;
+use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::single::Single;
+use crate::{ce_exclude, choice, parameters};
 
-/// The parameters of CoDel.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
-    /// TARGET: sojourn time accepted as standing. Default 5 ms (RFC 8289 §4.3).
-    pub target: Duration,
-    /// INTERVAL: how long the sojourn time must stay above `target` before a drop. Default 100 ms (§4.2).
-    pub interval: Duration,
-    /// Backlog, in bytes, at or below which nothing is dropped (§5.6): a full frame.
-    pub mtu: u64,
-    /// Mark ECN-capable packets instead of dropping them (§5).
-    pub ecn: bool,
-    /// Mark every ECN-capable packet whose sojourn time exceeds this, besides the control law.
-    pub ce_threshold: Option<Duration>,
-    /// Leave the time that CE-marked packets took out of the sojourn time.
-    pub ce_exclude: bool,
-    /// The arithmetic.
-    pub law: Law,
-    /// Which count a re-entry into the dropping state begins with.
-    pub reentry: Reentry,
+parameters! {
+    /// The parameters of CoDel. [`Config::new`] holds the defaults.
+    pub struct Config {
+        /// sojourn time accepted as standing
+        pub target: Duration,
+        /// how long it must be exceeded before a drop; about the largest common RTT
+        pub interval: Duration,
+        /// mark every ECN-capable packet with a longer sojourn time
+        pub ce_threshold: Option<Duration>,
+        /// leave packets already CE-marked out of the measure that drives dropping
+        pub ce_exclude: bool,
+        /// RFC 8289, Linux's fixed point, or as first published
+        pub variant: Variant,
+    }
+    besides {
+        /// Backlog, in bytes, at or below which nothing is dropped (RFC 8289 §5.6): a full frame.
+        pub mtu: u64,
+        /// Mark ECN-capable packets instead of dropping them (§5).
+        pub ecn: bool,
+    }
 }
 
-/// How the time of the next drop is computed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Law {
-    /// `interval / sqrt(count)` in whole nanoseconds.
-    Exact,
-    /// As Linux does: units of 1024 ns, a 16-bit reciprocal square root, one Newton step per count.
-    Linux,
+choice! {
+    /// Which specification or implementation to follow.
+    pub enum Variant {
+        /// RFC 8289: `interval / sqrt(count)` in whole nanoseconds.
+        Rfc8289 = "rfc8289",
+        /// As Linux does: units of 1024 ns, a 16-bit reciprocal square root, one Newton step per count.
+        Linux = "linux",
+        /// Nichols and Jacobson 2012: a dropping state entered again soon begins with the last count but one; in RFC 8289
+        /// (§5) and Linux since 3.6 with the drops made in the last.
+        Published2012 = "2012",
+    }
 }
 
-/// What is kept of the count when the dropping state is entered again soon.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reentry {
-    /// The drops made in the last dropping state (RFC 8289 §5; Linux since 3.6).
-    DropsMade,
-    /// All but one (Nichols and Jacobson 2012).
-    OneLess,
+impl Config {
+    /// The defaults of RFC 8289 (§4.2, §4.3) for frames of `mtu` bytes, without ECN.
+    pub const fn new(mtu: u32) -> Self {
+        Self {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            ce_threshold: None,
+            ce_exclude: false,
+            variant: Variant::Rfc8289,
+            mtu: mtu as u64,
+            ecn: false,
+        }
+    }
 }
 
 /// The bits of a nanosecond that Linux's clock leaves out.
@@ -116,7 +131,7 @@ enum AfterDrop {
 impl CoDel {
     /// A CoDel that has seen no packet.
     pub fn new(config: Config) -> Self {
-        let ticks = |span: Duration| (span.as_nanos() >> config.law.shift()) as i64;
+        let ticks = |span: Duration| (span.as_nanos() >> config.variant.shift()) as i64;
         Self {
             target: ticks(config.target),
             interval: ticks(config.interval),
@@ -144,24 +159,24 @@ impl CoDel {
                 false
             }
             // Linux asks for later than, the RFC's pseudo-code for no earlier than.
-            Some(since) => now > since || (now == since && self.config.law == Law::Exact),
+            Some(since) => now > since || (now == since && self.config.variant != Variant::Linux),
         }
     }
 
     /// `t + interval / sqrt(count)`.
     fn control_law(&self, t: i64) -> i64 {
-        t + match self.config.law {
-            Law::Exact => {
+        t + match self.config.variant {
+            Variant::Linux => (self.interval * i64::from(self.rec_inv_sqrt << 16)) >> 32,
+            Variant::Rfc8289 | Variant::Published2012 => {
                 let interval = self.interval as u128;
                 (interval * interval / u128::from(self.count.max(1))).isqrt() as i64
             }
-            Law::Linux => (self.interval * i64::from(self.rec_inv_sqrt << 16)) >> 32,
         }
     }
 
     fn set_count(&mut self, count: u32) {
         self.count = count;
-        if self.config.law == Law::Linux {
+        if self.config.variant == Variant::Linux {
             if count == 1 {
                 self.rec_inv_sqrt = LINUX_ONE;
             } else {
@@ -178,7 +193,7 @@ impl CoDel {
         self.rec_inv_sqrt = ((bracket.wrapping_mul(x) >> 31) >> 16) as u32;
     }
 
-    /// Drop or mark, and what the next packet is in for.
+    /// Signals congestion (drop or mark) and sets the state for the next packet.
     fn signal<P: Packet>(&mut self, packet: &P, then: AfterDrop) -> Verdict {
         if self.config.ecn && packet.ecn().is_capable() {
             if then == AfterDrop::Continued {
@@ -187,14 +202,14 @@ impl CoDel {
             return Verdict::Mark;
         }
         self.after_drop = then;
-        Verdict::Drop
+        Verdict::DROP
     }
 
     fn enter_dropping<P: Packet>(&mut self, packet: &P, now: i64) -> Verdict {
         self.dropping = true;
-        let resumed = match self.config.reentry {
-            Reentry::DropsMade => self.count.saturating_sub(self.lastcount),
-            Reentry::OneLess => self.count.saturating_sub(1),
+        let resumed = match self.config.variant {
+            Variant::Rfc8289 | Variant::Linux => self.count.saturating_sub(self.lastcount),
+            Variant::Published2012 => self.count.saturating_sub(1),
         };
         let recent = now - self.drop_next < REENTRY_INTERVALS * self.interval;
         self.set_count(if recent { resumed.max(1) } else { 1 });
@@ -221,11 +236,11 @@ impl CoDel {
     }
 }
 
-impl Law {
+impl Variant {
     const fn shift(self) -> u32 {
         match self {
-            Self::Exact => 0,
             Self::Linux => LINUX_SHIFT,
+            Self::Rfc8289 | Self::Published2012 => 0,
         }
     }
 }
@@ -246,7 +261,7 @@ impl MarkedService {
 
     fn sends<P: Packet>(&mut self, packet: &P, verdict: Verdict) {
         let bytes = u64::from(packet.bytes());
-        if verdict != Verdict::Drop {
+        if !verdict.is_drop() {
             self.sent.all += bytes;
         }
         if verdict == Verdict::Mark || (verdict == Verdict::Pass && packet.ecn() == Ecn::Ce) {
@@ -255,8 +270,8 @@ impl MarkedService {
     }
 }
 
-impl Aqm for CoDel {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for CoDel {
+    fn on_enqueue(
         &mut self,
         _packet: &P,
         _backlog: Backlog,
@@ -269,7 +284,7 @@ impl Aqm for CoDel {
         Verdict::Pass
     }
 
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -277,7 +292,7 @@ impl Aqm for CoDel {
         _env: &mut Environment<P>,
     ) -> Verdict {
         let whole_sojourn = now.saturating_since(packet.enqueued());
-        let shift = self.config.law.shift();
+        let shift = self.config.variant.shift();
         let ticks = (now.as_nanos() >> shift) as i64;
         let sojourn = match &mut self.marked_service {
             Some(service) => {
@@ -300,14 +315,16 @@ impl Aqm for CoDel {
         }
         verdict
     }
+}
 
+impl Algorithm for CoDel {
     /// Linux's fq_codel makes the queue's CoDel count what its overflow rule dropped; RFC 8290 does not.
     fn on_head_drops(&mut self, packets: u64) {
         if let Some(service) = &mut self.marked_service {
             let gone = service.at_arrival.len().min(packets as usize);
             service.at_arrival.drain(..gone);
         }
-        if self.config.law == Law::Linux {
+        if self.config.variant == Variant::Linux {
             self.count = self.count.saturating_add(packets as u32);
         }
     }
@@ -324,71 +341,26 @@ impl Aqm for CoDel {
     }
 }
 
-/// The keys of CoDel, which fq_codel shares.
-pub(crate) const KEYS: &[Key] = &[
-    Key {
-        name: "target",
-        kind: Kind::Duration,
-        default: "5 ms",
-        doc: "sojourn time accepted as standing",
-    },
-    Key {
-        name: "interval",
-        kind: Kind::Duration,
-        default: "100 ms",
-        doc: "how long it must be exceeded before a drop; about the largest common RTT",
-    },
-    Key {
-        name: "ce_threshold",
-        kind: Kind::Duration,
-        default: "none",
-        doc: "mark every ECN-capable packet with a longer sojourn time",
-    },
-    ce_exclude::KEY,
-    Key {
-        name: "variant",
-        kind: Kind::Choice(&["rfc8289", "linux", "2012"]),
-        default: "rfc8289",
-        doc: "RFC 8289, Linux's fixed point, or as first published",
-    },
-];
+/// The keys, which fq_codel shares.
+pub(crate) fn keys() -> Vec<Key> {
+    Config::new(0).keys()
+}
 
-/// Reads CoDel's keys. `ecn` is the default of that key, which differs between codel and fq_codel.
+/// Reads the keys. `ecn` is the default of that key, which differs between codel and fq_codel.
 pub(crate) fn config(settings: &Settings, ecn: bool) -> Result<Config, SettingError> {
-    let target = settings.duration("target", Duration::from_millis(5));
-    let interval = settings.duration("interval", Duration::from_millis(100));
+    let config = Config::new(settings.mtu).given(settings)?;
+    let interval = config.interval;
     if interval.is_zero() || interval > Duration::from_secs(1_000) {
-        return Err(SettingError {
-            key: "interval",
-            message: format!("got \"{interval}\"; must be above 0 and at most 1000 s"),
-        });
+        let message = format!("got \"{interval}\"; must be above 0 and at most 1000 s");
+        return Err(SettingError::new("interval", message));
     }
-    if target.is_zero() {
-        return Err(SettingError {
-            key: "target",
-            message: format!("got \"{target}\"; must be above 0"),
-        });
+    if config.target.is_zero() {
+        let message = format!("got \"{}\"; must be above 0", config.target);
+        return Err(SettingError::new("target", message));
     }
-    let variant = settings.word("variant", "rfc8289");
     Ok(Config {
-        target,
-        interval,
-        mtu: u64::from(settings.mtu),
-        ecn: settings.flag("ecn", ecn),
-        ce_threshold: settings
-            .has("ce_threshold")
-            .then(|| settings.duration("ce_threshold", Duration::ZERO)),
-        ce_exclude: settings.flag("ce_exclude", false),
-        law: if variant == "linux" {
-            Law::Linux
-        } else {
-            Law::Exact
-        },
-        reentry: if variant == "2012" {
-            Reentry::OneLess
-        } else {
-            Reentry::DropsMade
-        },
+        ecn: settings.ecn_or(ecn)?,
+        ..config
     })
 }
 
@@ -398,13 +370,11 @@ pub fn codel<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "codel",
         summary: "controlled delay: drops at the head by sojourn time",
         source: "RFC 8289",
-        keys: KEYS,
-        build: Box::new(|settings| {
+        keys: Box::new(keys),
+        make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
-            Ok(Box::new(Single::new(
-                CoDel::new(config(settings, false)?),
-                limit,
-            )))
+            let codel = CoDel::new(config(settings, false)?);
+            Ok(Box::new(Single::new(codel, limit)))
         }),
     }
 }

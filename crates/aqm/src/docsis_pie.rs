@@ -11,14 +11,17 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use sojourn_units::{Duration, Kind, Rate, Time};
+use sojourn_units::{Duration, Rate, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::discipline::Discipline;
+use crate::environment::Environment;
+use crate::key::SettingError;
 use crate::packet::Packet;
+use crate::parameters;
+use crate::parameters::Parameters;
 use crate::pie::float::{ACCU_HIGH, ACCU_LOW, STEPS_RFC8033, divisor};
-use crate::qdisc::{Environment, Limit};
-use crate::settings::Settings;
+use crate::qdisc::Limit;
 use crate::single::Single;
 
 /// INTERVAL: time between updates.
@@ -40,17 +43,32 @@ const MIN_PKTSIZE: f64 = 64.0;
 /// Divisors above 1/10, after those of RFC 8033: the probability may exceed 1.
 const STEPS_HIGH: &[(f64, f64)] = &[(1.0, 0.5), (10.0, 0.125), (f64::MAX, 0.031_25)];
 
-/// The parameters of DOCSIS-PIE.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
-    /// LATENCY_TARGET: delay to hold. Default 10 ms.
-    pub target: Duration,
-    /// The modem's upstream rate. Default: the link's.
-    pub rate: Rate,
-    /// BUFFER_SIZE: a third of it wakes the algorithm.
-    pub buffer: Limit,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
+parameters! {
+    /// The parameters of DOCSIS-PIE. [`Config::new`] holds the defaults.
+    pub struct Config {
+        /// queueing delay to hold (LATENCY_TARGET)
+        pub target: Duration,
+        /// the modem's upstream rate, by which the delay is computed
+        pub msr: Rate = "the link's rate",
+    }
+    besides {
+        /// BUFFER_SIZE: a third of it wakes the algorithm.
+        pub buffer: Limit,
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool,
+    }
+}
+
+impl Config {
+    /// The defaults of RFC 8034 for a link of this rate.
+    pub const fn new(rate: Rate) -> Self {
+        Self {
+            target: Duration::from_millis(10),
+            msr: rate,
+            buffer: Limit::Packets(1000),
+            ecn: false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -165,8 +183,8 @@ impl DocsisPie {
     }
 }
 
-impl Aqm for DocsisPie {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for DocsisPie {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -179,10 +197,12 @@ impl Aqm for DocsisPie {
         } else if self.config.ecn && packet.ecn().is_capable() {
             Verdict::Mark
         } else {
-            Verdict::Drop
+            Verdict::DROP
         }
     }
+}
 
+impl Algorithm for DocsisPie {
     fn on_overflow(&mut self, backlog: Backlog, _now: Time) {
         self.wake_if_third_full(backlog);
         self.accu_prob = 0.0;
@@ -194,7 +214,7 @@ impl Aqm for DocsisPie {
 
     fn on_timer(&mut self, backlog: Backlog, now: Time) {
         self.next_update = now.saturating_add(INTERVAL);
-        let delay = self.config.rate.tx_time(backlog.bytes);
+        let delay = self.config.msr.tx_time(backlog.bytes);
         if self.burst_allowance.is_zero() {
             self.update_probability(delay);
         } else {
@@ -212,44 +232,27 @@ impl Aqm for DocsisPie {
     }
 }
 
-const KEYS: &[Key] = &[
-    Key {
-        name: "target",
-        kind: Kind::Duration,
-        default: "10 ms",
-        doc: "queueing delay to hold (LATENCY_TARGET)",
-    },
-    Key {
-        name: "msr",
-        kind: Kind::Rate,
-        default: "the link's rate",
-        doc: "the modem's upstream rate, by which the delay is computed",
-    },
-];
-
 /// `docsis_pie`.
 pub fn docsis_pie<P: Packet + Send + 'static>() -> Discipline<P> {
     Discipline {
         name: "docsis_pie",
         summary: "PIE as cable modems run it",
         source: "RFC 8034",
-        keys: KEYS,
-        build: Box::new(|settings: &Settings| {
-            let target = settings.duration("target", Duration::from_millis(10));
+        keys: Box::new(|| Config::new(Rate::from_mbps(10)).keys()),
+        make: Box::new(|settings| {
+            let config = Config::new(settings.rate).given(settings)?;
+            let target = config.target;
             if target.is_zero() || target > Duration::from_secs(10) {
-                return Err(SettingError {
-                    key: "target",
-                    message: format!("got \"{target}\"; must be above 0 and at most 10 s"),
-                });
+                let message = format!("got \"{target}\"; must be above 0 and at most 10 s");
+                return Err(SettingError::new("target", message));
             }
-            let buffer = settings.limit_or(Limit::Packets(1000));
             let config = Config {
-                target,
-                rate: settings.rate("msr", settings.rate),
-                buffer,
-                ecn: settings.flag("ecn", false),
+                buffer: settings.limit_or(config.buffer),
+                ecn: settings.ecn_or(config.ecn)?,
+                ..config
             };
-            Ok(Box::new(Single::new(DocsisPie::new(config), buffer)))
+            let limit = config.buffer;
+            Ok(Box::new(Single::new(DocsisPie::new(config), limit)))
         }),
     }
 }
@@ -263,7 +266,7 @@ mod tests {
     fn pie() -> DocsisPie {
         DocsisPie::new(Config {
             target: Duration::from_millis(10),
-            rate: Rate::from_mbps(8),
+            msr: Rate::from_mbps(8),
             buffer: Limit::Bytes(300_000),
             ecn: false,
         })

@@ -13,77 +13,94 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
+use alloc::vec::Vec;
 
-use sojourn_units::{Duration, Kind, Time};
+use sojourn_units::{Duration, Time};
 
-use crate::catalogue::{Discipline, Key, SettingError, join_keys};
+use crate::discipline::Discipline;
+use crate::environment::{DropReason, Environment};
+use crate::key::{Key, SettingError};
 use crate::packet::Packet;
-use crate::pi2::{CONTROLLER_KEYS, Controller, coupling_factor, is_scalable};
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::parameters::Parameters;
+use crate::pi2::{Control, Controller, is_scalable};
+use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
+use crate::{choice, parameters};
 
-/// The parameters of DualPI2.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
-    /// The controller. Default: target 15 ms, update 15 ms, alpha 0.1 Tupdate / RTT_max^2 = 0.15 and beta
-    /// 0.3 / RTT_max = 3 per second for RTT_max 100 ms (A.1).
-    pub controller: Controller,
-    /// k: the L queue is marked with k p'. Default 2.
-    pub coupling_factor: f64,
-    /// minTh: delay of an L packet at which its own ramp starts. Default 800 us.
-    pub min_thresh: Duration,
-    /// Width of the ramp up to certainty; zero makes it a step. Default 400 us.
-    pub range: Duration,
-    /// Who is served next.
-    pub scheduler: Scheduler,
+parameters! {
+    /// The parameters of DualPI2 besides its controller's.
+    pub struct Config {
+        /// delay of an L4S packet at which its queue's own marking starts (minTh)
+        pub min_thresh: Duration,
+        /// how far above min_thresh that marking is certain; 0 ms: a step
+        pub range: Duration,
+        /// share of the link left to the classic queue by the weighted round robin
+        pub c_protection: Option<f64> as Probability,
+        /// weighted round robin, or time-shifted FIFO
+        pub scheduler: Scheduler,
+        /// head start of L4S packets in the time-shifted FIFO
+        pub t_shift: Option<Duration>,
+        /// whose defaults: the RFC's or Linux's
+        pub variant: Variant,
+    }
+    besides {
+        /// The controller's.
+        pub control: Control,
+    }
 }
 
-/// How the two queues share the link.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Scheduler {
-    /// Weighted round robin: C is left this share of the bytes, 0 to 1. Default 0.1.
-    Weighted {
-        /// C's share.
-        c_protection: f64,
-    },
-    /// By arrival time, L packets counting as come earlier by this much.
-    TimeShifted {
-        /// The shift.
-        shift: Duration,
-    },
+choice! {
+    /// How the two queues share the link.
+    pub enum Scheduler {
+        /// Weighted round robin: C is left a share of the bytes.
+        Weighted = "wrr",
+        /// By arrival time, L packets counting as come earlier by a shift.
+        TimeShifted = "ts_fifo",
+    }
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            controller: Controller::new(
-                Duration::from_millis(15),
-                Duration::from_millis(15),
-                0.15,
-                3.0,
-            ),
-            coupling_factor: 2.0,
-            min_thresh: Duration::from_micros(800),
-            range: Duration::from_micros(400),
-            scheduler: Scheduler::Weighted { c_protection: 0.1 },
-        }
+choice! {
+    /// Whose defaults.
+    pub enum Variant {
+        /// RFC 9332 Appendix A.1: alpha is 0.1 Tupdate / RTT_max^2 and beta 0.3 / RTT_max, for an RTT_max of 100 ms.
+        Rfc9332 = "rfc9332",
+        /// tc-dualpi2's.
+        Linux = "linux",
     }
 }
 
 impl Config {
-    /// tc-dualpi2's defaults.
-    pub fn linux() -> Self {
+    /// The defaults of a variant.
+    pub const fn of(variant: Variant) -> Self {
+        let (tupdate, alpha, beta) = match variant {
+            Variant::Rfc9332 => (15, 0.15, 3.0),
+            Variant::Linux => (16, 0.16, 3.2),
+        };
+        let (min_thresh, range) = match variant {
+            Variant::Rfc9332 => (800, 400),
+            Variant::Linux => (1000, 0),
+        };
         Self {
-            controller: Controller::new(
-                Duration::from_millis(15),
-                Duration::from_millis(16),
-                0.16,
-                3.2,
-            ),
-            min_thresh: Duration::from_millis(1),
-            range: Duration::ZERO,
-            ..Self::default()
+            min_thresh: Duration::from_micros(min_thresh),
+            range: Duration::from_micros(range),
+            c_protection: Some(0.1),
+            scheduler: Scheduler::Weighted,
+            t_shift: Some(Duration::from_millis(50)),
+            variant,
+            control: Control {
+                target: Duration::from_millis(15),
+                tupdate: Duration::from_millis(tupdate),
+                alpha,
+                beta,
+                coupling_factor: 2.0,
+            },
         }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::of(Variant::Rfc9332)
     }
 }
 
@@ -154,8 +171,8 @@ impl<P: Packet> DualPi2<P> {
     pub fn new(config: Config, limit: Limit) -> Self {
         Self {
             limit,
-            controller: config.controller,
-            next_update: Time::ZERO + config.controller.tupdate,
+            controller: Controller::new(config.control),
+            next_update: Time::ZERO + config.control.tupdate,
             low_latency: Queue::new(),
             classic: Queue::new(),
             owed: 0.0,
@@ -170,7 +187,7 @@ impl<P: Packet> DualPi2<P> {
 
     /// p_CL: coupled probability of an L4S mark, above 1 in overload.
     fn p_cl(&self) -> f64 {
-        self.config.coupling_factor * self.controller.p()
+        self.config.control.coupling_factor * self.controller.p()
     }
 
     /// p'_L: the L queue's own marking by the delay of its packet.
@@ -195,8 +212,9 @@ impl<P: Packet> DualPi2<P> {
             return self.classic.packets.is_empty();
         }
         match self.config.scheduler {
-            Scheduler::Weighted { .. } => self.owed <= 0.0,
-            Scheduler::TimeShifted { shift } => {
+            Scheduler::Weighted => self.owed <= 0.0,
+            Scheduler::TimeShifted => {
+                let shift = self.config.t_shift.unwrap_or(Duration::ZERO);
                 self.low_latency
                     .delay(now)
                     .as_nanos()
@@ -208,7 +226,9 @@ impl<P: Packet> DualPi2<P> {
 
     fn next_low_latency(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
         let mut packet = self.low_latency.pop()?;
-        if let Scheduler::Weighted { c_protection } = self.config.scheduler {
+        if let (Scheduler::Weighted, Some(c_protection)) =
+            (self.config.scheduler, self.config.c_protection)
+        {
             self.owed += c_protection * f64::from(packet.bytes());
         }
         // A packet alone in its queue is no queue (Th_len).
@@ -233,7 +253,9 @@ impl<P: Packet> DualPi2<P> {
 
     fn next_classic(&mut self, env: &mut Environment<P>) -> Option<P> {
         let mut packet = self.classic.pop()?;
-        if let Scheduler::Weighted { c_protection } = self.config.scheduler {
+        if let (Scheduler::Weighted, Some(c_protection)) =
+            (self.config.scheduler, self.config.c_protection)
+        {
             self.owed -= (1.0 - c_protection) * f64::from(packet.bytes());
         }
         let p_c = self.p_c();
@@ -295,7 +317,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
     fn on_timer(&mut self, now: Time, _env: &mut Environment<P>) {
         let longer = self.classic.delay(now).max(self.low_latency.delay(now));
         self.controller.update(longer);
-        self.next_update = now.saturating_add(self.controller.tupdate);
+        self.next_update = now.saturating_add(self.config.control.tupdate);
     }
 
     fn inner_queues(&self) -> &'static [&'static str] {
@@ -310,79 +332,53 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
     }
 }
 
-const OWN_KEYS: [Key; 6] = [
-    Key {
-        name: "min_thresh",
-        kind: Kind::Duration,
-        default: "800 us; linux: 1 ms",
-        doc: "delay of an L4S packet at which its queue's own marking starts (minTh)",
-    },
-    Key {
-        name: "range",
-        kind: Kind::Duration,
-        default: "400 us; linux: 0 ms",
-        doc: "how far above min_thresh that marking is certain; 0 ms: a step",
-    },
-    Key {
-        name: "c_protection",
-        kind: Kind::Probability,
-        default: "0.1",
-        doc: "share of the link left to the classic queue by the weighted round robin",
-    },
-    Key {
-        name: "scheduler",
-        kind: Kind::Choice(&["wrr", "ts_fifo"]),
-        default: "wrr",
-        doc: "weighted round robin, or time-shifted FIFO",
-    },
-    Key {
-        name: "t_shift",
-        kind: Kind::Duration,
-        default: "50 ms",
-        doc: "head start of L4S packets in the time-shifted FIFO",
-    },
-    Key {
-        name: "variant",
-        kind: Kind::Choice(&["rfc9332", "linux"]),
-        default: "rfc9332",
-        doc: "whose defaults: the RFC's or Linux's",
-    },
-];
-
-const KEYS: &[Key] = &join_keys::<{ CONTROLLER_KEYS.len() + 6 }>(&[&CONTROLLER_KEYS, &OWN_KEYS]);
+fn keys() -> Vec<Key> {
+    let defaults = || {
+        Variant::ALL
+            .iter()
+            .map(|(word, variant)| (*word, Config::of(*variant)))
+    };
+    let control: Vec<_> = defaults()
+        .map(|(word, config)| (word, config.control))
+        .collect();
+    let own: Vec<_> = defaults().collect();
+    [
+        Control::keys_by_variant(&control),
+        Config::keys_by_variant(&own),
+    ]
+    .concat()
+}
 
 fn config(settings: &Settings) -> Result<Config, SettingError> {
-    let default = match settings.word("variant", "rfc9332") {
-        "linux" => Config::linux(),
-        _ => Config::default(),
+    let default = Config::of(settings.variant_or(Variant::Rfc9332)?);
+    let asked = Config {
+        c_protection: None,
+        t_shift: None,
+        ..default
     };
-    let time_shifted = settings.word("scheduler", "wrr") == "ts_fifo";
-    for (key, used) in [("c_protection", !time_shifted), ("t_shift", time_shifted)] {
-        if settings.has(key) && !used {
-            return Err(SettingError {
-                key,
-                message: format!(
-                    "has no effect with scheduler \"{}\"",
-                    settings.word("scheduler", "wrr")
-                ),
-            });
+    let asked = asked.given(settings)?;
+    let time_shifted = asked.scheduler == Scheduler::TimeShifted;
+    for (key, given, used) in [
+        ("c_protection", asked.c_protection.is_some(), !time_shifted),
+        ("t_shift", asked.t_shift.is_some(), time_shifted),
+    ] {
+        if given && !used {
+            let scheduler = if time_shifted { "ts_fifo" } else { "wrr" };
+            let message = format!("has no effect with scheduler \"{scheduler}\"");
+            return Err(SettingError::new(key, message));
         }
     }
-    Ok(Config {
-        controller: default.controller.with(settings)?,
-        coupling_factor: coupling_factor(settings, default.coupling_factor)?,
-        min_thresh: settings.duration("min_thresh", default.min_thresh),
-        range: settings.duration("range", default.range),
-        scheduler: if time_shifted {
-            Scheduler::TimeShifted {
-                shift: settings.duration("t_shift", Duration::from_millis(50)),
-            }
-        } else {
-            Scheduler::Weighted {
-                c_protection: settings.number("c_protection", 0.1),
-            }
-        },
-    })
+    let config = Config {
+        control: default.control.read(settings)?,
+        c_protection: asked
+            .c_protection
+            .or(default.c_protection)
+            .filter(|_| !time_shifted),
+        t_shift: asked.t_shift.or(default.t_shift).filter(|_| time_shifted),
+        ..asked
+    };
+    config.note(settings);
+    Ok(config)
 }
 
 /// `dualpi2`.
@@ -391,8 +387,8 @@ pub fn dualpi2<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "dualpi2",
         summary: "dual queue for L4S and classic traffic with coupled marking",
         source: "RFC 9332",
-        keys: KEYS,
-        build: Box::new(|settings| {
+        keys: Box::new(keys),
+        make: Box::new(|settings| {
             // A.1: a quarter of a second at the link's rate.
             let bytes = settings.rate.bytes_in(Duration::from_millis(250));
             let limit = settings.limit_or(Limit::Bytes(bytes.max(2 * u64::from(settings.mtu))));

@@ -5,20 +5,24 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use sojourn_units::Time;
 
-use crate::aqm::Aqm;
-use crate::catalogue::{Discipline, SettingError};
+use crate::aqm::{Algorithm, Aqm};
+use crate::discipline::{Built, Discipline};
+use crate::environment::{DropReason, Environment};
 use crate::packet::Packet;
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
 use crate::single::Single;
 
 /// No management at all.
 pub struct DropTail;
 
-impl Aqm for DropTail {}
+impl Algorithm for DropTail {}
+
+impl<P: Packet> Aqm<P> for DropTail {}
 
 /// `pfifo`.
 pub fn pfifo<P: Packet + Send + 'static>() -> Discipline<P> {
@@ -26,8 +30,8 @@ pub fn pfifo<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "pfifo",
         summary: "drop-tail FIFO, limit in packets",
         source: "tc-pfifo(8)",
-        keys: &[],
-        build: Box::new(|settings| build(settings, Limit::Packets(1000))),
+        keys: Box::new(Vec::new),
+        make: Box::new(|settings| build(settings, Limit::Packets(1000))),
     }
 }
 
@@ -37,8 +41,8 @@ pub fn bfifo<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "bfifo",
         summary: "drop-tail FIFO, limit in bytes",
         source: "tc-bfifo(8)",
-        keys: &[],
-        build: Box::new(|settings| build(settings, Limit::Bytes(1000 * u64::from(settings.mtu)))),
+        keys: Box::new(Vec::new),
+        make: Box::new(|settings| build(settings, Limit::Bytes(1000 * u64::from(settings.mtu)))),
     }
 }
 
@@ -101,18 +105,15 @@ pub fn pfifo_head_drop<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "pfifo_head_drop",
         summary: "FIFO that makes room by dropping its oldest packet, limit in packets",
         source: "tc-pfifo(8)",
-        keys: &[],
-        build: Box::new(|settings| {
+        keys: Box::new(Vec::new),
+        make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(HeadDrop::new(limit)))
         }),
     }
 }
 
-fn build<P: Packet + Send + 'static>(
-    settings: &Settings,
-    default: Limit,
-) -> Result<Box<dyn Qdisc<P> + Send>, SettingError> {
+fn build<P: Packet + Send + 'static>(settings: &Settings, default: Limit) -> Built<P> {
     Ok(Box::new(Single::new(DropTail, settings.limit_or(default))))
 }
 
@@ -120,7 +121,6 @@ fn build<P: Packet + Send + 'static>(
 mod tests {
     use super::*;
     use crate::test_packet::TestPacket;
-    use alloc::vec::Vec;
 
     /// Ids that leave, and ids given up, when five frames meet room for three.
     fn five_into_three(qdisc: &mut dyn Qdisc<TestPacket>) -> (Vec<u64>, Vec<u64>) {

@@ -7,40 +7,60 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use sojourn_units::{Kind, Time};
+use sojourn_units::Time;
 
 use crate::aqm::{Aqm, Verdict};
-use crate::catalogue::{Key, SettingError};
 use crate::classify::{Classifier, Hashing};
+use crate::environment::{DropReason, Environment};
+use crate::key::{Key, SettingError};
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
+use crate::parameters::Parameters;
 use crate::pool::{Pool, Queue, Scope, earliest};
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
+use crate::{choice, parameters};
 
 /// Bytes of memory that a packet takes besides its own: what Linux's `struct sk_buff` and
 /// `struct skb_shared_info` take on a 64-bit machine (256 and 320). The kernel counts what the driver
 /// allocated, which is more; the estimate makes `memory_limit` bind where a kernel's best case would.
 pub const PACKET_MEMORY: u64 = 576;
 
-/// The parameters of the scheduler.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
-    /// Queues, 1 to 65536. Default 1024 (RFC 8290 §5.2.5).
-    pub flows: u32,
-    /// How a flow finds its queue.
-    pub hashing: Hashing,
-    /// Bytes of credit that a queue gets per round, at least 1. Default one frame (§5.2.4).
-    pub quantum: u32,
-    /// The most that all queues hold together. Default 10240 packets (§5.2.3).
-    pub limit: Limit,
-    /// The most memory that the packets of all queues may take, in bytes: their own bytes and
-    /// [`PACKET_MEMORY`] each. Default 32 MiB (Linux).
-    pub memory_limit: u64,
-    /// What goes when a limit is exceeded.
-    pub overflow: Overflow,
-    /// Whose scheduler.
-    pub variant: Variant,
+parameters! {
+    /// The parameters of the scheduler. [`Config::new`] holds the defaults.
+    pub struct Config {
+        /// queues that the flows are hashed to, 1 to 65536
+        pub flows: u64,
+        /// bytes that a queue may send per round
+        pub quantum: u64 as Bytes = "one frame",
+        /// memory that the queued packets may take, 576 B each besides their own bytes
+        pub memory_limit: u64 as Bytes,
+        /// plain, or 8-way set-associative as in CAKE, which has fewer collisions
+        pub hash: Hashing,
+    }
+    besides {
+        /// The most that all queues hold together.
+        pub limit: Limit,
+        /// What goes when a limit is exceeded.
+        pub overflow: Overflow,
+        /// Which specification or implementation to follow.
+        pub variant: Variant,
+    }
+}
+
+impl Config {
+    /// The defaults for frames of `mtu` bytes: RFC 8290's (§5.2.3 to §5.2.5), Linux's of the memory.
+    pub const fn new(mtu: u32, overflow: Overflow, variant: Variant) -> Self {
+        Self {
+            flows: 1024,
+            quantum: mtu as u64,
+            memory_limit: 32 << 20,
+            hash: Hashing::Plain,
+            limit: Limit::Packets(10_240),
+            overflow,
+            variant,
+        }
+    }
 }
 
 /// What goes when a limit is exceeded.
@@ -56,21 +76,22 @@ pub enum Overflow {
     Arrival,
 }
 
-/// Whose scheduler: they differ in two points.
-///
-/// Where a queue of the new list goes that was found empty. To the end of the old list, says the RFC
-/// (§4.2): without this detour a flow that sends a packet each time its queue has emptied would starve
-/// the others. Linux takes it out of the lists if the old list is empty.
-///
-/// What the AQM finds in [`crate::Backlog::qdisc_bytes`], by which CoDel spares the last frame. The
-/// bytes of its own queue, for the RFC takes CoDel as it is defined for a queue. In Linux the bytes
-/// of all queues: a flow's only packet can be dropped while others wait.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Variant {
-    /// RFC 8290.
-    Rfc8290,
-    /// Linux's `sch_fq_codel` and `sch_fq_pie`.
-    Linux,
+choice! {
+    /// Whose scheduler: they differ in two points.
+    ///
+    /// Where a queue of the new list goes that was found empty. To the end of the old list, says the RFC
+    /// (§4.2): without this detour a flow that sends a packet each time its queue has emptied would starve
+    /// the others. Linux takes it out of the lists if the old list is empty.
+    ///
+    /// What the AQM finds in [`crate::Backlog::qdisc_bytes`], by which CoDel spares the last frame. The
+    /// bytes of its own queue, for the RFC takes CoDel as it is defined for a queue. In Linux the bytes
+    /// of all queues: a flow's only packet can be dropped while others wait.
+    pub enum Variant {
+        /// RFC 8290.
+        Rfc8290 = "rfc8290",
+        /// Linux's `sch_fq_codel` and `sch_fq_pie`.
+        Linux = "linux",
+    }
 }
 
 impl Variant {
@@ -132,7 +153,7 @@ pub struct Fair<P, A> {
     next_timer: Option<Time>,
 }
 
-impl<P: Packet, A: Aqm> Fair<P, A> {
+impl<P: Packet, A: Aqm<P>> Fair<P, A> {
     /// A scheduler with empty queues, each with an AQM from `aqm`.
     pub fn new(config: Config, mut aqm: impl FnMut() -> A) -> Self {
         let flows: Vec<Flow<A>> = (0..config.flows.max(1))
@@ -146,7 +167,7 @@ impl<P: Packet, A: Aqm> Fair<P, A> {
             .collect();
         let mut fair = Self {
             config,
-            classifier: Classifier::new(config.hashing, flows.len() as u32),
+            classifier: Classifier::new(config.hash, flows.len() as u32),
             pool: Pool::new(),
             flows,
             new: List::EMPTY,
@@ -235,7 +256,7 @@ impl<P: Packet, A: Aqm> Fair<P, A> {
         let flow = &mut self.flows[at as usize];
         if flow.place == Place::Idle {
             flow.place = Place::New;
-            flow.deficit = i64::from(self.config.quantum);
+            flow.deficit = self.config.quantum as i64;
             self.new.push_back(&mut self.flows, at);
         }
     }
@@ -268,7 +289,7 @@ impl<P: Packet, A: Aqm> Fair<P, A> {
     }
 }
 
-impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
+impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
     fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
         packet.set_enqueued(now);
         let at = self.queue_of(&packet, env);
@@ -281,8 +302,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
             return env.drop(packet, DropReason::Overflow);
         }
         match flow.aqm.on_enqueue(&packet, backlog, now, env) {
-            Verdict::Drop => {
-                let reason = flow.aqm.drop_reason();
+            Verdict::Drop(reason) => {
                 self.note_timer(at);
                 return env.drop(packet, reason);
             }
@@ -302,7 +322,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
             let at = self.new.front().or_else(|| self.old.front())?;
             let flow = &mut self.flows[at as usize];
             if flow.deficit <= 0 {
-                flow.deficit += i64::from(self.config.quantum);
+                flow.deficit += self.config.quantum as i64;
                 self.move_to_old(at);
                 continue;
             }
@@ -359,32 +379,9 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fair<P, A> {
 }
 
 /// The keys of the scheduler.
-pub(crate) const KEYS: &[Key] = &[
-    Key {
-        name: "flows",
-        kind: Kind::Count,
-        default: "1024",
-        doc: "queues that the flows are hashed to, 1 to 65536",
-    },
-    Key {
-        name: "quantum",
-        kind: Kind::Bytes,
-        default: "one frame",
-        doc: "bytes that a queue may send per round",
-    },
-    Key {
-        name: "memory_limit",
-        kind: Kind::Bytes,
-        default: "32 MiB",
-        doc: "memory that the queued packets may take, 576 B each besides their own bytes",
-    },
-    Key {
-        name: "hash",
-        kind: Kind::Choice(Hashing::WORDS),
-        default: "plain",
-        doc: "plain, or 8-way set-associative as in CAKE, which has fewer collisions",
-    },
-];
+pub(crate) fn keys() -> Vec<Key> {
+    Config::new(0, Overflow::Arrival, Variant::Rfc8290).keys()
+}
 
 /// Reads the scheduler's keys.
 ///
@@ -395,29 +392,26 @@ pub(crate) fn config(
     overflow: Overflow,
     variant: Variant,
 ) -> Result<Config, SettingError> {
-    let flows = settings.count("flows", 1024);
-    if !(1..=65_536).contains(&flows) {
-        return Err(SettingError {
-            key: "flows",
-            message: format!("got {flows}; must be 1 to 65536"),
-        });
+    let config = Config::new(settings.mtu, overflow, variant).given(settings)?;
+    if !(1..=65_536).contains(&config.flows) {
+        let message = format!("got {}; must be 1 to 65536", config.flows);
+        return Err(SettingError::new("flows", message));
     }
-    let quantum = settings.bytes("quantum", u64::from(settings.mtu));
-    if !(1..=1 << 20).contains(&quantum) {
-        return Err(SettingError {
-            key: "quantum",
-            message: format!("got \"{quantum} B\"; must be 1 B to 1 MiB"),
-        });
-    }
+    require_quantum(config.quantum)?;
     Ok(Config {
-        flows: flows as u32,
-        hashing: Hashing::from_word(settings.word("hash", "plain")),
-        quantum: quantum as u32,
-        limit: settings.limit_or(Limit::Packets(10_240)),
-        memory_limit: settings.bytes("memory_limit", 32 << 20),
-        overflow,
-        variant,
+        limit: settings.limit_or(config.limit),
+        ..config
     })
+}
+
+/// # Errors
+/// A quantum of so many bytes is out of range.
+pub(crate) fn require_quantum(bytes: u64) -> Result<(), SettingError> {
+    if (1..=1 << 20).contains(&bytes) {
+        return Ok(());
+    }
+    let message = format!("got \"{bytes} B\"; must be 1 B to 1 MiB");
+    Err(SettingError::new("quantum", message))
 }
 
 #[cfg(test)]

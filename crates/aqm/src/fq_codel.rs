@@ -7,47 +7,50 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec::Vec;
 
-use sojourn_units::Kind;
-
-use crate::catalogue::{Discipline, Key, SettingError, join_keys};
-use crate::codel::{self, CoDel, Law};
+use crate::codel::{self, CoDel};
+use crate::discipline::Discipline;
 use crate::fifo::DropTail;
 use crate::fq::{self, Config, Fair, Overflow, Variant};
+use crate::key::{Key, SettingError};
 use crate::packet::Packet;
+use crate::parameters;
+use crate::parameters::Parameters;
 use crate::settings::Settings;
 
-const DROP_BATCH: [Key; 1] = [Key {
-    name: "drop_batch",
-    kind: Kind::Count,
-    default: "64",
-    doc: "most packets dropped at once from the queue with the most bytes when the limit is exceeded",
-}];
+parameters! {
+    struct Batch {
+        /// most packets dropped at once from the queue with the most bytes when the limit is exceeded
+        drop_batch: u64,
+    }
+}
 
-const VARIANT: [Key; 1] = [Key {
-    name: "variant",
-    kind: Kind::Choice(&["rfc8290", "linux"]),
-    default: "rfc8290",
-    doc: "where an emptied new queue goes: RFC 8290's rule or Linux's",
-}];
+const BATCH: Batch = Batch { drop_batch: 64 };
+
+parameters! {
+    struct Nocodel {
+        /// where an emptied new queue goes: RFC 8290's rule or Linux's
+        variant: Variant,
+    }
+}
+
+const NOCODEL: Nocodel = Nocodel {
+    variant: Variant::Rfc8290,
+};
 
 /// The keys of the scheduler as it is used here.
-const SCHEDULER: [Key; fq::KEYS.len() + 1] = join_keys(&[fq::KEYS, &DROP_BATCH]);
-
-const KEYS: &[Key] =
-    &join_keys::<{ codel::KEYS.len() + SCHEDULER.len() }>(&[codel::KEYS, &SCHEDULER]);
-
-const NOCODEL_KEYS: &[Key] = &join_keys::<{ SCHEDULER.len() + 1 }>(&[&SCHEDULER, &VARIANT]);
+fn keys() -> Vec<Key> {
+    [fq::keys(), BATCH.keys()].concat()
+}
 
 fn config(settings: &Settings, variant: Variant) -> Result<Config, SettingError> {
-    let batch = settings.count("drop_batch", 64);
-    if batch == 0 || batch > u64::from(u32::MAX) {
-        return Err(SettingError {
-            key: "drop_batch",
-            message: format!("got {batch}; must be 1 to {}", u32::MAX),
-        });
+    let Batch { drop_batch } = BATCH.given(settings)?;
+    if drop_batch == 0 || drop_batch > u64::from(u32::MAX) {
+        let message = format!("got {drop_batch}; must be 1 to {}", u32::MAX);
+        return Err(SettingError::new("drop_batch", message));
     }
-    let batch = batch as u32;
+    let batch = drop_batch as u32;
     fq::config(settings, Overflow::Fattest { batch }, variant)
 }
 
@@ -57,12 +60,12 @@ pub fn fq_codel<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "fq_codel",
         summary: "flow queueing with CoDel on every queue",
         source: "RFC 8290",
-        keys: KEYS,
-        build: Box::new(|settings| {
+        keys: Box::new(|| [codel::keys(), keys()].concat()),
+        make: Box::new(|settings| {
             let codel = codel::config(settings, true)?;
-            let variant = match codel.law {
-                Law::Exact => Variant::Rfc8290,
-                Law::Linux => Variant::Linux,
+            let variant = match codel.variant {
+                codel::Variant::Linux => Variant::Linux,
+                codel::Variant::Rfc8289 | codel::Variant::Published2012 => Variant::Rfc8290,
             };
             let config = config(settings, variant)?;
             Ok(Box::new(Fair::new(config, || CoDel::new(codel))))
@@ -76,12 +79,9 @@ pub fn fq_nocodel<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "fq_nocodel",
         summary: "fq_codel with its CoDel switched off",
         source: "RFC 8290; Høiland-Jørgensen et al. 2015",
-        keys: NOCODEL_KEYS,
-        build: Box::new(|settings| {
-            let variant = match settings.word("variant", "rfc8290") {
-                "linux" => Variant::Linux,
-                _ => Variant::Rfc8290,
-            };
+        keys: Box::new(|| [keys(), NOCODEL.keys()].concat()),
+        make: Box::new(|settings| {
+            let Nocodel { variant } = NOCODEL.given(settings)?;
             let config = config(settings, variant)?;
             Ok(Box::new(Fair::new(config, || DropTail)))
         }),
@@ -91,13 +91,13 @@ pub fn fq_nocodel<P: Packet + Send + 'static>() -> Discipline<P> {
 #[cfg(test)]
 mod tests {
     use alloc::string::{String, ToString};
-    use alloc::vec::Vec;
 
     use sojourn_units::{Rate, Time, Value};
 
     use super::*;
+    use crate::environment::DropReason;
     use crate::packet::Ecn;
-    use crate::qdisc::{DropReason, Limit, Qdisc};
+    use crate::qdisc::{Limit, Qdisc};
     use crate::testing::{Driven, TestPacket, packet};
 
     fn settings(values: &[(&str, Value)]) -> Settings {
@@ -113,7 +113,7 @@ mod tests {
         discipline: &Discipline<TestPacket>,
         settings: &Settings,
     ) -> Driven<dyn Qdisc<TestPacket> + Send> {
-        Driven::boxed((discipline.build)(settings).expect("good settings"))
+        Driven::boxed(discipline.build(settings).expect("good settings"))
     }
 
     /// Two packets per 10 ms arrive and one leaves, for 3 s: above CoDel's target from the first.
@@ -164,8 +164,11 @@ mod tests {
                 "drop_batch: got 0; must be 1 to 4294967295",
             ),
         ] {
-            let build = fq_codel::<TestPacket>().build;
-            let error = build(&settings(&[(key, value)])).err().expect("refused");
+            let settings = settings(&[(key, value)]);
+            let error = fq_codel::<TestPacket>()
+                .build(&settings)
+                .err()
+                .expect("refused");
             assert_eq!(error.to_string(), message);
         }
     }

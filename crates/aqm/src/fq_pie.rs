@@ -5,26 +5,40 @@
 //! Linux's, and a new queue found empty leaves the lists if no old one waits.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
-use sojourn_units::Kind;
-
-use crate::catalogue::{Discipline, Key, join_keys, keys_without};
+use crate::discipline::Discipline;
 use crate::fq::{self, Fair, Overflow};
+use crate::key::Key;
 use crate::packet::Packet;
-use crate::pie::{self, Pie};
+use crate::parameters;
+use crate::parameters::Parameters;
+use crate::pie::{self, Pie, Variant};
 
-/// tc's name for what `pie` calls `ecn_threshold`.
-const ECN_PROB: [Key; 1] = [Key {
-    name: "ecn_prob",
-    kind: Kind::Probability,
-    default: "0.1; 2013: 1",
-    doc: "probability up to which ECN-capable packets are marked, above it dropped",
-}];
+parameters! {
+    /// tc's name for what `pie` calls `ecn_threshold`.
+    struct EcnProb {
+        /// probability up to which ECN-capable packets are marked, above it dropped
+        ecn_prob: f64 as Probability,
+    }
+}
 
-const PIE_KEYS: [Key; pie::KEYS.len() - 1] = keys_without(pie::KEYS, "ecn_threshold");
+impl EcnProb {
+    const fn of(pie: &pie::Config) -> Self {
+        Self {
+            ecn_prob: pie.ecn_threshold,
+        }
+    }
+}
 
-const KEYS: &[Key] =
-    &join_keys::<{ fq::KEYS.len() + PIE_KEYS.len() + 1 }>(&[fq::KEYS, &PIE_KEYS, &ECN_PROB]);
+fn keys() -> Vec<Key> {
+    let defaults = pie::defaults(Variant::Rfc8033);
+    let mut pie = pie::Config::keys_by_variant(&defaults);
+    pie.retain(|key| key.name != "ecn_threshold");
+    let own = defaults.iter().map(|(word, pie)| (*word, EcnProb::of(pie)));
+    let own = EcnProb::keys_by_variant(&own.collect::<Vec<_>>());
+    [fq::keys(), pie, own].concat()
+}
 
 /// `fq_pie`.
 pub fn fq_pie<P: Packet + Send + 'static>() -> Discipline<P> {
@@ -32,15 +46,19 @@ pub fn fq_pie<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "fq_pie",
         summary: "flow queueing with PIE on every queue",
         source: "RFC 8033, RFC 8290; tc-fq_pie(8)",
-        keys: KEYS,
-        build: Box::new(|settings| {
-            let variant = match settings.word("variant", "rfc8033") {
-                "linux" => fq::Variant::Linux,
-                _ => fq::Variant::Rfc8290,
+        keys: Box::new(keys),
+        make: Box::new(|settings| {
+            let variant = match settings.variant_or(Variant::Rfc8033)? {
+                Variant::Linux => fq::Variant::Linux,
+                Variant::Rfc8033 | Variant::Draft2013 => fq::Variant::Rfc8290,
             };
             let fair = fq::config(settings, Overflow::Arrival, variant)?;
-            let mut pie = pie::config(settings, "rfc8033", fair.limit)?;
-            pie.ecn_threshold = settings.number("ecn_prob", pie.ecn_threshold);
+            let pie = pie::config(settings, Variant::Rfc8033, fair.limit)?;
+            let EcnProb { ecn_prob } = EcnProb::of(&pie).given(settings)?;
+            let pie = pie::Config {
+                ecn_threshold: ecn_prob,
+                ..pie
+            };
             Ok(Box::new(Fair::new(fair, || Pie::new(pie))))
         }),
     }
@@ -48,18 +66,17 @@ pub fn fq_pie<P: Packet + Send + 'static>() -> Discipline<P> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use sojourn_units::{Rate, Time, Value};
 
     use super::*;
+    use crate::environment::DropReason;
     use crate::packet::Ecn;
-    use crate::qdisc::{DropReason, Limit, Qdisc};
+    use crate::qdisc::{Limit, Qdisc};
     use crate::settings::Settings;
     use crate::testing::{Driven, TestPacket, packet};
 
     fn built(settings: &Settings) -> Driven<dyn Qdisc<TestPacket> + Send> {
-        Driven::boxed((fq_pie().build)(settings).expect("good settings"))
+        Driven::boxed(fq_pie().build(settings).expect("good settings"))
     }
 
     fn settings() -> Settings {

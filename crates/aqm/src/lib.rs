@@ -3,11 +3,16 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`packet`] | what a discipline may see and change of a packet |
-//! | [`qdisc`] | the [`Qdisc`] trait: enqueue and dequeue; its environment |
+//! | [`qdisc`] | the [`Qdisc`] trait: enqueue and dequeue |
+//! | [`environment`] | randomness, drops and marks |
 //! | [`aqm`] | the [`Aqm`] trait: a decision per packet, for one queue |
 //! | [`single`] | one FIFO governed by an [`Aqm`] |
 //! | [`fq`] | a queue per flow, each governed by an [`Aqm`] |
-//! | [`catalogue`] | every discipline by name, with its keys, defaults and builder |
+//! | [`pool`], [`list`], [`classify`] | what such disciplines are made of: packets of many queues in one pool, lists without allocation, flows to queues |
+//! | [`parameters`], [`parameter`], [`key`] | parameters as values: structs of them, their types, their keys |
+//! | [`settings`] | what a discipline is built from |
+//! | [`discipline`] | a discipline by its name, with its keys and what makes it |
+//! | [`catalogue`] | every discipline of this crate |
 //! | [`fifo`], [`codel`], … | an algorithm each, to be read beside the document that defines it |
 //! | [`replay`] | a recorded queue's arrivals and departures through a discipline |
 //!
@@ -27,22 +32,27 @@ pub mod cake;
 pub mod catalogue;
 mod ce_exclude;
 pub mod choke;
-mod classify;
+pub mod classify;
 pub mod cobalt;
 pub mod codel;
+pub mod discipline;
 pub mod docsis_pie;
 pub mod dualpi2;
+pub mod environment;
 pub mod fifo;
 pub mod fq;
 pub mod fq_codel;
 pub mod fq_pie;
-mod list;
+pub mod key;
+pub mod list;
 pub mod madpie;
 pub mod packet;
+pub mod parameter;
+pub mod parameters;
 pub mod pfifo_fast;
 pub mod pi2;
 pub mod pie;
-mod pool;
+pub mod pool;
 pub mod qdisc;
 pub mod red;
 pub mod replay;
@@ -56,11 +66,16 @@ mod test_packet;
 #[cfg(test)]
 mod testing;
 
-pub use aqm::{Aqm, Backlog, DynAqm, Verdict};
-pub use catalogue::{Built, Catalogue, Discipline, Key, SettingError};
+pub use aqm::{Algorithm, Aqm, Backlog, Verdict};
+pub use catalogue::Catalogue;
 pub use classify::Hashing;
+pub use discipline::{Built, Discipline};
+pub use environment::{DropReason, Environment};
 pub use fq::Fair;
+pub use key::{Key, SettingError};
 pub use packet::{AckView, Ecn, FlowKey, Packet};
-pub use qdisc::{DropReason, Environment, Limit, Qdisc};
+pub use parameter::Parameter;
+pub use parameters::Parameters;
+pub use qdisc::{Limit, Qdisc};
 pub use settings::Settings;
 pub use single::Single;

@@ -6,61 +6,61 @@ const NIL: u32 = u32::MAX;
 
 /// An element's neighbours in the list that it is in. An element is in one list at a time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
+pub struct Link {
     previous: u32,
     next: u32,
 }
 
 impl Link {
     /// The link of an element that is in no list.
-    pub(crate) const ALONE: Self = Self {
+    pub const ALONE: Self = Self {
         previous: NIL,
         next: NIL,
     };
 
     /// The element behind it.
-    pub(crate) fn next(self) -> Option<u32> {
+    pub fn next(self) -> Option<u32> {
         present(self.next)
     }
 }
 
 /// An element that can be put in a [`List`].
-pub(crate) trait Linked {
+pub trait Linked {
     /// Its link.
     fn link(&mut self) -> &mut Link;
 }
 
 /// The two ends of a list. Every operation takes the slice that holds the elements, always the same.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct List {
+pub struct List {
     head: u32,
     tail: u32,
 }
 
 impl List {
     /// A list without elements.
-    pub(crate) const EMPTY: Self = Self {
+    pub const EMPTY: Self = Self {
         head: NIL,
         tail: NIL,
     };
 
     /// True if there is no element.
-    pub(crate) const fn is_empty(self) -> bool {
+    pub const fn is_empty(self) -> bool {
         self.head == NIL
     }
 
     /// The first element.
-    pub(crate) fn front(self) -> Option<u32> {
+    pub fn front(self) -> Option<u32> {
         present(self.head)
     }
 
     /// The last element.
-    pub(crate) fn back(self) -> Option<u32> {
+    pub fn back(self) -> Option<u32> {
         present(self.tail)
     }
 
     /// Adds element `at`, which is in no list, at the end.
-    pub(crate) fn push_back<T: Linked>(&mut self, elements: &mut [T], at: u32) {
+    pub fn push_back<T: Linked>(&mut self, elements: &mut [T], at: u32) {
         *elements[at as usize].link() = Link {
             previous: self.tail,
             next: NIL,
@@ -73,7 +73,7 @@ impl List {
     }
 
     /// Adds element `at`, which is in no list, at the front.
-    pub(crate) fn push_front<T: Linked>(&mut self, elements: &mut [T], at: u32) {
+    pub fn push_front<T: Linked>(&mut self, elements: &mut [T], at: u32) {
         *elements[at as usize].link() = Link {
             previous: NIL,
             next: self.head,
@@ -88,7 +88,7 @@ impl List {
     /// Takes out the first element. The one behind it is left alone, which is most likely not in the cache: the
     /// first element's `previous` means nothing.
     #[inline]
-    pub(crate) fn pop_front<T: Linked>(&mut self, elements: &mut [T]) -> Option<u32> {
+    pub fn pop_front<T: Linked>(&mut self, elements: &mut [T]) -> Option<u32> {
         let at = self.front()?;
         self.head = elements[at as usize].link().next;
         if self.head == NIL {
@@ -98,7 +98,7 @@ impl List {
     }
 
     /// Takes element `at` out of this list, in which it is.
-    pub(crate) fn remove<T: Linked>(&mut self, elements: &mut [T], at: u32) {
+    pub fn remove<T: Linked>(&mut self, elements: &mut [T], at: u32) {
         if at == self.head {
             self.pop_front(elements);
             return;

@@ -9,45 +9,62 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec::Vec;
 
-use sojourn_units::{Duration, Kind, Time};
+use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, join_keys};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::discipline::Discipline;
+use crate::environment::{DropReason, Environment};
+use crate::key::{Key, SettingError};
 use crate::packet::Packet;
-use crate::pie::{self, Pie};
-use crate::qdisc::{DropReason, Environment, Limit};
+use crate::parameters;
+use crate::parameters::Parameters;
+use crate::pie::{self, Pie, Variant};
+use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::single::Single;
 
-/// PIE with a deterministic drop.
-pub struct Madpie {
-    pie: Pie,
-    /// tau_DD: delay above which an update arms the deterministic drop.
-    deterministic_above: Duration,
-    burst_shield: bool,
-    /// The paper's p_max: a drop is due.
-    armed: bool,
-    /// Why the last packet that was given up was.
-    reason: DropReason,
+parameters! {
+    /// What MADPIE has besides PIE's parameters.
+    pub struct Config {
+        /// delay above which each update has one packet dropped (the paper's tau_DD)
+        pub deterministic_above: Duration,
+        /// no deterministic drop while PIE's burst allowance lasts
+        pub burst_shield: bool,
+    }
 }
 
-impl Madpie {
-    /// A MADPIE that has seen no packet. With `burst_shield`, nothing is dropped while PIE's burst
-    /// allowance lasts.
-    pub fn new(pie: pie::Config, deterministic_above: Duration, burst_shield: bool) -> Self {
+impl Default for Config {
+    fn default() -> Self {
         Self {
-            pie: Pie::new(pie),
-            deterministic_above,
-            burst_shield,
-            armed: false,
-            reason: DropReason::Aqm,
+            deterministic_above: Duration::from_millis(30),
+            burst_shield: true,
         }
     }
 }
 
-impl Aqm for Madpie {
-    fn on_enqueue<P: Packet>(
+/// PIE with a deterministic drop.
+pub struct Madpie {
+    pie: Pie,
+    config: Config,
+    /// The paper's p_max: a drop is due.
+    armed: bool,
+}
+
+impl Madpie {
+    /// A MADPIE that has seen no packet.
+    pub fn new(pie: pie::Config, config: Config) -> Self {
+        Self {
+            pie: Pie::new(pie),
+            config,
+            armed: false,
+        }
+    }
+}
+
+impl<P: Packet> Aqm<P> for Madpie {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -55,21 +72,19 @@ impl Aqm for Madpie {
         env: &mut Environment<P>,
     ) -> Verdict {
         let verdict = self.pie.on_enqueue(packet, backlog, now, env);
-        self.reason = DropReason::Aqm;
-        let shielded = self.burst_shield && !self.pie.burst_allowance().is_zero();
+        let shielded = self.config.burst_shield && !self.pie.burst_allowance().is_zero();
         if verdict != Verdict::Pass || !self.armed || shielded {
             return verdict;
         }
         self.armed = false;
-        self.reason = DropReason::Deterministic;
         if self.pie.config().ecn && packet.ecn().is_capable() {
             Verdict::Mark
         } else {
-            Verdict::Drop
+            Verdict::Drop(DropReason::Deterministic)
         }
     }
 
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -78,11 +93,9 @@ impl Aqm for Madpie {
     ) -> Verdict {
         self.pie.on_dequeue(packet, backlog, now, env)
     }
+}
 
-    fn drop_reason(&self) -> DropReason {
-        self.reason
-    }
-
+impl Algorithm for Madpie {
     fn on_overflow(&mut self, backlog: Backlog, now: Time) {
         self.pie.on_overflow(backlog, now);
     }
@@ -93,7 +106,7 @@ impl Aqm for Madpie {
 
     fn on_timer(&mut self, backlog: Backlog, now: Time) {
         self.pie.on_timer(backlog, now);
-        self.armed |= self.pie.qdelay() > self.deterministic_above;
+        self.armed |= self.pie.qdelay() > self.config.deterministic_above;
     }
 
     fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
@@ -102,40 +115,25 @@ impl Aqm for Madpie {
     }
 }
 
-const OWN_KEYS: [Key; 3] = [
-    Key {
-        name: "deterministic_above",
-        kind: Kind::Duration,
-        default: "30 ms",
-        doc: "delay above which each update has one packet dropped (the paper's tau_DD)",
-    },
-    Key {
-        name: "burst_shield",
-        kind: Kind::Flag,
-        default: "true",
-        doc: "no deterministic drop while PIE's burst allowance lasts",
-    },
-    pie::variant_key("2013"),
-];
-
-pub(crate) const KEYS: &[Key] =
-    &join_keys::<{ 3 + pie::SHARED_KEYS.len() }>(&[&OWN_KEYS, pie::SHARED_KEYS]);
+pub(crate) fn keys() -> Vec<Key> {
+    let own = Config::default().keys();
+    let pie = pie::Config::keys_by_variant(&pie::defaults(Variant::Draft2013));
+    [own, pie].concat()
+}
 
 /// What makes MADPIEs by their keys; `limit` is what the queue may hold.
 pub(crate) fn maker(
     settings: &Settings,
     limit: Limit,
 ) -> Result<impl Fn() -> Madpie + Send + use<>, SettingError> {
-    let deterministic_above = settings.duration("deterministic_above", Duration::from_millis(30));
-    if deterministic_above.is_zero() {
-        return Err(SettingError {
-            key: "deterministic_above",
-            message: format!("got \"{deterministic_above}\"; must be above 0"),
-        });
+    let config = Config::default().given(settings)?;
+    let above = config.deterministic_above;
+    if above.is_zero() {
+        let message = format!("got \"{above}\"; must be above 0");
+        return Err(SettingError::new("deterministic_above", message));
     }
-    let pie = pie::config(settings, "2013", limit)?;
-    let burst_shield = settings.flag("burst_shield", true);
-    Ok(move || Madpie::new(pie, deterministic_above, burst_shield))
+    let pie = pie::config(settings, Variant::Draft2013, limit)?;
+    Ok(move || Madpie::new(pie, config))
 }
 
 /// `madpie`.
@@ -144,8 +142,8 @@ pub fn madpie<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "madpie",
         summary: "PIE with a deterministic drop against delay peaks",
         source: "Kuhn and Ros 2016",
-        keys: KEYS,
-        build: Box::new(|settings| {
+        keys: Box::new(keys),
+        make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Single::new(maker(settings, limit)?(), limit)))
         }),
@@ -157,7 +155,6 @@ mod tests {
     use super::*;
     use crate::packet::Ecn;
     use crate::test_packet::TestPacket;
-    use alloc::vec::Vec;
 
     const LONG: Backlog = Backlog {
         packets: 10,
@@ -192,8 +189,11 @@ mod tests {
     #[test]
     fn one_packet_is_dropped_per_update_that_finds_too_much_delay() {
         let above = Duration::from_millis(31);
-        for (ecn, hit) in [(Ecn::NotEct, Verdict::Drop), (Ecn::Ect0, Verdict::Mark)] {
-            let mut madpie = Madpie::new(config(Duration::ZERO), Duration::from_millis(30), true);
+        for (ecn, hit) in [
+            (Ecn::NotEct, Verdict::Drop(DropReason::Deterministic)),
+            (Ecn::Ect0, Verdict::Mark),
+        ] {
+            let mut madpie = Madpie::new(config(Duration::ZERO), Config::default());
             let pass = Verdict::Pass;
             let mut expected = [pass; 5];
             expected[0] = hit;
@@ -208,22 +208,16 @@ mod tests {
 
     #[test]
     fn a_deterministic_drop_is_told_from_a_random_one() {
-        let mut madpie = Madpie::new(config(Duration::ZERO), Duration::from_millis(30), true);
+        let mut madpie = Madpie::new(config(Duration::ZERO), Config::default());
         five_after(&mut madpie, Duration::from_millis(31), Ecn::NotEct);
         // Of the five only the first was dropped; the rest passed the random test as well.
         let mut env = Environment::new(0);
         madpie.armed = true;
         let now = Time::from_millis(2000);
         let verdict = madpie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env);
-        assert_eq!(
-            (verdict, madpie.drop_reason()),
-            (Verdict::Drop, DropReason::Deterministic)
-        );
+        assert_eq!(verdict, Verdict::Drop(DropReason::Deterministic));
         let verdict = madpie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env);
-        assert_eq!(
-            (verdict, madpie.drop_reason()),
-            (Verdict::Pass, DropReason::Aqm)
-        );
+        assert_eq!(verdict, Verdict::Pass);
     }
 
     #[test]
@@ -231,11 +225,16 @@ mod tests {
         for (shield, hits) in [(true, 0), (false, 1)] {
             let mut madpie = Madpie::new(
                 config(Duration::from_secs(100)),
-                Duration::from_millis(30),
-                shield,
+                Config {
+                    burst_shield: shield,
+                    ..Config::default()
+                },
             );
             let verdicts = five_after(&mut madpie, Duration::from_millis(60), Ecn::NotEct);
-            let dropped = verdicts.iter().filter(|v| **v == Verdict::Drop).count();
+            let dropped = verdicts
+                .iter()
+                .filter(|v| matches!(v, Verdict::Drop(_)))
+                .count();
             assert_eq!(dropped, hits);
         }
     }

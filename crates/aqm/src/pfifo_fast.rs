@@ -7,26 +7,40 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use sojourn_units::{Kind, Time};
+use sojourn_units::Time;
 
-use crate::catalogue::{Discipline, Key};
+use crate::discipline::Discipline;
+use crate::environment::{DropReason, Environment};
 use crate::packet::Packet;
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
-use crate::settings::Settings;
+use crate::parameters::Parameters;
+use crate::qdisc::{Limit, Qdisc};
+use crate::{choice, parameters};
 
 /// The band for each of the four combinations of RFC 1349's bits "minimize delay" (the higher) and
 /// "maximize throughput": by Linux's priomap and its classes best effort, bulk, interactive, and
 /// interactive bulk.
 const BANDS: [usize; 4] = [1, 2, 0, 1];
 
-/// Whether the limit is for all bands or for each.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Variant {
-    /// For all together.
-    Shared,
-    /// For each (Linux since 4.16).
-    Linux,
+choice! {
+    /// Whether the limit is for all bands or for each.
+    pub enum Variant {
+        /// For all together.
+        Shared = "shared",
+        /// For each (Linux since 4.16).
+        Linux = "linux",
+    }
 }
+
+parameters! {
+    struct Config {
+        /// the limit is for all bands together, or for each as in Linux since 4.16
+        variant: Variant,
+    }
+}
+
+const DEFAULT: Config = Config {
+    variant: Variant::Shared,
+};
 
 /// Three FIFOs in strict order of priority.
 pub struct PfifoFast<P> {
@@ -100,25 +114,15 @@ impl<P: Packet> Qdisc<P> for PfifoFast<P> {
     }
 }
 
-const KEYS: &[Key] = &[Key {
-    name: "variant",
-    kind: Kind::Choice(&["shared", "linux"]),
-    default: "shared",
-    doc: "the limit is for all bands together, or for each as in Linux since 4.16",
-}];
-
 /// `pfifo_fast`.
 pub fn pfifo_fast<P: Packet + Send + 'static>() -> Discipline<P> {
     Discipline {
         name: "pfifo_fast",
         summary: "three drop-tail FIFOs by type of service, in strict order",
         source: "tc-pfifo_fast(8)",
-        keys: KEYS,
-        build: Box::new(|settings: &Settings| {
-            let variant = match settings.word("variant", "shared") {
-                "linux" => Variant::Linux,
-                _ => Variant::Shared,
-            };
+        keys: Box::new(|| DEFAULT.keys()),
+        make: Box::new(|settings| {
+            let Config { variant } = DEFAULT.given(settings)?;
             let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(PfifoFast::new(limit, variant)))
         }),

@@ -10,38 +10,81 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use sojourn_units::{Duration, Kind, Time};
+use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError};
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::discipline::Discipline;
+use crate::environment::Environment;
+use crate::key::SettingError;
 use crate::packet::{Ecn, Packet};
-use crate::qdisc::{Environment, Limit};
+use crate::parameters;
+use crate::parameters::Parameters;
+use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::single::Single;
 
-/// The PI controller of PI2 and of DualPI2 (RFC 9332 Appendix A.1): p' by delay.
+parameters! {
+    /// The parameters of the coupled PI controller, that of PI2 and of DualPI2 (RFC 9332 Appendix A.1).
+    pub struct Control {
+        /// queueing delay to hold
+        pub target: Duration,
+        /// time between updates of p'
+        pub tupdate: Duration,
+        /// weight of the delay's distance from target, per second
+        pub alpha: f64,
+        /// weight of the delay's change, per second
+        pub beta: f64,
+        /// scalable traffic is marked with this times p'
+        pub coupling_factor: f64,
+    }
+}
+
+impl Control {
+    /// The defaults of PI2 (paper, §5).
+    pub const PI2: Self = Self {
+        target: Duration::from_millis(20),
+        tupdate: Duration::from_millis(32),
+        alpha: 0.3125,
+        beta: 3.125,
+        coupling_factor: 2.0,
+    };
+
+    /// These with what the settings give.
+    pub(crate) fn read(self, settings: &Settings) -> Result<Self, SettingError> {
+        let read = self.given(settings)?;
+        for (key, span) in [("target", read.target), ("tupdate", read.tupdate)] {
+            if span.is_zero() || span > Duration::from_secs(10) {
+                let message = format!("got \"{span}\"; must be above 0 and at most 10 s");
+                return Err(SettingError::new(key, message));
+            }
+        }
+        for (key, number, most) in [
+            ("alpha", read.alpha, 1000.0),
+            ("beta", read.beta, 1000.0),
+            ("coupling_factor", read.coupling_factor, 100.0),
+        ] {
+            if !(0.0..=most).contains(&number) {
+                let message = format!("got {number}; must be from 0 to {most}");
+                return Err(SettingError::new(key, message));
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// The controller: p' by delay.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Controller {
-    /// Delay to hold.
-    pub target: Duration,
-    /// Time between updates.
-    pub tupdate: Duration,
-    /// Weight of the delay's distance from `target`, per second.
-    pub alpha: f64,
-    /// Weight of the delay's change, per second.
-    pub beta: f64,
+    control: Control,
     p: f64,
     previous: Duration,
 }
 
 impl Controller {
     /// A controller at p' = 0.
-    pub const fn new(target: Duration, tupdate: Duration, alpha: f64, beta: f64) -> Self {
+    pub const fn new(control: Control) -> Self {
         Self {
-            target,
-            tupdate,
-            alpha,
-            beta,
+            control,
             p: 0.0,
             previous: Duration::ZERO,
         }
@@ -60,38 +103,10 @@ impl Controller {
     /// Moves p' by the delay found at an update.
     pub fn update(&mut self, delay: Duration) {
         let now = delay.as_secs_f64();
-        self.p += self.alpha * (now - self.target.as_secs_f64())
-            + self.beta * (now - self.previous.as_secs_f64());
+        self.p += self.control.alpha * (now - self.control.target.as_secs_f64())
+            + self.control.beta * (now - self.previous.as_secs_f64());
         self.p = self.p.clamp(0.0, 1.0);
         self.previous = delay;
-    }
-
-    /// Reads `target`, `tupdate`, `alpha` and `beta`, with this controller's as defaults.
-    pub(crate) fn with(self, settings: &Settings) -> Result<Self, SettingError> {
-        let read = Self {
-            target: settings.duration("target", self.target),
-            tupdate: settings.duration("tupdate", self.tupdate),
-            alpha: settings.number("alpha", self.alpha),
-            beta: settings.number("beta", self.beta),
-            ..self
-        };
-        for (key, span) in [("target", read.target), ("tupdate", read.tupdate)] {
-            if span.is_zero() || span > Duration::from_secs(10) {
-                return Err(SettingError {
-                    key,
-                    message: format!("got \"{span}\"; must be above 0 and at most 10 s"),
-                });
-            }
-        }
-        for (key, gain) in [("alpha", read.alpha), ("beta", read.beta)] {
-            if !(0.0..=1000.0).contains(&gain) {
-                return Err(SettingError {
-                    key,
-                    message: format!("got {gain}; must be from 0 to 1000"),
-                });
-            }
-        }
-        Ok(read)
     }
 }
 
@@ -103,10 +118,8 @@ pub(crate) fn is_scalable<P: Packet>(packet: &P) -> bool {
 /// The parameters of PI2.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// The controller. Default: target 20 ms, update 32 ms, alpha 0.3125 and beta 3.125 per second (paper, §5).
-    pub controller: Controller,
-    /// k: scalable traffic is marked with k p'. Default 2.
-    pub coupling_factor: f64,
+    /// The controller's.
+    pub control: Control,
     /// Backlog, in bytes, at or below which nothing is dropped: a full frame.
     pub mtu: u32,
     /// Mark ECN-capable packets instead of dropping them; without it scalable ones are classic, too.
@@ -117,13 +130,7 @@ impl Config {
     /// The paper's defaults for frames of `mtu` bytes.
     pub const fn new(mtu: u32) -> Self {
         Self {
-            controller: Controller::new(
-                Duration::from_millis(20),
-                Duration::from_millis(32),
-                0.3125,
-                3.125,
-            ),
-            coupling_factor: 2.0,
+            control: Control::PI2,
             mtu,
             ecn: false,
         }
@@ -143,16 +150,16 @@ impl Pi2 {
     /// A PI2 that has seen no packet.
     pub fn new(config: Config) -> Self {
         Self {
-            controller: config.controller,
-            next_update: Time::ZERO + config.controller.tupdate,
+            controller: Controller::new(config.control),
+            next_update: Time::ZERO + config.control.tupdate,
             delay: Duration::ZERO,
             config,
         }
     }
 }
 
-impl Aqm for Pi2 {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for Pi2 {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -164,7 +171,7 @@ impl Aqm for Pi2 {
             return Verdict::Pass;
         }
         if self.config.ecn && is_scalable(packet) {
-            return if env.uniform() < self.config.coupling_factor * p {
+            return if env.uniform() < self.config.control.coupling_factor * p {
                 Verdict::Mark
             } else {
                 Verdict::Pass
@@ -176,11 +183,11 @@ impl Aqm for Pi2 {
         } else if self.config.ecn && packet.ecn().is_capable() {
             Verdict::Mark
         } else {
-            Verdict::Drop
+            Verdict::DROP
         }
     }
 
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -194,14 +201,16 @@ impl Aqm for Pi2 {
         };
         Verdict::Pass
     }
+}
 
+impl Algorithm for Pi2 {
     fn next_timer(&self) -> Option<Time> {
         Some(self.next_update)
     }
 
     fn on_timer(&mut self, _backlog: Backlog, now: Time) {
         self.controller.update(self.delay);
-        self.next_update = now.saturating_add(self.controller.tupdate);
+        self.next_update = now.saturating_add(self.config.control.tupdate);
     }
 
     fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
@@ -212,66 +221,19 @@ impl Aqm for Pi2 {
     }
 }
 
-/// The controller's keys, which dualpi2 shares.
-pub(crate) const CONTROLLER_KEYS: [Key; 5] = [
-    Key {
-        name: "target",
-        kind: Kind::Duration,
-        default: "20 ms; dualpi2: 15 ms",
-        doc: "queueing delay to hold",
-    },
-    Key {
-        name: "tupdate",
-        kind: Kind::Duration,
-        default: "32 ms; dualpi2: 15 ms, linux 16 ms",
-        doc: "time between updates of p'",
-    },
-    Key {
-        name: "alpha",
-        kind: Kind::Number,
-        default: "0.3125; dualpi2: 0.15, linux 0.16",
-        doc: "weight of the delay's distance from target, per second",
-    },
-    Key {
-        name: "beta",
-        kind: Kind::Number,
-        default: "3.125; dualpi2: 3, linux 3.2",
-        doc: "weight of the delay's change, per second",
-    },
-    Key {
-        name: "coupling_factor",
-        kind: Kind::Number,
-        default: "2",
-        doc: "scalable traffic is marked with this times p'",
-    },
-];
-
-/// The coupling factor that the settings give, or `default`.
-pub(crate) fn coupling_factor(settings: &Settings, default: f64) -> Result<f64, SettingError> {
-    let factor = settings.number("coupling_factor", default);
-    if (0.0..=100.0).contains(&factor) {
-        return Ok(factor);
-    }
-    Err(SettingError {
-        key: "coupling_factor",
-        message: format!("got {factor}; must be from 0 to 100"),
-    })
-}
-
 /// `pi2`.
 pub fn pi2<P: Packet + Send + 'static>() -> Discipline<P> {
     Discipline {
         name: "pi2",
         summary: "PI controller whose output is squared for classic traffic",
         source: "De Schepper, Bondarenko, Tsang and Briscoe 2016",
-        keys: &CONTROLLER_KEYS,
-        build: Box::new(|settings| {
+        keys: Box::new(|| Control::PI2.keys()),
+        make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             let default = Config::new(settings.mtu);
             let config = Config {
-                controller: default.controller.with(settings)?,
-                coupling_factor: coupling_factor(settings, default.coupling_factor)?,
-                ecn: settings.flag("ecn", false),
+                control: default.control.read(settings)?,
+                ecn: settings.ecn_or(default.ecn)?,
                 ..default
             };
             Ok(Box::new(Single::new(Pi2::new(config), limit)))
@@ -295,7 +257,7 @@ mod tests {
     fn the_controller_adds_distance_and_change() {
         // 0.3125 x (40 - 20) ms + 3.125 x 40 ms = 0.00625 + 0.125; then 0.3125 x 20 ms = 0.00625 more;
         // then at 20 ms: 3.125 x -20 ms = -0.0625.
-        let mut controller = Config::new(1514).controller;
+        let mut controller = Controller::new(Control::PI2);
         for (millis, p) in [
             (40, 0.131_25),
             (40, 0.1375),
@@ -323,7 +285,7 @@ mod tests {
         assert!((pi2.controller.p() - 0.3).abs() < 1e-6);
         let mut env = Environment::new(11);
         for (ecn, hit, expected) in [
-            (Ecn::NotEct, Verdict::Drop, 0.09),
+            (Ecn::NotEct, Verdict::DROP, 0.09),
             (Ecn::Ect0, Verdict::Mark, 0.09),
             (Ecn::Ect1, Verdict::Mark, 0.6),
         ] {

@@ -16,17 +16,20 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::String;
+use alloc::vec::Vec;
 
-use sojourn_units::{Duration, Kind, Time, cold_path};
+use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError, join_keys};
-use crate::ce_exclude;
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::discipline::Discipline;
+use crate::environment::Environment;
+use crate::key::SettingError;
 use crate::packet::Packet;
-use crate::qdisc::{Environment, Limit};
+use crate::parameters::Parameters;
+use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::single::Single;
+use crate::{ce_exclude, choice, parameters};
 
 pub mod departure;
 pub mod float;
@@ -39,57 +42,63 @@ use linux::Linux;
 /// extra 2 % per update in the Linux variants.
 pub(crate) const HIGH_DELAY: Duration = Duration::from_millis(250);
 
-/// The parameters of PIE. [`Config::rfc8033`] and its siblings hold the defaults.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
-    /// Whose PIE.
-    pub variant: Variant,
-    /// QDELAY_REF: queueing delay to hold.
-    pub target: Duration,
-    /// T_UPDATE: time between updates of the probability.
-    pub tupdate: Duration,
-    /// Time from the start to the first update.
-    pub first_update: Duration,
-    /// Weight of the delay's distance from `target`, per second.
-    pub alpha: f64,
-    /// Weight of the delay's change, per second.
-    pub beta: f64,
-    /// MAX_BURST: how long a burst onto an idle queue passes.
-    pub max_burst: Duration,
-    /// A full frame in bytes; two of them are a short queue.
-    pub mtu: u32,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
-    /// mark_ecnth: probability up to which that is done (RFC 8033 §5.1).
-    pub ecn_threshold: f64,
-    /// Auto-tuning: scale the step of the probability down while the probability is small (§4.2). The paper's Eq. 2
-    /// has none.
-    pub autotune: bool,
-    /// Spread drops: none before the probabilities passed sum to 0.85, one for sure at 8.5 (§5.4).
-    pub derandomize: bool,
-    /// Let the probability grow by at most 0.02 an update once it is 0.1 (§5.5).
-    pub cap: bool,
-    /// Decay the probability while the delays are below half the target (Appendix B), not only at zero.
-    pub early_decay: bool,
-    /// Scale the probability by packet size over `mtu`.
-    pub bytemode: bool,
-    /// Estimate the delay as backlog over departure rate (§5.2) instead of by time stamps.
-    pub dq_rate_estimator: bool,
-    /// Rest while the queue is below a third of this limit and calm (§5.3).
-    pub rest_below: Option<Limit>,
-    /// Leave CE-marked packets out of the delay while it is below 250 ms.
-    pub ce_exclude: bool,
+parameters! {
+    /// The parameters of PIE. [`Config::rfc8033`] and its siblings hold the defaults.
+    pub struct Config {
+        /// queueing delay to hold (QDELAY_REF)
+        pub target: Duration,
+        /// time between updates of the drop probability; linux rounds it up to its timer's ticks
+        pub tupdate: Duration,
+        /// weight of the delay's distance from target, per second; linux: in sixteenths, as in tc
+        pub alpha: f64,
+        /// weight of the delay's change, per second; linux: in sixteenths, as in tc
+        pub beta: f64,
+        /// how long a burst onto an idle queue passes (MAX_BURST)
+        pub max_burst: Duration,
+        /// probability up to which ECN-capable packets are marked, above it dropped
+        pub ecn_threshold: f64 as Probability,
+        /// scale the steps of the probability down while it is small (auto-tuning, RFC 8033, section 4.2); false: alpha and
+        /// beta as they are; in linux always
+        pub autotune: bool,
+        /// spread drops evenly (RFC 8033, section 5.4); in linux always
+        pub derandomize: bool,
+        /// limit a step to 0.02 once the probability is 0.1 (RFC 8033, section 5.5); in linux and 2013 always
+        pub cap: bool,
+        /// let the probability decay below half the target, not only at zero delay (RFC 8033, appendix B)
+        pub early_decay: bool,
+        /// be inactive while the queue is short and calm (RFC 8033, section 5.3)
+        pub rest: bool,
+        /// scale the probability by packet size
+        pub bytemode: bool,
+        /// measure delay as backlog over departure rate instead of by time stamps
+        pub dq_rate_estimator: bool,
+        /// leave packets already CE-marked out of the measure that drives dropping
+        pub ce_exclude: bool,
+        /// RFC 8033, Linux 6.1's fixed point, or the algorithm of 2013
+        pub variant: Variant,
+    }
+    besides {
+        /// Time from the start to the first update.
+        pub first_update: Duration,
+        /// A full frame in bytes; two of them are a short queue.
+        pub mtu: u32,
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool,
+        /// What the queue may hold; a third of it ends the rest.
+        pub limit: Limit,
+    }
 }
 
-/// Whose PIE.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Variant {
-    /// RFC 8033 Appendix A, and B by option.
-    Rfc8033,
-    /// Linux 6.1.
-    Linux,
-    /// The paper of 2013 and Linux to 5.0.
-    Draft2013,
+choice! {
+    /// Which specification or implementation to follow.
+    pub enum Variant {
+        /// RFC 8033 Appendix A, and B by option.
+        Rfc8033 = "rfc8033",
+        /// Linux 6.1.
+        Linux = "linux",
+        /// The paper of 2013 and Linux to 5.0.
+        Draft2013 = "2013",
+    }
 }
 
 impl Config {
@@ -112,8 +121,9 @@ impl Config {
             early_decay: false,
             bytemode: false,
             dq_rate_estimator: false,
-            rest_below: None,
+            rest: false,
             ce_exclude: false,
+            limit: Limit::Packets(1000),
         }
     }
 
@@ -121,6 +131,8 @@ impl Config {
     pub const fn linux(mtu: u32) -> Self {
         Self {
             variant: Variant::Linux,
+            alpha: 2.0,
+            beta: 20.0,
             first_update: Duration::from_millis(500),
             derandomize: true,
             cap: true,
@@ -140,6 +152,15 @@ impl Config {
             cap: true,
             dq_rate_estimator: true,
             ..Self::rfc8033(mtu)
+        }
+    }
+
+    /// The defaults of a variant for frames of `mtu` bytes.
+    pub const fn of(variant: Variant, mtu: u32) -> Self {
+        match variant {
+            Variant::Rfc8033 => Self::rfc8033(mtu),
+            Variant::Linux => Self::linux(mtu),
+            Variant::Draft2013 => Self::draft2013(mtu),
         }
     }
 }
@@ -206,8 +227,8 @@ impl Pie {
     }
 }
 
-impl Aqm for Pie {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for Pie {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -225,16 +246,15 @@ impl Aqm for Pie {
         if !hit {
             return Verdict::Pass;
         }
-        cold_path();
         let marks = self.probability() <= self.config.ecn_threshold;
         if self.config.ecn && marks && packet.ecn().is_capable() {
             return Verdict::Mark;
         }
         self.forget_accumulated();
-        Verdict::Drop
+        Verdict::DROP
     }
 
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -243,7 +263,6 @@ impl Aqm for Pie {
     ) -> Verdict {
         let sojourn = now.saturating_since(packet.enqueued());
         let sojourn = if self.config.ce_exclude {
-            cold_path();
             ce_exclude::unmarked_delay(sojourn, backlog, HIGH_DELAY)
         } else {
             sojourn
@@ -254,7 +273,9 @@ impl Aqm for Pie {
         }
         Verdict::Pass
     }
+}
 
+impl Algorithm for Pie {
     fn on_overflow(&mut self, _backlog: Backlog, _now: Time) {
         self.forget_accumulated();
     }
@@ -284,184 +305,74 @@ impl Aqm for Pie {
     }
 }
 
-/// PIE's `variant` with its default, which differs between pie and madpie.
-pub(crate) const fn variant_key(default: &'static str) -> Key {
-    Key {
-        name: "variant",
-        kind: Kind::Choice(&["rfc8033", "linux", "2013"]),
-        default,
-        doc: "RFC 8033, Linux 6.1's fixed point, or the algorithm of 2013",
-    }
+/// The defaults of all variants, first of the one that holds unless another is given.
+pub(crate) fn defaults(first: Variant) -> Vec<(&'static str, Config)> {
+    let mut variants = Vec::from(Variant::ALL);
+    variants.sort_by_key(|(_, variant)| *variant != first);
+    let variants = variants.into_iter();
+    variants
+        .map(|(word, variant)| (word, Config::of(variant, 0)))
+        .collect()
 }
 
-pub(crate) const KEYS: &[Key] =
-    &join_keys::<{ SHARED_KEYS.len() + 1 }>(&[SHARED_KEYS, &[variant_key("rfc8033")]]);
-
-/// The keys of PIE but for `variant`, which madpie and fq_pie share.
-pub(crate) const SHARED_KEYS: &[Key] = &[
-    Key {
-        name: "target",
-        kind: Kind::Duration,
-        default: "15 ms; 2013: 20 ms",
-        doc: "queueing delay to hold (QDELAY_REF)",
-    },
-    Key {
-        name: "tupdate",
-        kind: Kind::Duration,
-        default: "15 ms; 2013: 30 ms",
-        doc: "time between updates of the drop probability; linux rounds it up to its timer's ticks",
-    },
-    Key {
-        name: "alpha",
-        kind: Kind::Number,
-        default: "0.125; linux: 2 (sixteenths)",
-        doc: "weight of the delay's distance from target, per second",
-    },
-    Key {
-        name: "beta",
-        kind: Kind::Number,
-        default: "1.25; linux: 20 (sixteenths)",
-        doc: "weight of the delay's change, per second",
-    },
-    Key {
-        name: "max_burst",
-        kind: Kind::Duration,
-        default: "150 ms; 2013: 100 ms",
-        doc: "how long a burst onto an idle queue passes (MAX_BURST)",
-    },
-    Key {
-        name: "ecn_threshold",
-        kind: Kind::Probability,
-        default: "0.1; 2013: 1",
-        doc: "probability up to which ECN-capable packets are marked, above it dropped",
-    },
-    Key {
-        name: "autotune",
-        kind: Kind::Flag,
-        default: "true",
-        doc: "scale the steps of the probability down while it is small (auto-tuning, RFC 8033, section 4.2); false: alpha and beta as they are; linux: true and nothing else",
-    },
-    Key {
-        name: "derandomize",
-        kind: Kind::Flag,
-        default: "false; linux: true and nothing else",
-        doc: "spread drops evenly (RFC 8033, section 5.4)",
-    },
-    Key {
-        name: "cap",
-        kind: Kind::Flag,
-        default: "false; linux, 2013: true and nothing else",
-        doc: "limit a step to 0.02 once the probability is 0.1 (RFC 8033, section 5.5)",
-    },
-    Key {
-        name: "early_decay",
-        kind: Kind::Flag,
-        default: "false",
-        doc: "let the probability decay below half the target, not only at zero delay (RFC 8033, appendix B)",
-    },
-    Key {
-        name: "rest",
-        kind: Kind::Flag,
-        default: "false",
-        doc: "be inactive while the queue is short and calm (RFC 8033, section 5.3)",
-    },
-    Key {
-        name: "bytemode",
-        kind: Kind::Flag,
-        default: "false",
-        doc: "scale the probability by packet size",
-    },
-    Key {
-        name: "dq_rate_estimator",
-        kind: Kind::Flag,
-        default: "false; 2013: true",
-        doc: "measure delay as backlog over departure rate instead of by time stamps",
-    },
-    ce_exclude::KEY,
-];
-
-fn error(key: &'static str, message: String) -> SettingError {
-    SettingError { key, message }
-}
-
-/// Reads PIE's keys. `variant` is the default of that key, `limit` what the queue may hold.
+/// Reads the keys. `variant` is the default of that key, `limit` what the queue may hold.
 pub(crate) fn config(
     settings: &Settings,
-    variant: &str,
+    variant: Variant,
     limit: Limit,
 ) -> Result<Config, SettingError> {
-    let default = match settings.word("variant", variant) {
-        "linux" => Config::linux(settings.mtu),
-        "2013" => Config::draft2013(settings.mtu),
-        _ => Config::rfc8033(settings.mtu),
-    };
-    let target = settings.duration("target", default.target);
-    let tupdate = settings.duration("tupdate", default.tupdate);
-    for (key, span) in [("target", target), ("tupdate", tupdate)] {
-        if span.is_zero() || span > Duration::from_secs(10) {
-            return Err(error(
-                key,
-                format!("got \"{span}\"; must be above 0 and at most 10 s"),
-            ));
-        }
-    }
-    let linux = default.variant == Variant::Linux;
-    // tc gives them in sixteenths.
-    let unit = if linux { 16.0 } else { 1.0 };
-    let gains = [
-        ("alpha", settings.number("alpha", default.alpha * unit)),
-        ("beta", settings.number("beta", default.beta * unit)),
-    ];
-    for (key, gain) in gains {
-        if linux && !((0.0..=32.0).contains(&gain) && gain == libm::trunc(gain)) {
-            return Err(error(
-                key,
-                format!("got {gain}; must be a whole number from 0 to 32, in sixteenths as in tc"),
-            ));
-        }
-        if !(0.0..=1000.0).contains(&gain) {
-            return Err(error(key, format!("got {gain}; must be from 0 to 1000")));
-        }
-    }
-    for (key, fixed) in [
-        ("autotune", linux.then_some(true)),
-        ("derandomize", linux.then_some(true)),
-        ("cap", (default.variant != Variant::Rfc8033).then_some(true)),
-        (
-            "early_decay",
-            (default.variant != Variant::Rfc8033).then_some(false),
-        ),
-        (
-            "rest",
-            (default.variant != Variant::Rfc8033).then_some(false),
-        ),
-    ] {
-        if let Some(fixed) = fixed.filter(|&fixed| settings.flag(key, fixed) != fixed) {
-            return Err(error(
-                key,
-                format!("got {}; this variant has it {fixed}", !fixed),
-            ));
-        }
-    }
+    let default = Config::of(settings.variant_or(variant)?, settings.mtu);
+    let config = default.given(settings)?;
+    config.check(&default)?;
     Ok(Config {
-        target,
-        tupdate,
-        first_update: if linux { default.first_update } else { tupdate },
-        alpha: gains[0].1 / unit,
-        beta: gains[1].1 / unit,
-        max_burst: settings.duration("max_burst", default.max_burst),
-        ecn: settings.flag("ecn", false),
-        ecn_threshold: settings.number("ecn_threshold", default.ecn_threshold),
-        autotune: settings.flag("autotune", true),
-        derandomize: settings.flag("derandomize", default.derandomize),
-        cap: settings.flag("cap", default.cap),
-        early_decay: settings.flag("early_decay", false),
-        bytemode: settings.flag("bytemode", false),
-        dq_rate_estimator: settings.flag("dq_rate_estimator", default.dq_rate_estimator),
-        rest_below: settings.flag("rest", false).then_some(limit),
-        ce_exclude: settings.flag("ce_exclude", false),
-        ..default
+        first_update: match config.variant {
+            Variant::Linux => default.first_update,
+            Variant::Rfc8033 | Variant::Draft2013 => config.tupdate,
+        },
+        ecn: settings.ecn_or(default.ecn)?,
+        limit,
+        ..config
     })
+}
+
+impl Config {
+    /// # Errors
+    /// A parameter is out of range, or the variant of `default` has it otherwise and cannot do without.
+    fn check(&self, default: &Self) -> Result<(), SettingError> {
+        for (key, span) in [("target", self.target), ("tupdate", self.tupdate)] {
+            if span.is_zero() || span > Duration::from_secs(10) {
+                let message = format!("got \"{span}\"; must be above 0 and at most 10 s");
+                return Err(SettingError::new(key, message));
+            }
+        }
+        let linux = self.variant == Variant::Linux;
+        for (key, gain) in [("alpha", self.alpha), ("beta", self.beta)] {
+            if linux && !((0.0..=32.0).contains(&gain) && gain == libm::trunc(gain)) {
+                let message = format!(
+                    "got {gain}; must be a whole number from 0 to 32, in sixteenths as in tc"
+                );
+                return Err(SettingError::new(key, message));
+            }
+            if !(0.0..=1000.0).contains(&gain) {
+                let message = format!("got {gain}; must be from 0 to 1000");
+                return Err(SettingError::new(key, message));
+            }
+        }
+        let rfc = self.variant == Variant::Rfc8033;
+        for (key, free, given, fixed) in [
+            ("autotune", !linux, self.autotune, default.autotune),
+            ("derandomize", !linux, self.derandomize, default.derandomize),
+            ("cap", rfc, self.cap, default.cap),
+            ("early_decay", rfc, self.early_decay, default.early_decay),
+            ("rest", rfc, self.rest, default.rest),
+        ] {
+            if !free && given != fixed {
+                let message = format!("got {given}; this variant has it {fixed}");
+                return Err(SettingError::new(key, message));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// `pie`.
@@ -470,10 +381,10 @@ pub fn pie<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "pie",
         summary: "PI controller enhanced: drops on arrival to hold the queueing delay",
         source: "RFC 8033",
-        keys: KEYS,
-        build: Box::new(|settings| {
+        keys: Box::new(|| Config::keys_by_variant(&defaults(Variant::Rfc8033))),
+        make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
-            let config = config(settings, "rfc8033", limit)?;
+            let config = config(settings, Variant::Rfc8033, limit)?;
             Ok(Box::new(Single::new(Pie::new(config), limit)))
         }),
     }

@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use sojourn_units::Time;
 
 use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::environment::Environment;
 use crate::list::{Link, Linked, List};
 use crate::packet::{Ecn, Packet};
-use crate::qdisc::Environment;
 
 /// One FIFO of packets that are kept in a [`Pool`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Queue {
+pub struct Queue {
     list: List,
     packets: u32,
     bytes: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// A queue without packets.
-    pub(crate) const EMPTY: Self = Self {
+    pub const EMPTY: Self = Self {
         list: List::EMPTY,
         packets: 0,
         bytes: 0,
@@ -29,34 +29,34 @@ impl Queue {
     };
 
     /// Packets in it.
-    pub(crate) const fn packets(&self) -> u32 {
+    pub const fn packets(&self) -> u32 {
         self.packets
     }
 
     /// Bytes in it.
-    pub(crate) const fn bytes(&self) -> u64 {
+    pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// True if there is no packet.
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.packets == 0
     }
 
     /// The first packet's place in the pool.
-    pub(crate) fn front(&self) -> Option<u32> {
+    pub fn front(&self) -> Option<u32> {
         self.list.front()
     }
 
     /// The last packet's place in the pool.
-    pub(crate) fn back(&self) -> Option<u32> {
+    pub fn back(&self) -> Option<u32> {
         self.list.back()
     }
 }
 
 /// What an AQM finds in [`Backlog::qdisc_bytes`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Scope {
+pub enum Scope {
     /// The bytes of its own queue.
     Queue,
     /// The bytes of all queues of the discipline.
@@ -75,7 +75,7 @@ impl<P> Linked for Node<P> {
 }
 
 /// The packets of all queues of a discipline.
-pub(crate) struct Pool<P> {
+pub struct Pool<P> {
     nodes: Vec<Node<P>>,
     /// Places without a packet; the one freed last is used first.
     free: Vec<u32>,
@@ -85,7 +85,7 @@ pub(crate) struct Pool<P> {
 
 impl<P: Packet> Pool<P> {
     /// A pool without packets.
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self {
             nodes: Vec::new(),
             free: Vec::new(),
@@ -95,17 +95,17 @@ impl<P: Packet> Pool<P> {
     }
 
     /// Packets in all queues.
-    pub(crate) const fn packets(&self) -> u64 {
+    pub const fn packets(&self) -> u64 {
         self.packets
     }
 
     /// Bytes in all queues.
-    pub(crate) const fn bytes(&self) -> u64 {
+    pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// What an AQM is told about its queue.
-    pub(crate) fn backlog(&self, queue: &Queue, scope: Scope) -> Backlog {
+    pub fn backlog(&self, queue: &Queue, scope: Scope) -> Backlog {
         Backlog {
             packets: u64::from(queue.packets),
             bytes: queue.bytes,
@@ -119,7 +119,7 @@ impl<P: Packet> Pool<P> {
 
     /// The next packet of a queue that its AQM lets pass. Those that it gives up go to `env`. `see` is shown each.
     #[inline]
-    pub(crate) fn serve<A: Aqm>(
+    pub fn serve<A: Aqm<P>>(
         &mut self,
         queue: &mut Queue,
         aqm: &mut A,
@@ -131,8 +131,8 @@ impl<P: Packet> Pool<P> {
         while let Some(mut packet) = self.pop_front(queue) {
             see(&mut packet);
             match aqm.on_dequeue(&packet, self.backlog(queue, scope), now, env) {
-                Verdict::Drop => {
-                    env.drop(packet, aqm.drop_reason());
+                Verdict::Drop(reason) => {
+                    env.drop(packet, reason);
                     continue;
                 }
                 Verdict::Mark => env.mark(&mut packet),
@@ -146,14 +146,14 @@ impl<P: Packet> Pool<P> {
 
     /// Appends a packet to a queue.
     #[inline]
-    pub(crate) fn push_back(&mut self, queue: &mut Queue, packet: P) {
+    pub fn push_back(&mut self, queue: &mut Queue, packet: P) {
         self.count_in(queue, &packet);
         let at = self.place(packet);
         queue.list.push_back(&mut self.nodes, at);
     }
 
     /// Puts a packet at the head of a queue.
-    pub(crate) fn push_front(&mut self, queue: &mut Queue, packet: P) {
+    pub fn push_front(&mut self, queue: &mut Queue, packet: P) {
         self.count_in(queue, &packet);
         let at = self.place(packet);
         queue.list.push_front(&mut self.nodes, at);
@@ -161,19 +161,19 @@ impl<P: Packet> Pool<P> {
 
     /// Takes the packet at the head of a queue.
     #[inline]
-    pub(crate) fn pop_front(&mut self, queue: &mut Queue) -> Option<P> {
+    pub fn pop_front(&mut self, queue: &mut Queue) -> Option<P> {
         let at = queue.list.pop_front(&mut self.nodes)?;
         self.take(queue, at)
     }
 
     /// Takes the packet at the tail of a queue.
-    pub(crate) fn pop_back(&mut self, queue: &mut Queue) -> Option<P> {
+    pub fn pop_back(&mut self, queue: &mut Queue) -> Option<P> {
         let at = queue.list.back()?;
         self.remove(queue, at)
     }
 
     /// Takes the packet at place `at` out of a queue, in which it is.
-    pub(crate) fn remove(&mut self, queue: &mut Queue, at: u32) -> Option<P> {
+    pub fn remove(&mut self, queue: &mut Queue, at: u32) -> Option<P> {
         queue.list.remove(&mut self.nodes, at);
         self.take(queue, at)
     }
@@ -193,12 +193,12 @@ impl<P: Packet> Pool<P> {
     }
 
     /// The packet at place `at`, if there is one.
-    pub(crate) fn get(&self, at: u32) -> Option<&P> {
+    pub fn get(&self, at: u32) -> Option<&P> {
         self.nodes[at as usize].packet.as_ref()
     }
 
     /// The place behind `at` in its queue.
-    pub(crate) fn after(&self, at: u32) -> Option<u32> {
+    pub fn after(&self, at: u32) -> Option<u32> {
         self.nodes[at as usize].link.next()
     }
 
@@ -239,7 +239,7 @@ fn ce_bytes(packet: &impl Packet) -> u64 {
 }
 
 /// The earlier of two timers.
-pub(crate) fn earliest(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+pub fn earliest(one: Option<Time>, other: Option<Time>) -> Option<Time> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),

@@ -14,12 +14,14 @@ use alloc::boxed::Box;
 
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::catalogue::Discipline;
-use crate::ce_exclude;
+use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::discipline::Discipline;
+use crate::environment::Environment;
 use crate::packet::Packet;
-use crate::qdisc::Environment;
+use crate::parameters::Parameters as _;
+use crate::qdisc::Limit;
 use crate::single::Single;
+use crate::{ce_exclude, choice};
 
 pub mod floyd;
 pub mod linux;
@@ -27,9 +29,7 @@ mod settings;
 
 use floyd::Floyd;
 use linux::Linux;
-pub(crate) use settings::{
-    KEYS, config, config_between, default_limit, error, require_order, variant,
-};
+pub(crate) use settings::{Parameters, WHICH, bytes, config, keys, keys_but};
 
 /// The parameters of RED.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -74,13 +74,14 @@ pub enum Unit {
     Bytes,
 }
 
-/// Whose RED.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Variant {
-    /// As published, in floating point.
-    Floyd,
-    /// Linux's fixed point; no gentle slope, no byte mode, thresholds in bytes.
-    Linux,
+choice! {
+    /// Whose RED.
+    pub enum Variant {
+        /// As published, in floating point.
+        Floyd = "floyd",
+        /// Linux's fixed point; no gentle slope, no byte mode, thresholds in bytes.
+        Linux = "linux",
+    }
 }
 
 /// What RED's rule asks for.
@@ -179,7 +180,7 @@ impl Red {
         env: &mut Environment<P>,
     ) -> Verdict {
         let verdict = self.judge(packet, env);
-        if verdict == Verdict::Drop {
+        if verdict.is_drop() {
             self.on_departure(backlog, now);
         }
         verdict
@@ -193,15 +194,15 @@ impl Red {
         let markable = self.config.ecn && packet.ecn().is_capable();
         match decision {
             Decision::Pass => Verdict::Pass,
-            Decision::Forced if self.config.harddrop => Verdict::Drop,
+            Decision::Forced if self.config.harddrop => Verdict::DROP,
             Decision::Early | Decision::Forced if markable => Verdict::Mark,
-            Decision::Early | Decision::Forced => Verdict::Drop,
+            Decision::Early | Decision::Forced => Verdict::DROP,
         }
     }
 }
 
-impl Aqm for Red {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for Red {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -212,14 +213,7 @@ impl Aqm for Red {
         self.decide(packet, backlog, now, env)
     }
 
-    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
-        self.observe(backlog, now);
-        if let Rule::Floyd(floyd) = &mut self.rule {
-            floyd.on_loss();
-        }
-    }
-
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         _packet: &P,
         backlog: Backlog,
@@ -228,6 +222,15 @@ impl Aqm for Red {
     ) -> Verdict {
         self.on_departure(backlog, now);
         Verdict::Pass
+    }
+}
+
+impl Algorithm for Red {
+    fn on_overflow(&mut self, backlog: Backlog, now: Time) {
+        self.observe(backlog, now);
+        if let Rule::Floyd(floyd) = &mut self.rule {
+            floyd.on_loss();
+        }
     }
 
     fn on_empty(&mut self, now: Time) {
@@ -248,13 +251,12 @@ pub fn red<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "red",
         summary: "random early detection: drops on arrival by the average queue length",
         source: "Floyd and Jacobson 1993",
-        keys: KEYS,
-        build: Box::new(|settings| {
-            let limit = default_limit(settings);
-            Ok(Box::new(Single::new(
-                Red::new(config(settings, limit)?),
-                limit,
-            )))
+        keys: Box::new(|| [keys(), WHICH.keys()].concat()),
+        make: Box::new(|settings| {
+            let limit = settings.limit_or(Limit::Packets(1000));
+            let variant = WHICH.given(settings)?.variant;
+            let red = Red::new(config(settings, variant, limit)?);
+            Ok(Box::new(Single::new(red, limit)))
         }),
     }
 }

@@ -13,9 +13,10 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Backlog, DynAqm};
+use crate::aqm::{Aqm, Backlog};
+use crate::environment::Environment;
 use crate::packet::{Ecn, FlowKey, Packet};
-use crate::qdisc::{Environment, Qdisc};
+use crate::qdisc::Qdisc;
 
 mod recording;
 
@@ -178,10 +179,10 @@ pub fn replay(qdisc: &mut dyn Qdisc<Recorded>, events: &[Event], seed: u64) -> O
 /// Shows an algorithm everything that entered and left a recorded FIFO, without acting on its verdicts,
 /// and calls `observe` with it at each of `instants`, which ascend and count from the first row.
 pub fn follow(
-    aqm: &mut dyn DynAqm<Recorded>,
+    aqm: &mut dyn Aqm<Recorded>,
     events: &[Event],
     instants: &[Time],
-    observe: &mut dyn FnMut(Time, &dyn DynAqm<Recorded>),
+    observe: &mut dyn FnMut(Time, &dyn Aqm<Recorded>),
 ) {
     let mut env = Environment::new(0);
     let mut queue: VecDeque<Recorded> = VecDeque::new();

@@ -15,38 +15,57 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 
-use sojourn_units::{Duration, Kind, Time};
+use sojourn_units::{Duration, Time};
 
-use crate::catalogue::{Discipline, Key, SettingError};
+use crate::discipline::Discipline;
+use crate::environment::{DropReason, Environment};
+use crate::key::SettingError;
 use crate::packet::{Packet, mix};
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::parameters::Parameters;
+use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
+use crate::{choice, parameters};
 
 const LEVELS: usize = 8;
 const BIN_BITS: u32 = 4;
 const BINS: usize = 1 << BIN_BITS;
 
-/// The parameters of SFB.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
-    /// Packets in a bin at which its probability rises. Default 20.
-    pub target: u64,
-    /// Packets in each of a flow's bins at which its arrivals are dropped. Default 25.
-    pub max: u64,
-    /// Rise of a bin's probability at an arrival. Default 0.001.
-    pub increment: f64,
-    /// Fall of a bin's probability at an arrival that finds the bin empty. Default 0.001/6.
-    pub decrement: f64,
-    /// Time between changes of the hash; zero: never. Default 600 s.
-    pub rehash: Duration,
-    /// How long before a change the next filter is warmed up. Default 60 s.
-    pub db: Duration,
-    /// Packets per second that unresponsive flows may send together. Default 10.
-    pub penalty_rate: f64,
-    /// Packets that they may send at once. Default 20.
-    pub penalty_burst: f64,
-    /// Mark ECN-capable packets instead of dropping them. Default true.
-    pub ecn: bool,
+parameters! {
+    /// The parameters of SFB.
+    pub struct Config {
+        /// packets in a bin at which its probability rises
+        pub target: u64,
+        /// packets in each of a flow's bins at which its arrivals are dropped
+        pub max: u64,
+        /// rise of a bin's probability at an arrival
+        pub increment: f64 as Probability,
+        /// fall of a bin's probability at an arrival that finds it empty
+        pub decrement: f64 as Probability = "0.001 / 6",
+        /// time between changes of the hash; 0: never
+        pub rehash: Duration,
+        /// how long before a change the next filter is warmed up (double buffering)
+        pub db: Duration,
+        /// packets per second that unresponsive flows may send together
+        pub penalty_rate: f64,
+        /// packets that unresponsive flows may send at once
+        pub penalty_burst: f64,
+        /// no difference here
+        pub variant: Variant,
+    }
+    besides {
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool,
+    }
+}
+
+choice! {
+    /// Whose defaults, which are the same.
+    pub enum Variant {
+        /// The paper's.
+        Feng = "feng",
+        /// Linux's.
+        Linux = "linux",
+    }
 }
 
 impl Default for Config {
@@ -60,6 +79,7 @@ impl Default for Config {
             db: Duration::from_secs(60),
             penalty_rate: 10.0,
             penalty_burst: 20.0,
+            variant: Variant::Feng,
             ecn: true,
         }
     }
@@ -294,98 +314,26 @@ impl<P: Packet> Qdisc<P> for Sfb<P> {
     }
 }
 
-const KEYS: &[Key] = &[
-    Key {
-        name: "target",
-        kind: Kind::Count,
-        default: "20",
-        doc: "packets in a bin at which its probability rises",
-    },
-    Key {
-        name: "max",
-        kind: Kind::Count,
-        default: "25",
-        doc: "packets in each of a flow's bins at which its arrivals are dropped",
-    },
-    Key {
-        name: "increment",
-        kind: Kind::Probability,
-        default: "0.001",
-        doc: "rise of a bin's probability at an arrival",
-    },
-    Key {
-        name: "decrement",
-        kind: Kind::Probability,
-        default: "0.000167",
-        doc: "fall of a bin's probability at an arrival that finds it empty",
-    },
-    Key {
-        name: "rehash",
-        kind: Kind::Duration,
-        default: "600 s",
-        doc: "time between changes of the hash; 0: never",
-    },
-    Key {
-        name: "db",
-        kind: Kind::Duration,
-        default: "60 s",
-        doc: "how long before a change the next filter is warmed up (double buffering)",
-    },
-    Key {
-        name: "penalty_rate",
-        kind: Kind::Number,
-        default: "10",
-        doc: "packets per second that unresponsive flows may send together",
-    },
-    Key {
-        name: "penalty_burst",
-        kind: Kind::Number,
-        default: "20",
-        doc: "packets that unresponsive flows may send at once",
-    },
-    Key {
-        name: "variant",
-        kind: Kind::Choice(&["feng", "linux"]),
-        default: "feng",
-        doc: "no difference here",
-    },
-];
-
 fn config(settings: &Settings) -> Result<Config, SettingError> {
-    let default = Config::default();
-    settings.word("variant", "feng");
-    let config = Config {
-        target: settings.count("target", default.target),
-        max: settings.count("max", default.max),
-        increment: settings.number("increment", default.increment),
-        decrement: settings.number("decrement", default.decrement),
-        rehash: settings.duration("rehash", default.rehash),
-        db: settings.duration("db", default.db),
-        penalty_rate: settings.number("penalty_rate", default.penalty_rate),
-        penalty_burst: settings.number("penalty_burst", default.penalty_burst),
-        ecn: settings.flag("ecn", default.ecn),
-    };
+    let config = Config::default().given(settings)?;
+    let ecn = settings.ecn_or(config.ecn)?;
     if config.target == 0 || config.target > config.max {
-        return Err(SettingError {
-            key: "target",
-            message: format!(
-                "got {}; must be from 1 to max ({})",
-                config.target, config.max
-            ),
-        });
+        let message = format!(
+            "got {}; must be from 1 to max ({})",
+            config.target, config.max
+        );
+        return Err(SettingError::new("target", message));
     }
     for (key, number) in [
         ("penalty_rate", config.penalty_rate),
         ("penalty_burst", config.penalty_burst),
     ] {
         if number < 0.0 {
-            return Err(SettingError {
-                key,
-                message: format!("got {number}; must be 0 or more"),
-            });
+            let message = format!("got {number}; must be 0 or more");
+            return Err(SettingError::new(key, message));
         }
     }
-    Ok(config)
+    Ok(Config { ecn, ..config })
 }
 
 /// `sfb`.
@@ -394,8 +342,8 @@ pub fn sfb<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "sfb",
         summary: "stochastic fair BLUE: a Bloom filter finds flows that do not respond",
         source: "Feng, Kandlur, Saha and Shin 2001; tc-sfb(8)",
-        keys: KEYS,
-        build: Box::new(|settings| {
+        keys: Box::new(|| Config::default().keys()),
+        make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
             Ok(Box::new(Sfb::new(config(settings)?, limit)))
         }),

@@ -15,17 +15,22 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
-use sojourn_units::{Duration, Kind, Time};
+use sojourn_units::{Duration, Time};
 
 use crate::aqm::{Aqm, Verdict};
-use crate::catalogue::{Discipline, Key, SettingError};
 use crate::classify::{Classifier, Hashing};
+use crate::discipline::Discipline;
+use crate::environment::{DropReason, Environment};
 use crate::fifo::DropTail;
+use crate::fq::require_quantum;
+use crate::key::SettingError;
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
+use crate::parameters::Parameters as _;
 use crate::pool::{Pool, Queue, Scope, earliest};
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
+use crate::{choice, parameters};
 
 mod lengths;
 
@@ -129,7 +134,7 @@ pub struct Sfq<P, A> {
     aqm_timer: Option<Time>,
 }
 
-impl<P: Packet, A: Aqm> Sfq<P, A> {
+impl<P: Packet, A: Aqm<P>> Sfq<P, A> {
     /// An empty discipline whose queues get their AQMs from `new_aqm`.
     pub fn new(config: Config, new_aqm: impl Fn() -> A + Send + 'static) -> Self {
         let buckets: Vec<Bucket<A>> = (0..config.divisor.max(1))
@@ -287,7 +292,7 @@ impl<P: Packet, A: Aqm> Sfq<P, A> {
     }
 }
 
-impl<P: Packet, A: Aqm> Qdisc<P> for Sfq<P, A> {
+impl<P: Packet, A: Aqm<P>> Qdisc<P> for Sfq<P, A> {
     fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
         packet.set_enqueued(now);
         let at = self.bucket_of(&packet, env);
@@ -301,7 +306,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Sfq<P, A> {
         let backlog = self.pool.backlog(&bucket.queue, Scope::Queue);
         let verdict = bucket.aqm.on_enqueue(&packet, backlog, now, env);
         let lost = match verdict {
-            Verdict::Drop => Some(bucket.aqm.drop_reason()),
+            Verdict::Drop(reason) => Some(reason),
             _ if self.is_full(at, packet.bytes()) => Some(DropReason::Overflow),
             Verdict::Mark => {
                 self.mark(at, &mut packet, env);
@@ -398,118 +403,104 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Sfq<P, A> {
     }
 }
 
-/// The keys of SFQ.
-pub(crate) const KEYS: &[Key] = &[
-    Key {
-        name: "divisor",
-        kind: Kind::Count,
-        default: "1024",
-        doc: "buckets of the hash, 1 to 65536",
-    },
-    Key {
-        name: "flows",
-        kind: Kind::Count,
-        default: "divisor; linux: 128",
-        doc: "most queues that hold packets at a time",
-    },
-    Key {
-        name: "depth",
-        kind: Kind::Count,
-        default: "limit; linux: 127 packets",
-        doc: "longest that a queue may get, in packets",
-    },
-    Key {
-        name: "quantum",
-        kind: Kind::Bytes,
-        default: "one packet; linux: one frame",
-        doc: "bytes that a queue may send per turn",
-    },
-    Key {
-        name: "perturb",
-        kind: Kind::Duration,
-        default: "0 s",
-        doc: "how often the hash gets a new salt; 0 s: never",
-    },
-    Key {
-        name: "headdrop",
-        kind: Kind::Flag,
-        default: "false",
-        doc: "drop the oldest packet of a queue instead of the newest",
-    },
-    Key {
-        name: "variant",
-        kind: Kind::Choice(&["mckenney1990", "linux"]),
-        default: "mckenney1990",
-        doc: "packet round robin with the buffer as the only bound, or Linux's sch_sfq",
-    },
-];
+parameters! {
+    /// SFQ's keys but for `variant`.
+    pub(crate) struct Parameters {
+        /// buckets of the hash, 1 to 65536
+        divisor: u64,
+        /// most queues that hold packets at a time
+        flows: Option<u64> = "divisor; linux: 128",
+        /// longest that a queue may get, in packets
+        depth: Option<u64> = "limit; linux: 127 packets",
+        /// bytes that a queue may send per turn
+        quantum: Option<u64> as Bytes = "one packet; linux: one frame",
+        /// how often the hash gets a new salt; 0 ms: never
+        perturb: Duration,
+        /// drop the oldest packet of a queue instead of the newest
+        headdrop: bool,
+    }
+}
+
+pub(crate) const DEFAULT: Parameters = Parameters {
+    divisor: 1024,
+    flows: None,
+    depth: None,
+    quantum: None,
+    perturb: Duration::ZERO,
+    headdrop: false,
+};
+
+choice! {
+    /// Whose SFQ.
+    pub enum Variant {
+        /// McKenney's.
+        McKenney = "mckenney1990",
+        /// Linux's `sch_sfq`.
+        Linux = "linux",
+    }
+}
+
+parameters! {
+    /// The key of SFQ without an AQM.
+    struct Alone {
+        /// packet round robin with the buffer as the only bound, or Linux's sch_sfq
+        variant: Variant,
+    }
+}
+
+const ALONE: Alone = Alone {
+    variant: Variant::McKenney,
+};
 
 /// Reads SFQ's keys.
 ///
 /// # Errors
 /// A number is out of range.
-pub(crate) fn config(settings: &Settings) -> Result<Config, SettingError> {
-    let linux = settings.word("variant", "mckenney1990") == "linux";
-    let divisor = in_range(settings, "divisor", 1024, 65_536)?;
-    let flows = if linux { LINUX_FLOWS } else { divisor };
-    let depth = if linux {
-        LINUX_DEPTH
-    } else {
-        u64::from(u32::MAX)
+pub(crate) fn config(settings: &Settings, variant: Variant) -> Result<Config, SettingError> {
+    let linux = variant == Variant::Linux;
+    let given = DEFAULT.given(settings)?;
+    let (most_flows, most_depth) = match variant {
+        Variant::Linux => (LINUX_FLOWS, LINUX_DEPTH),
+        Variant::McKenney => (given.divisor, u64::from(u32::MAX)),
     };
-    let flows = in_range(settings, "flows", flows, 65_536)?;
-    let depth = in_range(settings, "depth", depth, depth)?;
-    let quantum = settings.bytes("quantum", u64::from(settings.mtu));
-    if !(1..=1 << 20).contains(&quantum) {
-        return Err(SettingError {
-            key: "quantum",
-            message: format!("got \"{quantum} B\"; must be 1 B to 1 MiB"),
-        });
-    }
-    let perturb = settings.duration("perturb", Duration::ZERO);
-    if !linux && !settings.has("depth") {
-        // The limit alone bounds a queue.
-        settings.take("depth", None);
-    }
-    if !linux && !settings.has("quantum") {
-        // A turn is one packet of any size.
-        settings.take("quantum", None);
-    }
+    let flows = given.flows.unwrap_or(most_flows);
+    let depth = given.depth.unwrap_or(most_depth);
+    let quantum = given.quantum.unwrap_or(settings.mtu.into());
+    require_range("divisor", given.divisor, 65_536)?;
+    require_range("flows", flows, 65_536)?;
+    require_range("depth", depth, most_depth)?;
+    require_quantum(quantum)?;
+    let used = Parameters {
+        flows: Some(flows),
+        // McKenney's queues are bounded by the limit alone, and a turn is one packet of any size.
+        depth: given.depth.or(linux.then_some(depth)),
+        quantum: given.quantum.or(linux.then_some(quantum)),
+        ..given
+    };
+    used.note(settings);
     Ok(Config {
-        divisor: divisor as u32,
+        divisor: given.divisor as u32,
         flows: flows as u32,
         depth: depth as u32,
         flow_limit: None,
         limit: settings.limit_or(Limit::Packets(if linux { LINUX_DEPTH } else { 1000 })),
-        turn: match (linux, settings.has("quantum")) {
-            (true, _) => Turn::Allotment(quantum as u32),
-            (false, true) => Turn::Bytes(quantum as u32),
-            (false, false) => Turn::Packet,
+        turn: match (variant, used.quantum) {
+            (Variant::Linux, _) => Turn::Allotment(quantum as u32),
+            (Variant::McKenney, Some(quantum)) => Turn::Bytes(quantum as u32),
+            (Variant::McKenney, None) => Turn::Packet,
         },
-        perturb: (!perturb.is_zero()).then_some(perturb),
-        end: if settings.flag("headdrop", false) {
-            End::Head
-        } else {
-            End::Tail
-        },
+        perturb: (!given.perturb.is_zero()).then_some(given.perturb),
+        end: if given.headdrop { End::Head } else { End::Tail },
         renew_aqm: false,
     })
 }
 
-fn in_range(
-    settings: &Settings,
-    key: &'static str,
-    default: u64,
-    most: u64,
-) -> Result<u64, SettingError> {
-    let given = settings.count(key, default);
+fn require_range(key: &'static str, given: u64, most: u64) -> Result<(), SettingError> {
     if (1..=most).contains(&given) {
-        return Ok(given);
+        return Ok(());
     }
-    Err(SettingError {
-        key,
-        message: format!("got {given}; must be 1 to {most}"),
-    })
+    let message = format!("got {given}; must be 1 to {most}");
+    Err(SettingError::new(key, message))
 }
 
 /// `sfq`.
@@ -518,8 +509,11 @@ pub fn sfq<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "sfq",
         summary: "stochastic fairness queueing: a queue per hashed flow, in turn",
         source: "McKenney 1990; tc-sfq(8)",
-        keys: KEYS,
-        build: Box::new(|settings| Ok(Box::new(Sfq::new(config(settings)?, || DropTail)))),
+        keys: Box::new(|| [DEFAULT.keys(), ALONE.keys()].concat()),
+        make: Box::new(|settings| {
+            let Alone { variant } = ALONE.given(settings)?;
+            Ok(Box::new(Sfq::new(config(settings, variant)?, || DropTail)))
+        }),
     }
 }
 

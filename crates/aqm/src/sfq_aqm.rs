@@ -9,71 +9,69 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec::Vec;
 
-use sojourn_units::Kind;
-
-use crate::aqm::Aqm;
 use crate::ared::{self, Ared};
-use crate::catalogue::{Built, Discipline, Key, SettingError, join_keys, keys_without};
+use crate::discipline::Discipline;
+use crate::key::{Key, SettingError};
 use crate::madpie;
 use crate::packet::Packet;
+use crate::parameter::Parameter;
+use crate::parameters;
+use crate::parameters::Parameters as _;
 use crate::pie::{self, Pie};
 use crate::qdisc::Limit;
 use crate::red::{self, Red, Unit};
 use crate::settings::Settings;
 use crate::sfq::{self, Sfq};
 
-const OWN: usize = sfq::KEYS.len() - 1;
-const SFQ_KEYS: [Key; OWN] = keys_without(sfq::KEYS, "variant");
-const REDFLOWLIMIT: [Key; 1] = [Key {
-    name: "redflowlimit",
-    kind: Kind::Bytes,
-    default: "none",
-    doc: "bytes that a queue may hold; without min and max, max is a quarter of it",
-}];
-const RED_KEYS: &[Key] =
-    &join_keys::<{ OWN + 1 + red::KEYS.len() }>(&[&SFQ_KEYS, &REDFLOWLIMIT, red::KEYS]);
-const ARED_KEYS: &[Key] = &join_keys::<{ OWN + ared::KEYS.len() }>(&[&SFQ_KEYS, ared::KEYS]);
-const PIE_KEYS: &[Key] = &join_keys::<{ OWN + pie::KEYS.len() }>(&[&SFQ_KEYS, pie::KEYS]);
-const MADPIE_KEYS: &[Key] = &join_keys::<{ OWN + madpie::KEYS.len() }>(&[&SFQ_KEYS, madpie::KEYS]);
-
-/// SFQ by the settings with AQMs that `aqm` makes, given what one queue may hold.
-fn over<P, A, F>(
-    settings: &Settings,
-    aqm: impl FnOnce(Limit) -> Result<F, SettingError>,
-) -> Built<P>
-where
-    P: Packet + Send + 'static,
-    A: Aqm + Send + 'static,
-    F: Fn() -> A + Send + 'static,
-{
-    let config = sfq::config(settings)?;
-    Ok(Box::new(Sfq::new(config, aqm(config.limit)?)))
-}
-
-/// What one queue may hold, if that is given.
-fn flow_limit(settings: &Settings) -> Option<u64> {
-    let given = settings.has("redflowlimit");
-    given.then(|| settings.bytes("redflowlimit", 0))
-}
-
-/// RED's keys for a queue that may hold `limit`, or what `redflowlimit` says: `max` is a quarter of that.
-fn red_of_queues(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
-    let Some(bytes) = flow_limit(settings) else {
-        return red::config(settings, limit);
-    };
-    let thresholds_given = settings.has("min") || settings.has("max");
-    if bytes < 12 && !thresholds_given {
-        return Err(SettingError {
-            key: "redflowlimit",
-            message: format!("got \"{bytes} B\"; must be at least 12 B"),
-        });
+parameters! {
+    struct FlowLimit {
+        /// bytes that a queue may hold; without min and max, max is a quarter of it
+        redflowlimit: Option<u64> as Bytes,
     }
-    if thresholds_given {
-        return red::config(settings, Limit::Bytes(bytes));
+}
+
+const FLOW_LIMIT: FlowLimit = FlowLimit { redflowlimit: None };
+
+/// SFQ's keys and those of the AQM.
+fn keys(aqm: Vec<Key>) -> Vec<Key> {
+    [sfq::DEFAULT.keys(), aqm].concat()
+}
+
+/// SFQ by the settings: Linux's if the variant of the AQM is `linux`.
+fn scheduler<V: Parameter + PartialEq>(
+    settings: &Settings,
+    default: V,
+    linux: V,
+) -> Result<sfq::Config, SettingError> {
+    let variant = match settings.variant_or(default)? == linux {
+        true => sfq::Variant::Linux,
+        false => sfq::Variant::McKenney,
+    };
+    sfq::config(settings, variant)
+}
+
+/// RED's keys for a queue that may hold `limit`, or `flow_limit` bytes: `max` is a quarter of that.
+fn red_of_queues(
+    settings: &Settings,
+    limit: Limit,
+    flow_limit: Option<u64>,
+) -> Result<red::Config, SettingError> {
+    let variant = red::WHICH.given(settings)?.variant;
+    let given = red::Parameters::read(settings, variant)?;
+    let Some(bytes) = flow_limit else {
+        return given.config(settings, variant, limit);
+    };
+    if given.min.is_some() || given.max.is_some() {
+        return given.config(settings, variant, Limit::Bytes(bytes));
+    }
+    if bytes < 12 {
+        let message = format!("got \"{bytes} B\"; must be at least 12 B");
+        return Err(SettingError::new("redflowlimit", message));
     }
     let max = bytes / 4;
-    red::config_between(settings, Unit::Bytes, max / 3, max)
+    given.config_between(settings, variant, Unit::Bytes, max / 3, max)
 }
 
 /// `sfq_red`.
@@ -82,13 +80,14 @@ pub fn sfq_red<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "sfq_red",
         summary: "SFQ with RED on every queue",
         source: "tc-sfq(8); Floyd and Jacobson 1993",
-        keys: RED_KEYS,
-        build: Box::new(|settings| {
-            let mut config = sfq::config(settings)?;
-            let red = red_of_queues(settings, config.limit)?;
+        keys: Box::new(|| keys([FLOW_LIMIT.keys(), red::keys(), red::WHICH.keys()].concat())),
+        make: Box::new(|settings| {
+            let mut config = scheduler(settings, red::Variant::Floyd, red::Variant::Linux)?;
+            let flow_limit = FLOW_LIMIT.given(settings)?.redflowlimit;
+            let red = red_of_queues(settings, config.limit, flow_limit)?;
             config.renew_aqm = red.variant == red::Variant::Linux;
             // The kernel is told of it and does not look at it: in Linux it only sets `max`.
-            config.flow_limit = flow_limit(settings).filter(|_| !config.renew_aqm);
+            config.flow_limit = flow_limit.filter(|_| !config.renew_aqm);
             Ok(Box::new(Sfq::new(config, move || Red::new(red))))
         }),
     }
@@ -100,13 +99,14 @@ pub fn sfq_ared<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "sfq_ared",
         summary: "SFQ with adaptive RED on every queue",
         source: "Khademi et al. 2013, section 8",
-        keys: ARED_KEYS,
-        build: Box::new(|settings| {
-            over(settings, |limit| {
-                let (red, adaptation) =
-                    (ared::config(settings, limit)?, ared::adaptation(settings)?);
-                Ok(move || Ared::new(red, adaptation))
-            })
+        keys: Box::new(|| keys(ared::keys())),
+        make: Box::new(|settings| {
+            let config = scheduler(settings, ared::Variant::Floyd, ared::Variant::Linux)?;
+            let red = ared::config(settings, config.limit)?;
+            let adaptation = ared::adaptation(settings)?;
+            Ok(Box::new(Sfq::new(config, move || {
+                Ared::new(red, adaptation)
+            })))
         }),
     }
 }
@@ -117,12 +117,15 @@ pub fn sfq_pie<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "sfq_pie",
         summary: "SFQ with PIE on every queue",
         source: "Khademi et al. 2013, section 6",
-        keys: PIE_KEYS,
-        build: Box::new(|settings| {
-            over(settings, |limit| {
-                let pie = pie::config(settings, "rfc8033", limit)?;
-                Ok(move || Pie::new(pie))
-            })
+        keys: Box::new(|| {
+            keys(pie::Config::keys_by_variant(&pie::defaults(
+                pie::Variant::Rfc8033,
+            )))
+        }),
+        make: Box::new(|settings| {
+            let config = scheduler(settings, pie::Variant::Rfc8033, pie::Variant::Linux)?;
+            let pie = pie::config(settings, pie::Variant::Rfc8033, config.limit)?;
+            Ok(Box::new(Sfq::new(config, move || Pie::new(pie))))
         }),
     }
 }
@@ -133,8 +136,12 @@ pub fn sfq_madpie<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "sfq_madpie",
         summary: "SFQ with MADPIE on every queue",
         source: "Kuhn and Ros 2016; Khademi et al. 2013, section 6",
-        keys: MADPIE_KEYS,
-        build: Box::new(|settings| over(settings, |limit| madpie::maker(settings, limit))),
+        keys: Box::new(|| keys(madpie::keys())),
+        make: Box::new(|settings| {
+            let config = scheduler(settings, pie::Variant::Draft2013, pie::Variant::Linux)?;
+            let madpie = madpie::maker(settings, config.limit)?;
+            Ok(Box::new(Sfq::new(config, madpie)))
+        }),
     }
 }
 
@@ -145,7 +152,7 @@ mod tests {
     use sojourn_units::{Rate, Time, Value};
 
     use super::*;
-    use crate::qdisc::DropReason;
+    use crate::environment::DropReason;
     use crate::testing::{Driven, TestPacket, packet};
 
     fn disciplines() -> [Discipline<TestPacket>; 4] {
@@ -166,7 +173,7 @@ mod tests {
     #[test]
     fn no_key_is_there_twice() {
         for discipline in disciplines() {
-            let mut names: Vec<&str> = discipline.keys.iter().map(|key| key.name).collect();
+            let mut names: Vec<&str> = discipline.keys().into_iter().map(|key| key.name).collect();
             let before = names.len();
             names.sort_unstable();
             names.dedup();
@@ -179,7 +186,7 @@ mod tests {
         // Flow 1 sends two packets per 10 ms, flow 2 one per 40 ms; one leaves per 10 ms, for 3 s:
         // flow 1's queue grows to hundreds of packets and more than a second.
         for (discipline, linux) in disciplines().iter().flat_map(|d| [(d, false), (d, true)]) {
-            let qdisc = (discipline.build)(&settings(linux)).expect("good settings");
+            let qdisc = discipline.build(&settings(linux)).expect("good settings");
             let mut queue = Driven::boxed(qdisc);
             for step in 0..300 {
                 let due = Time::from_millis(10 * step);
@@ -215,13 +222,14 @@ mod tests {
         settings
             .values
             .push(("redflowlimit".into(), Value::Bytes(12_000)));
-        let red = red_of_queues(&settings, Limit::Packets(400)).expect("good settings");
+        let red =
+            red_of_queues(&settings, Limit::Packets(400), Some(12_000)).expect("good settings");
         assert_eq!((red.unit, red.min, red.max), (Unit::Bytes, 1000, 3000));
         // With a probability of 0 and a slow average RED stays out of it: 12 packets of 1000 B fit.
         settings
             .values
             .push(("probability".into(), Value::Number(0.0)));
-        let mut queue = Driven::boxed((sfq_red().build)(&settings).expect("good settings"));
+        let mut queue = Driven::boxed(sfq_red().build(&settings).expect("good settings"));
         for id in 0..20 {
             queue.enqueue(packet(1, id));
         }
@@ -238,7 +246,7 @@ mod tests {
             ("headdrop".into(), Value::Flag(true)),
             ("probability".into(), Value::Number(0.0)),
         ]);
-        let mut queue = Driven::boxed((sfq_red().build)(&settings).expect("good settings"));
+        let mut queue = Driven::boxed(sfq_red().build(&settings).expect("good settings"));
         for id in 0..10 {
             queue.enqueue(packet(1, id).bytes(100));
         }
@@ -262,7 +270,7 @@ mod tests {
                 ("avpkt".into(), Value::Bytes(1000)),
                 ("probability".into(), Value::Number(0.0)),
             ]);
-            let mut queue = Driven::boxed((sfq_red().build)(&settings).expect("good settings"));
+            let mut queue = Driven::boxed(sfq_red().build(&settings).expect("good settings"));
             for id in 0..30 {
                 queue.enqueue(packet(1, id));
             }

@@ -4,9 +4,10 @@ use alloc::collections::VecDeque;
 
 use sojourn_units::Time;
 
-use crate::aqm::{Aqm, Backlog, DynAqm, Verdict};
+use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::environment::{DropReason, Environment};
 use crate::packet::{Ecn, Packet};
-use crate::qdisc::{DropReason, Environment, Limit, Qdisc};
+use crate::qdisc::{Limit, Qdisc};
 
 /// A FIFO whose every packet an [`Aqm`] judges on the way in and on the way out.
 ///
@@ -19,7 +20,7 @@ pub struct Single<P, A> {
     ce_bytes: u64,
 }
 
-impl<P: Packet, A: Aqm> Single<P, A> {
+impl<P: Packet, A: Aqm<P>> Single<P, A> {
     /// An empty queue that holds at most `limit`.
     pub fn new(aqm: A, limit: Limit) -> Self {
         Self {
@@ -55,7 +56,7 @@ pub(crate) fn ce_bytes(packet: &impl Packet) -> u64 {
     }
 }
 
-impl<P: Packet, A: Aqm> Qdisc<P> for Single<P, A> {
+impl<P: Packet, A: Aqm<P>> Qdisc<P> for Single<P, A> {
     fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
         packet.set_enqueued(now);
         let backlog = self.backlog();
@@ -68,7 +69,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Single<P, A> {
             return;
         }
         match self.aqm.on_enqueue(&packet, backlog, now, env) {
-            Verdict::Drop => return env.drop(packet, self.aqm.drop_reason()),
+            Verdict::Drop(reason) => return env.drop(packet, reason),
             Verdict::Mark => env.mark(&mut packet),
             Verdict::Pass => {}
         }
@@ -82,7 +83,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Single<P, A> {
             self.bytes -= u64::from(packet.bytes());
             self.ce_bytes -= ce_bytes(&packet);
             match self.aqm.on_dequeue(&packet, self.backlog(), now, env) {
-                Verdict::Drop => env.drop(packet, self.aqm.drop_reason()),
+                Verdict::Drop(reason) => env.drop(packet, reason),
                 Verdict::Mark => {
                     env.mark(&mut packet);
                     return Some(packet);
@@ -114,7 +115,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Single<P, A> {
         self.aqm.state(visit);
     }
 
-    fn aqm(&mut self) -> Option<&mut dyn DynAqm<P>> {
+    fn aqm(&mut self) -> Option<&mut dyn Aqm<P>> {
         Some(&mut self.aqm)
     }
 }

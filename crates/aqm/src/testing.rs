@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 
 use sojourn_units::Time;
 
+use crate::environment::{DropReason, Environment};
 use crate::packet::Ecn;
-use crate::qdisc::{DropReason, Environment, Qdisc};
+use crate::qdisc::Qdisc;
 pub(crate) use crate::test_packet::{TestPacket, flow_key};
 
 /// Packet `id` of flow `flow`, 1000 bytes, not ECN-capable.

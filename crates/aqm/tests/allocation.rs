@@ -53,10 +53,12 @@ fn no_discipline_allocates_after_warm_up() {
             let mut settings = Settings::new(Rate::from_mbps(10), 1514);
             settings.limit = Some(Limit::Packets(200));
             settings.values.push(("ecn".into(), Value::Flag(true)));
-            settings
-                .values
-                .push(("ce_exclude".into(), Value::Flag(ce_exclude)));
-            let mut qdisc = (discipline.build)(&settings).unwrap();
+            if ce_exclude {
+                settings
+                    .values
+                    .push(("ce_exclude".into(), Value::Flag(true)));
+            }
+            let mut qdisc = discipline.build(&settings).unwrap();
             let mut env = Environment::new(1);
             let warm = congest(qdisc.as_mut(), &mut env, Time::ZERO, 2000);
             let measured = allocation_counter::measure(|| {

@@ -100,7 +100,7 @@ fn each_discipline(
     for discipline in Catalogue::<TestPacket>::new().iter() {
         for settings in settings_of(discipline, limit) {
             let label = format!("{} {:?}", discipline.name, settings.values);
-            check(&label, &mut || match (discipline.build)(&settings) {
+            check(&label, &mut || match discipline.build(&settings) {
                 Ok(qdisc) => qdisc,
                 Err(error) => panic!("{label}: {error}"),
             })

@@ -35,7 +35,7 @@ fn settings(keys: &[(&str, Value)]) -> Settings {
 
 fn replayed(name: &str, aqm: &str, keys: &[(&str, Value)]) -> replay::Outcome {
     let catalogue = Catalogue::<Recorded>::new();
-    let mut qdisc = (catalogue.get(aqm).unwrap().build)(&settings(keys)).unwrap();
+    let mut qdisc = catalogue.get(aqm).unwrap().build(&settings(keys)).unwrap();
     replay::replay(qdisc.as_mut(), &recording(name), 1)
 }
 

@@ -24,7 +24,7 @@ pub fn disciplines_json() -> String {
             "name": discipline.name,
             "summary": discipline.summary,
             "source": discipline.source,
-            "keys": discipline.keys.iter().map(key).collect::<Vec<_>>(),
+            "keys": discipline.keys().iter().map(key).collect::<Vec<_>>(),
         })
     };
     own::catalogue(&own::Failure::default())

@@ -215,7 +215,7 @@ impl Arm {
         let mut settings = Settings::new(link.rate.nominal(), 1500 + link.overhead);
         settings.limit = self.limit;
         settings.values.clone_from(&arm.settings);
-        (discipline.build)(&settings).map_err(|error| {
+        discipline.build(&settings).map_err(|error| {
             let key = format!("queue.0.{}", error.key);
             wrong_input(&self.plan.refuse(0, &key, &error.message))
         })

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use sojourn_experiment::distribution::{Quantiles, Spread, histogram};
-use sojourn_units::{Duration, cold_path};
+use sojourn_units::Duration;
 
 use crate::result::Table;
 use sojourn_experiment::model::Hop;
@@ -71,11 +71,9 @@ impl Delays {
     pub fn record(&mut self, delay: Duration) {
         self.sum += u128::from(delay.as_nanos());
         if delay < self.least {
-            cold_path();
             self.least = delay;
         }
         if delay > self.most {
-            cold_path();
             self.record_longest(delay);
         } else {
             self.histogram.saturating_record(delay.as_nanos());

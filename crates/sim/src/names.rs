@@ -20,12 +20,12 @@ pub fn names_in(catalogue: &Catalogue<SimPacket>) -> Names {
         .map(|discipline| DisciplineKeys {
             name: discipline.name.into(),
             keys: discipline
-                .keys
-                .iter()
+                .keys()
+                .into_iter()
                 .map(|key| KeySpec {
                     name: key.name.into(),
                     kind: key.kind,
-                    default: key.default.into(),
+                    default: key.default.into_owned(),
                     doc: key.doc.into(),
                 })
                 .collect(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sojourn_aqm::{DropReason, Ecn, Packet};
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Time};
 
 use crate::delays::{Delays, Precision};
 use crate::packet::SimPacket;
@@ -158,7 +158,6 @@ impl LinkProbe {
         self.delivered_packets += 1;
         self.delivered_bytes += u64::from(packet.bytes);
         if packet.ecn == Ecn::Ce {
-            cold_path();
             self.flows[packet.flow as usize].marked += u64::from(!packet.returning);
         }
         self.recent.sum += nanos;
@@ -166,11 +165,9 @@ impl LinkProbe {
         if now >= self.warmup {
             self.sojourns.record(sojourn);
         } else {
-            cold_path();
             self.startup_peak = self.startup_peak.max(sojourn);
         }
         if self.has_more_to_note {
-            cold_path();
             self.note_departure(packet, now);
         }
     }

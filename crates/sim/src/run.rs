@@ -91,7 +91,7 @@ pub fn in_use(
     let values = |place: &QueuePlace<'_>, queue| -> Result<Values, RunError> {
         let discipline = discipline(place.arm, catalogue)?;
         let settings = settings(experiment, place);
-        (discipline.build)(&settings).map_err(at(place, queue))?;
+        discipline.build(&settings).map_err(at(place, queue))?;
         let mut values = settings.in_use();
         values.retain(|(key, _)| match key.as_str() {
             "ecn" => true,
@@ -161,7 +161,9 @@ fn build_links(
     let places = derived::queues(experiment, queue);
     let link = |place: &QueuePlace<'_>| {
         let discipline = discipline(place.arm, catalogue)?;
-        let qdisc = (discipline.build)(&settings(experiment, place)).map_err(at(place, queue))?;
+        let qdisc = discipline
+            .build(&settings(experiment, place))
+            .map_err(at(place, queue))?;
         Ok((qdisc, config(experiment, place, seed)))
     };
     places.iter().map(link).collect()
@@ -170,7 +172,7 @@ fn build_links(
 /// A discipline's complaint about one of its keys, as one about the experiment's.
 fn at(place: &QueuePlace<'_>, queue: usize) -> impl Fn(SettingError) -> RunError {
     move |error| RunError::Settings {
-        key: place.key_of(queue, error.key),
+        key: place.key_of(queue, &error.key),
         message: error.message,
     }
 }

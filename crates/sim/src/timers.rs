@@ -1,6 +1,6 @@
 //! The hosts' timers: one deadline per host, most of which move long before they come due.
 
-use sojourn_units::{Time, cold_path};
+use sojourn_units::Time;
 
 /// Flows whose deadlines are looked through together.
 const BLOCK: usize = 32;
@@ -34,7 +34,6 @@ impl Timers {
         self.due[flow] = due;
         let first = due[0].min(due[1]);
         if first < self.bounds[flow / BLOCK] {
-            cold_path();
             self.bounds[flow / BLOCK] = first;
             self.next = self.next.min(first);
         }

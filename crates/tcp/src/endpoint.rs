@@ -1,7 +1,7 @@
 //! One end of a connection: the handshake (RFC 9293 §3.5, with ECN by RFC 3168 §6.1.1), then both halves, then
 //! the close.
 
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Time};
 
 use crate::cc::Algorithm;
 use crate::config::Config;
@@ -205,7 +205,6 @@ impl Endpoint {
     #[inline(always)]
     fn on_established(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
         if segment.flags.contains(Flags::SYN) {
-            cold_path();
             self.receiver.acknowledge_now(); // our acknowledgement of the SYN-ACK was lost
             return;
         }
@@ -312,7 +311,6 @@ impl Endpoint {
         if self.feedback == Feedback::None {
             return Some(false);
         }
-        cold_path();
         let is_new_data = sending == Some(Sending::New) && segment.len > 0;
         Some(self.feedback != Feedback::Classic || is_new_data)
     }

@@ -4,7 +4,7 @@
 //! decays by a quarter per round, a falling RTT raises it by an eighth only, and the floor of 200 ms is on the
 //! variance term, so that RTO ≥ SRTT + 200 ms.
 
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Time};
 
 use crate::seq::Seq;
 
@@ -81,7 +81,6 @@ impl RttEstimator {
         }
         self.mdev_4 += change;
         if self.mdev_4 > self.mdev_max {
-            cold_path();
             self.mdev_max = self.mdev_4;
             self.rttvar = self.rttvar.max(self.mdev_max);
         }
@@ -142,7 +141,6 @@ impl RttEstimator {
     /// The retransmission timeout, not backed off.
     pub fn rto(&self) -> Duration {
         if self.srtt_8 == 0 {
-            cold_path();
             return self.initial;
         }
         Duration::from_micros(((self.srtt_8 >> 3) + self.rttvar) as u64).min(MAX_RTO)
@@ -166,21 +164,18 @@ impl MinFilter {
         match self.current {
             Some((least, _)) if rtt > least => {}
             _ => {
-                cold_path();
                 self.current = Some((rtt, now));
                 self.next = None;
                 return;
             }
         }
         if self.next.is_none_or(|(least, _)| rtt <= least) {
-            cold_path();
             self.next = Some((rtt, now));
         }
         if self
             .current
             .is_some_and(|(_, at)| now.saturating_since(at) > MIN_RTT_WINDOW)
         {
-            cold_path();
             self.current = self.next.take();
         }
     }

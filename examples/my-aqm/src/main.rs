@@ -1,6 +1,7 @@
 //! Runs an experiment file with a discipline that Sojourn does not have: `my-aqm experiment.toml`.
 
 mod my_madpie;
+mod step_drop;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
 fn run(file: &Path) -> Result<Vec<RunResult>, String> {
     let mut catalogue = sojourn_sim::catalogue();
     catalogue.add(my_madpie::my_madpie());
+    catalogue.add(step_drop::step_drop());
     let names = sojourn_sim::names_in(&catalogue);
     let plan = sojourn_experiment::read_file(file, &[], &names).map_err(|error| error.to_string())?;
     let experiment = &plan.cells[0].experiment;
@@ -46,8 +48,9 @@ fn run(file: &Path) -> Result<Vec<RunResult>, String> {
 mod tests {
     use super::*;
 
-    fn results(text: &str) -> Result<Vec<RunResult>, String> {
-        let file = std::env::temp_dir().join(format!("my-aqm-{}-{}.toml", std::process::id(), text.len()));
+    pub fn results(text: &str) -> Result<Vec<RunResult>, String> {
+        let thread = std::thread::current().id();
+        let file = std::env::temp_dir().join(format!("my-aqm-{}-{thread:?}.toml", std::process::id()));
         std::fs::write(&file, text).expect("the directory is writable");
         let results = run(&file);
         std::fs::remove_file(&file).expect("it was written");

@@ -1,9 +1,9 @@
 //! MADPIE (Kuhn and Ros 2016) from PIE: when an update finds more delay than `deterministic_above`, the next
 //! packet that PIE would let pass is dropped.
 
-use sojourn_aqm::pie::{Config, Pie};
-use sojourn_aqm::{Aqm, Backlog, Discipline, Environment, Key, Limit, Packet, Single, Verdict};
-use sojourn_units::{Duration, Kind, Time};
+use sojourn_aqm::pie::{self, Pie};
+use sojourn_aqm::{Algorithm, Aqm, Backlog, Discipline, Environment, Limit, Packet, Parameters, Single, Verdict};
+use sojourn_units::{Duration, Time};
 
 // ANCHOR: algorithm
 struct MyMadpie {
@@ -12,19 +12,21 @@ struct MyMadpie {
     armed: bool,
 }
 
-impl Aqm for MyMadpie {
-    fn on_enqueue<P: Packet>(&mut self, packet: &P, queue: Backlog, now: Time, env: &mut Environment<P>) -> Verdict {
+impl<P: Packet> Aqm<P> for MyMadpie {
+    fn on_enqueue(&mut self, packet: &P, queue: Backlog, now: Time, env: &mut Environment<P>) -> Verdict {
         let verdict = self.pie.on_enqueue(packet, queue, now, env);
         if verdict == Verdict::Pass && std::mem::take(&mut self.armed) {
-            return Verdict::Drop;
+            return Verdict::DROP;
         }
         verdict
     }
 
-    fn on_dequeue<P: Packet>(&mut self, packet: &P, queue: Backlog, now: Time, env: &mut Environment<P>) -> Verdict {
+    fn on_dequeue(&mut self, packet: &P, queue: Backlog, now: Time, env: &mut Environment<P>) -> Verdict {
         self.pie.on_dequeue(packet, queue, now, env)
     }
+}
 
+impl Algorithm for MyMadpie {
     fn on_overflow(&mut self, queue: Backlog, now: Time) {
         self.pie.on_overflow(queue, now);
     }
@@ -40,27 +42,27 @@ impl Aqm for MyMadpie {
 }
 // ANCHOR_END: algorithm
 
+sojourn_aqm::parameters! {
+    struct Config {
+        /// delay above which each update has one packet dropped
+        deterministic_above: Duration,
+    }
+}
+
+const DEFAULT: Config = Config { deterministic_above: Duration::from_millis(30) };
+
 /// `my_madpie`, to be added to a catalogue.
 pub fn my_madpie<P: Packet + Send + 'static>() -> Discipline<P> {
-    const KEYS: &[Key] = &[Key {
-        name: "deterministic_above",
-        kind: Kind::Duration,
-        default: "30 ms",
-        doc: "delay above which each update has one packet dropped",
-    }];
     Discipline {
         name: "my_madpie",
         summary: "PIE with a deterministic drop",
         source: "Kuhn and Ros 2016",
-        keys: KEYS,
-        build: Box::new(|settings| {
-            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
-            let aqm = MyMadpie {
-                pie: Pie::new(Config::draft2013(settings.mtu)),
-                deterministic_above: settings.duration("deterministic_above", Duration::from_millis(30)),
-                armed: false,
-            };
-            Ok(Box::new(Single::new(aqm, limit)))
+        keys: Box::new(|| DEFAULT.keys()),
+        make: Box::new(|settings| {
+            let Config { deterministic_above } = DEFAULT.given(settings)?;
+            let pie = Pie::new(pie::Config::draft2013(settings.mtu));
+            let aqm = MyMadpie { pie, deterministic_above, armed: false };
+            Ok(Box::new(Single::new(aqm, settings.limit_or(Limit::Packets(1000)))))
         }),
     }
 }

@@ -63,7 +63,7 @@ impl Steady {
     /// An empty one: its first packets fill it.
     pub fn new(discipline: &Discipline<TestPacket>, load: Load) -> Self {
         Self {
-            qdisc: (discipline.build)(&settings()).expect("defaults are valid"),
+            qdisc: discipline.build(&settings()).expect("defaults are valid"),
             env: Environment::new(1),
             load,
             now: Time::ZERO,

@@ -4,34 +4,23 @@
 //! Departures from Linux: only a pure acknowledgement triggers the filter, not one with data, and
 //! of SACK only the number of bytes is compared.
 
+use crate::choice;
 use crate::packet::{AckView, Packet};
 use crate::pool::{Pool, Queue};
 
-/// Which acknowledgements are given up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AckFilter {
-    /// None.
-    Off,
-    /// The oldest redundant one, once there are two besides the one that arrives.
-    Conservative,
-    /// Also a single one, if the one that arrives is right behind it.
-    Aggressive,
+choice! {
+    /// Which acknowledgements are given up.
+    pub enum AckFilter {
+        /// None.
+        Off = "no-ack-filter",
+        /// The oldest redundant one, once there are two besides the one that arrives.
+        Conservative = "ack-filter",
+        /// Also a single one, if the one that arrives is right behind it.
+        Aggressive = "ack-filter-aggressive",
+    }
 }
 
 impl AckFilter {
-    /// The words of the key `ack_filter`.
-    pub(crate) const WORDS: &'static [&'static str] =
-        &["no-ack-filter", "ack-filter", "ack-filter-aggressive"];
-
-    /// Reads a word of [`AckFilter::WORDS`].
-    pub(crate) fn from_word(word: &str) -> Self {
-        match word {
-            "ack-filter" => Self::Conservative,
-            "ack-filter-aggressive" => Self::Aggressive,
-            _ => Self::Off,
-        }
-    }
-
     /// Takes out of the queue what its last packet, just added, makes redundant.
     pub(super) fn take_redundant<P: Packet>(
         self,

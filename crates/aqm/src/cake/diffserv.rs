@@ -2,23 +2,26 @@
 //! tin may claim (tc-cake(8), "Priority queue parameters"; code points by RFC 2474, 2597, 3246,
 //! 5865, 8622).
 
+use crate::choice;
+
 /// Best effort's and bulk's place among the tins of diffserv3 and diffserv4.
 const BEST_EFFORT: usize = 0;
 const BULK: usize = 1;
 
-/// How code points are sorted into tins.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DiffServ {
-    /// One tin for all.
-    BestEffort,
-    /// Eight tins by IP precedence, each entitled to 7/8 of the one before.
-    Precedence,
-    /// Bulk, best effort, latency-sensitive.
-    DiffServ3,
-    /// Bulk, best effort, streaming media, latency-sensitive.
-    DiffServ4,
-    /// Eight tins, each entitled to 7/8 of the one before.
-    DiffServ8,
+choice! {
+    /// How code points are sorted into tins.
+    pub enum DiffServ {
+        /// One tin for all.
+        BestEffort = "besteffort",
+        /// Eight tins by IP precedence, each entitled to 7/8 of the one before.
+        Precedence = "precedence",
+        /// Bulk, best effort, latency-sensitive.
+        DiffServ3 = "diffserv3",
+        /// Bulk, best effort, streaming media, latency-sensitive.
+        DiffServ4 = "diffserv4",
+        /// Eight tins, each entitled to 7/8 of the one before.
+        DiffServ8 = "diffserv8",
+    }
 }
 
 /// The part of the whole rate that a tin may claim ahead of the tins below it, and its weight where
@@ -34,26 +37,6 @@ pub struct Share {
 }
 
 impl DiffServ {
-    /// The words of the key `diffserv`.
-    pub(crate) const WORDS: &'static [&'static str] = &[
-        "besteffort",
-        "precedence",
-        "diffserv3",
-        "diffserv4",
-        "diffserv8",
-    ];
-
-    /// Reads a word of [`DiffServ::WORDS`].
-    pub(crate) fn from_word(word: &str) -> Self {
-        match word {
-            "besteffort" => Self::BestEffort,
-            "precedence" => Self::Precedence,
-            "diffserv4" => Self::DiffServ4,
-            "diffserv8" => Self::DiffServ8,
-            _ => Self::DiffServ3,
-        }
-    }
-
     /// The tins' names by their numbers, as tc prints them; none of a tin that is alone.
     pub const fn names(self) -> &'static [&'static str] {
         match self {
@@ -189,8 +172,7 @@ mod tests {
 
     #[test]
     fn every_code_point_has_a_tin() {
-        for word in DiffServ::WORDS {
-            let mode = DiffServ::from_word(word);
+        for &(word, mode) in DiffServ::ALL {
             assert!(mode.tins() == 1 || mode.names().len() == mode.tins());
             for dscp in 0..64 {
                 assert!(mode.tin_of(dscp) < mode.tins(), "{word} {dscp}");

@@ -1,6 +1,8 @@
 //! What a packet takes on a link whose framing is not the one that its length includes (tc-cake(8),
 //! "Overhead compensation").
 
+use crate::choice;
+
 /// Payload and size of an ATM cell, in bytes (ITU-T I.361).
 const CELL: (u32, u32) = (48, 53);
 /// PTM sends 65 bytes per 64 (IEEE 802.3 clause 61, 64/65-octet encapsulation).
@@ -20,15 +22,16 @@ pub struct Framing {
     pub cells: Cells,
 }
 
-/// What a link cuts packets up into.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cells {
-    /// Nothing.
-    None,
-    /// ATM cells: 53 bytes for each 48 or part of them.
-    Atm,
-    /// PTM: a byte more for each 64 or part of them, slightly more than the exact share.
-    Ptm,
+choice! {
+    /// What a link cuts packets up into.
+    pub enum Cells {
+        /// Nothing.
+        None = "noatm",
+        /// ATM cells: 53 bytes for each 48 or part of them.
+        Atm = "atm",
+        /// PTM: a byte more for each 64 or part of them, slightly more than the exact share.
+        Ptm = "ptm",
+    }
 }
 
 impl Framing {

@@ -4,58 +4,34 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::choice;
 use crate::classify::{Classifier, Hashing};
+use crate::environment::Environment;
 use crate::packet::{FlowKey, Packet};
-use crate::qdisc::Environment;
 
-/// What packets share a queue, and among whom the queues are fair.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Isolation {
-    /// One queue for all.
-    FlowBlind,
-    /// A queue per sending host.
-    SrcHost,
-    /// A queue per receiving host.
-    DstHost,
-    /// A queue per pair of hosts.
-    Hosts,
-    /// A queue per flow.
-    Flows,
-    /// A queue per flow; fair among sending hosts first, then among the flows of each.
-    DualSrcHost,
-    /// As [`Isolation::DualSrcHost`] with receiving hosts.
-    DualDstHost,
-    /// A queue per flow; fair among the hosts on either side, whichever has more flows.
-    TripleIsolate,
+choice! {
+    /// What packets share a queue, and among whom the queues are fair.
+    pub enum Isolation {
+        /// One queue for all.
+        FlowBlind = "flowblind",
+        /// A queue per sending host.
+        SrcHost = "srchost",
+        /// A queue per receiving host.
+        DstHost = "dsthost",
+        /// A queue per pair of hosts.
+        Hosts = "hosts",
+        /// A queue per flow.
+        Flows = "flows",
+        /// A queue per flow; fair among sending hosts first, then among the flows of each.
+        DualSrcHost = "dual-srchost",
+        /// As [`Isolation::DualSrcHost`] with receiving hosts.
+        DualDstHost = "dual-dsthost",
+        /// A queue per flow; fair among the hosts on either side, whichever has more flows.
+        TripleIsolate = "triple-isolate",
+    }
 }
 
 impl Isolation {
-    /// The words of the key `isolation`.
-    pub(crate) const WORDS: &'static [&'static str] = &[
-        "flowblind",
-        "srchost",
-        "dsthost",
-        "hosts",
-        "flows",
-        "dual-srchost",
-        "dual-dsthost",
-        "triple-isolate",
-    ];
-
-    /// Reads a word of [`Isolation::WORDS`].
-    pub(crate) fn from_word(word: &str) -> Self {
-        match word {
-            "flowblind" => Self::FlowBlind,
-            "srchost" => Self::SrcHost,
-            "dsthost" => Self::DstHost,
-            "hosts" => Self::Hosts,
-            "flows" => Self::Flows,
-            "dual-srchost" => Self::DualSrcHost,
-            "dual-dsthost" => Self::DualDstHost,
-            _ => Self::TripleIsolate,
-        }
-    }
-
     /// The part of a flow's key that decides on its queue.
     pub(super) fn queue_key(self, flow: FlowKey) -> FlowKey {
         let (source, destination) = (source_of(flow), destination_of(flow));

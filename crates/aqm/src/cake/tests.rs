@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::environment::DropReason;
 use crate::packet::{AckView, Ecn, FlowKey};
-use crate::qdisc::DropReason;
 use crate::testing::{Driven, TestPacket, packet};
 
 /// Unlimited, one tin, queues per flow.
@@ -14,14 +14,11 @@ const CONFIG: Config = Config {
     diffserv: DiffServ::BestEffort,
     isolation: Isolation::Flows,
     ack_filter: AckFilter::Off,
-    framing: Framing {
-        overhead: None,
-        header: 14,
-        mpu: 0,
-        cells: Cells::None,
-    },
+    overhead: None,
+    mpu: 0,
+    framing: Cells::None,
     rtt: Duration::from_millis(100),
-    memory_limit: 15 << 20,
+    memlimit: Some(15 << 20),
     limit: None,
     mtu: 1514,
     ecn: true,
@@ -133,10 +130,7 @@ fn the_shaper_counts_what_the_link_adds() {
     // Mbit/s.
     let mut queue = cake(Config {
         bandwidth: Some(Rate::from_mbps(8)),
-        framing: Framing {
-            overhead: Some(38),
-            ..CONFIG.framing
-        },
+        overhead: Some(38),
         ..CONFIG
     });
     queue.enqueue(packet(1, 0));
@@ -280,24 +274,27 @@ fn redundant_acknowledgements_are_dropped_if_asked_for() {
 
 #[test]
 fn memory_defaults_to_four_bandwidth_delay_products() {
-    let rtt = Duration::from_millis(100);
+    let memory = |bandwidth| {
+        Config {
+            bandwidth,
+            ..Config::new(1514)
+        }
+        .memory_limit()
+    };
     // 200 Mbit/s × 0.4 s = 10 MB; 10 Mbit/s × 0.4 s = 500 kB, so 4 MiB; 1 Gbit/s × 0.4 s is above
     // 10240 frames.
     for (mbps, expected) in [(200, 10_000_000), (10, 4 << 20), (1000, 10_240 * 1514)] {
-        assert_eq!(
-            default_memory(Some(Rate::from_mbps(mbps)), rtt, 1514),
-            expected
-        );
+        assert_eq!(memory(Some(Rate::from_mbps(mbps))), expected);
     }
-    assert_eq!(default_memory(None, rtt, 1514), 10_240 * 1514);
+    assert_eq!(memory(None), 10_240 * 1514);
 }
 
 proptest! {
     #[test]
     fn nothing_is_lost_reordered_within_a_flow_or_kept_above_the_limits(
         (diffserv, isolation) in (
-            prop::sample::select(DiffServ::WORDS),
-            prop::sample::select(Isolation::WORDS),
+            prop::sample::select(DiffServ::ALL),
+            prop::sample::select(Isolation::ALL),
         ),
         shaped in any::<bool>(),
         limit in 0_u64..40,
@@ -305,8 +302,8 @@ proptest! {
     ) {
         let config = Config {
             bandwidth: shaped.then(|| Rate::from_mbps(1)),
-            diffserv: DiffServ::from_word(diffserv),
-            isolation: Isolation::from_word(isolation),
+            diffserv: diffserv.1,
+            isolation: isolation.1,
             limit: Some(Limit::Packets(limit)),
             ..CONFIG
         };

@@ -12,13 +12,13 @@ use super::ack_filter::AckFilter;
 use super::framing::Framing;
 use super::hosts::{Ends, Hosts, Isolation};
 use super::shaper::Claim;
-use crate::aqm::Aqm;
+use crate::aqm::Algorithm as _;
 use crate::classify::{Classifier, Hashing};
 use crate::cobalt::{self, Cobalt};
+use crate::environment::{DropReason, Environment};
 use crate::list::{Link, Linked, List};
 use crate::packet::{FlowKey, Packet};
 use crate::pool::{Pool, Queue, Scope};
-use crate::qdisc::{DropReason, Environment};
 
 /// Queues, and hosts on either side, of a tin.
 pub(super) const QUEUES: u32 = 1024;

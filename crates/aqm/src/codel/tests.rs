@@ -7,19 +7,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::test_packet::TestPacket;
 
-const CONFIG: Config = Config {
-    target: Duration::from_millis(5),
-    interval: Duration::from_millis(100),
-    mtu: 1514,
-    ecn: false,
-    ce_threshold: None,
-    ce_exclude: false,
-    law: Law::Exact,
-    reentry: Reentry::DropsMade,
-};
+const CONFIG: Config = Config::new(1514);
 
 const LINUX: Config = Config {
-    law: Law::Linux,
+    variant: Variant::Linux,
     ..CONFIG
 };
 
@@ -51,7 +42,7 @@ fn hits(codel: &mut CoDel, ecn: Ecn, begin: Time, millis: u64) -> Vec<u64> {
                     hits.push(ms);
                     break;
                 }
-                Verdict::Drop => hits.push(ms),
+                Verdict::Drop(_) => hits.push(ms),
             }
         }
     }
@@ -120,12 +111,12 @@ fn a_sojourn_below_target_ends_the_dropping_state() {
 #[test]
 fn re_entry_within_sixteen_intervals_resumes_near_the_last_rate() {
     // RFC 8289 §5.5: count - lastcount if that is above 1, else 1. The code of May 2012: count - 1.
-    for (reentry, pause_ms, count) in [
-        (Reentry::DropsMade, 500, 4),
-        (Reentry::DropsMade, 1700, 1),
-        (Reentry::OneLess, 1700, 1),
+    for (variant, pause_ms, count) in [
+        (Variant::Rfc8289, 500, 4),
+        (Variant::Rfc8289, 1700, 1),
+        (Variant::Published2012, 1700, 1),
     ] {
-        let mut codel = CoDel::new(Config { reentry, ..CONFIG });
+        let mut codel = CoDel::new(Config { variant, ..CONFIG });
         // Drops at 100, 200, 271, 329, 379 ms: count 5, lastcount 1, drop_next 423 ms.
         hits(&mut codel, Ecn::NotEct, Time::from_secs(1), 400);
         assert_eq!((codel.count, codel.lastcount), (5, 1));
@@ -141,8 +132,8 @@ fn re_entry_within_sixteen_intervals_resumes_near_the_last_rate() {
 fn a_second_re_entry_tells_the_rules_apart() {
     // After the drops above (count 5) and one re-entry with a single drop, the RFC has made one drop, so it starts
     // at 1; the rule of 2012 goes down one at a time, 4 then 3.
-    for (reentry, first, second) in [(Reentry::DropsMade, 4, 1), (Reentry::OneLess, 4, 3)] {
-        let mut codel = CoDel::new(Config { reentry, ..CONFIG });
+    for (variant, first, second) in [(Variant::Rfc8289, 4, 1), (Variant::Published2012, 4, 3)] {
+        let mut codel = CoDel::new(Config { variant, ..CONFIG });
         hits(&mut codel, Ecn::NotEct, Time::from_secs(1), 400);
         for (begin_ms, count) in [(1500, first), (1700, second)] {
             let begin = Time::from_millis(begin_ms);
@@ -237,7 +228,7 @@ proptest! {
         let long_ago = Duration::from_secs(1);
         asked(&mut codel, Ecn::NotEct, long_ago, LONG, now);
         now += config.interval;
-        prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, now), Verdict::Drop);
+        prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, now), Verdict::DROP);
         asked(&mut codel, Ecn::NotEct, long_ago, LONG, now);
         // Each gap is rounded down to a nanosecond.
         let mut due = now.as_nanos() as f64;
@@ -246,7 +237,7 @@ proptest! {
             let early = Time::from_nanos(due as u64 - n as u64 - 1);
             let late = Time::from_nanos(due as u64 + 1);
             prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, early), Verdict::Pass);
-            prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, late), Verdict::Drop);
+            prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, late), Verdict::DROP);
             prop_assert_eq!(asked(&mut codel, Ecn::NotEct, long_ago, LONG, late), Verdict::Pass);
         }
     }

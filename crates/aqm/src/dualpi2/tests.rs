@@ -10,12 +10,12 @@ use proptest::prelude::*;
 fn at(p_prime: f64, config: Config) -> DualPi2<TestPacket> {
     let mut dual = DualPi2::new(config, Limit::Packets(1_000_000));
     // One update from zero: (alpha + beta) d - alpha target = p'.
-    let Controller {
+    let Control {
         alpha,
         beta,
         target,
         ..
-    } = config.controller;
+    } = config.control;
     let delay = (p_prime + alpha * target.as_secs_f64()) / (alpha + beta);
     dual.controller.update(Duration::from_secs_f64(delay));
     assert!((dual.controller.p() - p_prime).abs() < 1e-6);
@@ -92,7 +92,7 @@ fn the_l_queues_own_marking_is_a_ramp_or_a_step() {
     for (delay, p) in [(800, 0.0), (1000, 0.5), (1100, 0.75), (1200, 1.0)] {
         assert!((ramp.native(micros(delay)) - p).abs() < 1e-12, "{delay} us");
     }
-    let step = at(0.0, Config::linux());
+    let step = at(0.0, Config::of(Variant::Linux));
     assert_eq!(step.native(micros(1000)), 0.0);
     assert_eq!(step.native(micros(1001)), 1.0);
 }
@@ -102,7 +102,7 @@ fn a_lone_l4s_packet_is_not_marked_for_its_own_delay() {
     // Likelihood 1 adds up: 1, not above 1, at the first of a backlog, then a mark at each but the last,
     // which is alone.
     let mut env = Environment::new(0);
-    let mut dual = DualPi2::new(Config::linux(), Limit::Packets(10));
+    let mut dual = DualPi2::new(Config::of(Variant::Linux), Limit::Packets(10));
     let now = Time::from_millis(5);
     fill(&mut dual, Ecn::Ect1, 1, &mut env);
     while dual.dequeue(now, &mut env).is_some() {}
@@ -132,7 +132,8 @@ fn the_time_shifted_fifo_serves_l4s_until_classic_has_waited_longer_by_the_shift
     let mut dual = at(
         0.0,
         Config {
-            scheduler: Scheduler::TimeShifted { shift },
+            scheduler: Scheduler::TimeShifted,
+            t_shift: Some(shift),
             ..Config::default()
         },
     );
@@ -160,8 +161,10 @@ proptest! {
         k in 1_u32..5,
     ) {
         // RFC 9332 §2.1: p_C = (p_CL / k)^2, whatever the controller saw.
+        let default = Config::default();
+        let control = Control { coupling_factor: f64::from(k), ..default.control };
         let mut dual: DualPi2<TestPacket> = DualPi2::new(
-            Config { coupling_factor: f64::from(k), ..Config::default() },
+            Config { control, ..default },
             Limit::Packets(10),
         );
         for delay in delays {

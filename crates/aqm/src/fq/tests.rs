@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use sojourn_units::Duration;
 
 use super::*;
-use crate::codel::{self, CoDel, Law};
+use crate::codel::{self, CoDel};
 use crate::fifo::DropTail;
 use crate::packet::Ecn;
 use crate::single::Single;
@@ -13,7 +13,7 @@ use crate::testing::{Driven, TestPacket, packet};
 
 const CONFIG: Config = Config {
     flows: 1024,
-    hashing: Hashing::Plain,
+    hash: Hashing::Plain,
     quantum: 1000,
     limit: Limit::Packets(10_240),
     memory_limit: 32 << 20,
@@ -26,14 +26,8 @@ fn fair(config: Config) -> Driven<Fair<TestPacket, DropTail>> {
 }
 
 const CODEL: codel::Config = codel::Config {
-    target: Duration::from_millis(5),
-    interval: Duration::from_millis(100),
-    mtu: 1514,
     ecn: true,
-    ce_threshold: None,
-    ce_exclude: false,
-    reentry: codel::Reentry::DropsMade,
-    law: Law::Exact,
+    ..codel::Config::new(1514)
 };
 
 #[test]
@@ -270,14 +264,14 @@ fn linux_spares_the_last_frame_of_the_discipline_and_the_rfc_that_of_the_queue()
     // Flow 1's CoDel sees 10 leave after 200 ms with 2000 bytes behind it and, an interval and 1 ms
     // later, 11 with 1000 bytes in its queue and 3000 in all. The frame is 1514 bytes: by the RFC
     // 11 is spared.
-    for (variant, law, left, dropped) in [
-        (Variant::Rfc8290, Law::Exact, [20, 11], None),
-        (Variant::Linux, Law::Linux, [20, 12], Some(11)),
+    for (variant, codel, left, dropped) in [
+        (Variant::Rfc8290, codel::Variant::Rfc8289, [20, 11], None),
+        (Variant::Linux, codel::Variant::Linux, [20, 12], Some(11)),
     ] {
         let config = Config { variant, ..CONFIG };
         let codel = codel::Config {
             ecn: false,
-            law,
+            variant: codel,
             ..CODEL
         };
         let mut queue = Driven::new(Fair::new(config, || CoDel::new(codel)));
@@ -320,9 +314,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn configs() -> impl Strategy<Value = Config> {
     (
-        prop_oneof![Just(1_u32), Just(4), Just(1024)],
+        prop_oneof![Just(1_u64), Just(4), Just(1024)],
         prop_oneof![Just(Hashing::Plain), Just(Hashing::SetAssociative)],
-        prop_oneof![Just(300_u32), Just(1514), Just(20_000)],
+        prop_oneof![Just(300_u64), Just(1514), Just(20_000)],
         prop_oneof![
             Just(Limit::Packets(0)),
             Just(Limit::Packets(20)),
@@ -338,9 +332,9 @@ fn configs() -> impl Strategy<Value = Config> {
         prop_oneof![Just(Variant::Rfc8290), Just(Variant::Linux)],
     )
         .prop_map(
-            |(flows, hashing, quantum, limit, memory_limit, overflow, variant)| Config {
+            |(flows, hash, quantum, limit, memory_limit, overflow, variant)| Config {
                 flows,
-                hashing,
+                hash,
                 quantum,
                 limit,
                 memory_limit,
@@ -373,7 +367,7 @@ proptest! {
                             let before = last_sent.insert(packet.flow.source, packet.id);
                             // 12 flows in 4 queues: those that lose their tag to another may be
                             // reordered.
-                            let ordered = config.hashing == Hashing::Plain || config.flows != 4;
+                            let ordered = config.hash == Hashing::Plain || config.flows != 4;
                             prop_assert!(!ordered || before.is_none_or(|before| before < packet.id));
                         }
                         None => prop_assert_eq!(queue.qdisc.packets(), 0),
@@ -393,11 +387,11 @@ proptest! {
 
     #[test]
     fn backlogged_flows_get_the_same_bytes_to_within_a_quantum_and_a_packet(
-        sizes in prop::collection::vec(40_u32..1514, 2..6), quantum in 300_u32..3000
+        sizes in prop::collection::vec(40_u32..1514, 2..6), quantum in 300_u64..3000
     ) {
         // DRR (Shreedhar and Varghese 1996): over any busy period two backlogged queues differ by
         // less than a quantum and a largest packet on either side.
-        let mut queue = fair(Config { quantum, hashing: Hashing::SetAssociative, ..CONFIG });
+        let mut queue = fair(Config { quantum, hash: Hashing::SetAssociative, ..CONFIG });
         for id in 0..200 {
             for (flow, &bytes) in sizes.iter().enumerate() {
                 queue.enqueue(packet(flow as u32, id).bytes(bytes));
@@ -408,7 +402,7 @@ proptest! {
             let packet = queue.dequeue().expect("200 packets per flow");
             served[(packet.flow.source - 1000) as usize] += i64::from(packet.bytes);
             let gap = served.iter().max().unwrap() - served.iter().min().unwrap();
-            prop_assert!(gap <= i64::from(quantum) + 2 * 1514, "{:?}", served);
+            prop_assert!(gap <= quantum as i64 + 2 * 1514, "{:?}", served);
         }
     }
 

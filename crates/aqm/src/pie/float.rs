@@ -1,6 +1,6 @@
 //! PIE in floating point: RFC 8033 Appendices A and B, and the algorithm of 2013.
 
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Time};
 
 use super::departure::DepartureRate;
 use super::{Config, HIGH_DELAY, Variant};
@@ -61,7 +61,7 @@ impl Float {
             current_qdelay: Duration::ZERO,
             qdelay_old: Duration::ZERO,
             burst_allowance: config.max_burst,
-            active: config.rest_below.is_none(),
+            active: !config.rest,
             config,
         }
     }
@@ -103,7 +103,6 @@ impl Float {
             return false;
         }
         let p = if self.config.bytemode {
-            cold_path();
             (self.drop_prob * f64::from(bytes) / f64::from(self.config.mtu)).min(1.0)
         } else {
             self.drop_prob
@@ -130,10 +129,9 @@ impl Float {
 
     /// Starts to act once the queue has reached a third of its limit (§5.3).
     fn wakes(&mut self, backlog: Backlog) -> bool {
-        self.active = match self.config.rest_below {
-            Some(Limit::Packets(limit)) => backlog.packets >= limit.div_ceil(3),
-            Some(Limit::Bytes(limit)) => backlog.bytes >= limit.div_ceil(3),
-            None => true,
+        self.active = match self.config.limit {
+            Limit::Packets(limit) => backlog.packets >= limit.div_ceil(3),
+            Limit::Bytes(limit) => backlog.bytes >= limit.div_ceil(3),
         };
         if self.active {
             self.qdelay_old = Duration::ZERO;
@@ -248,7 +246,7 @@ impl Float {
                 } else {
                     self.burst_allowance.saturating_sub(self.config.tupdate)
                 };
-                self.active = !(calm && self.config.rest_below.is_some());
+                self.active = !(calm && self.config.rest);
             }
         }
     }

@@ -51,11 +51,7 @@ const fn ticks(span: Duration) -> u64 {
 impl Linux {
     /// A PIE that has seen no packet.
     pub fn new(config: Config) -> Self {
-        // tc's integers are sixteenths.
-        let gain = |per_sec: f64| {
-            let sixteenths = (per_sec * 16.0 + 0.5) as u64;
-            (sixteenths * (MAX_PROB / TICKS_PER_SEC)) >> 4
-        };
+        let gain = |sixteenths: f64| (sixteenths as u64 * (MAX_PROB / TICKS_PER_SEC)) >> 4;
         let jiffies = config.tupdate.as_nanos().div_ceil(JIFFY.as_nanos()) + 1;
         Self {
             target: ticks(config.target),

@@ -130,7 +130,7 @@ fn nothing_is_dropped_while_burst_allowance_is_left() {
         let drops = (0..1000)
             .filter(|_| {
                 pie.on_enqueue(&TestPacket::new(0), LONG, Time::from_secs(1), &mut env)
-                    == Verdict::Drop
+                    == Verdict::DROP
             })
             .count();
         assert!(drops > 0);
@@ -157,7 +157,7 @@ fn a_queue_of_two_frames_is_left_alone() {
         let mut drops = |backlog| {
             (0..100)
                 .filter(|_| {
-                    pie.on_enqueue(&TestPacket::new(0), backlog, now, &mut env) == Verdict::Drop
+                    pie.on_enqueue(&TestPacket::new(0), backlog, now, &mut env) == Verdict::DROP
                 })
                 .count()
         };
@@ -219,7 +219,7 @@ fn ecn_capable_packets_are_marked_up_to_a_tenth_and_dropped_above() {
     // RFC 8033 §5.1.
     let mut ect = TestPacket::new(0);
     ect.ecn = Ecn::Ect0;
-    for (p, expected) in [(0.05, Verdict::Mark), (0.3, Verdict::Drop)] {
+    for (p, expected) in [(0.05, Verdict::Mark), (0.3, Verdict::DROP)] {
         let mut pie = Pie::new(Config {
             ecn: true,
             ..Config::rfc8033(MTU)
@@ -253,7 +253,7 @@ fn derandomised_drops_are_neither_close_nor_far() {
         let mut gaps = Vec::new();
         for _ in 0..20_000 {
             gap += 1;
-            if pie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env) == Verdict::Drop {
+            if pie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env) == Verdict::DROP {
                 gaps.push(gap);
                 gap = 0;
             }
@@ -275,7 +275,8 @@ fn derandomised_drops_are_neither_close_nor_far() {
 fn a_resting_pie_wakes_at_a_third_of_the_limit() {
     // RFC 8033 §5.3.
     let mut pie = Pie::new(Config {
-        rest_below: Some(Limit::Packets(30)),
+        rest: true,
+        limit: Limit::Packets(30),
         max_burst: Duration::ZERO,
         ..Config::rfc8033(MTU)
     });
@@ -366,16 +367,20 @@ fn settings_out_of_range_name_the_key() {
     let limit = Limit::Packets(1000);
     let error = config(
         &with("target", Value::Duration(Duration::ZERO)),
-        "rfc8033",
+        Variant::Rfc8033,
         limit,
     );
     assert_eq!(error.unwrap_err().key, "target");
-    let error = config(&with("alpha", Value::Number(0.125)), "linux", limit);
+    let error = config(&with("alpha", Value::Number(0.125)), Variant::Linux, limit);
     assert_eq!(error.unwrap_err().key, "alpha");
-    let error = config(&with("derandomize", Value::Flag(false)), "linux", limit);
+    let error = config(
+        &with("derandomize", Value::Flag(false)),
+        Variant::Linux,
+        limit,
+    );
     assert_eq!(error.unwrap_err().key, "derandomize");
-    let sixteenths = config(&with("alpha", Value::Number(4.0)), "linux", limit).unwrap();
-    assert_eq!(sixteenths.alpha, 0.25);
+    let sixteenths = config(&with("alpha", Value::Number(4.0)), Variant::Linux, limit).unwrap();
+    assert_eq!(sixteenths.alpha, 4.0);
 }
 
 proptest! {

@@ -1,286 +1,271 @@
 //! RED's keys, and how they become its parameters: defaults, tc's derivations, refusals.
 
 use alloc::format;
-use alloc::string::String;
+use alloc::vec::Vec;
 
-use sojourn_units::{Kind, Rate, Value};
+use sojourn_units::Rate;
 
 use super::{Config, Unit, Variant, linux};
-use crate::catalogue::{Key, SettingError};
-use crate::ce_exclude;
+use crate::key::{Key, SettingError};
+use crate::parameters;
+use crate::parameters::Parameters as _;
 use crate::qdisc::Limit;
 use crate::settings::Settings;
 
-/// The keys of RED, which sfq_red and ared share.
-pub(crate) const KEYS: &[Key] = &[
-    Key {
-        name: "min",
-        kind: Kind::Size,
-        default: "5 packets; linux, choke: max / 3; ared: by target",
-        doc: "average queue below which nothing is dropped",
-    },
-    Key {
-        name: "max",
-        kind: Kind::Size,
-        default: "3 x min; linux, choke without min: limit / 4; ared: by target",
-        doc: "average queue at which the drop probability reaches `probability`",
-    },
-    Key {
-        name: "probability",
-        kind: Kind::Probability,
-        default: "0.1; linux: 0.02",
-        doc: "drop probability at max (max_p)",
-    },
-    Key {
-        name: "weight",
-        kind: Kind::Probability,
-        default: "0.002; ared: 1 - exp(-1 / packets per second); linux: from burst",
-        doc: "weight of the present queue in the average (w_q)",
-    },
-    Key {
-        name: "burst",
-        kind: Kind::Count,
-        default: "linux: (2 x min + max) / (3 x avpkt)",
-        doc: "packets of a burst to let pass; tc derives the weight from it",
-    },
-    Key {
-        name: "avpkt",
-        kind: Kind::Bytes,
-        default: "a full frame; linux: 1000 B",
-        doc: "mean packet size",
-    },
-    Key {
-        name: "bandwidth",
-        kind: Kind::Rate,
-        default: "the link's rate; linux: 10 Mbit/s",
-        doc: "rate by which idle time is counted in packets",
-    },
-    Key {
-        name: "gentle",
-        kind: Kind::Flag,
-        default: "true; linux: false and nothing else",
-        doc: "above max, raise the probability to 1 at twice max instead of at once",
-    },
-    Key {
-        name: "wait",
-        kind: Kind::Flag,
-        default: "false",
-        doc: "space drops by at least 1/p packets (ns-2)",
-    },
-    Key {
-        name: "bytemode",
-        kind: Kind::Flag,
-        default: "false",
-        doc: "scale the probability by packet size / avpkt",
-    },
-    Key {
-        name: "harddrop",
-        kind: Kind::Flag,
-        default: "false",
-        doc: "where every packet is hit, drop ECN-capable ones too",
-    },
-    ce_exclude::KEY,
-    Key {
-        name: "variant",
-        kind: Kind::Choice(&["floyd", "linux"]),
-        default: "floyd",
-        doc: "as published, or Linux's fixed point with tc's derived parameters",
-    },
-];
-
-pub(crate) fn error(key: &'static str, message: String) -> SettingError {
-    SettingError { key, message }
+parameters! {
+    /// The keys of RED, which sfq_red, ared and choke share, but for `variant`. What follows from other keys is `None`
+    /// until it is known.
+    pub(crate) struct Parameters {
+        /// average queue below which nothing is dropped
+        pub(crate) min: Option<Limit> = "5 packets; linux: max / 3",
+        /// average queue at which the drop probability reaches `probability`
+        pub(crate) max: Option<Limit> = "3 x min; linux without min: limit / 4",
+        /// drop probability at max (max_p)
+        probability: f64 as Probability,
+        /// weight of the present queue in the average (w_q)
+        pub(crate) weight: Option<f64> as Probability = "0.002; linux: from burst",
+        /// packets of a burst to let pass; tc derives the weight from it
+        pub(crate) burst: Option<u64> = "linux: (2 x min + max) / (3 x avpkt)",
+        /// mean packet size
+        pub(crate) avpkt: u64 as Bytes = "a full frame; linux: 1000 B",
+        /// rate by which idle time is counted in packets
+        pub(crate) bandwidth: Rate = "the link's rate; linux: 10 Mbit/s",
+        /// above max, raise the probability to 1 at twice max instead of at once; never in linux
+        gentle: bool,
+        /// space drops by at least 1/p packets (ns-2)
+        wait: bool,
+        /// scale the probability by packet size / avpkt
+        bytemode: bool,
+        /// where every packet is hit, drop ECN-capable ones too
+        harddrop: bool,
+        /// leave packets already CE-marked out of the measure that drives dropping
+        ce_exclude: bool,
+    }
 }
 
-/// The variant that the settings ask for.
-pub(crate) fn variant(settings: &Settings) -> Variant {
-    if settings.word("variant", "floyd").starts_with("linux") {
-        Variant::Linux
-    } else {
-        Variant::Floyd
+parameters! {
+    /// The variant of a RED that is not adapted.
+    pub(crate) struct Which {
+        /// as published, or Linux's fixed point with tc's derived parameters
+        pub(crate) variant: Variant,
+    }
+}
+
+pub(crate) const WHICH: Which = Which {
+    variant: Variant::Floyd,
+};
+
+impl Parameters {
+    /// The defaults of a variant on a link of this rate, with frames of `mtu` bytes.
+    const fn of(variant: Variant, rate: Rate, mtu: u32) -> Self {
+        let (probability, avpkt, bandwidth, gentle) = match variant {
+            Variant::Floyd => (0.1, mtu as u64, rate, true),
+            Variant::Linux => (0.02, 1000, Rate::from_mbps(10), false),
+        };
+        Self {
+            min: None,
+            max: None,
+            probability,
+            weight: None,
+            burst: None,
+            avpkt,
+            bandwidth,
+            gentle,
+            wait: false,
+            bytemode: false,
+            harddrop: false,
+            ce_exclude: false,
+        }
+    }
+
+    /// Reads the keys.
+    pub(crate) fn read(settings: &Settings, variant: Variant) -> Result<Self, SettingError> {
+        Self::of(variant, settings.rate, settings.mtu).given(settings)
+    }
+}
+
+/// The keys but for `variant`.
+pub(crate) fn keys() -> Vec<Key> {
+    let defaults = Variant::ALL.iter().map(|(word, variant)| {
+        let defaults = Parameters::of(*variant, Rate::from_mbps(10), 0);
+        (*word, defaults)
+    });
+    Parameters::keys_by_variant(&defaults.collect::<Vec<_>>())
+}
+
+/// The keys but for `variant`, some with another default, in words.
+pub(crate) fn keys_but(defaults: &[(&str, &'static str)]) -> Vec<Key> {
+    let own = |key: Key| match defaults.iter().find(|(name, _)| *name == key.name) {
+        Some((_, words)) => key.by_default(words),
+        None => key,
+    };
+    keys().into_iter().map(own).collect()
+}
+
+/// A limit in bytes, packets counting as full frames of `mtu` bytes.
+pub(crate) fn bytes(limit: Limit, mtu: u32) -> u64 {
+    match limit {
+        Limit::Bytes(bytes) => bytes,
+        Limit::Packets(packets) => packets.saturating_mul(mtu.into()),
     }
 }
 
 /// min and max with their unit. One of them given without the other is a third or three times it.
-fn thresholds(settings: &Settings, limit: Limit) -> Result<(Unit, u64, u64), SettingError> {
-    let linux = variant(settings) == Variant::Linux;
-    let given_as = |name: &str, is: fn(&Value) -> bool| {
-        settings
-            .values
-            .iter()
-            .any(|(key, value)| key == name && is(value))
+fn thresholds(
+    given: &Parameters,
+    variant: Variant,
+    mtu: u32,
+    limit: Limit,
+) -> Result<(Unit, u64, u64), SettingError> {
+    let linux = variant == Variant::Linux;
+    let unit = match (given.min, given.max) {
+        (Some(Limit::Packets(_)), Some(Limit::Bytes(_)))
+        | (Some(Limit::Bytes(_)), Some(Limit::Packets(_)))
+            if !linux =>
+        {
+            let message = "must be in the unit of min: both in packets, or both in bytes";
+            return Err(SettingError::new("max", message));
+        }
+        (Some(Limit::Bytes(_)), _) | (_, Some(Limit::Bytes(_))) => Unit::Bytes,
+        _ if linux => Unit::Bytes,
+        _ => Unit::Packets,
     };
-    let in_packets = |key| given_as(key, |value| matches!(value, Value::Packets(_)));
-    let in_bytes = |key| given_as(key, |value| matches!(value, Value::Bytes(_)));
-    if !linux && (in_packets("min") && in_bytes("max") || in_bytes("min") && in_packets("max")) {
-        return Err(error(
-            "max",
-            "must be in the unit of min: both in packets, or both in bytes".into(),
-        ));
-    }
-    let unit = if linux || in_bytes("min") || in_bytes("max") {
-        Unit::Bytes
-    } else {
-        Unit::Packets
+    let counted = |threshold| match unit {
+        Unit::Bytes => bytes(threshold, mtu),
+        Unit::Packets => bytes(threshold, mtu) / u64::from(mtu).max(1),
     };
-    let frame = match unit {
-        Unit::Bytes => 1,
-        Unit::Packets => u64::from(settings.mtu),
-    };
-    let given = |key| {
-        settings
-            .has(key)
-            .then(|| settings.bytes(key, 0) / frame.max(1))
-    };
-    let (min, max) = match (given("min"), given("max")) {
+    let (min, max) = match (given.min.map(counted), given.max.map(counted)) {
         (Some(min), Some(max)) => (min, max),
         (Some(min), None) => (min, min.saturating_mul(3)),
         (None, Some(max)) => (max / 3, max),
-        (None, None) if linux => {
-            let bytes = match limit {
-                Limit::Bytes(bytes) => bytes,
-                Limit::Packets(packets) => packets.saturating_mul(u64::from(settings.mtu)),
-            };
-            (bytes / 12, bytes / 4)
-        }
+        (None, None) if linux => (bytes(limit, mtu) / 12, bytes(limit, mtu) / 4),
         (None, None) => (5, 15),
     };
-    require_order(settings, unit, min, max)?;
+    given.require_order(unit, min, max)?;
     Ok((unit, min, max))
 }
 
-/// # Errors
-/// `min` is not below `max`.
-pub(crate) fn require_order(
+/// RED by its keys; `limit` is what the queue may hold.
+pub(crate) fn config(
     settings: &Settings,
-    unit: Unit,
-    min: u64,
-    max: u64,
-) -> Result<(), SettingError> {
-    if min < max {
-        return Ok(());
-    }
-    let unit = match unit {
-        Unit::Packets => "packets",
-        Unit::Bytes => "B",
-    };
-    Err(error(
-        if settings.has("max") { "max" } else { "min" },
-        format!("got min {min} {unit} and max {max} {unit}; max must be above min"),
-    ))
-}
-
-/// Reads RED's keys; `limit` is what the queue may hold.
-pub(crate) fn config(settings: &Settings, limit: Limit) -> Result<Config, SettingError> {
-    let (unit, min, max) = thresholds(settings, limit)?;
-    config_between(settings, unit, min, max)
-}
-
-/// Reads RED's keys but for the thresholds.
-pub(crate) fn config_between(
-    settings: &Settings,
-    unit: Unit,
-    min: u64,
-    max: u64,
+    variant: Variant,
+    limit: Limit,
 ) -> Result<Config, SettingError> {
-    let variant = variant(settings);
-    let linux = variant == Variant::Linux;
-    let avpkt = settings.bytes("avpkt", if linux { 1000 } else { settings.mtu.into() });
-    if avpkt == 0 || avpkt > 1 << 20 {
-        return Err(error(
-            "avpkt",
-            format!("got \"{avpkt} B\"; must be from 1 B to 1 MiB"),
-        ));
+    let given = Parameters::read(settings, variant)?;
+    given.config(settings, variant, limit)
+}
+
+impl Parameters {
+    /// # Errors
+    /// `min` is not below `max`.
+    pub(crate) fn require_order(&self, unit: Unit, min: u64, max: u64) -> Result<(), SettingError> {
+        if min < max {
+            return Ok(());
+        }
+        let unit = match unit {
+            Unit::Packets => "packets",
+            Unit::Bytes => "B",
+        };
+        let key = if self.max.is_some() { "max" } else { "min" };
+        let message = format!("got min {min} {unit} and max {max} {unit}; max must be above min");
+        Err(SettingError::new(key, message))
     }
-    if linux && max >= 1 << 31 {
-        return Err(error(
-            "max",
-            format!("got {max}; must be below 2^31 with variant \"linux\""),
-        ));
+
+    /// RED by these; `limit` is what the queue may hold.
+    pub(crate) fn config(
+        self,
+        settings: &Settings,
+        variant: Variant,
+        limit: Limit,
+    ) -> Result<Config, SettingError> {
+        let (unit, min, max) = thresholds(&self, variant, settings.mtu, limit)?;
+        self.config_between(settings, variant, unit, min, max)
     }
-    if linux {
-        for key in ["gentle", "wait", "bytemode"] {
-            if settings.flag(key, false) {
-                return Err(error(
-                    key,
-                    "got true; Linux has no such mode: leave out this or variant = \"linux\""
-                        .into(),
-                ));
+
+    /// RED by these but for the thresholds. Notes all that is in use.
+    pub(crate) fn config_between(
+        self,
+        settings: &Settings,
+        variant: Variant,
+        unit: Unit,
+        min: u64,
+        max: u64,
+    ) -> Result<Config, SettingError> {
+        let linux = variant == Variant::Linux;
+        let avpkt = self.avpkt;
+        if avpkt == 0 || avpkt > 1 << 20 {
+            let message = format!("got \"{avpkt} B\"; must be from 1 B to 1 MiB");
+            return Err(SettingError::new("avpkt", message));
+        }
+        if linux && max >= 1 << 31 {
+            let message = format!("got {max}; must be below 2^31 with variant \"linux\"");
+            return Err(SettingError::new("max", message));
+        }
+        for (key, given) in [
+            ("gentle", self.gentle),
+            ("wait", self.wait),
+            ("bytemode", self.bytemode),
+        ] {
+            if linux && given {
+                let message =
+                    "got true; Linux has no such mode: leave out this or variant = \"linux\"";
+                return Err(SettingError::new(key, message));
             }
         }
+        let (threshold, in_bytes): (fn(u64) -> Limit, _) = match unit {
+            Unit::Bytes => (Limit::Bytes, 1),
+            Unit::Packets => (Limit::Packets, avpkt),
+        };
+        let (weight, burst) = match self.weight {
+            Some(weight) => (weight, None),
+            None if linux || self.burst.is_some() => {
+                let (min, max) = (min.saturating_mul(in_bytes), max.saturating_mul(in_bytes));
+                let default = min.saturating_mul(2).saturating_add(max) / (3 * avpkt);
+                let burst = self.burst.unwrap_or(default);
+                (weight_of_burst(burst, min, avpkt)?, Some(burst))
+            }
+            None => (0.002, None),
+        };
+        if weight <= 0.0 {
+            let message = "got 0; must be above 0 and at most 1";
+            return Err(SettingError::new("weight", message));
+        }
+        let used = Self {
+            min: Some(threshold(min)),
+            max: Some(threshold(max)),
+            weight: Some(weight),
+            burst,
+            ..self
+        };
+        used.note(settings);
+        Ok(Config {
+            unit,
+            min,
+            max,
+            max_p: self.probability,
+            weight,
+            gentle: self.gentle,
+            wait: self.wait,
+            bytemode: self.bytemode,
+            avpkt: avpkt as u32,
+            bandwidth: self.bandwidth,
+            ecn: settings.ecn_or(false)?,
+            harddrop: self.harddrop,
+            ce_exclude: self.ce_exclude,
+            variant,
+        })
     }
-    let in_bytes = |queue: u64| match unit {
-        Unit::Bytes => queue,
-        Unit::Packets => queue.saturating_mul(avpkt),
-    };
-    let threshold = |queue| match unit {
-        Unit::Bytes => Value::Bytes(queue),
-        Unit::Packets => Value::Packets(queue),
-    };
-    settings.take("min", Some(threshold(min)));
-    settings.take("max", Some(threshold(max)));
-    let weight = if settings.has("weight") {
-        settings.number("weight", 0.0)
-    } else if linux || settings.has("burst") {
-        weight_of_burst(settings, in_bytes(min), in_bytes(max), avpkt)?
-    } else {
-        0.002
-    };
-    settings.take("weight", Some(Value::Number(weight)));
-    if weight <= 0.0 {
-        return Err(error(
-            "weight",
-            "got 0; must be above 0 and at most 1".into(),
-        ));
-    }
-    Ok(Config {
-        unit,
-        min,
-        max,
-        max_p: settings.number("probability", if linux { 0.02 } else { 0.1 }),
-        weight,
-        gentle: !linux && settings.flag("gentle", true),
-        wait: settings.flag("wait", false),
-        bytemode: settings.flag("bytemode", false),
-        avpkt: avpkt as u32,
-        bandwidth: settings.rate(
-            "bandwidth",
-            if linux {
-                Rate::from_mbps(10)
-            } else {
-                settings.rate
-            },
-        ),
-        ecn: settings.flag("ecn", false),
-        harddrop: settings.flag("harddrop", false),
-        ce_exclude: settings.flag("ce_exclude", false),
-        variant,
-    })
 }
 
-/// The weight that tc derives from `burst`; thresholds in bytes.
-fn weight_of_burst(
-    settings: &Settings,
-    min: u64,
-    max: u64,
-    avpkt: u64,
-) -> Result<f64, SettingError> {
-    let default = min.saturating_mul(2).saturating_add(max) / (3 * avpkt);
-    let burst = settings.count("burst", default);
+/// The weight that tc derives from `burst`; `min` in bytes.
+fn weight_of_burst(burst: u64, min: u64, avpkt: u64) -> Result<f64, SettingError> {
     linux::weight_log(min, burst, avpkt)
         .map(|log| libm::ldexp(1.0, -i32::from(log)))
         .ok_or_else(|| {
             let least = min.div_ceil(avpkt);
-            error(
-                "burst",
-                format!(
-                    "got {burst} packets; must be at least min / avpkt (here {least}) and at most 10^9"
-                ),
-            )
+            let message = format!(
+                "got {burst} packets; must be at least min / avpkt (here {least}) and at most 10^9"
+            );
+            SettingError::new("burst", message)
         })
-}
-
-/// What the queue of `red` and `ared` may hold unless it is given.
-pub(crate) fn default_limit(settings: &Settings) -> Limit {
-    settings.limit_or(Limit::Packets(1000))
 }

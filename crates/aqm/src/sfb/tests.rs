@@ -13,6 +13,7 @@ const QUICK: Config = Config {
     db: Duration::ZERO,
     penalty_rate: 10.0,
     penalty_burst: 2.0,
+    variant: Variant::Feng,
     ecn: true,
 };
 

@@ -24,11 +24,8 @@ fn sfq(config: Config) -> Driven<Sfq<TestPacket, DropTail>> {
 }
 
 fn linux() -> Config {
-    let mut settings = Settings::new(Rate::from_mbps(10), 1514);
-    settings
-        .values
-        .push(("variant".into(), sojourn_units::Value::Word("linux".into())));
-    config(&settings).expect("defaults")
+    let settings = Settings::new(Rate::from_mbps(10), 1514);
+    config(&settings, Variant::Linux).expect("defaults")
 }
 
 #[test]
@@ -160,8 +157,8 @@ fn linux_bounds_the_length_and_the_number_of_queues() {
 #[test]
 fn an_aqm_drops_at_the_end_that_is_configured() {
     struct Always;
-    impl Aqm for Always {
-        fn on_enqueue<P: Packet>(
+    impl<P: Packet> Aqm<P> for Always {
+        fn on_enqueue(
             &mut self,
             _packet: &P,
             backlog: crate::aqm::Backlog,
@@ -171,10 +168,12 @@ fn an_aqm_drops_at_the_end_that_is_configured() {
             if backlog.packets == 0 {
                 Verdict::Pass
             } else {
-                Verdict::Drop
+                Verdict::DROP
             }
         }
     }
+
+    impl crate::Algorithm for Always {}
     for (end, dropped) in [(End::Tail, 11), (End::Head, 10)] {
         let mut queue = Driven::new(Sfq::new(Config { end, ..CONFIG }, || Always));
         queue.enqueue(packet(1, 10));

@@ -81,7 +81,7 @@ pub fn drive(family: &str, data: &[u8]) -> Result<(), String> {
     let catalogue = Catalogue::<TestPacket>::new();
     let discipline = catalogue.get(name).ok_or_else(|| format!("no {name}"))?;
     let settings = settings(discipline, &mut bytes);
-    let Ok(mut qdisc) = (discipline.build)(&settings) else {
+    let Ok(mut qdisc) = discipline.build(&settings) else {
         return Ok(());
     };
     let steps = steps(&mut bytes);
@@ -111,7 +111,7 @@ fn settings(discipline: &Discipline<TestPacket>, bytes: &mut Bytes<'_>) -> Setti
     settings
         .values
         .push(("ecn".into(), Value::Flag(bytes.next() % 2 == 1)));
-    for key in discipline.keys {
+    for key in discipline.keys() {
         if key.name != "ecn" && bytes.next() % 3 == 0 {
             settings
                 .values

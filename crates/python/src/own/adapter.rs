@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sojourn_aqm::{Aqm, Backlog, Environment, Packet, Verdict};
+use sojourn_aqm::{Algorithm, Aqm, Backlog, Environment, Packet, Verdict};
 use sojourn_sim::Monitor;
 use sojourn_units::{Duration, Time};
 
@@ -145,7 +145,7 @@ impl PythonAqm {
             verdict(answer?.bind(py))
         });
         match verdict {
-            Ok(Verdict::Mark) if !(self.marks && packet.ecn().is_capable()) => Verdict::Drop,
+            Ok(Verdict::Mark) if !(self.marks && packet.ecn().is_capable()) => Verdict::DROP,
             Ok(verdict) => verdict,
             Err(error) => {
                 self.failure.note(error);
@@ -172,15 +172,15 @@ fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
     match answer.extract::<String>().as_deref() {
         Ok("pass") => Ok(Verdict::Pass),
         Ok("mark") => Ok(Verdict::Mark),
-        Ok("drop") => Ok(Verdict::Drop),
+        Ok("drop") => Ok(Verdict::DROP),
         _ => Err(PyValueError::new_err(format!(
             "enqueue or dequeue returned {answer:?}; must be \"pass\", \"mark\", \"drop\" or None"
         ))),
     }
 }
 
-impl Aqm for PythonAqm {
-    fn on_enqueue<P: Packet>(
+impl<P: Packet> Aqm<P> for PythonAqm {
+    fn on_enqueue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -190,7 +190,7 @@ impl Aqm for PythonAqm {
         self.decide(self.methods.enqueue.as_ref(), packet, backlog, now, env)
     }
 
-    fn on_dequeue<P: Packet>(
+    fn on_dequeue(
         &mut self,
         packet: &P,
         backlog: Backlog,
@@ -199,7 +199,9 @@ impl Aqm for PythonAqm {
     ) -> Verdict {
         self.decide(self.methods.dequeue.as_ref(), packet, backlog, now, env)
     }
+}
 
+impl Algorithm for PythonAqm {
     fn on_overflow(&mut self, backlog: Backlog, now: Time) {
         self.tell(self.methods.overflow.as_ref(), backlog, now);
     }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sojourn_aqm::{Catalogue, DynAqm, Qdisc, Settings, Verdict};
+use sojourn_aqm::{Aqm, Catalogue, Qdisc, Settings, Verdict};
 use sojourn_units::{Rate, Time};
 
 use super::keys::value_of;
@@ -21,7 +21,7 @@ impl Algorithm {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, call: impl FnOnce(&mut dyn DynAqm<PacketView>) -> T) -> PyResult<T> {
+    fn with<T>(&self, call: impl FnOnce(&mut dyn Aqm<PacketView>) -> T) -> PyResult<T> {
         let mut discipline = self.discipline();
         // Checked when it was made.
         let aqm = discipline
@@ -39,7 +39,7 @@ const fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
         Verdict::Mark => "mark",
-        Verdict::Drop => "drop",
+        Verdict::Drop(_) => "drop",
     }
 }
 
@@ -64,15 +64,16 @@ impl Algorithm {
         for (key, value) in settings.into_iter().flatten() {
             let key: String = key.extract()?;
             let value = match (discipline.key(&key), key.as_str()) {
-                (Some(key), _) => value_of(key, &value)
+                (Some(key), _) => value_of(&key, &value)
                     .map_err(|error| refuse(format!("{name}: {}", error.value(value.py()))))?,
                 (None, "ecn") => sojourn_units::Value::Flag(value.extract()?),
                 _ => return Err(refuse(format!("{name} has no key \"{key}\""))),
             };
             given.values.push((key, value));
         }
-        let mut built =
-            (discipline.build)(&given).map_err(|error| refuse(format!("{name}: {error}")))?;
+        let mut built = discipline
+            .build(&given)
+            .map_err(|error| refuse(format!("{name}: {error}")))?;
         if built.aqm().is_none() {
             return Err(refuse(format!(
                 "got \"{name}\", which is more than an algorithm for one queue; pie, codel, red and their like are not"

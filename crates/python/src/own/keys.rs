@@ -58,7 +58,7 @@ impl Parameter {
         let key = Key {
             name: String::leak(name.into()),
             kind,
-            default: String::leak(text),
+            default: text.into(),
             doc: "parameter of the class",
         };
         Ok(Self::Key(key, value))
@@ -70,9 +70,8 @@ impl Parameter {
             Self::Mtu => arguments.set_item("mtu", settings.mtu),
             Self::Rate => arguments.set_item("rate", settings.rate.as_bps()),
             Self::Key(key, default) => {
-                let given = settings.values.iter().find(|(name, _)| name == key.name);
-                let value = given.map_or(default, |(_, value)| value);
-                settings.take(key.name, Some(value.clone()));
+                let value = settings.get(key.name).unwrap_or(default);
+                settings.note(key.name, Some(value.clone()));
                 match value {
                     Value::Duration(span) => arguments.set_item(key.name, span.as_secs_f64()),
                     Value::Rate(rate) => arguments.set_item(key.name, rate.as_bps()),

@@ -20,7 +20,6 @@ struct Registered {
     name: &'static str,
     summary: &'static str,
     source: &'static str,
-    keys: &'static [Key],
     parameters: Vec<Parameter>,
     class: Py<PyType>,
 }
@@ -57,18 +56,10 @@ pub fn register_aqm(
         .map(|(name, default)| Parameter::new(name, default.first()))
         .collect::<PyResult<_>>()
         .map_err(|error| refuse(format!("{name}: {}", error.value(class_.py()))))?;
-    let keys: Vec<Key> = parameters
-        .iter()
-        .filter_map(|parameter| match parameter {
-            Parameter::Key(key, _) => Some(*key),
-            Parameter::Mtu | Parameter::Rate => None,
-        })
-        .collect();
     let registered = Registered {
         name: String::leak(name.into()),
         summary: String::leak(summary.into()),
         source: String::leak(class_.fully_qualified_name()?.to_string()),
-        keys: Vec::leak(keys),
         parameters,
         class: class_.unbind(),
     };
@@ -114,9 +105,21 @@ fn discipline<P: Packet + Send + 'static>(
         name: registered.name,
         summary: registered.summary,
         source: registered.source,
-        keys: registered.keys,
-        build: Box::new(move |settings| build(&registered, settings, &failure)),
+        keys: {
+            let registered = Arc::clone(&registered);
+            Box::new(move || keys(&registered))
+        },
+        make: Box::new(move |settings| build(&registered, settings, &failure)),
     }
+}
+
+fn keys(registered: &Registered) -> Vec<Key> {
+    let keys = registered.parameters.iter();
+    keys.filter_map(|parameter| match parameter {
+        Parameter::Key(key, _) => Some(key.clone()),
+        Parameter::Mtu | Parameter::Rate => None,
+    })
+    .collect()
 }
 
 fn build<P: Packet + Send + 'static>(
@@ -128,7 +131,7 @@ fn build<P: Packet + Send + 'static>(
     let ecn_by_default = registered.parameters.iter().any(|parameter| {
         matches!(parameter, Parameter::Key(key, Value::Flag(true)) if key.name == "ecn")
     });
-    let marks = settings.flag("ecn", ecn_by_default);
+    let marks = settings.ecn_or(ecn_by_default)?;
     let aqm = Python::attach(|py| {
         let arguments = PyDict::new(py);
         for parameter in &registered.parameters {
@@ -142,10 +145,7 @@ fn build<P: Packet + Send + 'static>(
         if Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
             failure.note(error);
         }
-        SettingError {
-            key: "aqm",
-            message,
-        }
+        SettingError::new("aqm", message)
     })?;
     Ok(Box::new(Single::new(aqm, limit)))
 }

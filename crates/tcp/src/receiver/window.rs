@@ -1,6 +1,6 @@
 //! The receive window: how much is offered, and how the offer grows (RFC 9293 §3.8.6, RFC 7323 §2).
 
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Time};
 
 use super::{DELAY_MAX, DELAY_MIN};
 use crate::config::Config;
@@ -92,7 +92,6 @@ impl ReceiveWindow {
         if segment.len < 128 || self.offered >= self.limit {
             return false;
         }
-        cold_path();
         self.offered = (self.offered + 2 * self.mss).min(self.limit);
         true
     }

@@ -17,7 +17,7 @@ mod pacing;
 mod recovery;
 mod timers;
 
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Time};
 
 use self::gso::Piece;
 use self::pacing::Pacer;
@@ -437,7 +437,6 @@ impl Sender {
             self.unsent -= u64::from(len);
         }
         if fin {
-            cold_path();
             self.fin = Fin::Sent;
             self.due.take(timers::Due::LAST);
         }
@@ -490,7 +489,6 @@ impl Sender {
     fn settle(&mut self, now: Time) {
         self.set_alarm(now);
         if self.demands.samples {
-            cold_path();
             self.judge_application();
         }
         let gathers = std::mem::take(&mut self.gathers);

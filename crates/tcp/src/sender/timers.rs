@@ -1,7 +1,7 @@
 //! The sender's timers, of which one runs at a time: retransmission timeout (RFC 6298 §5), tail loss probe
 //! (RFC 8985 §7), reordering (§6.2); and what an idle time does to the window (RFC 5681 §4.1, RFC 7661).
 
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Time};
 
 use super::recovery::{Facts, State};
 use super::{Sender, Sending};
@@ -86,7 +86,6 @@ impl Sender {
         if !self.held {
             return alarm;
         }
-        cold_path();
         let release = self.pacer.release();
         Some(alarm.map_or(release, |due| due.min(release)))
     }

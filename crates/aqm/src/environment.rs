@@ -1,0 +1,82 @@
+//! What a discipline is given besides time: randomness, and where its drops and marks are noted.
+
+use alloc::vec::Vec;
+
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::packet::Packet;
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum DropReason {
+    /// The algorithm chose to: its signal to the sender.
+    Aqm,
+    /// The algorithm chose to, by a rule that leaves nothing to chance beside one that does (MADPIE).
+    Deterministic,
+    /// There was no room.
+    Overflow,
+}
+
+/// What a discipline is given besides time: randomness, and where its drops and marks are noted.
+/// One per queue, so that nothing else shifts its random stream.
+pub struct Environment<P> {
+    rng: Xoshiro256PlusPlus,
+    dropped: Vec<(P, DropReason)>,
+    marked: u64,
+}
+
+impl<P: Packet> Environment<P> {
+    /// An environment whose random stream is determined by `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            dropped: Vec::with_capacity(64),
+            marked: 0,
+        }
+    }
+
+    /// Drops a packet.
+    pub fn drop(&mut self, packet: P, reason: DropReason) {
+        self.dropped.push((packet, reason));
+    }
+
+    /// Marks an ECN-capable packet and counts the mark. A packet that already carries CE counts again:
+    /// the queue asked for a signal, and it is there.
+    pub fn mark(&mut self, packet: &mut P) {
+        debug_assert!(packet.ecn().is_capable());
+        packet.set_ce();
+        self.marked += 1;
+    }
+
+    /// A uniform random number in [0, 1), with 53 random bits.
+    pub fn uniform(&mut self) -> f64 {
+        (self.rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A uniform random 64-bit word.
+    pub fn random_u64(&mut self) -> u64 {
+        self.rng.next_u64()
+    }
+
+    /// Exchanges random streams with the environment of other packets, for an algorithm that sees ours as
+    /// those. Called a second time it undoes the first.
+    pub const fn swap_random<Q>(&mut self, other: &mut Environment<Q>) {
+        core::mem::swap(&mut self.rng, &mut other.rng);
+    }
+
+    /// Takes the packets dropped since the last call, oldest first.
+    pub fn take_dropped(&mut self) -> alloc::vec::Drain<'_, (P, DropReason)> {
+        self.dropped.drain(..)
+    }
+
+    /// True if packets were dropped since they were last taken.
+    pub fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
+    /// Marks since the beginning.
+    pub const fn marked(&self) -> u64 {
+        self.marked
+    }
+}

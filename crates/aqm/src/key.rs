@@ -1,0 +1,81 @@
+//! The keys of disciplines, and what is said of a key at fault.
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+
+use sojourn_units::{Kind, Value};
+
+use crate::parameter::{Parameter, written};
+
+/// A key of a discipline, as `tc` or the defining document names it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Key {
+    /// The name in an experiment file.
+    pub name: &'static str,
+    /// What it accepts.
+    pub kind: Kind,
+    /// Its default as one would write it; where it depends on other settings, in words.
+    pub default: Cow<'static, str>,
+    /// What it does, in one line.
+    pub doc: &'static str,
+}
+
+impl Key {
+    /// The key of a parameter of type `T`, whose default is still to be filled in.
+    pub fn of<T: Parameter>(name: &'static str, doc: &'static str) -> Self {
+        Self {
+            name,
+            kind: T::KIND,
+            default: "".into(),
+            doc: doc.trim_ascii_start(),
+        }
+    }
+
+    /// The same, but of another kind.
+    pub fn accepting(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// The same with a default, in words.
+    pub fn by_default(self, words: &'static str) -> Self {
+        Self {
+            default: words.into(),
+            ..self
+        }
+    }
+
+    /// Why it does not take a value.
+    pub(crate) fn refuse(&self, value: &Value) -> SettingError {
+        let message = format!("got {}; must be {}", written(value), self.kind.accepts());
+        SettingError::new(self.name, message)
+    }
+}
+
+/// Settings that a discipline does not have, that cannot go together or are out of range.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SettingError {
+    /// The key at fault.
+    pub key: Cow<'static, str>,
+    /// What is wrong and what is accepted: `must be above 0 and below interval ("100 ms")`.
+    pub message: String,
+}
+
+impl SettingError {
+    /// An error at `key`.
+    pub fn new(key: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.message)
+    }
+}
+
+impl core::error::Error for SettingError {}

@@ -1,0 +1,56 @@
+//! Every discipline's keys: what is shown of them, and what is refused.
+
+use sojourn_aqm::replay::Recorded;
+use sojourn_aqm::{Catalogue, Settings};
+use sojourn_units::{Duration, Kind, Rate, Value};
+
+fn settings(values: &[(&str, Value)]) -> Settings {
+    let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+    settings.values = values
+        .iter()
+        .map(|(key, value)| ((*key).into(), value.clone()))
+        .collect();
+    settings
+}
+
+#[test]
+fn a_default_that_is_shown_is_the_value_in_use() {
+    for discipline in Catalogue::<Recorded>::new().iter() {
+        let defaults = settings(&[]);
+        assert!(discipline.build(&defaults).is_ok(), "{}", discipline.name);
+        let in_use = defaults.in_use();
+        for key in discipline.keys() {
+            let of_first_variant = key.default.split(';').next().unwrap_or_default();
+            let used = in_use.iter().find(|(name, _)| name == key.name);
+            // What is no value is told in words.
+            if let (Ok(shown), Some((_, used))) = (key.kind.parse(of_first_variant), used) {
+                assert_eq!(shown, *used, "{} {}", discipline.name, key.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_key_is_refused_a_value_of_another_type() {
+    for discipline in Catalogue::<Recorded>::new().iter() {
+        for key in discipline.keys() {
+            let wrong = match key.kind {
+                Kind::Duration => Value::Flag(true),
+                _ => Value::Duration(Duration::ZERO),
+            };
+            let error = discipline.build(&settings(&[(key.name, wrong)]));
+            let error = error.err().expect("a value of another type");
+            assert_eq!(error.key, key.name, "{}", discipline.name);
+        }
+    }
+}
+
+#[test]
+fn a_key_that_a_discipline_does_not_have_is_refused() {
+    for discipline in Catalogue::<Recorded>::new().iter() {
+        let misspelt = settings(&[("targett", Value::Duration(Duration::from_millis(5)))]);
+        let error = discipline.build(&misspelt).err().expect("no such key");
+        let expected = format!("targett: {} has no such key", discipline.name);
+        assert_eq!(error.to_string(), expected);
+    }
+}

@@ -1,0 +1,54 @@
+"""What the site adds to the pages of docs/: documents that live elsewhere, and links that lead out of docs/."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import get_plugin_logger
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+BROWSE = "https://github.com/sojourn-lab/sojourn/blob/main/"
+ELSEWHERE = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "studies/README.md": "studies.md",
+    "validation/README.md": "validation.md",
+}
+"""Documents outside of docs/, by their place in the checkout, and their pages."""
+
+FENCE = re.compile(r"^```(\w+) (\S+\.\w+)$", re.M)
+LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
+log = get_plugin_logger("site")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Takes the documents from elsewhere in."""
+    for source, page in ELSEWHERE.items():
+        files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Leads links, which are written for the checkout, to pages, else to the repository; titles code with its file."""
+    places = {page: source for source, page in ELSEWHERE.items()}
+    here = page.file.src_uri
+    folder = posixpath.dirname(places.get(here, f"docs/{here}"))
+
+    def led(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, link[2]))
+        if not (ROOT / target).exists():
+            log.warning("%s: no file %s", here, link[2])
+        inside = ELSEWHERE.get(target, target.removeprefix("docs/"))
+        if files.get_file_from_path(inside) is None:
+            return f"{link[1]}{BROWSE}{target}{link[3]}"
+        return f"{link[1]}{posixpath.relpath(inside, posixpath.dirname(here) or '.')}{link[3]}"
+
+    if here.startswith("results/studies/"):
+        markdown = markdown.replace("][", "]\\[")  # two brackets, no reference
+    return FENCE.sub(r'```\1 title="\2"', LINK.sub(led, markdown))
