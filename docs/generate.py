@@ -33,7 +33,7 @@ This page is generated from the schema of the file (`make docs`).
 LINKS = """\
 ## [[link]]
 
-In place of `[link]`: the links of a network, each between two nodes. Packets queue at every link that they pass, in turn.
+In place of `[link]`: the links of a network, each between two nodes. Packets queue at every link that they pass.
 Traffic says by `from` and `to` between which nodes it goes. Links without a `queue` are under test: there the arms of
 `[[queue]]` are tried, the same one at all of them. `--set link.home.rate="5 Mbit/s"` addresses a link by its name.
 [parking-lot.toml](../examples/parking-lot.toml) has three links in a row, [modem.toml](../examples/modem.toml) an
@@ -138,9 +138,10 @@ def page() -> str:
 def _links(schema: Schema) -> list[str]:
     only, several = schema["anyOf"]
     up = only["properties"]["up"]
-    lines = ["## [link]", "", "The bottleneck, in the forward (\"down\") direction.", ""]
+    lines = ["## [link]", "", 'The bottleneck, in the forward ("down") direction.', ""]
     lines += rows(only["properties"], only["required"])
-    lines += ["### [link.up]", "", up["description"].partition(" Default: ")[0], "", *rows(up["properties"], up["required"])]
+    lines += ["### [link.up]", "", up["description"].partition(" Default: ")[0], ""]
+    lines += rows(up["properties"], up["required"])
     own = {key: value for key, value in several["items"]["properties"].items() if key not in only["properties"]}
     return [*lines, LINKS, *rows(own, several["items"]["required"])]
 

@@ -230,15 +230,15 @@ pub fn network(
             nodes.push(node);
         }
     }
-    for link in 0..links.len() {
-        let ports = ends(link);
+    for (number, link) in links.iter().enumerate() {
+        let ports = ends(number);
         let namespaces = ports.each_ref().map(|port| names.of(&port.node));
         let [down, up] = &ports;
         writer.pair(&[
             end(&namespaces[0], down.device.clone(), down.address),
             end(&namespaces[1], up.device.clone(), up.address),
         ]);
-        if links[link].nodes.is_none() {
+        if link.nodes.is_none() {
             for (from, to) in [(0, 1), (1, 0)] {
                 let routes = format!("route add default via {}", ports[to].address);
                 writer.ip(&namespaces[from], vec![routes]);
