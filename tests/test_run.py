@@ -160,7 +160,7 @@ def test_every_run_leaves_the_histogram_of_its_sojourn_times(sojourn: Cli, exper
     for run, loaded in zip(runs, load(tmp_path / "out").runs, strict=True):
         table = loaded.histogram()
         assert table is not None
-        assert table.column_names == ["direction", "sojourn_ms", "packets"]
+        assert table.column_names == ["link", "direction", "sojourn_ms", "packets"]
         sojourn_ms = run["bottleneck"]["down"]["sojourn_ms"]
         assert sum(table["packets"].to_pylist()) == sojourn_ms["n"]
         assert table["sojourn_ms"].to_pylist()[-1] == sojourn_ms["max"]
