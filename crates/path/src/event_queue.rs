@@ -63,3 +63,36 @@ impl EventQueue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The first of the least.
+    fn looked_through(due: &[u64], before: u64) -> (Option<usize>, Time) {
+        let least = due.iter().copied().min().filter(|least| *least < before);
+        let place = least.and_then(|least| due.iter().position(|at| *at == least));
+        (place, Time::from_nanos(least.unwrap_or(before)))
+    }
+
+    proptest! {
+        /// Instants are few, so that many are the same.
+        #[test]
+        fn the_first_is_that_which_a_search_finds(
+            places in 1_usize..40,
+            changes in proptest::collection::vec((any::<prop::sample::Index>(), 0_u64..8), 0..200),
+            before in 0_u64..10,
+        ) {
+            let mut queue = EventQueue::new(places);
+            let mut due = vec![u64::MAX; places];
+            for (place, at) in changes {
+                let place = place.index(places);
+                due[place] = at;
+                queue.set(place, Time::from_nanos(at));
+                prop_assert_eq!(queue.first_before(Time::from_nanos(before)), looked_through(&due, before));
+            }
+        }
+    }
+}
