@@ -78,3 +78,17 @@ def test_experiment_json_has_the_network(sojourn, tmp_path: Path):
     (resolved,) = json.loads((tmp_path / "out" / "experiment.json").read_text(encoding="utf-8"))
     assert [link["name"] for link in resolved["link"]] == LINKS
     assert resolved["traffic"][0]["from"] == "a"
+
+
+def test_a_report_has_every_link(sojourn, tmp_path: Path):
+    text = MODEM.read_text(encoding="utf-8") + '\n[sweep]\n"link.router.rate" = ["9.5 Mbit/s", "100 Mbit/s"]\n'
+    (tmp_path / "modem.toml").write_text(text, encoding="utf-8")
+    flags = [part for key, value in SHORT.items() for part in ("--set", f"{key}={value}")]
+    ran = sojourn("run", "modem.toml", *flags, "--out", "out", "--figures", "none")
+    assert ran.returncode == 0, ran.stderr
+    reported = sojourn("report", "out")
+    assert reported.returncode == 0, reported.stderr
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "link 0: router" in page
+    assert "link 1: line" in page
+    assert "router/down" in page

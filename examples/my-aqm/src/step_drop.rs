@@ -1,32 +1,36 @@
 //! A first discipline: a threshold on the sojourn time.
 
-use sojourn_aqm::{Aqm, Backlog, Discipline, Environment, Key, Limit, Packet, Single, Verdict};
-use sojourn_units::{Duration, Kind, Time};
+use sojourn_aqm::{Algorithm, Aqm, Backlog, Discipline, Environment, Limit, Packet, Parameters, Single, Verdict};
+use sojourn_units::{Duration, Time};
 
-/// Drops what has waited longer than a threshold.
-struct StepDrop {
-    threshold: Duration,
+sojourn_aqm::parameters! {
+    /// Drops what has waited longer than a threshold.
+    struct StepDrop {
+        /// longest sojourn time
+        threshold: Duration,
+    }
 }
 
-impl Aqm for StepDrop {
-    fn on_dequeue<P: Packet>(&mut self, packet: &P, _: Backlog, now: Time, _: &mut Environment<P>) -> Verdict {
-        if now - packet.enqueued() > self.threshold { Verdict::Drop } else { Verdict::Pass }
+const DEFAULT: StepDrop = StepDrop { threshold: Duration::from_millis(20) };
+
+impl Algorithm for StepDrop {}
+
+impl<P: Packet> Aqm<P> for StepDrop {
+    fn on_dequeue(&mut self, packet: &P, _: Backlog, now: Time, _: &mut Environment<P>) -> Verdict {
+        if now - packet.enqueued() > self.threshold { Verdict::DROP } else { Verdict::Pass }
     }
 }
 
 /// `step_drop`.
 pub fn step_drop<P: Packet + Send + 'static>() -> Discipline<P> {
-    const KEYS: &[Key] =
-        &[Key { name: "threshold", kind: Kind::Duration, default: "20 ms", doc: "longest sojourn time" }];
     Discipline {
         name: "step_drop",
         summary: "drops what has waited longer than a threshold",
         source: "CONTRIBUTING.md",
-        keys: KEYS,
-        build: Box::new(|settings| {
-            let threshold = settings.duration("threshold", Duration::from_millis(20));
-            let limit = settings.limit.unwrap_or(Limit::Packets(1000));
-            Ok(Box::new(Single::new(StepDrop { threshold }, limit)))
+        keys: Box::new(|| DEFAULT.keys()),
+        make: Box::new(|settings| {
+            let aqm = DEFAULT.given(settings)?;
+            Ok(Box::new(Single::new(aqm, settings.limit_or(Limit::Packets(1000)))))
         }),
     }
 }

@@ -124,18 +124,22 @@ def _settings(results: Results) -> list[Setting]:
             if str(value) not in swept.setdefault(key, []):
                 swept[key].append(str(value))
     settings = [Setting("sweep", {key: ", ".join(values) for key, values in swept.items()})] if swept else []
-    settings += [Setting(name, _plain(cell[name], name, swept)) for name in ("experiment", "link") if name in cell]
-    for name in ("queue", "traffic"):
+    for name in ("experiment", "link", "queue", "traffic"):
+        if isinstance(cell.get(name), dict):
+            settings.append(Setting(name, _plain(cell[name], [name], swept)))
+            continue
         for index, part in enumerate(cell.get(name, [])):
-            title = part.get("label") or part.get("kind") or name
-            settings.append(Setting(f"{name} {index}: {title}", _plain(part, f"{name}.{index}", swept)))
+            title = part.get("label") or part.get("name") or part.get("kind") or name
+            # A link and a named group are swept by name or by number.
+            places = [f"{name}.{index}", f"{name}.{part.get('name')}"]
+            settings.append(Setting(f"{name} {index}: {title}", _plain(part, places, swept)))
     return settings
 
 
-def _plain(part: Mapping[str, Any], place: str, swept: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Keys and values in words; a key that is swept shows no value of one cell."""
+def _plain(part: Mapping[str, Any], places: Sequence[str], swept: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Keys and values in words; a key that is swept, under any of its places, shows no value of one cell."""
     return {
-        key: "swept" if f"{place}.{key}" in swept else _value(value)
+        key: "swept" if any(f"{place}.{key}" in swept for place in places) else _value(value)
         for key, value in part.items()
         if value not in (None, "")
     }
