@@ -9,7 +9,7 @@
 //! | [`single`] | one FIFO governed by an [`Aqm`] |
 //! | [`fq`] | a queue per flow, each governed by an [`Aqm`] |
 //! | [`pool`], [`list`], [`classify`] | what such disciplines are made of: packets of many queues in one pool, lists without allocation, flows to queues |
-//! | [`parameters`], [`parameter`], [`key`] | parameters as values: structs of them, their types, their keys |
+//! | [`mod@parameters`], [`parameter`], [`key`] | parameters as values: structs of them, their types, their keys |
 //! | [`settings`] | what a discipline is built from |
 //! | [`discipline`] | a discipline by its name, with its keys and what makes it |
 //! | [`catalogue`] | every discipline of this crate |
