@@ -1,8 +1,8 @@
 //! What the agent is told: one run of one arm, complete, in whole nanoseconds and `ip` and `tc` commands.
 
 use serde::{Deserialize, Serialize};
-use sojourn_experiment::applications::Identity;
 use sojourn_experiment::model::{Direction, Kind};
+use sojourn_traffic::Identity;
 use sojourn_units::Time;
 
 /// The first port of the flows: flow `n` sends to this port + `n`, so that a packet names its flow.

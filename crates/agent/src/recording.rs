@@ -6,7 +6,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use sojourn_experiment::applications::Playback;
+use sojourn_measure::playback::Playback;
 
 const MAGIC: &[u8; 8] = b"SOJOURN2";
 /// Magic and the three lengths.

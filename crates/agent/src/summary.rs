@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use sojourn_experiment::derived::{self, QueuePlace};
-use sojourn_experiment::distribution::{Quantiles, histogram, nearest_rank};
-use sojourn_experiment::loss_events::{LossEvents, Population};
 use sojourn_experiment::model::{Capacity, Experiment, Hop, Link};
-use sojourn_experiment::result::{Bottleneck, Column, RunResult, Table};
+use sojourn_measure::distribution::{Quantiles, histogram, nearest_rank};
+use sojourn_measure::loss_events::{LossEvents, Population};
+use sojourn_measure::result::{Bottleneck, Column, RunResult, Table};
 use sojourn_units::{Carried, Time};
 
 use crate::capture;
@@ -106,7 +106,11 @@ pub fn summarise(
                 .then(|| tables::packet_table(&places, &packets)),
             ..RunResult::default()
         }
-        .with_totals(experiment, queues),
+        .with_totals(
+            experiment.links.iter().map(|link| link.name.clone()),
+            &experiment.bottleneck().name,
+            queues,
+        ),
     }
 }
 
@@ -204,7 +208,9 @@ fn loss_events<'a>(
     queue: Hop,
     rows: impl Iterator<Item = &'a PacketRow>,
 ) -> LossEvents {
-    let mut events = LossEvents::new(Population::of_queue(experiment, queue, seed));
+    let flows = derived::flows(experiment, seed).count();
+    let responsive = derived::responsive_flows(experiment, queue, seed);
+    let mut events = LossEvents::new(Population::new(flows, responsive));
     let warmup_ns = experiment.warmup.as_nanos();
     for row in rows {
         if !row.is_delivered() && !row.returning && row.settled_ns >= warmup_ns {

@@ -3,9 +3,9 @@
 
 use sojourn_units::Duration;
 
-use crate::game;
 use crate::model::{Buffer, Capacity, Direction, Experiment, Hop, Kind, Link, Queue, Traffic, Way};
-use crate::streams::Stream;
+use sojourn_traffic::game;
+use sojourn_traffic::streams::Stream;
 
 /// IP bytes of a full packet where no segment is larger.
 const MTU: u32 = 1500;
@@ -59,6 +59,21 @@ pub fn flows(experiment: &Experiment, seed: u64) -> impl Iterator<Item = Flow<'_
             traffic,
             start: start(traffic, number as u32, seed),
         })
+}
+
+/// The TCP flows of a run that send their data through a queue: their numbers and base RTTs.
+pub fn responsive_flows(
+    experiment: &Experiment,
+    queue: Hop,
+    seed: u64,
+) -> impl Iterator<Item = (u32, Duration)> {
+    let answers = move |flow: &Flow<'_>| {
+        let passes = || flow.traffic.route.hops(flow.way).contains(&queue);
+        flow.traffic.kind.tcp().is_some() && passes()
+    };
+    flows(experiment, seed)
+        .filter(answers)
+        .map(|flow| (flow.number, flow.traffic.rtt))
 }
 
 /// What each traffic group is called in results: the name given, or its kind, with its number in the file if several

@@ -13,43 +13,24 @@
 //! | `input` | files that a user names, bounded in size |
 //! | `sweep` | the cartesian product of the swept values |
 //! | [`schema()`] | the JSON Schema of the file, from the same keys that are read |
-//! | [`streams`], [`derived`] | what every backend works out alike: random draws, instants, limits |
-//! | [`packmime`], [`game`] | models of traffic that every backend draws from alike |
-//! | [`applications`] | what uses the network, told the time and what arrived: datagrams, transfers, browsing, video |
+//! | [`derived`] | what every backend works out alike: flows with their instants, limits |
 //! | [`topology`] | links, nodes, and the routes of traffic over them |
-//! | `sizes`, `codec` | parts of the model with a subject of their own: sizes of files, codecs |
-//! | [`jitter`], [`emodel`], [`loss_events`] | how steadily datagrams come, how good a call sounds, who loses with whom |
-//! | [`result`], [`groups`], [`distribution`] | what a run gives, on every backend; flows together; what a quantile is |
-//! | [`pcapng`] | captures of packets, as every backend writes them |
 //! | `written` | quantities as one would write them |
 //! | [`resolved()`] | an experiment written out again with every default |
 
-pub mod applications;
-mod codec;
 pub mod derived;
-pub mod distribution;
 mod document;
-pub mod emodel;
 mod error;
 mod form;
 mod forms;
-pub mod game;
-pub mod groups;
 mod input;
-pub mod jitter;
-pub mod loss_events;
 pub mod model;
 mod names;
-pub mod packmime;
-pub mod pcapng;
 mod plan;
 mod read;
 mod resolved;
-pub mod result;
 mod schema;
 mod section;
-mod sizes;
-pub mod streams;
 mod suggest;
 mod sweep;
 pub mod topology;

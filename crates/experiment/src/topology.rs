@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sojourn_units::{Capacity, Duration, Rate};
+use sojourn_units::{Capacity, Duration, Hop, Rate, Way};
 
 use crate::model::{Buffer, Queue};
 
@@ -50,42 +50,6 @@ pub struct Nodes {
     pub from: String,
     /// Where they leave.
     pub to: String,
-}
-
-/// A direction of a link.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Way {
-    /// From its first node to its second.
-    Down,
-    /// From its second node to its first.
-    Up,
-}
-
-impl Way {
-    /// The other direction.
-    pub const fn reversed(self) -> Self {
-        match self {
-            Self::Down => Self::Up,
-            Self::Up => Self::Down,
-        }
-    }
-
-    /// The name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Down => "down",
-            Self::Up => "up",
-        }
-    }
-}
-
-/// A link that packets pass, and which way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Hop {
-    /// Number of the link.
-    pub link: usize,
-    /// Which way.
-    pub way: Way,
 }
 
 /// How traffic gets from one node to another.

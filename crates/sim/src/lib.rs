@@ -22,7 +22,6 @@
 //! of 137 (10 Reno flows under PIE).
 
 mod capture;
-mod delays;
 mod monitor;
 mod names;
 mod network;
@@ -39,4 +38,4 @@ pub use monitor::Monitor;
 pub use names::{names, names_in};
 pub use packet::SimPacket;
 pub use run::{RunError, catalogue, check, in_use, run};
-pub use sojourn_experiment::result::{self, RunResult};
+pub use sojourn_measure::result::{self, RunResult};

@@ -4,9 +4,9 @@ use std::ops::{Deref, DerefMut};
 
 use sojourn_aqm::packet::AckView;
 use sojourn_aqm::{Ecn, FlowKey, Packet};
-use sojourn_experiment::applications::Side;
 use sojourn_tcp::Segment;
 use sojourn_tcp::segment::{Flags, SackBlock};
+use sojourn_traffic::Side;
 use sojourn_units::Time;
 
 /// What a packet carries.

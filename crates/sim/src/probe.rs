@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use sojourn_aqm::{DropReason, Ecn, Packet};
 use sojourn_units::{Duration, Time};
 
-use crate::delays::{Delays, Precision};
 use crate::packet::SimPacket;
 use crate::result::{Column, InnerQueue, Spread, Table, place_columns};
-use sojourn_experiment::loss_events::{LossEvents, Population};
 use sojourn_experiment::model::Hop;
+use sojourn_measure::delays::{Delays, Precision};
+use sojourn_measure::loss_events::{LossEvents, Population};
 
 /// The measurements at a queue. Takes the same memory however long the run, unless packets
 /// are recorded.

@@ -5,17 +5,16 @@ use std::fmt;
 
 use sojourn_aqm::{Catalogue, Discipline, Limit, SettingError, Settings};
 use sojourn_experiment::derived::{self, Owner, QueuePlace};
-use sojourn_experiment::loss_events::Population;
 use sojourn_experiment::model::{self, CapturePoint, Experiment, Hop, Kind, Queue, Traffic, Way};
-use sojourn_experiment::streams;
 use sojourn_experiment::{InUse, Values};
+use sojourn_measure::loss_events::Population;
 use sojourn_path::link::BoxedQdisc;
 use sojourn_path::{Builder, LinkConfig, Route, Stage};
 use sojourn_tcp::cc;
+use sojourn_traffic::streams;
 use sojourn_units::Time;
 
 use crate::capture::{Capture, Facts, Interfaces};
-use crate::delays::Precision;
 use crate::monitor::Monitor;
 use crate::network::Watch;
 use crate::packet::{Packets, SimPacket};
@@ -25,6 +24,7 @@ use crate::sampler::Sampler;
 use crate::simulation::Simulation;
 use crate::summary::summarise;
 use crate::traffic::{Identity, Source};
+use sojourn_measure::delays::Precision;
 
 /// Why a run did not end.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -233,7 +233,9 @@ fn build(
     let mut probes = Vec::new();
     for (place, (qdisc, config)) in places.iter().zip(links) {
         let warmup = Time::ZERO + experiment.warmup;
-        let population = Population::of_queue(experiment, place.hop, seed);
+        let flows = derived::flows(experiment, seed).count();
+        let responsive = derived::responsive_flows(experiment, place.hop, seed);
+        let population = Population::new(flows, responsive);
         let mut probe = LinkProbe::new(warmup, experiment.record.packets, population);
         probe.tell_apart(qdisc.inner_queues());
         probes.push(probe);

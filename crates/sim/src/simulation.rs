@@ -1,7 +1,7 @@
 //! The event loop: which component acts next.
 
-use sojourn_experiment::applications::Side;
 use sojourn_path::{Hosts, Place};
+use sojourn_traffic::Side;
 use sojourn_units::{Time, cold_path};
 
 use crate::capture::Stage;

@@ -1,20 +1,21 @@
 //! What a run amounts to: figures and tables from what the probes saw.
 
+use sojourn_experiment::derived;
 use sojourn_experiment::derived::QueuePlace;
-use sojourn_experiment::groups::{Pooled, groups};
-use sojourn_experiment::model::{Experiment, Hop, Kind};
-use sojourn_experiment::{derived, emodel};
+use sojourn_experiment::model::{Codec, Experiment, Hop, Kind};
+use sojourn_measure::emodel;
+use sojourn_measure::groups::{Pooled, groups};
 use sojourn_units::Duration;
 
 use sojourn_path::Link;
 
-use crate::delays::Delays;
 use crate::packet::SimPacket;
 use crate::probe::{FlowCounts, LinkProbe};
 use crate::result::{Bottleneck, Column, Flow, RunResult, Spread, Table, power};
 use crate::sampler::{FlowSample, QueueSample, Sampler};
 use crate::simulation::{Endpoints, Simulation};
 use crate::traffic::{Meter, Source};
+use sojourn_measure::delays::Delays;
 
 /// The results of a simulation that has ended, without the names of the arm.
 pub fn summarise(
@@ -88,7 +89,11 @@ pub fn summarise(
         histogram,
         ..RunResult::default()
     }
-    .with_totals(experiment, figures)
+    .with_totals(
+        experiment.links.iter().map(|link| link.name.clone()),
+        &experiment.bottleneck().name,
+        figures,
+    )
 }
 
 /// A table with another below it.
@@ -150,7 +155,7 @@ fn flow_figures(
             measured.map(|(delay, loss)| {
                 let delay =
                     mouth_to_ear(delay, traffic.rtt, traffic.route.delay(&experiment.links));
-                emodel::opinion_score(emodel::rating(delay, loss, voip.codec))
+                emodel::opinion_score(emodel::rating(delay, loss, equipment(voip.codec)))
             })
         }
         _ => None,
@@ -159,6 +164,7 @@ fn flow_figures(
         traffic: flow.group,
         flow: flow.within,
         kind: traffic.kind.name(),
+        is_over_tcp: traffic.kind.tcp().is_some(),
         direction: flow.way.name(),
         dscp: traffic.dscp,
         goodput_bps,
@@ -199,6 +205,14 @@ fn pooled(members: &mut [Source]) -> Pooled {
         one_way_ms: together(|meter| meter.one_way().map(|one_way| &one_way.delays)),
         completion_ms: together(|meter| meter.completions.as_ref()),
         page_load_ms: together(|meter| meter.pages.as_ref()),
+    }
+}
+
+/// A codec as the E-model knows it.
+const fn equipment(codec: Codec) -> emodel::Equipment {
+    emodel::Equipment {
+        impairment: codec.impairment(),
+        loss_robustness: codec.loss_robustness(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! - [`Time`], [`Duration`]: an instant and a span, whole nanoseconds
 //! - [`Rate`]: bits per second, never zero
 //! - [`Capacity`]: what a link can carry over time; [`Carried`]: how much of that was used
+//! - [`Hop`]: a direction of a link, by its number and [`Way`]
 //! - [`Value`], [`Kind`]: a quantity as an experiment file gives it, and what a key accepts
 //!
 //! Every room shares these; nothing here knows about queues, packets or files.
@@ -12,6 +13,7 @@ extern crate alloc;
 mod capacity;
 mod carried;
 mod hint;
+mod hop;
 mod rate;
 mod time;
 mod value;
@@ -19,6 +21,7 @@ mod value;
 pub use capacity::{Capacity, Instants, OPPORTUNITY_BYTES, Trace, TraceError};
 pub use carried::Carried;
 pub use hint::cold_path;
+pub use hop::{Hop, Way};
 pub use rate::Rate;
 pub use time::{Duration, Time};
 pub use value::{Kind, UnitError, Value};

@@ -1,12 +1,13 @@
 //! The figures of flows and groups.
 
+use sojourn_experiment::derived;
 use sojourn_experiment::derived::QueuePlace;
-use sojourn_experiment::distribution::{Spread, nearest_rank};
-use sojourn_experiment::groups::{Group, Pooled, groups};
-use sojourn_experiment::jitter::Jitter;
 use sojourn_experiment::model::{Browsing, Experiment, Hop, Kind, Traffic};
-use sojourn_experiment::result::{Flow, power};
-use sojourn_experiment::{derived, emodel};
+use sojourn_measure::distribution::{Spread, nearest_rank};
+use sojourn_measure::emodel;
+use sojourn_measure::groups::{Group, Pooled, groups};
+use sojourn_measure::jitter::Jitter;
+use sojourn_measure::result::{Flow, power};
 use sojourn_units::Duration;
 
 use crate::recording::{Fate, FlowFigures, PacketRow};
@@ -158,6 +159,7 @@ fn flow_figures(
         traffic: flow.group,
         flow: flow.within,
         kind: traffic.kind.name(),
+        is_over_tcp: traffic.kind.tcp().is_some(),
         direction: flow.way.name(),
         dscp: traffic.dscp,
         goodput_bps,
@@ -207,6 +209,11 @@ fn opinion(kind: &Kind, figures: &FlowFigures) -> Option<f64> {
     let loss = 1.0 - arrived as f64 / (highest - first + 1) as f64;
     let delay = Duration::from_secs_f64(mean_ms / 1000.0);
     Some(emodel::opinion_score(emodel::rating(
-        delay, loss, voip.codec,
+        delay,
+        loss,
+        emodel::Equipment {
+            impairment: voip.codec.impairment(),
+            loss_robustness: voip.codec.loss_robustness(),
+        },
     )))
 }

@@ -2,7 +2,7 @@
 
 use sojourn_experiment::derived::QueuePlace;
 use sojourn_experiment::model::Hop;
-use sojourn_experiment::result::{Column, Table};
+use sojourn_measure::result::{Column, Table};
 use sojourn_units::Duration;
 
 use crate::disciplines::{Counters, counters};

@@ -1,7 +1,6 @@
 //! Datagrams one way: at a constant rate, on and off, telephony, games.
 
 use sojourn_aqm::Ecn;
-use sojourn_experiment::applications;
 use sojourn_experiment::derived::{self, UDP_HEADERS};
 use sojourn_experiment::model::{Cbr, Kind};
 use sojourn_units::Time;
@@ -13,7 +12,7 @@ use crate::packet::{self, SimPacket};
 /// A flow of datagrams.
 pub struct Datagrams {
     identity: Identity,
-    schedule: applications::Datagrams,
+    schedule: sojourn_traffic::Datagrams,
     /// Largest IP packet.
     mtu: Option<u32>,
     /// Where datagrams come in fragments.
@@ -57,7 +56,7 @@ impl Datagrams {
     /// A flow of a kind that has not started; `None` if the kind does not send datagrams one way.
     pub fn new(identity: Identity, kind: &Kind, seed: u64) -> Option<Self> {
         Some(Self {
-            schedule: applications::Datagrams::new(&identity.of_application(), kind, seed)?,
+            schedule: sojourn_traffic::Datagrams::new(&identity.of_application(), kind, seed)?,
             mtu: match kind {
                 Kind::Cbr(cbr) => cbr.mtu,
                 _ => None,

@@ -1,12 +1,12 @@
 //! What is measured of a flow.
 
-use sojourn_experiment::applications::{self, Playback};
-use sojourn_experiment::jitter::Jitter;
 use sojourn_experiment::model::{Browsing, Kind, RttOf};
+use sojourn_measure::jitter::Jitter;
+use sojourn_measure::playback::Playback;
 use sojourn_units::{Duration, Rate, Time};
 
 use super::Identity;
-use crate::delays::{Delays, Precision};
+use sojourn_measure::delays::{Delays, Precision};
 
 /// The counts and delays of one flow.
 pub struct Meter {
@@ -237,7 +237,7 @@ impl Meter {
     }
 }
 
-impl applications::Meter for Meter {
+impl sojourn_traffic::Meter for Meter {
     fn completed(&mut self, after: Duration, now: Time) {
         let steady = self.is_steady(now);
         if let Some(completions) = self.completions.as_mut().filter(|_| steady) {

@@ -5,20 +5,19 @@ mod meter;
 mod ping;
 mod tcp;
 
-use sojourn_experiment::applications;
-use sojourn_experiment::applications::Side;
 use sojourn_experiment::model::{Direction, Kind, RttOf};
 use sojourn_path::Route;
 use sojourn_tcp::cc::Algorithm;
+use sojourn_traffic::Side;
 use sojourn_units::{Time, cold_path};
 
 use self::datagrams::Datagrams;
 pub use self::meter::Meter;
 use self::ping::Ping;
 use self::tcp::TcpFlow;
-use crate::delays::Precision;
 use crate::network::Network;
 use crate::packet::{Membership, SimPacket};
+use sojourn_measure::delays::Precision;
 
 /// What tells one flow from another.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +54,8 @@ pub struct Identity {
 
 impl Identity {
     /// What its application is told.
-    const fn of_application(&self) -> applications::Identity {
-        applications::Identity {
+    const fn of_application(&self) -> sojourn_traffic::Identity {
+        sojourn_traffic::Identity {
             flow: self.flow,
             direction: self.direction,
             start: self.start,

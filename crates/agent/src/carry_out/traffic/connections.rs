@@ -13,7 +13,7 @@ use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket, sockopt,
 };
-use sojourn_experiment::applications::{self, Id, Side, UNLIMITED};
+use sojourn_traffic::{Id, Side, UNLIMITED};
 
 use super::greeting::Greeting;
 use super::{Socket, Watch, set_dscp};
@@ -453,7 +453,7 @@ impl Live<'_> {
     }
 }
 
-impl applications::Connections for Live<'_> {
+impl sojourn_traffic::Connections for Live<'_> {
     fn open(&mut self, _opener: Side) -> Id {
         if let Some(id) = self.connections.ahead.take() {
             if let Some(connection) = self.connections.open.get_mut(&id) {

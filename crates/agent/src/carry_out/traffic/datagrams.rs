@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
 use nix::sys::epoll::EpollFlags;
-use sojourn_experiment::applications::{self, Side};
+use sojourn_traffic::Side;
 use sojourn_units::Time;
 
 use super::{Socket, Traffic, Watch, micros, set_dscp};
@@ -24,7 +24,7 @@ pub struct Datagrams {
     sender: UdpSocket,
     receiver: UdpSocket,
     to: SocketAddr,
-    schedule: applications::Datagrams,
+    schedule: sojourn_traffic::Datagrams,
     /// When each was sent.
     sent_ns: Vec<u64>,
     block: Vec<u8>,
@@ -43,7 +43,7 @@ impl Datagrams {
         warmup_ns: u64,
         watch: &Watch<'_>,
     ) -> Result<Option<Self>, Failure> {
-        let Some(schedule) = applications::Datagrams::new(&flow.identity(), &flow.kind, seed)
+        let Some(schedule) = sojourn_traffic::Datagrams::new(&flow.identity(), &flow.kind, seed)
         else {
             return Ok(None);
         };

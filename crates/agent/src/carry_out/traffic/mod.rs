@@ -14,8 +14,8 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use datagrams::Datagrams;
 use ping::Ping;
-use sojourn_experiment::applications::{Id, Side};
 use sojourn_experiment::model::Kind;
+use sojourn_traffic::{Id, Side};
 use tcp::TcpFlow;
 
 use super::diag::{Connection, Diag};

@@ -9,8 +9,8 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, recv, sendto, socket,
 };
 
-use sojourn_experiment::applications::Side;
 use sojourn_experiment::model;
+use sojourn_traffic::Side;
 
 use super::{Socket, Traffic, Watch, micros, set_dscp};
 use crate::carry_out::namespace::within;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use sojourn_experiment::applications::{Application, over_tcp};
+use sojourn_traffic::{Application, over_tcp};
 use sojourn_units::Time;
 
 use super::connections::Connections;
@@ -131,7 +131,7 @@ impl Traffic for TcpFlow {
 }
 
 mod meter {
-    use sojourn_experiment::applications::Meter;
+    use sojourn_traffic::Meter;
     use sojourn_units::{Duration, Rate, Time};
 
     use super::super::micros;

@@ -10,7 +10,7 @@ use crate::forms::{Bytes, Decimal, Span, Speed, Word, kind_schema};
 use crate::model::Sizes;
 use crate::names::Names;
 use crate::section::{Entry, Section, names_of};
-use crate::sizes::LARGEST;
+use sojourn_traffic::sizes::LARGEST;
 
 /// An instant, or a range of instants: `"0..1 s"`, `"500 ms..1 s"`.
 pub(super) struct Starts;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sojourn_experiment::applications::Id;
 use sojourn_tcp::seq::Seq;
+use sojourn_traffic::Id;
 use sojourn_units::Time;
 
 /// The segments of a flow's connections that are not cumulatively acknowledged.

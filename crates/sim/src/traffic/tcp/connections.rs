@@ -2,13 +2,13 @@
 
 use std::iter::Sum;
 
-use sojourn_experiment::applications::{self, Id, Side};
 use sojourn_experiment::model;
-use sojourn_experiment::streams::Stream;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::config::Recovery;
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
+use sojourn_traffic::streams::Stream;
+use sojourn_traffic::{Id, Side};
 use sojourn_units::{Duration, Time, cold_path};
 
 use super::local_queue::LocalQueue;
@@ -244,7 +244,7 @@ impl Connections {
     }
 }
 
-impl applications::Connections for Connections {
+impl sojourn_traffic::Connections for Connections {
     fn open(&mut self, opener: Side) -> Id {
         let mut draw = || Seq(self.iss.word() as u32);
         let (first, second) = (draw(), draw());

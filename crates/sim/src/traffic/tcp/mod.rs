@@ -5,11 +5,11 @@ mod connections;
 mod local_queue;
 
 use sojourn_aqm::Ecn;
-use sojourn_experiment::applications::{Application, Id, Side, over_tcp};
 use sojourn_experiment::model::{Kind, RttOf};
-use sojourn_experiment::streams::Stream;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::{Arrival, Endpoint, Segment};
+use sojourn_traffic::streams::Stream;
+use sojourn_traffic::{Application, Id, Side, over_tcp};
 use sojourn_units::{Time, cold_path};
 
 use self::acknowledged::Unacknowledged;

@@ -1,10 +1,10 @@
 //! TCP that sends at times: at a rate over one connection, or as fast as it can over one for each time.
 
-use crate::model;
+use crate::kind;
 use sojourn_units::{Rate, Time};
 
-use super::alternation::Alternation;
-use super::{Application, Connections, Id, Identity, Meter, Side, UNLIMITED};
+use crate::alternation::Alternation;
+use crate::application::{Application, Connections, Id, Identity, Meter, Side, UNLIMITED};
 
 /// An application that is on and off in turn.
 pub struct OnOff {
@@ -25,7 +25,7 @@ pub struct OnOff {
 
 impl OnOff {
     /// An application that has not started.
-    pub fn new(identity: &Identity, config: &model::OnOff, rate: Option<Rate>, seed: u64) -> Self {
+    pub fn new(identity: &Identity, config: &kind::OnOff, rate: Option<Rate>, seed: u64) -> Self {
         let mut alternation = Alternation::new(identity, config, seed);
         Self {
             on: alternation.next_on(),

@@ -7,11 +7,11 @@
 
 use std::collections::VecDeque;
 
-use crate::model::Video;
+use crate::kind::Video;
 use sojourn_units::{Duration, Rate, Time};
 
-use super::http::{Exchanges, Progress};
-use super::{Application, Connections, Id, Identity, Meter, Side};
+use crate::application::{Application, Connections, Id, Identity, Meter, Side};
+use crate::http::{Exchanges, Progress};
 
 /// Bytes of a request.
 const REQUEST: u64 = 400;

@@ -1,11 +1,11 @@
 //! Browsing page by page: a document, then the objects it names over a few connections, then a pause.
 
-use crate::model::{Pages, exponential};
+use crate::kind::{Pages, exponential};
 use crate::streams::Stream;
 use sojourn_units::Time;
 
-use super::http::{Exchanges, Progress};
-use super::{Application, Connections, Id, Identity, Meter, Side};
+use crate::application::{Application, Connections, Id, Identity, Meter, Side};
+use crate::http::{Exchanges, Progress};
 
 /// A browser that loads page after page.
 pub struct Browser {

@@ -2,10 +2,10 @@
 
 use sojourn_units::{Duration, Rate, Time};
 
-use super::Identity;
-use super::alternation::Alternation;
+use crate::alternation::Alternation;
+use crate::application::Identity;
 use crate::game;
-use crate::model::{Direction, Kind, Transport};
+use crate::kind::{Direction, Kind, Transport};
 use crate::streams::Stream;
 
 /// The datagrams of a flow: when each is due, and how large it is.

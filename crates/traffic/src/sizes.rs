@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::streams::Stream;
 
 /// The largest size that is drawn: a terabyte, as the largest that a file may give.
-pub(crate) const LARGEST: u64 = 1_000_000_000_000;
+pub const LARGEST: u64 = 1_000_000_000_000;
 
 /// How large files or objects are, in bytes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

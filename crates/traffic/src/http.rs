@@ -2,7 +2,7 @@
 
 use sojourn_units::{Duration, Time};
 
-use super::{Connections, Id, Side};
+use crate::application::{Connections, Id, Side};
 
 /// The exchanges under way, one per connection. The receiving side asks, the sending side answers.
 #[derive(Default)]

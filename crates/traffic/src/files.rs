@@ -1,10 +1,11 @@
 //! Files, each on a connection of its own.
 
-use crate::model::{self, Pace, Sizes, exponential};
+use crate::kind::{self, Pace, exponential};
+use crate::sizes::Sizes;
 use crate::streams::Stream;
 use sojourn_units::{Duration, Time};
 
-use super::{Application, Connections, Id, Identity, Meter, Side};
+use crate::application::{Application, Connections, Id, Identity, Meter, Side};
 
 /// The files of a flow.
 pub struct Files {
@@ -26,7 +27,7 @@ struct File {
 
 impl Files {
     /// A flow of files that has not started.
-    pub fn new(identity: &Identity, files: &model::Files, seed: u64) -> Self {
+    pub fn new(identity: &Identity, files: &kind::Files, seed: u64) -> Self {
         let mut draws = Stream::new(seed, &format!("flow/{}/files", identity.flow));
         let first = match files.pace {
             Pace::Think(_) => identity.start,

@@ -6,7 +6,8 @@
 
 use serde::Serialize;
 
-use crate::model::Hop;
+use sojourn_units::Hop;
+
 use crate::result::{Column, Table, place_columns};
 
 /// Quantiles of a distribution; `None` (null) where there was nothing to measure.
@@ -148,7 +149,7 @@ pub fn histogram(queue: Hop, ascending: impl Iterator<Item = (u64, u64)>, greate
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Way;
+    use sojourn_units::Way;
 
     /// Of 1 to 10 the 5th is the smallest that half do not exceed, the 1st that a tenth, the 10th that 95 % do not.
     #[test]

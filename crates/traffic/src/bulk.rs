@@ -2,7 +2,7 @@
 
 use sojourn_units::Time;
 
-use super::{Application, Connections, Id, Identity, Meter, Side, UNLIMITED};
+use crate::application::{Application, Connections, Id, Identity, Meter, Side, UNLIMITED};
 
 /// One connection, from the start to the stop.
 pub struct Bulk {

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use crate::packmime::{Exchange, PackMime};
 use sojourn_units::Time;
 
-use super::http::{Exchanges, Progress};
-use super::{Application, Connections, Id, Identity, Meter, Side};
+use crate::application::{Application, Connections, Id, Identity, Meter, Side};
+use crate::http::{Exchanges, Progress};
 
 /// Clients and servers of a cloud.
 pub struct Browser {

@@ -5,9 +5,6 @@
 
 use sojourn_units::{Duration, Time};
 
-use crate::derived;
-use crate::model::{Experiment, Hop};
-
 /// The flows that share a link.
 pub struct Population {
     /// For each flow of the run, whether it is one that answers losses on this link.
@@ -17,31 +14,17 @@ pub struct Population {
 }
 
 impl Population {
-    /// Nobody among so many flows.
-    pub fn of(flows: usize) -> Self {
-        Self {
+    /// Of `flows` flows in the run, those that answer losses on this link: their numbers and base RTTs.
+    pub fn new(flows: usize, responsive: impl IntoIterator<Item = (u32, Duration)>) -> Self {
+        let mut population = Self {
             members: vec![false; flows],
             round_trip: Duration::ZERO,
-        }
-    }
-
-    /// The TCP flows of a run that send their data through a queue.
-    pub fn of_queue(experiment: &Experiment, queue: Hop, seed: u64) -> Self {
-        let flows: Vec<derived::Flow<'_>> = derived::flows(experiment, seed).collect();
-        let mut population = Self::of(flows.len());
-        for flow in flows {
-            let passes = || flow.traffic.route.hops(flow.way).contains(&queue);
-            if flow.traffic.kind.tcp().is_some() && passes() {
-                population.add(flow.number, flow.traffic.rtt);
-            }
+        };
+        for (flow, rtt) in responsive {
+            population.members[flow as usize] = true;
+            population.round_trip = population.round_trip.max(rtt);
         }
         population
-    }
-
-    /// A flow with this base RTT answers losses.
-    pub fn add(&mut self, flow: u32, rtt: Duration) {
-        self.members[flow as usize] = true;
-        self.round_trip = self.round_trip.max(rtt);
     }
 
     /// Flows of the run, members or not.
@@ -112,10 +95,8 @@ mod tests {
     /// Four flows of 100 ms: one event in which two lose, one in which one does twice: (2/4 + 1/4) / 2.
     #[test]
     fn losses_within_a_round_trip_are_one_event() {
-        let mut population = Population::of(5);
-        for flow in 0..4 {
-            population.add(flow, Duration::from_millis(25 * u64::from(flow + 1)));
-        }
+        let rtt = |flow| Duration::from_millis(25 * u64::from(flow + 1));
+        let population = Population::new(5, (0..4).map(|flow| (flow, rtt(flow))));
         let mut events = LossEvents::new(population);
         assert_eq!(events.synchronization(), None);
         let drops = [

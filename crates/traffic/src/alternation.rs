@@ -2,8 +2,8 @@
 
 use sojourn_units::{Duration, Time};
 
-use super::Identity;
-use crate::model::{OnOff, Times};
+use crate::application::Identity;
+use crate::kind::{OnOff, Times};
 use crate::streams::Stream;
 
 /// The times of an on-off flow, beginning with on.

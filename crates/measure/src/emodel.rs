@@ -3,8 +3,6 @@
 
 use sojourn_units::Duration;
 
-use crate::model::Codec;
-
 /// Basic signal-to-noise ratio with the default levels and noises (G.107 §7.2), in dB.
 const RO: f64 = 94.7688;
 /// Simultaneous impairment with the default levels (G.107 §7.3).
@@ -17,8 +15,17 @@ const RLR: f64 = 2.0;
 const TELR: f64 = 65.0;
 const WEPL: f64 = 110.0;
 
+/// What the E-model knows of a codec (ITU-T G.113 Appendix I).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Equipment {
+    /// `Ie`: what it costs in rating even without loss.
+    pub impairment: f64,
+    /// `Bpl`: the loss, in percent, that costs it half of what there is to lose.
+    pub loss_robustness: f64,
+}
+
 /// The rating factor R of a call with this one-way delay and this share of packets lost at random (`BurstR` = 1).
-pub fn rating(delay: Duration, loss: f64, codec: Codec) -> f64 {
+pub fn rating(delay: Duration, loss: f64, codec: Equipment) -> f64 {
     RO - IS - delay_impairment(delay.as_millis_f64()) - loss_impairment(loss, codec)
 }
 
@@ -57,8 +64,8 @@ fn delay_impairment(t: f64) -> f64 {
 }
 
 /// `Ie,eff` (G.107 §7.5) for a share of packets lost.
-fn loss_impairment(loss: f64, codec: Codec) -> f64 {
-    let (ie, bpl) = (codec.impairment(), codec.loss_robustness());
+fn loss_impairment(loss: f64, codec: Equipment) -> f64 {
+    let (ie, bpl) = (codec.impairment, codec.loss_robustness);
     let percent = 100.0 * loss;
     ie + (95.0 - ie) * percent / (percent + bpl)
 }
@@ -67,7 +74,19 @@ fn loss_impairment(loss: f64, codec: Codec) -> f64 {
 mod tests {
     use super::*;
 
-    fn score(ms: u64, loss: f64, codec: Codec) -> f64 {
+    const fn equipment(impairment: f64, loss_robustness: f64) -> Equipment {
+        Equipment {
+            impairment,
+            loss_robustness,
+        }
+    }
+
+    /// G.113 Tables I.1 and I.2.
+    const G711: Equipment = equipment(0.0, 4.3);
+    const G711_PLC: Equipment = equipment(0.0, 25.1);
+    const G729A: Equipment = equipment(11.0, 19.0);
+
+    fn score(ms: u64, loss: f64, codec: Equipment) -> f64 {
         opinion_score(rating(Duration::from_millis(ms), loss, codec))
     }
 
@@ -85,11 +104,11 @@ mod tests {
             (600, 2.55),
         ];
         for (ms, expected) in delays {
-            let got = score(ms, 0.0, Codec::G711);
+            let got = score(ms, 0.0, G711);
             assert!((got - expected).abs() <= 0.005, "{ms} ms: {got}");
         }
         for (loss, expected) in [(0.01, 3.83), (0.05, 2.17)] {
-            let got = score(0, loss, Codec::G711);
+            let got = score(0, loss, G711);
             assert!((got - expected).abs() <= 0.005, "{loss}: {got}");
         }
     }
@@ -97,7 +116,7 @@ mod tests {
     /// G.107 Table 1: all defaults give R = 93.2.
     #[test]
     fn a_perfect_network_gives_the_default_rating() {
-        let got = rating(Duration::ZERO, 0.0, Codec::G711);
+        let got = rating(Duration::ZERO, 0.0, G711);
         assert!((got - 93.2).abs() < 0.05, "{got}");
     }
 
@@ -105,10 +124,10 @@ mod tests {
     #[test]
     fn codecs_differ_in_impairment_and_robustness() {
         let at = |loss, codec| rating(Duration::ZERO, loss, codec);
-        assert!((at(0.0, Codec::G711) - at(0.0, Codec::G729a) - 11.0).abs() < 1e-9);
+        assert!((at(0.0, G711) - at(0.0, G729A) - 11.0).abs() < 1e-9);
         // 4.3 % lost: 95 · 4.3/8.6 = 47.5 for G.711.
-        assert!((at(0.0, Codec::G711) - at(0.043, Codec::G711) - 47.5).abs() < 1e-9);
-        assert!(at(0.043, Codec::G711Plc) > at(0.043, Codec::G711));
+        assert!((at(0.0, G711) - at(0.043, G711) - 47.5).abs() < 1e-9);
+        assert!(at(0.043, G711_PLC) > at(0.043, G711));
     }
 
     #[test]

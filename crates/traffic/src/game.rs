@@ -3,7 +3,7 @@
 
 use sojourn_units::Duration;
 
-use crate::model::Direction;
+use crate::kind::Direction;
 use crate::streams::Stream;
 
 /// The smallest payload that is drawn: a header of the game's own.

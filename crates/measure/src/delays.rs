@@ -1,11 +1,10 @@
 //! Distributions of delays, kept as histograms.
 
+use crate::distribution::{Quantiles, Spread, histogram};
 use hdrhistogram::Histogram;
-use sojourn_experiment::distribution::{Quantiles, Spread, histogram};
-use sojourn_units::Duration;
+use sojourn_units::{Duration, Hop};
 
 use crate::result::Table;
-use sojourn_experiment::model::Hop;
 
 /// How finely delays are told apart, and with it the memory that they take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -158,7 +157,7 @@ impl Delays {
 mod tests {
     use super::*;
     use crate::result::Column;
-    use sojourn_experiment::model::Way;
+    use sojourn_units::Way;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 pub use crate::distribution::{Quantiles, Spread};
 pub use crate::groups::{Group, Pooled};
-use crate::model::{Experiment, Hop};
+use sojourn_units::Hop;
 
 /// One run: one arm of the comparison, one seed. Serialises to an element of the summary's `runs`.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -73,23 +73,28 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// With the figures of queues, and those that follow from the flows'.
-    pub fn with_totals(self, experiment: &Experiment, queues: Vec<(Hop, Bottleneck)>) -> Self {
-        let names = experiment.links.iter().map(|link| link.name.clone());
-        let mut links = Links(names.map(|name| (name, BTreeMap::new())).collect());
+    /// With the figures of queues, and those that follow from the flows'. `links` are the names of all links,
+    /// `bottleneck_link` that of the first one under test.
+    pub fn with_totals(
+        self,
+        links: impl IntoIterator<Item = String>,
+        bottleneck_link: &str,
+        queues: Vec<(Hop, Bottleneck)>,
+    ) -> Self {
+        let unmeasured = links.into_iter().map(|name| (name, BTreeMap::new()));
+        let mut links = Links(unmeasured.collect());
         for (place, figures) in queues {
             links.0[place.link].1.insert(place.way.name(), figures);
         }
-        let bottleneck_link = experiment.bottleneck().name.clone();
         let flows = &self.flows;
-        let over_tcp = |flow: &&Flow| experiment.traffic[flow.traffic].kind.tcp().is_some();
+        let over_tcp = |flow: &&Flow| flow.is_over_tcp;
         let drop_shares = flows
             .iter()
             .filter(|flow| flow.kind != "ping" && flow.bottleneck_packets > 0)
             .map(|flow| flow.dropped_packets as f64 / flow.bottleneck_packets as f64);
         Self {
-            bottleneck: links[bottleneck_link.as_str()].clone(),
-            bottleneck_link,
+            bottleneck: links[bottleneck_link].clone(),
+            bottleneck_link: bottleneck_link.into(),
             links,
             jain_goodput: jain(flows.iter().filter(over_tcp).map(|flow| flow.goodput_bps)),
             jain_drop_share: jain(drop_shares),
@@ -187,6 +192,9 @@ pub struct Flow {
     pub name: String,
     /// The kind of traffic.
     pub kind: &'static str,
+    /// It runs over TCP.
+    #[serde(skip)]
+    pub is_over_tcp: bool,
     /// Which way its data goes.
     pub direction: &'static str,
     /// The DiffServ code point of its packets.

@@ -1,34 +1,9 @@
 //! What uses the network, as machines without sockets: told the time and what has arrived, they say what is sent when.
-//!
-//! | module | what is there |
-//! | --- | --- |
-//! | [`datagrams`] | datagrams one way: constant rate, telephony, on and off, games |
-//! | `bulk`, `files`, `onoff` | transfers over TCP |
-//! | `http` | requests and responses over connections |
-//! | `pages`, `cloud`, `video` | browsing page by page and by the PackMime model, adaptive video |
-//! | `playback` | what a viewer saw |
-//! | `alternation` | times of being on and off |
 
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::model::{Browsing, Direction, Kind, Transport};
-
-mod alternation;
-mod bulk;
-mod cloud;
-pub mod datagrams;
-mod files;
-mod http;
-mod onoff;
-mod pages;
-mod playback;
-mod video;
-
-#[cfg(test)]
-mod tests;
-
-pub use datagrams::Datagrams;
-pub use playback::Playback;
+use crate::kind::{Browsing, Direction, Kind, Transport};
+use crate::{bulk, cloud, files, onoff, pages, video};
 
 /// Always more to send, for [`Connections::write`].
 pub const UNLIMITED: u64 = u64::MAX;

@@ -1,0 +1,22 @@
+//! What is measured in a run, and what a run gives: the same code for every backend.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`result`] | what a run gives: figures for the summary, recorded tables |
+//! | [`groups`] | the flows of a traffic group together |
+//! | [`distribution`] | what a quantile is; histograms |
+//! | [`delays`] | distributions of delays, in memory that does not grow with the run |
+//! | [`jitter`], [`emodel`] | how steadily datagrams come, how good a call sounds |
+//! | [`loss_events`] | which flows lose together |
+//! | [`playback`] | what a player of video saw |
+//! | [`pcapng`] | captures of packets, as every backend writes them |
+
+pub mod delays;
+pub mod distribution;
+pub mod emodel;
+pub mod groups;
+pub mod jitter;
+pub mod loss_events;
+pub mod pcapng;
+pub mod playback;
+pub mod result;
