@@ -82,6 +82,32 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Node, ReadError> {
     })
 }
 
+/// A tree from JSON, whose values have no lines of their own.
+pub(crate) fn from_json(json: &Json) -> Node {
+    let item = match json {
+        Json::Null => Item::Text(String::new()),
+        Json::Bool(flag) => Item::Flag(*flag),
+        Json::Number(number) => match number.as_i128() {
+            Some(integer) => Item::Integer(integer),
+            None => Item::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Item::Text(text.clone()),
+        Json::Array(items) => Item::Array(items.iter().map(from_json).collect()),
+        Json::Object(entries) => {
+            let entries = entries.iter();
+            Item::Table(Table(
+                entries
+                    .map(|(key, value)| (key.clone(), from_json(value)))
+                    .collect(),
+            ))
+        }
+    };
+    Node {
+        item,
+        origin: Origin::File,
+    }
+}
+
 /// The value of an override or a default: TOML if it reads as TOML, else the text itself, so that
 /// `10 ms` needs no quotes.
 pub(crate) fn parse_value(text: &str, origin: Origin) -> Node {

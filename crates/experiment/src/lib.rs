@@ -17,6 +17,7 @@
 //! | [`topology`] | links, nodes, and the routes of traffic over them |
 //! | `written` | quantities as one would write them |
 //! | [`resolved()`] | an experiment written out again with every default |
+//! | [`RunSpec`] | one run as a value with a hash |
 
 pub mod derived;
 mod document;
@@ -29,6 +30,7 @@ mod names;
 mod plan;
 mod read;
 mod resolved;
+mod run_spec;
 mod schema;
 mod section;
 mod suggest;
@@ -42,4 +44,5 @@ pub use names::{DisciplineKeys, KeySpec, Names};
 pub use plan::{Cell, Plan, Source, read, read_file};
 pub use read::{TrafficSummary, traffic_kinds};
 pub use resolved::{InUse, Values, resolved, resolved_with};
+pub use run_spec::{RESULTS_VERSION, RunSpec, run_hash};
 pub use schema::schema;

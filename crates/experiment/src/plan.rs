@@ -1,6 +1,7 @@
 //! From a file to everything that is to be run.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
@@ -11,6 +12,7 @@ use crate::input;
 use crate::model::Experiment;
 use crate::names::Names;
 use crate::read::File;
+use crate::run_spec::RunSpec;
 use crate::section::{Context, Entry};
 use crate::sweep::{self, Axis};
 
@@ -42,12 +44,34 @@ pub struct Plan {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cell {
     /// What to run for it.
-    pub experiment: Experiment,
+    pub experiment: Arc<Experiment>,
     /// The swept keys with their values as written: text as strings, numbers as numbers.
     pub set: Vec<(String, Json)>,
 }
 
+impl Cell {
+    /// Its runs: seeds, then arms.
+    pub fn specs(&self) -> impl Iterator<Item = RunSpec> + '_ {
+        let experiment = &self.experiment;
+        let seeds =
+            (0..u64::from(experiment.repeat)).map(|repeat| experiment.seed.wrapping_add(repeat));
+        seeds.flat_map(move |seed| {
+            (0..experiment.queues.len()).map(move |queue| RunSpec {
+                experiment: Arc::clone(experiment),
+                queue,
+                seed,
+                set: self.set.clone(),
+            })
+        })
+    }
+}
+
 impl Plan {
+    /// All runs, in the order of results: cells, then seeds, then arms.
+    pub fn specs(&self) -> impl Iterator<Item = RunSpec> + '_ {
+        self.cells.iter().flat_map(Cell::specs)
+    }
+
     /// Runs in all: every queue of every cell as often as it is repeated. At most a million.
     pub fn runs(&self) -> u64 {
         self.cells
@@ -207,7 +231,7 @@ impl Layout {
             }
         })?;
         Ok(Cell {
-            experiment,
+            experiment: Arc::new(experiment),
             set: sweep::as_json(&values),
         })
     }

@@ -40,6 +40,12 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// A trace that is known beforehand, by the name that the experiment gives it.
+    pub fn add_trace(&self, trace: Trace) {
+        let path = PathBuf::from(&trace.file);
+        self.traces.borrow_mut().insert(path, trace);
+    }
+
     /// The trace called `name` by a value from `origin`: in the file, from the file's folder; in an override, from the
     /// folder in which one works.
     ///

@@ -51,7 +51,7 @@ fn one(text: &str) -> Experiment {
 fn one_with(text: &str, overrides: &[(&str, &str)]) -> Experiment {
     let plan = read_with(text, overrides).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(plan.cells.len(), 1);
-    plan.cells.into_iter().next().unwrap().experiment
+    Experiment::clone(&plan.cells[0].experiment)
 }
 
 /// [`SMALL`] with other queues.
@@ -129,7 +129,7 @@ fn the_example_of_the_format_reads_as_it_says() {
         ],
         record: Record::default(),
     };
-    assert_eq!(plan.cells[0].experiment, expected);
+    assert_eq!(*plan.cells[0].experiment, expected);
 }
 
 #[test]

@@ -38,8 +38,8 @@ rtt = "40 ms"
 "#;
 
 fn one(text: &str) -> Experiment {
-    let mut plan = read_text(text).unwrap_or_else(|error| panic!("{error}"));
-    plan.cells.remove(0).experiment
+    let plan = read_text(text).unwrap_or_else(|error| panic!("{error}"));
+    Experiment::clone(&plan.cells[0].experiment)
 }
 
 fn refused(from: &str, to: &str) -> String {

@@ -26,7 +26,7 @@ queue = [{{ aqm = "pfifo" }}]
 {traffic}"#
     );
     let plan = read_text(&text).unwrap_or_else(|error| panic!("{error}"));
-    plan.cells.into_iter().next().unwrap().experiment
+    Experiment::clone(&plan.cells[0].experiment)
 }
 
 fn group(traffic: &str) -> Traffic {
@@ -253,7 +253,7 @@ fn every_kind_written_out_reads_to_the_same() {
     ] {
         let first = experiment(traffic);
         let again = read_text(&written_out(&first)).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(again.cells[0].experiment, first, "{traffic}");
+        assert_eq!(*again.cells[0].experiment, first, "{traffic}");
     }
 }
 

@@ -4,8 +4,6 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use sojourn_sim::Monitor;
-
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let Some(file) = arguments.next() else {
@@ -33,18 +31,10 @@ fn run(file: &Path, overrides: &[(String, String)]) -> Result<(), (u8, String)> 
     let plan = sojourn_experiment::read_file(file, overrides, &sojourn_sim::names())
         .map_err(|error| (2, error.to_string()))?;
     let catalogue = sojourn_sim::catalogue();
-    let monitor = Monitor::new();
-    for cell in &plan.cells {
-        let experiment = &cell.experiment;
-        for queue in 0..experiment.queues.len() {
-            for seed in experiment.seed..experiment.seed + u64::from(experiment.repeat) {
-                let result = sojourn_sim::run(experiment, queue, seed, &catalogue, &monitor)
-                    .map_err(|error| (1, error.to_string()))?;
-                let line =
-                    serde_json::to_string(&result).map_err(|error| (1, error.to_string()))?;
-                println!("{line}");
-            }
-        }
+    for spec in plan.specs() {
+        let result = sojourn_sim::run(spec, &catalogue).map_err(|error| (1, error.to_string()))?;
+        let line = serde_json::to_string(&result).map_err(|error| (1, error.to_string()))?;
+        println!("{line}");
     }
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! A discrete-event simulator of networks with queues: our disciplines, our TCP, integer time.
 //!
-//! [`run()`] takes one arm of an experiment and one seed and gives a [`RunResult`]. The same input gives the
-//! same result, bit for bit.
+//! [`run()`] takes a [`RunSpec`](sojourn_experiment::RunSpec), one arm of an experiment and one seed, and gives a
+//! [`RunResult`]. The same input gives the same result, bit for bit. A [`Session`] is a run that its caller drives.
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`run()`], [`check()`] | an experiment's arm, run or only built |
+//! | [`Session`], [`run()`] | one run: driven step by step, or to its end |
+//! | `build` | an experiment's arm, built |
 //! | [`result`] | what a run gives: the summary's figures and the recorded tables, as on every backend |
 //! | [`packet`] | a packet in the simulator |
 //! | `simulation` | the event loop: the network acts, or a host's timer |
@@ -21,21 +22,21 @@
 //! say so (`cold_path`, `#[cold]`). Left to itself the compiler jumps over each of them, which makes 181 jumps per packet
 //! of 137 (10 Reno flows under PIE).
 
+mod build;
 mod capture;
-mod monitor;
 mod names;
 mod network;
 pub mod packet;
 mod probe;
-mod run;
 mod sampler;
+mod session;
 mod simulation;
 mod summary;
 mod timers;
 mod traffic;
 
-pub use monitor::Monitor;
+pub use build::{RunError, catalogue, check, document, in_use};
 pub use names::{names, names_in};
 pub use packet::SimPacket;
-pub use run::{RunError, catalogue, check, in_use, run};
+pub use session::{Session, run};
 pub use sojourn_measure::result::{self, RunResult};

@@ -4,8 +4,8 @@ use sojourn_aqm::Catalogue;
 use sojourn_experiment::{DisciplineKeys, KeySpec, Names};
 use sojourn_tcp::cc;
 
+use crate::build::catalogue;
 use crate::packet::SimPacket;
-use crate::run::catalogue;
 
 /// Every discipline of ours with its keys, and every congestion control.
 pub fn names() -> Names {

@@ -5,15 +5,11 @@ use sojourn_traffic::Side;
 use sojourn_units::{Time, cold_path};
 
 use crate::capture::Stage;
-use crate::monitor::Monitor;
 use crate::network::{Network, Watch};
 use crate::packet::SimPacket;
 use crate::sampler::Sampler;
 use crate::timers::Timers;
 use crate::traffic::Source;
-
-/// Events between two looks at the monitor.
-const EVENTS_PER_REPORT: u64 = 1 << 14;
 
 /// A run under way.
 pub struct Simulation {
@@ -65,9 +61,6 @@ impl Endpoints {
     }
 }
 
-/// The run was stopped from outside.
-pub struct Cancelled;
-
 impl Simulation {
     /// A run at its beginning.
     pub fn new(network: Network, sources: Vec<Source>, sampler: Sampler) -> Self {
@@ -83,13 +76,12 @@ impl Simulation {
         }
     }
 
-    /// Runs until `end`, which is left out.
-    ///
-    /// # Errors
-    /// [`Cancelled`] if the monitor says so.
-    pub fn run(&mut self, end: Time, monitor: &Monitor) -> Result<(), Cancelled> {
+    /// Runs until `until`, which is left out, for at most `events` events. Returns how far it came. The series ends at `end`,
+    /// the end of the run.
+    pub fn advance(&mut self, until: Time, end: Time, events: u64) -> Time {
+        let last = self.events.saturating_add(events);
         let mut sampling = self.sampler.due();
-        let mut pause = sampling.min(end);
+        let mut pause = sampling.min(until);
         loop {
             // At the same instant timers act first.
             let (place, now) = self.network.next_before(self.hosts.timers.next());
@@ -97,34 +89,30 @@ impl Simulation {
                 cold_path();
                 // At the same instant timers come before the sampler, and all else after it.
                 let samples = sampling < now || (sampling == now && place.is_some());
-                if samples && sampling < end {
+                if samples && sampling < until {
                     self.sampler
                         .act(sampling, &mut self.network, &mut self.hosts.sources);
                     sampling = self.sampler.due();
-                    pause = sampling.min(end);
+                    pause = sampling.min(until);
                     self.events += 1;
                     continue;
                 }
-                if now >= end {
+                if now >= until {
                     break;
                 }
             }
+            if self.events == last {
+                cold_path();
+                return now;
+            }
             self.act(place, now);
             self.events += 1;
-            if self.events % EVENTS_PER_REPORT == 0 {
-                cold_path();
-                if monitor.is_cancelled() {
-                    return Err(Cancelled);
-                }
-                monitor.report(now);
-            }
         }
-        if self.sampler.due() <= end {
+        if until == end && self.sampler.due() <= end {
             self.sampler
                 .act(end, &mut self.network, &mut self.hosts.sources);
         }
-        monitor.report(end);
-        Ok(())
+        until
     }
 
     /// Lets a place of the network act, or else the hosts' timers.

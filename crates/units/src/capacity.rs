@@ -100,6 +100,16 @@ impl Trace {
         })
     }
 
+    /// The trace as [`Trace::parse`] reads it.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for (at, count) in &*self.instants {
+            let line = alloc::format!("{}\n", at.as_nanos() / 1_000_000);
+            text += &line.repeat(*count as usize);
+        }
+        text
+    }
+
     /// The time after which it begins anew.
     pub fn period(&self) -> Duration {
         self.instants[self.instants.len() - 1].0

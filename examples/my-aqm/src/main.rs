@@ -6,7 +6,8 @@ mod step_drop;
 use std::path::Path;
 use std::process::ExitCode;
 
-use sojourn_sim::{Monitor, RunResult};
+use sojourn_experiment::RunSpec;
+use sojourn_sim::RunResult;
 
 fn main() -> ExitCode {
     let Some(file) = std::env::args().nth(1) else {
@@ -37,9 +38,11 @@ fn run(file: &Path) -> Result<Vec<RunResult>, String> {
     catalogue.add(step_drop::step_drop());
     let names = sojourn_sim::names_in(&catalogue);
     let plan = sojourn_experiment::read_file(file, &[], &names).map_err(|error| error.to_string())?;
-    let experiment = &plan.cells[0].experiment;
-    (0..experiment.queues.len())
-        .map(|queue| sojourn_sim::run(experiment, queue, experiment.seed, &catalogue, &Monitor::new()))
+    let first_seed = |spec: &RunSpec| spec.seed == spec.experiment.seed;
+    plan.cells[0]
+        .specs()
+        .filter(first_seed)
+        .map(|spec| sojourn_sim::run(spec, &catalogue))
         .collect::<Result<_, _>>()
         .map_err(|error| error.to_string())
 }

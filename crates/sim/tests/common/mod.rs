@@ -6,9 +6,9 @@
 
 use std::path::Path;
 
-use sojourn_experiment::{Plan, Source, read, read_file};
+use sojourn_experiment::{Plan, RunSpec, Source, read, read_file};
 use sojourn_sim::result::{Column, Flow, Table};
-use sojourn_sim::{Monitor, RunResult, catalogue, names, run};
+use sojourn_sim::{RunResult, catalogue, names, run};
 
 /// Runs a minute of traffic, the first group without its header, through one queue.
 pub fn with_queue(rate: &str, queue: &str, traffic: &str) -> RunResult {
@@ -46,20 +46,11 @@ pub fn file_with(path: &Path, set: &[(&str, &str)]) -> Vec<RunResult> {
 
 /// Every arm of every cell, once.
 fn all(plan: &Plan) -> Vec<RunResult> {
-    let arms = plan.cells.iter().flat_map(|cell| {
-        let arms = 0..cell.experiment.queues.len();
-        arms.map(|arm| (&cell.experiment, arm))
-    });
-    let ran = arms.map(|(experiment, arm)| {
-        run(
-            experiment,
-            arm,
-            experiment.seed,
-            &catalogue(),
-            &Monitor::new(),
-        )
-        .unwrap_or_else(|error| panic!("{error}"))
-    });
+    let first = |spec: &RunSpec| spec.seed == spec.experiment.seed;
+    let ran = plan
+        .specs()
+        .filter(first)
+        .map(|spec| run(spec, &catalogue()).unwrap_or_else(|error| panic!("{error}")));
     ran.collect()
 }
 

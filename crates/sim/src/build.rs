@@ -1,12 +1,13 @@
-//! An experiment's arm, built and run.
+//! An experiment's arm, built.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde_json::Value as Json;
 use sojourn_aqm::{Catalogue, Discipline, Limit, SettingError, Settings};
 use sojourn_experiment::derived::{self, Owner, QueuePlace};
 use sojourn_experiment::model::{self, CapturePoint, Experiment, Hop, Kind, Queue, Traffic, Way};
-use sojourn_experiment::{InUse, Values};
+use sojourn_experiment::{InUse, RunSpec, Values};
 use sojourn_measure::loss_events::Population;
 use sojourn_path::link::BoxedQdisc;
 use sojourn_path::{Builder, LinkConfig, Route, Stage};
@@ -15,14 +16,11 @@ use sojourn_traffic::streams;
 use sojourn_units::Time;
 
 use crate::capture::{Capture, Facts, Interfaces};
-use crate::monitor::Monitor;
 use crate::network::Watch;
 use crate::packet::{Packets, SimPacket};
 use crate::probe::LinkProbe;
-use crate::result::RunResult;
 use crate::sampler::Sampler;
 use crate::simulation::Simulation;
-use crate::summary::summarise;
 use crate::traffic::{Identity, Source};
 use sojourn_measure::delays::Precision;
 
@@ -40,8 +38,6 @@ pub enum RunError {
     UnknownDiscipline(String),
     /// There is no congestion control of this name.
     UnknownCongestionControl(String),
-    /// The run was stopped from outside.
-    Cancelled,
 }
 
 impl fmt::Display for RunError {
@@ -52,7 +48,6 @@ impl fmt::Display for RunError {
             Self::UnknownCongestionControl(name) => {
                 write!(f, "no congestion control is called \"{name}\"")
             }
-            Self::Cancelled => f.write_str("cancelled"),
         }
     }
 }
@@ -121,32 +116,12 @@ pub fn in_use(
     Ok(in_use)
 }
 
-/// Runs arm number `queue` of an experiment with `seed`.
+/// A run as one object, its discipline's defaults included: see [`RunSpec::document`].
 ///
 /// # Errors
-/// As [`check`], and [`RunError::Cancelled`] if the monitor says so.
-pub fn run(
-    experiment: &Experiment,
-    queue: usize,
-    seed: u64,
-    catalogue: &Catalogue<SimPacket>,
-    monitor: &Monitor,
-) -> Result<RunResult, RunError> {
-    let began = std::time::Instant::now();
-    let links = build_links(experiment, queue, seed, catalogue)?;
-    let mut simulation = build(experiment, queue, seed, links)?;
-    let end = Time::ZERO + experiment.duration;
-    simulation
-        .run(end, monitor)
-        .map_err(|_| RunError::Cancelled)?;
-    let arm = &experiment.queues[queue];
-    Ok(RunResult {
-        queue: arm.aqm.clone(),
-        label: arm.label.clone(),
-        seed,
-        wall_s: began.elapsed().as_secs_f64(),
-        ..summarise(experiment, queue, simulation, seed)
-    })
+/// As [`check`].
+pub fn document(spec: &RunSpec, catalogue: &Catalogue<SimPacket>) -> Result<Json, RunError> {
+    Ok(spec.document(&in_use(&spec.alone(), catalogue)?))
 }
 
 // ---- Building ------------------------------------------------------------------------------------------
@@ -222,12 +197,17 @@ fn algorithm(kind: &Kind) -> Result<&'static cc::Algorithm, RunError> {
     cc::by_name(name).ok_or_else(|| RunError::UnknownCongestionControl(name.to_owned()))
 }
 
-fn build(
+/// Arm number `queue` of an experiment with `seed`, at its beginning.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn build(
     experiment: &Experiment,
     queue: usize,
     seed: u64,
-    links: Vec<(BoxedQdisc<SimPacket>, LinkConfig)>,
+    catalogue: &Catalogue<SimPacket>,
 ) -> Result<Simulation, RunError> {
+    let links = build_links(experiment, queue, seed, catalogue)?;
     let places = derived::queues(experiment, queue);
     let mut builder = Builder::new();
     let mut probes = Vec::new();

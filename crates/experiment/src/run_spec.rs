@@ -1,0 +1,141 @@
+//! One run as a value: it can be written down, sent elsewhere, compared, and told from all others by a hash.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use sha2::{Digest, Sha256};
+use sojourn_units::{Capacity, Trace};
+
+use crate::document;
+use crate::error::{Origin, ReadError};
+use crate::form::Form;
+use crate::input;
+use crate::model::{Experiment, Queue};
+use crate::names::Names;
+use crate::read::File;
+use crate::resolved::{InUse, resolved_with};
+use crate::section::{Context, Entry};
+
+/// The version of results: raised by every change after which the same run gives other results. Runs of different
+/// versions have different hashes.
+pub const RESULTS_VERSION: u32 = 1;
+
+/// The version of the documents of runs.
+const FORMAT: u64 = 1;
+
+/// The largest document of a run: an experiment file with its traces.
+const MOST_BYTES: u64 = 64_000_000;
+
+/// One run: an experiment, one of its arms, and a seed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunSpec {
+    /// The experiment of one combination of swept values. Its `repeat` and `seed` do not count.
+    pub experiment: Arc<Experiment>,
+    /// The number of the arm.
+    pub queue: usize,
+    /// The seed.
+    pub seed: u64,
+    /// The swept keys with their values: what results are called, no part of what is run.
+    pub set: Vec<(String, Json)>,
+}
+
+impl RunSpec {
+    /// The arm.
+    pub fn arm(&self) -> &Queue {
+        &self.experiment.queues[self.queue]
+    }
+
+    /// Its experiment with nothing else: this arm, this seed, no repeats.
+    pub fn alone(&self) -> Experiment {
+        Experiment {
+            repeat: 1,
+            seed: self.seed,
+            queues: vec![self.arm().clone()],
+            ..Experiment::clone(&self.experiment)
+        }
+    }
+
+    /// The run as one object that [`RunSpec::read`] reads: its experiment with every default and this one arm, the
+    /// traces, the seed and the swept values. `in_use` are the values that the disciplines of [`RunSpec::alone`] take.
+    pub fn document(&self, in_use: &InUse) -> Json {
+        let only = self.alone();
+        let mut document = json!({
+            "format": FORMAT,
+            "results": RESULTS_VERSION,
+            "experiment": resolved_with(&only, in_use),
+            "set": self.set.iter().cloned().collect::<serde_json::Map<_, _>>(),
+        });
+        let traces: BTreeMap<&str, String> = traces(&only).collect();
+        if !traces.is_empty() {
+            document["traces"] = json!(traces);
+        }
+        document
+    }
+
+    /// Reads a run that was written as a [`RunSpec::document`].
+    ///
+    /// # Errors
+    /// It is not such a document, is of another version of results, or names what `names` does not have.
+    pub fn read(document: &str, names: &Names) -> Result<Self, ReadError> {
+        let refuse = |what: String| ReadError::new("run", Origin::File, "", what);
+        if document.len() as u64 > MOST_BYTES {
+            return Err(refuse(input::too_large(MOST_BYTES)));
+        }
+        let document: Json = serde_json::from_str(document)
+            .map_err(|error| refuse(format!("not the document of a run: {error}")))?;
+        for (key, known) in [("format", FORMAT), ("results", RESULTS_VERSION.into())] {
+            if document[key].as_u64() != Some(known) {
+                let got = &document[key];
+                return Err(refuse(format!("{key}: got {got}; must be {known}")));
+            }
+        }
+        let context = Context::new("run", names);
+        for (name, text) in document["traces"].as_object().into_iter().flatten() {
+            let trace = Trace::parse(name, text.as_str().unwrap_or_default())
+                .map_err(|error| refuse(format!("trace \"{name}\": must be {}", error.must)))?;
+            context.add_trace(trace);
+        }
+        let given = |name: &str| !document["traces"][name].is_null();
+        let root = document::from_json(&document["experiment"]);
+        let experiment = File.read(&Entry::root(&root, &context))?;
+        if experiment.queues.len() != 1 {
+            let got = experiment.queues.len();
+            return Err(refuse(format!("queue: got {got} arms; must be one")));
+        }
+        if let Some((name, _)) = traces(&experiment).find(|(name, _)| !given(name)) {
+            return Err(refuse(format!("traces: has no \"{name}\"")));
+        }
+        let set = document["set"].as_object().cloned().unwrap_or_default();
+        Ok(Self {
+            queue: 0,
+            seed: experiment.seed,
+            experiment: Arc::new(experiment),
+            set: set.into_iter().collect(),
+        })
+    }
+}
+
+/// The hash of a run's [`RunSpec::document`]: SHA-256 in hexadecimal of all that decides what it gives. Names of the
+/// experiment and the arm and the list of swept values are left out, so that the same run has the same hash wherever it
+/// occurs.
+pub fn run_hash(document: &Json) -> String {
+    let mut document = document.clone();
+    document["set"].take();
+    document["experiment"]["experiment"]["name"].take();
+    document["experiment"]["queue"][0]["label"].take();
+    let digest = Sha256::digest(document.to_string());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The traces of an experiment's links, by their files' names.
+fn traces(experiment: &Experiment) -> impl Iterator<Item = (&str, String)> {
+    let capacities = experiment
+        .links
+        .iter()
+        .flat_map(|link| [Some(&link.rate), link.up.as_ref().map(|up| &up.rate)]);
+    capacities.flatten().filter_map(|capacity| match capacity {
+        Capacity::Trace(trace) => Some((trace.file.as_str(), trace.text())),
+        Capacity::Steps(_) => None,
+    })
+}
