@@ -71,7 +71,7 @@ def asked(name: str, variant: str | None) -> dict[str, Any]:
 
 def outcome(plan: _core.Plan) -> dict[str, Any]:
     """What its only run gives, but for the time that it took."""
-    summary: dict[str, Any] = json.loads(plan.run(0, _core.Monitor()).summary_json)
+    summary: dict[str, Any] = json.loads(plan[0].run(_core.Monitor()).summary_json)
     summary.pop("wall_s")
     return summary
 

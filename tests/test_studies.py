@@ -214,10 +214,9 @@ class Compiles:
     name = "linux"
 
     def check(self, plan):
-        for index in range(len(plan.jobs)):
-            _core.linux_job(plan, index, "sj")
+        _core.linux_modules(plan)
 
-    def run(self, plan, index, monitor):
+    def run(self, spec, monitor):
         raise NotImplementedError
 
 
@@ -227,7 +226,7 @@ def test_every_experiment_of_khademi2013_can_run_on_linux():
 
 def test_the_light_load_of_khademi2013_runs_on_linux_as_it_is():
     plan = read_plan(find("khademi2013").folder / "light.toml", backend=Compiles())
-    words = [_core.linux_job(plan, index, "sj") for index in range(len(plan.jobs))]
+    words = [_core.linux_job(spec, "sj") for spec in plan]
     for arm, job in zip(["codel", "pie", "red", "fq_codel"], words, strict=True):
         assert f" handle 10: {arm} " in job
 

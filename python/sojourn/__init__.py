@@ -7,6 +7,8 @@
 - ``run``, ``run_text``, ``compare``: run an experiment, get its ``Results``
 - ``Results``: runs, table, Arrow and pandas frames, figures; ``load`` reads saved ones back
 - ``aqm``, ``register_aqm``, ``unregister_aqm``, ``Algorithm``: queue disciplines of one's own, in Python
+- ``plan``, ``RunSpec``: an experiment's runs as values, which can be pickled, sent, compared and run elsewhere
+- ``Session``: one run, driven step by step
 - ``replay``, ``follow``: a recorded queue through a discipline
 - ``ExperimentError``, ``RunError``: the input is wrong; a run failed
 """
@@ -15,12 +17,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sojourn._core import Algorithm, ExperimentError, Packet, Queue, RunError
+    from sojourn._core import Algorithm, ExperimentError, Packet, Queue, RunError, RunSpec
     from sojourn._core import version as __version__
-    from sojourn.api import compare, run, run_text
+    from sojourn.api import compare, plan, run, run_text
     from sojourn.own import aqm, register_aqm, unregister_aqm
     from sojourn.replays import follow, replay
     from sojourn.results import Arm, Results, Run, load
+    from sojourn.session import Session
 
 __all__ = [
     "Algorithm",
@@ -31,11 +34,14 @@ __all__ = [
     "Results",
     "Run",
     "RunError",
+    "RunSpec",
+    "Session",
     "__version__",
     "aqm",
     "compare",
     "follow",
     "load",
+    "plan",
     "register_aqm",
     "replay",
     "run",
@@ -44,11 +50,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_core": ("Algorithm", "ExperimentError", "Packet", "Queue", "RunError", "version"),
-    "api": ("compare", "run", "run_text"),
+    "_core": ("Algorithm", "ExperimentError", "Packet", "Queue", "RunError", "RunSpec", "version"),
+    "api": ("compare", "plan", "run", "run_text"),
     "own": ("aqm", "register_aqm", "unregister_aqm"),
     "replays": ("follow", "replay"),
     "results": ("Arm", "Results", "Run", "load"),
+    "session": ("Session",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

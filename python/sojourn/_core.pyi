@@ -1,5 +1,6 @@
 """The compiled core: reads experiment files and runs them."""
 
+from collections.abc import Iterator
 from typing import Literal, final
 
 import numpy as np
@@ -16,9 +17,11 @@ __all__ = [
     "Recording",
     "Run",
     "RunError",
+    "RunSpec",
     "congestion_controls_json",
     "disciplines_json",
     "linux_job",
+    "linux_modules",
     "linux_notes",
     "linux_run",
     "register_aqm",
@@ -83,21 +86,60 @@ class Plan:
     def jobs(self) -> list[tuple[int, int, int, str]]:
         """(cell, queue, seed, label) in result order: cells, then seeds, then queues."""
 
-    def duration_s(self, job: int) -> float:
-        """Simulated length of a job, in seconds."""
+    def __len__(self) -> int:
+        """How many runs there are."""
 
+    def __getitem__(self, index: int) -> RunSpec:
+        """A run by its place: cells, then seeds, then queues."""
+
+    def __iter__(self) -> Iterator[RunSpec]: ...
     @property
     def recorded(self) -> list[str]:
         """The tables that some of its runs record because the file asks for them."""
 
-    def run_text(self, job: int) -> str:
-        """All that decides what a job's run gives, traces included, as text: the same text, the same run."""
-
     def resolved_json(self) -> str:
         """The experiment with every default filled in, one object per cell of the sweep."""
 
-    def run(self, job: int, monitor: Monitor) -> Run:
-        """Runs one job; other threads go on meanwhile."""
+@final
+class RunSpec:
+    """One run: an experiment, one of its arms, and a seed. It can be pickled, compared and used as a key of a dict."""
+
+    @staticmethod
+    def read(document: str) -> RunSpec:
+        """Reads a run from its ``document``; ExperimentError if it is none, or of another version of results."""
+
+    @property
+    def document(self) -> str:
+        """The run as JSON, with every default and the traces: what ``read`` takes."""
+
+    @property
+    def hash(self) -> str:
+        """SHA-256, in hexadecimal, of all that decides what the run gives; names and swept values are not in it."""
+
+    @property
+    def name(self) -> str:
+        """The experiment's name."""
+
+    @property
+    def queue(self) -> str:
+        """The arm's discipline."""
+
+    @property
+    def label(self) -> str:
+        """The arm's name."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def set_json(self) -> str:
+        """The swept keys and their values, as JSON."""
+
+    @property
+    def duration_s(self) -> float:
+        """Simulated length, in seconds."""
+
+    def run(self, monitor: Monitor) -> Run:
+        """Runs it in the simulator; other threads go on meanwhile."""
 
 @final
 class Recording:
@@ -169,8 +211,10 @@ class Algorithm:
     def state(self) -> dict[str, float]:
         """Its variables by the names of its defining document."""
 
-def register_aqm(name: str, class_: type, summary: str, parameters: list[tuple[str, list[object]]]) -> None:
-    """Registers a class under a name; parameters are names and defaults (none or one)."""
+def register_aqm(
+    name: str, class_: type, summary: str, parameters: list[tuple[str, list[object]]], digest: str
+) -> None:
+    """Registers a class under a name; parameters are names and defaults (none or one), the digest is of its source."""
 
 def unregister_aqm(name: str) -> None:
     """Forgets the class registered under a name."""
@@ -179,11 +223,14 @@ def disciplines_json() -> str: ...
 def congestion_controls_json() -> str: ...
 def traffic_json() -> str: ...
 def schema_json() -> str: ...
-def linux_job(plan: Plan, job: int, prefix: str) -> str:
-    """What the agent on Linux is to be told for a job, as JSON; ExperimentError if Linux cannot run it."""
+def linux_job(spec: RunSpec, prefix: str) -> str:
+    """What the agent on Linux is to be told for a run, as JSON; RunError if Linux cannot make it."""
+
+def linux_modules(plan: Plan) -> list[str]:
+    """The kernel modules that a plan's runs need; ExperimentError, with the file's line, if Linux cannot make one."""
 
 def linux_notes(plan: Plan) -> list[str]:
     """What an experiment asks for and Linux gives otherwise, in lines for the user."""
 
-def linux_run(plan: Plan, job: int, told: str, recording: bytes, wall_s: float) -> Run:
-    """The results of a job from what the agent was told and what it recorded; RunError if that is damaged."""
+def linux_run(spec: RunSpec, told: str, recording: bytes, wall_s: float) -> Run:
+    """The results of a run from what the agent was told and what it recorded; RunError if that is damaged."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, cast
 from sojourn import _core, bounded, schema
 from sojourn.backends import Backend, backend_of
 from sojourn.comparison import as_in_compare, experiment_text, overrides_for_queues
-from sojourn.execution import Report, execute, jobs_of
+from sojourn.execution import Report, execute
+from sojourn.executors import CoreRun, MakeExecutor, default_workers, executor_by_name
 from sojourn.journal import Journal
 from sojourn.precision import Precision, Rounds
 from sojourn.results import Recorded, Results, Run
@@ -27,6 +28,7 @@ def run(
     set: Mapping[str, object] | None = None,
     jobs: int | None = None,
     backend: str | Backend = "sim",
+    executor: str | MakeExecutor = "threads",
     until: str | None = None,
     report: Report | None = None,
 ) -> Results:
@@ -42,6 +44,9 @@ def run(
         Runs at the same time; default: one per processor. Results do not depend on it.
     backend
         ``"sim"``, ``"linux"``, or ``Linux(on=…, kernel=…)``.
+    executor
+        Where runs are made: ``"threads"``; ``"processes"``, beside which disciplines in Python do not wait for each
+        other; or what makes an ``Executor`` of one's own from a backend and a number of workers.
     until
         ``"goodput_bps=2%"``: repeats end as soon as the 95 % interval of this metric's mean, of every queue of a cell
         of the sweep, reaches no further than this share of the mean; the file's ``repeat`` is then the most.
@@ -57,7 +62,28 @@ def run(
     """
     plan = read_plan(file, _pairs(set or {}), backend=backend)
     precision = None if until is None else Precision.parse(until)
-    return _finished(*run_plan(plan, jobs=jobs, backend=backend, until=precision, report=report))
+    return _finished(*run_plan(plan, jobs=jobs, backend=backend, executor=executor, until=precision, report=report))
+
+
+def plan(file: str | Path, *, set: Mapping[str, object] | None = None) -> _core.Plan:
+    """The runs of an experiment file, to be run elsewhere: ``len(plan)``, ``plan[0]``, ``for spec in plan``.
+
+    Parameters are those of ``run``.
+
+    Raises
+    ------
+    ExperimentError
+        The file, a key or a value is wrong.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> import sojourn as sj
+    >>> spec = sj.plan("examples/home.toml")[0]
+    >>> pickle.loads(pickle.dumps(spec)) == spec
+    True
+    """
+    return read_plan(file, _pairs(set or {}))
 
 
 def run_text(
@@ -163,6 +189,7 @@ def run_plan(
     *,
     jobs: int | None = None,
     backend: str | Backend = "sim",
+    executor: str | MakeExecutor = "threads",
     until: Precision | None = None,
     report: Report | None = None,
     keep: Callable[[Run], Run] | None = None,
@@ -177,12 +204,12 @@ def run_plan(
     """
     runs: list[Run] = []
     where = backend_of(backend)
-    everything = jobs_of(plan, where)
+    make = executor_by_name(executor) if isinstance(executor, str) else executor
     stored = {} if journal is None else journal.stored
     rounds = None if until is None else Rounds(plan, until)
     stopped_by = None
     planned = 0
-    for indices in rounds or [range(len(everything))]:
+    for indices in rounds or [range(len(plan))]:
         planned += len(indices)
         known = deque(place for place, index in enumerate(indices) if index in stored)
         missing = [place for place, index in enumerate(indices) if index not in stored]
@@ -197,7 +224,7 @@ def run_plan(
                 index = indices[known.popleft()]
                 hand_over(index, stored.pop(index))
 
-        def finish(number: int, core: _core.Run, indices: Sequence[int] = indices, missing: list[int] = missing) -> Run:
+        def finish(number: int, core: CoreRun, indices: Sequence[int] = indices, missing: list[int] = missing) -> Run:
             run = as_run(core)
             if journal is not None:
                 journal.add(indices[missing[number]], core.summary_json, run)
@@ -207,8 +234,9 @@ def run_plan(
             hand_over_known(missing[number])
             hand_over(indices[missing[number]], run)
 
-        to_run = [everything[indices[place]] for place in missing]
-        stopped_by = execute(to_run, take, finish=finish, threads=jobs, report=report)
+        to_run = [plan[indices[place]] for place in missing]
+        workers = min(jobs or default_workers(), len(to_run)) or 1
+        stopped_by = execute(to_run, take, finish=finish, executor=make(where, workers), report=report)
         hand_over_known(len(indices))
         if stopped_by is not None:
             break
@@ -227,7 +255,7 @@ def run_plan(
     return Results(summary, runs, plan.resolved_json()), stopped_by
 
 
-def as_run(core: _core.Run) -> Run:
+def as_run(core: CoreRun) -> Run:
     """A run of the core with its tables as Arrow, which share the core's memory."""
 
     def read_table(name: Recorded) -> pa.Table | None:

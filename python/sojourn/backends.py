@@ -32,7 +32,7 @@ class Backend(Protocol):
     def notes(self, plan: _core.Plan) -> list[str]:
         """What it gives otherwise than a plan asks for, a line each for the user."""
 
-    def run(self, plan: _core.Plan, index: int, monitor: _core.Monitor) -> _core.Run:
+    def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
         """Makes one run.
 
         Raises
@@ -56,9 +56,9 @@ class Simulator:
         """Nothing: it measures all that a plan can ask for."""
         return []
 
-    def run(self, plan: _core.Plan, index: int, monitor: _core.Monitor) -> _core.Run:
+    def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
         """Makes one run."""
-        return plan.run(index, monitor)
+        return spec.run(monitor)
 
 
 def backend_of(backend: str | Backend) -> Backend:

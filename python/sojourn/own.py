@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import runpy
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from sojourn import _core, bounded
 from sojourn.bounded import LARGEST_TEXT
 
 Class = TypeVar("Class", bound=type)
 
-LOADED: dict[str, str] = {}
-"""SHA-256 of the files that ``load`` ran, which say what own disciplines do."""
+_files: dict[str, set[str]] = {}
+"""The files that ``load`` ran, with the names of what they registered."""
+_classes: dict[str, type] = {}
+"""The registered classes."""
+
+
+class Registered(NamedTuple):
+    """What another process needs to have the same disciplines."""
+
+    files: tuple[str, ...]
+    classes: tuple[tuple[str, type], ...]
+    """Those that no file registered."""
+
+
+def registered() -> Registered:
+    """All that is registered."""
+    of_files = set[str]().union(*_files.values())
+    return Registered(tuple(_files), tuple(item for item in _classes.items() if item[0] not in of_files))
+
+
+def register_all(wanted: Registered) -> None:
+    """Registers what another process had."""
+    for file in wanted.files:
+        load(Path(file))
+    for name, cls in wanted.classes:
+        register_aqm(name, cls)
 
 
 def register_aqm(name: str, cls: type) -> None:
@@ -53,7 +78,8 @@ def register_aqm(name: str, cls: type) -> None:
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     summary = (inspect.getdoc(cls) or "").partition("\n")[0].rstrip(".")
-    _core.register_aqm(name, cls, summary, parameters)
+    _core.register_aqm(name, cls, summary, parameters, _digest(cls))
+    _classes[name] = cls
 
 
 def unregister_aqm(name: str) -> None:
@@ -65,6 +91,7 @@ def unregister_aqm(name: str) -> None:
         There is none.
     """
     _core.unregister_aqm(name)
+    _classes.pop(name, None)
 
 
 def aqm(name: str) -> Callable[[Class], Class]:
@@ -88,9 +115,10 @@ def load(file: Path) -> None:
     if not file.exists() and not file.is_symlink():
         raise _core.ExperimentError(f"{file}: No such file")
     try:
-        LOADED[str(file)] = hashlib.sha256(bounded.read_bytes(file, LARGEST_TEXT)).hexdigest()
+        bounded.read_bytes(file, LARGEST_TEXT)
     except OSError as error:
         raise _core.ExperimentError(f"{file}: cannot be read: {error.strerror or error}") from None
+    before = dict(_classes)
     try:
         # Named after the file, as an import would: the class is shown as what defines it.
         runpy.run_path(str(file), run_name=file.stem)
@@ -104,6 +132,22 @@ def load(file: Path) -> None:
         raise _core.ExperimentError(f"{file}:{_line(error, file)}: ends the program{code}; must return") from error
     except Exception as error:
         raise _core.ExperimentError(f"{file}:{_line(error, file)}: {type(error).__name__}: {error}") from error
+
+    _files[str(file.absolute())] = {name for name, cls in _classes.items() if before.get(name) is not cls}
+
+
+def _digest(cls: type) -> str:
+    """SHA-256 of the file that defines a class; of its code where there is none. What that imports is not in it."""
+    codes = [member.__code__ for member in vars(cls).values() if inspect.isfunction(member)]
+    digest = hashlib.sha256()
+    for file in dict.fromkeys(code.co_filename for code in codes):
+        with contextlib.suppress(OSError):
+            digest.update(bounded.read_bytes(Path(file), LARGEST_TEXT))
+            continue
+        for code in codes:
+            digest.update(repr((code.co_name, code.co_code, code.co_names, code.co_varnames)).encode())
+            digest.update(repr([const for const in code.co_consts if not inspect.iscode(const)]).encode())
+    return digest.hexdigest()
 
 
 def _line(error: BaseException, file: Path) -> int | str:

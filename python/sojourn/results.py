@@ -38,6 +38,9 @@ TABLE_FILES: dict[TableName, str] = {
 }
 """Where each recorded table is kept beside summary.json."""
 
+RECORDED: tuple[Recorded, ...] = (*TABLE_FILES, "capture", "completions")
+"""All that a run may have recorded."""
+
 SMALL_FILES = ("summary.json", "summary.csv", "experiment.json")
 """What is kept of an experiment first of all."""
 

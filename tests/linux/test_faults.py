@@ -27,7 +27,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(kernel: Path, monitor: _core.Monitor | None = None, text: str = EXPERIMENT) -> None:
     plan = _core.Plan.read_text(text, "short", [])
-    Linux(kernel=str(kernel)).run(plan, 0, monitor or _core.Monitor())
+    Linux(kernel=str(kernel)).run(plan[0], monitor or _core.Monitor())
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def make_run(text: str) -> _core.Run:
     plan = _core.Plan.read_text(text, "short", [])
     backend = Linux()
     backend.check(plan)
-    return backend.run(plan, 0, _core.Monitor())
+    return backend.run(plan[0], _core.Monitor())
 
 
 @pytest.fixture(scope="module")
@@ -200,12 +200,12 @@ def test_many_flows_leave_the_memory_of_tcp_alone_and_keep_ecn():
 
 def test_a_run_under_memory_pressure_is_not_to_be_trusted():
     plan = _core.Plan.read_text(MANY_FLOWS, "many", [])
-    job = json.loads(_core.linux_job(plan, 0, "sj"))
+    job = json.loads(_core.linux_job(plan[0], "sj"))
     settings = [values for step in job["setup"] for values in step["action"].get("Sysctl", [])]
     (unsent,) = {tuple(setting) for setting in settings if setting[0] == "net/ipv4/tcp_notsent_lowat"}
     told = json.dumps(job).replace(json.dumps(list(unsent)), json.dumps([unsent[0], "4294967295"]))
     recording = machine.run(told, 1, locate(None), job["modules"], _core.Monitor())
-    (fault,) = steady(_core.linux_run(plan, 0, told, recording, 0.0))["invalid"]
+    (fault,) = steady(_core.linux_run(plan[0], told, recording, 0.0))["invalid"]
     assert "memory pressure" in fault
 
 
@@ -228,7 +228,7 @@ traffic = [
 
 def test_every_kind_of_traffic_does_on_linux_what_it_does_in_the_simulator():
     plan = _core.Plan.read_text(EVERY_KIND, "kinds", [])
-    simulated = steady(plan.run(0, _core.Monitor()))
+    simulated = steady(plan[0].run(_core.Monitor()))
     summary = steady(make_run(EVERY_KIND))
     assert "invalid" not in summary
     assert summary["flows"][0].keys() == simulated["flows"][0].keys()

@@ -66,10 +66,7 @@ fn place(traceback: &Bound<'_, PyTraceback>) -> PyResult<String> {
     Ok(format!("{file}:{line}"))
 }
 
-/// A run that did not come to its end.
+/// A run that cannot be built.
 pub fn failed_run(error: &sojourn_sim::RunError) -> PyErr {
-    match error {
-        sojourn_sim::RunError::Cancelled => Cancelled::new_err(error.to_string()),
-        _ => RunError::new_err(error.to_string()),
-    }
+    RunError::new_err(error.to_string())
 }

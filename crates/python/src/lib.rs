@@ -3,7 +3,8 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`plan`] | an experiment file, read, and its runs |
-//! | [`run`] | a run's monitor and its results |
+//! | [`run_spec`] | one run as a value, and its monitor |
+//! | [`run`] | what a run gave |
 //! | [`replay`] | a recorded queue through a discipline |
 //! | [`linux`] | what the agent on Linux is told and what it recorded |
 //! | [`own`] | algorithms written in Python |
@@ -19,6 +20,7 @@ mod own;
 mod plan;
 mod replay;
 mod run;
+mod run_spec;
 
 /// The compiled core: reads experiment files and runs them.
 #[pymodule]
@@ -28,7 +30,7 @@ mod _core {
     #[pymodule_export]
     use errors::{Cancelled, ExperimentError, RunError};
     #[pymodule_export]
-    use linux::{linux_job, linux_notes, linux_run};
+    use linux::{linux_job, linux_modules, linux_notes, linux_run};
     #[pymodule_export]
     use lists::{congestion_controls_json, disciplines_json, schema_json, traffic_json};
     #[pymodule_export]
@@ -38,7 +40,9 @@ mod _core {
     #[pymodule_export]
     use replay::Recording;
     #[pymodule_export]
-    use run::{Monitor, Run};
+    use run::Run;
+    #[pymodule_export]
+    use run_spec::{Monitor, RunSpec};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

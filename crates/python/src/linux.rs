@@ -1,19 +1,39 @@
 //! Runs on Linux: the agent's job before, its recording after. In between the caller runs the agent.
 
+use std::collections::BTreeSet;
+
 use pyo3::prelude::*;
-use sojourn_agent::{Recording, compile_job, compile_notes, summarise};
+use sojourn_agent::{Recording, Refusal, compile_job, compile_notes, summarise};
 
 use crate::errors::{RunError, wrong_input};
-use crate::plan::{Plan, set_json};
+use crate::plan::Plan;
 use crate::run::Run;
+use crate::run_spec::RunSpec;
 
-/// What the agent is to be told for a job, as JSON. Names of namespaces begin with `prefix`.
+/// What the agent is to be told for a run, as JSON. Names of namespaces begin with `prefix`.
 #[pyfunction]
-pub fn linux_job(plan: &Plan, job: usize, prefix: &str) -> PyResult<String> {
-    let (job, cell) = plan.job(job)?;
-    let compiled = compile_job(&cell.experiment, job.queue, job.seed, prefix)
-        .map_err(|refusal| wrong_input(&plan.plan.refuse(job.cell, &refusal.key, &refusal.must)))?;
+pub fn linux_job(spec: &RunSpec, prefix: &str) -> PyResult<String> {
+    let RunSpec { inner, .. } = spec;
+    let compiled = compile_job(&inner.experiment, inner.queue, inner.seed, prefix)
+        .map_err(|refusal| failed(format!("{}: {}", refusal.key, refusal.must)))?;
     serde_json::to_string(&compiled).map_err(failed)
+}
+
+/// The kernel modules that a plan's runs need; fails with the file's line if Linux cannot make one of them.
+#[pyfunction]
+pub fn linux_modules(plan: &Plan) -> PyResult<Vec<String>> {
+    let mut modules = BTreeSet::new();
+    for (number, cell) in plan.plan.cells.iter().enumerate() {
+        for queue in 0..cell.experiment.queues.len() {
+            let job = compile_job(&cell.experiment, queue, cell.experiment.seed, "sj");
+            let refused = |refusal: Refusal| plan.plan.refuse(number, &refusal.key, &refusal.must);
+            modules.extend(
+                job.map_err(|refusal| wrong_input(&refused(refusal)))?
+                    .modules,
+            );
+        }
+    }
+    Ok(modules.into_iter().collect())
 }
 
 /// What an experiment asks for and Linux gives otherwise, in lines for the user.
@@ -28,26 +48,29 @@ pub fn linux_notes(plan: &Plan) -> Vec<String> {
     notes
 }
 
-/// The results of a job from what the agent was told and what it recorded.
+/// The results of a run from what the agent was told and what it recorded.
 #[pyfunction]
 pub fn linux_run(
     py: Python<'_>,
-    plan: &Plan,
-    job: usize,
+    spec: &RunSpec,
     told: &str,
     recording: &[u8],
     wall_s: f64,
 ) -> PyResult<Run> {
-    let (job, cell) = plan.job(job)?;
+    let inner = &spec.inner;
     let run = py.detach(|| {
         let told = serde_json::from_str(told).map_err(|error| error.to_string())?;
         let recording = Recording::from_bytes(recording).map_err(|error| error.to_string())?;
-        let experiment = &cell.experiment;
         Ok::<_, String>(summarise(
-            experiment, job.queue, job.seed, &told, recording, wall_s,
+            &inner.experiment,
+            inner.queue,
+            inner.seed,
+            &told,
+            recording,
+            wall_s,
         ))
     });
-    Run::new(run.map_err(failed)?, set_json(cell))
+    Run::new(run.map_err(failed)?, spec.set_json())
 }
 
 fn failed(error: impl ToString) -> PyErr {

@@ -1,16 +1,17 @@
 //! An experiment file, read, and its runs.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use sojourn_experiment::model::{Experiment, Record};
+use sojourn_experiment::model::Record;
 use sojourn_experiment::{Cell, Source, read, read_file, resolved_with};
 use sojourn_sim::{check, in_use};
 
-use crate::errors::{failed_algorithm, failed_run, wrong_input, wrong_queue};
+use crate::errors::{failed_run, wrong_input, wrong_queue};
 use crate::own;
-use crate::run::{Monitor, Run};
+use crate::run_spec::RunSpec;
 
 /// A checked experiment, its sweep expanded into jobs.
 #[pyclass(frozen, module = "sojourn._core")]
@@ -20,15 +21,12 @@ pub struct Plan {
     jobs: Vec<Job>,
 }
 
-/// One run to be made.
+/// A run by its place in a plan.
 #[derive(Clone, Copy)]
-pub struct Job {
-    /// Number of the cell.
-    pub cell: usize,
-    /// Number of the arm.
-    pub queue: usize,
-    /// The seed.
-    pub seed: u64,
+struct Job {
+    cell: usize,
+    queue: usize,
+    seed: u64,
 }
 
 impl Plan {
@@ -54,10 +52,9 @@ impl Plan {
         Ok(Self { plan, jobs })
     }
 
-    /// The job of an index, and its cell of the sweep.
-    pub fn job(&self, index: usize) -> PyResult<(Job, &Cell)> {
+    fn job(&self, index: usize) -> PyResult<(Job, &Cell)> {
         let job = self.jobs.get(index);
-        let job = *job.ok_or_else(|| PyIndexError::new_err("no such job"))?;
+        let job = *job.ok_or_else(|| PyIndexError::new_err("no such run"))?;
         Ok((job, &self.plan.cells[job.cell]))
     }
 }
@@ -86,7 +83,7 @@ impl Plan {
         &self.plan.cells[0].experiment.name
     }
 
-    /// (cell, queue, seed, label) in result order: cells, then seeds, then queues.
+    /// (cell, queue, seed, label) of every run, in the order of results: cells, then seeds, then queues.
     #[getter]
     fn jobs(&self) -> Vec<(usize, usize, u64, &str)> {
         let label = |job: &Job| {
@@ -100,9 +97,20 @@ impl Plan {
             .collect()
     }
 
-    /// Simulated length of a job, in seconds.
-    fn duration_s(&self, job: usize) -> PyResult<f64> {
-        Ok(self.job(job)?.1.experiment.duration.as_secs_f64())
+    /// How many runs there are.
+    fn __len__(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// A run by its place: cells, then seeds, then queues.
+    fn __getitem__(&self, index: usize) -> PyResult<RunSpec> {
+        let (job, cell) = self.job(index)?;
+        Ok(RunSpec::new(sojourn_experiment::RunSpec {
+            experiment: Arc::clone(&cell.experiment),
+            queue: job.queue,
+            seed: job.seed,
+            set: cell.set.clone(),
+        }))
     }
 
     /// The tables that some of its runs record because the file asks for them.
@@ -124,19 +132,6 @@ impl Plan {
         .collect()
     }
 
-    /// All that decides what a job's run gives, traces included, as text: the same text, the same run.
-    fn run_text(&self, job: usize) -> PyResult<String> {
-        let (job, cell) = self.job(job)?;
-        let only = Experiment {
-            name: String::new(),
-            repeat: 1,
-            seed: job.seed,
-            queues: vec![cell.experiment.queues[job.queue].clone()],
-            ..cell.experiment.clone()
-        };
-        Ok(format!("{only:?}"))
-    }
-
     /// The experiment with every default filled in: one object per cell of the sweep, its swept
     /// values under `set`.
     fn resolved_json(&self) -> PyResult<String> {
@@ -152,30 +147,10 @@ impl Plan {
         let cells: PyResult<Vec<_>> = self.plan.cells.iter().map(cell).collect();
         Ok(format!("{:#}\n", serde_json::Value::Array(cells?)))
     }
-
-    /// Runs one job; other threads go on meanwhile.
-    fn run(&self, py: Python<'_>, job: usize, monitor: &Monitor) -> PyResult<Run> {
-        let (job, cell) = self.job(job)?;
-        let failure = own::Failure::cancelling(monitor.shared());
-        let result = py.detach(|| {
-            sojourn_sim::run(
-                &cell.experiment,
-                job.queue,
-                job.seed,
-                &own::catalogue(&failure),
-                monitor.inner(),
-            )
-        });
-        if let Some(raised) = failure.take() {
-            return Err(failed_algorithm(raised));
-        }
-        let result = result.map_err(|error| failed_run(&error))?;
-        Run::new(result, set_json(cell))
-    }
 }
 
 /// The swept keys and their values in a cell.
-pub fn set_json(cell: &Cell) -> serde_json::Value {
+fn set_json(cell: &Cell) -> serde_json::Value {
     cell.set
         .iter()
         .cloned()

@@ -1,7 +1,7 @@
-//! A run's monitor and its results.
+//! What a run gave.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use numpy::{Element as Number, IntoPyArray};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -11,55 +11,6 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use sojourn_sim::RunResult;
 use sojourn_sim::result::{Column, Table};
-use sojourn_units::{Duration, Time};
-
-/// Watches one run from another thread.
-#[pyclass(frozen, module = "sojourn._core")]
-#[derive(Default)]
-pub struct Monitor(Arc<sojourn_sim::Monitor>);
-
-impl Monitor {
-    /// The simulator's side of it.
-    pub fn inner(&self) -> &sojourn_sim::Monitor {
-        &self.0
-    }
-
-    /// The simulator's side of it, for those who outlive the call.
-    pub fn shared(&self) -> Arc<sojourn_sim::Monitor> {
-        Arc::clone(&self.0)
-    }
-}
-
-#[pymethods]
-impl Monitor {
-    #[new]
-    fn py_new() -> Self {
-        Self::default()
-    }
-
-    /// How far the run has come, in simulated seconds.
-    #[getter]
-    fn simulated_s(&self) -> f64 {
-        self.0.simulated().as_secs_f64()
-    }
-
-    /// Makes the run stop soon.
-    fn cancel(&self) {
-        self.0.cancel();
-    }
-
-    /// Whether the run was asked to stop.
-    #[getter]
-    fn cancelled(&self) -> bool {
-        self.0.is_cancelled()
-    }
-
-    /// Tells how far a run has come that is made outside of this module.
-    fn report(&self, simulated_s: f64) {
-        self.0
-            .report(Time::ZERO + Duration::from_secs_f64(simulated_s));
-    }
-}
 
 /// What one run left behind.
 #[pyclass(frozen, module = "sojourn._core")]

@@ -69,7 +69,7 @@ pub trait Meter {
 
 /// What uses the connections of a flow. Data in the direction of the flow is written by the sending side; requests,
 /// if there are any, by the receiving side.
-pub trait Application {
+pub trait Application: Send {
     /// When [`Application::on_timer`] is due.
     fn next_timer(&self) -> Option<Time>;
 

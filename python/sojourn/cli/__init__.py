@@ -42,7 +42,7 @@ def main() -> NoReturn:
 def _leave(status: int) -> NoReturn:
     """Ends the process, without waiting for threads that hang in somebody's Python code."""
     # Not loaded now, if it was not: an interrupt may have come in the middle of loading something.
-    left_behind = getattr(sys.modules.get("sojourn.execution"), "left_behind", None)
+    left_behind = getattr(sys.modules.get("sojourn.executors"), "left_behind", None)
     if left_behind is not None and left_behind():
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, AttributeError, ValueError):

@@ -10,7 +10,7 @@ from typing import Any
 
 from sojourn import _core, linux
 from sojourn.cli.options import Json
-from sojourn.execution import default_threads
+from sojourn.executors import default_workers
 
 _PACKAGES = {
     "numpy": "statistics",
@@ -31,7 +31,7 @@ def command(json: Json = False) -> None:
         "sojourn": _core.version,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "processors": default_threads(),
+        "processors": default_workers(),
         "backends": {
             "sim": {"available": True, "needs": "nothing beyond this package"},
             "linux": {"available": linux.is_available(), "needs": "what the lines below list"},

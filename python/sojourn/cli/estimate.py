@@ -12,7 +12,7 @@ from typing import NamedTuple, TypedDict
 
 from sojourn import _core
 from sojourn.backends import Backend
-from sojourn.execution import default_threads
+from sojourn.executors import default_workers
 from sojourn.journal import LeftBehind
 from sojourn.keys import plan_key
 from sojourn.linux import Linux
@@ -72,7 +72,7 @@ class _Effort(NamedTuple):
 
 def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int = 0) -> _Effort:
     runs = len(plan.jobs)
-    simulated_s = sum(plan.duration_s(index) for index in range(runs)) * (runs - stored) / runs
+    simulated_s = sum(spec.duration_s for spec in plan) * (runs - stored) / runs
     if isinstance(backend, Linux):
         wall_s, summary_kb = backend.wall_s(simulated_s, runs - stored), 4.0
     else:
@@ -83,7 +83,7 @@ def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int = 0) -
 
 def _sum(efforts: Sequence[_Effort], jobs: int | None, stored: int = 0) -> Estimate:
     runs = sum(one.runs for one in efforts)
-    wall_s = sum(one.wall_s for one in efforts) / min(jobs or default_threads(), max(1, runs))
+    wall_s = sum(one.wall_s for one in efforts) / min(jobs or default_workers(), max(1, runs))
     megabytes = BASE_MB + sum(one.megabytes for one in efforts)
     return {
         "runs": runs,
@@ -139,9 +139,9 @@ def _tried(plan: _core.Plan, backend: Backend, samples: int) -> tuple[float, flo
         timer.start()
         began = time.monotonic()
         try:
-            core = backend.run(plan, index, monitor)
+            core = backend.run(plan[index], monitor)
             kilobytes.append(len(core.summary_json) / 1000)
-            simulated_s += plan.duration_s(index)
+            simulated_s += plan[index].duration_s
         except _core.Cancelled:
             simulated_s += monitor.simulated_s
         finally:

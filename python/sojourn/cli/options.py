@@ -73,6 +73,14 @@ Figures = Annotated[
     ),
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at the same time; default: one per processor.")]
+Executor = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="Where runs are made: threads, or processes, which disciplines in Python need to run beside each other.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else.")]
 Resume = Annotated[
     bool,

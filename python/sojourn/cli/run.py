@@ -21,6 +21,7 @@ from sojourn.cli.options import (
     Backend,
     Baseline,
     DryRun,
+    Executor,
     Figures,
     Jobs,
     Json,
@@ -36,6 +37,7 @@ from sojourn.cli.options import (
 )
 from sojourn.cli.outcome import FAILED, INTERRUPTED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
+from sojourn.executors import MakeExecutor, Threads, executor_by_name
 from sojourn.journal import Journal
 from sojourn.paired import check_baseline, paired_groups_sheet
 from sojourn.precision import Precision
@@ -53,6 +55,7 @@ def command(
     kernel: Kernel = None,
     set: Set = None,
     jobs: Jobs = None,
+    executor: Executor = "threads",
     baseline: Baseline = None,
     until: Until = None,
     resume: Resume = False,
@@ -65,6 +68,7 @@ def command(
     formats = formats_of(figures)
     precision = None if until is None else Precision.parse(until)
     where = chosen(backend, on, kernel)
+    make = executor_by_name(executor)
     plan = read_plan(file, overrides(set), backend=where)
     if dry_run:
         estimate.show(plan, where, jobs=jobs, out=out if resume else None, json=json)
@@ -75,6 +79,7 @@ def command(
         out=out,
         figures=formats,
         jobs=jobs,
+        executor=make,
         baseline=baseline,
         until=precision,
         resume=resume,
@@ -91,6 +96,7 @@ def run_and_show(
     jobs: int | None,
     baseline: str | None,
     json: bool,
+    executor: MakeExecutor = Threads,
     until: Precision | None = None,
     resume: bool = False,
 ) -> None:
@@ -116,7 +122,16 @@ def run_and_show(
         display = Display() if out is None else Display(then=f", writing {out}", again="leaves them for --resume")
         # What a discipline of the user's prints is not part of our output.
         with display, redirect_stdout(sys.stderr):
-            return run_plan(plan, jobs=jobs, backend=backend, until=until, report=display, keep=keep, journal=journal)
+            return run_plan(
+                plan,
+                jobs=jobs,
+                backend=backend,
+                executor=executor,
+                until=until,
+                report=display,
+                keep=keep,
+                journal=journal,
+            )
 
     saved = Saved(*runner()) if out is None else _saved(out, plan, backend, runner, resume=resume, figures=figures)
     finished = saved.results

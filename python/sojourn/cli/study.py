@@ -17,7 +17,7 @@ from sojourn.cli import estimate, listing
 from sojourn.cli.options import Backend, DryRun, Jobs, Json, Kernel, On, chosen, out_directory
 from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
-from sojourn.execution import default_threads
+from sojourn.executors import default_workers
 from sojourn.linux import Linux
 from sojourn.tables import plain
 
@@ -80,7 +80,7 @@ def run(
 
     def announce(runs: int, simulated_s: float) -> None:
         if isinstance(where, Linux):
-            minutes = ceil(where.wall_s(simulated_s, runs) / 60 / (jobs or default_threads()))
+            minutes = ceil(where.wall_s(simulated_s, runs) / 60 / (jobs or default_workers()))
             about = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
             print(f"{runs} runs on linux, about {about}; --quick and --figure F run fewer", file=sys.stderr)
 

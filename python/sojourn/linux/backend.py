@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -14,6 +15,8 @@ from sojourn.linux import host, machine
 from sojourn.linux.kernel import Kernel, locate
 
 Place = Literal["vm", "host"]
+
+_host_runs = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,7 @@ class Linux:
         LinuxError
             There is no kernel, or it lacks a module.
         """
-        modules: dict[str, None] = {}
-        for index in range(len(plan.jobs)):
-            modules.update(dict.fromkeys(json.loads(_core.linux_job(plan, index, "sj"))["modules"]))
+        modules = _core.linux_modules(plan)
         if self.on == "vm":
             self._kernel.in_order(modules)
         else:
@@ -64,8 +65,8 @@ class Linux:
         """What Linux gives otherwise than a plan asks for, a line each for the user."""
         return _core.linux_notes(plan)
 
-    def run(self, plan: _core.Plan, index: int, monitor: _core.Monitor) -> _core.Run:
-        """Makes one run of a plan.
+    def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
+        """Makes one run.
 
         Raises
         ------
@@ -75,12 +76,11 @@ class Linux:
             The monitor was told to stop.
         """
         began = time.monotonic()
-        # Namespaces of a machine are its own; on a host they are told apart by process and job.
-        prefix = "sj" if self.on == "vm" else f"sj{os.getpid()}-{index}"
-        told = _core.linux_job(plan, index, prefix)
+        # Namespaces of a machine are its own; on a host they are told apart by process and run.
+        prefix = "sj" if self.on == "vm" else f"sj{os.getpid()}-{next(_host_runs)}"
+        told = _core.linux_job(spec, prefix)
         if self.on == "vm":
-            seed = plan.jobs[index][2]
-            recording = machine.run(told, seed, self._kernel, json.loads(told)["modules"], monitor)
+            recording = machine.run(told, spec.seed, self._kernel, json.loads(told)["modules"], monitor)
         else:
             recording = host.run(told, monitor)
-        return _core.linux_run(plan, index, told, recording, time.monotonic() - began)
+        return _core.linux_run(spec, told, recording, time.monotonic() - began)

@@ -10,7 +10,8 @@ from msgspec import structs
 from sojourn import _core, typed
 from sojourn.api import as_run, read_plan
 from sojourn.backends import Backend, backend_of
-from sojourn.execution import Job, Report, execute, jobs_of
+from sojourn.execution import Report, execute
+from sojourn.executors import Executor, Threads, default_workers
 from sojourn.results import Run
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import Cell, Grid
@@ -168,10 +169,10 @@ def run_study(
     where = backend_of(backend)
     rehearse(study, plan_study(study))
     plans = plan_study(study, experiments=experiments_shown(study, figure), quick=quick, backend=where)
-    batch = _jobs(plans, where)
+    batch = _specs(plans)
     if announce is not None:
-        announce(len(batch), sum(job.duration_s for job in batch))
-    cells, finished, stopped_by = _run(plans, batch, jobs, report)
+        announce(len(batch), sum(spec.duration_s for spec in batch))
+    cells, finished, stopped_by = _run(plans, batch, Threads(where, jobs or default_workers()), report)
     grids = grids_of(study, cells, study.measures, where.name)
     return StudyResults(study, grids, finished, len(batch), stopped_by, where.name)
 
@@ -191,12 +192,12 @@ def run_variants(
     study = base.study
     where = backend_of("sim")
     planned = plan_variants(study, quick=quick)
-    batches = [_jobs(plans, where) for _, plans in planned]
+    batches = [_specs(plans) for _, plans in planned]
     if announce is not None:
-        announce(sum(map(len, batches)), sum(job.duration_s for batch in batches for job in batch))
+        announce(sum(map(len, batches)), sum(spec.duration_s for batch in batches for spec in batch))
     tried: list[Tried] = []
     for (variant, plans), batch in zip(planned, batches, strict=True):
-        cells, _, stopped_by = _run(plans, batch, jobs, report)
+        cells, _, stopped_by = _run(plans, batch, Threads(where, jobs or default_workers()), report)
         if stopped_by is not None:
             return tried, stopped_by
         changed = [structs.replace(one, constants={**one.constants, **variant.constants}) for one in study.experiments]
@@ -210,16 +211,16 @@ def _by_id(judgements: Iterable[Judgement]) -> dict[str, Judgement]:
     return {one.id: one for one in judgements}
 
 
-def _jobs(plans: Plans, where: Backend) -> list[Job]:
-    return [job for _, _, plan in plans for job in jobs_of(plan, where)]
+def _specs(plans: Plans) -> list[_core.RunSpec]:
+    return [spec for _, _, plan in plans for spec in plan]
 
 
 def _run(
-    plans: Plans, batch: Sequence[Job], threads: int | None, report: Report | None
+    plans: Plans, batch: Sequence[_core.RunSpec], executor: Executor, report: Report | None
 ) -> tuple[dict[str, list[Cell]], int, BaseException | None]:
     """Runs what was planned: the cells of each experiment, how many runs were made, and what stopped them."""
     runs: dict[int, Run] = {}
-    stopped_by = execute(batch, runs.__setitem__, finish=lambda _, core: as_run(core), threads=threads, report=report)
+    stopped_by = execute(batch, runs.__setitem__, finish=lambda _, core: as_run(core), executor=executor, report=report)
     cells: dict[str, list[Cell]] = {}
     first = 0
     for experiment, part, plan in plans:

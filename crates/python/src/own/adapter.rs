@@ -7,46 +7,32 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sojourn_aqm::{Algorithm, Aqm, Backlog, Environment, Packet, Verdict};
-use sojourn_sim::Monitor;
 use sojourn_units::{Duration, Time};
 
 use super::views::{Chance, PacketView, QueueView};
 
-/// The first exception that Python code raised in a run; it cancels the run.
+/// The first exception that Python code raised in a run; whoever drives the run then stops it.
 #[derive(Clone, Default)]
-pub struct Failure {
-    raised: Arc<Mutex<Option<PyErr>>>,
-    monitor: Option<Arc<Monitor>>,
-}
+pub struct Failure(Arc<Mutex<Option<PyErr>>>);
 
 impl Failure {
-    /// A place for failures of the run that `monitor` watches.
-    pub fn cancelling(monitor: Arc<Monitor>) -> Self {
-        Self {
-            raised: Arc::default(),
-            monitor: Some(monitor),
-        }
-    }
-
     /// What was raised.
     pub fn take(&self) -> Option<PyErr> {
         self.slot().take()
     }
 
-    /// Notes what was raised, if it is the first, and cancels the run.
+    /// Notes what was raised, if it is the first.
     pub fn note(&self, error: PyErr) {
         self.slot().get_or_insert(error);
-        if let Some(monitor) = &self.monitor {
-            monitor.cancel();
-        }
     }
 
-    fn has_happened(&self) -> bool {
+    /// Whether there was one.
+    pub fn has_happened(&self) -> bool {
         self.slot().is_some()
     }
 
     fn slot(&self) -> std::sync::MutexGuard<'_, Option<PyErr>> {
-        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,5 +16,5 @@ mod views;
 
 pub use adapter::Failure;
 pub use algorithm::Algorithm;
-pub use registry::{catalogue, names, register_aqm, unregister_aqm};
+pub use registry::{catalogue, digests, names, register_aqm, unregister_aqm};
 pub use views::{PacketView, QueueView};

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyType};
 use sojourn_aqm::{
     Built, Catalogue, Discipline, Key, Limit, Packet, SettingError, Settings, Single,
 };
-use sojourn_experiment::Names;
+use sojourn_experiment::{Names, RunSpec};
 use sojourn_units::Value;
 
 use super::adapter::{Failure, PythonAqm};
@@ -22,6 +22,7 @@ struct Registered {
     source: &'static str,
     parameters: Vec<Parameter>,
     class: Py<PyType>,
+    digest: String,
 }
 
 static REGISTRY: Mutex<Vec<Arc<Registered>>> = Mutex::new(Vec::new());
@@ -31,13 +32,14 @@ fn registry() -> MutexGuard<'static, Vec<Arc<Registered>>> {
 }
 
 /// Registers a class under a name; one registered earlier under it is replaced. Parameters are names and
-/// defaults (a tuple of none or one).
+/// defaults (a tuple of none or one); the digest tells its source from every other.
 #[pyfunction]
 pub fn register_aqm(
     name: &str,
     class_: Bound<'_, PyType>,
     summary: &str,
     parameters: Vec<(String, Vec<Bound<'_, PyAny>>)>,
+    digest: String,
 ) -> PyResult<()> {
     let refuse = |what: String| ExperimentError::new_err(format!("register_aqm: {what}"));
     let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
@@ -62,6 +64,7 @@ pub fn register_aqm(
         source: String::leak(class_.fully_qualified_name()?.to_string()),
         parameters,
         class: class_.unbind(),
+        digest,
     };
     let mut registry = registry();
     registry.retain(|known| known.name != name);
@@ -90,6 +93,27 @@ pub fn catalogue<P: Packet + Send + 'static>(failure: &Failure) -> Catalogue<P> 
         catalogue.add(discipline(Arc::clone(registered), failure.clone()));
     }
     catalogue
+}
+
+/// The registered classes that a run names, each with the digest of its source.
+pub fn digests(spec: &RunSpec) -> serde_json::Map<String, serde_json::Value> {
+    let links = spec.experiment.links.iter();
+    let of_links = links.flat_map(|link| {
+        [
+            link.queue.as_ref(),
+            link.up.as_ref().and_then(|up| up.queue.as_ref()),
+        ]
+    });
+    let named: Vec<&str> = of_links
+        .chain([Some(spec.arm())])
+        .flatten()
+        .map(|queue| &*queue.aqm)
+        .collect();
+    let registry = registry();
+    let found = registry.iter().filter(|known| named.contains(&known.name));
+    found
+        .map(|known| (known.name.into(), known.digest.as_str().into()))
+        .collect()
 }
 
 /// What can be named in a file.

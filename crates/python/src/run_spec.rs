@@ -1,0 +1,226 @@
+//! One run as a value, and its monitor.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+use serde_json::Value as Json;
+use sojourn_experiment::run_hash;
+use sojourn_sim::Session;
+use sojourn_units::{Duration, Time};
+
+use crate::errors::{Cancelled, ExperimentError, failed_algorithm, failed_run, wrong_input};
+use crate::own;
+use crate::run::Run;
+
+/// Events between two looks at the monitor.
+const EVENTS_PER_REPORT: u64 = 1 << 14;
+
+/// One run: an experiment, one of its arms, and a seed. It can be pickled, compared and used as a key of a dict.
+#[pyclass(frozen, module = "sojourn._core")]
+pub struct RunSpec {
+    /// The core's.
+    pub inner: sojourn_experiment::RunSpec,
+    /// Its document as text, and the hash of that, once they were asked for.
+    written: OnceLock<(String, String)>,
+}
+
+impl RunSpec {
+    /// A run as Python sees it.
+    pub const fn new(inner: sojourn_experiment::RunSpec) -> Self {
+        Self {
+            inner,
+            written: OnceLock::new(),
+        }
+    }
+
+    fn written(&self) -> PyResult<&(String, String)> {
+        if let Some(written) = self.written.get() {
+            return Ok(written);
+        }
+        let failure = own::Failure::default();
+        let document = sojourn_sim::document(&self.inner, &own::catalogue(&failure));
+        let mut document = document.map_err(|error| match failure.take() {
+            Some(raised) => failed_algorithm(raised),
+            None => failed_run(&error),
+        })?;
+        let own = own::digests(&self.inner);
+        if !own.is_empty() {
+            document["own"] = own.into();
+        }
+        let written = (document.to_string(), run_hash(&document));
+        Ok(self.written.get_or_init(|| written))
+    }
+
+    /// The swept keys and their values.
+    pub fn set_json(&self) -> Json {
+        let set = self.inner.set.iter().cloned();
+        set.collect::<serde_json::Map<_, _>>().into()
+    }
+}
+
+#[pymethods]
+impl RunSpec {
+    /// Reads a run from its `document`.
+    #[staticmethod]
+    fn read(document: &str) -> PyResult<Self> {
+        let inner = sojourn_experiment::RunSpec::read(document, &own::names())
+            .map_err(|error| wrong_input(&error))?;
+        let json: Json = serde_json::from_str(document).unwrap_or_default();
+        for (name, digest) in own::digests(&inner) {
+            if json["own"][&name] != digest {
+                let what = format!(
+                    "run: own discipline \"{name}\" is registered here from another source than where the run was written"
+                );
+                return Err(ExperimentError::new_err(what));
+            }
+        }
+        Ok(Self::new(inner))
+    }
+
+    /// The run as JSON, with every default: the same text, the same run, but for what things are called.
+    #[getter]
+    fn document(&self) -> PyResult<&str> {
+        Ok(&self.written()?.0)
+    }
+
+    /// SHA-256, in hexadecimal, of all that decides what the run gives.
+    #[getter]
+    fn hash(&self) -> PyResult<&str> {
+        Ok(&self.written()?.1)
+    }
+
+    /// The experiment's name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.inner.experiment.name
+    }
+
+    /// The arm's discipline.
+    #[getter]
+    fn queue(&self) -> &str {
+        &self.inner.arm().aqm
+    }
+
+    /// The arm's name.
+    #[getter]
+    fn label(&self) -> &str {
+        &self.inner.arm().label
+    }
+
+    /// The seed.
+    #[getter]
+    const fn seed(&self) -> u64 {
+        self.inner.seed
+    }
+
+    /// The swept keys and their values, as JSON.
+    #[getter(set_json)]
+    fn py_set_json(&self) -> String {
+        self.set_json().to_string()
+    }
+
+    /// Simulated length, in seconds.
+    #[getter]
+    fn duration_s(&self) -> f64 {
+        self.inner.experiment.duration.as_secs_f64()
+    }
+
+    /// Runs it in the simulator; other threads go on meanwhile.
+    fn run(&self, py: Python<'_>, monitor: &Monitor) -> PyResult<Run> {
+        let failure = own::Failure::default();
+        let run = py.detach(|| {
+            let mut session = Session::new(self.inner.clone(), &own::catalogue(&failure))
+                .map_err(|error| failed_run(&error))?;
+            while !session.is_finished() {
+                if monitor.cancelled() {
+                    return Err(Cancelled::new_err("cancelled"));
+                }
+                session.advance(session.end(), EVENTS_PER_REPORT);
+                monitor.report_at(session.now());
+                if failure.has_happened() {
+                    break;
+                }
+            }
+            Ok(session)
+        });
+        if let Some(raised) = failure.take() {
+            return Err(failed_algorithm(raised));
+        }
+        let session = run?;
+        let result = py.detach(|| session.finish());
+        Run::new(result, self.set_json())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let read = PyType::new::<Self>(py).getattr("read")?;
+        (read, (slf.get().document()?,)).into_pyobject(py)
+    }
+
+    fn __eq__(&self, other: &Self) -> PyResult<bool> {
+        Ok(self.written()?.0 == other.written()?.0)
+    }
+
+    fn __hash__(&self) -> PyResult<u64> {
+        let mut hasher = DefaultHasher::new();
+        self.written()?.0.hash(&mut hasher);
+        Ok(hasher.finish())
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let hash = &self.written()?.1[..12];
+        Ok(format!(
+            "<RunSpec {}, seed {}, {hash}>",
+            self.label(),
+            self.seed()
+        ))
+    }
+}
+
+/// Watches one run from another thread.
+#[pyclass(frozen, module = "sojourn._core")]
+#[derive(Default)]
+pub struct Monitor {
+    simulated_ns: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+impl Monitor {
+    fn report_at(&self, now: Time) {
+        self.simulated_ns.store(now.as_nanos(), Ordering::Relaxed);
+    }
+}
+
+#[pymethods]
+impl Monitor {
+    #[new]
+    fn py_new() -> Self {
+        Self::default()
+    }
+
+    /// How far the run has come, in simulated seconds.
+    #[getter]
+    fn simulated_s(&self) -> f64 {
+        Time::from_nanos(self.simulated_ns.load(Ordering::Relaxed)).as_secs_f64()
+    }
+
+    /// Makes the run stop soon.
+    fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the run was asked to stop.
+    #[getter]
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Tells how far a run has come that is made outside of this module.
+    fn report(&self, simulated_s: f64) {
+        self.report_at(Time::ZERO + Duration::from_secs_f64(simulated_s));
+    }
+}

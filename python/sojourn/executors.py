@@ -1,0 +1,281 @@
+"""Executors: where a batch of runs is made. Threads of this process, or processes beside it."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sojourn import _core, own
+from sojourn.backends import Backend
+from sojourn.interrupts import Presses
+from sojourn.results import RECORDED
+
+POLL_S = 0.1
+"""How often threads that are to end are looked at."""
+CALM_S = 0.3
+"""What a cancelled run gets to end by itself, before an exception is raised in it."""
+PATIENCE_S = 1.2
+"""What it gets altogether. Then its thread is left to itself: Python code in it may be waiting for ever."""
+
+Columns = dict[str, npt.NDArray[np.generic]]
+
+
+class CoreRun(Protocol):
+    """What a run gave, as the core hands it over."""
+
+    @property
+    def summary_json(self) -> str:
+        """One element of ``runs`` in summary.json."""
+
+    def table(self, name: str) -> Columns | None:
+        """What was recorded by name, once; None if it was not."""
+
+
+Outcome = CoreRun | BaseException
+
+
+class Executor(Protocol):
+    """Makes runs, several at a time. Outcomes come in whatever order."""
+
+    @property
+    def workers(self) -> int:
+        """Runs at the same time."""
+
+    def start(self, index: int, spec: _core.RunSpec) -> None:
+        """Takes on a run; ``index`` is what its outcome is called."""
+
+    def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
+        """The outcomes since the last call. Waits for the first, for at most ``wait_s``."""
+
+    def simulated_s(self) -> float:
+        """Simulated seconds of the runs under way, as far as that is known."""
+
+    def close(self, presses: Presses) -> None:
+        """Cancels what is under way and waits for it; a further Ctrl-C ends the wait where it can."""
+
+
+MakeExecutor = Callable[[Backend, int], Executor]
+"""What makes an executor for a batch: given the backend and how many runs at the same time."""
+
+
+def executor_by_name(name: str) -> MakeExecutor:
+    """``threads`` or ``processes``.
+
+    Raises
+    ------
+    ExperimentError
+        This version has no such executor.
+    """
+    try:
+        return EXECUTORS[name]
+    except KeyError:
+        known = ", ".join(EXECUTORS)
+        raise _core.ExperimentError(f'executor: got "{name}"; must be one of {known}') from None
+
+
+def default_workers() -> int:
+    """As many as this process may use processors."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_on(backend: Backend, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
+    """Makes one run; a failure names the arm and the seed."""
+    try:
+        return backend.run(spec, monitor)
+    except _core.RunError as error:
+        raise _core.RunError(f"{spec.name}: {spec.label}, seed {spec.seed}: {error}") from error.__cause__
+
+
+# ---- Threads -----------------------------------------------------------------------------------------
+
+
+class Threads:
+    """Threads of this process.
+
+    The simulator runs without the GIL, so they are all that is needed; only disciplines in Python take turns.
+    """
+
+    def __init__(self, backend: Backend, workers: int) -> None:
+        self.workers = workers
+        self._backend = backend
+        self._monitors: dict[int, _core.Monitor] = {}
+        """Of what was taken on and has not ended."""
+        self._stopping = False
+        self._todo: queue.SimpleQueue[tuple[int, _core.RunSpec] | None] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def start(self, index: int, spec: _core.RunSpec) -> None:
+        """Takes on a run."""
+        self._monitors[index] = _core.Monitor()
+        self._todo.put((index, spec))
+        if len(self._threads) < self.workers:
+            # A daemon: a thread that hangs in somebody's Python code must not keep the process from ending.
+            name = f"sojourn_{len(self._threads)}"
+            self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
+            self._threads[-1].start()
+
+    def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
+        """The outcomes since the last call."""
+        with contextlib.suppress(queue.Empty):
+            index, outcome = self._ended.get(timeout=wait_s)
+            while True:
+                del self._monitors[index]
+                yield index, outcome
+                index, outcome = self._ended.get_nowait()
+
+    def simulated_s(self) -> float:
+        """Simulated seconds of the runs under way."""
+        return sum(monitor.simulated_s for monitor in self._monitors.values())
+
+    def close(self, presses: Presses) -> None:
+        """Cancels what is under way and waits for it.
+
+        Python code that does not end gets an exception; where that does not help, its thread is left to itself.
+        """
+        self._stopping = True
+        for monitor in self._monitors.values():
+            monitor.cancel()
+        for _ in self._threads:
+            self._todo.put(None)
+        began = time.monotonic()
+        asked = presses.count
+        # Of a backend that has processes and devices something would stay behind.
+        can_be_left = self._backend.name == "sim"
+        while alive := [thread for thread in self._threads if thread.is_alive()]:
+            waited_s = time.monotonic() - began
+            if can_be_left and (waited_s > PATIENCE_S or presses.count > asked):
+                _left.extend(alive)
+                break
+            if can_be_left and waited_s > CALM_S:
+                for thread in alive:
+                    _raise_in(thread, _GivenUp)
+            alive[0].join(POLL_S)
+
+    def _work(self) -> None:
+        with contextlib.suppress(_GivenUp):
+            while (todo := self._todo.get()) is not None and not self._stopping:
+                index, spec = todo
+                try:
+                    outcome: Outcome = run_on(self._backend, spec, self._monitors[index])
+                except BaseException as error:
+                    outcome = error
+                self._ended.put((index, outcome))
+
+
+class _GivenUp(KeyboardInterrupt):
+    """Raised in Python code that does not end by itself."""
+
+
+_left: list[threading.Thread] = []
+
+
+def left_behind() -> bool:
+    """Whether threads were left to themselves and still live: the process then ends without waiting for them."""
+    return any(thread.is_alive() for thread in _left)
+
+
+def _raise_in(thread: threading.Thread, what: type[BaseException]) -> None:
+    """Raises an exception in the Python code of another thread, at its next instruction."""
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(what))
+
+
+# ---- Processes ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """What a run in another process gave."""
+
+    summary_json: str
+    tables: dict[str, Columns]
+
+    def table(self, name: str) -> Columns | None:
+        """What was recorded by name; None if it was not."""
+        return self.tables.get(name)
+
+
+class Processes:
+    """Processes of their own: disciplines written in Python run beside each other.
+
+    A discipline that was not registered by a file (``own.load``) must be of a module that can be imported.
+    """
+
+    def __init__(self, backend: Backend, workers: int) -> None:
+        """Raises ExperimentError for a backend that makes processes of its own."""
+        if backend.name != "sim":
+            raise _core.ExperimentError(
+                f'executor: got "processes"; runs on {backend.name} are processes of their own: must be "threads"'
+            )
+        self.workers = workers
+        self._pool = ProcessPoolExecutor(
+            workers,
+            # Other than a fork it takes no locks of our threads along.
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_begin,
+            initargs=(backend, own.registered()),
+        )
+        self._running: dict[Future[FinishedRun], int] = {}
+
+    def start(self, index: int, spec: _core.RunSpec) -> None:
+        """Takes on a run."""
+        self._running[self._pool.submit(_run, spec)] = index
+
+    def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
+        """The outcomes since the last call."""
+        done, _ = concurrent.futures.wait(self._running, timeout=wait_s, return_when=concurrent.futures.FIRST_COMPLETED)
+        for future in sorted(done, key=self._running.__getitem__):
+            index = self._running.pop(future)
+            error = future.exception()
+            if isinstance(error, concurrent.futures.BrokenExecutor):
+                error = _core.RunError("a process that made runs has died, or could not be started")
+            yield index, future.result() if error is None else error
+
+    def simulated_s(self) -> float:
+        """Not known before a run has ended."""
+        return 0.0
+
+    def close(self, presses: Presses) -> None:
+        """Ends the processes and what they are running."""
+        for future in self._running:
+            future.cancel()
+        if any(not future.done() for future in self._running):
+            for worker in list((self._pool._processes or {}).values()):
+                worker.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+EXECUTORS: dict[str, MakeExecutor] = {"threads": Threads, "processes": Processes}
+"""The executors that this version has."""
+
+_backend: Backend
+"""In a process that makes runs: where."""
+
+
+def _begin(backend: Backend, registered: own.Registered) -> None:
+    global _backend
+    # A Ctrl-C at the terminal reaches all processes; the one that asked for the runs ends these.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    own.register_all(registered)
+    _backend = backend
+
+
+def _run(spec: _core.RunSpec) -> FinishedRun:
+    core = run_on(_backend, spec, _core.Monitor())
+    tables: dict[str, Columns] = {name: columns for name in RECORDED if (columns := core.table(name)) is not None}
+    return FinishedRun(core.summary_json, tables)
