@@ -1,7 +1,7 @@
 """The compiled core: reads experiment files and runs them."""
 
 from collections.abc import Iterator
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ __all__ = [
     "Run",
     "RunError",
     "RunSpec",
+    "Session",
     "congestion_controls_json",
     "disciplines_json",
     "linux_job",
@@ -97,6 +98,10 @@ class Plan:
     def recorded(self) -> list[str]:
         """The tables that some of its runs record because the file asks for them."""
 
+    @property
+    def hash(self) -> str:
+        """SHA-256, in hexadecimal, of all that decides what the runs give and what they are called."""
+
     def resolved_json(self) -> str:
         """The experiment with every default filled in, one object per cell of the sweep."""
 
@@ -140,6 +145,35 @@ class RunSpec:
 
     def run(self, monitor: Monitor) -> Run:
         """Runs it in the simulator; other threads go on meanwhile."""
+
+@final
+class Session:
+    """One run under way."""
+
+    def __new__(cls, spec: RunSpec) -> Session: ...
+    @property
+    def now_s(self) -> float:
+        """How far the run has come, in simulated seconds."""
+
+    @property
+    def end_s(self) -> float:
+        """Where it ends, in simulated seconds."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has come to its end."""
+
+    def step(self, span: str | float) -> None:
+        """Goes on for a span of simulated time, or to the end: text with a unit, or seconds."""
+
+    def observe(self) -> dict[str, Any]:
+        """The queues and flows as they stand, and what has happened since the last call."""
+
+    def set(self, key: str, value: str) -> None:
+        """Gives a key another value from now on; ExperimentError if that cannot be."""
+
+    def finish(self) -> Run:
+        """What the run gave, run to its end if it has not come there. The session ends."""
 
 @final
 class Recording:

@@ -280,7 +280,12 @@ def _once(read: Callable[[Recorded], pa.Table | None]) -> Callable[[Recorded], p
 
 
 def _pairs(overrides: Mapping[str, object]) -> list[tuple[str, str]]:
-    return [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in overrides.items()]
+    return [(key, written(value)) for key, value in overrides.items()]
+
+
+def written(value: object) -> str:
+    """A value as one would write it in a file."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _finished(results: Results, stopped_by: BaseException | None) -> Results:

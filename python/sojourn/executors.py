@@ -234,7 +234,13 @@ class Processes:
 
     def start(self, index: int, spec: _core.RunSpec) -> None:
         """Takes on a run."""
-        self._running[self._pool.submit(_run, spec)] = index
+        # A Ctrl-C at the terminal reaches all processes. Those that are started here inherit that it is blocked, and the one
+        # that asked for the runs ends them.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._running[self._pool.submit(_run, spec)] = index
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
         """The outcomes since the last call."""
@@ -269,8 +275,6 @@ _backend: Backend
 
 def _begin(backend: Backend, registered: own.Registered) -> None:
     global _backend
-    # A Ctrl-C at the terminal reaches all processes; the one that asked for the runs ends these.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     own.register_all(registered)
     _backend = backend
 

@@ -3,7 +3,10 @@
 use sojourn_units::Time;
 
 use crate::environment::{DropReason, Environment};
+use crate::key::SettingError;
 use crate::packet::Packet;
+use crate::qdisc::Limit;
+use crate::settings::Settings;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,6 +89,14 @@ pub trait Algorithm {
 
     /// Called once `next_timer` is reached.
     fn on_timer(&mut self, _backlog: Backlog, _now: Time) {}
+
+    /// Takes other parameters from now on; see [`crate::Qdisc::change`]. `limit` is the queue's.
+    ///
+    /// # Errors
+    /// The algorithm does not change while it runs, or a value is refused.
+    fn change(&mut self, _settings: &Settings, _limit: Limit) -> Result<(), SettingError> {
+        Err(SettingError::unchangeable())
+    }
 
     /// Shows the state by the defining document's names, for probes.
     fn state(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}

@@ -78,6 +78,11 @@ impl Config {
             ecn: false,
         }
     }
+
+    /// A span in the ticks of the variant's clock.
+    const fn ticks(&self, span: Duration) -> i64 {
+        (span.as_nanos() >> self.variant.shift()) as i64
+    }
 }
 
 /// The bits of a nanosecond that Linux's clock leaves out.
@@ -131,10 +136,9 @@ enum AfterDrop {
 impl CoDel {
     /// A CoDel that has seen no packet.
     pub fn new(config: Config) -> Self {
-        let ticks = |span: Duration| (span.as_nanos() >> config.variant.shift()) as i64;
         Self {
-            target: ticks(config.target),
-            interval: ticks(config.interval),
+            target: config.ticks(config.target),
+            interval: config.ticks(config.interval),
             config,
             first_above_time: None,
             drop_next: 0,
@@ -318,6 +322,19 @@ impl<P: Packet> Aqm<P> for CoDel {
 }
 
 impl Algorithm for CoDel {
+    fn change(&mut self, settings: &Settings, _limit: Limit) -> Result<(), SettingError> {
+        let new = config(settings, self.config.ecn)?;
+        if new.variant != self.config.variant {
+            return Err(SettingError::fixed("variant"));
+        }
+        if new.ce_exclude != self.config.ce_exclude {
+            return Err(SettingError::fixed("ce_exclude"));
+        }
+        (self.target, self.interval) = (new.ticks(new.target), new.ticks(new.interval));
+        self.config = new;
+        Ok(())
+    }
+
     /// Linux's fq_codel makes the queue's CoDel count what its overflow rule dropped; RFC 8290 does not.
     fn on_head_drops(&mut self, packets: u64) {
         if let Some(service) = &mut self.marked_service {

@@ -12,6 +12,7 @@ use sojourn_units::Time;
 use crate::aqm::{Algorithm, Aqm};
 use crate::discipline::{Built, Discipline};
 use crate::environment::{DropReason, Environment};
+use crate::key::SettingError;
 use crate::packet::Packet;
 use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
@@ -20,7 +21,12 @@ use crate::single::Single;
 /// No management at all.
 pub struct DropTail;
 
-impl Algorithm for DropTail {}
+impl Algorithm for DropTail {
+    /// It has no parameters of its own.
+    fn change(&mut self, _settings: &Settings, _limit: Limit) -> Result<(), SettingError> {
+        Ok(())
+    }
+}
 
 impl<P: Packet> Aqm<P> for DropTail {}
 

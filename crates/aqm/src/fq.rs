@@ -7,7 +7,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use sojourn_units::Time;
+use sojourn_units::{Time, Value};
 
 use crate::aqm::{Aqm, Verdict};
 use crate::classify::{Classifier, Hashing};
@@ -375,6 +375,29 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
         if let Some(at) = self.fattest() {
             self.flows[at as usize].aqm.state(visit);
         }
+    }
+
+    fn change(&mut self, settings: &Settings) -> Result<(), SettingError> {
+        let now = &self.config;
+        let mut new = config(settings, now.overflow, now.variant)?;
+        for (key, stays) in [
+            ("flows", new.flows == now.flows),
+            ("hash", new.hash == now.hash),
+        ] {
+            if !stays {
+                return Err(SettingError::fixed(key));
+            }
+        }
+        if let (Overflow::Fattest { batch }, Some(Value::Count(given))) =
+            (&mut new.overflow, settings.get("drop_batch"))
+        {
+            *batch = (*given).try_into().unwrap_or(u32::MAX);
+        }
+        for flow in &mut self.flows {
+            flow.aqm.change(settings, new.limit)?;
+        }
+        self.config = new;
+        Ok(())
     }
 }
 

@@ -70,6 +70,16 @@ impl SettingError {
             message: message.into(),
         }
     }
+
+    /// The discipline does not change while it runs.
+    pub fn unchangeable() -> Self {
+        Self::new("aqm", "this discipline cannot be changed while it runs")
+    }
+
+    /// A parameter that does not change while the discipline runs.
+    pub fn fixed(key: &'static str) -> Self {
+        Self::new(key, "cannot be changed while the discipline runs")
+    }
 }
 
 impl fmt::Display for SettingError {

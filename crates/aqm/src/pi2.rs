@@ -100,6 +100,11 @@ impl Controller {
         self.previous
     }
 
+    /// Takes other parameters; p' stays.
+    pub const fn change(&mut self, control: Control) {
+        self.control = control;
+    }
+
     /// Moves p' by the delay found at an update.
     pub fn update(&mut self, delay: Duration) {
         let now = delay.as_secs_f64();
@@ -134,6 +139,15 @@ impl Config {
             mtu,
             ecn: false,
         }
+    }
+
+    fn read(settings: &Settings) -> Result<Self, SettingError> {
+        let default = Self::new(settings.mtu);
+        Ok(Self {
+            control: default.control.read(settings)?,
+            ecn: settings.ecn_or(default.ecn)?,
+            ..default
+        })
     }
 }
 
@@ -204,6 +218,13 @@ impl<P: Packet> Aqm<P> for Pi2 {
 }
 
 impl Algorithm for Pi2 {
+    fn change(&mut self, settings: &Settings, _limit: Limit) -> Result<(), SettingError> {
+        let new = Config::read(settings)?;
+        self.controller.change(new.control);
+        self.config = new;
+        Ok(())
+    }
+
     fn next_timer(&self) -> Option<Time> {
         Some(self.next_update)
     }
@@ -230,13 +251,10 @@ pub fn pi2<P: Packet + Send + 'static>() -> Discipline<P> {
         keys: Box::new(|| Control::PI2.keys()),
         make: Box::new(|settings| {
             let limit = settings.limit_or(Limit::Packets(1000));
-            let default = Config::new(settings.mtu);
-            let config = Config {
-                control: default.control.read(settings)?,
-                ecn: settings.ecn_or(default.ecn)?,
-                ..default
-            };
-            Ok(Box::new(Single::new(Pi2::new(config), limit)))
+            Ok(Box::new(Single::new(
+                Pi2::new(Config::read(settings)?),
+                limit,
+            )))
         }),
     }
 }

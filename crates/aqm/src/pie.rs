@@ -276,6 +276,29 @@ impl<P: Packet> Aqm<P> for Pie {
 }
 
 impl Algorithm for Pie {
+    fn change(&mut self, settings: &Settings, limit: Limit) -> Result<(), SettingError> {
+        let now = &self.config;
+        let new = config(settings, now.variant, limit)?;
+        for (key, stays) in [
+            ("variant", new.variant == now.variant),
+            (
+                "dq_rate_estimator",
+                new.dq_rate_estimator == now.dq_rate_estimator,
+            ),
+            ("rest", new.rest == now.rest),
+        ] {
+            if !stays {
+                return Err(SettingError::fixed(key));
+            }
+        }
+        match &mut self.control {
+            Control::Float(float) => float.change(new),
+            Control::Linux(_) => return Err(SettingError::unchangeable()),
+        }
+        self.config = new;
+        Ok(())
+    }
+
     fn on_overflow(&mut self, _backlog: Backlog, _now: Time) {
         self.forget_accumulated();
     }

@@ -4,7 +4,9 @@ use sojourn_units::Time;
 
 use crate::aqm::Aqm;
 use crate::environment::Environment;
+use crate::key::SettingError;
 use crate::packet::Packet;
+use crate::settings::Settings;
 
 /// How much a queue may hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +60,16 @@ pub trait Qdisc<P: Packet> {
 
     /// Shows the algorithm's state by the defining document's names, for probes: `probability`, `count` …
     fn state(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
+
+    /// Takes other parameters from now on, as `tc qdisc change` does. What is queued stays, and so does the algorithm's
+    /// state. `settings` are all of the discipline's, those that stay the same included; a limit that is lower than the
+    /// queue is long refuses arrivals until there is room.
+    ///
+    /// # Errors
+    /// The discipline does not change while it runs, or a value is refused; nothing has changed then.
+    fn change(&mut self, _settings: &Settings) -> Result<(), SettingError> {
+        Err(SettingError::unchangeable())
+    }
 
     /// The names of its inner queues, where it has several whose delays differ by design. It then tells every packet that
     /// leaves or is dropped from which ([`Packet::set_inner_queue`]).

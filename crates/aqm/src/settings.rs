@@ -1,11 +1,13 @@
 //! The settings that a discipline is built from, and the values that it takes.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use sojourn_units::{Rate, Value};
+use sojourn_units::{Kind, Rate, Value};
 
+use crate::discipline::Discipline;
 use crate::key::{Key, SettingError};
 use crate::parameter::Parameter;
 use crate::qdisc::Limit;
@@ -25,6 +27,39 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// These settings with a key, `limit` included, given as it is written in a file.
+    ///
+    /// # Errors
+    /// The discipline has no such key, or the value is not what it accepts.
+    pub fn with<P>(
+        &self,
+        discipline: &Discipline<P>,
+        name: &str,
+        value: &str,
+    ) -> Result<Self, SettingError> {
+        let mut settings = self.clone();
+        if name == "limit" {
+            settings.limit = match Kind::Size.parse(value) {
+                Ok(Value::Packets(packets)) => Some(Limit::Packets(packets)),
+                Ok(Value::Bytes(bytes)) => Some(Limit::Bytes(bytes)),
+                _ => return Err(refused("limit", value, Kind::Size)),
+            };
+            return Ok(settings);
+        }
+        let kind = match discipline.key(name) {
+            Some(key) => key.kind,
+            None if name == "ecn" => Kind::Flag,
+            None => {
+                let message = format!("{} has no such key", discipline.name);
+                return Err(SettingError::new(String::from(name), message));
+            }
+        };
+        let given = kind.parse(value).map_err(|_| refused(name, value, kind))?;
+        settings.values.retain(|(known, _)| known != name);
+        settings.values.push((name.into(), given));
+        Ok(settings)
+    }
+
     /// Settings with no key given.
     pub const fn new(rate: Rate, mtu: u32) -> Self {
         Self {
@@ -88,4 +123,9 @@ impl Settings {
         };
         T::of(value).ok_or_else(|| Key::of::<T>(name, "").refuse(value))
     }
+}
+
+fn refused(name: &str, value: &str, kind: Kind) -> SettingError {
+    let message = format!("got \"{value}\"; must be {}", kind.accepts());
+    SettingError::new(String::from(name), message)
 }

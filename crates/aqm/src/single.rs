@@ -6,8 +6,10 @@ use sojourn_units::Time;
 
 use crate::aqm::{Aqm, Backlog, Verdict};
 use crate::environment::{DropReason, Environment};
+use crate::key::SettingError;
 use crate::packet::{Ecn, Packet};
 use crate::qdisc::{Limit, Qdisc};
+use crate::settings::Settings;
 
 /// A FIFO whose every packet an [`Aqm`] judges on the way in and on the way out.
 ///
@@ -113,6 +115,13 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Single<P, A> {
 
     fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         self.aqm.state(visit);
+    }
+
+    fn change(&mut self, settings: &Settings) -> Result<(), SettingError> {
+        let limit = settings.limit_or(self.limit);
+        self.aqm.change(settings, limit)?;
+        self.limit = limit;
+        Ok(())
     }
 
     fn aqm(&mut self) -> Option<&mut dyn Aqm<P>> {

@@ -44,5 +44,5 @@ pub use names::{DisciplineKeys, KeySpec, Names};
 pub use plan::{Cell, Plan, Source, read, read_file};
 pub use read::{TrafficSummary, traffic_kinds};
 pub use resolved::{InUse, Values, resolved, resolved_with};
-pub use run_spec::{RESULTS_VERSION, RunSpec, run_hash};
+pub use run_spec::{RESULTS_VERSION, RunSpec, run_hash, sha256};
 pub use schema::schema;

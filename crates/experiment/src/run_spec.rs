@@ -124,7 +124,12 @@ pub fn run_hash(document: &Json) -> String {
     document["set"].take();
     document["experiment"]["experiment"]["name"].take();
     document["experiment"]["queue"][0]["label"].take();
-    let digest = Sha256::digest(document.to_string());
+    sha256(&document.to_string())
+}
+
+/// SHA-256 of a text, in hexadecimal.
+pub fn sha256(text: &str) -> String {
+    let digest = Sha256::digest(text);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

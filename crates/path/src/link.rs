@@ -10,7 +10,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use sojourn_aqm::{Environment, Packet, Qdisc};
+use sojourn_aqm::{Environment, Packet, Qdisc, SettingError, Settings};
 use sojourn_units::{Capacity, Duration, Rate, Time, cold_path};
 
 use crate::network::Observer;
@@ -105,6 +105,20 @@ impl<P: Packet> Link<P> {
     pub fn on_timer(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         self.qdisc.on_timer(now, &mut self.environment);
         self.note_drops(now, number, observer);
+    }
+
+    /// Gives the discipline other parameters; see [`Qdisc::change`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn change(&mut self, settings: &Settings) -> Result<(), SettingError> {
+        self.qdisc.change(settings)
+    }
+
+    /// The link has this rate from now on, whatever its schedule said; a packet under way leaves as it would have. False
+    /// for a link with a trace, which has no rate.
+    pub fn set_rate(&mut self, rate: Rate, now: Time) -> bool {
+        self.shaper.set_rate(rate, now)
     }
 
     /// The discipline, for its backlog and state.

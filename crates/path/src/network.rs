@@ -6,7 +6,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use sojourn_aqm::DropReason;
+use sojourn_aqm::{DropReason, SettingError, Settings};
 use sojourn_units::{Duration, Rate, Time, cold_path};
 
 use crate::delay_line::DelayLine;
@@ -244,6 +244,22 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         }
         let due = self.links[number].note_timer();
         self.events.set(place, due);
+    }
+
+    /// Gives the discipline of a link other parameters; see [`sojourn_aqm::Qdisc::change`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn change(&mut self, link: usize, settings: &Settings) -> Result<(), SettingError> {
+        self.links[link].change(settings)?;
+        let due = self.links[link].note_timer();
+        self.events.set(self.lines.len() + link, due);
+        Ok(())
+    }
+
+    /// A link has this rate from now on; see [`Link::set_rate`].
+    pub fn set_rate(&mut self, link: usize, rate: Rate, now: Time) -> bool {
+        self.links[link].set_rate(rate, now)
     }
 
     /// The links, by number.

@@ -57,6 +57,17 @@ impl Shaper {
         }
     }
 
+    /// From now on the rate is this one. False for a trace.
+    pub fn set_rate(&mut self, rate: Rate, now: Time) -> bool {
+        match self {
+            Self::Bucket(bucket) => {
+                bucket.set_rate(rate, now);
+                true
+            }
+            Self::Opportunities(_) => false,
+        }
+    }
+
     /// The rate at which a backlog leaves: that of the last packet, or the mean of a trace.
     pub fn rate(&self) -> Rate {
         match self {
@@ -124,6 +135,17 @@ impl Bucket {
         let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));
         self.next_free = begin + self.pace.tx_time;
         self.carried.send(begin, self.next_free);
+    }
+
+    fn set_rate(&mut self, rate: Rate, now: Time) {
+        if now >= self.next_change {
+            self.follow_schedule(now);
+        }
+        self.rate.truncate(self.current + 1);
+        self.rate.push((now - Time::ZERO, rate));
+        self.next_change = now;
+        self.follow_schedule(now);
+        self.carried.set_rate(rate, now);
     }
 
     /// Takes up the rate in force at `now`.

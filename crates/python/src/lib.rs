@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`plan`] | an experiment file, read, and its runs |
 //! | [`run_spec`] | one run as a value, and its monitor |
+//! | [`session`] | one run, driven step by step |
 //! | [`run`] | what a run gave |
 //! | [`replay`] | a recorded queue through a discipline |
 //! | [`linux`] | what the agent on Linux is told and what it recorded |
@@ -21,6 +22,7 @@ mod plan;
 mod replay;
 mod run;
 mod run_spec;
+mod session;
 
 /// The compiled core: reads experiment files and runs them.
 #[pymodule]
@@ -43,6 +45,8 @@ mod _core {
     use run::Run;
     #[pymodule_export]
     use run_spec::{Monitor, RunSpec};
+    #[pymodule_export]
+    use session::Session;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use sojourn_experiment::model::Record;
-use sojourn_experiment::{Cell, Source, read, read_file, resolved_with};
+use sojourn_experiment::{Cell, Source, read, read_file, resolved_with, sha256};
 use sojourn_sim::{check, in_use};
 
 use crate::errors::{failed_run, wrong_input, wrong_queue};
@@ -130,6 +130,20 @@ impl Plan {
         .into_iter()
         .filter_map(|(name, is_recorded)| is_recorded.then_some(name))
         .collect()
+    }
+
+    /// SHA-256, in hexadecimal, of all that decides what the runs give and what they are called.
+    #[getter]
+    fn hash(&self) -> PyResult<String> {
+        let mut text = String::new();
+        for cell in &self.plan.cells {
+            let first = |spec: &sojourn_experiment::RunSpec| spec.seed == cell.experiment.seed;
+            for spec in cell.specs().take_while(first) {
+                let spec = RunSpec::new(spec);
+                text += &format!("{} {}\n", cell.experiment.repeat, spec.written()?.0);
+            }
+        }
+        Ok(sha256(&text))
     }
 
     /// The experiment with every default filled in: one object per cell of the sweep, its swept

@@ -37,7 +37,8 @@ impl RunSpec {
         }
     }
 
-    fn written(&self) -> PyResult<&(String, String)> {
+    /// Its document as text, and the hash of that.
+    pub fn written(&self) -> PyResult<&(String, String)> {
         if let Some(written) = self.written.get() {
             return Ok(written);
         }

@@ -168,7 +168,7 @@ fn config(experiment: &Experiment, place: &QueuePlace<'_>, seed: u64) -> LinkCon
     }
 }
 
-fn discipline<'a>(
+pub(crate) fn discipline<'a>(
     arm: &Queue,
     catalogue: &'a Catalogue<SimPacket>,
 ) -> Result<&'a Discipline<SimPacket>, RunError> {
@@ -177,7 +177,7 @@ fn discipline<'a>(
         .ok_or_else(|| RunError::UnknownDiscipline(arm.aqm.clone()))
 }
 
-fn settings(experiment: &Experiment, place: &QueuePlace<'_>) -> Settings {
+pub(crate) fn settings(experiment: &Experiment, place: &QueuePlace<'_>) -> Settings {
     let limit = derived::limit(experiment, place);
     let mut settings = Settings::new(
         place.capacity.nominal(),

@@ -38,5 +38,6 @@ mod traffic;
 pub use build::{RunError, catalogue, check, document, in_use};
 pub use names::{names, names_in};
 pub use packet::SimPacket;
-pub use session::{Session, run};
+pub use sampler::{FlowSample, QueueSample};
+pub use session::{Observation, Session, run};
 pub use sojourn_measure::result::{self, RunResult};

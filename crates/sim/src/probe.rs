@@ -7,6 +7,7 @@ use sojourn_units::{Duration, Time};
 
 use crate::packet::SimPacket;
 use crate::result::{Column, InnerQueue, Spread, Table, place_columns};
+use crate::sampler::{Looker, Since};
 use sojourn_experiment::model::Hop;
 use sojourn_measure::delays::{Delays, Precision};
 use sojourn_measure::loss_events::{LossEvents, Population};
@@ -29,8 +30,9 @@ pub struct LinkProbe {
     pub loss_events: LossEvents,
     /// What became of the data of each flow; acknowledgements and replies are left out.
     pub flows: Vec<FlowCounts>,
-    /// Sojourn times since the last sample of the series: their sum and the longest.
+    /// Sojourn times since anyone last looked: their sum and the longest.
     recent: Recent,
+    since: Since<Recent>,
     /// Packets that had left at the last sample.
     delivered_before: u64,
     packets: Option<PacketRows>,
@@ -106,6 +108,14 @@ enum Fate {
     DroppedOverflow = 3,
 }
 
+impl Recent {
+    fn add(&mut self, later: Self) {
+        self.packets += later.packets;
+        self.sum += later.sum;
+        self.longest = self.longest.max(later.longest);
+    }
+}
+
 impl LinkProbe {
     /// A probe of a link that these flows share. Its steady-state figures begin at `warmup`; `record`: keep a row per
     /// packet.
@@ -123,6 +133,7 @@ impl LinkProbe {
             flows: vec![FlowCounts::default(); population.flows()],
             loss_events: LossEvents::new(population),
             recent: Recent::default(),
+            since: Since::default(),
             delivered_before: 0,
             packets: record.then(PacketRows::default),
             inner: Vec::new(),
@@ -258,12 +269,14 @@ impl LinkProbe {
         }
     }
 
-    /// Takes the sojourn times since the last call.
-    pub fn take_recent(&mut self) -> Recent {
-        let recent = std::mem::take(&mut self.recent);
-        let packets = self.delivered_packets - self.delivered_before;
+    /// Takes the sojourn times since this one's last call.
+    pub fn take_recent(&mut self, looker: Looker) -> Recent {
+        let latest = Recent {
+            packets: self.delivered_packets - self.delivered_before,
+            ..std::mem::take(&mut self.recent)
+        };
         self.delivered_before = self.delivered_packets;
-        Recent { packets, ..recent }
+        self.since.take(latest, Recent::add, looker)
     }
 
     /// The recorded packets, in the order in which their fate was settled.

@@ -84,33 +84,75 @@ impl Sampler {
             return;
         };
         self.next += width;
-        for number in 0..network.links().len() {
-            let recent = network.observer.probes[number].take_recent();
-            let (link, probe) = (&network.links()[number], &network.observer.probes[number]);
-            let mut state = Vec::new();
-            link.qdisc()
-                .state(&mut |name, value| state.push((name, value)));
-            self.queues.push(QueueSample {
-                time: now,
-                queue: number,
-                backlog_packets: link.qdisc().packets(),
-                backlog_bytes: link.qdisc().bytes(),
-                dropped: probe.dropped_aqm() + probe.dropped_overflow(),
-                marked: link.marked(),
-                recent,
-                state,
-            });
-        }
-        for (flow, source) in sources.iter_mut().enumerate() {
-            let sample = source.meter().take_sample();
-            let bits = sample.received as f64 * 8.0;
-            self.flows.push(FlowSample {
-                time: now,
-                flow: flow as u32,
-                goodput_bps: bits / width.as_secs_f64(),
-                cwnd: source.cwnd().map_or(f64::NAN, f64::from),
-                rtt_ms: sample.rtt_ms(),
-            });
-        }
+        self.queues
+            .extend(look_at_queues(network, now, Looker::Series));
+        self.flows
+            .extend(look_at_flows(sources, now, width, Looker::Series));
     }
+}
+
+/// Who looks at what has happened since their own last look.
+#[derive(Clone, Copy)]
+pub enum Looker {
+    /// The series that a run records.
+    Series = 0,
+    /// The caller who drives the run.
+    Caller = 1,
+}
+
+/// What has happened since each [`Looker`] last looked.
+#[derive(Clone, Copy, Default)]
+pub struct Since<T>([T; 2]);
+
+impl<T: Copy + Default> Since<T> {
+    /// Adds what has happened since anyone looked, and takes what has since this one did.
+    pub fn take(&mut self, latest: T, add: impl Fn(&mut T, T), looker: Looker) -> T {
+        for since in &mut self.0 {
+            add(since, latest);
+        }
+        std::mem::take(&mut self.0[looker as usize])
+    }
+}
+
+/// All queues as they stand.
+pub fn look_at_queues(network: &mut Network, now: Time, looker: Looker) -> Vec<QueueSample> {
+    let queues = network.links().len();
+    let look = |number: usize| {
+        let recent = network.observer.probes[number].take_recent(looker);
+        let (link, probe) = (&network.links()[number], &network.observer.probes[number]);
+        let mut state = Vec::new();
+        link.qdisc()
+            .state(&mut |name, value| state.push((name, value)));
+        QueueSample {
+            time: now,
+            queue: number,
+            backlog_packets: link.qdisc().packets(),
+            backlog_bytes: link.qdisc().bytes(),
+            dropped: probe.dropped_aqm() + probe.dropped_overflow(),
+            marked: link.marked(),
+            recent,
+            state,
+        }
+    };
+    (0..queues).map(look).collect()
+}
+
+/// All flows as they stand. `span`: the time since the last look.
+pub fn look_at_flows(
+    sources: &mut [Source],
+    now: Time,
+    span: Duration,
+    looker: Looker,
+) -> impl Iterator<Item = FlowSample> {
+    sources.iter_mut().enumerate().map(move |(flow, source)| {
+        let sample = source.meter().take_sample(looker);
+        let bits = sample.received as f64 * 8.0;
+        FlowSample {
+            time: now,
+            flow: flow as u32,
+            goodput_bps: bits / span.as_secs_f64(),
+            cwnd: source.cwnd().map_or(f64::NAN, f64::from),
+            rtt_ms: sample.rtt_ms(),
+        }
+    })
 }

@@ -1,12 +1,14 @@
 //! One run that its caller drives: step by step, looked at and acted upon in between.
 
-use sojourn_aqm::Catalogue;
+use sojourn_aqm::{Catalogue, Settings};
 use sojourn_experiment::RunSpec;
-use sojourn_units::Time;
+use sojourn_experiment::derived::{self, Owner};
+use sojourn_units::{Kind, Time, Value};
 
-use crate::build::{RunError, build};
+use crate::build::{RunError, build, discipline, settings};
 use crate::packet::SimPacket;
 use crate::result::RunResult;
+use crate::sampler::{FlowSample, Looker, QueueSample, look_at_flows, look_at_queues};
 use crate::simulation::Simulation;
 use crate::summary::summarise;
 
@@ -39,9 +41,25 @@ use crate::summary::summarise;
 pub struct Session {
     spec: RunSpec,
     simulation: Simulation,
+    /// Of each queue's discipline.
+    settings: Vec<Settings>,
     now: Time,
     end: Time,
+    /// When it was last observed.
+    observed: Time,
     wall: std::time::Duration,
+}
+
+/// A run as it stands.
+pub struct Observation {
+    /// The last observation, or the run's beginning: what is counted is counted from then on.
+    pub since: Time,
+    /// When this one was made.
+    pub now: Time,
+    /// Every queue, in the order of the links, down before up.
+    pub queues: Vec<QueueSample>,
+    /// Every flow.
+    pub flows: Vec<FlowSample>,
 }
 
 impl Session {
@@ -52,7 +70,11 @@ impl Session {
     pub fn new(spec: RunSpec, catalogue: &Catalogue<SimPacket>) -> Result<Self, RunError> {
         let began = std::time::Instant::now();
         let simulation = build(&spec.experiment, spec.queue, spec.seed, catalogue)?;
+        let places = derived::queues(&spec.experiment, spec.queue);
+        let settings = places.iter().map(|place| settings(&spec.experiment, place));
         Ok(Self {
+            settings: settings.collect(),
+            observed: Time::ZERO,
             now: Time::ZERO,
             end: Time::ZERO + spec.experiment.duration,
             spec,
@@ -95,6 +117,94 @@ impl Session {
         let began = std::time::Instant::now();
         self.now = self.simulation.advance(until, self.end, events);
         self.wall += began.elapsed();
+    }
+
+    /// All queues and flows as they stand, and what has happened since the last observation.
+    pub fn observe(&mut self) -> Observation {
+        let since = std::mem::replace(&mut self.observed, self.now);
+        let span = self.now - since;
+        let simulation = &mut self.simulation;
+        let queues = look_at_queues(&mut simulation.network, self.now, Looker::Caller);
+        let sources = &mut simulation.hosts.sources;
+        Observation {
+            since,
+            now: self.now,
+            queues,
+            flows: look_at_flows(sources, self.now, span, Looker::Caller).collect(),
+        }
+    }
+
+    /// Gives a key another value from now on. `queue.KEY` is a key of the arm's discipline, at all links where it is tried;
+    /// `link.rate`, `link.up.rate`, `link.home.rate` are rates of links, and `link.home.queue.KEY` is a key of a link's own
+    /// discipline. The value is written as in a file: `"10 ms"`.
+    ///
+    /// # Errors
+    /// [`RunError::Settings`]: there is no such key, its value is refused, or what it belongs to does not change while it
+    /// runs. Nothing has changed then.
+    pub fn set(
+        &mut self,
+        key: &str,
+        value: &str,
+        catalogue: &Catalogue<SimPacket>,
+    ) -> Result<(), RunError> {
+        let places = derived::queues(&self.spec.experiment, self.spec.queue);
+        let refuse = |message: String| RunError::Settings {
+            key: key.to_owned(),
+            message,
+        };
+        let rate_of = places
+            .iter()
+            .position(|place| key == format!("{}.rate", place.key()));
+        if let Some(link) = rate_of {
+            let rate = match Kind::Rate.parse(value) {
+                Ok(Value::Rate(rate)) => rate,
+                _ => {
+                    return Err(refuse(format!(
+                        "got \"{value}\"; must be {}",
+                        Kind::Rate.accepts()
+                    )));
+                }
+            };
+            return match self.simulation.network.set_rate(link, rate, self.now) {
+                true => Ok(()),
+                false => Err(refuse("a link with a trace has no rate".into())),
+            };
+        }
+        let mut changed = Vec::new();
+        for (link, place) in places.iter().enumerate() {
+            let prefix = match place.owner {
+                Owner::Comparison => "queue.".to_owned(),
+                Owner::Link | Owner::Up => format!("{}.queue.", place.key()),
+            };
+            if let Some(name) = key.strip_prefix(&prefix) {
+                let discipline = discipline(place.arm, catalogue)?;
+                let settings = self.settings[link].with(discipline, name, value);
+                let settings = settings.map_err(|error| refuse(error.message))?;
+                discipline
+                    .build(&settings)
+                    .map_err(|error| refuse(error.message))?;
+                changed.push((link, settings));
+            }
+        }
+        if changed.is_empty() {
+            let rates: Vec<String> = places
+                .iter()
+                .map(|place| format!("{}.rate", place.key()))
+                .collect();
+            return Err(refuse(format!(
+                "no such key of a run; keys that can be set are queue.KEY and {}",
+                rates.join(", ")
+            )));
+        }
+        // Where the first of several equal disciplines agrees, so do the others.
+        for (link, settings) in changed {
+            let network = &mut self.simulation.network;
+            network
+                .change(link, &settings)
+                .map_err(|error| refuse(error.message))?;
+            self.settings[link] = settings;
+        }
+        Ok(())
     }
 
     /// What the run gave. One that has not come to its end is first run to there.

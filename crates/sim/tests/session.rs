@@ -94,3 +94,174 @@ proptest! {
         prop_assert_eq!(figures(session.finish()), whole(spec));
     }
 }
+
+fn session(queue: &str) -> Session {
+    let text = format!(
+        "experiment = {{ duration = '60 s' }}\n\
+         link = {{ rate = '10 Mbit/s' }}\nqueue = [{queue}]\n\
+         traffic = [{{ kind = 'cbr', rate = '12 Mbit/s', rtt = '20 ms' }}]\n"
+    );
+    let source = Source {
+        name: "test.toml",
+        text: &text,
+    };
+    let plan = read(source, &[], &names()).unwrap_or_else(|error| panic!("{error}"));
+    let spec = plan.specs().next().expect("one run");
+    Session::new(spec, &catalogue()).expect("it is built")
+}
+
+/// The mean sojourn time in milliseconds of what left within ten seconds from `from`.
+fn sojourn_ms(session: &mut Session, from: u64) -> f64 {
+    session.step(Time::from_secs(from));
+    session.observe();
+    session.step(Time::from_secs(from + 10));
+    let recent = &session.observe().queues[0].recent;
+    recent.sum as f64 / recent.packets as f64 / 1e6
+}
+
+#[test]
+fn what_is_observed_adds_up_to_the_run_and_leaves_the_series_as_it_is() {
+    let spec = specs().remove(0);
+    let mut session = Session::new(spec.clone(), &catalogue()).expect("it is built");
+    let (mut left, mut bits) = (0, 0.0);
+    while !session.is_finished() {
+        session.step(session.now() + Duration::from_millis(70));
+        let seen = session.observe();
+        assert_eq!(seen.now, session.now());
+        left += seen.queues[0].recent.packets;
+        let bulk = &seen.flows[0];
+        bits += bulk.goodput_bps * (seen.now - seen.since).as_secs_f64();
+        assert!(bulk.cwnd >= 1.0);
+    }
+    let result = session.finish();
+    assert_eq!(left, result.bottleneck["down"].delivered_packets);
+    assert!((bits / 8.0 - result.flows[0].received_bytes as f64).abs() < 1.0);
+    assert_eq!(figures(result), whole(spec));
+}
+
+#[test]
+fn a_target_set_on_the_way_holds_from_then_on() {
+    for (queue, key, from, to) in [
+        (
+            "{ aqm = 'pie', target = '40 ms' }",
+            "queue.target",
+            40.0,
+            "10 ms",
+        ),
+        (
+            "{ aqm = 'pi2', target = '40 ms' }",
+            "queue.target",
+            40.0,
+            "10 ms",
+        ),
+        (
+            "{ aqm = 'pfifo', limit = '40 packets' }",
+            "queue.limit",
+            48.4,
+            "8 packets",
+        ),
+    ] {
+        let mut session = session(queue);
+        let before = sojourn_ms(&mut session, 10);
+        assert!((before / from - 1.0).abs() < 0.15, "{queue}: {before}");
+        session.set(key, to, &catalogue()).expect("it is set");
+        let after = sojourn_ms(&mut session, 40);
+        assert!((after / 10.0 - 1.0).abs() < 0.25, "{queue}: {after}");
+    }
+}
+
+#[test]
+fn codel_and_fq_codel_drop_more_with_a_shorter_interval() {
+    for queue in ["{ aqm = 'codel' }", "{ aqm = 'fq_codel' }"] {
+        let drops = |change: bool| {
+            let mut session = session(queue);
+            session.step(Time::from_millis(500));
+            let before = session.observe().queues[0].dropped;
+            if change {
+                let set = session.set("queue.interval", "10 ms", &catalogue());
+                set.expect("it is set");
+            }
+            session.step(Time::from_secs(1));
+            session.observe().queues[0].dropped - before
+        };
+        // The next drop comes interval / sqrt(count) after the last: ten times as soon.
+        assert!(
+            drops(true) > 3 * drops(false),
+            "{queue}: {} {}",
+            drops(true),
+            drops(false)
+        );
+    }
+}
+
+#[test]
+fn a_rate_set_on_the_way_is_the_link_s_from_then_on() {
+    let mut session = session("{ aqm = 'pfifo', limit = '20 packets' }");
+    session.step(Time::from_secs(10));
+    session.observe();
+    session
+        .set("link.rate", "5 Mbit/s", &catalogue())
+        .expect("it is set");
+    session.step(Time::from_secs(20));
+    let left = session.observe().queues[0].recent.packets;
+    // 10 s at 5 Mbit/s in frames of 1500 + 14 bytes or as many as cbr's packets have.
+    let slow = session.observe();
+    assert_eq!(slow.queues[0].recent.packets, 0);
+    session
+        .set("link.rate", "10 Mbit/s", &catalogue())
+        .expect("it is set");
+    session.step(Time::from_secs(30));
+    let fast = session.observe().queues[0].recent.packets;
+    assert!(
+        (fast as f64 / left as f64 - 2.0).abs() < 0.01,
+        "{left} {fast}"
+    );
+    let result = session.finish();
+    assert!((result.bottleneck["down"].utilization - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn what_cannot_be_set_is_refused_and_changes_nothing() {
+    let spec = specs().remove(0);
+    let mut session = Session::new(spec.clone(), &catalogue()).expect("it is built");
+    session.step(Time::from_millis(1500));
+    for (key, value, told) in [
+        ("queue.tagret", "5 ms", "queue.tagret: pie has no such key"),
+        (
+            "queue.target",
+            "fast",
+            "queue.target: got \"fast\"; must be a time",
+        ),
+        (
+            "queue.target",
+            "60 s",
+            "queue.target: got \"60 s\"; must be above 0 and at most 10 s",
+        ),
+        (
+            "queue.variant",
+            "2013",
+            "queue.variant: cannot be changed while the discipline runs",
+        ),
+        (
+            "link.rate",
+            "-1 Mbit/s",
+            "link.rate: got \"-1 Mbit/s\"; must be a rate",
+        ),
+        (
+            "traffic.0.flows",
+            "3",
+            "traffic.0.flows: no such key of a run; keys that can be set are queue.KEY and link.rate, link.up.rate",
+        ),
+    ] {
+        let error = session
+            .set(key, value, &catalogue())
+            .expect_err(key)
+            .to_string();
+        assert!(error.starts_with(told), "{error}");
+    }
+    assert_eq!(figures(session.finish()), whole(spec));
+    let mut fixed = self::session("{ aqm = 'red' }");
+    let error = fixed.set("queue.probability", "0.5", &catalogue());
+    let told = "queue.probability: this discipline cannot be changed while it runs";
+    assert_eq!(error.expect_err("red").to_string(), told);
+}

@@ -42,6 +42,36 @@ impl Carried {
         Self { parts, current: 0 }
     }
 
+    /// The rate is this one from `now` on.
+    pub fn set_rate(&mut self, rate: Rate, now: Time) {
+        let place = self.parts.iter().position(|part| now < part.end);
+        let Some(place) = place else {
+            return; // not reached: the last part has no end
+        };
+        let begin = place
+            .checked_sub(1)
+            .map_or(Time::ZERO, |before| self.parts[before].end);
+        if begin < now && self.parts[place].bytes_per_sec > 0.0 {
+            let part = &mut self.parts[place];
+            let rest = Part {
+                end: part.end,
+                bytes_per_sec: part.bytes_per_sec,
+                length: part.end - now,
+                busy: Duration::ZERO,
+            };
+            part.length = now - begin;
+            part.end = now;
+            self.parts.insert(place + 1, rest);
+            // What is being sent now was counted in the part that now ends here.
+            self.current += usize::from(self.current > place);
+        }
+        for part in &mut self.parts {
+            if part.end > now && part.bytes_per_sec > 0.0 {
+                part.bytes_per_sec = rate.bytes_per_sec();
+            }
+        }
+    }
+
     /// It was sending from `begin` to `end`, no earlier than before.
     #[inline(always)]
     pub fn send(&mut self, begin: Time, end: Time) {
@@ -116,6 +146,20 @@ mod tests {
                 Time::from_nanos((packet + 1) * 4_037_333),
             );
         }
+        assert_eq!(carried.share(), 1.0);
+    }
+
+    #[test]
+    fn a_rate_that_is_set_counts_from_then_on() {
+        // Always sending, 100 ms at 4 Mbit/s of the schedule, then 100 ms at 1 Mbit/s instead of its 8.
+        let rates = [(MS(0), Rate::from_mbps(4)), (MS(150), Rate::from_mbps(8))];
+        let mut carried = Carried::new(&rates, MS(0), MS(200));
+        carried.send(Time::ZERO, Time::from_millis(100));
+        carried.set_rate(Rate::from_mbps(1), Time::from_millis(100));
+        carried.send(Time::from_millis(100), Time::from_millis(150));
+        // 100 x 4 + 50 x 1 of 100 x 4 + 100 x 1.
+        assert!((carried.share() - 0.9).abs() < 1e-12);
+        carried.send(Time::from_millis(150), Time::from_millis(200));
         assert_eq!(carried.share(), 1.0);
     }
 }

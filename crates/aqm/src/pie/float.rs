@@ -48,6 +48,11 @@ pub struct Float {
 }
 
 impl Float {
+    /// Takes other parameters; the probability stays.
+    pub const fn change(&mut self, config: Config) {
+        self.config = config;
+    }
+
     /// A PIE that has seen no packet.
     pub fn new(config: Config) -> Self {
         Self {

@@ -6,6 +6,7 @@ use sojourn_measure::playback::Playback;
 use sojourn_units::{Duration, Rate, Time};
 
 use super::Identity;
+use crate::sampler::{Looker, Since};
 use sojourn_measure::delays::{Delays, Precision};
 
 /// The counts and delays of one flow.
@@ -39,6 +40,7 @@ pub struct Meter {
     pub recorded: Option<Vec<(u64, u64)>>,
     received_at_warmup: u64,
     sample: Sample,
+    since: Since<Sample>,
 }
 
 /// What is measured of packets that are not sent again.
@@ -63,7 +65,7 @@ pub struct OneWay {
     seen: Option<(u32, u32, u64)>,
 }
 
-/// What came in since the last sample of the series.
+/// What came in since anyone last looked.
 #[derive(Clone, Copy, Default)]
 pub struct Sample {
     /// Payload bytes received.
@@ -73,6 +75,12 @@ pub struct Sample {
 }
 
 impl Sample {
+    fn add(&mut self, later: Self) {
+        self.received += later.received;
+        self.rtts += later.rtts;
+        self.rtt_sum += later.rtt_sum;
+    }
+
     /// The mean round-trip time in milliseconds; NaN if none was measured.
     pub fn rtt_ms(&self) -> f64 {
         self.rtt_sum as f64 / self.rtts as f64 / 1e6
@@ -134,6 +142,7 @@ impl Meter {
             recorded: identity.record_rtt.then(Vec::new),
             received_at_warmup: 0,
             sample: Sample::default(),
+            since: Since::default(),
         }
     }
 
@@ -221,10 +230,10 @@ impl Meter {
         self.received - self.received_at_warmup
     }
 
-    /// What came in since the last call.
-    pub const fn take_sample(&mut self) -> Sample {
+    /// What came in since this one's last call.
+    pub fn take_sample(&mut self, looker: Looker) -> Sample {
         let total = self.received;
-        let sample = Sample {
+        let latest = Sample {
             received: total - self.sample.received,
             ..self.sample
         };
@@ -233,7 +242,7 @@ impl Meter {
             rtts: 0,
             rtt_sum: 0,
         };
-        sample
+        self.since.take(latest, Sample::add, looker)
     }
 }
 

@@ -1,0 +1,198 @@
+//! One run that Python drives step by step.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use sojourn_experiment::derived;
+use sojourn_sim::{FlowSample, QueueSample};
+use sojourn_units::{Duration, Kind, Value};
+
+use crate::errors::{ExperimentError, RunError, failed_algorithm, failed_run};
+use crate::own;
+use crate::run::Run;
+use crate::run_spec::RunSpec;
+
+/// Events between two looks at whether Ctrl-C was pressed.
+const EVENTS_PER_LOOK: u64 = 1 << 16;
+
+/// One run under way.
+#[pyclass(frozen, module = "sojourn._core")]
+pub struct Session {
+    /// `None` once it has given its results.
+    inner: Mutex<Option<sojourn_sim::Session>>,
+    failure: own::Failure,
+    /// The names of the queues, in the order in which they are observed.
+    places: Vec<String>,
+    end_s: f64,
+    set_json: serde_json::Value,
+}
+
+type Guard<'a> = MutexGuard<'a, Option<sojourn_sim::Session>>;
+
+impl Session {
+    fn lock(&self) -> Guard<'_> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut sojourn_sim::Session) -> T) -> PyResult<T> {
+        let mut guard = self.lock();
+        let session = guard.as_mut();
+        let session =
+            session.ok_or_else(|| RunError::new_err("the session has given its results"))?;
+        Ok(act(session))
+    }
+
+    fn raised(&self) -> PyResult<()> {
+        self.failure
+            .take()
+            .map_or(Ok(()), |raised| Err(failed_algorithm(raised)))
+    }
+}
+
+#[pymethods]
+impl Session {
+    #[new]
+    fn py_new(spec: &RunSpec) -> PyResult<Self> {
+        let failure = own::Failure::default();
+        let built = sojourn_sim::Session::new(spec.inner.clone(), &own::catalogue(&failure));
+        let inner = built.map_err(|error| match failure.take() {
+            Some(raised) => failed_algorithm(raised),
+            None => failed_run(&error),
+        })?;
+        let experiment = &spec.inner.experiment;
+        let places = derived::queues(experiment, spec.inner.queue);
+        let named = places.iter().map(|place| match place.link.nodes {
+            None => place.hop.way.name().to_owned(),
+            Some(_) => format!("{}/{}", place.link.name, place.hop.way.name()),
+        });
+        Ok(Self {
+            end_s: inner.end().as_secs_f64(),
+            inner: Mutex::new(Some(inner)),
+            places: named.collect(),
+            set_json: spec.set_json(),
+            failure,
+        })
+    }
+
+    /// How far the run has come, in simulated seconds.
+    #[getter]
+    fn now_s(&self) -> f64 {
+        let now = self.lock().as_ref().map(sojourn_sim::Session::now);
+        now.map_or(self.end_s, |now| now.as_secs_f64())
+    }
+
+    /// Where it ends, in simulated seconds.
+    #[getter]
+    const fn end_s(&self) -> f64 {
+        self.end_s
+    }
+
+    /// Whether it has come to its end.
+    #[getter]
+    fn finished(&self) -> bool {
+        let guard = self.lock();
+        guard.as_ref().is_none_or(sojourn_sim::Session::is_finished)
+    }
+
+    /// Goes on for a span of simulated time, or to the end: text with a unit, or seconds. Other threads go on meanwhile.
+    fn step(&self, py: Python<'_>, span: &Bound<'_, PyAny>) -> PyResult<()> {
+        let span = span_of(span)?;
+        let until = self.with(|session| session.now().saturating_add(span).min(session.end()))?;
+        loop {
+            let now = py.detach(|| {
+                self.with(|session| {
+                    session.advance(until, EVENTS_PER_LOOK);
+                    session.now()
+                })
+            });
+            self.raised()?;
+            py.check_signals()?;
+            if now? >= until {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The queues and flows as they stand, and what has happened since the last call.
+    fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let seen = self.with(sojourn_sim::Session::observe)?;
+        self.raised()?;
+        let queues = PyDict::new(py);
+        for (place, queue) in self.places.iter().zip(&seen.queues) {
+            queues.set_item(place, queue_dict(py, queue)?)?;
+        }
+        let flows: PyResult<Vec<_>> = seen.flows.iter().map(|flow| flow_dict(py, flow)).collect();
+        let observation = PyDict::new(py);
+        observation.set_item("since_s", seen.since.as_secs_f64())?;
+        observation.set_item("now_s", seen.now.as_secs_f64())?;
+        observation.set_item("queues", queues)?;
+        observation.set_item("flows", flows?)?;
+        Ok(observation)
+    }
+
+    /// Gives a key another value from now on.
+    fn set(&self, key: &str, value: &str) -> PyResult<()> {
+        let catalogue = own::catalogue(&self.failure);
+        let set = self.with(|session| session.set(key, value, &catalogue))?;
+        self.raised()?;
+        set.map_err(|error| ExperimentError::new_err(error.to_string()))
+    }
+
+    /// What the run gave. One that has not come to its end is first run to there. The session ends.
+    fn finish(&self, py: Python<'_>) -> PyResult<Run> {
+        self.step(py, self.end_s.into_pyobject(py)?.as_any())?;
+        let session = self.lock().take();
+        let session =
+            session.ok_or_else(|| RunError::new_err("the session has given its results"))?;
+        let result = py.detach(|| session.finish());
+        self.raised()?;
+        Run::new(result, self.set_json.clone())
+    }
+}
+
+/// A span of time: text with a unit, or seconds.
+fn span_of(given: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    if let Ok(text) = given.extract::<String>() {
+        if let Ok(Value::Duration(span)) = Kind::Duration.parse(&text) {
+            return Ok(span);
+        }
+    } else if let Ok(seconds) = given.extract::<f64>() {
+        if (0.0..1e9).contains(&seconds) {
+            return Ok(Duration::from_secs_f64(seconds));
+        }
+    }
+    let accepts = Kind::Duration.accepts();
+    let what = format!("step: got {}; must be {accepts}, or seconds", given.repr()?);
+    Err(PyValueError::new_err(what))
+}
+
+fn queue_dict<'py>(py: Python<'py>, queue: &QueueSample) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let recent = &queue.recent;
+    dict.set_item("packets", recent.packets)?;
+    dict.set_item(
+        "sojourn_mean_ms",
+        recent.sum as f64 / recent.packets as f64 / 1e6,
+    )?;
+    dict.set_item("sojourn_max_ms", recent.longest as f64 / 1e6)?;
+    dict.set_item("backlog_packets", queue.backlog_packets)?;
+    dict.set_item("backlog_bytes", queue.backlog_bytes)?;
+    dict.set_item("dropped", queue.dropped)?;
+    dict.set_item("marked", queue.marked)?;
+    let state = PyDict::new(py);
+    for (name, value) in &queue.state {
+        state.set_item(name, value)?;
+    }
+    dict.set_item("state", state)?;
+    Ok(dict)
+}
+
+fn flow_dict<'py>(py: Python<'py>, flow: &FlowSample) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("goodput_bps", flow.goodput_bps)?;
+    dict.set_item("cwnd_segments", flow.cwnd)?;
+    dict.set_item("rtt_ms", flow.rtt_ms)?;
+    Ok(dict)
+}
