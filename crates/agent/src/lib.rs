@@ -12,6 +12,7 @@
 //! | [`topology`] | the network as `ip` and `tc` commands |
 //! | `carry_out` | the agent at work; on Linux only |
 //! | [`recording`] | what it hands back |
+//! | `replay` | a recording told to the probes and meters that every backend has |
 //! | `capture` | headers of packets as a pcapng file |
 //! | [`summary`] | a recording as results |
 
@@ -22,6 +23,7 @@ pub mod compile;
 pub mod disciplines;
 pub mod job;
 pub mod recording;
+mod replay;
 pub mod summary;
 pub mod topology;
 

@@ -1,6 +1,6 @@
 //! What the agent hands back: figures of flows, counters of queues, and a row per packet that met a queue.
 //!
-//! On a disk or in a file: `SOJOURN2`, the lengths of the three parts, the figures as JSON, the rows, the captured headers,
+//! On a disk or in a file: `SOJOURN3`, the lengths of the three parts, the figures as JSON, the rows, the captured headers,
 //! and a checksum (FNV-1a, 64 bits) over all before it. Numbers are little-endian. Whatever follows is not looked at.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sojourn_measure::playback::Playback;
 
-const MAGIC: &[u8; 8] = b"SOJOURN2";
+const MAGIC: &[u8; 8] = b"SOJOURN3";
 /// Magic and the three lengths.
 const HEAD: usize = 32;
 /// Bytes of a packet's row.
@@ -57,10 +57,10 @@ pub struct FlowFigures {
     pub round_trips: Vec<(u64, u32)>,
     /// One-way delays of datagrams in microseconds, while measuring.
     pub one_way_us: Vec<u32>,
-    /// Completion times of files and web responses in microseconds, while measuring.
-    pub completions_us: Vec<u32>,
-    /// Load times of pages in microseconds, while measuring.
-    pub page_loads_us: Vec<u32>,
+    /// Instants in nanoseconds and completion times of files and web responses in microseconds.
+    pub completions: Vec<(u64, u32)>,
+    /// Instants in nanoseconds and load times of pages in microseconds.
+    pub page_loads: Vec<(u64, u32)>,
     /// What a player of video saw.
     pub playback: Playback,
     /// Bytes received so far and the congestion window in segments, at the end of each bin of the series.
@@ -81,7 +81,7 @@ pub struct QueueFigures {
 pub enum Fate {
     /// It left the queue.
     Delivered,
-    /// It left with Congestion Experienced, which it did not have on arrival.
+    /// It left with Congestion Experienced.
     Marked,
     /// The kernel says that the algorithm dropped it.
     DroppedAqm,
@@ -116,6 +116,8 @@ pub struct PacketRow {
     pub returning: bool,
     /// What became of it.
     pub fate: Fate,
+    /// It was dropped as it came: it was never in the queue.
+    pub refused: bool,
 }
 
 /// Bytes that are not a whole recording.
@@ -149,7 +151,13 @@ impl Recording {
             bytes.extend(row.settled_ns.to_le_bytes());
             bytes.extend(row.flow.to_le_bytes());
             bytes.extend(row.bytes.to_le_bytes());
-            bytes.extend([row.queue, u8::from(row.returning), row.fate as u8, 0]);
+            let flags = [
+                u8::from(row.returning),
+                row.fate as u8,
+                u8::from(row.refused),
+            ];
+            bytes.push(row.queue);
+            bytes.extend(flags);
         }
         bytes.extend(&self.captured);
         bytes.extend(checksum(&bytes).to_le_bytes());
@@ -204,7 +212,7 @@ impl PacketRow {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let (entered_ns, settled_ns) = (reader.u64()?, reader.u64()?);
         let (flow, bytes) = (reader.u32()?, reader.u32()?);
-        let &[queue, returning, fate, _] = reader.take(4)? else {
+        let &[queue, returning, fate, refused] = reader.take(4)? else {
             return None;
         };
         Some(Self {
@@ -215,6 +223,7 @@ impl PacketRow {
             queue,
             returning: returning != 0,
             fate: *FATES.get(usize::from(fate))?,
+            refused: refused != 0,
         })
     }
 }
@@ -264,6 +273,7 @@ mod tests {
                 queue: 1,
                 returning: true,
                 fate: Fate::Dropped,
+                refused: true,
             }],
             ..Recording::default()
         }

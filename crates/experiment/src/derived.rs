@@ -61,21 +61,6 @@ pub fn flows(experiment: &Experiment, seed: u64) -> impl Iterator<Item = Flow<'_
         })
 }
 
-/// The TCP flows of a run that send their data through a queue: their numbers and base RTTs.
-pub fn responsive_flows(
-    experiment: &Experiment,
-    queue: Hop,
-    seed: u64,
-) -> impl Iterator<Item = (u32, Duration)> {
-    let answers = move |flow: &Flow<'_>| {
-        let passes = || flow.traffic.route.hops(flow.way).contains(&queue);
-        flow.traffic.kind.tcp().is_some() && passes()
-    };
-    flows(experiment, seed)
-        .filter(answers)
-        .map(|flow| (flow.number, flow.traffic.rtt))
-}
-
 /// What each traffic group is called in results: the name given, or its kind, with its number in the file if several
 /// groups without a name are of that kind.
 pub fn group_names(experiment: &Experiment) -> Vec<String> {

@@ -13,6 +13,7 @@
 //! | `input` | files that a user names, bounded in size |
 //! | `sweep` | the cartesian product of the swept values |
 //! | [`schema()`] | the JSON Schema of the file, from the same keys that are read |
+//! | [`measured`] | what is measured in a run |
 //! | [`derived`] | what every backend works out alike: flows with their instants, limits |
 //! | [`topology`] | links, nodes, and the routes of traffic over them |
 //! | `written` | quantities as one would write them |
@@ -25,6 +26,7 @@ mod error;
 mod form;
 mod forms;
 mod input;
+pub mod measured;
 pub mod model;
 mod names;
 mod plan;

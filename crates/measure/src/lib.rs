@@ -2,6 +2,11 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
+//! | [`scope`] | what is measured in a run, as plain data: links, queues, flows |
+//! | [`probe`] | what is measured at a queue, packet by packet |
+//! | [`meter`] | what is measured of a flow |
+//! | [`series`] | queues and flows at the end of every bin |
+//! | [`summary`] | from what was measured to the result |
 //! | [`result`] | what a run gives: figures for the summary, recorded tables |
 //! | [`groups`] | the flows of a traffic group together |
 //! | [`distribution`] | what a quantile is; histograms |
@@ -17,6 +22,11 @@ pub mod emodel;
 pub mod groups;
 pub mod jitter;
 pub mod loss_events;
+pub mod meter;
 pub mod pcapng;
 pub mod playback;
+pub mod probe;
 pub mod result;
+pub mod scope;
+pub mod series;
+pub mod summary;

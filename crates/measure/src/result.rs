@@ -77,11 +77,11 @@ impl RunResult {
     /// `bottleneck_link` that of the first one under test.
     pub fn with_totals(
         self,
-        links: impl IntoIterator<Item = String>,
+        links: &[String],
         bottleneck_link: &str,
         queues: Vec<(Hop, Bottleneck)>,
     ) -> Self {
-        let unmeasured = links.into_iter().map(|name| (name, BTreeMap::new()));
+        let unmeasured = links.iter().map(|name| (name.clone(), BTreeMap::new()));
         let mut links = Links(unmeasured.collect());
         for (place, figures) in queues {
             links.0[place.link].1.insert(place.way.name(), figures);
@@ -151,7 +151,7 @@ pub struct Bottleneck {
     pub dropped_overflow: u64,
     /// Packets marked, whole run.
     pub marked: u64,
-    /// How long the queue was when packets were dropped, by reason (`aqm`, `deterministic`, `overflow`), after the
+    /// How long the queue was when packets were dropped, by reason (`aqm`, `deterministic`, `overflow`, on Linux also `unknown`), after the
     /// warm-up, in milliseconds: the sojourn of a packet that was queued; of one that was not, the time that the
     /// backlog takes to leave. `deterministic` is the part of an algorithm's drops that it does not leave to chance,
     /// where it has both (MADPIE); `dropped_aqm` counts it in.

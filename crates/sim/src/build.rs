@@ -6,9 +6,10 @@ use std::fmt;
 use serde_json::Value as Json;
 use sojourn_aqm::{Catalogue, Discipline, Limit, SettingError, Settings};
 use sojourn_experiment::derived::{self, Owner, QueuePlace};
+use sojourn_experiment::measured;
 use sojourn_experiment::model::{self, CapturePoint, Experiment, Hop, Kind, Queue, Traffic, Way};
 use sojourn_experiment::{InUse, RunSpec, Values};
-use sojourn_measure::loss_events::Population;
+use sojourn_measure::meter::Measures;
 use sojourn_path::link::BoxedQdisc;
 use sojourn_path::{Builder, LinkConfig, Route, Stage};
 use sojourn_tcp::cc;
@@ -18,11 +19,9 @@ use sojourn_units::Time;
 use crate::capture::{Capture, Facts, Interfaces};
 use crate::network::Watch;
 use crate::packet::{Packets, SimPacket};
-use crate::probe::LinkProbe;
 use crate::sampler::Sampler;
 use crate::simulation::Simulation;
 use crate::traffic::{Identity, Source};
-use sojourn_measure::delays::Precision;
 
 /// Why a run did not end.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -209,14 +208,11 @@ pub(crate) fn build(
 ) -> Result<Simulation, RunError> {
     let links = build_links(experiment, queue, seed, catalogue)?;
     let places = derived::queues(experiment, queue);
+    let scope = measured::scope(experiment, queue, seed);
     let mut builder = Builder::new();
     let mut probes = Vec::new();
-    for (place, (qdisc, config)) in places.iter().zip(links) {
-        let warmup = Time::ZERO + experiment.warmup;
-        let flows = derived::flows(experiment, seed).count();
-        let responsive = derived::responsive_flows(experiment, place.hop, seed);
-        let population = Population::new(flows, responsive);
-        let mut probe = LinkProbe::new(warmup, experiment.record.packets, population);
+    for (qdisc, config) in links {
+        let mut probe = scope.probe(probes.len());
         probe.tell_apart(qdisc.inner_queues());
         probes.push(probe);
         builder.add_link(qdisc, config);
@@ -233,9 +229,7 @@ pub(crate) fn build(
     // Of each group and direction: flows of one host share its link.
     let mut access_of: BTreeMap<(usize, Way), usize> = BTreeMap::new();
     let (mut seen_at, mut sources) = (Vec::new(), Vec::new());
-    let flows: Vec<derived::Flow<'_>> = derived::flows(experiment, seed).collect();
-    let precision = Precision::of_flow(flows.len());
-    for flow in flows {
+    for (flow, measured) in derived::flows(experiment, seed).zip(&scope.flows) {
         let traffic = flow.traffic;
         let algorithm = algorithm(&traffic.kind)?;
         let there = traffic.route.hops(flow.way);
@@ -252,7 +246,7 @@ pub(crate) fn build(
         let returning = network.stages_back(&back, traffic);
         let routes = [builder.add_route(&forward), builder.add_route(&returning)];
         seen_at.push(interfaces);
-        let identity = identity(experiment, &flow, routes, precision);
+        let identity = identity(experiment, &flow, routes, measured.measures);
         sources.push(Source::new(identity, &traffic.kind, algorithm, seed));
     }
     let network = builder.build(Watch {
@@ -263,8 +257,8 @@ pub(crate) fn build(
             .pcap
             .map(|point| capture(experiment, point, &network.queues, seen_at)),
     });
-    let sampler = Sampler::new(Time::ZERO + experiment.warmup, experiment.record.series);
-    Ok(Simulation::new(network, sources, sampler))
+    let sampler = Sampler::new(&scope);
+    Ok(Simulation::new(scope, network, sources, sampler))
 }
 
 /// From the hops of a route to the stages of the network.
@@ -366,7 +360,7 @@ fn identity(
     experiment: &Experiment,
     flow: &derived::Flow<'_>,
     routes: [Route; 2],
-    precision: Precision,
+    measures: Measures,
 ) -> Identity {
     Identity {
         routes,
@@ -378,10 +372,6 @@ fn identity(
         has_access_link: flow.traffic.access.is_some(),
         start: Time::ZERO + flow.start,
         stop: Time::ZERO + flow.traffic.stop,
-        warmup: Time::ZERO + experiment.warmup,
-        record_rtt: experiment.record.rtt,
-        rtt_of: experiment.record.rtt_of,
-        record_one_way: experiment.record.one_way,
-        precision,
+        measures,
     }
 }

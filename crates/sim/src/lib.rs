@@ -14,7 +14,6 @@
 //! | `sampler` | the time series |
 //! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections with a file per application |
 //! | `timers` | the hosts' timers |
-//! | `probe`, `delays` | what is measured on the way; distributions of delays |
 //! | `capture/` | the packets' headers as a pcapng file |
 //! | `summary` | what a run amounts to |
 //!
@@ -27,7 +26,6 @@ mod capture;
 mod names;
 mod network;
 pub mod packet;
-mod probe;
 mod sampler;
 mod session;
 mod simulation;
@@ -38,6 +36,6 @@ mod traffic;
 pub use build::{RunError, catalogue, check, document, in_use};
 pub use names::{names, names_in};
 pub use packet::SimPacket;
-pub use sampler::{FlowSample, QueueSample};
 pub use session::{Observation, Session, run};
 pub use sojourn_measure::result::{self, RunResult};
+pub use sojourn_measure::series::{FlowSample, QueueSample};

@@ -1,12 +1,12 @@
 //! The simulator's network: what is measured on it, and how its hosts send.
 
 use sojourn_aqm::DropReason;
+use sojourn_measure::probe::{QueueProbe, Reason};
 use sojourn_path::{Observer, Route};
 use sojourn_units::{Duration, Time, cold_path};
 
 use crate::capture::{Capture, Stage};
 use crate::packet::{Packets, SimPacket};
-use crate::probe::LinkProbe;
 
 /// Links, delay lines and routes, under watch.
 pub type Network = sojourn_path::Network<SimPacket, Watch>;
@@ -14,7 +14,7 @@ pub type Network = sojourn_path::Network<SimPacket, Watch>;
 /// What sees the packets on their way.
 pub struct Watch {
     /// A probe per queue.
-    pub probes: Vec<LinkProbe>,
+    pub probes: Vec<QueueProbe>,
     /// Packets to be used again.
     pub packets: Packets,
     /// The capture of packets, if there is one.
@@ -59,6 +59,11 @@ impl Observer<SimPacket> for Watch {
         queued: Duration,
         now: Time,
     ) {
+        let reason = match reason {
+            DropReason::Aqm => Reason::Aqm,
+            DropReason::Deterministic => Reason::Deterministic,
+            DropReason::Overflow => Reason::Overflow,
+        };
         self.probes[link].on_drop(&packet, reason, queued, now);
         self.packets.give_back(packet);
     }

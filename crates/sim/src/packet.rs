@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use sojourn_aqm::packet::AckView;
 use sojourn_aqm::{Ecn, FlowKey, Packet};
+use sojourn_measure::probe;
 use sojourn_tcp::Segment;
 use sojourn_tcp::segment::{Flags, SackBlock};
 use sojourn_traffic::Side;
@@ -128,6 +129,27 @@ impl SimPacket {
         } else {
             Side::Receiving
         }
+    }
+}
+
+impl probe::Packet for SimPacket {
+    fn flow(&self) -> u32 {
+        self.flow
+    }
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+    fn entered(&self) -> Time {
+        self.enqueued
+    }
+    fn is_returning(&self) -> bool {
+        self.returning
+    }
+    fn is_marked(&self) -> bool {
+        self.ecn == Ecn::Ce
+    }
+    fn inner_queue(&self) -> u8 {
+        self.inner_queue
     }
 }
 

@@ -3,12 +3,13 @@
 use sojourn_aqm::{Catalogue, Settings};
 use sojourn_experiment::RunSpec;
 use sojourn_experiment::derived::{self, Owner};
+use sojourn_measure::series::{FlowSample, Looker, QueueSample};
 use sojourn_units::{Kind, Time, Value};
 
 use crate::build::{RunError, build, discipline, settings};
 use crate::packet::SimPacket;
 use crate::result::RunResult;
-use crate::sampler::{FlowSample, Looker, QueueSample, look_at_flows, look_at_queues};
+use crate::sampler::{look_at_flows, look_at_queues};
 use crate::simulation::Simulation;
 use crate::summary::summarise;
 
@@ -222,7 +223,7 @@ impl Session {
             queue: arm.aqm.clone(),
             label: arm.label.clone(),
             seed,
-            ..summarise(&experiment, queue, self.simulation, seed)
+            ..summarise(self.simulation)
         };
         RunResult {
             wall_s: (self.wall + began.elapsed()).as_secs_f64(),

@@ -1,5 +1,6 @@
 //! The event loop: which component acts next.
 
+use sojourn_measure::scope::Scope;
 use sojourn_path::{Hosts, Place};
 use sojourn_traffic::Side;
 use sojourn_units::{Time, cold_path};
@@ -13,6 +14,8 @@ use crate::traffic::Source;
 
 /// A run under way.
 pub struct Simulation {
+    /// What is measured.
+    pub scope: Scope,
     /// The network.
     pub network: Network,
     /// The hosts.
@@ -63,12 +66,13 @@ impl Endpoints {
 
 impl Simulation {
     /// A run at its beginning.
-    pub fn new(network: Network, sources: Vec<Source>, sampler: Sampler) -> Self {
+    pub fn new(scope: Scope, network: Network, sources: Vec<Source>, sampler: Sampler) -> Self {
         let mut timers = Timers::new(sources.len());
         for (flow, source) in sources.iter().enumerate() {
             timers.set_both(flow as u32, source.next_timers());
         }
         Self {
+            scope,
             network,
             hosts: Endpoints { sources, timers },
             sampler,

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::{Duration, Rate};
+use crate::{Duration, Rate, Time};
 
 /// IP bytes that a link may carry at one opportunity of a trace: a packet of the usual MTU.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
@@ -22,6 +22,17 @@ impl Capacity {
     /// The same rate all the time.
     pub fn constant(rate: Rate) -> Self {
         Self::Steps(alloc::vec![(Duration::ZERO, rate)])
+    }
+
+    /// The rate in force at an instant; of a trace its mean.
+    pub fn at(&self, now: Time) -> Rate {
+        match self {
+            Self::Steps(steps) => {
+                let begun = steps.partition_point(|(from, _)| Time::ZERO + *from <= now);
+                steps[begun.max(1) - 1].1
+            }
+            Self::Trace(trace) => trace.mean_rate(),
+        }
     }
 
     /// The rate by which disciplines and buffers are sized: the first of a schedule, the mean of a trace.

@@ -54,6 +54,8 @@ struct Waiting {
     bytes: u32,
     entered_ns: i64,
     label: Label,
+    /// The kernel said that the queue took it.
+    taken: bool,
 }
 
 /// Whose a packet is, and its ECN field.
@@ -82,6 +84,8 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<Pac
     let mut waiting: HashMap<u64, Waiting> = HashMap::new();
     let mut arrived = vec![0; labels.len()];
     let mut left = vec![0; labels.len()];
+    // Of each queue: the packet that has just come, until anything else happens there.
+    let mut coming: HashMap<u8, u64> = HashMap::new();
     let mut rows = Vec::new();
     for PacketEvent {
         time_ns,
@@ -102,7 +106,9 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<Pac
                     bytes,
                     entered_ns: time_ns,
                     label: label.unwrap_or_default(),
+                    taken: false,
                 };
+                coming.insert(queue, *packet);
                 // An address in use again: its packet was freed unseen.
                 if let Some(gone) = waiting.insert(*packet, new) {
                     rows.extend(gone.row(time_ns, Fate::Dropped));
@@ -111,6 +117,7 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<Pac
             Event::Enqueue => {
                 if let Some(packet) = waiting.get_mut(packet) {
                     packet.entered_ns = time_ns;
+                    packet.taken = true;
                 }
             }
             Event::Dequeue => {
@@ -118,28 +125,30 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<Pac
                     continue;
                 };
                 let queue = packet.queue;
+                coming.remove(&queue);
                 let label = next(
                     &mut left,
                     queue,
                     labels.get(usize::from(queue)).map(|of| &of.departures),
                 );
                 let fate = match label {
-                    Some(label) if label.ce && !packet.label.ce => Fate::Marked,
+                    Some(label) if label.ce => Fate::Marked,
                     _ => Fate::Delivered,
                 };
                 packet.label = label.unwrap_or(packet.label);
                 rows.extend(packet.row(time_ns, fate));
             }
             Event::Free(reason) => {
-                if let Some(packet) = waiting.remove(packet) {
-                    rows.extend(packet.row(
-                        time_ns,
-                        match reason {
-                            Reason::Aqm => Fate::DroppedAqm,
-                            Reason::Overflow => Fate::DroppedOverflow,
-                            Reason::Unknown => Fate::Dropped,
-                        },
-                    ));
+                if let Some(freed) = waiting.remove(packet) {
+                    let fate = match reason {
+                        Reason::Aqm => Fate::DroppedAqm,
+                        Reason::Overflow => Fate::DroppedOverflow,
+                        Reason::Unknown => Fate::Dropped,
+                    };
+                    // The kernel frees what a queue refuses before anything else comes to that queue or leaves it.
+                    let refused = !freed.taken && coming.get(&freed.queue) == Some(packet);
+                    let row = freed.row(time_ns, fate);
+                    rows.extend(row.map(|row| PacketRow { refused, ..row }));
                 }
             }
         }
@@ -164,6 +173,7 @@ impl Waiting {
             queue: self.queue,
             returning: self.label.returning,
             fate,
+            refused: false,
         })
     }
 }
@@ -228,6 +238,29 @@ mod tests {
                 (30, 40, Fate::DroppedOverflow)
             ]
         );
+    }
+
+    /// A queue that is full refuses packet 2; packet 3 makes room for itself by dropping from its own flow, unsaid, and is
+    /// dropped later.
+    #[test]
+    fn a_packet_freed_before_anything_else_happens_was_refused() {
+        let events = [
+            at(10, 1, DOWN),
+            at(11, 1, Event::Enqueue),
+            at(20, 2, DOWN),
+            at(21, 2, Event::Free(Reason::Unknown)),
+            at(30, 3, DOWN),
+            at(31, 1, Event::Free(Reason::Unknown)),
+            at(40, 4, DOWN),
+            at(41, 3, Event::Free(Reason::Unknown)),
+            at(50, 4, Event::Dequeue),
+        ];
+        let rows = settle(&events, &[], 1000);
+        let refused: Vec<(u64, bool)> = rows
+            .iter()
+            .map(|row| (row.settled_ns, row.refused))
+            .collect();
+        assert_eq!(refused, [(21, true), (31, false), (41, false), (50, false)]);
     }
 
     #[test]

@@ -24,11 +24,8 @@ fn experiment(text: &str) -> Experiment {
         congestion_controls: vec!["cubic".into(), "reno".into()],
     };
     let source = Source { name: "test", text };
-    read(source, &[], &names)
-        .unwrap()
-        .cells
-        .remove(0)
-        .experiment
+    let plan = read(source, &[], &names).unwrap();
+    Experiment::clone(&plan.cells[0].experiment)
 }
 
 const BASE: &str = r#"

@@ -1,7 +1,7 @@
 use super::*;
 
 /// A packet of flow 0 in the first queue.
-pub fn row(entered_ms: u64, settled_ms: u64, fate: Fate) -> PacketRow {
+fn row(entered_ms: u64, settled_ms: u64, fate: Fate) -> PacketRow {
     PacketRow {
         entered_ns: entered_ms * 1_000_000,
         settled_ns: settled_ms * 1_000_000,
@@ -10,6 +10,7 @@ pub fn row(entered_ms: u64, settled_ms: u64, fate: Fate) -> PacketRow {
         queue: 0,
         returning: false,
         fate,
+        refused: false,
     }
 }
 

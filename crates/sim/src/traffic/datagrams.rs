@@ -5,9 +5,10 @@ use sojourn_experiment::derived::{self, UDP_HEADERS};
 use sojourn_experiment::model::{Cbr, Kind};
 use sojourn_units::Time;
 
-use super::{Identity, Meter};
+use super::Identity;
 use crate::network::{self, Network};
 use crate::packet::{self, SimPacket};
+use sojourn_measure::meter::Meter;
 
 /// A flow of datagrams.
 pub struct Datagrams {
@@ -65,7 +66,7 @@ impl Datagrams {
                 Kind::Cbr(cbr) => Reassembly::of(cbr),
                 _ => None,
             },
-            meter: Meter::new(&identity, kind),
+            meter: Meter::new(&identity.measures),
             identity,
         })
     }

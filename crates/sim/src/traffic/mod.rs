@@ -1,23 +1,21 @@
 //! What the hosts do: a file per way of sending.
 
 mod datagrams;
-mod meter;
 mod ping;
 mod tcp;
 
-use sojourn_experiment::model::{Direction, Kind, RttOf};
+use sojourn_experiment::model::{Direction, Kind};
 use sojourn_path::Route;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_traffic::Side;
 use sojourn_units::{Time, cold_path};
 
 use self::datagrams::Datagrams;
-pub use self::meter::Meter;
 use self::ping::Ping;
 use self::tcp::TcpFlow;
 use crate::network::Network;
 use crate::packet::{Membership, SimPacket};
-use sojourn_measure::delays::Precision;
+use sojourn_measure::meter::{Measures, Meter};
 
 /// What tells one flow from another.
 #[derive(Clone, Copy, Debug)]
@@ -40,16 +38,8 @@ pub struct Identity {
     pub start: Time,
     /// When it stops sending.
     pub stop: Time,
-    /// When measuring begins.
-    pub warmup: Time,
-    /// Keep a row per round-trip time.
-    pub record_rtt: bool,
-    /// Of TCP: a row per segment instead.
-    pub rtt_of: RttOf,
-    /// Measure the one-way delays of TCP data.
-    pub record_one_way: bool,
-    /// How finely its delays are kept.
-    pub precision: Precision,
+    /// What is measured of it.
+    pub measures: Measures,
 }
 
 impl Identity {

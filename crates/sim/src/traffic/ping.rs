@@ -5,9 +5,10 @@ use sojourn_experiment::derived::UDP_HEADERS;
 use sojourn_experiment::model::{EchoProtocol, Kind, Ping as Config};
 use sojourn_units::Time;
 
-use super::{Identity, Meter};
+use super::Identity;
 use crate::network::{self, Network};
 use crate::packet::{self, SimPacket};
+use sojourn_measure::meter::Meter;
 
 /// A flow of echo requests and their replies.
 pub struct Ping {
@@ -26,7 +27,7 @@ impl Ping {
         Some(Self {
             config: config.clone(),
             next: identity.start,
-            meter: Meter::new(&identity, kind),
+            meter: Meter::new(&identity.measures),
             identity,
         })
     }

@@ -161,7 +161,7 @@ pub fn open(
         return Ok(Box::new(Ping::open(flow, ping, watch)?));
     }
     if let Some(tcp) = &flow.tcp {
-        if let Some(opened) = TcpFlow::open(flow, tcp, seed, warmup_ns, diag, watch)? {
+        if let Some(opened) = TcpFlow::open(flow, tcp, seed, diag, watch)? {
             return Ok(Box::new(opened));
         }
     }

@@ -24,7 +24,6 @@ pub struct TcpFlow {
 /// The figures of a flow, told what its application's user would notice.
 pub struct Meter {
     pub figures: FlowFigures,
-    warmup: Time,
 }
 
 impl TcpFlow {
@@ -36,7 +35,6 @@ impl TcpFlow {
         flow: &Flow,
         tcp: &Tcp,
         seed: u64,
-        warmup_ns: u64,
         diag: Rc<Diag>,
         watch: &Watch<'_>,
     ) -> Result<Option<Self>, Failure> {
@@ -49,7 +47,6 @@ impl TcpFlow {
             connections: Connections::listen(flow, tcp, diag, watch)?,
             meter: Meter {
                 figures: FlowFigures::default(),
-                warmup: Time::from_nanos(warmup_ns),
             },
         }))
     }
@@ -138,15 +135,13 @@ mod meter {
 
     impl Meter for super::Meter {
         fn completed(&mut self, after: Duration, now: Time) {
-            if now >= self.warmup {
-                self.figures.completions_us.push(micros(after.as_nanos()));
-            }
+            let row = (now.as_nanos(), micros(after.as_nanos()));
+            self.figures.completions.push(row);
         }
 
         fn page_loaded(&mut self, after: Duration, now: Time) {
-            if now >= self.warmup {
-                self.figures.page_loads_us.push(micros(after.as_nanos()));
-            }
+            let row = (now.as_nanos(), micros(after.as_nanos()));
+            self.figures.page_loads.push(row);
         }
 
         fn playing_began(&mut self, after: Duration) {

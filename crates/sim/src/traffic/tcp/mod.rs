@@ -2,10 +2,12 @@
 
 mod acknowledged;
 mod connections;
+mod heard;
 mod local_queue;
 
 use sojourn_aqm::Ecn;
-use sojourn_experiment::model::{Kind, RttOf};
+use sojourn_experiment::model::Kind;
+use sojourn_measure::meter::{Meter, RowsOf};
 use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::{Arrival, Endpoint, Segment};
 use sojourn_traffic::streams::Stream;
@@ -14,8 +16,9 @@ use sojourn_units::{Time, cold_path};
 
 use self::acknowledged::Unacknowledged;
 use self::connections::{Connection, Connections, Counts, Place};
+use self::heard::Heard;
 use self::local_queue::LocalQueue;
-use super::{Identity, Meter};
+use super::Identity;
 use crate::network::{self, Network};
 use crate::packet::{self, SimPacket};
 
@@ -56,10 +59,10 @@ impl TcpFlow {
             connections: Connections::new(tcp, algorithm, iss, identity.has_access_link),
             hears_arrivals: application.hears_arrivals(),
             application,
-            meter: Meter::new(&identity, kind),
+            meter: Meter::new(&identity.measures),
             over: Counts::default(),
             egress: Egress {
-                unacknowledged: (identity.record_rtt && identity.rtt_of == RttOf::Segments)
+                unacknowledged: (identity.measures.rows == Some(RowsOf::Segments))
                     .then(Unacknowledged::default),
                 identity,
             },
@@ -98,8 +101,13 @@ impl TcpFlow {
         if over {
             self.let_go(id, place, now);
         } else if self.hears_arrivals {
-            self.application
-                .on_arrival(id, side, now, &mut self.connections, &mut self.meter);
+            self.application.on_arrival(
+                id,
+                side,
+                now,
+                &mut self.connections,
+                &mut Heard(&mut self.meter),
+            );
             self.ask_application();
         } else {
             return;
@@ -111,7 +119,7 @@ impl TcpFlow {
     pub fn on_timer(&mut self, side: Side, now: Time, network: &mut Network) {
         if side == Side::Sending && self.application_due <= now {
             self.application
-                .on_timer(now, &mut self.connections, &mut self.meter);
+                .on_timer(now, &mut self.connections, &mut Heard(&mut self.meter));
             self.ask_application();
         }
         self.connections.on_timer(side, now);
@@ -150,7 +158,7 @@ impl TcpFlow {
             unacknowledged.forget(id);
         }
         self.application
-            .on_end(id, now, &mut self.connections, &mut self.meter);
+            .on_end(id, now, &mut self.connections, &mut Heard(&mut self.meter));
         self.ask_application();
     }
 

@@ -1,33 +1,72 @@
-//! What is measured at a link.
+//! What is measured at a queue.
 
 use std::collections::BTreeMap;
 
-use sojourn_aqm::{DropReason, Ecn, Packet};
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Hop, Time};
 
-use crate::packet::SimPacket;
-use crate::result::{Column, InnerQueue, Spread, Table, place_columns};
-use crate::sampler::{Looker, Since};
-use sojourn_experiment::model::Hop;
-use sojourn_measure::delays::{Delays, Precision};
-use sojourn_measure::loss_events::{LossEvents, Population};
+use crate::delays::{Delays, Precision};
+use crate::loss_events::{LossEvents, Population};
+use crate::result::{Bottleneck, Column, InnerQueue, Spread, Table, place_columns};
+use crate::series::{Looker, Since};
+
+/// A packet that has met a queue, as a probe sees it.
+pub trait Packet {
+    /// The flow it belongs to, by number over all groups.
+    fn flow(&self) -> u32;
+
+    /// Bytes on the link.
+    fn bytes(&self) -> u32;
+
+    /// When it entered the queue.
+    fn entered(&self) -> Time;
+
+    /// Whether it goes back to the sender of the data.
+    fn is_returning(&self) -> bool;
+
+    /// Whether it has Congestion Experienced.
+    fn is_marked(&self) -> bool;
+
+    /// The inner queue that it was in, of a discipline that has several.
+    fn inner_queue(&self) -> u8;
+}
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// The algorithm decided so, by chance if it draws.
+    Aqm,
+    /// The algorithm decided so and left nothing to chance, where it does both.
+    Deterministic,
+    /// There was no room.
+    Overflow,
+    /// It is not known: the kernel does not say.
+    Unknown,
+}
+
+/// The reasons and their names in results, in the order of their numbers.
+const REASONS: [(Reason, &str); 4] = [
+    (Reason::Aqm, "aqm"),
+    (Reason::Deterministic, "deterministic"),
+    (Reason::Overflow, "overflow"),
+    (Reason::Unknown, "unknown"),
+];
 
 /// The measurements at a queue. Takes the same memory however long the run, unless packets
 /// are recorded.
-pub struct LinkProbe {
+pub struct QueueProbe {
     warmup: Time,
     /// Sojourn times after the warm-up.
-    pub sojourns: Delays,
+    sojourns: Delays,
     /// The longest sojourn before the warm-up ended.
-    pub startup_peak: Duration,
+    startup_peak: Duration,
     /// Packets that left, over the whole run.
-    pub delivered_packets: u64,
+    delivered_packets: u64,
     /// Their bytes.
-    pub delivered_bytes: u64,
+    delivered_bytes: u64,
     /// What was dropped for each reason, in the order of [`REASONS`].
-    drops: [Drops; 3],
+    drops: [Drops; 4],
     /// When flows lose together, after the warm-up.
-    pub loss_events: LossEvents,
+    loss_events: LossEvents,
     /// What became of the data of each flow; acknowledgements and replies are left out.
     pub flows: Vec<FlowCounts>,
     /// Sojourn times since anyone last looked: their sum and the longest.
@@ -52,13 +91,6 @@ struct Inner {
     marked: u64,
 }
 
-/// The reasons for dropping and their names in results.
-pub const REASONS: [(DropReason, &str); 3] = [
-    (DropReason::Aqm, "aqm"),
-    (DropReason::Deterministic, "deterministic"),
-    (DropReason::Overflow, "overflow"),
-];
-
 /// Drops for one reason.
 struct Drops {
     /// How many, over the whole run.
@@ -72,7 +104,7 @@ struct Drops {
 pub struct FlowCounts {
     /// Packets that came.
     pub arrived: u64,
-    /// Packets that were given up.
+    /// Packets that were dropped.
     pub dropped: u64,
     /// Packets that left with CE.
     pub marked: u64,
@@ -106,6 +138,7 @@ enum Fate {
     Marked = 1,
     DroppedAqm = 2,
     DroppedOverflow = 3,
+    Dropped = 4,
 }
 
 impl Recent {
@@ -116,8 +149,8 @@ impl Recent {
     }
 }
 
-impl LinkProbe {
-    /// A probe of a link that these flows share. Its steady-state figures begin at `warmup`; `record`: keep a row per
+impl QueueProbe {
+    /// A probe of a queue that these flows share. Its steady-state figures begin at `warmup`; `record`: keep a row per
     /// packet.
     pub fn new(warmup: Time, record: bool, population: Population) -> Self {
         Self {
@@ -126,7 +159,7 @@ impl LinkProbe {
             startup_peak: Duration::ZERO,
             delivered_packets: 0,
             delivered_bytes: 0,
-            drops: [(); 3].map(|()| Drops {
+            drops: REASONS.map(|_| Drops {
                 packets: 0,
                 delays: Delays::new(Precision::Queue),
             }),
@@ -154,22 +187,23 @@ impl LinkProbe {
         self.has_more_to_note |= !names.is_empty();
     }
 
-    /// A packet comes to the link.
-    pub fn on_arrival(&mut self, packet: &SimPacket) {
-        if !packet.returning {
-            self.flows[packet.flow as usize].arrived += 1;
+    /// A packet comes to the queue.
+    #[inline(always)]
+    pub fn on_arrival(&mut self, packet: &impl Packet) {
+        if !packet.is_returning() {
+            self.flows[packet.flow() as usize].arrived += 1;
         }
     }
 
     /// A packet leaves the discipline.
     #[inline(always)]
-    pub fn on_departure(&mut self, packet: &SimPacket, now: Time) {
-        let sojourn = now - packet.enqueued();
+    pub fn on_departure(&mut self, packet: &impl Packet, now: Time) {
+        let sojourn = now - packet.entered();
         let nanos = sojourn.as_nanos();
         self.delivered_packets += 1;
-        self.delivered_bytes += u64::from(packet.bytes);
-        if packet.ecn == Ecn::Ce {
-            self.flows[packet.flow as usize].marked += u64::from(!packet.returning);
+        self.delivered_bytes += u64::from(packet.bytes());
+        if packet.is_marked() {
+            self.flows[packet.flow() as usize].marked += u64::from(!packet.is_returning());
         }
         self.recent.sum += nanos;
         self.recent.longest = self.recent.longest.max(nanos);
@@ -185,13 +219,13 @@ impl LinkProbe {
 
     #[cold]
     #[inline(never)]
-    fn note_departure(&mut self, packet: &SimPacket, now: Time) {
-        let is_marked = packet.ecn == Ecn::Ce;
-        if let Some(inner) = self.inner.get_mut(usize::from(packet.inner_queue)) {
+    fn note_departure(&mut self, packet: &impl Packet, now: Time) {
+        let is_marked = packet.is_marked();
+        if let Some(inner) = self.inner.get_mut(usize::from(packet.inner_queue())) {
             inner.delivered += 1;
             inner.marked += u64::from(is_marked);
             if now >= self.warmup {
-                inner.sojourns.record(now - packet.enqueued());
+                inner.sojourns.record(now - packet.entered());
             }
         }
         let fate = if is_marked {
@@ -202,52 +236,65 @@ impl LinkProbe {
         self.record(packet, now, fate);
     }
 
-    /// A packet is given up when the queue is `queued` long.
-    pub fn on_drop(&mut self, packet: &SimPacket, reason: DropReason, queued: Duration, now: Time) {
+    /// A packet is dropped when the queue is `queued` long: the packet's sojourn, or if it was refused the time that the
+    /// backlog takes to leave.
+    pub fn on_drop(&mut self, packet: &impl Packet, reason: Reason, queued: Duration, now: Time) {
         let steady = now >= self.warmup;
-        for (drops, (known, _)) in self.drops.iter_mut().zip(REASONS) {
-            if known == reason {
-                drops.packets += 1;
-                if steady {
-                    drops.delays.record(queued);
-                }
-            }
+        let drops = &mut self.drops[reason as usize];
+        drops.packets += 1;
+        if steady {
+            drops.delays.record(queued);
         }
-        if !packet.returning {
-            self.flows[packet.flow as usize].dropped += 1;
+        if !packet.is_returning() {
+            self.flows[packet.flow() as usize].dropped += 1;
             if steady {
-                self.loss_events.on_drop(packet.flow, now);
+                self.loss_events.on_drop(packet.flow(), now);
             }
         }
-        if let Some(inner) = self.inner.get_mut(usize::from(packet.inner_queue)) {
+        if let Some(inner) = self.inner.get_mut(usize::from(packet.inner_queue())) {
             inner.dropped += 1;
         }
         let fate = match reason {
-            DropReason::Aqm | DropReason::Deterministic => Fate::DroppedAqm,
-            DropReason::Overflow => Fate::DroppedOverflow,
+            Reason::Aqm | Reason::Deterministic => Fate::DroppedAqm,
+            Reason::Overflow => Fate::DroppedOverflow,
+            Reason::Unknown => Fate::Dropped,
         };
         self.record(packet, now, fate);
     }
 
-    /// Packets that the algorithm gave up, over the whole run.
-    pub fn dropped_aqm(&self) -> u64 {
-        self.drops[0].packets + self.drops[1].packets
+    /// The queue's figures, of which a link knows how much of its capacity was used and a discipline how often it marked.
+    pub fn figures(&self, utilization: f64, marked: u64) -> Bottleneck {
+        let dropped = |reason: Reason| self.drops[reason as usize].packets;
+        Bottleneck {
+            sojourn_ms: self.sojourns.quantiles(),
+            startup_peak_ms: self.startup_peak.as_millis_f64(),
+            utilization,
+            delivered_packets: self.delivered_packets,
+            delivered_bytes: self.delivered_bytes,
+            dropped_aqm: dropped(Reason::Aqm) + dropped(Reason::Deterministic),
+            dropped_overflow: dropped(Reason::Overflow),
+            marked,
+            drop_delay_ms: self.drop_delays(),
+            loss_events: self.loss_events.count(),
+            loss_synchronization: self.loss_events.synchronization(),
+            queues: self.inner_queues(),
+        }
     }
 
-    /// Packets for which there was no room, over the whole run.
-    pub const fn dropped_overflow(&self) -> u64 {
-        self.drops[2].packets
+    /// Packets dropped for any reason, over the whole run.
+    pub fn dropped(&self) -> u64 {
+        self.drops.iter().map(|drops| drops.packets).sum()
     }
 
     /// How long the queue was at drops after the warm-up, by reason; reasons that there were not are left out.
-    pub fn drop_delays(&self) -> BTreeMap<&'static str, Spread> {
+    fn drop_delays(&self) -> BTreeMap<&'static str, Spread> {
         let spreads = self.drops.iter().map(|drops| drops.delays.spread());
         let named = REASONS.iter().map(|(_, name)| *name).zip(spreads);
         named.filter(|(_, spread)| spread.n > 0).collect()
     }
 
     /// The figures of the discipline's inner queues.
-    pub fn inner_queues(&self) -> BTreeMap<&'static str, InnerQueue> {
+    fn inner_queues(&self) -> BTreeMap<&'static str, InnerQueue> {
         let figures = |inner: &Inner| InnerQueue {
             sojourn_ms: inner.sojourns.quantiles(),
             delivered_packets: inner.delivered,
@@ -258,13 +305,13 @@ impl LinkProbe {
         named.collect()
     }
 
-    fn record(&mut self, packet: &SimPacket, now: Time, fate: Fate) {
+    fn record(&mut self, packet: &impl Packet, now: Time, fate: Fate) {
         if let Some(rows) = &mut self.packets {
             rows.time.push(now.as_nanos());
-            rows.sojourn.push((now - packet.enqueued()).as_nanos());
-            rows.flow.push(packet.flow);
-            rows.bytes.push(packet.bytes);
-            rows.returning.push(u8::from(packet.returning));
+            rows.sojourn.push((now - packet.entered()).as_nanos());
+            rows.flow.push(packet.flow());
+            rows.bytes.push(packet.bytes());
+            rows.returning.push(u8::from(packet.is_returning()));
             rows.fate.push(fate as u8);
         }
     }
@@ -277,6 +324,11 @@ impl LinkProbe {
         };
         self.delivered_before = self.delivered_packets;
         self.since.take(latest, Recent::add, looker)
+    }
+
+    /// The recorded table `histogram` of this queue.
+    pub fn histogram(&self, queue: Hop) -> Table {
+        self.sojourns.table(queue)
     }
 
     /// The recorded packets, in the order in which their fate was settled.

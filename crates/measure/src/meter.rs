@@ -1,13 +1,41 @@
 //! What is measured of a flow.
 
-use sojourn_experiment::model::{Browsing, Kind, RttOf};
-use sojourn_measure::jitter::Jitter;
-use sojourn_measure::playback::Playback;
 use sojourn_units::{Duration, Rate, Time};
 
-use super::Identity;
-use crate::sampler::{Looker, Since};
-use sojourn_measure::delays::{Delays, Precision};
+use crate::delays::{Delays, Precision};
+use crate::jitter::Jitter;
+use crate::playback::Playback;
+use crate::series::{Looker, Since};
+
+/// What there is to measure of a flow, which depends on what it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Measures {
+    /// When measuring begins.
+    pub warmup: Time,
+    /// How finely its delays are kept.
+    pub precision: Precision,
+    /// It runs over TCP.
+    pub over_tcp: bool,
+    /// One-way delays.
+    pub one_way: bool,
+    /// Completion times of files and web responses.
+    pub completions: bool,
+    /// Load times of pages.
+    pub page_loads: bool,
+    /// What a player of video saw.
+    pub playback: bool,
+    /// A row per round-trip time, and of what.
+    pub rows: Option<RowsOf>,
+}
+
+/// What has a row in the record of round-trip times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowsOf {
+    /// A sample of TCP, or an echo.
+    Samples,
+    /// A segment of TCP.
+    Segments,
+}
 
 /// The counts and delays of one flow.
 pub struct Meter {
@@ -62,7 +90,7 @@ pub struct OneWay {
     pub jitter: Delays,
     estimate: Jitter,
     /// Numbers of the first and of the highest that arrived, and how many arrived.
-    seen: Option<(u32, u32, u64)>,
+    pub seen: Option<(u32, u32, u64)>,
 }
 
 /// What came in since anyone last looked.
@@ -97,7 +125,8 @@ impl OneWay {
         }
     }
 
-    fn record(&mut self, number: u32, delay: Duration) {
+    /// The datagram of this number arrives after `delay`.
+    pub fn record(&mut self, number: u32, delay: Duration) {
         self.delays.record(delay);
         if let Some(jitter) = self.estimate.update(delay) {
             self.jitter.record(jitter);
@@ -116,30 +145,28 @@ impl OneWay {
 }
 
 impl Meter {
-    /// A meter for a flow of this kind.
-    pub fn new(identity: &Identity, kind: &Kind) -> Self {
-        let pages = matches!(kind, Kind::Web(web) if matches!(web.browsing, Browsing::Pages(_)));
-        let files = matches!(kind, Kind::Files(_) | Kind::Web(_)) && !pages;
-        let none = || Delays::new(identity.precision);
-        let one_way = || OneWay::new(identity.precision);
+    /// A meter for a flow of which there is this to measure.
+    pub fn new(measures: &Measures) -> Self {
+        let none = || Delays::new(measures.precision);
+        let one_way = || OneWay::new(measures.precision);
         Self {
-            warmup: identity.warmup,
+            warmup: measures.warmup,
             sent: 0,
             received: 0,
             retransmits: 0,
             timeouts: 0,
             round_trips: none(),
-            completions: files.then(none),
+            completions: measures.completions.then(none),
             completed: Vec::new(),
-            pages: pages.then(none),
-            packets: kind.tcp().is_none().then(|| Packets {
-                one_way: (!matches!(kind, Kind::Ping(_))).then(one_way),
+            pages: measures.page_loads.then(none),
+            packets: (!measures.over_tcp).then(|| Packets {
+                one_way: measures.one_way.then(one_way),
                 ..Packets::default()
             }),
-            segments: (identity.record_one_way && kind.tcp().is_some()).then(one_way),
-            video: matches!(kind, Kind::Video(_)).then(Playback::default),
-            records_samples: identity.rtt_of == RttOf::Samples || kind.tcp().is_none(),
-            recorded: identity.record_rtt.then(Vec::new),
+            segments: (measures.over_tcp && measures.one_way).then(one_way),
+            video: measures.playback.then(Playback::default),
+            records_samples: measures.rows == Some(RowsOf::Samples),
+            recorded: measures.rows.map(|_| Vec::new()),
             received_at_warmup: 0,
             sample: Sample::default(),
             since: Since::default(),
@@ -244,10 +271,9 @@ impl Meter {
         };
         self.since.take(latest, Sample::add, looker)
     }
-}
 
-impl sojourn_traffic::Meter for Meter {
-    fn completed(&mut self, after: Duration, now: Time) {
+    /// A file or a response is there, so long after it was begun or asked for.
+    pub fn completed(&mut self, after: Duration, now: Time) {
         let steady = self.is_steady(now);
         if let Some(completions) = self.completions.as_mut().filter(|_| steady) {
             completions.record(after);
@@ -255,20 +281,23 @@ impl sojourn_traffic::Meter for Meter {
         }
     }
 
-    fn page_loaded(&mut self, after: Duration, now: Time) {
+    /// A page is there.
+    pub fn page_loaded(&mut self, after: Duration, now: Time) {
         let steady = self.is_steady(now);
         if let Some(pages) = self.pages.as_mut().filter(|_| steady) {
             pages.record(after);
         }
     }
 
-    fn playing_began(&mut self, after: Duration) {
+    /// The first picture of a video is there.
+    pub fn playing_began(&mut self, after: Duration) {
         if let Some(video) = &mut self.video {
             video.on_start(after);
         }
     }
 
-    fn segment(&mut self, rate: Rate, stalled: Duration) {
+    /// A segment of video of this media rate is there, `stalled` after playing ran out.
+    pub fn segment(&mut self, rate: Rate, stalled: Duration) {
         if let Some(video) = &mut self.video {
             video.on_segment(rate, stalled);
         }

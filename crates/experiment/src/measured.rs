@@ -1,0 +1,83 @@
+//! What is measured in an experiment's run, the same on every backend.
+
+use sojourn_measure::delays::Precision;
+use sojourn_measure::emodel::Equipment;
+use sojourn_measure::meter::{Measures, RowsOf};
+use sojourn_measure::scope::{Flow, Scope};
+use sojourn_traffic::{Browsing, Kind};
+use sojourn_units::{Hop, Time};
+
+use crate::derived;
+use crate::model::{Experiment, RttOf, Traffic};
+
+/// What is measured in a run of arm number `queue` with `seed`.
+pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
+    let places = derived::queues(experiment, queue);
+    let queues: Vec<Hop> = places.iter().map(|place| place.hop).collect();
+    let names = derived::group_names(experiment);
+    let flows: Vec<derived::Flow<'_>> = derived::flows(experiment, seed).collect();
+    let precision = Precision::of_flow(flows.len());
+    let flow = |flow: &derived::Flow<'_>| {
+        let traffic = flow.traffic;
+        let hops = traffic.route.hops(flow.way);
+        let number = |hop: &Hop| queues.iter().position(|queue| queue == hop);
+        Flow {
+            traffic: flow.group,
+            within: flow.within,
+            name: names[flow.group].clone(),
+            kind: traffic.kind.name(),
+            way: flow.way,
+            dscp: traffic.dscp,
+            active: traffic
+                .stop
+                .saturating_sub(experiment.warmup.max(traffic.start.0)),
+            rtt: traffic.rtt,
+            link_delay: traffic.route.delay(&experiment.links),
+            queues: hops.iter().filter_map(number).collect(),
+            measures: measures(experiment, traffic, precision),
+            codec: match &traffic.kind {
+                Kind::Voip(voip) => Some(Equipment {
+                    impairment: voip.codec.impairment(),
+                    loss_robustness: voip.codec.loss_robustness(),
+                }),
+                _ => None,
+            },
+        }
+    };
+    Scope {
+        flows: flows.iter().map(flow).collect(),
+        links: (experiment.links.iter().map(|link| link.name.clone())).collect(),
+        bottleneck_link: experiment.bottleneck().name.clone(),
+        warmup: experiment.warmup,
+        duration: experiment.duration,
+        records_packets: experiment.record.packets,
+        series: experiment.record.series,
+        queues,
+    }
+}
+
+/// What there is to measure of a flow of this traffic.
+fn measures(experiment: &Experiment, traffic: &Traffic, precision: Precision) -> Measures {
+    let kind = &traffic.kind;
+    let record = experiment.record;
+    let over_tcp = kind.tcp().is_some();
+    let page_loads = matches!(kind, Kind::Web(web) if matches!(web.browsing, Browsing::Pages(_)));
+    let rows_of = match record.rtt_of {
+        RttOf::Segments if over_tcp => RowsOf::Segments,
+        _ => RowsOf::Samples,
+    };
+    Measures {
+        warmup: Time::ZERO + experiment.warmup,
+        precision,
+        over_tcp,
+        one_way: if over_tcp {
+            record.one_way
+        } else {
+            !matches!(kind, Kind::Ping(_))
+        },
+        completions: matches!(kind, Kind::Files(_) | Kind::Web(_)) && !page_loads,
+        page_loads,
+        playback: matches!(kind, Kind::Video(_)),
+        rows: record.rtt.then_some(rows_of),
+    }
+}

@@ -1,0 +1,165 @@
+//! The time series: what stands in queues and flows at the end of every bin.
+
+use sojourn_units::{Duration, Hop, Time};
+
+use crate::meter::Sample;
+use crate::probe::Recent;
+use crate::result::{Column, Table};
+
+/// What was seen at the ends of bins, in order of time.
+pub struct Series {
+    /// Width of the bins.
+    pub width: Duration,
+    /// The queues.
+    pub queues: Vec<QueueSample>,
+    /// The flows.
+    pub flows: Vec<FlowSample>,
+}
+
+/// A queue at the end of a bin.
+pub struct QueueSample {
+    /// End of the bin.
+    pub time: Time,
+    /// Number of the queue.
+    pub queue: usize,
+    /// Sojourn times within the bin.
+    pub recent: Recent,
+    /// Packets queued at its end.
+    pub backlog_packets: u64,
+    /// Bytes queued at its end.
+    pub backlog_bytes: u64,
+    /// Drops for all reasons since the run began.
+    pub dropped: u64,
+    /// Marks since the run began.
+    pub marked: u64,
+    /// The algorithm's state, by the names of its defining document.
+    pub state: Vec<(&'static str, f64)>,
+}
+
+/// A flow at the end of a bin.
+pub struct FlowSample {
+    /// End of the bin.
+    pub time: Time,
+    /// The flow, by number over all groups.
+    pub flow: u32,
+    /// Payload bits per second received within the bin.
+    pub goodput_bps: f64,
+    /// Congestion window in segments, the sum over the flow's connections; NaN for flows without.
+    pub cwnd: f64,
+    /// Mean of the round-trip times measured within the bin, in milliseconds; NaN if there were none.
+    pub rtt_ms: f64,
+}
+
+impl FlowSample {
+    /// What came in within a bin of width `span` that ends at `time`. `cwnd`: the sum of the flow's congestion windows, if
+    /// it has any.
+    pub fn new(time: Time, flow: u32, span: Duration, sample: Sample, cwnd: Option<u32>) -> Self {
+        let bits = sample.received as f64 * 8.0;
+        Self {
+            time,
+            flow,
+            goodput_bps: bits / span.as_secs_f64(),
+            cwnd: cwnd.map_or(f64::NAN, f64::from),
+            rtt_ms: sample.rtt_ms(),
+        }
+    }
+}
+
+/// Who looks at what has happened since their own last look.
+#[derive(Clone, Copy)]
+pub enum Looker {
+    /// The series that a run records.
+    Series = 0,
+    /// The caller who drives the run.
+    Caller = 1,
+}
+
+/// What has happened since each [`Looker`] last looked.
+#[derive(Clone, Copy, Default)]
+pub struct Since<T>([T; 2]);
+
+impl<T: Copy + Default> Since<T> {
+    /// Adds what has happened since anyone looked, and takes what has since this one did.
+    pub fn take(&mut self, latest: T, add: impl Fn(&mut T, T), looker: Looker) -> T {
+        for since in &mut self.0 {
+            add(since, latest);
+        }
+        std::mem::take(&mut self.0[looker as usize])
+    }
+}
+
+impl Series {
+    /// A series with bins of this width.
+    pub const fn new(width: Duration) -> Self {
+        Self {
+            width,
+            queues: Vec::new(),
+            flows: Vec::new(),
+        }
+    }
+
+    fn begin(&self, end: Time) -> f64 {
+        end.as_secs_f64() - self.width.as_secs_f64()
+    }
+
+    /// The recorded table `queue_series` of these queues.
+    pub fn queue_table(&self, queues: &[Hop]) -> Table {
+        let rows = &self.queues;
+        let floats = |of: &dyn Fn(&QueueSample) -> f64| Column::F64(rows.iter().map(of).collect());
+        let counts = |of: fn(&QueueSample) -> u64| Column::U64(rows.iter().map(of).collect());
+        let place = |of: fn(Hop) -> u8| {
+            let hops = rows.iter().map(|row| queues[row.queue]);
+            Column::U8(hops.map(of).collect())
+        };
+        let mut columns = vec![
+            ("time_s", floats(&|row| self.begin(row.time))),
+            ("link", place(|hop| hop.link as u8)),
+            ("direction", place(|hop| hop.way as u8)),
+            ("packets", counts(|row| row.recent.packets)),
+            (
+                "sojourn_mean_ms",
+                floats(&|row| row.recent.sum as f64 / row.recent.packets as f64 / 1e6),
+            ),
+            (
+                "sojourn_max_ms",
+                floats(&|row| row.recent.longest as f64 / 1e6),
+            ),
+            ("backlog_packets", counts(|row| row.backlog_packets)),
+            ("backlog_bytes", counts(|row| row.backlog_bytes)),
+            ("dropped", counts(|row| row.dropped)),
+            ("marked", counts(|row| row.marked)),
+        ];
+        let mut names: Vec<&'static str> = Vec::new();
+        for (name, _) in rows.iter().flat_map(|row| &row.state) {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+        for name in names {
+            let value = |row: &QueueSample| {
+                let found = row.state.iter().find(|(known, _)| *known == name);
+                found.map_or(f64::NAN, |(_, value)| *value)
+            };
+            columns.push((name, floats(&value)));
+        }
+        Table { columns }
+    }
+
+    /// The recorded table `flow_series`.
+    pub fn flow_table(&self) -> Table {
+        let rows = &self.flows;
+        let floats = |of: &dyn Fn(&FlowSample) -> f64| Column::F64(rows.iter().map(of).collect());
+        Table {
+            columns: vec![
+                ("time_s", floats(&|row| self.begin(row.time))),
+                (
+                    "flow",
+                    Column::U32(rows.iter().map(|row| row.flow).collect()),
+                ),
+                ("goodput_bps", floats(&|row| row.goodput_bps)),
+                ("cwnd_segments", floats(&|row| row.cwnd)),
+                ("rtt_ms", floats(&|row| row.rtt_ms)),
+            ],
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What a run amounts to: figures and tables from what was measured.
+
+use sojourn_units::{Duration, Hop};
+
+use crate::delays::Delays;
+use crate::emodel;
+use crate::groups::{Pooled, groups};
+use crate::meter::{Meter, OneWay};
+use crate::probe::{FlowCounts, QueueProbe};
+use crate::result::{Bottleneck, Column, Flow, RunResult, Spread, Table, power};
+use crate::scope::{self, Scope};
+use crate::series::Series;
+
+/// What was measured in a run, of each queue and of each flow in the order of the [`Scope`].
+pub struct Measured<'m> {
+    /// The probes of the queues.
+    pub probes: Vec<QueueProbe>,
+    /// Figures of queues; those that are left out are not known.
+    pub queues: Vec<(Hop, Bottleneck)>,
+    /// The meters of the flows.
+    pub meters: Vec<&'m mut Meter>,
+    /// The series, if there is one.
+    pub series: Option<Series>,
+    /// The capture, if there is one: a pcapng file.
+    pub capture: Option<Vec<u8>>,
+}
+
+/// The results of a run, without the names of its arm and without what its backend alone knows.
+pub fn summarise(scope: &Scope, measured: Measured<'_>) -> RunResult {
+    let Measured {
+        probes, mut meters, ..
+    } = measured;
+    let flows: Vec<Flow> = (0..)
+        .zip(&scope.flows)
+        .zip(&meters)
+        .map(|((number, flow), meter)| flow_figures(flow, meter, counts(&probes, number, flow)))
+        .collect();
+    let groups = groups(&flows, |members| pooled(&meters[members]));
+    let histograms =
+        (scope.queues.iter().zip(&probes)).map(|(queue, probe)| probe.histogram(*queue));
+    let histogram = histograms.reduce(Table::stacked);
+    let records_rtts = meters.iter().any(|meter| meter.recorded.is_some());
+    let rtts = records_rtts.then(|| {
+        timed("rtt_ns", &mut meters, |meter| {
+            meter.recorded.take().unwrap_or_default()
+        })
+    });
+    let completes = meters.iter().any(|meter| meter.completions.is_some());
+    let completions = completes.then(|| {
+        timed("completion_ns", &mut meters, |meter| {
+            std::mem::take(&mut meter.completed)
+        })
+    });
+    let tables =
+        (scope.queues.iter().zip(probes)).filter_map(|(queue, probe)| probe.into_table(*queue));
+    RunResult {
+        flows,
+        groups,
+        timeouts: meters.iter().map(|meter| meter.timeouts).sum(),
+        simulated_s: scope.duration.as_secs_f64(),
+        packets: tables.reduce(Table::stacked),
+        capture: measured.capture.map(|file| Table {
+            columns: vec![("pcapng", Column::U8(file))],
+        }),
+        queue_series: measured
+            .series
+            .as_ref()
+            .map(|series| series.queue_table(&scope.queues)),
+        flow_series: measured.series.as_ref().map(Series::flow_table),
+        rtts,
+        completions,
+        histogram,
+        ..RunResult::default()
+    }
+    .with_totals(&scope.links, &scope.bottleneck_link, measured.queues)
+}
+
+/// What became of a flow's data on its way: what arrived counts at the first queue, drops at all, marks at the last.
+fn counts(probes: &[QueueProbe], number: usize, flow: &scope::Flow) -> FlowCounts {
+    let met = || flow.queues.iter().map(|queue| probes[*queue].flows[number]);
+    FlowCounts {
+        arrived: met().next().map_or(0, |first| first.arrived),
+        dropped: met().map(|counts| counts.dropped).sum(),
+        marked: met().next_back().map_or(0, |last| last.marked),
+    }
+}
+
+fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
+    let active = flow.active.as_secs_f64();
+    let bits = meter.received_since_warmup() as f64 * 8.0;
+    let goodput_bps = if active > 0.0 { bits / active } else { 0.0 };
+    let rtt_ms = meter.round_trips.spread();
+    let one_way = meter.one_way();
+    Flow {
+        traffic: flow.traffic,
+        flow: flow.within,
+        name: flow.name.clone(),
+        kind: flow.kind,
+        is_over_tcp: flow.measures.over_tcp,
+        direction: flow.way.name(),
+        dscp: flow.dscp,
+        goodput_bps,
+        sent_bytes: meter.sent,
+        received_bytes: meter.received,
+        retransmits: meter.retransmits,
+        bottleneck_packets: counts.arrived,
+        dropped_packets: counts.dropped,
+        marked_packets: counts.marked,
+        power_bps_per_s: power(goodput_bps, rtt_ms.mean),
+        rtt_ms,
+        one_way_ms: one_way.map(|one_way| one_way.delays.spread()),
+        jitter_ms: one_way.map(|one_way| one_way.jitter.spread()),
+        pdv_ms: one_way.map(|one_way| one_way.delays.variation()),
+        mos: one_way.and_then(|one_way| opinion(flow, one_way)),
+        lost_packets: meter
+            .packets
+            .as_ref()
+            .map(|packets| packets.sent - packets.arrived),
+        completion_ms: meter.completions.as_ref().map(Delays::spread),
+        page_load_ms: meter.pages.as_ref().map(Delays::spread),
+        video: meter.video.as_ref().map(|video| video.figures()),
+    }
+}
+
+/// The opinion score of a call; `None` of other traffic, and where nothing arrived.
+fn opinion(flow: &scope::Flow, one_way: &OneWay) -> Option<f64> {
+    let (delay, loss) = one_way.delays.mean().zip(one_way.loss())?;
+    let delay = mouth_to_ear(delay, flow.rtt, flow.link_delay);
+    let rating = emodel::rating(delay, loss, flow.codec?);
+    Some(emodel::opinion_score(rating))
+}
+
+/// The one-way delay of a call: what was measured has only the links' part of the base RTT in it, since the rest of that
+/// lies on the way back; a call has half of it each way.
+fn mouth_to_ear(measured: Duration, rtt: Duration, links: Duration) -> Duration {
+    let half = Duration::from_nanos(rtt.as_nanos() / 2);
+    measured.saturating_sub(links) + half.max(links)
+}
+
+/// All that was measured of some flows, put together.
+fn pooled(meters: &[&mut Meter]) -> Pooled {
+    let together = |of: fn(&Meter) -> Option<&Delays>| -> Option<Spread> {
+        let mut each = meters.iter().filter_map(|meter| of(meter));
+        let mut all = each.next()?.clone();
+        each.for_each(|delays| all.add(delays));
+        Some(all.spread())
+    };
+    Pooled {
+        rtt_ms: together(|meter| Some(&meter.round_trips)).unwrap_or_default(),
+        one_way_ms: together(|meter| meter.one_way().map(|one_way| &one_way.delays)),
+        completion_ms: together(|meter| meter.completions.as_ref()),
+        page_load_ms: together(|meter| meter.pages.as_ref()),
+    }
+}
+
+/// Instants and durations in nanoseconds, flow by flow.
+fn timed(
+    name: &'static str,
+    meters: &mut [&mut Meter],
+    take: impl Fn(&mut Meter) -> Vec<(u64, u64)>,
+) -> Table {
+    let (mut time, mut flows, mut durations) = (Vec::new(), Vec::new(), Vec::new());
+    for (flow, meter) in (0..).zip(meters) {
+        for (at, nanos) in take(meter) {
+            time.push(at);
+            flows.push(flow);
+            durations.push(nanos);
+        }
+    }
+    Table {
+        columns: vec![
+            ("time_ns", Column::U64(time)),
+            ("flow", Column::U32(flows)),
+            (name, Column::U64(durations)),
+        ],
+    }
+}
