@@ -73,6 +73,9 @@ class Run:
     def table(self, name: str) -> dict[str, npt.NDArray[np.generic]] | None:
         """Hands over what was recorded by name (``packets``, ``flow_series``, …), once; None if it was not."""
 
+    def capture(self) -> bytes | None:
+        """Hands over the capture of packets, a pcapng file, once; None if there is none."""
+
 @final
 class Plan:
     """A checked experiment, its sweep expanded into jobs."""

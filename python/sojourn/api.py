@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -256,7 +257,10 @@ def run_plan(
 
 
 def as_run(core: CoreRun) -> Run:
-    """A run of the core with its tables as Arrow, which share the core's memory."""
+    """A run of the core with its tables as Arrow, which share the core's memory.
+
+    The core hands over what it recorded once; it is kept here.
+    """
 
     def read_table(name: Recorded) -> pa.Table | None:
         import pyarrow as pa
@@ -264,19 +268,7 @@ def as_run(core: CoreRun) -> Run:
         columns = core.table(name)
         return None if columns is None else pa.table({key: pa.array(column) for key, column in columns.items()})
 
-    return Run(cast("schema.Run", json.loads(core.summary_json)), _once(read_table))
-
-
-def _once(read: Callable[[Recorded], pa.Table | None]) -> Callable[[Recorded], pa.Table | None]:
-    # The core hands its columns over, once.
-    known: dict[Recorded, pa.Table | None] = {}
-
-    def read_table(name: Recorded) -> pa.Table | None:
-        if name not in known:
-            known[name] = read(name)
-        return known[name]
-
-    return read_table
+    return Run(cast("schema.Run", json.loads(core.summary_json)), cache(read_table), cache(core.capture))
 
 
 def _pairs(overrides: Mapping[str, object]) -> list[tuple[str, str]]:

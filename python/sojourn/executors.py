@@ -44,6 +44,9 @@ class CoreRun(Protocol):
     def table(self, name: str) -> Columns | None:
         """What was recorded by name, once; None if it was not."""
 
+    def capture(self) -> bytes | None:
+        """The capture of packets, once; None if there is none."""
+
 
 Outcome = CoreRun | BaseException
 
@@ -204,10 +207,15 @@ class FinishedRun:
 
     summary_json: str
     tables: dict[str, Columns]
+    pcapng: bytes | None
 
     def table(self, name: str) -> Columns | None:
         """What was recorded by name; None if it was not."""
         return self.tables.get(name)
+
+    def capture(self) -> bytes | None:
+        """The capture of packets; None if there is none."""
+        return self.pcapng
 
 
 class Processes:
@@ -282,4 +290,4 @@ def _begin(backend: Backend, registered: own.Registered) -> None:
 def _run(spec: _core.RunSpec) -> FinishedRun:
     core = run_on(_backend, spec, _core.Monitor())
     tables: dict[str, Columns] = {name: columns for name in RECORDED if (columns := core.table(name)) is not None}
-    return FinishedRun(core.summary_json, tables)
+    return FinishedRun(core.summary_json, tables, core.capture())

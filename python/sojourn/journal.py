@@ -2,8 +2,8 @@
 
 A workspace has them in two files that only grow. ``journal.jsonl`` begins with a line about the experiment and has a
 line per finished run: its place in the plan, its part of summary.json, and where its recorded tables are in
-``tables.arrow``, each an Arrow stream, with its length and CRC-32. A run whose line is cut, or does not fit the tables,
-is made again.
+``tables.arrow``, each an Arrow stream, with its length and CRC-32; a capture is there as it is. A run whose line is
+cut, or does not fit the tables, is made again.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from sojourn.workspace import Workspace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 2
+FORMAT = 3
 """Version of these files; raised when a key changes its meaning."""
 LINES = "journal.jsonl"
 TABLES = "tables.arrow"
 SYNC_EVERY_S = 5.0
 """What a power cut can lose. A killed process loses nothing."""
-RECORDED: tuple[Recorded, ...] = (*TABLE_FILES, "capture")
+CAPTURE = "capture"
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,13 @@ class Journal:
             return
         try:
             places: dict[str, list[int]] = {}
-            for name in RECORDED:
+            for name in TABLE_FILES:
                 table = run.read_table(name)
                 if table is not None:
-                    stream = _as_stream(table)
-                    _write_all(self._tables, stream)
-                    places[name] = [self._end, len(stream), zlib.crc32(stream)]
-                    self._end += len(stream)
+                    places[name] = self._store(_as_stream(table))
+            capture = run.capture()
+            if capture is not None:
+                places[CAPTURE] = self._store(capture)
             content = f'"run":{index},"tables":{json.dumps(places)},"summary":{summary_json}'
             self._write_line(f'{{"check":{zlib.crc32(content.encode())},{content}}}')
             self.kept += 1
@@ -136,6 +136,14 @@ class Journal:
     def _open(self) -> None:
         self._tables = (self.workspace.path / TABLES).open("ab", buffering=0)
         self._lines = (self.workspace.path / LINES).open("ab", buffering=0)
+
+    def _store(self, content: bytes | memoryview) -> list[int]:
+        """Keeps bytes; where they are, how many, and their checksum."""
+        assert self._tables is not None
+        _write_all(self._tables, content)
+        place = [self._end, len(content), zlib.crc32(content)]
+        self._end += len(content)
+        return place
 
     def _write_line(self, line: str) -> None:
         assert self._lines is not None
@@ -164,7 +172,10 @@ class Journal:
 
             return pa.ipc.open_stream(self._read(places[name])).read_all() if name in places else None
 
-        return Run(cast("schema.Run", entry["summary"]), read_table)
+        def read_capture() -> bytes | None:
+            return self._read(places[CAPTURE]) if CAPTURE in places else None
+
+        return Run(cast("schema.Run", entry["summary"]), read_table, read_capture)
 
     def _read(self, place: list[int]) -> bytes:
         with (self.workspace.path / TABLES).open("rb") as file:

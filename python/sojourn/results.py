@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Direction = Literal["down", "up"]
 TableName = Literal["packets", "queue_series", "flow_series", "rtts", "histogram"]
-Recorded = TableName | Literal["capture", "completions"]
+Recorded = TableName | Literal["completions"]
 
 TABLE_FILES: dict[TableName, str] = {
     "packets": "packets.parquet",
@@ -38,7 +38,7 @@ TABLE_FILES: dict[TableName, str] = {
 }
 """Where each recorded table is kept beside summary.json."""
 
-RECORDED: tuple[Recorded, ...] = (*TABLE_FILES, "capture", "completions")
+RECORDED: tuple[Recorded, ...] = (*TABLE_FILES, "completions")
 """All that a run may have recorded."""
 
 SMALL_FILES = ("summary.json", "summary.csv", "experiment.json")
@@ -56,7 +56,9 @@ class Run:
     summary: schema.Run
     """The run's element of ``runs`` in summary.json."""
     read_table: Callable[[Recorded], pa.Table | None]
-    """Where its recorded tables come from; a capture is a table with one column of bytes."""
+    """Where its recorded tables come from."""
+    read_capture: Callable[[], bytes | None] = lambda: None
+    """Where its capture comes from."""
 
     @property
     def label(self) -> str:
@@ -78,8 +80,7 @@ class Run:
 
     def capture(self) -> bytes | None:
         """Headers of what passed the bottleneck, a pcapng file; None unless ``[record] pcap = true``."""
-        table = self.read_table("capture")
-        return None if table is None else table["pcapng"].combine_chunks().to_numpy().tobytes()
+        return self.read_capture()
 
     def queue_series(self) -> pa.Table | None:
         """The queue in bins of time; None unless ``[record] series`` was set."""
@@ -169,7 +170,7 @@ class Results:
         cells: dict[str, list[Run]] = {}
         for run in self.runs:
             name = ", ".join(f"{key} {value}" for key, value in run.summary["set"].items())
-            cells.setdefault(name, []).append(Run({**run.summary, "set": {}}, run.read_table))
+            cells.setdefault(name, []).append(replace(run, summary={**run.summary, "set": {}}))
         return {
             name: Results({**self.summary, "runs": [run.summary for run in runs]}, runs) for name, runs in cells.items()
         }
@@ -387,8 +388,6 @@ def load(directory: str | Path) -> Results:
 
     def reader(index: int) -> Callable[[Recorded], pa.Table | None]:
         def read_table(name: Recorded) -> pa.Table | None:
-            if name == "capture":
-                return _load_capture(folder, index, is_ours)
             if name == "completions":
                 return None
             return _load_table(folder / TABLE_FILES[name], index) if is_ours(TABLE_FILES[name]) else None
@@ -398,7 +397,10 @@ def load(directory: str | Path) -> Results:
     resolved = folder / "experiment.json"
     return Results(
         summary,
-        [Run(run, reader(index)) for index, run in enumerate(summary["runs"])],
+        [
+            Run(run, reader(index), partial(_load_capture, folder, index, is_ours))
+            for index, run in enumerate(summary["runs"])
+        ],
         bounded.read_text(resolved, LARGEST_RESULTS) if resolved.exists() and is_ours(resolved.name) else None,
     )
 
@@ -471,12 +473,9 @@ def without_formulas(table: pa.Table) -> pa.Table:
     return table
 
 
-def _load_capture(folder: Path, run: int, is_ours: Callable[[str], bool]) -> pa.Table | None:
-    import numpy as np
-    import pyarrow as pa
-
+def _load_capture(folder: Path, run: int, is_ours: Callable[[str], bool]) -> bytes | None:
     path = next((path for path in folder.glob(f"capture_{run}_*.pcapng") if is_ours(path.name)), None)
-    return None if path is None else pa.table({"pcapng": np.fromfile(path, dtype=np.uint8)})
+    return None if path is None else path.read_bytes()
 
 
 def _load_table(path: Path, run: int) -> pa.Table | None:

@@ -68,7 +68,7 @@ class TableFiles:
 
         # Holds on to nothing of the given run, whose tables are to be freed.
         def read_table(name: Recorded) -> pa.Table | None:
-            if name == "capture" or name == "completions":
+            if name == "completions":
                 return None
             if name in groups and name in self._files:
                 return self._files[name].read(groups[name])

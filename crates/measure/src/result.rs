@@ -51,9 +51,9 @@ pub struct RunResult {
     /// not known why).
     #[serde(skip)]
     pub packets: Option<Table>,
-    /// The column `pcapng`: the bytes of a capture of the bottleneck.
+    /// The capture of packets: a pcapng file.
     #[serde(skip)]
-    pub capture: Option<Table>,
+    pub capture: Option<Vec<u8>>,
     /// A row per queue and bin of the series: `link`, `direction` and its figures.
     #[serde(skip)]
     pub queue_series: Option<Table>,

@@ -59,9 +59,7 @@ pub fn summarise(scope: &Scope, measured: Measured<'_>) -> RunResult {
         timeouts: meters.iter().map(|meter| meter.timeouts).sum(),
         simulated_s: scope.duration.as_secs_f64(),
         packets: tables.reduce(Table::stacked),
-        capture: measured.capture.map(|file| Table {
-            columns: vec![("pcapng", Column::U8(file))],
-        }),
+        capture: measured.capture,
         queue_series: measured
             .series
             .as_ref()

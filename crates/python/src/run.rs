@@ -1,12 +1,12 @@
 //! What a run gave.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::{Element as Number, IntoPyArray};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use serde::Serialize;
 use serde_json::Value as Json;
 use sojourn_sim::RunResult;
@@ -18,6 +18,8 @@ pub struct Run {
     summary_json: String,
     /// Recorded tables that were not handed out yet; `None`: not recorded.
     tables: Mutex<BTreeMap<&'static str, Option<Table>>>,
+    /// The capture, until it was handed out.
+    capture: Mutex<Option<Vec<u8>>>,
 }
 
 /// An element of `runs` in summary.json.
@@ -32,9 +34,9 @@ impl Run {
     /// A run's results; `set` holds the swept values of its cell.
     pub fn new<T: Serialize + AsMut<RunResult>>(mut run: T, set: Json) -> PyResult<Self> {
         let result = run.as_mut();
+        let capture = result.capture.take();
         let tables = BTreeMap::from([
             ("packets", result.packets.take()),
-            ("capture", result.capture.take()),
             ("queue_series", result.queue_series.take()),
             ("flow_series", result.flow_series.take()),
             ("rtts", result.rtts.take()),
@@ -46,6 +48,7 @@ impl Run {
         Ok(Self {
             summary_json,
             tables: Mutex::new(tables),
+            capture: Mutex::new(capture),
         })
     }
 }
@@ -58,21 +61,28 @@ impl Run {
         &self.summary_json
     }
 
-    /// Hands over the columns of `packets`, `capture`, `queue_series`, `flow_series`, `rtts`, `completions` or `histogram` as
+    /// Hands over the capture of packets, a pcapng file, once; `None` if there is none.
+    fn capture<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let file = locked(&self.capture).take()?;
+        Some(PyBytes::new(py, &file))
+    }
+
+    /// Hands over the columns of `packets`, `queue_series`, `flow_series`, `rtts`, `completions` or `histogram` as
     /// NumPy arrays, without a copy and therefore once; `None` if the table was not recorded.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let table = {
-            // A poisoned lock means that another thread panicked in here; the map itself is whole.
-            let mut tables = self
-                .tables
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut tables = locked(&self.tables);
             tables.remove(name).ok_or_else(|| {
                 PyValueError::new_err(format!("no table \"{name}\", or it was handed out before"))
             })?
         };
         table.map(|table| columns(py, table)).transpose()
     }
+}
+
+/// What a lock holds. A poisoned one means that another thread panicked in here; what it holds is whole.
+fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {

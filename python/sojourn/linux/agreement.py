@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from sojourn import schema
 from sojourn.metrics import METRICS, Metric, group_metrics, has_queue
-from sojourn.results import Arm, Direction, Results, Run
+from sojourn.results import Arm, Direction, Results
 from sojourn.statistics import median_interval
 from sojourn.storage import Staging
 
@@ -100,7 +100,7 @@ def overlay(first: Results, second: Results) -> Results:
         for results, run in ((first, one), (second, other)):
             backend = results.summary["backend"]
             summary = cast("schema.Run", {**run.summary, "label": f"{run.label} ({backend})"})
-            runs.append(Run(summary, run.read_table))
+            runs.append(replace(run, summary=summary))
     return Results({**first.summary, "runs": [run.summary for run in runs]}, runs)
 
 
