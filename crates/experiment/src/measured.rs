@@ -1,6 +1,5 @@
 //! What is measured in an experiment's run, the same on every backend.
 
-use sojourn_measure::delays::Precision;
 use sojourn_measure::emodel::Equipment;
 use sojourn_measure::meter::{Measures, RowsOf};
 use sojourn_measure::scope::{Flow, Scope};
@@ -15,9 +14,8 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
     let places = derived::queues(experiment, queue);
     let queues: Vec<Hop> = places.iter().map(|place| place.hop).collect();
     let names = derived::group_names(experiment);
-    let flows: Vec<derived::Flow<'_>> = derived::flows(experiment, seed).collect();
-    let precision = Precision::of_flow(flows.len());
-    let flow = |flow: &derived::Flow<'_>| {
+
+    let flow = |flow: derived::Flow<'_>| {
         let traffic = flow.traffic;
         let hops = traffic.route.hops(flow.way);
         let number = |hop: &Hop| queues.iter().position(|queue| queue == hop);
@@ -34,7 +32,7 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
             rtt: traffic.rtt,
             link_delay: traffic.route.delay(&experiment.links),
             queues: hops.iter().filter_map(number).collect(),
-            measures: measures(experiment, traffic, precision),
+            measures: measures(experiment, traffic),
             codec: match &traffic.kind {
                 Kind::Voip(voip) => Some(Equipment {
                     impairment: voip.codec.impairment(),
@@ -45,7 +43,7 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
         }
     };
     Scope {
-        flows: flows.iter().map(flow).collect(),
+        flows: derived::flows(experiment, seed).map(flow).collect(),
         links: (experiment.links.iter().map(|link| link.name.clone())).collect(),
         bottleneck_link: experiment.bottleneck().name.clone(),
         warmup: experiment.warmup,
@@ -57,7 +55,7 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
 }
 
 /// What there is to measure of a flow of this traffic.
-fn measures(experiment: &Experiment, traffic: &Traffic, precision: Precision) -> Measures {
+fn measures(experiment: &Experiment, traffic: &Traffic) -> Measures {
     let kind = &traffic.kind;
     let record = experiment.record;
     let over_tcp = kind.tcp().is_some();
@@ -68,7 +66,6 @@ fn measures(experiment: &Experiment, traffic: &Traffic, precision: Precision) ->
     };
     Measures {
         warmup: Time::ZERO + experiment.warmup,
-        precision,
         over_tcp,
         one_way: if over_tcp {
             record.one_way

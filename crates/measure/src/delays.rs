@@ -1,50 +1,35 @@
 //! Distributions of delays, kept as histograms.
 
 use crate::distribution::{Quantiles, Spread, histogram};
-use hdrhistogram::Histogram;
 use sojourn_units::{Duration, Hop};
 
+use crate::histogram::Histogram;
 use crate::result::Table;
 
-/// How finely delays are told apart, and with it the memory that they take.
+/// How finely delays are told apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Precision {
     /// To 0.1 %, and to 1 ns below 2 us: queues, of which there are few.
     Queue,
-    /// To 0.1 %, and to 1 us below 2 ms: 40 kB where the longest is 300 ms.
+    /// To 0.1 %, and to 1 us below 2 ms: flows.
     Flow,
-    /// To 0.8 %, and to 1 us below 0.26 ms: 6 kB where the longest is 300 ms.
-    OneOfManyFlows,
 }
 
-/// A run of more flows keeps their delays less finely.
-const MANY_FLOWS: usize = 1000;
-
 impl Precision {
-    /// For each of so many flows.
-    pub const fn of_flow(flows: usize) -> Self {
-        if flows > MANY_FLOWS {
-            Self::OneOfManyFlows
-        } else {
-            Self::Flow
-        }
-    }
-
-    /// The least unit in nanoseconds, and decimal digits.
-    const fn unit_and_digits(self) -> (u64, u8) {
+    /// The least unit in nanoseconds, as a power of two.
+    const fn unit(self) -> u32 {
         match self {
-            Self::Queue => (1, 3),
-            Self::Flow => (1 << 10, 3),
-            Self::OneOfManyFlows => (1 << 10, 2),
+            Self::Queue => 0,
+            Self::Flow => 10,
         }
     }
 }
 
 /// A distribution of delays. Least, greatest and mean are exact, quantiles as fine as [`Precision`] says. It takes the
-/// same memory however many delays there are, and more the longer the longest is.
+/// same memory however many delays there are, and more the farther apart the least and the greatest are.
 #[derive(Clone, Debug)]
 pub struct Delays {
-    histogram: Histogram<u32>,
+    histogram: Histogram,
     sum: u128,
     least: Duration,
     most: Duration,
@@ -52,13 +37,9 @@ pub struct Delays {
 
 impl Delays {
     /// No delays yet.
-    pub fn new(precision: Precision) -> Self {
-        let (unit, digits) = precision.unit_and_digits();
-        let mut histogram =
-            Histogram::new_with_bounds(unit, 2 * unit, digits).expect("the bounds are valid");
-        histogram.auto(true);
+    pub const fn new(precision: Precision) -> Self {
         Self {
-            histogram,
+            histogram: Histogram::new(precision.unit()),
             sum: 0,
             least: Duration::MAX,
             most: Duration::ZERO,
@@ -73,35 +54,22 @@ impl Delays {
             self.least = delay;
         }
         if delay > self.most {
-            self.record_longest(delay);
-        } else {
-            self.histogram.saturating_record(delay.as_nanos());
+            self.most = delay;
         }
-    }
-
-    /// Takes a delay for which the histogram may have to grow.
-    #[cold]
-    #[inline(never)]
-    fn record_longest(&mut self, delay: Duration) {
-        self.most = delay;
-        self.histogram
-            .record(delay.as_nanos())
-            .expect("it grows with what it is given");
+        self.histogram.record(delay.as_nanos());
     }
 
     /// Takes all delays of another distribution.
     pub fn add(&mut self, other: &Self) {
-        self.histogram
-            .add(&other.histogram)
-            .expect("it grows with what it is given");
+        self.histogram.add(&other.histogram);
         self.sum += other.sum;
         self.least = self.least.min(other.least);
         self.most = self.most.max(other.most);
     }
 
     /// How many there are.
-    pub fn n(&self) -> u64 {
-        self.histogram.len()
+    pub const fn n(&self) -> u64 {
+        self.histogram.n()
     }
 
     /// The mean; `None` of nothing.
@@ -116,8 +84,8 @@ impl Delays {
 
     /// The quantile of a share: the upper edge of its bucket, of the first and the last bucket the exact least and greatest.
     fn at_ms(&self, share: f64) -> f64 {
-        let upper_edge = self.histogram.value_at_quantile(share);
-        if upper_edge <= self.histogram.highest_equivalent(self.least.as_nanos()) {
+        let upper_edge = self.histogram.quantile(share);
+        if upper_edge <= self.histogram.upper_edge(self.least.as_nanos()) {
             return self.least.as_millis_f64();
         }
         let upper_edge = Duration::from_nanos(upper_edge);
@@ -144,11 +112,8 @@ impl Delays {
 
     /// The recorded table `histogram`, of one queue.
     pub fn table(&self, queue: Hop) -> Table {
-        let buckets = self.histogram.iter_recorded();
-        let buckets = buckets.map(|bucket| {
-            let edge = bucket.value_iterated_to().min(self.most.as_nanos());
-            (edge, bucket.count_since_last_iteration())
-        });
+        let buckets = self.histogram.buckets();
+        let buckets = buckets.map(|(edge, count)| (edge.min(self.most.as_nanos()), count));
         histogram(queue, buckets, self.most.as_nanos())
     }
 }
@@ -204,13 +169,6 @@ mod tests {
         assert_eq!(together.spread(), both.spread());
         assert_eq!(together.quantiles(), both.quantiles());
         assert_eq!(together.mean(), Some(Duration::from_micros(50_500)));
-    }
-
-    #[test]
-    fn a_run_of_many_flows_takes_less_memory_for_each() {
-        let bytes = |precision| of(precision, [MS(300)]).histogram.distinct_values() * 4;
-        assert_eq!(bytes(Precision::of_flow(1000)), 40 << 10);
-        assert_eq!(bytes(Precision::of_flow(10_000)), 6656);
     }
 
     #[test]

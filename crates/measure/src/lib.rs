@@ -11,6 +11,7 @@
 //! | [`groups`] | the flows of a traffic group together |
 //! | [`distribution`] | what a quantile is; histograms |
 //! | [`delays`] | distributions of delays, in memory that does not grow with the run |
+//! | `histogram` | buckets of at most 0.1 %, in memory for the values that there are |
 //! | [`jitter`], [`emodel`] | how steadily datagrams come, how good a call sounds |
 //! | [`loss_events`] | which flows lose together |
 //! | [`playback`] | what a player of video saw |
@@ -20,6 +21,7 @@ pub mod delays;
 pub mod distribution;
 pub mod emodel;
 pub mod groups;
+mod histogram;
 pub mod jitter;
 pub mod loss_events;
 pub mod meter;

@@ -12,8 +12,6 @@ use crate::series::{Looker, Since};
 pub struct Measures {
     /// When measuring begins.
     pub warmup: Time,
-    /// How finely its delays are kept.
-    pub precision: Precision,
     /// It runs over TCP.
     pub over_tcp: bool,
     /// One-way delays.
@@ -116,10 +114,10 @@ impl Sample {
 }
 
 impl OneWay {
-    fn new(precision: Precision) -> Self {
+    fn new() -> Self {
         Self {
-            delays: Delays::new(precision),
-            jitter: Delays::new(precision),
+            delays: Delays::new(Precision::Flow),
+            jitter: Delays::new(Precision::Flow),
             estimate: Jitter::default(),
             seen: None,
         }
@@ -147,8 +145,7 @@ impl OneWay {
 impl Meter {
     /// A meter for a flow of which there is this to measure.
     pub fn new(measures: &Measures) -> Self {
-        let none = || Delays::new(measures.precision);
-        let one_way = || OneWay::new(measures.precision);
+        let none = || Delays::new(Precision::Flow);
         Self {
             warmup: measures.warmup,
             sent: 0,
@@ -160,10 +157,10 @@ impl Meter {
             completed: Vec::new(),
             pages: measures.page_loads.then(none),
             packets: (!measures.over_tcp).then(|| Packets {
-                one_way: measures.one_way.then(one_way),
+                one_way: measures.one_way.then(OneWay::new),
                 ..Packets::default()
             }),
-            segments: (measures.over_tcp && measures.one_way).then(one_way),
+            segments: (measures.over_tcp && measures.one_way).then(OneWay::new),
             video: measures.playback.then(Playback::default),
             records_samples: measures.rows == Some(RowsOf::Samples),
             recorded: measures.rows.map(|_| Vec::new()),
@@ -311,7 +308,7 @@ mod tests {
     /// Of 10 to 14 two are missing; what was to come after 14 is not known.
     #[test]
     fn loss_counts_between_the_first_and_the_last_arrival() {
-        let mut one_way = OneWay::new(Precision::Flow);
+        let mut one_way = OneWay::new();
         for number in [11, 10, 14] {
             one_way.record(number, Duration::from_millis(20));
         }
