@@ -37,8 +37,10 @@ def main() -> int:
     given = options.parse_args()
     files = sorted(HERE.glob("*.toml"))
     if given.measure:
-        measured = {file.stem: run(file, "linux") for file in files}
-        LINUX.write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        measured = json.loads(LINUX.read_text(encoding="utf-8")) if LINUX.exists() else {}
+        for file in files:
+            measured[file.stem] = run(file, "linux")
+            LINUX.write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     linux = json.loads(LINUX.read_text(encoding="utf-8"))
     PAGE.write_text(page(linux, {file.stem: run(file, "sim") for file in files}), encoding="utf-8")
     return 0
@@ -62,7 +64,7 @@ def figures_of(run: sj.Run) -> Figures:
         found[f"{name} drops_and_marks"] = queue["dropped_aqm"] + queue["dropped_overflow"] + queue["marked"]
     for group in summary["groups"]:
         found[f"{group['name']} mbps"] = group["goodput_bps"] / 1e6
-        if group.get("rtt_ms"):
+        if group.get("rtt_ms", {}).get("n"):
             found[f"{group['name']} rtt_ms"] = group["rtt_ms"]["p50"]
     found["goodput_mbps"] = sum(flow["goodput_bps"] for flow in summary["flows"]) / 1e6
     return {key: round(value, 4) for key, value in found.items()}

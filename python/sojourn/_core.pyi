@@ -1,6 +1,6 @@
 """The compiled core: reads experiment files and runs them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, final
 
 import numpy as np
@@ -10,6 +10,7 @@ __all__ = [
     "Algorithm",
     "Cancelled",
     "ExperimentError",
+    "Grid",
     "Monitor",
     "Packet",
     "Plan",
@@ -107,6 +108,33 @@ class Plan:
 
     def resolved_json(self) -> str:
         """The experiment with every default filled in, one object per cell of the sweep."""
+
+@final
+class Grid:
+    """The runs of an experiment file, each read when it is asked for: for sweeps too large to be held."""
+
+    @staticmethod
+    def read_file(path: str, overrides: Sequence[tuple[str, str]]) -> Grid: ...
+    @property
+    def name(self) -> str:
+        """The experiment's name."""
+
+    def __len__(self) -> int:
+        """How many runs there are."""
+
+    def __getitem__(self, place: int) -> RunSpec:
+        """A run by its place: cells, then seeds, then queues; ExperimentError if its values cannot go together."""
+
+    def edges(self) -> list[int]:
+        """The first runs of the cells that differ from the first one in at most one value."""
+
+    @property
+    def axes_json(self) -> str:
+        """The swept keys with their values, as JSON."""
+
+    @property
+    def hash(self) -> str:
+        """SHA-256, in hexadecimal, of all that decides what the runs give and what they are called."""
 
 @final
 class RunSpec:

@@ -242,8 +242,8 @@ class Processes:
 
     def start(self, index: int, spec: _core.RunSpec) -> None:
         """Takes on a run."""
-        # A Ctrl-C at the terminal reaches all processes. Those that are started here inherit that it is blocked, and the one
-        # that asked for the runs ends them.
+        # A Ctrl-C at the terminal reaches all processes. Those that are started here inherit that it is blocked; the
+        # one that asked for the runs ends them.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._running[self._pool.submit(_run, spec)] = index

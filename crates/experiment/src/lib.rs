@@ -25,6 +25,7 @@ mod document;
 mod error;
 mod form;
 mod forms;
+mod grid;
 mod input;
 pub mod measured;
 pub mod model;
@@ -41,6 +42,7 @@ pub mod topology;
 mod written;
 
 pub use error::ReadError;
+pub use grid::Grid;
 pub use model::Experiment;
 pub use names::{DisciplineKeys, KeySpec, Names};
 pub use plan::{Cell, Plan, Source, read, read_file};

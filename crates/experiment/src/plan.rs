@@ -84,26 +84,7 @@ impl Plan {
     /// that only the caller knows, such as a discipline that refuses its parameters together. What is
     /// accepted is said by `must`: `must be above 0 and below interval ("100 ms")`.
     pub fn refuse(&self, cell: usize, key: &str, must: &str) -> ReadError {
-        let layout = &self.layout;
-        let values = sweep::combination(&layout.axes, cell as u64);
-        let root = match layout.swept(&values) {
-            Ok(root) => root,
-            Err(error) => return error,
-        };
-        let names = Names::default();
-        let context = Context::new(&layout.file, &names);
-        let nearest = Entry::root(&root, &context).at(key);
-        let message = match nearest.path == key {
-            _ if must.starts_with("got ") => must.to_owned(),
-            true => format!("got {}; {must}", nearest.node.item),
-            false => format!("not given; {must}"),
-        };
-        let origin = nearest.node.origin.clone();
-        let error = ReadError::new(&layout.file, origin, key, message);
-        match values.is_empty() {
-            true => error,
-            false => error.within_sweep(&sweep::as_text(&values)),
-        }
+        self.layout.refuse(cell as u64, key, must)
     }
 }
 
@@ -144,39 +125,11 @@ pub fn read(
     overrides: &[(String, String)],
     names: &Names,
 ) -> Result<Plan, ReadError> {
-    let file = source.name;
-    if source.text.len() as u64 > MOST_BYTES {
-        return Err(ReadError::new(
-            file,
-            Origin::File,
-            "",
-            input::too_large(MOST_BYTES),
-        ));
-    }
-    let mut root = document::parse(file, source.text)?;
-    for (key, text) in overrides {
-        let origin = Origin::Set {
-            key: path_segment(key),
-            text: text.clone(),
-        };
-        let value = parse_value(text, origin.clone());
-        root.place(key, value)
-            .map_err(|what| ReadError::new(file, origin, "", what))?;
-    }
-    let mut axes = sweep::take(file, &mut root)?;
-    axes.retain(|axis| overrides.iter().all(|(key, _)| *key != axis.key));
-
-    let too_many = |runs: u64| {
-        let what =
-            format!("asks for {runs} runs (sweep × queues × repeat); must be at most {MOST_RUNS}");
-        ReadError::new(file, Origin::File, "", what)
-    };
-    let combinations = sweep::combinations(&axes);
+    let layout = Layout::read(source, overrides)?;
+    let combinations = sweep::combinations(&layout.axes);
     if combinations > MOST_RUNS {
-        return Err(too_many(combinations));
+        return Err(too_many(source.name, combinations));
     }
-    let file = file.into();
-    let layout = Layout { file, root, axes };
     let context = Context::new(source.name, names);
     let mut cells = Vec::new();
     let mut runs = 0;
@@ -185,10 +138,16 @@ pub fn read(
         runs += runs_of(&cell.experiment);
         cells.push(cell);
         if runs > MOST_RUNS {
-            return Err(too_many(runs));
+            return Err(too_many(source.name, runs));
         }
     }
     Ok(Plan { cells, layout })
+}
+
+fn too_many(file: &str, runs: u64) -> ReadError {
+    let what =
+        format!("asks for {runs} runs (sweep × queues × repeat); must be at most {MOST_RUNS}");
+    ReadError::new(file, Origin::File, "", what)
 }
 
 /// As [`read`], from a path.
@@ -200,9 +159,7 @@ pub fn read_file(
     overrides: &[(String, String)],
     names: &Names,
 ) -> Result<Plan, ReadError> {
-    let name = path.display().to_string();
-    let failed = |what: String| ReadError::new(&name, Origin::File, "", what);
-    let text = input::text(path, MOST_BYTES).map_err(failed)?;
+    let (name, text) = text_of(path)?;
     let source = Source {
         name: &name,
         text: &text,
@@ -210,17 +167,59 @@ pub fn read_file(
     read(source, overrides, names)
 }
 
+/// A file's name in messages, and its text.
+pub(crate) fn text_of(path: &Path) -> Result<(String, String), ReadError> {
+    let name = path.display().to_string();
+    let failed = |what: String| ReadError::new(&name, Origin::File, "", what);
+    let text = input::text(path, MOST_BYTES).map_err(failed)?;
+    Ok((name, text))
+}
+
 /// A file with its overrides in place and its sweep apart.
 #[derive(Clone, PartialEq, Debug)]
-struct Layout {
-    file: String,
+pub(crate) struct Layout {
+    pub file: String,
     root: Node,
-    axes: Vec<Axis>,
+    pub axes: Vec<Axis>,
 }
 
 impl Layout {
+    /// Reads a text, puts the overrides in their places, and takes the sweep out.
+    pub(crate) fn read(
+        source: Source<'_>,
+        overrides: &[(String, String)],
+    ) -> Result<Self, ReadError> {
+        let file = source.name;
+        if source.text.len() as u64 > MOST_BYTES {
+            return Err(ReadError::new(
+                file,
+                Origin::File,
+                "",
+                input::too_large(MOST_BYTES),
+            ));
+        }
+        let mut root = document::parse(file, source.text)?;
+        for (key, text) in overrides {
+            let origin = Origin::Set {
+                key: path_segment(key),
+                text: text.clone(),
+            };
+            let value = parse_value(text, origin.clone());
+            root.place(key, value)
+                .map_err(|what| ReadError::new(file, origin, "", what))?;
+        }
+        let mut axes = sweep::take(file, &mut root)?;
+        axes.retain(|axis| overrides.iter().all(|(key, _)| *key != axis.key));
+
+        Ok(Self {
+            file: file.into(),
+            root,
+            axes,
+        })
+    }
+
     /// Reads the file with the swept values of one combination in their places.
-    fn read_cell(&self, index: u64, context: &Context<'_>) -> Result<Cell, ReadError> {
+    pub fn read_cell(&self, index: u64, context: &Context<'_>) -> Result<Cell, ReadError> {
         let experiment_of = |root: &Node| File.read(&Entry::root(root, context));
         let values = sweep::combination(&self.axes, index);
         let experiment = experiment_of(&self.swept(&values)?).map_err(|error| {
@@ -234,6 +233,29 @@ impl Layout {
             experiment: Arc::new(experiment),
             set: sweep::as_json(&values),
         })
+    }
+
+    /// As [`Plan::refuse`].
+    pub fn refuse(&self, cell: u64, key: &str, must: &str) -> ReadError {
+        let values = sweep::combination(&self.axes, cell);
+        let root = match self.swept(&values) {
+            Ok(root) => root,
+            Err(error) => return error,
+        };
+        let names = Names::default();
+        let context = Context::new(&self.file, &names);
+        let nearest = Entry::root(&root, &context).at(key);
+        let message = match nearest.path == key {
+            _ if must.starts_with("got ") => must.to_owned(),
+            true => format!("got {}; {must}", nearest.node.item),
+            false => format!("not given; {must}"),
+        };
+        let origin = nearest.node.origin.clone();
+        let error = ReadError::new(&self.file, origin, key, message);
+        match values.is_empty() {
+            true => error,
+            false => error.within_sweep(&sweep::as_text(&values)),
+        }
     }
 
     /// The file with swept values in their places.

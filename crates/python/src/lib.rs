@@ -3,6 +3,7 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`plan`] | an experiment file, read, and its runs |
+//! | [`grid`] | a sweep too large to be held |
 //! | [`run_spec`] | one run as a value, and its monitor |
 //! | [`session`] | one run, driven step by step |
 //! | [`run`] | what a run gave |
@@ -15,6 +16,7 @@
 use pyo3::prelude::*;
 
 mod errors;
+mod grid;
 mod linux;
 mod lists;
 mod own;
@@ -31,6 +33,8 @@ mod _core {
 
     #[pymodule_export]
     use errors::{Cancelled, ExperimentError, RunError};
+    #[pymodule_export]
+    use grid::Grid;
     #[pymodule_export]
     use linux::{linux_job, linux_modules, linux_notes, linux_run};
     #[pymodule_export]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use serde_json::Value as Json;
-use sojourn_experiment::run_hash;
+use sojourn_experiment::{InUse, run_hash};
 use sojourn_sim::Session;
 use sojourn_units::{Duration, Time};
 
@@ -37,6 +37,34 @@ impl RunSpec {
         }
     }
 
+    /// A run whose arms are known to take these values.
+    pub fn with_values(inner: sojourn_experiment::RunSpec, in_use: &InUse) -> Self {
+        let spec = Self::new(inner);
+        let of_arm = InUse {
+            queues: in_use
+                .queues
+                .get(spec.inner.queue)
+                .cloned()
+                .into_iter()
+                .collect(),
+            links: in_use.links.clone(),
+        };
+        let written = spec.texts(spec.inner.document(&of_arm));
+        Self {
+            written: OnceLock::from(written),
+            ..spec
+        }
+    }
+
+    /// A document as text, with the sources of own disciplines, and the hash of that.
+    fn texts(&self, mut document: Json) -> (String, String) {
+        let own = own::digests(&self.inner);
+        if !own.is_empty() {
+            document["own"] = own.into();
+        }
+        (document.to_string(), run_hash(&document))
+    }
+
     /// Its document as text, and the hash of that.
     pub fn written(&self) -> PyResult<&(String, String)> {
         if let Some(written) = self.written.get() {
@@ -44,15 +72,11 @@ impl RunSpec {
         }
         let failure = own::Failure::default();
         let document = sojourn_sim::document(&self.inner, &own::catalogue(&failure));
-        let mut document = document.map_err(|error| match failure.take() {
+        let document = document.map_err(|error| match failure.take() {
             Some(raised) => failed_algorithm(raised),
             None => failed_run(&error),
         })?;
-        let own = own::digests(&self.inner);
-        if !own.is_empty() {
-            document["own"] = own.into();
-        }
-        let written = (document.to_string(), run_hash(&document));
+        let written = self.texts(document);
         Ok(self.written.get_or_init(|| written))
     }
 

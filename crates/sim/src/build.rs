@@ -86,12 +86,13 @@ pub fn in_use(
         let discipline = discipline(place.arm, catalogue)?;
         let settings = settings(experiment, place);
         discipline.build(&settings).map_err(at(place, queue))?;
+        let known = discipline.keys();
         let mut values = settings.in_use();
         values.retain(|(key, _)| match key.as_str() {
             "ecn" => true,
             // Where a link has a buffer, that is the limit.
             "limit" => settings.limit.is_none(),
-            key => discipline.key(key).is_some(),
+            name => known.iter().any(|key| key.name == name),
         });
         Ok(values)
     };

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core, own
-from sojourn.cli import agree, compare, completion, doctor, export, listing, replay, report, run, study
+from sojourn.cli import agree, compare, completion, doctor, export, listing, replay, report, run, study, sweep, worker
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
 from sojourn.notes import print_as_lines
 from sojourn.storage import OutputError
@@ -24,6 +24,10 @@ app = typer.Typer(
 app.command("run")(run.command)
 app.command("compare")(compare.command)
 app.command("agree")(agree.command)
+app.command("sweep")(sweep.command)
+app.command("worker")(worker.worker)
+app.command("status")(worker.status)
+app.command("query")(worker.query)
 app.command("replay")(replay.command)
 app.command("report")(report.command)
 app.command("export")(export.command)

@@ -1,0 +1,150 @@
+//! A sweep too large to be held: its cells are read one by one, when they are asked for.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::error::{Origin, ReadError};
+use crate::names::Names;
+use crate::plan::{Cell, Layout, Source, text_of};
+use crate::run_spec::RunSpec;
+use crate::section::Context;
+use crate::sweep;
+
+/// The runs of a file, read as far as is needed to count them and to find most mistakes: the first cell, and for every swept
+/// key each of its values with the first values of the others. What is wrong only with a combination of values is found when
+/// its cell is read.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    layout: Layout,
+    names: Names,
+    cells: u64,
+    seeds: u64,
+    arms: u64,
+}
+
+impl Grid {
+    /// Reads a text; see [`crate::read`].
+    ///
+    /// # Errors
+    /// As there; or a key is swept that changes how many runs a cell has.
+    pub fn read(
+        source: Source<'_>,
+        overrides: &[(String, String)],
+        names: &Names,
+    ) -> Result<Self, ReadError> {
+        let layout = Layout::read(source, overrides)?;
+        for axis in &layout.axes {
+            if ["queue", "experiment.repeat"].contains(&axis.key.as_str()) {
+                let what = "must not be swept here: every combination has as many runs";
+                let origin = axis.values[0].origin.clone();
+                return Err(ReadError::new(
+                    &layout.file,
+                    origin,
+                    &axis.key,
+                    what.to_owned(),
+                ));
+            }
+        }
+        let mut grid = Self {
+            cells: sweep::combinations(&layout.axes),
+            layout,
+            names: names.clone(),
+            seeds: 1,
+            arms: 1,
+        };
+        let first = grid.cell(0)?.experiment;
+        grid.seeds = first.repeat.into();
+        grid.arms = first.queues.len() as u64;
+        let runs = u128::from(grid.cells) * u128::from(grid.seeds * grid.arms);
+        if runs > u128::from(u64::MAX) {
+            let what = "asks for more runs than can be counted".to_owned();
+            return Err(ReadError::new(&grid.layout.file, Origin::File, "", what));
+        }
+        for cell in grid.edges() {
+            grid.cell(cell)?;
+        }
+        Ok(grid)
+    }
+
+    /// As [`Grid::read`], from a path.
+    ///
+    /// # Errors
+    /// As there; or the file cannot be read or is not UTF-8.
+    pub fn read_file(
+        path: &Path,
+        overrides: &[(String, String)],
+        names: &Names,
+    ) -> Result<Self, ReadError> {
+        let (name, text) = text_of(path)?;
+        let source = Source {
+            name: &name,
+            text: &text,
+        };
+        Self::read(source, overrides, names)
+    }
+
+    /// How many runs there are.
+    pub const fn runs(&self) -> u64 {
+        self.cells * self.seeds * self.arms
+    }
+
+    /// How many combinations of swept values there are.
+    pub const fn cells(&self) -> u64 {
+        self.cells
+    }
+
+    /// How many runs each has.
+    pub const fn runs_per_cell(&self) -> u64 {
+        self.seeds * self.arms
+    }
+
+    /// The swept keys with their values.
+    pub fn axes(&self) -> Vec<(String, Vec<Json>)> {
+        let json = |axis: &sweep::Axis| {
+            axis.values
+                .iter()
+                .map(|value| value.item.to_json())
+                .collect()
+        };
+        let axes = self.layout.axes.iter();
+        axes.map(|axis| (axis.key.clone(), json(axis))).collect()
+    }
+
+    /// A cell by its number.
+    ///
+    /// # Errors
+    /// The combination of its values cannot be run.
+    pub fn cell(&self, number: u64) -> Result<Cell, ReadError> {
+        let context = Context::new(&self.layout.file, &self.names);
+        self.layout.read_cell(number, &context)
+    }
+
+    /// A run of a cell: seeds, then arms, as in [`crate::Plan::specs`].
+    pub fn run_of(&self, cell: &Cell, number: u64) -> RunSpec {
+        RunSpec {
+            experiment: Arc::clone(&cell.experiment),
+            queue: (number % self.arms) as usize,
+            seed: cell.experiment.seed.wrapping_add(number / self.arms),
+            set: cell.set.clone(),
+        }
+    }
+
+    /// As [`crate::Plan::refuse`].
+    pub fn refuse(&self, cell: u64, key: &str, must: &str) -> ReadError {
+        self.layout.refuse(cell, key, must)
+    }
+
+    /// The first cell, and those that differ from it in one value.
+    pub fn edges(&self) -> Vec<u64> {
+        let mut edges = vec![0];
+        let mut stride = 1;
+        for axis in self.layout.axes.iter().rev() {
+            let values = axis.values.len() as u64;
+            edges.extend((1..values).map(|value| value * stride));
+            stride *= values;
+        }
+        edges
+    }
+}

@@ -1,0 +1,138 @@
+//! A sweep too large to be held.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use serde_json::json;
+use sojourn_experiment::{Cell, InUse, sha256};
+use sojourn_sim::{RunError, check, in_use};
+
+use crate::errors::{failed_run, wrong_input};
+use crate::own;
+use crate::run_spec::RunSpec;
+
+/// The runs of an experiment file, each read when it is asked for.
+#[pyclass(frozen, module = "sojourn._core")]
+pub struct Grid {
+    grid: sojourn_experiment::Grid,
+    name: String,
+    /// The cell that was read last, with the values in use of its arms: runs are asked for in their order.
+    last: Mutex<Option<(u64, Cell, Arc<InUse>)>>,
+    hash: OnceLock<String>,
+}
+
+impl Grid {
+    /// A cell that can be built.
+    fn cell(&self, number: u64) -> PyResult<(Cell, Arc<InUse>)> {
+        {
+            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((known, cell, in_use)) = &*last {
+                if *known == number {
+                    return Ok((cell.clone(), Arc::clone(in_use)));
+                }
+            }
+        }
+        let cell = self
+            .grid
+            .cell(number)
+            .map_err(|error| wrong_input(&error))?;
+        let failure = own::Failure::default();
+        let catalogue = own::catalogue(&failure);
+        let refused = |error: &RunError| match (failure.take(), error) {
+            (Some(raised), _) => raised,
+            (None, RunError::Settings { key, message }) => {
+                wrong_input(&self.grid.refuse(number, key, message))
+            }
+            (None, error) => failed_run(error),
+        };
+        for queue in 0..cell.experiment.queues.len() {
+            check(&cell.experiment, queue, &catalogue).map_err(|error| refused(&error))?;
+        }
+        let values = in_use(&cell.experiment, &catalogue).map_err(|error| refused(&error))?;
+        let values = Arc::new(values);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some((number, cell.clone(), Arc::clone(&values)));
+        Ok((cell, values))
+    }
+}
+
+#[pymethods]
+impl Grid {
+    /// Reads a file; overrides are dotted keys with values.
+    #[staticmethod]
+    fn read_file(path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<Self> {
+        let grid = sojourn_experiment::Grid::read_file(&path, &overrides, &own::names())
+            .map_err(|error| wrong_input(&error))?;
+        let first = grid.cell(0).map_err(|error| wrong_input(&error))?;
+        let grid = Self {
+            name: first.experiment.name.clone(),
+            grid,
+            last: Mutex::new(None),
+            hash: OnceLock::new(),
+        };
+        for cell in grid.grid.edges() {
+            grid.cell(cell)?;
+        }
+        Ok(grid)
+    }
+
+    /// The experiment's name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many runs there are.
+    fn __len__(&self) -> usize {
+        self.grid.runs() as usize
+    }
+
+    /// A run by its place: cells, then seeds, then queues.
+    fn __getitem__(&self, place: usize) -> PyResult<RunSpec> {
+        if place as u64 >= self.grid.runs() {
+            return Err(PyIndexError::new_err("no such run"));
+        }
+        let per_cell = self.grid.runs_per_cell();
+        let (cell, in_use) = self.cell(place as u64 / per_cell)?;
+        let spec = self.grid.run_of(&cell, place as u64 % per_cell);
+        Ok(RunSpec::with_values(spec, &in_use))
+    }
+
+    /// The first runs of the cells that differ from the first one in at most one value: all values occur among them.
+    fn edges(&self) -> Vec<u64> {
+        let per_cell = self.grid.runs_per_cell();
+        self.grid
+            .edges()
+            .iter()
+            .map(|cell| cell * per_cell)
+            .collect()
+    }
+
+    /// The swept keys with their values, as JSON.
+    #[getter]
+    fn axes_json(&self) -> PyResult<String> {
+        Ok(json!(self.grid.axes()).to_string())
+    }
+
+    /// SHA-256, in hexadecimal, of all that decides what the runs give and what they are called.
+    #[getter]
+    fn hash(&self) -> PyResult<&str> {
+        if let Some(hash) = self.hash.get() {
+            return Ok(hash);
+        }
+        let mut text = format!("{} {}\n", self.grid.runs(), self.axes_json()?);
+        let per_cell = self.grid.runs_per_cell();
+        for cell in self.grid.edges() {
+            let (cell, in_use) = self.cell(cell)?;
+            let arms = cell.experiment.queues.len() as u64;
+            for arm in 0..arms.min(per_cell) {
+                let spec = RunSpec::with_values(self.grid.run_of(&cell, arm), &in_use);
+                text += &spec.written()?.0;
+                text.push('\n');
+            }
+        }
+        Ok(self.hash.get_or_init(|| sha256(&text)))
+    }
+}

@@ -1,0 +1,98 @@
+"""``sojourn sweep``: the runs of an experiment file, into a store that keeps them."""
+
+from __future__ import annotations
+
+import json as json_
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn import _core
+from sojourn.cli.options import Jobs, Json, Set, out_directory, overrides
+from sojourn.cli.outcome import Stopped, stop_reason
+from sojourn.cli.progress import Display
+from sojourn.executors import default_workers
+from sojourn.store import Store, StoredPlan
+from sojourn.store.planning import Estimate, batch_of, estimate, mend
+from sojourn.store.status import Status, status
+
+StoreOption = Annotated[
+    Path,
+    typer.Option(
+        "--store", metavar="DIR", parser=out_directory, help="The folder that keeps the runs; made if it is missing."
+    ),
+]
+
+
+def command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
+    store: StoreOption,
+    set: Set = None,
+    jobs: Jobs = None,
+    dask: Annotated[
+        str | None,
+        typer.Option("--dask", metavar="ADDRESS", help="Make the runs on the workers of this Dask scheduler."),
+    ] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--plan", help="Only put the sweep into the store; sojourn worker makes its runs.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, and run nothing.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Nothing else: a sweep into a store always goes on where it stopped.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run an experiment file into a store. What the store has is not run again."""
+    from sojourn.store import dask as on_dask
+    from sojourn.store.work import index, work
+
+    replaced = overrides(set)
+    grid = _core.Grid.read_file(file, replaced)
+    workers = jobs or default_workers()
+    if dry_run:
+        takes = estimate(grid, Store(store) if (store / "store.json").exists() else None, workers)
+        print(json_.dumps(takes) if json else _sentence(takes))
+        return
+    kept = Store.make(store)
+    plan = kept.find(grid) or kept.add(Path(file), replaced, grid, batch_of(grid))
+    for path in mend(plan):
+        print(f"{path}: damaged, its runs are made again", file=sys.stderr)
+    if not plan_only and plan.missing():
+        known = index(other for other in kept.plans() if other.id != plan.id)
+        with Display(then=" in the store") as display:
+            if dask is None:
+                stopped_by = work(plan, known, jobs=workers, report=display)
+            else:
+                stopped_by = on_dask.work(plan, dask, report=display)
+        if stopped_by is not None:
+            raise _stopped(stopped_by, plan)
+    found = status([plan])
+    print(json_.dumps(found) if json else _told(found, store, plan_only=plan_only))
+    if found["failed"]:
+        raise Stopped(
+            1,
+            f"{found['failed']} of {found['runs']} runs failed: sojourn query --store {store} "
+            '"select error, count(*) from runs where error is not null group by error"',
+        )
+
+
+def _stopped(stopped_by: BaseException, plan: StoredPlan) -> Stopped:
+    kept = f"{plan.runs_done()} of {plan.meta.runs} runs are in the store; the same command goes on from there"
+    if isinstance(stopped_by, OSError):
+        return Stopped(1, f"{stopped_by.filename or plan.store}: {stopped_by.strerror or stopped_by}; {kept}")
+    return stop_reason(stopped_by, kept)
+
+
+def _told(found: Status, store: Path, *, plan_only: bool) -> str:
+    if plan_only:
+        return f"{found['runs']} runs, {found['done']} of them done; sojourn worker --store {store} makes the others"
+    return f'{found["done"]} runs in {store}; sojourn query --store {store} "select * from runs" shows them'
+
+
+def _sentence(found: Estimate) -> str:
+    return (
+        f"{found['runs']} runs, {found['stored']} of them in the store: "
+        f"about {found['estimate_s']:.0f} s and {found['estimate_mb']:.0f} MB on disk"
+    )

@@ -1,0 +1,94 @@
+"""Which worker makes which batch: a claim is a file that only one can make, and that its owner touches as it works."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+BEAT_S = 2.0
+"""How often a worker touches its claims."""
+LEASE_S = 10.0
+"""A claim that was not touched for so long belongs to nobody."""
+
+
+class Claims:
+    """The claims of a plan, in a folder that all workers see."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @contextmanager
+    def hold(self, name: str) -> Iterator[bool]:
+        """Claims something as long as the context lasts. False if another worker has it."""
+        path = self._folder / name
+        owner = f"{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex}"
+        if not self._claim(path, owner):
+            yield False
+            return
+        ended = threading.Event()
+        beat = threading.Thread(target=_beat, args=(path, ended), daemon=True)
+        beat.start()
+        try:
+            yield True
+        finally:
+            ended.set()
+            beat.join()
+            # Unless it was thought dead and another has taken over.
+            with contextlib.suppress(OSError):
+                if path.read_text() == owner:
+                    path.unlink()
+
+    def held(self) -> set[str]:
+        """What is claimed by workers that live."""
+        alive = set()
+        with contextlib.suppress(FileNotFoundError):
+            now = self._now()
+            for entry in os.scandir(self._folder):
+                with contextlib.suppress(FileNotFoundError):
+                    if not entry.name.startswith(".") and now - entry.stat().st_mtime < LEASE_S:
+                        alive.add(entry.name)
+        return alive
+
+    def _claim(self, path: Path, owner: str) -> bool:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            if self._now() - path.stat().st_mtime < LEASE_S:
+                return False
+            # Of several that find it dead one can rename it.
+            dead = path.with_name(f".dead-{path.name}-{uuid.uuid4().hex}")
+            path.rename(dead)
+            dead.unlink()
+        # A link appears with its content, and fails if there is one: on network file systems as well.
+        mine = path.with_name(f".claim-{uuid.uuid4().hex}")
+        mine.write_text(owner)
+        try:
+            os.link(mine, path)
+        except FileExistsError:
+            return False
+        finally:
+            mine.unlink()
+        return True
+
+    def _now(self) -> float:
+        """The time by the clock of the machine that keeps the folder."""
+        probe = self._folder / f".now-{uuid.uuid4().hex}"
+        probe.touch()
+        try:
+            return probe.stat().st_mtime
+        finally:
+            probe.unlink()
+
+
+def _beat(path: Path, ended: threading.Event) -> None:
+    until = time.monotonic()
+    while not ended.wait(max(0.0, until - time.monotonic())):
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        until = time.monotonic() + BEAT_S

@@ -1,0 +1,56 @@
+"""A sweep on the workers of a Dask scheduler. They see the store's folder, as all workers do."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from typing import Any
+
+from sojourn import _core, interrupts
+from sojourn.execution import Report
+from sojourn.store.plans import StoredPlan
+from sojourn.store.work import compact, make_batch, progress
+
+
+def work(plan: StoredPlan, address: str, *, report: Report | None = None) -> BaseException | None:
+    """As ``sojourn.store.work.work``, on the workers of a scheduler.
+
+    Raises
+    ------
+    ExperimentError
+        Dask is not installed, or there is no scheduler at the address.
+    """
+    try:
+        # It has no types.
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise _core.ExperimentError("--dask: needs the package distributed: pip install distributed") from None
+    try:
+        client = distributed.Client(address, timeout="10s")
+    except (OSError, ValueError, TimeoutError) as error:
+        told = " ".join(str(error).split())
+        raise _core.ExperimentError(f'--dask: got "{address}"; must be the address of a scheduler: {told}') from None
+    began, before = time.monotonic(), plan.runs_done()
+    stopped_by: BaseException | None = None
+    with client, interrupts.held() as presses:
+        # The batch of a worker that dies is given to another one, which waits until the claim has lapsed.
+        asked = {
+            client.submit(make_batch, str(plan.store), plan.id, batch, pure=False, retries=3): batch
+            for batch in plan.missing()
+        }
+        left = set(asked)
+        while left:
+            ended = {future for future in left if future.done()}
+            left -= ended
+            failed = next((future.exception() for future in ended if future.status == "error"), None)
+            stopped_by = KeyboardInterrupt() if presses else failed
+            made = sum(len(plan.places(asked[future])) for future in set(asked) - left)
+            if report is not None:
+                report(progress(plan, before, made, time.monotonic() - began))
+            if stopped_by is not None:
+                client.cancel(list(left), force=True)
+                break
+            time.sleep(0.1)
+    if stopped_by is None:
+        compact(plan)
+    return stopped_by

@@ -1,0 +1,226 @@
+"""What a store holds: the sweeps that it was asked for, and how far each has come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from sojourn import _core, bounded, own, typed
+from sojourn.bounded import LARGEST_TEXT
+from sojourn.store import files
+from sojourn.store.claims import Claims
+from sojourn.store.files import Part
+from sojourn.typed import Strict
+
+FORMAT = 1
+"""Version of the store's files; raised when one changes its meaning."""
+EXPERIMENT = "experiment.toml"
+
+
+class Meta(Strict, frozen=True):
+    """plan.json: what was asked for."""
+
+    format: int
+    sojourn: str
+    experiment: str
+    hash: str
+    """``_core.Grid.hash``."""
+    runs: int
+    batch_runs: int
+    """Runs of a batch; the last may have fewer."""
+    overrides: list[tuple[str, str]]
+    own: list[str]
+    """Files of own disciplines, copied into the plan's folder."""
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """A sweep in a store."""
+
+    store: Path
+    meta: Meta
+
+    @property
+    def id(self) -> str:
+        """What its folders are called."""
+        return self.meta.hash[:16]
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        return self.store / "plans" / self.id
+
+    @property
+    def results(self) -> Path:
+        """Where its rows are."""
+        return self.store / "runs" / self.id
+
+    @property
+    def claims(self) -> Claims:
+        """Who makes which batch."""
+        return Claims(self.store / "claims" / self.id)
+
+    @property
+    def batches(self) -> int:
+        """How many batches it has."""
+        return -(-self.meta.runs // self.meta.batch_runs)
+
+    def places(self, batch: int) -> range:
+        """The runs of a batch."""
+        first = batch * self.meta.batch_runs
+        return range(first, min(first + self.meta.batch_runs, self.meta.runs))
+
+    @cached_property
+    def grid(self) -> _core.Grid:
+        """Its runs.
+
+        Raises
+        ------
+        ExperimentError
+            This version, or the disciplines registered here, would make other runs.
+        """
+        for name in self.meta.own:
+            own.load(self.folder / name)
+        grid = _core.Grid.read_file(str(self.folder / EXPERIMENT), self.meta.overrides)
+        if grid.hash != self.meta.hash:
+            raise _core.ExperimentError(
+                f"{self.folder}: planned by Sojourn {self.meta.sojourn}, and this version would make other runs of it"
+            )
+        return grid
+
+    def parts(self) -> list[Part]:
+        """The files with its rows."""
+        return files.parts(self.results)
+
+    def missing(self) -> list[int]:
+        """The batches without rows."""
+        done: set[int] = set()
+        for part in self.parts():
+            done.update(range(part.first // self.meta.batch_runs, part.last // self.meta.batch_runs + 1))
+        return [batch for batch in range(self.batches) if batch not in done]
+
+    def runs_done(self) -> int:
+        """How many runs have rows."""
+        return sum(part.last + 1 - part.first for part in self.parts())
+
+
+class Store:
+    """A folder with the results of sweeps.
+
+    Parameters
+    ----------
+    directory
+        The folder. Several processes, on several machines, may use it at the same time.
+
+    Raises
+    ------
+    ExperimentError
+        It is no store, or one of another version.
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        self.path = Path(directory).absolute()
+        mark = self.path / "store.json"
+        if not mark.exists():
+            what = "there is no store.json in it" if self.path.is_dir() else "there is no such folder"
+            raise _core.ExperimentError(f'store: got "{directory}"; {what}: must be what sojourn sweep --store made')
+        try:
+            known = json.loads(bounded.read_text(mark, LARGEST_TEXT)).get("format")
+        except (OSError, ValueError, AttributeError):
+            known = None
+        if known != FORMAT:
+            raise _core.ExperimentError(f"{mark}: got format {json.dumps(known)}; this version reads {FORMAT}")
+
+    @classmethod
+    def make(cls, directory: str | Path) -> Store:
+        """A store in a folder, which is made one if it is empty or missing.
+
+        Raises
+        ------
+        ExperimentError
+            The folder holds something else.
+        """
+        path = Path(directory)
+        if not (path / "store.json").exists():
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                raise _core.ExperimentError(f'store: got "{directory}"; must be a store, or an empty or new folder')
+            files.write(path / "store.json", json.dumps({"format": FORMAT}).encode())
+        return cls(path)
+
+    def plans(self) -> list[StoredPlan]:
+        """All sweeps, by their ids."""
+        found = sorted((self.path / "plans").glob("*/plan.json"))
+        return [StoredPlan(self.path, read_meta(path)) for path in found]
+
+    def get(self, id_: str) -> StoredPlan:
+        """A sweep by its id.
+
+        Raises
+        ------
+        ExperimentError
+            It is not here.
+        """
+        path = self.path / "plans" / id_ / "plan.json"
+        if not path.exists():
+            raise _core.ExperimentError(f"{self.path}: has no sweep {id_}")
+        return StoredPlan(self.path, read_meta(path))
+
+    def find(self, grid: _core.Grid) -> StoredPlan | None:
+        """A sweep, if it is here."""
+        path = self.path / "plans" / grid.hash[:16] / "plan.json"
+        return StoredPlan(self.path, read_meta(path)) if path.exists() else None
+
+    def add(self, file: Path, overrides: Sequence[tuple[str, str]], grid: _core.Grid, batch_runs: int) -> StoredPlan:
+        """Puts a sweep into the store, with all files that it needs.
+
+        Raises
+        ------
+        ExperimentError
+            It needs files that cannot be taken along.
+        """
+        sources = own.registered().files
+        names = [f"own-{number}-{Path(source).name}" for number, source in enumerate(sources)]
+        meta = Meta(
+            FORMAT, _core.version, grid.name, grid.hash, len(grid), batch_runs, [(k, v) for k, v in overrides], names
+        )
+        plan = StoredPlan(self.path, meta)
+        for source, name in zip(sources, names, strict=True):
+            files.write(plan.folder / name, bounded.read_bytes(Path(source), LARGEST_TEXT))
+        experiment = bounded.read_bytes(file, LARGEST_TEXT)
+        may_trace = b"trace" in experiment or any("trace" in value for _, value in overrides)
+        for name, text in (_traces(grid) if may_trace else {}).items():
+            if Path(name).is_absolute() or ".." in Path(name).parts:
+                raise _core.ExperimentError(
+                    f'{file}: trace: got "{name}"; must be in the file\'s folder or below, to be stored with the sweep'
+                )
+            files.write(plan.folder / name, text.encode())
+        files.write(plan.folder / EXPERIMENT, experiment)
+        if _core.Grid.read_file(str(plan.folder / EXPERIMENT), meta.overrides).hash != grid.hash:
+            raise _core.ExperimentError(f"{file}: cannot be stored: read from the store it would make other runs")
+        # Last: a plan without it does not exist.
+        files.write(plan.folder / "plan.json", msgspec.json.format(msgspec.json.encode(meta), indent=1) + b"\n")
+        return plan
+
+
+def read_meta(path: Path) -> Meta:
+    """A plan.json.
+
+    Raises
+    ------
+    ExperimentError
+        It is damaged.
+    """
+    return typed.convert(typed.read_json(path), Meta, str(path))
+
+
+def _traces(grid: _core.Grid) -> dict[str, str]:
+    """The traces of its links, by name."""
+    traces: dict[str, str] = {}
+    for place in grid.edges():
+        traces |= json.loads(grid[place].document).get("traces", {})
+    return traces

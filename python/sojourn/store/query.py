@@ -1,0 +1,70 @@
+"""A store as tables of SQL."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from sojourn import _core
+from sojourn.store.plans import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+ROWS = "read_parquet({files}, union_by_name = true, filename = true, file_row_number = true)"
+QUEUES = f"create view queues as select * exclude (filename, file_row_number) from {ROWS}"
+RUNS = (
+    f"create view runs as select * exclude (filename, file_row_number) from {ROWS} "
+    "qualify row_number() over (partition by coalesce(hash, plan || place) order by filename, file_row_number) = 1"
+)
+
+
+def connect(store: Store) -> duckdb.DuckDBPyConnection:
+    """A connection with two views.
+
+    ``runs`` has a row per run, with the figures of its first queue; ``queues`` has a row per run and queue. A run that
+    several sweeps have is in ``runs`` once.
+
+    Raises
+    ------
+    ExperimentError
+        The store has no runs yet.
+    """
+    import duckdb
+
+    paths = [str(part.path) for plan in store.plans() for part in plan.parts()]
+    if not paths:
+        raise _core.ExperimentError(f"query: {store.path} has no runs yet; sojourn worker --store makes them")
+    files = "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]"
+    connection = duckdb.connect(":memory:")
+    connection.execute(RUNS.format(files=files))
+    connection.execute(QUEUES.format(files=files))
+    return connection
+
+
+def query(store: Store, sql: str) -> list[dict[str, Any]]:
+    """The rows that a statement gives.
+
+    Raises
+    ------
+    ExperimentError
+        The statement is wrong, or a file of the store is damaged.
+    """
+    import duckdb
+
+    try:
+        with connect(store) as connection:
+            found = connection.execute(sql)
+            names = [column[0] for column in found.description or []]
+            return [dict(zip(names, map(_finite, row), strict=True)) for row in found.fetchall()]
+    except duckdb.Error as error:
+        damaged = [part.path for plan in store.plans() for part in plan.parts() if not part.is_whole]
+        if damaged:
+            raise _core.ExperimentError(
+                f"query: {damaged[0]} is damaged; sojourn sweep FILE --store makes its runs again"
+            ) from None
+        raise _core.ExperimentError(f"query: {' '.join(str(error).split())}") from None
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

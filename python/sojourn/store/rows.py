@@ -1,0 +1,91 @@
+"""Runs as rows of a table: a row per run and queue, units in the column names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sojourn import _core, schema
+from sojourn.results import Results, Run
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+IDENTITY = ("hash", "plan", "place", "experiment", "backend", "aqm", "label", "seed", "error", "summary")
+"""The columns that every row has."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A run that was made, or why it failed."""
+
+    place: int
+    spec: _core.RunSpec | None
+    """None if its values cannot go together."""
+    run: Run | None
+    error: str | None = None
+
+
+def table_of(plan: str, made: Sequence[Made]) -> pa.Table:
+    """The rows of runs. Of a run that failed there is one, without figures."""
+    import pyarrow as pa
+
+    rows: list[dict[str, object]] = []
+    for one in made:
+        identity: dict[str, object] = {"plan": plan, "place": one.place, "backend": "sim", "error": one.error}
+        if one.spec is None:
+            rows.append(identity)
+            continue
+        identity |= {
+            "hash": one.spec.hash,
+            "experiment": one.spec.name,
+            "aqm": one.spec.queue,
+            "label": one.spec.label,
+            "seed": one.spec.seed,
+        }
+        if one.run is None:
+            swept: dict[str, object] = json.loads(one.spec.set_json)
+            rows.append(identity | {key: _plain(value) for key, value in swept.items()})
+            continue
+        # What the run took is not of the run: the same run gives the same row.
+        summary = {key: value for key, value in one.run.summary.items() if key != "wall_s"}
+        identity["summary"] = json.dumps(summary, separators=(",", ":"))
+        rows += [identity | _figures(row) for row in _rows_of(one.run)]
+    names = dict.fromkeys([*IDENTITY, *(name for row in rows for name in row)])
+    return pa.table({name: pa.array([row.get(name) for row in rows], _type_of(name)) for name in names})
+
+
+def _rows_of(run: Run) -> list[dict[str, object]]:
+    summary: schema.Summary = {
+        "format": schema.FORMAT,
+        "sojourn": _core.version,
+        "experiment": "",
+        "backend": "sim",
+        "runs": [run.summary],
+    }
+    rows: list[dict[str, object]] = Results(summary, [run]).to_arrow().to_pylist()
+    return rows
+
+
+def _figures(row: dict[str, object]) -> dict[str, object]:
+    own = {"queue", "label", "seed"}
+    # Whole numbers of one run may be fractions of another: columns of figures are all of one type.
+    return {
+        name: float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        for name, value in row.items()
+        if name not in own
+    }
+
+
+def _plain(value: object) -> object:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _type_of(name: str) -> pa.DataType | None:
+    import pyarrow as pa
+
+    if name in ("place", "seed"):
+        return pa.uint64()
+    return pa.string() if name in IDENTITY else None

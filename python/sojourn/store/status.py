@@ -1,0 +1,37 @@
+"""How far the sweeps of a store have come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypedDict
+
+from sojourn.store.plans import StoredPlan
+
+
+class Status(TypedDict):
+    """What ``sojourn status --json`` prints."""
+
+    runs: int
+    done: int
+    """Those with rows, failed ones included."""
+    running: int
+    """Those of batches that a worker has claimed."""
+    failed: int
+
+
+def status(plans: Iterable[StoredPlan]) -> Status:
+    """The runs of sweeps, counted."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    found: Status = {"runs": 0, "done": 0, "running": 0, "failed": 0}
+    for plan in plans:
+        missing = set(plan.missing())
+        held = {int(name) for name in plan.claims.held() if name.isdecimal()}
+        found["runs"] += plan.meta.runs
+        found["done"] += plan.runs_done()
+        found["running"] += sum(len(plan.places(batch)) for batch in held & missing)
+        for part in plan.parts():
+            errors = pq.read_table(part.path, columns=["error"], partitioning=None)["error"]
+            found["failed"] += pc.sum(pc.is_valid(errors)).as_py() or 0
+    return found

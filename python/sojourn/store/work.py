@@ -1,0 +1,286 @@
+"""Makes the runs of a store's sweeps, batch by batch, until none is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
+
+from sojourn import _core, interrupts, schema
+from sojourn.api import as_run
+from sojourn.execution import Progress, Report
+from sojourn.results import TABLE_FILES, Run
+from sojourn.saving import IF_ASKED_FOR
+from sojourn.store import files
+from sojourn.store.files import Part
+from sojourn.store.plans import Store, StoredPlan
+from sojourn.store.rows import Made, table_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+POLL_S = 0.1
+"""How often progress is reported and a Ctrl-C is noticed."""
+LOOK_S = 1.0
+"""How often a worker looks again when all that is left is claimed by others."""
+PART_RUNS = 1 << 14
+"""Runs of a file once its sweep is finished: few large files are read faster than many small ones."""
+
+
+def work(
+    plan: StoredPlan,
+    known: Mapping[str, Part] | None = None,
+    *,
+    jobs: int,
+    report: Report | None = None,
+    wait: bool = True,
+) -> BaseException | None:
+    """Makes what is missing of a sweep, and puts its rows together once all are there.
+
+    Parameters
+    ----------
+    known
+        Runs of other sweeps by their hashes; they are not made again.
+    jobs
+        Runs at the same time.
+    wait
+        Whether to stay while others make what is left: if they die, it is made here.
+
+    Returns
+    -------
+    BaseException or None
+        Why not all is there: a KeyboardInterrupt, or the OSError that writing failed with.
+    """
+    before = plan.runs_done()
+    crew = _Crew(Batches(plan, known or {}), jobs, wait=wait)
+    began = time.monotonic()
+    stopped_by: BaseException | None = None
+    with interrupts.held() as presses:
+        try:
+            while crew.is_at_work():
+                if report is not None:
+                    report(progress(plan, before, crew.batches.made, time.monotonic() - began))
+                if presses:
+                    stopped_by = KeyboardInterrupt()
+                    break
+                time.sleep(POLL_S)
+        finally:
+            crew.stop()
+    stopped_by = stopped_by or crew.failed
+    if stopped_by is None:
+        compact(plan)
+    return stopped_by
+
+
+def progress(plan: StoredPlan, before: int, made: int, elapsed_s: float) -> Progress:
+    """How far a sweep has come that had ``before`` finished runs when it was gone on with."""
+    left = plan.meta.runs - before
+    return Progress(before + made, plan.meta.runs, made / left if left else 1.0, elapsed_s)
+
+
+def make_batch(store: str, plan: str, batch: int) -> None:
+    """Makes a batch, if need be after the worker that has claimed it has died."""
+    batches = _batches(store, plan)
+    while not batches.is_done(batch) and not batches.try_to_make(batch):
+        time.sleep(LOOK_S)
+
+
+@lru_cache(maxsize=4)
+def _batches(store: str, plan: str) -> Batches:
+    kept = Store(store)
+    found = kept.get(plan)
+    return Batches(found, index(other for other in kept.plans() if other.id != found.id))
+
+
+def compact(plan: StoredPlan) -> None:
+    """Puts the rows of a finished sweep into few files. The same sweep ends in the same files, whoever made it."""
+    import pyarrow as pa
+
+    with plan.claims.hold("compact") as is_ours:
+        if not is_ours or plan.missing():
+            return
+        parts = plan.parts()
+        for first in range(0, plan.meta.runs, PART_RUNS):
+            last = min(first + PART_RUNS, plan.meta.runs) - 1
+            own = [part for part in parts if first <= part.first and part.last <= last]
+            if len(own) > 1:
+                table = pa.concat_tables([part.read() for part in own], promote_options="permissive")
+                files.write_part(plan.results, first, last, table.combine_chunks())
+                for part in own:
+                    part.path.unlink(missing_ok=True)
+
+
+def index(plans: Iterable[StoredPlan]) -> dict[str, Part]:
+    """The runs of sweeps by their hashes, with the file that has them."""
+    import pyarrow.parquet as pq
+
+    known: dict[str, Part] = {}
+    for plan in plans:
+        for part in plan.parts():
+            with contextlib.suppress(OSError, ValueError):
+                table = pq.read_table(part.path, columns=["hash", "error"], partitioning=None)
+                made = table.filter(table["error"].is_null())
+                known |= dict.fromkeys(made["hash"].to_pylist(), part)
+    return known
+
+
+class Batches:
+    """The batches of a sweep, to be made by any number of threads."""
+
+    def __init__(self, plan: StoredPlan, known: Mapping[str, Part]) -> None:
+        self.plan = plan
+        self.made = 0
+        """Runs made here."""
+        self._known = known
+        self._grid = plan.grid
+        self._lock = threading.Lock()
+        self._monitors: set[_core.Monitor] = set()
+        self._cancelled = False
+
+    def is_done(self, batch: int) -> bool:
+        """Whether its rows are there."""
+        places = self.plan.places(batch)
+        return any(part.first <= places[0] and places[-1] <= part.last for part in self.plan.parts())
+
+    def try_to_make(self, batch: int) -> bool:
+        """Claims a batch and makes it. False if another has the claim.
+
+        Raises
+        ------
+        Cancelled
+            ``cancel`` was called.
+        OSError
+            Its rows cannot be written.
+        """
+        with self.plan.claims.hold(str(batch)) as is_ours:
+            # Another may have made it since we looked.
+            if is_ours and not self.is_done(batch):
+                places = self.plan.places(batch)
+                made = [self._make(place) for place in places]
+                self._write_recorded(places, made)
+                files.write_part(self.plan.results, places[0], places[-1], table_of(self.plan.id, made))
+                with self._lock:
+                    self.made += len(made)
+            return is_ours
+
+    def cancel(self) -> None:
+        """Ends what is being made. Batches that are not finished are left to others."""
+        with self._lock:
+            self._cancelled = True
+            for monitor in self._monitors:
+                monitor.cancel()
+
+    def _make(self, place: int) -> Made:
+        monitor = _core.Monitor()
+        with self._lock:
+            if self._cancelled:
+                raise _core.Cancelled("cancelled")
+            self._monitors.add(monitor)
+            try:
+                spec = self._grid[place]
+            except _core.ExperimentError as error:
+                return Made(place, None, None, str(error))
+        if spec.hash in self._known and (run := _known_run(self._known[spec.hash], spec)) is not None:
+            return Made(place, spec, run)
+        try:
+            return Made(place, spec, as_run(spec.run(monitor)))
+        except _core.RunError as error:
+            return Made(place, spec, None, str(error))
+        finally:
+            with self._lock:
+                self._monitors.discard(monitor)
+
+    def _write_recorded(self, places: range, made: list[Made]) -> None:
+        """What the experiment records of every packet or flow, beside the rows."""
+        import pyarrow as pa
+
+        for name in TABLE_FILES:
+            if name in IF_ASKED_FOR:
+                tables: list[pa.Table] = []
+                for one in made:
+                    table = None if one.run is None else one.run.read_table(name)
+                    if table is not None and one.spec is not None:
+                        hashes = pa.array([one.spec.hash] * len(table)).dictionary_encode()
+                        tables.append(table.add_column(0, "hash", hashes))
+                if tables:
+                    folder = self.plan.store / "recorded" / self.plan.id / name
+                    table = pa.concat_tables(tables, promote_options="permissive")
+                    files.write_part(folder, places[0], places[-1], table)
+
+
+class _Crew:
+    """Threads that each take a batch, make it, and go on to the next."""
+
+    def __init__(self, batches: Batches, jobs: int, *, wait: bool) -> None:
+        self.batches = batches
+        self.failed: BaseException | None = None
+        self._wait = wait
+        self._lock = threading.Lock()
+        self._left: list[int] = []
+        self._looked_s = -LOOK_S
+        self._stopping = threading.Event()
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(jobs)]
+        for thread in self._threads:
+            thread.start()
+
+    def is_at_work(self) -> bool:
+        """Whether a thread is still making runs or waiting for some."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    def stop(self) -> None:
+        """Ends the threads."""
+        self._stopping.set()
+        self.batches.cancel()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        try:
+            while (batch := self._next()) is not None:
+                self.batches.try_to_make(batch)
+        except _core.Cancelled:
+            pass
+        except BaseException as error:
+            self.failed = self.failed or error
+            self._stopping.set()
+            self.batches.cancel()
+
+    def _next(self) -> int | None:
+        """A batch that nobody seemed to have; None if there is nothing left to do."""
+        plan = self.batches.plan
+        while not self._stopping.is_set():
+            with self._lock:
+                if not self._left and time.monotonic() - self._looked_s >= LOOK_S:
+                    self._looked_s = time.monotonic()
+                    missing = plan.missing()
+                    held = plan.claims.held()
+                    self._left = [batch for batch in missing if str(batch) not in held]
+                    # Workers that begin together do not all ask for the same.
+                    random.shuffle(self._left)
+                    if not missing or not (self._left or self._wait):
+                        return None
+                if self._left:
+                    return self._left.pop()
+            self._stopping.wait(POLL_S)
+        return None
+
+
+def _known_run(part: Part, spec: _core.RunSpec) -> Run | None:
+    """A run of another sweep, called as in this one; None if it cannot be read, or recorded tables are wanted."""
+    import pyarrow.parquet as pq
+
+    record = json.loads(spec.document)["experiment"]["record"]
+    if record.get("packets") or record.get("rtt") or "series" in record or record.get("pcap"):
+        return None
+    try:
+        rows = pq.read_table(part.path, columns=["summary"], filters=[("hash", "=", spec.hash)], partitioning=None)
+        summary = json.loads(rows["summary"][0].as_py())
+    except (OSError, ValueError, IndexError):
+        return None
+    summary |= {"label": spec.label, "set": json.loads(spec.set_json), "wall_s": 0.0}
+    return Run(cast("schema.Run", summary), lambda _: None)

@@ -1,0 +1,345 @@
+"""A store of runs: made once, by whoever, whatever happens to them; the same bytes in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sojourn import _core, own
+from sojourn.store import Store, claims, work
+from sojourn.store.claims import Claims
+from sojourn.store.plans import StoredPlan
+
+EXPERIMENT = """
+experiment = { name = "grid", duration = "2 s", repeat = 3 }
+link = { rate = "4 Mbit/s" }
+queue = [{ aqm = "codel" }, { aqm = "pie" }]
+traffic = [{ kind = "bulk", flows = 2, rtt = "20 ms" }]
+[sweep]
+"link.rate" = ["2 Mbit/s", "4 Mbit/s"]
+"traffic.0.flows" = [1, 2, 3]
+"""
+RUNS = 36
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "grid.toml"
+    path.write_text(EXPERIMENT)
+    return path
+
+
+def planned(file: Path, folder: Path, batch_runs: int = 4) -> StoredPlan:
+    """A sweep in a new store, with batches of so many runs."""
+    return Store.make(folder).add(file, [], _core.Grid.read_file(str(file), []), batch_runs)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files of a store's runs, by name."""
+    return {path.name: path.read_bytes() for path in sorted((folder / "runs").glob("*/*.parquet"))}
+
+
+def test_a_sweep_is_made_once_and_answers_sql(sojourn: Cli, file: Path, tmp_path: Path):
+    first = sojourn("sweep", "grid.toml", "--store", "store", "--json")
+    assert json.loads(first.stdout) == {"runs": RUNS, "done": RUNS, "running": 0, "failed": 0}
+    before = contents(tmp_path / "store")
+    assert len(before) == 1
+    again = sojourn("sweep", "grid.toml", "--store", "store", "--json")
+    assert json.loads(again.stdout)["done"] == RUNS
+    assert contents(tmp_path / "store") == before
+    assert json.loads(sojourn("status", "--store", "store", "--json").stdout) == json.loads(first.stdout)
+    dry = json.loads(sojourn("sweep", "grid.toml", "--store", "store", "--dry-run", "--json").stdout)
+    assert (dry["runs"], dry["stored"], dry["estimate_s"]) == (RUNS, RUNS, 0.0)
+    sql = (
+        'select aqm, "traffic.0.flows" flows, count(*) n, quantile_cont(sojourn_p95_ms, 0.5) p95 from runs '
+        "where error is null group by all order by all"
+    )
+    rows = json.loads(sojourn("query", "--store", "store", sql, "--json").stdout)
+    assert [(row["aqm"], row["flows"], row["n"]) for row in rows] == [
+        (aqm, flows, 6) for aqm in ("codel", "pie") for flows in (1.0, 2.0, 3.0)
+    ]
+    assert all(0.0 < row["p95"] < 2000.0 for row in rows)
+
+
+def test_the_rows_are_what_run_gives(sojourn: Cli, file: Path, tmp_path: Path):
+    sojourn("sweep", "grid.toml", "--store", "store")
+    sojourn("run", "grid.toml", "--out", "out", "--figures", "none")
+    sql = "select place, aqm, seed, sojourn_p95_ms, goodput_bps, summary from runs order by place"
+    rows = json.loads(sojourn("query", "--store", "store", sql, "--json").stdout)
+    runs = json.loads((tmp_path / "out" / "summary.json").read_text())["runs"]
+    assert len(rows) == len(runs) == RUNS
+    for place, (row, run) in enumerate(zip(rows, runs, strict=True)):
+        assert (row["place"], row["aqm"], row["seed"]) == (place, run["queue"], run["seed"])
+        assert row["sojourn_p95_ms"] == run["bottleneck"]["down"]["sojourn_ms"]["p95"]
+        run.pop("wall_s")
+        assert json.loads(row["summary"]) == run
+
+
+def test_runs_of_another_sweep_are_not_made_again(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert work.work(planned(file, tmp_path / "store"), jobs=2) is None
+    made: list[str] = []
+    as_run = work.as_run
+    monkeypatch.setattr(work, "as_run", lambda core: made.append(core.summary_json) or as_run(core))
+    # Two of three seeds, one more rate, and other names.
+    text = EXPERIMENT.replace("repeat = 3", "repeat = 2").replace('"4 Mbit/s"]', '"4 Mbit/s", "6 Mbit/s"]')
+    file.write_text(text.replace('"grid"', '"more"').replace('"pie"', '"pie", label = "PIE"'))
+    other = planned(file, tmp_path / "store")
+    known = work.index(plan for plan in Store(tmp_path / "store").plans() if plan.id != other.id)
+    assert len(known) == RUNS
+    assert work.work(other, known, jobs=2) is None
+    assert len(made) == 12
+    assert all(json.loads(summary)["set"]["link.rate"] == "6 Mbit/s" for summary in made)
+    fresh = planned(file, tmp_path / "fresh")
+    assert work.work(fresh, jobs=1) is None
+    assert [part.path.name for part in fresh.parts()] == [part.path.name for part in other.parts()]
+
+
+def start_worker(folder: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "sojourn", "worker", "--store", str(folder), "--jobs", "2"]
+    return subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+
+def test_workers_that_are_killed_lose_nothing_that_was_finished(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file.write_text(EXPERIMENT.replace('"2 s"', '"300 s"'))
+    undisturbed = planned(file, tmp_path / "undisturbed", 2)
+    disturbed = planned(file, tmp_path / "disturbed", 2)
+    assert work.work(undisturbed, jobs=2) is None
+    chance = random.Random(7)
+    kept: set[str] = set()
+    for _ in range(5):
+        worker = start_worker(tmp_path / "disturbed")
+        with pytest.raises(subprocess.TimeoutExpired):
+            worker.wait(1.0 + chance.random())
+        worker.kill()
+        worker.wait()
+        there = set(contents(tmp_path / "disturbed"))
+        assert kept <= there, "what was finished is still there"
+        kept = there
+    assert disturbed.missing(), "they were killed in the middle"
+    # The claims of the dead lapse at once here.
+    monkeypatch.setattr(claims, "LEASE_S", 0.0)
+    assert work.work(disturbed, jobs=2) is None
+    assert contents(tmp_path / "disturbed") == contents(tmp_path / "undisturbed")
+    assert not [
+        path for path in (tmp_path / "disturbed" / "claims").rglob("*") if path.is_file() and path.name == "compact"
+    ]
+
+
+def test_two_masters_at_once_make_the_same_store(file: Path, tmp_path: Path):
+    alone = planned(file, tmp_path / "alone", 2)
+    assert work.work(alone, jobs=1) is None
+    planned(file, tmp_path / "store", 2)
+    command = [sys.executable, "-m", "sojourn", "sweep", str(file), "--store", str(tmp_path / "store"), "--json"]
+    masters = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for master in masters:
+        told, _ = master.communicate(timeout=120)
+        assert master.returncode == 0
+        assert json.loads(told)["done"] == RUNS
+    assert contents(tmp_path / "store") == contents(tmp_path / "alone")
+
+
+def test_a_damaged_file_is_named_and_its_runs_made_again(sojourn: Cli, file: Path, tmp_path: Path):
+    sojourn("sweep", "grid.toml", "--store", "store")
+    before = contents(tmp_path / "store")
+    (path,) = (tmp_path / "store" / "runs").glob("*/*.parquet")
+    path.write_bytes(path.read_bytes()[:-100])
+    asked = sojourn("query", "--store", "store", "select count(*) from runs")
+    assert asked.returncode == 2
+    assert asked.stderr == f"query: {path} is damaged; sojourn sweep FILE --store makes its runs again\n"
+    mended = sojourn("sweep", "grid.toml", "--store", "store")
+    assert mended.returncode == 0
+    assert mended.stderr.startswith(f"{path}: damaged, its runs are made again\n")
+    assert {name: text for name, text in contents(tmp_path / "store").items() if name in before} == before
+
+
+def test_a_full_disk_ends_a_sweep_in_one_line_and_the_next_goes_on(sojourn: Cli, file: Path, tmp_path: Path):
+    planned(file, tmp_path / "store", 4)
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))  # noqa: E731
+    full = sojourn("sweep", "grid.toml", "--store", "store", preexec_fn=limit)
+    assert full.returncode == 1
+    assert "File too large" in full.stderr
+    assert "Traceback" not in full.stderr
+    assert not [path for path in (tmp_path / "store" / "runs").rglob("*") if path.is_file()]
+    assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
+    assert Store(tmp_path / "store").plans()[0].missing() == []
+
+
+def test_values_that_cannot_go_together_fail_their_runs_alone(sojourn: Cli, tmp_path: Path):
+    text = EXPERIMENT.replace(
+        '"traffic.0.flows" = [1, 2, 3]', '"traffic.0.rtt" = ["20 ms", "30 ms"]\n"link.delay" = ["0 ms", "25 ms"]'
+    )
+    (tmp_path / "grid.toml").write_text(text.replace('rate = "4 Mbit/s" }', 'rate = "4 Mbit/s", delay = "0 ms" }'))
+    # 25 ms one way are more than 20 ms both ways. It shows with the first values of the others: nothing is run.
+    refused = sojourn("sweep", "grid.toml", "--store", "store")
+    assert refused.returncode == 2
+    assert "traffic.0.rtt" in refused.stderr
+    assert not (tmp_path / "store").exists()
+    (tmp_path / "grid.toml").write_text(
+        text.replace('["20 ms", "30 ms"]', '["30 ms", "20 ms"]').replace(
+            'rate = "4 Mbit/s" }', 'rate = "4 Mbit/s", delay = "0 ms" }'
+        )
+    )
+    found = sojourn("sweep", "grid.toml", "--store", "store")
+    assert found.returncode == 1
+    assert found.stderr.splitlines()[-1].startswith("sojourn: 12 of 48 runs failed: sojourn query --store store ")
+    sql = "select error, count(*) n from runs where error is not null group by error"
+    (row,) = json.loads(sojourn("query", "--store", "store", sql, "--json").stdout)
+    assert row["n"] == 12
+    assert "traffic.0.rtt" in row["error"]
+
+
+def test_what_is_recorded_of_packets_lies_beside_the_runs(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "grid.toml").write_text(EXPERIMENT.replace("[sweep]", "[record]\npackets = true\n[sweep]"))
+    assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
+    import pyarrow.parquet as pq
+
+    (folder,) = (tmp_path / "store" / "recorded").glob("*/packets")
+    table = pq.read_table(folder)
+    hashes = set(table["hash"].to_pylist())
+    rows = json.loads(sojourn("query", "--store", "store", "select hash from runs", "--json").stdout)
+    assert hashes == {row["hash"] for row in rows}
+
+
+def test_own_disciplines_and_traces_go_into_the_store(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "mobile.trace").write_text("1\n2\n3\n")
+    (tmp_path / "mine.py").write_text(
+        "import sojourn as sj\n@sj.aqm('mine')\nclass Mine:\n"
+        "    def enqueue(self, packet, queue, now):\n        return 'pass'\n"
+    )
+    text = EXPERIMENT.replace('rate = "4 Mbit/s"', 'rate = { trace = "lines/mobile.trace" }').replace('"pie"', '"mine"')
+    (tmp_path / "grid.toml").write_text(text.replace('"link.rate" = ["2 Mbit/s", "4 Mbit/s"]', ""))
+    planned = sojourn("--load", "mine.py", "sweep", "grid.toml", "--store", "store", "--plan")
+    assert planned.returncode == 0, planned.stderr
+    for name in ("mine.py", "grid.toml", "lines/mobile.trace"):
+        (tmp_path / name).unlink()
+    assert sojourn("worker", "--store", "store").returncode == 0
+    assert json.loads(sojourn("status", "--store", "store", "--json").stdout)["done"] == 18
+
+
+def test_what_is_no_store_is_refused_and_left_alone(sojourn: Cli, file: Path, tmp_path: Path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    refused = sojourn("sweep", "grid.toml", "--store", "mine")
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        'store: got "mine"; must be a store, or an empty or new folder\n',
+    )
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+    missing = sojourn("status", "--store", "nowhere")
+    assert missing.returncode == 2
+    assert missing.stderr.startswith('store: got "nowhere"; there is no such folder')
+    Store.make(tmp_path / "store")
+    empty = sojourn("query", "--store", "store", "select 1")
+    assert empty.returncode == 2
+    assert "has no runs yet" in empty.stderr
+    (tmp_path / "store" / "store.json").write_text('{"format": 99}')
+    newer = sojourn("worker", "--store", "store")
+    assert newer.returncode == 2
+    assert newer.stderr.endswith("store.json: got format 99; this version reads 1\n")
+
+
+def test_a_wrong_statement_is_one_line(sojourn: Cli, file: Path):
+    sojourn("sweep", "grid.toml", "--store", "store")
+    wrong = sojourn("query", "--store", "store", "select nothing from runs")
+    assert wrong.returncode == 2
+    assert wrong.stderr.count("\n") == 1
+    assert wrong.stderr.startswith("query: Binder Error")
+
+
+def test_a_claim_is_held_by_one_and_lapses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    mine, theirs = Claims(tmp_path), Claims(tmp_path)
+    with mine.hold("7") as is_mine:
+        assert is_mine
+        assert theirs.held() == {"7"}
+        with theirs.hold("7") as is_theirs:
+            assert not is_theirs
+        # As after ten seconds without a touch.
+        monkeypatch.setattr(claims, "LEASE_S", 0.0)
+        assert theirs.held() == set()
+        with theirs.hold("7") as is_theirs:
+            assert is_theirs
+            assert mine.hold
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_claim_is_kept_alive_while_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(claims, "BEAT_S", 0.05)
+    with Claims(tmp_path).hold("1"):
+        first = (tmp_path / "1").stat().st_mtime_ns
+        until = time.monotonic() + 20.0
+        while (tmp_path / "1").stat().st_mtime_ns == first and time.monotonic() < until:
+            time.sleep(0.05)
+        assert (tmp_path / "1").stat().st_mtime_ns > first
+
+
+def test_a_ctrl_c_keeps_what_is_finished(file: Path, tmp_path: Path):
+    file.write_text(EXPERIMENT.replace('"2 s"', '"300 s"'))
+    plan = planned(file, tmp_path / "store", 1)
+    command = [sys.executable, "-m", "sojourn", "sweep", str(file), "--store", str(tmp_path / "store")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not plan.parts():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (
+        f"{plan.runs_done()} of {RUNS} runs are in the store; the same command goes on from there"
+        in told.splitlines()[-1]
+    )
+    assert plan.claims.held() == set()
+
+
+def test_a_worker_of_dask_that_is_killed_is_made_up_for(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    distributed: Any = pytest.importorskip("distributed")
+    file.write_text(EXPERIMENT.replace('"2 s"', '"200 s"'))
+    plan = planned(file, tmp_path / "store", 2)
+    from sojourn.store import dask
+
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs="CRITICAL"
+    ) as cluster:
+        killed: list[int] = []
+
+        def report(progress: Any) -> None:
+            if progress.finished > 4 and not killed:
+                pid = next(iter(cluster.workers.values())).pid
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+
+        assert dask.work(plan, cluster.scheduler_address, report=report) is None
+        assert killed
+    alone = planned(file, tmp_path / "alone", 2)
+    assert work.work(alone, jobs=2) is None
+    assert contents(tmp_path / "store") == contents(tmp_path / "alone")
+
+
+def test_an_address_without_a_scheduler_is_refused(sojourn: Cli, file: Path):
+    pytest.importorskip("distributed")
+    refused = sojourn("sweep", "grid.toml", "--store", "store", "--dask", "nowhere")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith('--dask: got "nowhere"; must be the address of a scheduler')
+
+
+@pytest.fixture(autouse=True)
+def _forget_own_disciplines():
+    before = dict(own._classes)
+    yield
+    for name in set(own._classes) - set(before):
+        own.unregister_aqm(name)
