@@ -4,7 +4,6 @@
 use sojourn_units::Duration;
 
 use crate::model::{Buffer, Capacity, Direction, Experiment, Hop, Kind, Link, Queue, Traffic, Way};
-use sojourn_traffic::game;
 use sojourn_traffic::streams::Stream;
 
 /// IP bytes of a full packet where no segment is larger.
@@ -106,17 +105,9 @@ fn start(traffic: &Traffic, flow: u32, seed: u64) -> Duration {
 
 /// IP bytes of the largest packet that this traffic sends.
 pub fn largest_packet(kind: &Kind) -> u32 {
-    if let Some(tcp) = kind.tcp() {
-        return tcp.mss + TCP_HEADERS;
-    }
-    let payload = match kind {
-        Kind::Cbr(cbr) => cbr.packet,
-        Kind::Ping(ping) => ping.packet,
-        Kind::OnOff(onoff) => onoff.packet,
-        Kind::Voip(voip) => voip.packet,
-        _ => game::MOST_BYTES,
-    };
-    payload + UDP_HEADERS
+    let segment = kind.tcp().map(|tcp| tcp.mss + TCP_HEADERS);
+    let datagram = kind.largest_datagram().map(|payload| payload + UDP_HEADERS);
+    segment.or(datagram).unwrap_or(MTU)
 }
 
 /// IP bytes of the packets that carry a datagram of `payload` bytes over a path with this MTU (RFC 791 §3.2): as few as

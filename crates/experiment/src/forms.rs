@@ -49,6 +49,10 @@ impl Form for Text {
             .ok_or_else(|| entry.refuse(self.accepts()))
     }
 
+    fn write(&self, value: &String) -> Json {
+        value.as_str().into()
+    }
+
     fn accepts(&self) -> String {
         "1 to 200 characters of text on one line".into()
     }
@@ -71,6 +75,10 @@ impl Form for Flag {
         }
     }
 
+    fn write(&self, value: &bool) -> Json {
+        (*value).into()
+    }
+
     fn accepts(&self) -> String {
         Kind::Flag.accepts()
     }
@@ -81,27 +89,42 @@ impl Form for Flag {
 }
 
 /// A whole number in a range, both ends included.
-pub(crate) struct Whole {
-    pub from: u64,
-    pub to: u64,
+pub(crate) struct Whole<T> {
+    pub from: T,
+    pub to: T,
 }
 
-impl Form for Whole {
-    type Out = u64;
+/// A type of whole numbers that a key can have.
+pub(crate) trait Unsigned: Copy + PartialOrd + TryFrom<u64> + Into<u64> {}
 
-    fn read(&self, entry: &Entry<'_>) -> Result<u64, ReadError> {
-        match entry.quantity(Kind::Count) {
-            Ok(Value::Count(count)) if (self.from..=self.to).contains(&count) => Ok(count),
-            _ => Err(entry.refuse(self.accepts())),
-        }
+impl Unsigned for u32 {}
+impl Unsigned for u64 {}
+
+impl<T: Unsigned> Form for Whole<T> {
+    type Out = T;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<T, ReadError> {
+        let count = match entry.quantity(Kind::Count) {
+            Ok(Value::Count(count)) => T::try_from(count).ok(),
+            _ => None,
+        };
+        count
+            .filter(|count| (self.from..=self.to).contains(count))
+            .ok_or_else(|| entry.refuse(self.accepts()))
+    }
+
+    fn write(&self, value: &T) -> Json {
+        Into::<u64>::into(*value).into()
     }
 
     fn accepts(&self) -> String {
-        format!("a whole number from {} to {}", self.from, self.to)
+        let (from, to): (u64, u64) = (self.from.into(), self.to.into());
+        format!("a whole number from {from} to {to}")
     }
 
     fn schema(&self, _: &Names) -> Json {
-        json!({"type": "integer", "minimum": self.from, "maximum": self.to})
+        let (from, to): (u64, u64) = (self.from.into(), self.to.into());
+        json!({"type": "integer", "minimum": from, "maximum": to})
     }
 }
 
@@ -119,6 +142,10 @@ impl Form for Decimal {
             Ok(Value::Number(number)) if number > self.above && number <= self.to => Ok(number),
             _ => Err(entry.refuse(self.accepts())),
         }
+    }
+
+    fn write(&self, value: &f64) -> Json {
+        (*value).into()
     }
 
     fn accepts(&self) -> String {
@@ -158,6 +185,10 @@ impl Form for Span {
         }
     }
 
+    fn write(&self, value: &Duration) -> Json {
+        value.to_string().into()
+    }
+
     fn accepts(&self) -> String {
         match self {
             Self::Any => Kind::Duration.accepts(),
@@ -185,6 +216,10 @@ impl Form for Speed {
         }
     }
 
+    fn write(&self, value: &Rate) -> Json {
+        value.to_string().into()
+    }
+
     fn accepts(&self) -> String {
         Kind::Rate.accepts()
     }
@@ -195,19 +230,26 @@ impl Form for Speed {
 }
 
 /// An amount of data in a range of bytes, both ends included.
-pub(crate) struct Bytes {
-    pub from: u64,
-    pub to: u64,
+pub(crate) struct Bytes<T> {
+    pub from: T,
+    pub to: T,
 }
 
-impl Form for Bytes {
-    type Out = u64;
+impl<T: Unsigned> Form for Bytes<T> {
+    type Out = T;
 
-    fn read(&self, entry: &Entry<'_>) -> Result<u64, ReadError> {
-        match entry.quantity(Kind::Bytes) {
-            Ok(Value::Bytes(bytes)) if (self.from..=self.to).contains(&bytes) => Ok(bytes),
-            _ => Err(entry.refuse(self.accepts())),
-        }
+    fn read(&self, entry: &Entry<'_>) -> Result<T, ReadError> {
+        let bytes = match entry.quantity(Kind::Bytes) {
+            Ok(Value::Bytes(bytes)) => T::try_from(bytes).ok(),
+            _ => None,
+        };
+        bytes
+            .filter(|bytes| (self.from..=self.to).contains(bytes))
+            .ok_or_else(|| entry.refuse(self.accepts()))
+    }
+
+    fn write(&self, value: &T) -> Json {
+        written::bytes(*value).into()
     }
 
     fn accepts(&self) -> String {
@@ -231,6 +273,10 @@ impl Form for Packets {
             Ok(Value::Packets(packets)) => Ok(packets),
             _ => Err(entry.refuse(self.accepts())),
         }
+    }
+
+    fn write(&self, value: &u64) -> Json {
+        format!("{value} packets").into()
     }
 
     fn accepts(&self) -> String {
@@ -271,6 +317,10 @@ impl Form for BufferForm {
         }
     }
 
+    fn write(&self, value: &Buffer) -> Json {
+        written::buffer(*value).into()
+    }
+
     fn accepts(&self) -> String {
         "a size like \"1000 packets\", \"150 kB\" or \"1 bdp\"".into()
     }
@@ -284,7 +334,7 @@ impl Form for BufferForm {
 /// One of the words that the file format knows, each with what it stands for.
 pub(crate) struct Word<T: 'static>(pub &'static [(&'static str, T)]);
 
-impl<T: Copy> Form for Word<T> {
+impl<T: Copy + PartialEq> Form for Word<T> {
     type Out = T;
 
     fn read(&self, entry: &Entry<'_>) -> Result<T, ReadError> {
@@ -294,6 +344,11 @@ impl<T: Copy> Form for Word<T> {
         found
             .map(|(_, meaning)| *meaning)
             .ok_or_else(|| entry.unknown(words()))
+    }
+
+    fn write(&self, value: &T) -> Json {
+        let word = self.0.iter().find(|(_, meaning)| meaning == value);
+        word.map(|(word, _)| *word).into()
     }
 
     fn accepts(&self) -> String {
@@ -331,11 +386,44 @@ impl Form for Named {
         }
     }
 
+    fn write(&self, value: &String) -> Json {
+        value.as_str().into()
+    }
+
     fn accepts(&self) -> String {
         format!("the name of a {}", self.what)
     }
 
     fn schema(&self, names: &Names) -> Json {
         json!({"type": "string", "enum": (self.known)(names)})
+    }
+}
+
+/// A value that need not be given.
+pub(crate) struct Maybe<F>(pub F);
+
+impl<F: Form> Form for Maybe<F> {
+    type Out = Option<F::Out>;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Self::Out, ReadError> {
+        self.0.read(entry).map(Some)
+    }
+
+    fn absent(&self) -> Option<Self::Out> {
+        Some(None)
+    }
+
+    fn write(&self, value: &Self::Out) -> Json {
+        value
+            .as_ref()
+            .map_or(Json::Null, |value| self.0.write(value))
+    }
+
+    fn accepts(&self) -> String {
+        self.0.accepts()
+    }
+
+    fn schema(&self, names: &Names) -> Json {
+        self.0.schema(names)
     }
 }

@@ -8,7 +8,7 @@ use sojourn_units::{Duration, Kind, Rate, Trace, TraceError, Value};
 
 use crate::document::{Item, Node, Table, parse_value, path_segment, place_in};
 use crate::error::{Origin, ReadError};
-use crate::form::{AnyKey, Default, Form, Key};
+use crate::form::{Default, Form, Key};
 use crate::input;
 use crate::names::Names;
 use crate::suggest::suggestion;
@@ -217,6 +217,8 @@ impl<'a> Entry<'a> {
 pub(crate) struct Section<'a> {
     entry: Entry<'a>,
     table: &'a Table,
+    /// Its keys; none until they are known.
+    known: Vec<&'a str>,
 }
 
 impl<'a> Section<'a> {
@@ -229,6 +231,7 @@ impl<'a> Section<'a> {
             Item::Table(table) => Ok(Self {
                 entry: entry.clone(),
                 table,
+                known: Vec::new(),
             }),
             _ => Err(entry.refuse(form.accepts())),
         }
@@ -238,10 +241,10 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It has another.
-    pub fn only<'n>(
+    pub fn only(
         self,
         name: &str,
-        known: impl IntoIterator<Item = &'n str>,
+        known: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, ReadError> {
         let known: Vec<&str> = known.into_iter().collect();
         let other = self
@@ -250,7 +253,7 @@ impl<'a> Section<'a> {
             .iter()
             .find(|(key, _)| !known.contains(&key.as_str()));
         match other {
-            None => Ok(self),
+            None => Ok(Self { known, ..self }),
             Some((key, node)) => {
                 let suggestion = suggestion(key, known, &format!(" by {name}"));
                 Err(self
@@ -262,16 +265,14 @@ impl<'a> Section<'a> {
     }
 
     /// The value at `name`, if the file has one.
+    ///
+    /// # Panics
+    /// This table has no key of that name.
     pub fn given(&self, name: &str) -> Option<Entry<'a>> {
+        let is_known = self.known.is_empty() || self.known.contains(&name);
+        assert!(is_known, "no key is called {name}");
         let node = self.table.get(name)?;
         Some(self.entry.below(node, name))
-    }
-
-    /// The value of `key`, if the file has one.
-    pub fn find<F: Form>(&self, key: &Key<F>) -> Result<Option<F::Out>, ReadError> {
-        self.given(key.name)
-            .map(|entry| key.form.read(&entry))
-            .transpose()
     }
 
     /// The value of `key`, or its default.
@@ -279,12 +280,16 @@ impl<'a> Section<'a> {
     /// # Errors
     /// As the key's form; or the key is not given and has no default.
     pub fn get<F: Form>(&self, key: &Key<F>) -> Result<F::Out, ReadError> {
-        if let Some(value) = self.find(key)? {
-            return Ok(value);
+        if let Some(given) = self.given(key.name) {
+            return key.form.read(&given);
         }
         let absent = match key.default {
             Default::Is(text) => parse_value(text, Origin::File),
-            Default::Required | Default::Words(_) => return Err(self.missing(key)),
+            Default::Required => return Err(self.missing(key.name, &key.form)),
+            Default::Words(_) => {
+                let missing = || self.missing(key.name, &key.form);
+                return key.form.absent().ok_or_else(missing);
+            }
         };
         let default = Entry {
             node: &absent,
@@ -294,15 +299,9 @@ impl<'a> Section<'a> {
         key.form.read(&default)
     }
 
-    /// The error that `key` has to be given.
-    pub fn missing<F: Form>(&self, key: &Key<F>) -> ReadError {
-        let missing = format!("missing; must be {}", key.form.accepts());
-        let node = self.entry.node;
-        self.entry.below(node, key.name).error(missing)
+    /// The error that the key called `name` has to be given.
+    pub fn missing(&self, name: &str, form: &impl Form) -> ReadError {
+        let missing = format!("missing; must be {}", form.accepts());
+        self.entry.below(self.entry.node, name).error(missing)
     }
-}
-
-/// The names of keys.
-pub(crate) fn names_of<'k>(keys: &'k [&'static dyn AnyKey]) -> impl Iterator<Item = &'k str> {
-    keys.iter().map(|key| key.name())
 }

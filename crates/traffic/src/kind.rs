@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_units::{Duration, Rate};
 
 use crate::codec::Codec;
+use crate::game;
 use crate::sizes::Sizes;
 use crate::streams::Stream;
 
@@ -54,6 +55,21 @@ impl Kind {
             Self::Web(web) => Some(&web.tcp),
             Self::Video(video) => Some(&video.tcp),
             Self::Cbr(_) | Self::Ping(_) | Self::Voip(_) | Self::Game => None,
+        }
+    }
+
+    /// Payload bytes of the largest datagram that it sends; `None`: it runs over TCP.
+    pub const fn largest_datagram(&self) -> Option<u32> {
+        match self {
+            Self::Cbr(cbr) => Some(cbr.packet),
+            Self::Ping(ping) => Some(ping.packet),
+            Self::Voip(voip) => Some(voip.packet),
+            Self::OnOff(onoff) => match onoff.transport {
+                Transport::Udp(_) => Some(onoff.packet),
+                Transport::Tcp(..) => None,
+            },
+            Self::Game => Some(game::MOST_BYTES),
+            Self::Bulk(_) | Self::Files(_) | Self::Web(_) | Self::Video(_) => None,
         }
     }
 

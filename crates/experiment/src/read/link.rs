@@ -7,124 +7,127 @@ use super::queue::QueueForm;
 use super::routes::NodeName;
 use crate::document::Item;
 use crate::error::ReadError;
-use crate::form::{AnyKey, Default, Form, Key, table_schema};
-use crate::forms::{BufferForm, Bytes, Packets, Span, Speed, Text, kind_schema};
-use crate::model::{Capacity, Link, Nodes, Trace, UpLink};
+use crate::form::{Form, Keys, TableOf, keys, table_schema};
+use crate::forms::{BufferForm, Bytes, Maybe, Packets, Span, Speed, Text, kind_schema};
+use crate::model::{Buffer, Capacity, Link, Nodes, Queue, Trace, UpLink};
 use crate::names::Names;
-use crate::section::{Entry, Section, names_of};
+use crate::section::{Entry, Section};
 
-static RATE: Key<CapacityForm> = Key {
-    name: "rate",
-    form: CapacityForm,
-    default: Default::Required,
-    doc: "Rate of the link, or a schedule of rates: [[\"0 s\", \"100 Mbit/s\"], [\"50 s\", \"10 Mbit/s\"]], or a packet-delivery trace: { trace = \"file\" }.",
-};
-static DELAY: Key<Span> = Key {
-    name: "delay",
-    form: Span::Any,
-    default: Default::Is("0 s"),
-    doc: "One-way propagation of the bottleneck itself, part of every flow's RTT.",
-};
-static BUFFER: Key<BufferForm> = Key {
-    name: "buffer",
-    form: BufferForm,
-    default: Default::Words("the discipline's own limit"),
-    doc: "The discipline's limit: packets, bytes, or multiples of rate × largest base RTT.",
-};
-static DEVICE_QUEUE: Key<Packets> = Key {
-    name: "device_queue",
-    form: Packets,
-    default: Default::Is("0 packets"),
-    doc: "An unmanaged FIFO below the discipline (a driver's ring).",
-};
-static OVERHEAD: Key<Bytes> = Key {
-    name: "overhead",
-    form: Bytes {
-        from: 0,
-        to: 65_535,
-    },
-    default: Default::Is("14 B"),
-    doc: "What a packet takes on the link beyond its IP length.",
-};
-static BURST: Key<Bytes> = Key {
-    name: "burst",
-    form: Bytes {
-        from: 0,
-        to: 1_000_000_000,
-    },
-    default: Default::Is("1600 B"),
-    doc: "What the link may send ahead of its rate after an idle time; 0 B: a serial line.",
-};
-static UP: Key<UpForm> = Key {
-    name: "up",
-    form: UpForm,
-    default: Default::Words("the reverse path has no queue"),
-    doc: "The reverse direction, if it is a bottleneck as well.",
-};
-static ONLY_KEYS: &[&dyn AnyKey] = &[
-    &RATE,
-    &DELAY,
-    &BUFFER,
-    &DEVICE_QUEUE,
-    &OVERHEAD,
-    &BURST,
-    &UP,
-];
+keys! {
+    /// What every link has.
+    struct LinkKeys {
+        /// Rate of the link, or a schedule of rates: [["0 s", "100 Mbit/s"], ["50 s", "10 Mbit/s"]], or a packet-delivery
+        /// trace: { trace = "file" }.
+        rate: Capacity = CapacityForm, Required;
+        /// One-way propagation of the bottleneck itself, part of every flow's RTT.
+        delay: Duration = Span::Any, Is("0 s");
+        /// The discipline's limit: packets, bytes, or multiples of rate × largest base RTT.
+        buffer: Option<Buffer> = Maybe(BufferForm), Words("the discipline's own limit");
+        /// An unmanaged FIFO below the discipline (a driver's ring).
+        device_queue: u64 = Packets, Is("0 packets");
+        /// What a packet takes on the link beyond its IP length.
+        overhead: u32 = Bytes { from: 0, to: 65_535 }, Is("14 B");
+        /// What the link may send ahead of its rate after an idle time; 0 B: a serial line.
+        burst: u64 = Bytes { from: 0, to: 1_000_000_000 }, Is("1600 B");
+        /// The reverse direction, if it is a bottleneck as well.
+        up: Option<UpLink> = Maybe(UP), Words("the reverse path has no queue");
+    }
+}
 
-static NAME: Key<NodeName> = Key {
-    name: "name",
-    form: NodeName,
-    default: Default::Required,
-    doc: "What the link is called in keys, link.NAME.rate, and in results.",
-};
-static FROM: Key<NodeName> = Key {
-    name: "from",
-    form: NodeName,
-    default: Default::Required,
-    doc: "The node where its forward (\"down\") direction begins; nodes exist by being named.",
-};
-static TO: Key<NodeName> = Key {
-    name: "to",
-    form: NodeName,
-    default: Default::Required,
-    doc: "The node where its forward direction ends.",
-};
-static QUEUE: Key<QueueForm> = Key {
-    name: "queue",
-    form: QueueForm,
-    default: Default::Words("the arms of [[queue]] are tried here"),
-    doc: "A discipline of its own, with its keys, that is not under test.",
-};
-static KEYS_OF_ONE: &[&dyn AnyKey] = &[
-    &NAME,
-    &FROM,
-    &TO,
-    &RATE,
-    &DELAY,
-    &BUFFER,
-    &DEVICE_QUEUE,
-    &OVERHEAD,
-    &BURST,
-    &QUEUE,
-    &UP,
-];
+keys! {
+    /// What one of several links has.
+    struct NetworkLinkKeys {
+        /// What the link is called in keys, link.NAME.rate, and in results.
+        name: String = NodeName, Required;
+        /// The node where its forward ("down") direction begins; nodes exist by being named.
+        from: String = NodeName, Required;
+        /// The node where its forward direction ends.
+        to: String = NodeName, Required;
+        /// A discipline of its own, with its keys, that is not under test.
+        queue: Option<Queue> = Maybe(QueueForm), Words("the arms of [[queue]] are tried here");
+    }
+    with link: LinkKeys
+    ; check check
+}
+
+keys! {
+    UpLink {
+        /// Rate of the link, or a schedule of rates: [["0 s", "100 Mbit/s"], ["50 s", "10 Mbit/s"]], or a packet-delivery
+        /// trace: { trace = "file" }.
+        rate = CapacityForm, Required;
+        /// The limit of the reverse direction's discipline.
+        buffer = Maybe(BufferForm), Words("the forward direction's");
+        /// The reverse direction's discipline, with its keys.
+        queue = Maybe(QueueForm), Words("the same discipline as forward");
+    }
+}
+
+const ONLY: TableOf<LinkKeys> = TableOf::new("[link]", ACCEPTS);
+const OF_NETWORK: TableOf<NetworkLinkKeys> = TableOf::new("[[link]]", ACCEPTS);
+const UP: TableOf<UpLink> = TableOf::new("link.up", "a table like { rate = \"1 Mbit/s\" }");
+const ACCEPTS: &str = "a table [link] with at least a rate, or tables [[link]]";
 
 /// The most links of a network.
 const MOST_LINKS: usize = 100;
 
-static UP_BUFFER: Key<BufferForm> = Key {
-    name: "buffer",
-    form: BufferForm,
-    default: Default::Words("the forward direction's"),
-    doc: "The limit of the reverse direction's discipline.",
-};
-static UP_QUEUE: Key<QueueForm> = Key {
-    name: "queue",
-    form: QueueForm,
-    default: Default::Words("the same discipline as forward"),
-    doc: "The reverse direction's discipline, with its keys.",
-};
-static UP_KEYS: &[&dyn AnyKey] = &[&RATE, &UP_BUFFER, &UP_QUEUE];
+fn check(link: &NetworkLinkKeys, section: &Section<'_>) -> Result<(), ReadError> {
+    match section.given("to") {
+        Some(to) if link.to == link.from => Err(to.refuse("another node than from")),
+        _ => Ok(()),
+    }
+}
+
+impl LinkKeys {
+    fn link(self, name: String) -> Link {
+        Link {
+            name,
+            nodes: None,
+            rate: self.rate,
+            delay: self.delay,
+            buffer: self.buffer,
+            device_queue: self.device_queue,
+            overhead: self.overhead,
+            burst: self.burst,
+            queue: None,
+            up: self.up,
+        }
+    }
+
+    fn of(link: &Link) -> Self {
+        Self {
+            rate: link.rate.clone(),
+            delay: link.delay,
+            buffer: link.buffer,
+            device_queue: link.device_queue,
+            overhead: link.overhead,
+            burst: link.burst,
+            up: link.up.clone(),
+        }
+    }
+}
+
+impl NetworkLinkKeys {
+    fn link(self) -> Link {
+        Link {
+            nodes: Some(Nodes {
+                from: self.from,
+                to: self.to,
+            }),
+            queue: self.queue,
+            ..self.link.link(self.name)
+        }
+    }
+
+    fn of(link: &Link, nodes: &Nodes) -> Self {
+        Self {
+            name: link.name.clone(),
+            from: nodes.from.clone(),
+            to: nodes.to.clone(),
+            queue: link.queue.clone(),
+            link: LinkKeys::of(link),
+        }
+    }
+}
 
 /// The links: of a file with `[link]` one, of `[[link]]` any number.
 pub(crate) struct LinksForm;
@@ -134,8 +137,7 @@ impl Form for LinksForm {
 
     fn read(&self, entry: &Entry<'_>) -> Result<Vec<Link>, ReadError> {
         let Some(entries) = entry.items() else {
-            let section = Section::open(entry, self)?.only("[link]", names_of(ONLY_KEYS))?;
-            return Ok(vec![link(&section, "link".into())?]);
+            return Ok(vec![ONLY.read(entry)?.link("link".into())]);
         };
         if entries.is_empty() {
             return Err(entry.refuse(self.accepts()));
@@ -145,9 +147,9 @@ impl Form for LinksForm {
         }
         let mut links: Vec<Link> = Vec::with_capacity(entries.len());
         for entry in &entries {
-            let link = link_of_network(entry)?;
+            let link = OF_NETWORK.read(entry)?.link();
             if let Some(twin) = links.iter().position(|other| other.name == link.name) {
-                return Err(entry.at(NAME.name).error(format!(
+                return Err(entry.at("name").error(format!(
                     "link.{twin} is called \"{}\" as well; give each a name of its own",
                     link.name
                 )));
@@ -162,75 +164,29 @@ impl Form for LinksForm {
         Ok(links)
     }
 
+    fn write(&self, links: &Vec<Link>) -> Json {
+        let of_network = |link: &Link| {
+            let nodes = link.nodes.as_ref()?;
+            Some(OF_NETWORK.write(&NetworkLinkKeys::of(link, nodes)))
+        };
+        match links.as_slice() {
+            [link] if link.nodes.is_none() => ONLY.write(&LinkKeys::of(link)),
+            links => links.iter().filter_map(of_network).collect(),
+        }
+    }
+
     fn accepts(&self) -> String {
-        "a table [link] with at least a rate, or tables [[link]]".into()
+        ACCEPTS.into()
     }
 
     fn schema(&self, names: &Names) -> Json {
-        let link = table_schema(KEYS_OF_ONE, names);
+        let link = OF_NETWORK.schema(names);
         json!({
             "anyOf": [
-                table_schema(ONLY_KEYS, names),
+                ONLY.schema(names),
                 {"type": "array", "minItems": 1, "maxItems": MOST_LINKS, "items": link},
             ],
         })
-    }
-}
-
-/// One of several links.
-fn link_of_network(entry: &Entry<'_>) -> Result<Link, ReadError> {
-    let section = Section::open(entry, &LinksForm)?.only("[[link]]", names_of(KEYS_OF_ONE))?;
-    let nodes = Nodes {
-        from: section.get(&FROM)?,
-        to: section.get(&TO)?,
-    };
-    if nodes.from == nodes.to {
-        return Err(entry.at(TO.name).refuse("another node than from"));
-    }
-    Ok(Link {
-        nodes: Some(nodes),
-        queue: section.find(&QUEUE)?,
-        ..link(&section, section.get(&NAME)?)?
-    })
-}
-
-/// What every link has.
-fn link(section: &Section<'_>, name: String) -> Result<Link, ReadError> {
-    Ok(Link {
-        name,
-        nodes: None,
-        rate: section.get(&RATE)?,
-        delay: section.get(&DELAY)?,
-        buffer: section.find(&BUFFER)?,
-        device_queue: section.get(&DEVICE_QUEUE)?,
-        overhead: section.get(&OVERHEAD)? as u32,
-        burst: section.get(&BURST)?,
-        queue: None,
-        up: section.find(&UP)?,
-    })
-}
-
-/// The reverse direction.
-struct UpForm;
-
-impl Form for UpForm {
-    type Out = UpLink;
-
-    fn read(&self, entry: &Entry<'_>) -> Result<UpLink, ReadError> {
-        let section = Section::open(entry, self)?.only("link.up", names_of(UP_KEYS))?;
-        Ok(UpLink {
-            rate: section.get(&RATE)?,
-            buffer: section.find(&UP_BUFFER)?,
-            queue: section.find(&UP_QUEUE)?,
-        })
-    }
-
-    fn accepts(&self) -> String {
-        "a table like { rate = \"1 Mbit/s\" }".into()
-    }
-
-    fn schema(&self, names: &Names) -> Json {
-        table_schema(UP_KEYS, names)
     }
 }
 
@@ -243,12 +199,25 @@ impl Form for CapacityForm {
     fn read(&self, entry: &Entry<'_>) -> Result<Capacity, ReadError> {
         match &entry.node.item {
             Item::Table(_) => {
-                let section = Section::open(entry, self)?.only("a trace", [TRACE.name])?;
-                section.get(&TRACE).map(Capacity::Trace)
+                let section = Section::open(entry, self)?.only("a trace", TraceKeys::names())?;
+                TraceKeys::read(&section).map(|keys| Capacity::Trace(keys.trace))
             }
             Item::Array(_) => steps(entry, &self.accepts()).map(Capacity::Steps),
             Item::Text(_) => Ok(Capacity::Steps(vec![(Duration::ZERO, Speed.read(entry)?)])),
             _ => Err(entry.refuse(self.accepts())),
+        }
+    }
+
+    fn write(&self, capacity: &Capacity) -> Json {
+        match capacity {
+            Capacity::Trace(trace) => json!({"trace": trace.file}),
+            Capacity::Steps(steps) => match steps.as_slice() {
+                [(_, rate)] => Speed.write(rate),
+                steps => steps
+                    .iter()
+                    .map(|(from, rate)| json!([Span::Any.write(from), Speed.write(rate)]))
+                    .collect(),
+            },
         }
     }
 
@@ -273,7 +242,7 @@ impl Form for CapacityForm {
                         "maxItems": 2,
                     },
                 },
-                table_schema(&[&TRACE], names),
+                table_schema(&TraceKeys::keys(), names),
             ],
         })
     }
@@ -302,12 +271,15 @@ fn steps(entry: &Entry<'_>, accepts: &str) -> Result<Vec<(Duration, Rate)>, Read
     Ok(rates)
 }
 
-static TRACE: Key<TraceForm> = Key {
-    name: "trace",
-    form: TraceForm,
-    default: Default::Required,
-    doc: "A file of packet deliveries as mahimahi has it, its path from the folder of the experiment file (in --set: from the working directory): a line per opportunity to deliver a packet of 1500 bytes, its time in whole milliseconds; after the last it begins anew.",
-};
+keys! {
+    /// What the rate of a link is read from.
+    struct TraceKeys {
+        /// A file of packet deliveries as mahimahi has it, its path from the folder of the experiment file (in --set: from
+        /// the working directory): a line per opportunity to deliver a packet of 1500 bytes, its time in whole
+        /// milliseconds; after the last it begins anew.
+        trace: Trace = TraceForm, Required;
+    }
+}
 
 /// The name of a trace.
 struct TraceForm;
@@ -319,6 +291,10 @@ impl Form for TraceForm {
         let name = Text.read(entry)?;
         let trace = entry.context.trace(&name, &entry.node.origin);
         trace.map_err(|what| entry.error(format!("got {}; {what}", entry.node.item)))
+    }
+
+    fn write(&self, trace: &Trace) -> Json {
+        trace.file.as_str().into()
     }
 
     fn accepts(&self) -> String {

@@ -11,45 +11,34 @@ mod traffic;
 
 pub use traffic::{TrafficSummary, traffic_kinds};
 
+use std::path::Path;
+
 use serde_json::{Value as Json, json};
 
+use self::header::Header;
+use self::traffic::TrafficsForm;
 use crate::error::ReadError;
-use crate::form::{AnyKey, Default, Form, Key, table_schema};
-use crate::model::{Experiment, Record};
+use crate::form::{Form, Keys, keys, table_schema, written_table};
+use crate::forms::Maybe;
+use crate::model::{Experiment, Link, Queue, Record, Traffic};
 use crate::names::Names;
-use crate::section::{Entry, Section, names_of};
+use crate::section::{Entry, Section};
 
-static EXPERIMENT: Key<header::HeaderForm> = Key {
-    name: "experiment",
-    form: header::HeaderForm,
-    default: Default::Required,
-    doc: "How long and how often to run.",
-};
-static LINK: Key<link::LinksForm> = Key {
-    name: "link",
-    form: link::LinksForm,
-    default: Default::Required,
-    doc: "The bottleneck, in the forward (\"down\") direction; or [[link]], the links of a network.",
-};
-static QUEUE: Key<queue::QueuesForm> = Key {
-    name: "queue",
-    form: queue::QueuesForm,
-    default: Default::Required,
-    doc: "Every entry is one arm of the comparison.",
-};
-static TRAFFIC: Key<traffic::TrafficsForm> = Key {
-    name: "traffic",
-    form: traffic::TrafficsForm,
-    default: Default::Required,
-    doc: "Every entry is a group of like flows.",
-};
-static RECORD: Key<record::RecordForm> = Key {
-    name: "record",
-    form: record::RecordForm,
-    default: Default::Words("the summary only"),
-    doc: "What to record beyond the summary.",
-};
-static KEYS: &[&dyn AnyKey] = &[&EXPERIMENT, &LINK, &QUEUE, &TRAFFIC, &RECORD];
+keys! {
+    /// The file without its sweep.
+    struct FileKeys {
+        /// How long and how often to run.
+        experiment: Header = header::HEADER, Required;
+        /// The bottleneck, in the forward ("down") direction; or [[link]], the links of a network.
+        link: Vec<Link> = link::LinksForm, Required;
+        /// Every entry is one arm of the comparison.
+        queue: Vec<Queue> = queue::QueuesForm, Required;
+        /// Every entry is a group of like flows.
+        traffic: Vec<Vec<Traffic>> = TrafficsForm, Required;
+        /// What to record beyond the summary.
+        record: Option<Record> = Maybe(record::RECORD), Words("the summary only");
+    }
+}
 
 /// The whole file without its sweep.
 pub(crate) struct File;
@@ -58,23 +47,43 @@ impl Form for File {
     type Out = Experiment;
 
     fn read(&self, entry: &Entry<'_>) -> Result<Experiment, ReadError> {
-        let known = names_of(KEYS).chain(["sweep"]);
+        let known = FileKeys::names().into_iter().chain(["sweep"]);
         let section = Section::open(entry, self)?.only("an experiment file", known)?;
-        let header = section.get(&EXPERIMENT)?;
-        let groups = section.get(&TRAFFIC)?;
+        let file = FileKeys::read(&section)?;
+        let stem = || Path::new(entry.context.file).file_stem();
+        let header = file.experiment;
         let mut experiment = Experiment {
-            name: header.name,
+            name: match header.name {
+                Some(name) => name,
+                None => stem().unwrap_or_default().to_string_lossy().into_owned(),
+            },
             duration: header.duration,
             warmup: header.warmup,
             repeat: header.repeat,
             seed: header.seed,
-            links: section.get(&LINK)?,
-            queues: section.get(&QUEUE)?,
+            links: file.link,
+            queues: file.queue,
             traffic: Vec::new(),
-            record: section.find(&RECORD)?.unwrap_or(Record::default()),
+            record: file.record.unwrap_or_default(),
         };
-        checks::check(entry, &mut experiment, groups)?;
+        checks::check(entry, &mut experiment, file.traffic)?;
         Ok(experiment)
+    }
+
+    fn write(&self, experiment: &Experiment) -> Json {
+        written_table(&FileKeys {
+            experiment: Header {
+                name: Some(experiment.name.clone()),
+                duration: experiment.duration,
+                warmup: experiment.warmup,
+                repeat: experiment.repeat,
+                seed: experiment.seed,
+            },
+            traffic: vec![experiment.traffic.clone()],
+            link: experiment.links.clone(),
+            queue: experiment.queues.clone(),
+            record: Some(experiment.record),
+        })
     }
 
     fn accepts(&self) -> String {
@@ -82,7 +91,7 @@ impl Form for File {
     }
 
     fn schema(&self, names: &Names) -> Json {
-        let mut schema = table_schema(KEYS, names);
+        let mut schema = table_schema(&FileKeys::keys(), names);
         schema["properties"]["sweep"] = json!({
             "description": "Dotted keys and the values that each takes: the file is run for every combination.",
             "type": "object",

@@ -4,48 +4,38 @@ use serde_json::{Value as Json, json};
 use sojourn_units::Value;
 
 use crate::error::ReadError;
-use crate::form::{AnyKey, Default, Form, Key, described, table_schema};
-use crate::forms::{BufferForm, Flag, Named, Text, kind_schema};
-use crate::model::Queue;
+use crate::form::{Form, Keys, described, keys, table_schema, written_table};
+use crate::forms::{BufferForm, Flag, Maybe, Named, Text, kind_schema};
+use crate::model::{Buffer, Queue};
 use crate::names::{DisciplineKeys, KeySpec, Names};
-use crate::section::{Entry, Section, names_of};
+use crate::section::{Entry, Section};
 use crate::written;
 
-static AQM: Key<Named> = Key {
-    name: "aqm",
-    form: Named {
-        what: "discipline",
-        known: |names| names.disciplines.iter().map(|d| d.name.as_str()).collect(),
-    },
-    default: Default::Required,
-    doc: "The discipline.",
+keys! {
+    /// What every queue has, whatever its discipline.
+    struct QueueKeys {
+        /// The discipline.
+        aqm: String = DISCIPLINE, Required;
+        /// The name in tables and plots.
+        label: Option<String> = Maybe(Text), Words("the discipline's name, with what sets it apart from other arms");
+        /// The most this queue may hold.
+        limit: Option<Buffer> = Maybe(BufferForm), Words("link.buffer");
+        /// Mark packets of flows that support ECN instead of dropping them.
+        ecn: Option<bool> = Maybe(Flag), Words("the discipline's own");
+    }
+}
+
+const DISCIPLINE: Named = Named {
+    what: "discipline",
+    known: |names| names.disciplines.iter().map(|d| d.name.as_str()).collect(),
 };
-static LABEL: Key<Text> = Key {
-    name: "label",
-    form: Text,
-    default: Default::Words("the discipline's name, with what sets it apart from other arms"),
-    doc: "The name in tables and plots.",
-};
-static LIMIT: Key<BufferForm> = Key {
-    name: "limit",
-    form: BufferForm,
-    default: Default::Words("link.buffer"),
-    doc: "The most this queue may hold.",
-};
-static ECN: Key<Flag> = Key {
-    name: "ecn",
-    form: Flag,
-    default: Default::Words("the discipline's own"),
-    doc: "Mark packets of flows that support ECN instead of dropping them.",
-};
-static KEYS: &[&dyn AnyKey] = &[&AQM, &LABEL, &LIMIT, &ECN];
 
 /// The keys of a discipline besides those of every queue.
 fn own_keys(discipline: &DisciplineKeys) -> impl Iterator<Item = &KeySpec> {
     discipline
         .keys
         .iter()
-        .filter(|spec| names_of(KEYS).all(|name| name != spec.name))
+        .filter(|spec| QueueKeys::names().iter().all(|name| *name != spec.name))
 }
 
 /// All arms, no two alike.
@@ -61,11 +51,7 @@ impl Form for QueuesForm {
         let mut labelled = Vec::with_capacity(entries.len());
         for entry in &entries {
             queues.push(QueueForm.read(entry)?);
-            labelled.push(
-                Section::open(entry, &QueueForm)?
-                    .given(LABEL.name)
-                    .is_some(),
-            );
+            labelled.push(Section::open(entry, &QueueForm)?.given("label").is_some());
         }
         tell_apart(&mut queues, &labelled);
         for (index, queue) in queues.iter().enumerate() {
@@ -73,7 +59,7 @@ impl Form for QueuesForm {
                 .iter()
                 .position(|other| other.label == queue.label)
             {
-                let given = entries[index].at(LABEL.name);
+                let given = entries[index].at("label");
                 return Err(given.error(format!(
                     "queue.{twin} is labelled \"{}\" as well; give each a label of its own",
                     queue.label
@@ -81,6 +67,10 @@ impl Form for QueuesForm {
             }
         }
         Ok(queues)
+    }
+
+    fn write(&self, queues: &Vec<Queue>) -> Json {
+        queues.iter().map(|queue| QueueForm.write(queue)).collect()
     }
 
     fn accepts(&self) -> String {
@@ -135,31 +125,46 @@ impl Form for QueueForm {
 
     fn read(&self, entry: &Entry<'_>) -> Result<Queue, ReadError> {
         let section = Section::open(entry, self)?;
-        let name = section.get(&AQM)?;
-        let own: Vec<&KeySpec> = entry
-            .context
-            .names
-            .discipline(&name)
+        let aqm = match section.given("aqm") {
+            Some(given) => DISCIPLINE.read(&given)?,
+            None => return Err(section.missing("aqm", &DISCIPLINE)),
+        };
+        let names = entry.context.names;
+        let own: Vec<&KeySpec> = names
+            .discipline(&aqm)
             .into_iter()
             .flat_map(own_keys)
             .collect();
-        let known = names_of(KEYS).chain(own.iter().map(|spec| spec.name.as_str()));
-        let section = section.only(&name, known)?;
-        let mut settings: Vec<(String, Value)> = Vec::new();
-        if let Some(ecn) = section.find(&ECN)? {
-            settings.push((ECN.name.into(), Value::Flag(ecn)));
-        }
+        let known = QueueKeys::names().into_iter();
+        let known = known.chain(own.iter().map(|spec| spec.name.as_str()));
+        let section = section.only(&aqm, known)?;
+        let keys = QueueKeys::read(&section)?;
+        let ecn = keys.ecn.map(|ecn| ("ecn".to_string(), Value::Flag(ecn)));
+        let mut settings: Vec<(String, Value)> = ecn.into_iter().collect();
         for spec in own {
             if let Some(given) = section.given(&spec.name) {
                 settings.push((spec.name.clone(), given.quantity(spec.kind)?));
             }
         }
         Ok(Queue {
-            label: section.find(&LABEL)?.unwrap_or_else(|| name.clone()),
-            limit: section.find(&LIMIT)?,
-            aqm: name,
+            label: keys.label.unwrap_or_else(|| aqm.clone()),
+            limit: keys.limit,
+            aqm,
             settings,
         })
+    }
+
+    fn write(&self, queue: &Queue) -> Json {
+        let mut table = written_table(&QueueKeys {
+            aqm: queue.aqm.clone(),
+            label: Some(queue.label.clone()),
+            limit: queue.limit,
+            ecn: None,
+        });
+        for (key, value) in &queue.settings {
+            table[key] = written::value_json(value);
+        }
+        table
     }
 
     fn accepts(&self) -> String {
@@ -168,9 +173,9 @@ impl Form for QueueForm {
 
     fn schema(&self, names: &Names) -> Json {
         let arms = names.disciplines.iter().map(|discipline| {
-            let mut schema = table_schema(KEYS, names);
+            let mut schema = table_schema(&QueueKeys::keys(), names);
             let properties = &mut schema["properties"];
-            properties[AQM.name] = json!({"const": discipline.name});
+            properties["aqm"] = json!({"const": discipline.name});
             for spec in &discipline.keys {
                 properties[&spec.name] = key_schema(spec);
             }

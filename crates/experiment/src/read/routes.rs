@@ -27,6 +27,10 @@ impl Form for NodeName {
             .ok_or_else(|| entry.refuse(self.accepts()))
     }
 
+    fn write(&self, name: &String) -> Json {
+        name.as_str().into()
+    }
+
     fn accepts(&self) -> String {
         "a name like \"gateway\": a letter, then letters, digits, _ or -, 40 at most".into()
     }
@@ -46,6 +50,10 @@ impl Form for Via {
         let nodes = entry.items().filter(|nodes| !nodes.is_empty());
         let nodes = nodes.ok_or_else(|| entry.refuse(self.accepts()))?;
         nodes.iter().map(|node| NodeName.read(node)).collect()
+    }
+
+    fn write(&self, nodes: &Vec<String>) -> Json {
+        nodes.as_slice().into()
     }
 
     fn accepts(&self) -> String {

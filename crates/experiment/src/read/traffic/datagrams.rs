@@ -1,12 +1,14 @@
 //! Traffic without a connection: constant rate, telephony, games, echo requests.
 
-use super::{ONE_WAY, Read, TWO_WAY, TrafficKind};
-use crate::form::{Default, Key};
-use crate::forms::{Bytes, Span, Speed, Word};
+use sojourn_units::Duration;
+
+use super::{Read, TrafficKind};
+use crate::form::{Keys, keys};
+use crate::forms::{Bytes, Maybe, Span, Speed, Word};
 use crate::model::{Cbr, Codec, EchoProtocol, Kind, Ping, Voip};
 
 /// The most that IPv4 and UDP leave: 65535 - 20 - 8.
-pub(super) const PAYLOAD: Bytes = Bytes {
+pub(super) const PAYLOAD: Bytes<u32> = Bytes {
     from: 1,
     to: 65_507,
 };
@@ -14,127 +16,102 @@ pub(super) const PAYLOAD: Bytes = Bytes {
 pub(super) static CBR: TrafficKind = TrafficKind {
     name: "cbr",
     doc: "UDP at a constant rate.",
-    keys: &[ONE_WAY, &[&RATE, &PACKET, &MTU]],
-    read: Read::Group {
-        kind: |section| {
-            Ok(Kind::Cbr(Cbr {
-                rate: section.get(&RATE)?,
-                packet: section.get(&PACKET)? as u32,
-                mtu: section.find(&MTU)?.map(|bytes| bytes as u32),
-            }))
-        },
-        two_way: false,
-    },
+    keys: Cbr::keys,
+    read: Read::Group(|section| Cbr::read(section).map(Kind::Cbr)),
+    two_way: false,
 };
 
-static RATE: Key<Speed> = Key {
-    name: "rate",
-    form: Speed,
-    default: Default::Required,
-    doc: "Rate of the payload.",
-};
-static PACKET: Key<Bytes> = Key {
-    name: "packet",
-    form: PAYLOAD,
-    default: Default::Is("1448 B"),
-    doc: "Payload of a packet; on the link 28 bytes (UDP, IPv4) and link.overhead more.",
-};
+keys! {
+    Cbr {
+        /// Rate of the payload.
+        rate = Speed, Required;
+        /// Payload of a packet; on the link 28 bytes (UDP, IPv4) and link.overhead more.
+        packet = PAYLOAD, Is("1448 B");
+        /// Largest IP packet; a datagram that is longer goes in fragments (RFC 791) and is lost with any of them.
+        mtu = Maybe(MTU), Words("none is too long");
+    }
+}
 
-static MTU: Key<Bytes> = Key {
-    name: "mtu",
-    form: Bytes {
-        from: 68, // RFC 791 §3.2
-        to: 65_535,
-    },
-    default: Default::Words("none is too long"),
-    doc: "Largest IP packet; a datagram that is longer goes in fragments (RFC 791) and is lost with any of them.",
+/// From the least that RFC 791 §3.2 allows.
+const MTU: Bytes<u32> = Bytes {
+    from: 68,
+    to: 65_535,
 };
 
 pub(super) static PING: TrafficKind = TrafficKind {
     name: "ping",
     doc: "Echo requests; their RTTs are a result.",
-    keys: &[ONE_WAY, &[&INTERVAL, &PROTOCOL, &ECHO_PACKET]],
-    read: Read::Group {
-        kind: |section| {
-            Ok(Kind::Ping(Ping {
-                interval: section.get(&INTERVAL)?,
-                protocol: section.get(&PROTOCOL)?,
-                packet: section.get(&ECHO_PACKET)? as u32,
-            }))
-        },
-        two_way: false,
-    },
+    keys: Ping::keys,
+    read: Read::Group(|section| Ping::read(section).map(Kind::Ping)),
+    two_way: false,
 };
 
-static INTERVAL: Key<Span> = Key {
-    name: "interval",
-    form: Span::AboveZero,
-    default: Default::Is("1 s"),
-    doc: "Time between requests.",
-};
-static PROTOCOL: Key<Word<EchoProtocol>> = Key {
-    name: "protocol",
-    form: Word(&[("icmp", EchoProtocol::Icmp), ("udp", EchoProtocol::Udp)]),
-    default: Default::Is("icmp"),
-    doc: "What carries requests and replies.",
-};
-static ECHO_PACKET: Key<Bytes> = Key {
-    name: "packet",
-    form: PAYLOAD,
-    default: Default::Is("56 B"),
-    doc: "Payload of a request and of its reply; on the link 28 bytes (ICMP or UDP, IPv4) and link.overhead more.",
-};
+keys! {
+    Ping {
+        /// Time between requests.
+        interval = Span::AboveZero, Is("1 s");
+        /// What carries requests and replies.
+        protocol = PROTOCOL, Is("icmp");
+        /// Payload of a request and of its reply; on the link 28 bytes (ICMP or UDP, IPv4) and link.overhead more.
+        packet = PAYLOAD, Is("56 B");
+    }
+}
+
+const PROTOCOL: Word<EchoProtocol> =
+    Word(&[("icmp", EchoProtocol::Icmp), ("udp", EchoProtocol::Udp)]);
 
 pub(super) static VOIP: TrafficKind = TrafficKind {
     name: "voip",
     doc: "Telephony over RTP; delay, jitter, loss and the opinion score of the E-model (ITU-T G.107) are results.",
-    keys: &[ONE_WAY, &[&CODEC, &FRAME, &SPACING]],
-    read: Read::Group {
-        kind: |section| {
-            let codec = section.get(&CODEC)?;
-            Ok(Kind::Voip(Voip {
-                codec,
-                packet: section
-                    .find(&FRAME)?
-                    .map_or(codec.packet(), |bytes| bytes as u32),
-                interval: section.find(&SPACING)?.unwrap_or(codec.interval()),
-            }))
-        },
-        two_way: false,
-    },
+    keys: VoipKeys::keys,
+    read: Read::Group(|section| VoipKeys::read(section).map(|keys| Kind::Voip(keys.into()))),
+    two_way: false,
 };
 
-static CODEC: Key<Word<Codec>> = Key {
-    name: "codec",
-    form: Word(&[
-        (Codec::G711.name(), Codec::G711),
-        (Codec::G711Plc.name(), Codec::G711Plc),
-        (Codec::G729a.name(), Codec::G729a),
-        (Codec::G7231.name(), Codec::G7231),
-        (Codec::GsmEfr.name(), Codec::GsmEfr),
-    ]),
-    default: Default::Is("g711"),
-    doc: "The codec: packets and rating; g711_plc is G.711 with loss concealment.",
-};
-static FRAME: Key<Bytes> = Key {
-    name: "packet",
-    form: PAYLOAD,
-    default: Default::Words("the codec's, 172 B for g711"),
-    doc: "Payload of a packet with its RTP header.",
-};
-static SPACING: Key<Span> = Key {
-    name: "interval",
-    form: Span::AboveZero,
-    default: Default::Words("the codec's, 20 ms for g711"),
-    doc: "Time between packets.",
-};
+keys! {
+    /// The keys of telephony.
+    struct VoipKeys {
+        /// The codec: packets and rating; g711_plc is G.711 with loss concealment.
+        codec: Codec = CODEC, Is("g711");
+        /// Payload of a packet with its RTP header.
+        packet: Option<u32> = Maybe(PAYLOAD), Words("the codec's, 172 B for g711");
+        /// Time between packets.
+        interval: Option<Duration> = Maybe(Span::AboveZero), Words("the codec's, 20 ms for g711");
+    }
+}
+
+const CODEC: Word<Codec> = Word(&[
+    (Codec::G711.name(), Codec::G711),
+    (Codec::G711Plc.name(), Codec::G711Plc),
+    (Codec::G729a.name(), Codec::G729a),
+    (Codec::G7231.name(), Codec::G7231),
+    (Codec::GsmEfr.name(), Codec::GsmEfr),
+]);
+
+impl From<VoipKeys> for Voip {
+    fn from(keys: VoipKeys) -> Self {
+        Self {
+            codec: keys.codec,
+            packet: keys.packet.unwrap_or(keys.codec.packet()),
+            interval: keys.interval.unwrap_or(keys.codec.interval()),
+        }
+    }
+}
+
+impl From<&Voip> for VoipKeys {
+    fn from(voip: &Voip) -> Self {
+        Self {
+            codec: voip.codec,
+            packet: Some(voip.packet),
+            interval: Some(voip.interval),
+        }
+    }
+}
 
 pub(super) static GAME: TrafficKind = TrafficKind {
     name: "game",
     doc: "A first-person game over UDP: states of the server go down, moves of the player up (Färber 2002).",
-    keys: &[TWO_WAY],
-    read: Read::Group {
-        kind: |_| Ok(Kind::Game),
-        two_way: true,
-    },
+    keys: Vec::new,
+    read: Read::Group(|_| Ok(Kind::Game)),
+    two_way: true,
 };

@@ -3,12 +3,11 @@
 use sojourn_units::Duration;
 
 use super::forms::Rtts;
-use super::{Read, SEVERAL, Times, TrafficKind};
+use super::{DIRECTION, Read, Times, TrafficKind};
 use crate::error::ReadError;
-use crate::form::{AnyKey, Default, Key};
+use crate::form::{AnyKey, Keys, keys};
 use crate::forms::Span;
 use crate::model::{Direction, EchoProtocol, Kind, Ping, Route, Tcp, Traffic};
-use crate::read::tcp;
 use crate::section::Section;
 
 /// Code points: best effort, background, class selector 5, expedited forwarding.
@@ -20,115 +19,155 @@ const EF: u8 = 46;
 pub(super) static RRUL: TrafficKind = TrafficKind {
     name: "rrul",
     doc: "Flent's real-time response under load: a bulk TCP flow each way in CS0, CS1, CS5 and EF, a ping, and UDP probes in CS0, CS1 and EF.",
-    keys: &[SEVERAL, &[&RTT], PROBE_KEYS, tcp::KEYS],
+    keys: keys_of::<OneRtt>,
     read: Read::Groups(|section, times| rrul(section, times, [BE, BK, CS5, EF], [BE, BK, EF])),
+    two_way: false,
 };
 
 pub(super) static RRUL_BE: TrafficKind = TrafficKind {
     name: "rrul_be",
     doc: "As rrul, everything best effort.",
-    keys: &[SEVERAL, &[&RTT], PROBE_KEYS, tcp::KEYS],
+    keys: keys_of::<OneRtt>,
     read: Read::Groups(|section, times| rrul(section, times, [BE; 4], [BE; 3])),
+    two_way: false,
 };
 
 pub(super) static RTT_FAIR: TrafficKind = TrafficKind {
     name: "rtt_fair",
     doc: "Flent's RTT fairness: a bulk TCP flow each way to four hosts, two in CS0 and two in CS1, and a ping to each.",
-    keys: &[SEVERAL, &[&FOUR], PROBE_KEYS, tcp::KEYS],
+    keys: keys_of::<FourHosts>,
     read: Read::Groups(|section, times| {
-        rtt_fair(section, times, &FOUR, &[BE, BE, BK, BK], Direction::Both)
+        rtt_fair(
+            section,
+            times,
+            FourHosts::read(section)?.rtt,
+            &[BE, BE, BK, BK],
+            Direction::Both,
+        )
     }),
+    two_way: false,
 };
 
 pub(super) static RTT_FAIR4BE: TrafficKind = TrafficKind {
     name: "rtt_fair4be",
     doc: "As rtt_fair, everything best effort.",
-    keys: &[SEVERAL, &[&FOUR], PROBE_KEYS, tcp::KEYS],
-    read: Read::Groups(|section, times| rtt_fair(section, times, &FOUR, &[], Direction::Both)),
+    keys: keys_of::<FourHosts>,
+    read: Read::Groups(|section, times| {
+        rtt_fair(
+            section,
+            times,
+            FourHosts::read(section)?.rtt,
+            &[],
+            Direction::Both,
+        )
+    }),
+    two_way: false,
 };
 
 pub(super) static RTT_FAIR6BE: TrafficKind = TrafficKind {
     name: "rtt_fair6be",
     doc: "As rtt_fair4be, to six hosts.",
-    keys: &[SEVERAL, &[&SIX], PROBE_KEYS, tcp::KEYS],
-    read: Read::Groups(|section, times| rtt_fair(section, times, &SIX, &[], Direction::Both)),
+    keys: keys_of::<SixHosts>,
+    read: Read::Groups(|section, times| {
+        rtt_fair(
+            section,
+            times,
+            SixHosts::read(section)?.rtt,
+            &[],
+            Direction::Both,
+        )
+    }),
+    two_way: false,
 };
 
 pub(super) static RTT_FAIR_UP: TrafficKind = TrafficKind {
     name: "rtt_fair_up",
     doc: "As rtt_fair4be, upload only.",
-    keys: &[SEVERAL, &[&FOUR], PROBE_KEYS, tcp::KEYS],
-    read: Read::Groups(|section, times| rtt_fair(section, times, &FOUR, &[], Direction::Up)),
+    keys: keys_of::<FourHosts>,
+    read: Read::Groups(|section, times| {
+        rtt_fair(
+            section,
+            times,
+            FourHosts::read(section)?.rtt,
+            &[],
+            Direction::Up,
+        )
+    }),
+    two_way: false,
 };
 
 pub(super) static RTT_FAIR_VAR: TrafficKind = TrafficKind {
     name: "rtt_fair_var",
     doc: "As rtt_fair4be, to any number of hosts, and either way alone if direction says so.",
-    keys: &[
-        SEVERAL,
-        &[&ANY, &super::DIRECTION_OF_BOTH],
-        PROBE_KEYS,
-        tcp::KEYS,
-    ],
+    keys: keys_of::<AnyHosts>,
     read: Read::Groups(|section, times| {
-        let direction = section.get(&super::DIRECTION_OF_BOTH)?;
-        rtt_fair(section, times, &ANY, &[], direction)
+        let AnyHosts { rtt, direction } = AnyHosts::read(section)?;
+        rtt_fair(section, times, rtt, &[], direction)
     }),
+    two_way: false,
 };
 
-static RTT: Key<Span> = Key {
-    name: "rtt",
-    form: Span::AboveZero,
-    default: Default::Required,
-    doc: "Base RTT of all flows: everything but the queue.",
-};
-const fn rtts(hosts: Option<usize>) -> Key<Rtts> {
-    Key {
-        name: "rtt",
-        form: Rtts { hosts },
-        default: Default::Required,
-        doc: "Base RTTs to the hosts.",
+keys! {
+    /// Where one RTT holds for all.
+    struct OneRtt {
+        /// Base RTT of all flows: everything but the queue.
+        rtt: Duration = Span::AboveZero, Required;
     }
 }
-static FOUR: Key<Rtts> = rtts(Some(4));
-static SIX: Key<Rtts> = rtts(Some(6));
-static ANY: Key<Rtts> = rtts(None);
+keys! {
+    /// To four hosts.
+    struct FourHosts {
+        /// Base RTTs to the hosts.
+        rtt: Vec<Duration> = Rtts { hosts: Some(4) }, Required;
+    }
+}
+keys! {
+    /// To six hosts.
+    struct SixHosts {
+        /// Base RTTs to the hosts.
+        rtt: Vec<Duration> = Rtts { hosts: Some(6) }, Required;
+    }
+}
+keys! {
+    /// To any number of hosts.
+    struct AnyHosts {
+        /// Base RTTs to the hosts.
+        rtt: Vec<Duration> = Rtts { hosts: None }, Required;
+        /// Which way the data goes; both: that many flows each way.
+        direction: Direction = DIRECTION, Is("both");
+    }
+}
+keys! {
+    /// What the groups of a test share.
+    struct TestKeys {
+        /// Time between the requests of a probe (Flent's step).
+        interval: Duration = Span::AboveZero, Is("200 ms");
+        /// How long the probes run before the load starts (Flent's delay).
+        idle: Duration = Span::Any, Is("5 s");
+    }
+    with tcp: Tcp
+}
 
-static INTERVAL: Key<Span> = Key {
-    name: "interval",
-    form: Span::AboveZero,
-    default: Default::Is("200 ms"),
-    doc: "Time between the requests of a probe (Flent's step).",
-};
-static IDLE: Key<Span> = Key {
-    name: "idle",
-    form: Span::Any,
-    default: Default::Is("5 s"),
-    doc: "How long the probes run before the load starts (Flent's delay).",
-};
-static PROBE_KEYS: &[&dyn AnyKey] = &[&INTERVAL, &IDLE];
+/// The keys of a test whose RTTs are those of `R`.
+fn keys_of<R: Keys>() -> Vec<&'static dyn AnyKey> {
+    [R::keys(), TestKeys::keys()].concat()
+}
 
 /// The payload of a UDP probe: Flent's netperf sends a byte and waits for one.
 const UDP_PROBE: u32 = 1;
 /// The payload of an echo request, as `ping` sends it.
 const ICMP_PROBE: u32 = 56;
 
-/// What the groups of a test share.
+/// A test whose groups are being made.
 struct Test {
-    tcp: Tcp,
-    interval: Duration,
-    idle: Duration,
+    keys: TestKeys,
     times: Times,
 }
 
 impl Test {
     fn read(section: &Section<'_>, times: Times) -> Result<Self, ReadError> {
-        Ok(Self {
-            tcp: tcp::read(section)?,
-            interval: section.get(&INTERVAL)?,
-            idle: section.get(&IDLE)?,
-            times,
-        })
+        let keys = TestKeys::read(section)?;
+        Ok(Self { keys, times })
     }
 
     fn bulk(&self, rtt: Duration, dscp: u8, direction: Direction) -> Traffic {
@@ -136,11 +175,11 @@ impl Test {
         Traffic {
             name: None,
             route: Route::default(),
-            kind: Kind::Bulk(self.tcp.clone()),
+            kind: Kind::Bulk(self.keys.tcp.clone()),
             flows: 1,
             rtt,
-            start: (first + self.idle, last + self.idle),
-            stop: self.times.stop,
+            start: (first + self.keys.idle, last + self.keys.idle),
+            stop: self.times.end(),
             direction,
             dscp,
             access: None,
@@ -152,7 +191,7 @@ impl Test {
             name: None,
             route: Route::default(),
             kind: Kind::Ping(Ping {
-                interval: self.interval,
+                interval: self.keys.interval,
                 protocol,
                 packet: match protocol {
                     EchoProtocol::Icmp => ICMP_PROBE,
@@ -162,7 +201,7 @@ impl Test {
             flows: 1,
             rtt,
             start: self.times.start,
-            stop: self.times.stop,
+            stop: self.times.end(),
             direction: Direction::Down,
             dscp,
             access: None,
@@ -177,7 +216,7 @@ fn rrul(
     probes: [u8; 3],
 ) -> Result<Vec<Traffic>, ReadError> {
     let test = Test::read(section, times)?;
-    let rtt = section.get(&RTT)?;
+    let rtt = OneRtt::read(section)?.rtt;
     let load = load.map(|dscp| test.bulk(rtt, dscp, Direction::Both));
     let udp = probes.map(|dscp| test.probe(rtt, dscp, EchoProtocol::Udp));
     let icmp = test.probe(rtt, BE, EchoProtocol::Icmp);
@@ -188,12 +227,11 @@ fn rrul(
 fn rtt_fair(
     section: &Section<'_>,
     times: Times,
-    rtts: &Key<Rtts>,
+    rtts: Vec<Duration>,
     marks: &[u8],
     direction: Direction,
 ) -> Result<Vec<Traffic>, ReadError> {
     let test = Test::read(section, times)?;
-    let rtts = section.get(rtts)?;
     let marks = marks.iter().copied().chain(std::iter::repeat(BE));
     let load = rtts
         .iter()

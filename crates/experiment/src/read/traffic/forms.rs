@@ -5,11 +5,11 @@ use sojourn_units::{Duration, Kind as Unit, Rate, Value};
 
 use crate::document::Item;
 use crate::error::ReadError;
-use crate::form::{AnyKey, Default, Form, Key, table_schema};
+use crate::form::{AnyKey, Form, Keys, keys, names_of, table_schema, written_table};
 use crate::forms::{Bytes, Decimal, Span, Speed, Word, kind_schema};
 use crate::model::Sizes;
 use crate::names::Names;
-use crate::section::{Entry, Section, names_of};
+use crate::section::{Entry, Section};
 use sojourn_traffic::sizes::LARGEST;
 
 /// An instant, or a range of instants: `"0..1 s"`, `"500 ms..1 s"`.
@@ -37,6 +37,13 @@ impl Form for Starts {
         }
     }
 
+    fn write(&self, (first, last): &Self::Out) -> Json {
+        match first == last {
+            true => first.to_string().into(),
+            false => format!("{first}..{last}").into(),
+        }
+    }
+
     fn accepts(&self) -> String {
         "a time like \"5 ms\" (ns, us, ms, s, min) or a range like \"0..1 s\"".into()
     }
@@ -51,105 +58,113 @@ impl Form for Starts {
 pub(super) struct SizesForm;
 
 /// A byte to a terabyte.
-static ONE_SIZE: Bytes = Bytes {
+const ONE_SIZE: Bytes<u64> = Bytes {
     from: 1,
     to: LARGEST,
 };
 
-/// A distribution of sizes.
-struct Distribution {
-    name: &'static str,
-    /// Besides `distribution`.
-    keys: &'static [&'static dyn AnyKey],
-    read: fn(&Section<'_>) -> Result<Sizes, ReadError>,
+keys! {
+    /// Uniform sizes.
+    struct Uniform {
+        /// The smallest size.
+        min: u64 = ONE_SIZE, Required;
+        /// The largest size.
+        max: u64 = ONE_SIZE, Required;
+    }
+    ; check check_uniform
 }
-
-const fn size_key(name: &'static str, doc: &'static str) -> Key<Bytes> {
-    Key {
-        name,
-        form: Bytes {
-            from: 1,
-            to: LARGEST,
-        },
-        default: Default::Required,
-        doc,
+keys! {
+    /// Exponentially distributed sizes.
+    struct Exponential {
+        /// Mean size.
+        mean: u64 = ONE_SIZE, Required;
+    }
+}
+keys! {
+    /// Pareto-distributed sizes.
+    struct Pareto {
+        /// Mean size.
+        mean: u64 = ONE_SIZE, Required;
+        /// Exponent of the tail: the lower, the heavier.
+        shape: f64 = Decimal { above: 1.0, to: 100.0 }, Required;
+    }
+}
+keys! {
+    /// Lognormally distributed sizes.
+    struct Lognormal {
+        /// Median size.
+        median: u64 = ONE_SIZE, Required;
+        /// Standard deviation of the size's natural logarithm.
+        sigma: f64 = Decimal { above: 0.0, to: 10.0 }, Required;
+    }
+}
+keys! {
+    /// What every distribution has.
+    struct Distributed {
+        /// How sizes are distributed.
+        distribution: &'static Distribution = DistributionForm, Required;
     }
 }
 
-static DISTRIBUTION: Key<DistributionForm> = Key {
-    name: "distribution",
-    form: DistributionForm,
-    default: Default::Required,
-    doc: "How sizes are distributed.",
-};
-static MEAN: Key<Bytes> = size_key("mean", "Mean size.");
-static MEDIAN: Key<Bytes> = size_key("median", "Median size.");
-static MIN: Key<Bytes> = size_key("min", "The smallest size.");
-static MAX: Key<Bytes> = size_key("max", "The largest size.");
-static SHAPE: Key<Decimal> = Key {
-    name: "shape",
-    form: Decimal {
-        above: 1.0,
-        to: 100.0,
-    },
-    default: Default::Required,
-    doc: "Exponent of the tail: the lower, the heavier.",
-};
-static SIGMA: Key<Decimal> = Key {
-    name: "sigma",
-    form: Decimal {
-        above: 0.0,
-        to: 10.0,
-    },
-    default: Default::Required,
-    doc: "Standard deviation of the size's natural logarithm.",
-};
+fn check_uniform(sizes: &Uniform, section: &Section<'_>) -> Result<(), ReadError> {
+    match section.given("max") {
+        Some(given) if sizes.max < sizes.min => {
+            let least = crate::written::bytes(sizes.min);
+            Err(given.refuse(format!("at least min (\"{least}\")")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A distribution of sizes.
+pub(crate) struct Distribution {
+    name: &'static str,
+    /// Besides `distribution`.
+    keys: fn() -> Vec<&'static dyn AnyKey>,
+    read: fn(&Section<'_>) -> Result<Sizes, ReadError>,
+}
 
 static DISTRIBUTIONS: &[Distribution] = &[
     Distribution {
         name: "uniform",
-        keys: &[&MIN, &MAX],
+        keys: Uniform::keys,
         read: |section| {
-            let (min, max) = (section.get(&MIN)?, section.get(&MAX)?);
-            match section.given(MAX.name) {
-                Some(given) if max < min => {
-                    let least = crate::written::bytes(min);
-                    Err(given.refuse(format!("at least min (\"{least}\")")))
-                }
-                _ => Ok(Sizes::Uniform { min, max }),
-            }
+            let Uniform { min, max } = Uniform::read(section)?;
+            Ok(Sizes::Uniform { min, max })
         },
     },
     Distribution {
         name: "exponential",
-        keys: &[&MEAN],
+        keys: Exponential::keys,
         read: |section| {
-            Ok(Sizes::Exponential {
-                mean: section.get(&MEAN)?,
-            })
+            let Exponential { mean } = Exponential::read(section)?;
+            Ok(Sizes::Exponential { mean })
         },
     },
     Distribution {
         name: "pareto",
-        keys: &[&MEAN, &SHAPE],
+        keys: Pareto::keys,
         read: |section| {
-            Ok(Sizes::Pareto {
-                mean: section.get(&MEAN)?,
-                shape: section.get(&SHAPE)?,
-            })
+            let Pareto { mean, shape } = Pareto::read(section)?;
+            Ok(Sizes::Pareto { mean, shape })
         },
     },
     Distribution {
         name: "lognormal",
-        keys: &[&MEDIAN, &SIGMA],
+        keys: Lognormal::keys,
         read: |section| {
-            Ok(Sizes::Lognormal {
-                median: section.get(&MEDIAN)?,
-                sigma: section.get(&SIGMA)?,
-            })
+            let Lognormal { median, sigma } = Lognormal::read(section)?;
+            Ok(Sizes::Lognormal { median, sigma })
         },
     },
 ];
+
+/// The table of a distribution.
+fn distributed(name: &str, keys: &impl Keys) -> Json {
+    let mut table = written_table(keys);
+    table["distribution"] = name.into();
+    table
+}
 
 impl Form for SizesForm {
     type Out = Sizes;
@@ -157,8 +172,9 @@ impl Form for SizesForm {
     fn read(&self, entry: &Entry<'_>) -> Result<Sizes, ReadError> {
         if matches!(entry.node.item, Item::Table(_)) {
             let section = Section::open(entry, self)?;
-            let distribution = section.get(&DISTRIBUTION)?;
-            let known = names_of(distribution.keys).chain([DISTRIBUTION.name]);
+            let Distributed { distribution } = Distributed::read(&section)?;
+            let known = names_of(&(distribution.keys)()).into_iter();
+            let known = known.chain(Distributed::names());
             let section = section.only(distribution.name, known)?;
             return (distribution.read)(&section);
         }
@@ -168,6 +184,18 @@ impl Form for SizesForm {
             None => ONE_SIZE.read(entry).map(|size| vec![size]),
         };
         sizes.map(Sizes::OneOf)
+    }
+
+    fn write(&self, sizes: &Sizes) -> Json {
+        match sizes {
+            Sizes::OneOf(sizes) => sizes.iter().map(|size| ONE_SIZE.write(size)).collect(),
+            &Sizes::Uniform { min, max } => distributed("uniform", &Uniform { min, max }),
+            &Sizes::Exponential { mean } => distributed("exponential", &Exponential { mean }),
+            &Sizes::Pareto { mean, shape } => distributed("pareto", &Pareto { mean, shape }),
+            &Sizes::Lognormal { median, sigma } => {
+                distributed("lognormal", &Lognormal { median, sigma })
+            }
+        }
     }
 
     fn accepts(&self) -> String {
@@ -181,12 +209,9 @@ impl Form for SizesForm {
             json!({"type": "array", "minItems": 1, "items": size}),
         ];
         forms.extend(DISTRIBUTIONS.iter().map(|distribution| {
-            let keys: Vec<&dyn AnyKey> = [&DISTRIBUTION as &dyn AnyKey]
-                .into_iter()
-                .chain(distribution.keys.iter().copied())
-                .collect();
+            let keys = [Distributed::keys(), (distribution.keys)()].concat();
             let mut schema = table_schema(&keys, names);
-            schema["properties"][DISTRIBUTION.name]["const"] = distribution.name.into();
+            schema["properties"]["distribution"]["const"] = distribution.name.into();
             schema
         }));
         json!({"anyOf": forms})
@@ -203,6 +228,10 @@ impl Form for DistributionForm {
         let text = entry.text().ok_or_else(|| entry.refuse(self.accepts()))?;
         let found = DISTRIBUTIONS.iter().find(|known| known.name == text);
         found.ok_or_else(|| entry.unknown(DISTRIBUTIONS.iter().map(|known| known.name)))
+    }
+
+    fn write(&self, distribution: &Self::Out) -> Json {
+        distribution.name.into()
     }
 
     fn accepts(&self) -> String {
@@ -259,6 +288,10 @@ impl Form for Dscp {
         }
     }
 
+    fn write(&self, point: &u8) -> Json {
+        (*point).into()
+    }
+
     fn accepts(&self) -> String {
         "a whole number from 0 to 63 or a name like \"EF\"".into()
     }
@@ -289,6 +322,10 @@ impl Form for Ladder {
         Ok(rates)
     }
 
+    fn write(&self, rates: &Vec<Rate>) -> Json {
+        rates.iter().map(|rate| Speed.write(rate)).collect()
+    }
+
     fn accepts(&self) -> String {
         "an array of rising rates like [\"1 Mbit/s\", \"3 Mbit/s\"]".into()
     }
@@ -315,6 +352,11 @@ impl Form for Rtts {
         let rtts = entry.items().filter(|rtts| fits(rtts.len()));
         let rtts = rtts.ok_or_else(|| entry.refuse(self.accepts()))?;
         rtts.iter().map(|rtt| Span::AboveZero.read(rtt)).collect()
+    }
+
+    fn write(&self, rtts: &Vec<Duration>) -> Json {
+        let rtts = rtts.iter();
+        rtts.map(|rtt| Span::AboveZero.write(rtt)).collect()
     }
 
     fn accepts(&self) -> String {

@@ -9,48 +9,44 @@ mod http;
 mod transfers;
 
 use serde_json::{Value as Json, json};
-use sojourn_units::Duration;
+use sojourn_units::{Duration, Rate};
 
 use self::forms::{Dscp, Starts};
 use super::routes::{NodeName, Via};
 use crate::derived::numbered;
 use crate::error::ReadError;
-use crate::form::{AnyKey, Default, Form, Key, table_schema};
-use crate::forms::{Span, Speed, Text, Whole, Word};
+use crate::form::{AnyKey, Form, Keys, keys, names_of, table_schema, written_table};
+use crate::forms::{Maybe, Span, Speed, Text, Whole, Word};
 use crate::model::{Direction, Kind, Route, Traffic};
 use crate::names::Names;
 use crate::section::{Entry, Section};
 
 /// A kind of traffic: its name, its keys, and how they are read.
-struct TrafficKind {
+pub(crate) struct TrafficKind {
     name: &'static str,
     doc: &'static str,
-    /// In groups, so that kinds can share some; first those of every kind.
-    keys: &'static [&'static [&'static dyn AnyKey]],
+    /// Besides those of every kind.
+    keys: fn() -> Vec<&'static dyn AnyKey>,
     read: Read,
+    /// By default the flows go both ways.
+    two_way: bool,
 }
 
 /// How the keys of a kind are read.
 enum Read {
-    /// To what the flows of one group do; `two_way` if by default they do it both ways.
-    Group {
-        kind: fn(&Section<'_>) -> Result<Kind, ReadError>,
-        two_way: bool,
-    },
+    /// To what the flows of one group do.
+    Group(fn(&Section<'_>) -> Result<Kind, ReadError>),
     /// To groups of other kinds.
     Groups(fn(&Section<'_>, Times) -> Result<Vec<Traffic>, ReadError>),
 }
 
-/// When flows start and stop.
-#[derive(Clone, Copy)]
-struct Times {
-    start: (Duration, Duration),
-    stop: Duration,
-}
-
 impl TrafficKind {
-    fn all_keys(&self) -> impl Iterator<Item = &'static dyn AnyKey> {
-        self.keys.iter().copied().flatten().copied()
+    fn all_keys(&self) -> Vec<&'static dyn AnyKey> {
+        let shared = match self.read {
+            Read::Group(_) => [Ends::keys(), Load::keys(), Times::keys(), Sending::keys()].concat(),
+            Read::Groups(_) => [Ends::keys(), Times::keys()].concat(),
+        };
+        [shared, (self.keys)()].concat()
     }
 }
 
@@ -70,7 +66,7 @@ pub fn traffic_kinds() -> Vec<TrafficSummary> {
     let summary = |kind: &TrafficKind| TrafficSummary {
         name: kind.name,
         doc: kind.doc,
-        keys: kind.all_keys().map(|key| key.name()).collect(),
+        keys: names_of(&kind.all_keys()),
     };
     KINDS.iter().copied().map(summary).collect()
 }
@@ -94,112 +90,78 @@ static KINDS: &[&TrafficKind] = &[
     &flent::RTT_FAIR_VAR,
 ];
 
-static KIND: Key<KindForm> = Key {
-    name: "kind",
-    form: KindForm,
-    default: Default::Required,
-    doc: "What the flows do.",
-};
-static NAME: Key<Text> = Key {
-    name: "name",
-    form: Text,
-    default: Default::Words("the kind, with the group's number where several share it"),
-    doc: "What the group is called in results; the groups of a test such as rrul add their kinds to it.",
-};
-static FROM: Key<NodeName> = Key {
-    name: "from",
-    form: NodeName,
-    default: Default::Words("the sending side of [link]; with [[link]] it has to be given"),
-    doc: "The node at which these flows begin: what goes down goes from it.",
-};
-static TO: Key<NodeName> = Key {
-    name: "to",
-    form: NodeName,
-    default: Default::Words("the receiving side of [link]; with [[link]] it has to be given"),
-    doc: "The node at which they end, over the route with the fewest links.",
-};
-static VIA: Key<Via> = Key {
-    name: "via",
-    form: Via,
-    default: Default::Words("the fewest links"),
-    doc: "Nodes that the route passes, in this order.",
-};
-static FLOWS: Key<Whole> = Key {
-    name: "flows",
-    form: Whole {
-        from: 1,
-        to: 100_000,
-    },
-    default: Default::Is("1"),
-    doc: "Flows in the group (each way, if both ways).",
-};
-static RTT: Key<Span> = Key {
-    name: "rtt",
-    form: Span::AboveZero,
-    default: Default::Required,
-    doc: "Base RTT of these flows: everything but the queue.",
-};
-static START: Key<Starts> = Key {
-    name: "start",
-    form: Starts,
-    default: Default::Is("0 s"),
-    doc: "When the flows start; \"0..1 s\": each uniformly at random in that range.",
-};
-static STOP: Key<Span> = Key {
-    name: "stop",
-    form: Span::AboveZero,
-    default: Default::Words("the experiment's duration"),
-    doc: "When the flows stop sending; after the end of the run: at the end.",
-};
-const fn direction(default: &'static str) -> Key<Word<Direction>> {
-    Key {
-        name: "direction",
-        form: Word(&[
-            ("down", Direction::Down),
-            ("up", Direction::Up),
-            ("both", Direction::Both),
-        ]),
-        default: Default::Is(default),
-        doc: "Which way the data goes; both: that many flows each way.",
+keys! {
+    /// What is sent, what it is called and where it goes.
+    struct Ends {
+        /// What the flows do.
+        kind: &'static TrafficKind = KindForm, Required;
+        /// What the group is called in results; the groups of a test such as rrul add their kinds to it.
+        name: Option<String> = Maybe(Text), Words("the kind, with the group's number where several share it");
+        /// The node at which these flows begin: what goes down goes from it.
+        from: Option<String> = Maybe(NodeName), Words("the sending side of [link]; with [[link]] it has to be given");
+        /// The node at which they end, over the route with the fewest links.
+        to: Option<String> = Maybe(NodeName), Words("the receiving side of [link]; with [[link]] it has to be given");
+        /// Nodes that the route passes, in this order.
+        via: Option<Vec<String>> = Maybe(Via), Words("the fewest links");
     }
 }
-static DIRECTION: Key<Word<Direction>> = direction("down");
-/// As [`DIRECTION`], for traffic that by its nature goes both ways.
-static DIRECTION_OF_BOTH: Key<Word<Direction>> = direction("both");
-static DSCP: Key<Dscp> = Key {
-    name: "dscp",
-    form: Dscp,
-    default: Default::Is("0"),
-    doc: "DiffServ code point of the flows' packets, both ways: a number, or CS0 to CS7, AF11 to AF43, EF, VA, LE.",
-};
 
-static ACCESS: Key<Speed> = Key {
-    name: "access",
-    form: Speed,
-    default: Default::Words("never in the way"),
-    doc: "Rate of the link from the sending host of the group to the bottleneck: what is sent at once arrives one after another.",
-};
+keys! {
+    /// How many flows, and how far apart their hosts are.
+    struct Load {
+        /// Flows in the group (each way, if both ways).
+        flows: u32 = Whole { from: 1, to: 100_000 }, Is("1");
+        /// Base RTT of these flows: everything but the queue.
+        rtt: Duration = Span::AboveZero, Required;
+    }
+}
 
-/// The keys of a kind that makes one group.
-static ONE_WAY: &[&dyn AnyKey] = &[
-    &KIND, &NAME, &FROM, &TO, &VIA, &FLOWS, &RTT, &START, &STOP, &DIRECTION, &DSCP, &ACCESS,
-];
-static TWO_WAY: &[&dyn AnyKey] = &[
-    &KIND,
-    &NAME,
-    &FROM,
-    &TO,
-    &VIA,
-    &FLOWS,
-    &RTT,
-    &START,
-    &STOP,
-    &DIRECTION_OF_BOTH,
-    &DSCP,
-    &ACCESS,
-];
-/// The keys of every kind that makes several.
-static SEVERAL: &[&dyn AnyKey] = &[&KIND, &NAME, &FROM, &TO, &VIA, &START, &STOP];
+keys! {
+    /// When flows start and stop.
+    #[derive(Clone, Copy)]
+    struct Times {
+        /// When the flows start; "0..1 s": each uniformly at random in that range.
+        start: (Duration, Duration) = Starts, Is("0 s");
+        /// When the flows stop sending; after the end of the run: at the end.
+        stop: Option<Duration> = Maybe(Span::AboveZero), Words("the experiment's duration");
+    }
+    ; check check_times
+}
+
+keys! {
+    /// How packets are sent.
+    struct Sending {
+        /// Which way the data goes; both: that many flows each way.
+        direction: Direction = DIRECTION, Is("down");
+        /// DiffServ code point of the flows' packets, both ways: a number, or CS0 to CS7, AF11 to AF43, EF, VA, LE.
+        dscp: u8 = Dscp, Is("0");
+        /// Rate of the link from the sending host of the group to the bottleneck: what is sent at once arrives one after
+        /// another.
+        access: Option<Rate> = Maybe(Speed), Words("never in the way");
+    }
+}
+
+const DIRECTION: Word<Direction> = Word(&[
+    ("down", Direction::Down),
+    ("up", Direction::Up),
+    ("both", Direction::Both),
+]);
+
+fn check_times(times: &Times, section: &Section<'_>) -> Result<(), ReadError> {
+    match (times.stop, section.given("stop")) {
+        (Some(end), Some(stop)) if end <= times.start.1 => {
+            Err(stop.refuse(format!("after start (\"{}\")", times.start.1)))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Times {
+    /// When the flows stop, if not at the end of the run.
+    fn end(self) -> Duration {
+        self.stop.unwrap_or(Duration::MAX)
+    }
+}
 
 /// Groups that a file may have, and flows in all of them: more than a machine has memory for is a slip of the pen.
 const MOST_ENTRIES: usize = 1000;
@@ -235,6 +197,10 @@ impl Form for TrafficsForm {
         Ok(groups)
     }
 
+    fn write(&self, entries: &Self::Out) -> Json {
+        entries.iter().flatten().map(write).collect()
+    }
+
     fn accepts(&self) -> String {
         "at least one table [[traffic]] with a kind and an rtt".into()
     }
@@ -252,42 +218,46 @@ impl Form for TrafficForm {
 
     fn read(&self, entry: &Entry<'_>) -> Result<Vec<Traffic>, ReadError> {
         let section = Section::open(entry, self)?;
-        let kind = section.get(&KIND)?;
-        let section = section.only(kind.name, kind.all_keys().map(|key| key.name()))?;
-        let times = Times {
-            start: section.get(&START)?,
-            stop: section.find(&STOP)?.unwrap_or(Duration::MAX),
+        let kind = match section.given("kind") {
+            Some(given) => KindForm.read(&given)?,
+            None => return Err(section.missing("kind", &KindForm)),
         };
-        if let (true, Some(stop)) = (times.stop <= times.start.1, section.given(STOP.name)) {
-            return Err(stop.refuse(format!("after start (\"{}\")", times.start.1)));
-        }
-        let name = section.find(&NAME)?;
-        let (from, to) = (section.find(&FROM)?, section.find(&TO)?);
-        let via = section.find(&VIA)?.unwrap_or_default();
-        let nodes: Vec<String> = from.into_iter().chain(via).chain(to).collect();
+        let section = section.only(kind.name, names_of(&kind.all_keys()))?;
+        let times = Times::read(&section)?;
+        let ends = Ends::read(&section)?;
+        let via = ends.via.unwrap_or_default();
+        let nodes: Vec<String> = ends.from.into_iter().chain(via).chain(ends.to).collect();
         let mut groups = match kind.read {
-            Read::Groups(read) => named_after(name, read(&section, times)?),
-            Read::Group { kind, two_way } => vec![Traffic {
-                name,
-                route: Route::default(),
-                flows: section.get(&FLOWS)? as u32,
-                rtt: section.get(&RTT)?,
-                start: times.start,
-                stop: times.stop,
-                direction: section.get(if two_way {
-                    &DIRECTION_OF_BOTH
-                } else {
-                    &DIRECTION
-                })?,
-                dscp: section.get(&DSCP)?,
-                access: section.find(&ACCESS)?,
-                kind: kind(&section)?,
-            }],
+            Read::Groups(read) => named_after(ends.name, read(&section, times)?),
+            Read::Group(read) => {
+                let load = Load::read(&section)?;
+                let sending = Sending::read(&section)?;
+                let is_two_way = kind.two_way && section.given("direction").is_none();
+                vec![Traffic {
+                    name: ends.name,
+                    route: Route::default(),
+                    flows: load.flows,
+                    rtt: load.rtt,
+                    start: times.start,
+                    stop: times.end(),
+                    direction: match is_two_way {
+                        true => Direction::Both,
+                        false => sending.direction,
+                    },
+                    dscp: sending.dscp,
+                    access: sending.access,
+                    kind: read(&section)?,
+                }]
+            }
         };
         for group in &mut groups {
             group.route.nodes.clone_from(&nodes);
         }
         Ok(groups)
+    }
+
+    fn write(&self, groups: &Vec<Traffic>) -> Json {
+        groups.iter().map(write).collect()
     }
 
     fn accepts(&self) -> String {
@@ -296,13 +266,65 @@ impl Form for TrafficForm {
 
     fn schema(&self, names: &Names) -> Json {
         let kinds = KINDS.iter().map(|kind| {
-            let keys: Vec<&dyn AnyKey> = kind.all_keys().collect();
-            let mut schema = table_schema(&keys, names);
-            schema["properties"][KIND.name] = json!({"const": kind.name, "description": kind.doc});
+            let mut schema = table_schema(&kind.all_keys(), names);
+            schema["properties"]["kind"] = json!({"const": kind.name, "description": kind.doc});
+            if kind.two_way {
+                schema["properties"]["direction"]["default"] = "both".into();
+            }
             schema
         });
         json!({"type": "object", "oneOf": kinds.collect::<Vec<_>>()})
     }
+}
+
+/// A group as the file would have it.
+pub(crate) fn write(traffic: &Traffic) -> Json {
+    let (from, via, to) = match traffic.route.nodes.as_slice() {
+        [from, via @ .., to] => (Some(from.clone()), via.to_vec(), Some(to.clone())),
+        _ => (None, Vec::new(), None),
+    };
+    let kind = KINDS
+        .iter()
+        .find(|kind| kind.name == traffic.kind.name())
+        .expect("every kind has a name of the file");
+    let ends = Ends {
+        kind,
+        name: traffic.name.clone(),
+        from,
+        to,
+        via: Some(via).filter(|via| !via.is_empty()),
+    };
+    let load = Load {
+        flows: traffic.flows,
+        rtt: traffic.rtt,
+    };
+    let times = Times {
+        start: traffic.start,
+        stop: Some(traffic.stop),
+    };
+    let sending = Sending {
+        direction: traffic.direction,
+        dscp: traffic.dscp,
+        access: traffic.access,
+    };
+    let mut table = written_table(&ends);
+    load.write(&mut table);
+    times.write(&mut table);
+    sending.write(&mut table);
+    match &traffic.kind {
+        Kind::Bulk(_) | Kind::Game => {}
+        Kind::Cbr(cbr) => cbr.write(&mut table),
+        Kind::Ping(ping) => ping.write(&mut table),
+        Kind::Voip(voip) => datagrams::VoipKeys::from(voip).write(&mut table),
+        Kind::Files(files) => transfers::FilesKeys::from(files).write(&mut table),
+        Kind::OnOff(onoff) => transfers::OnOffKeys::from(onoff).write(&mut table),
+        Kind::Web(web) => http::write_web(web, &mut table),
+        Kind::Video(video) => video.write(&mut table),
+    }
+    if let Some(tcp) = traffic.kind.tcp() {
+        tcp.write(&mut table);
+    }
+    table
 }
 
 /// The groups of the test called `name`, each named after it: `line bulk 0`, `line bulk 1`, `line ping`.
@@ -327,6 +349,10 @@ impl Form for KindForm {
         let text = entry.text().ok_or_else(|| entry.refuse(self.accepts()))?;
         let found = KINDS.iter().copied().find(|kind| kind.name == text);
         found.ok_or_else(|| entry.unknown(KINDS.iter().map(|kind| kind.name)))
+    }
+
+    fn write(&self, kind: &Self::Out) -> Json {
+        kind.name.into()
     }
 
     fn accepts(&self) -> String {

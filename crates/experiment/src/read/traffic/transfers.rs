@@ -1,173 +1,141 @@
 //! Transfers without an answer: bulk, files, on-off.
 
+use sojourn_units::{Duration, Rate};
+
+use super::datagrams::PAYLOAD;
 use super::forms::SizesForm;
-use super::{ONE_WAY, Read, TrafficKind};
+use super::{Read, TrafficKind};
 use crate::error::ReadError;
-use crate::form::{Default, Key};
-use crate::forms::{Bytes, Decimal, Span, Speed, Whole, Word};
-use crate::model::{Files, Kind, OnOff, Pace, Times, Transport};
-use crate::read::tcp;
+use crate::form::{Keys, keys};
+use crate::forms::{Bytes, Decimal, Maybe, Span, Speed, Whole, Word};
+use crate::model::{Files, Kind, OnOff, Pace, Sizes, Tcp, Times, Transport};
 use crate::section::Section;
 
 pub(super) static BULK: TrafficKind = TrafficKind {
     name: "bulk",
     doc: "TCP with always more to send.",
-    keys: &[ONE_WAY, tcp::KEYS],
-    read: Read::Group {
-        kind: |section| tcp::read(section).map(Kind::Bulk),
-        two_way: false,
-    },
+    keys: Tcp::keys,
+    read: Read::Group(|section| Tcp::read(section).map(Kind::Bulk)),
+    two_way: false,
 };
 
 pub(super) static FILES: TrafficKind = TrafficKind {
     name: "files",
     doc: "Files, each on a TCP connection of its own: one after another, or as they arrive.",
-    keys: &[ONE_WAY, &[&SIZE, &COUNT, &THINK, &ARRIVALS], tcp::KEYS],
-    read: Read::Group {
-        kind: files,
-        two_way: false,
-    },
+    keys: FilesKeys::keys,
+    read: Read::Group(|section| FilesKeys::read(section).map(|keys| Kind::Files(keys.into()))),
+    two_way: false,
 };
 
-static SIZE: Key<SizesForm> = Key {
-    name: "size",
-    form: SizesForm,
-    default: Default::Required,
-    doc: "Size of a file, or sizes of which each file's is drawn uniformly, or a distribution: { distribution = \"pareto\", mean = \"50 kB\", shape = 1.5 }, exponential (mean), lognormal (median, sigma) or uniform (min, max).",
-};
-static COUNT: Key<Whole> = Key {
-    name: "count",
-    form: Whole {
-        from: 1,
-        to: 1_000_000_000,
-    },
-    default: Default::Words("as many as fit until the stop"),
-    doc: "Files per flow.",
-};
-static THINK: Key<Span> = Key {
-    name: "think",
-    form: Span::Any,
-    default: Default::Is("0 s"),
-    doc: "Mean of the exponentially distributed time from the end of one file to the next.",
-};
-static ARRIVALS: Key<Decimal> = Key {
-    name: "arrivals",
-    form: Decimal {
-        above: 0.0,
-        to: 100_000.0,
-    },
-    default: Default::Words("a file follows the one before"),
-    doc: "Files per second and flow as a Poisson process, whether others are under way or not; without think.",
-};
+keys! {
+    /// The keys of files.
+    struct FilesKeys {
+        /// Size of a file, or sizes of which each file's is drawn uniformly, or a distribution: { distribution = "pareto",
+        /// mean = "50 kB", shape = 1.5 }, exponential (mean), lognormal (median, sigma) or uniform (min, max).
+        size: Sizes = SizesForm, Required;
+        /// Files per flow.
+        count: Option<u64> = Maybe(Whole { from: 1, to: 1_000_000_000 }), Words("as many as fit until the stop");
+        /// Mean of the exponentially distributed time from the end of one file to the next.
+        think: Option<Duration> = Maybe(Span::Any), Is("0 s");
+        /// Files per second and flow as a Poisson process, whether others are under way or not; without think.
+        arrivals: Option<f64> = Maybe(Decimal { above: 0.0, to: 100_000.0 }), Words("a file follows the one before");
+    }
+    with tcp: Tcp
+    ; check check_files
+}
 
-fn files(section: &Section<'_>) -> Result<Kind, ReadError> {
-    let pace = match (section.find(&ARRIVALS)?, section.given(THINK.name)) {
+fn check_files(files: &FilesKeys, section: &Section<'_>) -> Result<(), ReadError> {
+    match (files.arrivals, section.given("think")) {
         (Some(_), Some(think)) => {
-            return Err(think.refuse("left out: with arrivals no file waits for another"));
+            Err(think.refuse("left out: with arrivals no file waits for another"))
         }
-        (Some(arrivals), None) => Pace::Arrivals(arrivals),
-        (None, _) => Pace::Think(section.get(&THINK)?),
-    };
-    Ok(Kind::Files(Files {
-        sizes: section.get(&SIZE)?,
-        count: section.find(&COUNT)?,
-        pace,
-        tcp: tcp::read(section)?,
-    }))
+        _ => Ok(()),
+    }
+}
+
+impl From<FilesKeys> for Files {
+    fn from(keys: FilesKeys) -> Self {
+        Self {
+            sizes: keys.size,
+            count: keys.count,
+            pace: match keys.arrivals {
+                Some(arrivals) => Pace::Arrivals(arrivals),
+                None => Pace::Think(keys.think.unwrap_or(Duration::ZERO)),
+            },
+            tcp: keys.tcp,
+        }
+    }
+}
+
+impl From<&Files> for FilesKeys {
+    fn from(files: &Files) -> Self {
+        let (think, arrivals) = match files.pace {
+            Pace::Think(think) => (Some(think), None),
+            Pace::Arrivals(arrivals) => (None, Some(arrivals)),
+        };
+        Self {
+            size: files.sizes.clone(),
+            count: files.count,
+            think,
+            arrivals,
+            tcp: files.tcp.clone(),
+        }
+    }
 }
 
 pub(super) static ONOFF: TrafficKind = TrafficKind {
     name: "onoff",
     doc: "UDP or TCP that sends at times and is silent at others.",
-    keys: &[
-        ONE_WAY,
-        &[
-            &TRANSPORT,
-            &ON_RATE,
-            &PACKET,
-            &SEND_BUFFER,
-            &ON,
-            &OFF,
-            &TIMES,
-        ],
-        tcp::KEYS,
-    ],
-    read: Read::Group {
-        kind: onoff,
-        two_way: false,
-    },
+    keys: || [OnOffKeys::keys(), Tcp::keys()].concat(),
+    read: Read::Group(onoff),
+    two_way: false,
 };
 
 #[derive(Clone, Copy, PartialEq)]
-enum Protocol {
+pub(crate) enum Protocol {
     Udp,
     Tcp,
 }
 
-static TRANSPORT: Key<Word<Protocol>> = Key {
-    name: "transport",
-    form: Word(&[("udp", Protocol::Udp), ("tcp", Protocol::Tcp)]),
-    default: Default::Is("udp"),
-    doc: "What it runs over; the options of TCP go with tcp only.",
-};
-static ON_RATE: Key<Speed> = Key {
-    name: "rate",
-    form: Speed,
-    default: Default::Words(
-        "with tcp a connection for each on time, with always more to send; udp needs one",
-    ),
-    doc: "Rate of the payload while on; with tcp what the application writes to one connection.",
-};
-static PACKET: Key<Bytes> = Key {
-    name: "packet",
-    form: super::datagrams::PAYLOAD,
-    default: Default::Is("1448 B"),
-    doc: "Payload of a datagram, or what the application writes at once.",
-};
-static SEND_BUFFER: Key<Bytes> = Key {
-    name: "send_buffer",
-    form: Bytes {
-        from: 64,
-        to: 1_000_000_000_000,
-    },
-    default: Default::Words("any number"),
-    doc: "Bytes that TCP takes from an application that writes at a rate before they are acknowledged; a write that does not fit is lost.",
-};
-static ON: Key<Span> = Key {
-    name: "on",
-    form: Span::AboveZero,
-    default: Default::Is("1 s"),
-    doc: "How long it is on, on the mean.",
-};
-static OFF: Key<Span> = Key {
-    name: "off",
-    form: Span::Any,
-    default: Default::Is("1 s"),
-    doc: "How long it is off, on the mean; 0 s: never.",
-};
-static TIMES: Key<Word<Times>> = Key {
-    name: "times",
-    form: Word(&[("exponential", Times::Exponential), ("fixed", Times::Fixed)]),
-    default: Default::Is("exponential"),
-    doc: "How these times are distributed.",
-};
+keys! {
+    /// The keys of on-off traffic besides those of TCP.
+    struct OnOffKeys {
+        /// What it runs over; the options of TCP go with tcp only.
+        transport: Protocol = TRANSPORT, Is("udp");
+        /// Rate of the payload while on; with tcp what the application writes to one connection.
+        rate: Option<Rate> = Maybe(Speed), Words("with tcp a connection for each on time, with always more to send; udp needs one");
+        /// Payload of a datagram, or what the application writes at once.
+        packet: u32 = PAYLOAD, Is("1448 B");
+        /// Bytes that TCP takes from an application that writes at a rate before they are acknowledged; a write that does
+        /// not fit is lost.
+        send_buffer: Option<u64> = Maybe(Bytes { from: 64, to: 1_000_000_000_000 }), Words("any number");
+        /// How long it is on, on the mean.
+        on: Duration = Span::AboveZero, Is("1 s");
+        /// How long it is off, on the mean; 0 s: never.
+        off: Duration = Span::Any, Is("1 s");
+        /// How these times are distributed.
+        times: Times = TIMES, Is("exponential");
+    }
+}
+
+const TRANSPORT: Word<Protocol> = Word(&[("udp", Protocol::Udp), ("tcp", Protocol::Tcp)]);
+const TIMES: Word<Times> = Word(&[("exponential", Times::Exponential), ("fixed", Times::Fixed)]);
 
 fn onoff(section: &Section<'_>) -> Result<Kind, ReadError> {
-    let rate = section.find(&ON_RATE)?;
-    let transport = match (section.get(&TRANSPORT)?, rate) {
-        (Protocol::Tcp, rate) => Transport::Tcp(tcp::read(section)?, rate),
-        (Protocol::Udp, None) => return Err(section.missing(&ON_RATE)),
+    let keys = OnOffKeys::read(section)?;
+    let transport = match (keys.transport, keys.rate) {
+        (Protocol::Tcp, rate) => Transport::Tcp(Tcp::read(section)?, rate),
+        (Protocol::Udp, None) => return Err(section.missing("rate", &Speed)),
         (Protocol::Udp, Some(rate)) => {
-            let options = tcp::KEYS.iter().find_map(|key| section.given(key.name()));
-            match options {
+            let option = Tcp::names().into_iter().find_map(|key| section.given(key));
+            match option {
                 Some(option) => return Err(option.refuse("left out: needs transport = \"tcp\"")),
                 None => Transport::Udp(rate),
             }
         }
     };
-    let packet = section.get(&PACKET)? as u32;
-    let send_buffer = section.find(&SEND_BUFFER)?;
-    if let (Some(bytes), Some(given)) = (send_buffer, section.given(SEND_BUFFER.name)) {
+    let packet = keys.packet;
+    if let (Some(bytes), Some(given)) = (keys.send_buffer, section.given("send_buffer")) {
         if !matches!(transport, Transport::Tcp(_, Some(_))) {
             return Err(given.refuse("left out: needs transport = \"tcp\" and a rate"));
         }
@@ -178,9 +146,27 @@ fn onoff(section: &Section<'_>) -> Result<Kind, ReadError> {
     Ok(Kind::OnOff(OnOff {
         transport,
         packet,
-        send_buffer,
-        on: section.get(&ON)?,
-        off: section.get(&OFF)?,
-        times: section.get(&TIMES)?,
+        send_buffer: keys.send_buffer,
+        on: keys.on,
+        off: keys.off,
+        times: keys.times,
     }))
+}
+
+impl From<&OnOff> for OnOffKeys {
+    fn from(onoff: &OnOff) -> Self {
+        let (transport, rate) = match &onoff.transport {
+            Transport::Udp(rate) => (Protocol::Udp, Some(*rate)),
+            Transport::Tcp(_, rate) => (Protocol::Tcp, *rate),
+        };
+        Self {
+            transport,
+            rate,
+            packet: onoff.packet,
+            send_buffer: onoff.send_buffer,
+            on: onoff.on,
+            off: onoff.off,
+            times: onoff.times,
+        }
+    }
 }
