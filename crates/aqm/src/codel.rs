@@ -151,6 +151,15 @@ impl CoDel {
         }
     }
 
+    /// Takes other parameters while it runs, as mac80211 does when a station becomes slow. The variant stays.
+    pub fn reconfigure(&mut self, config: Config) {
+        let variant = self.config.variant;
+        let ticks = |span: Duration| (span.as_nanos() >> variant.shift()) as i64;
+        self.target = ticks(config.target);
+        self.interval = ticks(config.interval);
+        self.config = Config { variant, ..config };
+    }
+
     /// True if the sojourn time has been above target for an interval (`ok_to_drop` in the RFC).
     fn has_stayed_above(&mut self, sojourn: i64, backlog: Backlog, now: i64) -> bool {
         if sojourn < self.target || backlog.qdisc_bytes <= self.config.mtu {

@@ -199,6 +199,20 @@ fn ce_exclude_leaves_out_what_marked_packets_took() {
     }
 }
 
+#[test]
+fn other_parameters_hold_from_the_next_packet_on() {
+    let mut codel = CoDel::new(CONFIG);
+    let sojourn = Duration::from_millis(30);
+    asked(&mut codel, Ecn::NotEct, sojourn, LONG, Time::from_secs(1));
+    assert!(codel.first_above_time.is_some(), "30 ms are above 5 ms");
+    codel.reconfigure(Config {
+        target: Duration::from_millis(50),
+        ..CONFIG
+    });
+    asked(&mut codel, Ecn::NotEct, sojourn, LONG, Time::from_secs(2));
+    assert!(codel.first_above_time.is_none(), "30 ms are below 50 ms");
+}
+
 proptest! {
     #[test]
     fn with_one_frame_or_less_behind_it_nothing_is_dropped(
