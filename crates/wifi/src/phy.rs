@@ -227,6 +227,15 @@ impl Mode {
         }
     }
 
+    /// The guard interval; long where there is no choice.
+    pub const fn guard(self) -> Guard {
+        match self {
+            Self::Dsss(..) | Self::Ofdm(_) => Guard::Long,
+            Self::Ht(ht) => ht.guard(),
+            Self::Vht(vht) => vht.guard(),
+        }
+    }
+
     /// The mode of the frame that answers one in this mode: the highest of the basic rates that is not above it, where an
     /// HT or VHT mode counts as the OFDM rate of its modulation and code (IEEE 802.11-2020 §10.6.6.5.2, table 10-8). The
     /// basic rates are those in common use: 1 and 2 Mbit/s; 6, 12 and 24 Mbit/s.

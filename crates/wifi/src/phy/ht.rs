@@ -42,6 +42,11 @@ impl Ht {
         self.width
     }
 
+    /// Guard interval.
+    pub const fn guard(self) -> Guard {
+        self.guard
+    }
+
     /// Modulation and code.
     pub const fn constellation(self) -> (Modulation, Code) {
         MCS[self.mcs as usize]

@@ -1,0 +1,163 @@
+//! Access categories, and the parameters with which each contends.
+
+use sojourn_units::Duration;
+
+use crate::phy::{Standard, Timing};
+
+/// An access category (IEEE 802.11-2020 §10.2.3.2), lowest priority first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Access {
+    /// AC_BK, background.
+    Background,
+    /// AC_BE, best effort: all traffic where there is no QoS.
+    BestEffort,
+    /// AC_VI, video.
+    Video,
+    /// AC_VO, voice.
+    Voice,
+}
+
+impl Access {
+    /// All, lowest priority first.
+    pub const ALL: [Self; 4] = [Self::Background, Self::BestEffort, Self::Video, Self::Voice];
+
+    /// By the DiffServ code point as Linux does (`cfg80211_classify8021d`, to 6.7): its upper three bits are the user priority,
+    /// which table 10-1 maps to a category.
+    pub const fn of_dscp(dscp: u8) -> Self {
+        match (dscp >> 3) & 7 {
+            1 | 2 => Self::Background,
+            0 | 3 => Self::BestEffort,
+            4 | 5 => Self::Video,
+            _ => Self::Voice,
+        }
+    }
+
+    /// Its place in [`Access::ALL`].
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// With what parameters a category contends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contending {
+    /// Slots of AIFS: 2 are DIFS.
+    pub aifs_slots: u32,
+    /// The first contention window, in slots.
+    pub cw_min: u32,
+    /// The largest.
+    pub cw_max: u32,
+    /// For how long frames may follow one another once the medium is won; zero: one exchange.
+    pub txop: Duration,
+}
+
+/// Parameters by [`Access::index`].
+pub type AccessSet = [Contending; 4];
+
+/// DCF: every frame waits DIFS and draws from the standard's own window.
+pub fn dcf(timing: &Timing) -> AccessSet {
+    let contending = Contending {
+        aifs_slots: 2,
+        cw_min: timing.cw_min,
+        cw_max: timing.cw_max,
+        txop: Duration::ZERO,
+    };
+    [contending; 4]
+}
+
+/// What a station uses that is told nothing else (IEEE 802.11-2016 table 9-137, OFDM). The edition of 2020 lets background and
+/// best effort keep the medium for 2528 µs; access points announce zero.
+pub fn station_edca(timing: &Timing) -> AccessSet {
+    let (min, max) = (timing.cw_min, timing.cw_max);
+    [
+        contending(7, min, max, 0),
+        contending(3, min, max, 0),
+        contending(2, min.div_ceil(2).max(1) - 1, min, 3_008),
+        contending(
+            2,
+            min.div_ceil(4).max(1) - 1,
+            min.div_ceil(2).max(1) - 1,
+            1_504,
+        ),
+    ]
+    .map(at_least_one)
+}
+
+/// What an access point itself uses: the defaults of hostapd (`tx_queue_data3` to `tx_queue_data0`).
+pub fn access_point_edca(timing: &Timing) -> AccessSet {
+    let station = station_edca(timing);
+    [
+        station[0],
+        Contending {
+            cw_max: 63.max(timing.cw_min),
+            ..station[1]
+        },
+        Contending {
+            aifs_slots: 1,
+            ..station[2]
+        },
+        Contending {
+            aifs_slots: 1,
+            ..station[3]
+        },
+    ]
+}
+
+/// The parameters of a node of a cell of this standard.
+pub fn default_set(standard: Standard, timing: &Timing, is_access_point: bool) -> AccessSet {
+    match (standard.has_qos(), is_access_point) {
+        (false, _) => dcf(timing),
+        (true, false) => station_edca(timing),
+        (true, true) => access_point_edca(timing),
+    }
+}
+
+const fn contending(aifs_slots: u32, cw_min: u32, cw_max: u32, txop_us: u64) -> Contending {
+    Contending {
+        aifs_slots,
+        cw_min,
+        cw_max,
+        txop: Duration::from_micros(txop_us),
+    }
+}
+
+fn at_least_one(contending: Contending) -> Contending {
+    Contending {
+        cw_min: contending.cw_min.max(1),
+        cw_max: contending.cw_max.max(1),
+        ..contending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phy::Band;
+
+    #[test]
+    fn code_points_map_by_their_upper_three_bits() {
+        // CS1 and AF1x are background here, AF4x and EF video, CS6 voice: RFC 8325 §2.4 laments the middle two.
+        for (dscp, access) in [
+            (0, Access::BestEffort),
+            (8, Access::Background),
+            (10, Access::Background),
+            (26, Access::BestEffort),
+            (34, Access::Video),
+            (46, Access::Video),
+            (48, Access::Voice),
+            (63, Access::Voice),
+        ] {
+            assert_eq!(Access::of_dscp(dscp), access, "{dscp}");
+        }
+    }
+
+    #[test]
+    fn windows_of_ofdm_are_those_of_the_table() {
+        let timing = Timing::new(Standard::N, Band::Ghz2);
+        let windows = |set: AccessSet| set.map(|of| (of.aifs_slots, of.cw_min, of.cw_max));
+        let station = [(7, 15, 1023), (3, 15, 1023), (2, 7, 15), (2, 3, 7)];
+        assert_eq!(windows(station_edca(&timing)), station);
+        let access_point = [(7, 15, 1023), (3, 15, 63), (1, 7, 15), (1, 3, 7)];
+        assert_eq!(windows(access_point_edca(&timing)), access_point);
+    }
+}

@@ -1,0 +1,216 @@
+//! Frames, and how many go into one transmission.
+
+use alloc::vec::Vec;
+
+use sojourn_units::Duration;
+
+use crate::block_ack::{Sequence, WINDOW};
+use crate::frames;
+use crate::phy::{Mode, Standard, Timing};
+
+/// How much goes into one transmission. The least of all limits holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Aggregation {
+    /// MPDUs of an A-MPDU, at most 64; 1: no aggregation.
+    pub frames: u16,
+    /// Bytes of an A-MPDU, with delimiters and padding.
+    pub bytes: u32,
+    /// How long a PPDU may last.
+    pub duration: Duration,
+    /// Bytes of an A-MSDU; 0: a packet per MPDU.
+    pub amsdu_bytes: u32,
+}
+
+/// aPPDUMaxTime of HT mixed format and VHT (IEEE 802.11-2020 tables 19-25 and 21-29).
+pub const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
+
+impl Aggregation {
+    /// One frame per transmission.
+    pub const NONE: Self = Self {
+        frames: 1,
+        bytes: u32::MAX,
+        duration: Duration::MAX,
+        amsdu_bytes: 0,
+    };
+
+    /// The most that a standard allows, without A-MSDU: 64 frames, 2^16 - 1 bytes (802.11n) or 2^20 - 1 (802.11ac), 5.484 ms.
+    pub const fn most(standard: Standard) -> Self {
+        let bytes = match standard {
+            Standard::B | Standard::G => return Self::NONE,
+            Standard::N => (1 << 16) - 1,
+            Standard::Ac => (1 << 20) - 1,
+        };
+        Self {
+            frames: WINDOW,
+            bytes,
+            duration: LONGEST_PPDU,
+            amsdu_bytes: 0,
+        }
+    }
+
+    /// As Linux's ath9k: half a window of frames, 65535 bytes, 4 ms.
+    pub const fn ath9k() -> Self {
+        Self {
+            frames: WINDOW / 2,
+            bytes: (1 << 16) - 1,
+            duration: Duration::from_millis(4),
+            amsdu_bytes: 0,
+        }
+    }
+}
+
+/// What an MPDU adds to its packets, in a cell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Framing {
+    /// Bytes of [`sojourn_aqm::Packet::bytes`] that are not sent on the air: an Ethernet header.
+    pub link_header: u32,
+    /// True with the QoS control field.
+    pub qos: bool,
+    /// True with CCMP (WPA2).
+    pub ccmp: bool,
+}
+
+impl Framing {
+    /// A packet with LLC, as an MSDU.
+    pub fn msdu(&self, packet_bytes: u32) -> u32 {
+        packet_bytes.saturating_sub(self.link_header) + frames::LLC
+    }
+
+    /// An MPDU that carries so many bytes of one MSDU or A-MSDU.
+    pub fn mpdu(&self, msdu_bytes: u32) -> u32 {
+        let header = if self.qos {
+            frames::QOS_DATA
+        } else {
+            frames::DATA
+        };
+        let cipher = if self.ccmp { frames::CCMP } else { 0 };
+        msdu_bytes + header + cipher
+    }
+}
+
+/// An MPDU and its packets. They are gone once the receiver has them.
+#[derive(Debug)]
+pub(crate) struct Mpdu<P> {
+    pub number: Sequence,
+    /// From the MAC header to the FCS.
+    pub bytes: u32,
+    pub packet: Option<P>,
+    /// The further packets of an A-MSDU.
+    pub more: Vec<P>,
+    /// Times it was sent in vain.
+    pub failures: u8,
+    /// What AQL counts it as, in µs.
+    pub estimate: u32,
+}
+
+impl<P> Mpdu<P> {
+    /// The packets go to the receiver; of a copy there are none.
+    pub(crate) fn take(&mut self) -> Option<(P, Vec<P>)> {
+        let packet = self.packet.take()?;
+        Some((packet, core::mem::take(&mut self.more)))
+    }
+
+    /// Packets still in it.
+    pub(crate) fn packets(&self) -> usize {
+        usize::from(self.packet.is_some()) + self.more.len()
+    }
+}
+
+/// The length of a PSDU as frames are added to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Psdu {
+    frames: u32,
+    bytes: u32,
+    /// Bytes of the only frame.
+    alone: u32,
+}
+
+impl Psdu {
+    /// With another frame: each has a delimiter, and all before the last are padded.
+    pub(crate) fn with(self, mpdu_bytes: u32) -> Self {
+        Self {
+            frames: self.frames + 1,
+            bytes: frames::padded(self.bytes) + frames::DELIMITER + mpdu_bytes,
+            alone: mpdu_bytes,
+        }
+    }
+
+    /// Frames in it.
+    pub(crate) const fn frames(self) -> u32 {
+        self.frames
+    }
+
+    /// Bytes handed to the PHY. A single frame goes without a delimiter, except in VHT, which sends nothing but A-MPDUs.
+    pub(crate) const fn bytes(self, mode: Mode) -> u32 {
+        match (self.frames, mode) {
+            (1, Mode::Vht(_)) => self.bytes,
+            (1, _) => self.alone,
+            _ => self.bytes,
+        }
+    }
+
+    /// True if it is sent in this mode within the limits. A single frame always is.
+    pub(crate) fn fits(self, mode: Mode, limits: &Aggregation, timing: &Timing) -> bool {
+        self.frames <= 1
+            || (mode.can_aggregate()
+                && self.frames <= u32::from(limits.frames)
+                && self.bytes <= limits.bytes
+                && timing.airtime(mode, self.bytes) <= limits.duration)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phy::{Band, Guard, Ht, Vht, Width};
+
+    fn ht(mcs: u8, streams: u8) -> Mode {
+        Mode::Ht(Ht::new(mcs, streams, Width::Mhz20, Guard::Long).expect("exists"))
+    }
+
+    fn most_frames(mode: Mode, limits: Aggregation, mpdu: u32) -> u32 {
+        let timing = Timing::new(Standard::N, Band::Ghz5);
+        let mut psdu = Psdu::default();
+        while psdu.with(mpdu).fits(mode, &limits, &timing) {
+            psdu = psdu.with(mpdu);
+        }
+        psdu.frames()
+    }
+
+    #[test]
+    fn subframes_have_delimiters_and_padding() {
+        // 1538 bytes: 4 + 1538, padded by 2 to 1544 but for the last.
+        let two = Psdu::default().with(1538).with(1538);
+        assert_eq!(two.bytes(ht(0, 1)), 1544 + 1542);
+        let one = Psdu::default().with(1538);
+        assert_eq!(one.bytes(ht(0, 1)), 1538);
+        let vht = Mode::Vht(Vht::new(0, 1, Width::Mhz20, Guard::Long).expect("exists"));
+        assert_eq!(one.bytes(vht), 1542);
+    }
+
+    #[test]
+    fn the_least_limit_holds() {
+        let most = Aggregation::most(Standard::N);
+        // 65535 / 1544 = 42.4: bytes. At MCS 0 time: 5484 µs - 36 are 1362 symbols of 26 bits, 4423 bytes: two frames.
+        assert_eq!(most_frames(ht(7, 2), most, 1538), 42);
+        assert_eq!(most_frames(ht(0, 1), most, 1538), 2);
+        // Frames of 100 bytes: the window.
+        assert_eq!(most_frames(ht(7, 2), most, 100), 64);
+        // ath9k at MCS 0: 3212 bytes in 4 ms (its own table): two frames; at MCS 4 19300: 12 frames.
+        assert_eq!(most_frames(ht(0, 1), Aggregation::ath9k(), 1538), 2);
+        assert_eq!(most_frames(ht(4, 1), Aggregation::ath9k(), 1538), 12);
+        assert_eq!(most_frames(ht(7, 2), Aggregation::ath9k(), 1538), 32);
+        assert_eq!(most_frames(ht(7, 2), Aggregation::NONE, 1538), 1);
+    }
+
+    #[test]
+    fn framing_adds_what_the_standard_says() {
+        let framing = Framing {
+            link_header: 14,
+            qos: true,
+            ccmp: true,
+        };
+        // 1500 bytes of IP in Ethernet: 1500 + 8 LLC + 26 + 4 + 16.
+        assert_eq!(framing.mpdu(framing.msdu(1514)), 1554);
+    }
+}

@@ -1,0 +1,448 @@
+//! The medium: a cell's nodes, whose frames go over the air one after the other.
+//!
+//! Three things happen: somebody wins the medium and begins (`start`), the frames have arrived (`deliver`), and the
+//! exchange is over (`finish`). What becomes of an exchange is drawn when it begins; nothing happens per slot.
+
+mod build;
+mod finish;
+mod start;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use sojourn_aqm::Environment;
+use sojourn_units::{Duration, Time, Way};
+
+use crate::access::{Access, Contending};
+use crate::airtime::Airtime;
+use crate::backoff::Backoff;
+use crate::cell::{Cell, Station};
+use crate::channel::Channel;
+use crate::contention::{Contention, Edcaf, SlotRule};
+use crate::exchange::Plan;
+use crate::observer::{Loss, Node, Observer};
+use crate::packet::Packet;
+use crate::queues::{Queueing, Queues};
+use crate::random::{Purpose, Stream, seed};
+use crate::rate_control::Controller;
+use crate::session::{Session, Transmission};
+
+/// A packet that has been received.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Departed<P> {
+    /// To or from which station.
+    pub station: u16,
+    /// Down is from the access point.
+    pub way: Way,
+    /// The packet.
+    pub packet: P,
+}
+
+/// How long a receiver waits for a frame that is missing (mac80211: `HT_RX_REORDER_BUF_TIMEOUT`).
+const REORDER_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// A category of a node.
+struct Category<P> {
+    backoff: Backoff,
+    contending: Contending,
+    /// Put together and not yet answered; the first is the one that contends.
+    ready: VecDeque<Transmission<P>>,
+    /// Since when it has had something to send.
+    waiting_since: Time,
+}
+
+/// The access point or a station.
+struct Member<P> {
+    queues: Queues<P>,
+    env: Environment<P>,
+    random: Stream,
+    categories: [Category<P>; 4],
+}
+
+/// What is on the air.
+struct OnAir {
+    /// Who sends: one, or several that collide.
+    senders: Vec<Sender>,
+    /// Since when contention has stood still.
+    busy: Time,
+    /// When this exchange began.
+    start: Time,
+    phase: Phase,
+    /// Which frames are received, if there is one sender.
+    received: Vec<bool>,
+    /// True if the sender gets an answer.
+    answered: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Sender {
+    edcaf: Edcaf,
+    plan: Plan,
+    /// When it has sent what it sends without an answer.
+    end: Time,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nobody sends.
+    Idle,
+    /// Frames arrive at this instant.
+    Arriving(Time),
+    /// The exchange is over at this instant.
+    Ending(Time),
+}
+
+/// A cell at work. Time only ever arrives as `now`, which never goes back.
+pub struct Medium<P> {
+    cell: Cell,
+    /// The access point, then the stations.
+    members: Vec<Member<P>>,
+    contention: Contention,
+    /// AIFS by category of node.
+    aifs: Vec<Duration>,
+    /// Channels by station.
+    channels: Vec<Channel>,
+    /// Rate control by link: downlinks by station, then uplinks.
+    controllers: Vec<Controller>,
+    /// Sessions by link and category.
+    sessions: Vec<Session<P>>,
+    on_air: OnAir,
+    /// Since when the medium has been idle, as all nodes see it but those in `exceptions`.
+    clear: Time,
+    exceptions: Vec<(usize, Time)>,
+    /// When a discipline of a member wants to act.
+    timers: Vec<Time>,
+    /// Receivers that wait for a missing frame, by session, with the time since when; oldest first.
+    reordering: VecDeque<(Time, usize)>,
+    /// True if some session has a request due.
+    requests_due: bool,
+    /// To whom the access point last sent, by category.
+    last_peer: [usize; 4],
+    departed: VecDeque<Departed<P>>,
+    airtime: Airtime,
+    /// Vectors of frames to be used again.
+    spare: Vec<Vec<crate::aggregate::Mpdu<P>>>,
+    winners: Vec<Edcaf>,
+}
+
+impl<P: Packet> Medium<P> {
+    /// An idle cell.
+    ///
+    /// # Panics
+    /// There are no stations or more than 4095, or a station has no modes.
+    pub fn new(cell: Cell, access_point: Queueing<P>, stations: Vec<Station<P>>) -> Self {
+        let count = stations.len();
+        assert!((1..4096).contains(&count), "1 to 4095 stations");
+        let has_qos = cell.standard.has_qos();
+        let mut medium = Self {
+            members: Vec::with_capacity(count + 1),
+            contention: Contention::new(
+                cell.timing.slot,
+                if has_qos {
+                    SlotRule::Begin
+                } else {
+                    SlotRule::End
+                },
+                (count + 1) * 4,
+            ),
+            aifs: Vec::with_capacity((count + 1) * 4),
+            channels: Vec::with_capacity(count),
+            controllers: Vec::with_capacity(count * 2),
+            sessions: (0..count * 8).map(|_| Session::new()).collect(),
+            on_air: OnAir {
+                senders: Vec::new(),
+                busy: Time::ZERO,
+                start: Time::ZERO,
+                phase: Phase::Idle,
+                received: Vec::new(),
+                answered: false,
+            },
+            clear: Time::ZERO,
+            exceptions: Vec::new(),
+            timers: Vec::with_capacity(count + 1),
+            reordering: VecDeque::new(),
+            requests_due: false,
+            last_peer: [0; 4],
+            departed: VecDeque::new(),
+            airtime: Airtime::new(count),
+            spare: Vec::new(),
+            winners: Vec::new(),
+            cell,
+        };
+        medium.add_member(Queues::new(access_point, count, has_qos));
+        let seed = medium.cell.seed;
+        for (number, station) in stations.iter().enumerate() {
+            assert!(!station.modes.is_empty(), "a station has modes");
+            let channel = Channel::new(station.snr_db, station.fading, seed, number);
+            medium.channels.push(channel);
+        }
+        for link in 0..count * 2 {
+            let station = &stations[link % count];
+            medium.controllers.push(Controller::new(
+                station.rate_control,
+                &station.modes,
+                medium.cell.retry_limit.max(1),
+                medium.cell.timing,
+                Stream::new(seed, Purpose::Probing, link),
+            ));
+        }
+        for station in stations {
+            medium.add_member(Queues::new(station.queueing, 1, has_qos));
+        }
+        medium
+    }
+
+    fn add_member(&mut self, queues: Queues<P>) {
+        let number = self.members.len();
+        let set = if number == 0 {
+            self.cell.access_point
+        } else {
+            self.cell.stations
+        };
+        let seed_of = |purpose| seed(self.cell.seed, purpose, number);
+        for contending in &set {
+            self.aifs.push(self.cell.timing.aifs(contending.aifs_slots));
+        }
+        self.timers.push(queues.next_timer());
+        self.members.push(Member {
+            queues,
+            env: Environment::new(seed_of(Purpose::Queue)),
+            random: Stream::new(self.cell.seed, Purpose::Backoff, number),
+            categories: set.map(|contending| Category {
+                backoff: Backoff::new(&contending),
+                contending,
+                ready: VecDeque::new(),
+                waiting_since: Time::ZERO,
+            }),
+        });
+    }
+
+    /// Stations.
+    pub fn stations(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// What the medium has been used for.
+    pub const fn airtime(&self) -> &Airtime {
+        &self.airtime
+    }
+
+    /// Packets in it: queued, on the air, or received and waiting for those before them.
+    pub fn packets(&self) -> u64 {
+        let of_member = |member: &Member<P>| {
+            let ready = member
+                .categories
+                .iter()
+                .flat_map(|category| &category.ready);
+            let frames = ready.flat_map(|transmission| &transmission.frames);
+            member.queues.packets() + frames.map(|mpdu| mpdu.packets() as u64).sum::<u64>()
+        };
+        let queued: u64 = self.members.iter().map(of_member).sum();
+        let between: usize = self.sessions.iter().map(Session::packets).sum();
+        queued + between as u64 + self.departed.len() as u64
+    }
+
+    /// When [`Medium::act`] is due; [`Time::MAX`]: not before a packet comes.
+    pub fn next_event(&self) -> Time {
+        let on_air = match self.on_air.phase {
+            Phase::Idle => self.contention.next(),
+            Phase::Arriving(at) | Phase::Ending(at) => at,
+        };
+        let timers = self.timers.iter().copied().min().unwrap_or(Time::MAX);
+        let reordering = self
+            .reordering
+            .front()
+            .map_or(Time::MAX, |(since, _)| *since + REORDER_TIMEOUT);
+        on_air.min(timers).min(reordering)
+    }
+
+    /// A packet comes to be sent to a station, or by it.
+    ///
+    /// # Panics
+    /// There is no such station.
+    pub fn enqueue(
+        &mut self,
+        mut packet: P,
+        station: u16,
+        way: Way,
+        now: Time,
+        observer: &mut impl Observer<P>,
+    ) {
+        assert!(usize::from(station) < self.stations(), "no such station");
+        let (member, peer) = match way {
+            Way::Down => (0, usize::from(station)),
+            Way::Up => (usize::from(station) + 1, 0),
+        };
+        packet.set_station(peer as u16);
+        let sender = Node::sender(station, way);
+        observer.on_arrival(sender, &packet, now);
+        let access = if self.cell.standard.has_qos() {
+            Access::of_dscp(packet.dscp())
+        } else {
+            Access::BestEffort
+        };
+        let Member { queues, env, .. } = &mut self.members[member];
+        let left = |packet: &P| observer.on_dequeue(sender, packet, now);
+        queues.enqueue(packet, (peer, access), now, env, left);
+        self.settle(member, now, observer);
+    }
+
+    /// Lets everything act that is due by `now`; to be called at [`Medium::next_event`]. What has been received is then
+    /// there for [`Medium::poll`].
+    pub fn act(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        loop {
+            let due = self.next_event();
+            if due > now {
+                return;
+            }
+            match self.on_air.phase {
+                Phase::Arriving(at) if at <= due => self.deliver(at, observer),
+                Phase::Ending(at) if at <= due => self.finish(at, observer),
+                _ => {
+                    let waited = self.stop_waiting(due, observer);
+                    if !waited && !self.let_disciplines_act(due, observer) {
+                        self.start(due, observer);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next packet that has been received.
+    pub fn poll(&mut self) -> Option<Departed<P>> {
+        self.departed.pop_front()
+    }
+
+    /// Receivers stop waiting for frames that have been missing for too long. False if none did.
+    fn stop_waiting(&mut self, now: Time, observer: &mut impl Observer<P>) -> bool {
+        let Some(&(since, session)) = self.reordering.front() else {
+            return false;
+        };
+        if since + REORDER_TIMEOUT > now {
+            return false;
+        }
+        self.reordering.pop_front();
+        if self.sessions[session].recipient.waiting_since() == since {
+            self.with_recipient(session, now, observer, |recipient, up| {
+                recipient.skip_gap(now, up)
+            });
+        }
+        true
+    }
+
+    /// Disciplines act whose timers are due. False if none is.
+    fn let_disciplines_act(&mut self, now: Time, observer: &mut impl Observer<P>) -> bool {
+        let Some(number) = self.timers.iter().position(|&timer| timer <= now) else {
+            return false;
+        };
+        let sender = node(number);
+        let Member { queues, env, .. } = &mut self.members[number];
+        queues.on_timer(now, env, |packet| observer.on_dequeue(sender, packet, now));
+        self.settle(number, now, observer);
+        true
+    }
+
+    /// After a change of a member's queues: drops are noted, and it contends for what it now has.
+    fn settle(&mut self, number: usize, now: Time, observer: &mut impl Observer<P>) {
+        self.note_drops(number, now, observer);
+        for access in Access::ALL {
+            self.contend(number, access, now, observer);
+        }
+        self.timers[number] = self.members[number].queues.next_timer();
+    }
+
+    fn note_drops(&mut self, number: usize, now: Time, observer: &mut impl Observer<P>) {
+        let env = &mut self.members[number].env;
+        if env.has_dropped() {
+            for (packet, reason) in env.take_dropped() {
+                let queued = now.saturating_since(packet.enqueued());
+                observer.on_drop(node(number), packet, Loss::Queue(reason), queued, now);
+            }
+        }
+    }
+
+    /// A category that has something to send and does not contend yet begins to.
+    fn contend(
+        &mut self,
+        number: usize,
+        access: Access,
+        now: Time,
+        observer: &mut impl Observer<P>,
+    ) {
+        let edcaf = edcaf(number, access);
+        if self.is_sending(edcaf) {
+            return;
+        }
+        if !self.refill(number, access, now, observer) || self.contention.has_frame(edcaf) {
+            return;
+        }
+        let is_waiting = self.contention.is_waiting(edcaf);
+        let is_idle = self.on_air.phase == Phase::Idle;
+        let from = self.clear_of(number) + self.aifs[edcaf as usize];
+        let busy = self.on_air.busy;
+        let Member {
+            random, categories, ..
+        } = &mut self.members[number];
+        let category = &mut categories[access.index()];
+        category.waiting_since = now;
+        let mut draw = || category.backoff.draw(random);
+        match (is_waiting, is_idle) {
+            (true, true) => self.contention.add_frame(edcaf, now),
+            (true, false) => self.contention.add_frame_while_busy(edcaf, busy, draw),
+            (false, true) => self.contention.join_idle(edcaf, from, now),
+            (false, false) => self.contention.join(edcaf, draw(), true),
+        }
+    }
+
+    fn is_sending(&self, edcaf: Edcaf) -> bool {
+        self.on_air.phase != Phase::Idle
+            && self
+                .on_air
+                .senders
+                .iter()
+                .any(|sender| sender.edcaf == edcaf)
+    }
+
+    /// Since when the medium has been idle for a member.
+    fn clear_of(&self, number: usize) -> Time {
+        let exception = self.exceptions.iter().find(|(of, _)| *of == number);
+        exception.map_or(self.clear, |(_, clear)| *clear)
+    }
+
+    /// The link from a member to its peer.
+    fn link(&self, member: usize, peer: usize) -> usize {
+        link(self.stations(), member, peer)
+    }
+}
+
+fn link(stations: usize, member: usize, peer: usize) -> usize {
+    if member == 0 {
+        peer
+    } else {
+        stations + member - 1
+    }
+}
+
+fn edcaf(member: usize, access: Access) -> Edcaf {
+    (member * 4 + access.index()) as Edcaf
+}
+
+/// Whose category it is.
+fn owner(edcaf: Edcaf) -> (usize, Access) {
+    (edcaf as usize / 4, Access::ALL[edcaf as usize % 4])
+}
+
+fn node(member: usize) -> Node {
+    match member.checked_sub(1) {
+        None => Node::AccessPoint,
+        Some(station) => Node::Station(station as u16),
+    }
+}
+
+/// Station and direction of a link.
+fn ends(stations: usize, link: usize) -> (u16, Way) {
+    match link.checked_sub(stations) {
+        None => (link as u16, Way::Down),
+        Some(station) => (station as u16, Way::Up),
+    }
+}

@@ -1,0 +1,365 @@
+//! Frames arrive, and the exchange ends.
+
+use sojourn_units::{Duration, Time};
+
+use super::{Departed, Medium, Phase, ends, node, owner};
+use crate::access::Access;
+use crate::aggregate::Mpdu;
+use crate::block_ack::Recipient;
+use crate::contention::Edcaf;
+use crate::exchange::Payload;
+use crate::observer::{Loss, Node, Observer, Transmitted, Use};
+use crate::packet::Packet;
+use crate::rate_control::Outcome;
+use crate::session::{Msdu, Transmission};
+
+impl<P: Packet> Medium<P> {
+    /// The frames of the only sender have arrived.
+    pub(super) fn deliver(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        let sender = self.on_air.senders[0];
+        let (member, access) = owner(sender.edcaf);
+        let peer = self.members[member].categories[access.index()].ready[0].peer;
+        let session = self.link(member, peer) * 4 + access.index();
+        if self.members[member].categories[access.index()].ready[0].payload
+            == Payload::BlockAckRequest
+        {
+            let start = self.sessions[session].originator.start();
+            self.with_recipient(session, now, observer, |recipient, up| {
+                recipient.skip_to(start, now, up)
+            });
+        } else {
+            for at in 0..self.on_air.received.len() {
+                if !self.on_air.received[at] {
+                    continue;
+                }
+                let transmission = &mut self.members[member].categories[access.index()].ready[0];
+                let mpdu = &mut transmission.frames[at];
+                let number = mpdu.number;
+                let Some(msdu) = mpdu.take() else {
+                    continue;
+                };
+                if self.cell.standard.has_qos() {
+                    self.with_recipient(session, now, observer, |recipient, up| {
+                        recipient.receive(number, msdu, now, up);
+                    });
+                } else {
+                    self.hand_up(session, msdu, now, observer);
+                }
+            }
+        }
+        self.on_air.phase = if self.on_air.answered {
+            Phase::Ending(self.on_air.start + sender.plan.whole())
+        } else {
+            Phase::Ending(now)
+        };
+    }
+
+    /// Lets a recipient do something; what it hands up departs.
+    pub(super) fn with_recipient(
+        &mut self,
+        session: usize,
+        now: Time,
+        observer: &mut impl Observer<P>,
+        act: impl FnOnce(&mut Recipient<Msdu<P>>, &mut dyn FnMut(Msdu<P>)),
+    ) {
+        let mut recipient =
+            core::mem::replace(&mut self.sessions[session].recipient, Recipient::new());
+        let before = recipient.waiting_since();
+        act(&mut recipient, &mut |msdu| {
+            self.hand_up(session, msdu, now, observer)
+        });
+        let since = recipient.waiting_since();
+        if since != before && since != Time::MAX {
+            self.reordering.push_back((since, session));
+        }
+        self.sessions[session].recipient = recipient;
+    }
+
+    fn hand_up(
+        &mut self,
+        session: usize,
+        msdu: Msdu<P>,
+        now: Time,
+        observer: &mut impl Observer<P>,
+    ) {
+        let (station, way) = ends(self.stations(), session / 4);
+        let (first, more) = msdu;
+        for packet in core::iter::once(first).chain(more) {
+            observer.on_departure(Node::sender(station, way), &packet, now);
+            let account = self.airtime.of(station, way);
+            account.packets += 1;
+            account.bytes += u64::from(packet.bytes());
+            self.departed.push_back(Departed {
+                station,
+                way,
+                packet,
+            });
+        }
+    }
+
+    /// The exchange is over.
+    pub(super) fn finish(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        let collided = self.on_air.senders.len() > 1;
+        self.account(now, observer);
+        self.exceptions.clear();
+        let senders = core::mem::take(&mut self.on_air.senders);
+        // While their results are worked out, the senders count as sending: nothing of theirs contends yet.
+        let answered = self.on_air.answered;
+        for sender in &senders {
+            let (member, _) = owner(sender.edcaf);
+            if answered {
+                self.succeed(sender.edcaf, now, observer);
+            } else {
+                let heard = sender.end + self.cell.timing.response_timeout();
+                self.exceptions.push((member, heard.max(now)));
+                self.fail(sender.edcaf, now, observer);
+            }
+        }
+        let first = senders[0];
+        self.on_air.senders = senders;
+        if answered && self.may_go_on(first.edcaf, now, observer) {
+            return;
+        }
+        for at in 0..self.on_air.senders.len() {
+            let of = self.on_air.senders[at].edcaf;
+            let (member, access) = owner(of);
+            let has_frame = self.refill(member, access, now, observer);
+            let member = &mut self.members[member];
+            let category = &mut member.categories[access.index()];
+            category.waiting_since = now;
+            let slots = category.backoff.draw(&mut member.random);
+            self.contention.join(of, slots, has_frame);
+        }
+        let eifs = self.cell.timing.eifs_extra();
+        let clear = if collided {
+            now + eifs
+        } else if answered {
+            now
+        } else {
+            self.silence_after(first.edcaf, now, eifs)
+        };
+        self.resume(now, clear);
+        for at in 0..self.on_air.senders.len() {
+            let (member, _) = owner(self.on_air.senders[at].edcaf);
+            self.settle(member, now, observer);
+        }
+    }
+
+    /// A single transmission was not answered. Its receiver did not understand it (EIFS); the others did, and keep silent for
+    /// the answer that does not come (NAV). Returns until when.
+    fn silence_after(&mut self, of: Edcaf, now: Time, eifs: Duration) -> Time {
+        let (member, access) = owner(of);
+        let receiver = if member == 0 {
+            self.last_peer[access.index()] + 1
+        } else {
+            0
+        };
+        self.exceptions.push((receiver, now + eifs));
+        now + self.on_air.senders[0].plan.answer
+    }
+
+    /// The medium is idle: contention goes on.
+    pub(super) fn resume(&mut self, now: Time, clear: Time) {
+        self.on_air.phase = Phase::Idle;
+        self.clear = clear;
+        debug_assert!(clear >= now);
+        let (exceptions, aifs) = (&self.exceptions, &self.aifs);
+        self.contention.resume(self.on_air.busy, |edcaf| {
+            let exception = exceptions.iter().find(|(of, _)| *of == edcaf as usize / 4);
+            exception.map_or(clear, |(_, clear)| *clear) + aifs[edcaf as usize]
+        });
+    }
+
+    /// A sender with a TXOP goes on a SIFS later if its next exchange fits.
+    fn may_go_on(&mut self, of: Edcaf, now: Time, observer: &mut impl Observer<P>) -> bool {
+        let (member, access) = owner(of);
+        let txop = self.members[member].categories[access.index()]
+            .contending
+            .txop;
+        if txop.is_zero() || !self.make_ready(member, access, now, observer) {
+            return false;
+        }
+        let next = now + self.cell.timing.sifs;
+        let fits = next + self.plan(of).whole() <= self.on_air.busy + txop;
+        if fits {
+            self.go_on(of, next);
+        }
+        fits
+    }
+
+    /// The use of the airtime since the exchange began.
+    fn account(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        let collided = self.on_air.senders.len() > 1;
+        let what = match (collided, self.on_air.answered) {
+            (true, _) => Use::Collision,
+            (false, true) => Use::Exchange,
+            (false, false) => Use::Unanswered,
+        };
+        if collided {
+            self.airtime.note_collision(now);
+        }
+        for at in 0..self.on_air.senders.len() {
+            let sender = self.on_air.senders[at];
+            let (member, access) = owner(sender.edcaf);
+            let category = &self.members[member].categories[access.index()];
+            let transmission = &category.ready[0];
+            let (station, way) = ends(self.stations(), self.link(member, transmission.peer));
+            let chain = &transmission.chain;
+            let mode = chain
+                .after(transmission.tries)
+                .map_or(chain.slowest(), |stage| stage.1);
+            let received = if collided {
+                &[][..]
+            } else {
+                &self.on_air.received[..]
+            };
+            observer.on_air(&Transmitted {
+                node: node(member),
+                station,
+                access,
+                mode,
+                what,
+                start: self.on_air.start,
+                end: if collided { sender.end } else { now },
+                waiting_since: category.waiting_since,
+                frames: transmission.frames.len() as u16,
+                received: received.iter().filter(|&&received| received).count() as u16,
+                tries: transmission.tries,
+            });
+            let (frames, retried) = (transmission.frames.len() as u64, transmission.tries > 0);
+            let peer = transmission.peer;
+            if !collided {
+                self.airtime.note_exchange(station, way, now);
+            }
+            let account = self.airtime.of(station, way);
+            account.transmissions += 1;
+            account.frames += frames;
+            account.retries += u64::from(retried);
+            // What Linux charges: the frames' own duration, at the access point also for what it receives.
+            let data = Duration::min(sender.plan.data, sender.end - self.on_air.start);
+            if member == 0 {
+                self.last_peer[access.index()] = peer;
+                self.members[0].queues.charge((peer, access), data, false);
+            } else if !collided && self.on_air.received.contains(&true) {
+                self.members[0]
+                    .queues
+                    .charge((member - 1, access), data, true);
+            }
+        }
+    }
+
+    /// A transmission was answered: some of its frames, or all, are acknowledged.
+    fn succeed(&mut self, of: Edcaf, now: Time, observer: &mut impl Observer<P>) {
+        let (member, access) = owner(of);
+        let category = &mut self.members[member].categories[access.index()];
+        category.backoff.reset();
+        let Some(mut sent) = category.ready.pop_front() else {
+            return;
+        };
+        let link = self.link(member, sent.peer);
+        if sent.payload != Payload::BlockAckRequest {
+            let outcome = Outcome {
+                tries: sent.tries + 1,
+                frames: sent.frames.len() as u16,
+                delivered: self
+                    .on_air
+                    .received
+                    .iter()
+                    .filter(|&&received| received)
+                    .count() as u16,
+            };
+            self.controllers[link].report(&sent.chain, outcome);
+            for (at, mut mpdu) in sent.frames.drain(..).enumerate() {
+                if self.on_air.received.get(at) == Some(&true) {
+                    self.sessions[link * 4 + access.index()]
+                        .originator
+                        .finish(mpdu.number);
+                    self.members[member]
+                        .queues
+                        .release((sent.peer, access), mpdu.estimate);
+                } else {
+                    mpdu.failures = mpdu.failures.saturating_add(1);
+                    self.send_again_or_drop((member, sent.peer), access, mpdu, now, observer);
+                }
+            }
+        }
+        sent.frames.clear();
+        self.spare.push(sent.frames);
+    }
+
+    /// A transmission was not answered.
+    fn fail(&mut self, of: Edcaf, now: Time, observer: &mut impl Observer<P>) {
+        let (member, access) = owner(of);
+        let category = &mut self.members[member].categories[access.index()];
+        category.backoff.widen();
+        let sent = &mut category.ready[0];
+        sent.tries += 1;
+        for mpdu in &mut sent.frames {
+            mpdu.failures = mpdu.failures.saturating_add(1);
+        }
+        if sent.chain.after(sent.tries).is_some() {
+            return;
+        }
+        // The chain is through. Frames that can be aggregated are put into new transmissions, others are dropped.
+        category.backoff.reset();
+        let Some(sent) = category.ready.pop_front() else {
+            return;
+        };
+        self.abandon(member, access, sent, now, observer);
+    }
+
+    fn abandon(
+        &mut self,
+        member: usize,
+        access: Access,
+        mut sent: Transmission<P>,
+        now: Time,
+        observer: &mut impl Observer<P>,
+    ) {
+        let link = self.link(member, sent.peer);
+        if sent.payload != Payload::BlockAckRequest {
+            let outcome = Outcome {
+                tries: sent.tries,
+                frames: sent.frames.len() as u16,
+                delivered: 0,
+            };
+            self.controllers[link].report(&sent.chain, outcome);
+        }
+        for mpdu in sent.frames.drain(..) {
+            self.send_again_or_drop((member, sent.peer), access, mpdu, now, observer);
+        }
+        self.spare.push(sent.frames);
+    }
+
+    fn send_again_or_drop(
+        &mut self,
+        (member, peer): (usize, usize),
+        access: Access,
+        mut mpdu: Mpdu<P>,
+        now: Time,
+        observer: &mut impl Observer<P>,
+    ) {
+        let has_qos = self.cell.standard.has_qos();
+        let session = self.link(member, peer) * 4 + access.index();
+        let session = &mut self.sessions[session];
+        if has_qos && mpdu.failures < self.cell.aggregate_retry_limit {
+            session.put_again(mpdu);
+            self.members[member].queues.activate((peer, access));
+            return;
+        }
+        session.originator.finish(mpdu.number);
+        if has_qos {
+            session.request_due = true;
+            self.requests_due = true;
+        }
+        self.members[member]
+            .queues
+            .release((peer, access), mpdu.estimate);
+        if let Some((first, more)) = mpdu.take() {
+            for packet in core::iter::once(first).chain(more) {
+                let queued = now.saturating_since(packet.enqueued());
+                observer.on_drop(node(member), packet, Loss::Retries, queued, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Where a node's packets wait before they contend for the medium.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | `ring` | a discipline above a device ring of settable size, which it does not see into |
+//! | [`mac80211`] | as Linux since 4.11: a queue per station and category, airtime fairness between stations, airtime limits below |
+
+pub mod mac80211;
+mod ring;
+
+use alloc::boxed::Box;
+
+use sojourn_aqm::Environment;
+use sojourn_path::link::BoxedQdisc;
+use sojourn_units::{Duration, Time};
+
+use crate::access::Access;
+use crate::packet::Packet;
+use crate::phy::Mode;
+use mac80211::{Mac80211, Settings};
+use ring::Ring;
+
+/// Makes the discipline of a station and category.
+pub type MakeQdisc<P> = Box<dyn FnMut() -> BoxedQdisc<P> + Send>;
+
+/// How a node queues.
+pub enum Queueing<P> {
+    /// A discipline, and below it a ring of so many packets (at least one) from which transmissions are put together.
+    Ring {
+        /// The discipline under test, or drop-tail.
+        qdisc: BoxedQdisc<P>,
+        /// Packets that the device holds.
+        packets: u64,
+    },
+    /// Linux's mac80211: FQ-CoDel per station and category.
+    Mac80211(Settings),
+    /// The same with any discipline per station and category in place of FQ-CoDel.
+    PerStation(Settings, MakeQdisc<P>),
+}
+
+/// A node's peer and a category. Peers are numbered from zero: the stations of the access point, the access point of a
+/// station.
+pub(crate) type Peer = (usize, Access);
+
+/// The queues of a node.
+pub(crate) enum Queues<P> {
+    Ring(Ring<P>),
+    Mac80211(Box<Mac80211<P>>),
+}
+
+impl<P: Packet> Queues<P> {
+    pub(crate) fn new(queueing: Queueing<P>, peers: usize, has_qos: bool) -> Self {
+        let (settings, make) = match queueing {
+            Queueing::Ring { qdisc, packets } => {
+                return Self::Ring(Ring::new(qdisc, packets, peers, has_qos));
+            }
+            Queueing::Mac80211(settings) => (settings, None),
+            Queueing::PerStation(settings, make) => (settings, Some(make)),
+        };
+        Self::Mac80211(Box::new(Mac80211::new(settings, make, peers)))
+    }
+
+    /// A packet comes. `left` is told of packets that leave the discipline.
+    pub(crate) fn enqueue(
+        &mut self,
+        packet: P,
+        peer: Peer,
+        now: Time,
+        env: &mut Environment<P>,
+        left: impl FnMut(&P),
+    ) {
+        match self {
+            Self::Ring(ring) => ring.enqueue(packet, now, env, left),
+            Self::Mac80211(queues) => queues.enqueue(packet, peer, now, env),
+        }
+    }
+
+    /// The peer whose turn it is; `None`: nothing may be sent in this category. `may` says of a peer whether it can take a
+    /// new frame.
+    pub(crate) fn next_peer(
+        &mut self,
+        access: Access,
+        may: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        match self {
+            Self::Ring(ring) => ring.next_peer(access, may),
+            Self::Mac80211(queues) => queues.next_peer(access, may),
+        }
+    }
+
+    /// The next packet for a peer, and what AQL counts it as in a transmission in this mode. `fits` says whether one of so
+    /// many bytes still goes into it.
+    pub(crate) fn dequeue(
+        &mut self,
+        peer: Peer,
+        mode: Mode,
+        fits: impl Fn(u32) -> bool,
+        now: Time,
+        env: &mut Environment<P>,
+        left: impl FnMut(&P),
+    ) -> Option<(P, u32)> {
+        match self {
+            Self::Ring(ring) => {
+                fits(ring.peek(peer.0, peer.1)?).then_some(())?;
+                Some((ring.dequeue(peer, now, env, left)?, 0))
+            }
+            Self::Mac80211(queues) => queues.dequeue(peer, mode, fits, now, env, left),
+        }
+    }
+
+    /// A peer has frames to be sent again, which are not here: it gets a turn.
+    pub(crate) fn activate(&mut self, peer: Peer) {
+        match self {
+            Self::Ring(ring) => ring.activate(peer.0, peer.1),
+            Self::Mac80211(queues) => queues.activate(peer),
+        }
+    }
+
+    /// No more packets are taken for this peer for now. `more`: it has frames that are not here.
+    pub(crate) fn end_turn(&mut self, peer: Peer, more: bool) {
+        match self {
+            Self::Ring(ring) => ring.end_turn(peer.0, peer.1, more),
+            Self::Mac80211(queues) => queues.end_turn(peer, more),
+        }
+    }
+
+    /// A frame that AQL counted has been sent or dropped.
+    pub(crate) fn release(&mut self, peer: Peer, estimate: u32) {
+        if let Self::Mac80211(queues) = self {
+            queues.release(peer, estimate);
+        }
+    }
+
+    /// A peer has used the medium: frames to it, or `received` from it.
+    pub(crate) fn charge(&mut self, peer: Peer, airtime: Duration, received: bool) {
+        if let Self::Mac80211(queues) = self {
+            queues.charge(peer, airtime, received);
+        }
+    }
+
+    /// What the rate control expects of a peer.
+    pub(crate) fn note_rate(&mut self, peer: usize, expected_bps: u64) {
+        if let Self::Mac80211(queues) = self {
+            queues.note_rate(peer, expected_bps);
+        }
+    }
+
+    /// How many transmissions are put together ahead of time, per category; 0: each when the medium is won.
+    pub(crate) fn ready_ahead(&self) -> usize {
+        match self {
+            Self::Ring(_) => 0,
+            Self::Mac80211(queues) => queues.ready_ahead(),
+        }
+    }
+
+    /// Packets in it.
+    pub(crate) fn packets(&self) -> u64 {
+        match self {
+            Self::Ring(ring) => ring.packets(),
+            Self::Mac80211(queues) => queues.packets(),
+        }
+    }
+
+    /// When a discipline wants to act; [`Time::MAX`]: none does.
+    pub(crate) fn next_timer(&self) -> Time {
+        match self {
+            Self::Ring(ring) => ring.next_timer(),
+            Self::Mac80211(queues) => queues.next_timer(),
+        }
+    }
+
+    /// Lets disciplines act.
+    pub(crate) fn on_timer(&mut self, now: Time, env: &mut Environment<P>, left: impl FnMut(&P)) {
+        match self {
+            Self::Ring(ring) => ring.on_timer(now, env, left),
+            Self::Mac80211(queues) => queues.on_timer(now, env),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Linux's mac80211 since 4.11: a queue per station and category, each with flow queueing and CoDel ([`fq`]); airtime
+//! fairness between stations ([`schedule`]); and a limit of the airtime handed to the device ([`aql`]).
+//!
+//! Source: the documentation and commit messages of the kernel. Departures: a category has one queue per station (the kernel
+//! has two TIDs in each), and there is no broadcast.
+
+mod aql;
+mod fq;
+mod schedule;
+
+use alloc::vec::Vec;
+
+use sojourn_aqm::Environment;
+use sojourn_path::link::BoxedQdisc;
+use sojourn_units::{Duration, Time};
+
+use crate::access::Access;
+use crate::packet::Packet;
+use crate::phy::Mode;
+use crate::queues::{MakeQdisc, Peer};
+use aql::Aql;
+use fq::Fq;
+use schedule::Schedule;
+
+pub use aql::AqlLimits;
+pub use fq::FqSettings;
+
+/// What differs between kernels and drivers. [`Settings::of_kernel`] knows most of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Settings {
+    /// Flow queueing and CoDel.
+    pub fq: FqSettings,
+    /// Airtime that a station may use per round. `None`: stations take turns, one transmission each.
+    pub airtime_quantum: Option<Duration>,
+    /// True if frames received from a station count as its airtime.
+    pub charge_received: bool,
+    /// Airtime that the device may hold.
+    pub aql: Option<AqlLimits>,
+    /// CoDel's laxer parameters for stations slower than this, times the number of stations.
+    pub slow_below_bps: Option<u64>,
+    /// Transmissions that the device holds, per category; at least 1. ath9k: one on the air and one ready.
+    pub ready: usize,
+}
+
+impl Settings {
+    /// As the kernel of this version, with ath9k below it.
+    ///
+    /// | since | what |
+    /// | --- | --- |
+    /// | 4.10 | FQ-CoDel in mac80211; stations take turns |
+    /// | 4.11 | airtime fairness in ath9k; since 5.1 in mac80211, with 256 µs per round |
+    /// | 4.12 | 50 ms and 300 ms for stations expected below 6 Mbit/s times the number of stations, until 6.16 |
+    /// | 5.5 | AQL: 5 ms and 12 ms per queue, 24 ms per radio |
+    pub fn of_kernel(major: u32, minor: u32) -> Self {
+        let version = (major, minor);
+        Self {
+            fq: FqSettings::LINUX,
+            airtime_quantum: (version >= (4, 11)).then_some(if version >= (5, 1) {
+                Duration::from_micros(256)
+            } else {
+                Duration::from_micros(300)
+            }),
+            charge_received: true,
+            aql: (version >= (5, 5)).then_some(AqlLimits::LINUX),
+            slow_below_bps: ((4, 12)..(6, 16)).contains(&version).then_some(6_000_000),
+            ready: 2,
+        }
+    }
+}
+
+/// What keeps the packets.
+enum Store<P> {
+    /// mac80211's own flow queues.
+    Fq(Fq<P>),
+    /// A discipline per station and category.
+    Own(Vec<BoxedQdisc<P>>),
+}
+
+pub(crate) struct Mac80211<P> {
+    settings: Settings,
+    store: Store<P>,
+    schedule: Schedule,
+    aql: Option<Aql>,
+    /// A packet that was taken and then did not fit, by station and category: it goes first.
+    put_back: Vec<Option<P>>,
+    stations: usize,
+    packets_put_back: u64,
+    timer: Time,
+}
+
+const fn index((peer, access): Peer) -> usize {
+    peer * 4 + access.index()
+}
+
+impl<P: Packet> Mac80211<P> {
+    pub(crate) fn new(settings: Settings, make: Option<MakeQdisc<P>>, stations: usize) -> Self {
+        let queues = stations * 4;
+        let mut new = Self {
+            settings,
+            store: match make {
+                None => Store::Fq(Fq::new(settings.fq, queues)),
+                Some(mut make) => Store::Own((0..queues).map(|_| make()).collect()),
+            },
+            schedule: Schedule::new(settings.airtime_quantum, queues),
+            aql: settings.aql.map(|limits| Aql::new(limits, queues)),
+            put_back: (0..queues).map(|_| None).collect(),
+            stations,
+            packets_put_back: 0,
+            timer: Time::MAX,
+        };
+        new.find_timer();
+        new
+    }
+
+    pub(crate) fn enqueue(&mut self, packet: P, peer: Peer, now: Time, env: &mut Environment<P>) {
+        let at = index(peer);
+        match &mut self.store {
+            Store::Fq(fq) => fq.enqueue(at, packet, now, env),
+            Store::Own(qdiscs) => qdiscs[at].enqueue(packet, now, env),
+        }
+        self.note_timer(at);
+        if self.has_packets(at) {
+            self.schedule.activate(at);
+        }
+    }
+
+    pub(crate) fn next_peer(
+        &mut self,
+        access: Access,
+        may: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let aql = self.aql.as_ref();
+        let allowed = |at: usize| aql.is_none_or(|aql| aql.allows(at)) && may(at / 4);
+        let pending = |at: usize| aql.map_or(Duration::ZERO, |aql| aql.pending(at));
+        self.schedule
+            .next(access, allowed, pending)
+            .map(|at| at / 4)
+    }
+
+    pub(crate) fn dequeue(
+        &mut self,
+        peer: Peer,
+        mode: Mode,
+        fits: impl Fn(u32) -> bool,
+        now: Time,
+        env: &mut Environment<P>,
+        mut left: impl FnMut(&P),
+    ) -> Option<(P, u32)> {
+        let at = index(peer);
+        if self.aql.as_ref().is_some_and(|aql| !aql.allows(at)) {
+            return None;
+        }
+        let packet = if let Some(packet) = self.put_back[at].take() {
+            self.packets_put_back -= 1;
+            packet
+        } else {
+            let packet = match &mut self.store {
+                Store::Fq(fq) => fq.dequeue(at, now, env),
+                Store::Own(qdiscs) => qdiscs[at].dequeue(now, env),
+            };
+            self.note_timer(at);
+            let packet = packet?;
+            left(&packet);
+            packet
+        };
+        if !fits(packet.bytes()) {
+            self.put_back[at] = Some(packet);
+            self.packets_put_back += 1;
+            return None;
+        }
+        let estimate = match &mut self.aql {
+            Some(aql) => aql.take(at, packet.bytes(), mode),
+            None => 0,
+        };
+        Some((packet, estimate))
+    }
+
+    pub(crate) fn activate(&mut self, peer: Peer) {
+        self.schedule.activate(index(peer));
+    }
+
+    pub(crate) fn end_turn(&mut self, peer: Peer, more: bool) {
+        let more = more || self.has_packets(index(peer));
+        self.schedule.end_turn(index(peer), more);
+    }
+
+    pub(crate) fn release(&mut self, peer: Peer, estimate: u32) {
+        if let Some(aql) = &mut self.aql {
+            aql.release(index(peer), estimate);
+        }
+    }
+
+    pub(crate) fn charge(&mut self, peer: Peer, airtime: Duration, received: bool) {
+        if !received || self.settings.charge_received {
+            self.schedule.charge(index(peer), airtime);
+        }
+    }
+
+    pub(crate) fn note_rate(&mut self, peer: usize, expected_bps: u64) {
+        let (Some(each), Store::Fq(fq)) = (self.settings.slow_below_bps, &mut self.store) else {
+            return;
+        };
+        let slow = expected_bps > 0 && expected_bps < each * self.stations as u64;
+        for at in peer * 4..peer * 4 + 4 {
+            fq.set_slow(at, slow);
+        }
+    }
+
+    pub(crate) fn ready_ahead(&self) -> usize {
+        self.settings.ready.max(1)
+    }
+
+    fn has_packets(&self, at: usize) -> bool {
+        let stored = match &self.store {
+            Store::Fq(fq) => fq.packets_of(at),
+            Store::Own(qdiscs) => qdiscs[at].packets(),
+        };
+        stored > 0 || self.put_back[at].is_some()
+    }
+
+    pub(crate) fn packets(&self) -> u64 {
+        let stored = match &self.store {
+            Store::Fq(fq) => fq.packets(),
+            Store::Own(qdiscs) => qdiscs.iter().map(|qdisc| qdisc.packets()).sum(),
+        };
+        stored + self.packets_put_back
+    }
+
+    fn note_timer(&mut self, at: usize) {
+        if let Store::Own(qdiscs) = &self.store {
+            self.timer = self.timer.min(qdiscs[at].next_timer().unwrap_or(Time::MAX));
+        }
+    }
+
+    fn find_timer(&mut self) {
+        if let Store::Own(qdiscs) = &self.store {
+            let timers = qdiscs.iter().filter_map(|qdisc| qdisc.next_timer());
+            self.timer = timers.min().unwrap_or(Time::MAX);
+        }
+    }
+
+    pub(crate) const fn next_timer(&self) -> Time {
+        self.timer
+    }
+
+    pub(crate) fn on_timer(&mut self, now: Time, env: &mut Environment<P>) {
+        if let Store::Own(qdiscs) = &mut self.store {
+            for qdisc in qdiscs {
+                if qdisc.next_timer().is_some_and(|timer| timer <= now) {
+                    qdisc.on_timer(now, env);
+                }
+            }
+        }
+        self.find_timer();
+    }
+}

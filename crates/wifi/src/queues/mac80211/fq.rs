@@ -1,0 +1,250 @@
+//! mac80211's flow queueing (`include/net/fq_impl.h`): the flows of all stations share 4096 queues, and each station and
+//! category serves its own by deficit round robin with priority for new ones, CoDel on each.
+//!
+//! A flow whose queue belongs to another station's flow goes to its station's default queue, so that a queue never holds
+//! packets of two stations; once the queue is free again, the flow may overtake itself. What exceeds the limit is dropped from the head of the longest queue of all.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use sojourn_aqm::codel::{self, CoDel};
+use sojourn_aqm::list::{Link, Linked, List};
+use sojourn_aqm::pool::{Pool, Queue, Scope};
+use sojourn_aqm::{DropReason, Environment};
+use sojourn_units::{Duration, Time};
+
+use crate::packet::Packet;
+
+/// The constants. [`FqSettings::LINUX`] are the kernel's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FqSettings {
+    /// Queues shared by all stations.
+    pub flows: u32,
+    /// Bytes that a flow may send per round.
+    pub quantum: u32,
+    /// Packets in all queues.
+    pub packets: u64,
+    /// CoDel's target and interval.
+    pub codel: (Duration, Duration),
+    /// The same for slow stations, without ECN.
+    pub slow_codel: (Duration, Duration),
+}
+
+impl FqSettings {
+    /// 4096 flows, 300 bytes, 8192 packets, 20 ms and 100 ms; 50 ms and 300 ms.
+    pub const LINUX: Self = Self {
+        flows: 4096,
+        quantum: 300,
+        packets: 8192,
+        codel: (Duration::from_millis(20), Duration::from_millis(100)),
+        slow_codel: (Duration::from_millis(50), Duration::from_millis(300)),
+    };
+
+    fn codel(&self, slow: bool) -> codel::Config {
+        let (target, interval) = if slow { self.slow_codel } else { self.codel };
+        codel::Config {
+            target,
+            interval,
+            ecn: !slow,
+            variant: codel::Variant::Linux,
+            // mac80211 leaves `codel_params.mtu` at zero: the last packet is not spared.
+            mtu: 0,
+            ..codel::Config::new(0)
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Idle,
+    New,
+    Old,
+}
+
+struct Flow {
+    link: Link,
+    place: Place,
+    deficit: i64,
+    queue: Queue,
+    codel: CoDel,
+    slow: bool,
+    /// The station and category that it serves, while it is in a list.
+    tin: u32,
+}
+
+impl Linked for Flow {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// What a station and category has in the shared queues.
+#[derive(Clone, Copy)]
+struct Tin {
+    new: List,
+    old: List,
+    packets: u64,
+    slow: bool,
+}
+
+/// Packets that the overflow rule drops at once, at most (since Linux 5.12).
+const BATCH: u32 = 32;
+
+pub(super) struct Fq<P> {
+    settings: FqSettings,
+    pool: Pool<P>,
+    /// The shared ones, then a default one per tin.
+    flows: Vec<Flow>,
+    tins: Vec<Tin>,
+    salt: Option<u64>,
+}
+
+impl<P: Packet> Fq<P> {
+    pub(super) fn new(settings: FqSettings, tins: usize) -> Self {
+        let shared = settings.flows.max(1);
+        let flow = || Flow {
+            link: Link::ALONE,
+            place: Place::Idle,
+            deficit: 0,
+            queue: Queue::EMPTY,
+            codel: CoDel::new(settings.codel(false)),
+            slow: false,
+            tin: 0,
+        };
+        let tin = Tin {
+            new: List::EMPTY,
+            old: List::EMPTY,
+            packets: 0,
+            slow: false,
+        };
+        Self {
+            settings,
+            pool: Pool::new(),
+            flows: (0..shared as usize + tins).map(|_| flow()).collect(),
+            tins: vec![tin; tins],
+            salt: None,
+        }
+    }
+
+    pub(super) fn packets_of(&self, tin: usize) -> u64 {
+        self.tins[tin].packets
+    }
+
+    pub(super) const fn packets(&self) -> u64 {
+        self.pool.packets()
+    }
+
+    pub(super) fn set_slow(&mut self, tin: usize, slow: bool) {
+        self.tins[tin].slow = slow;
+    }
+
+    fn shared(&self) -> u32 {
+        (self.flows.len() - self.tins.len()) as u32
+    }
+
+    fn flow_of(&mut self, tin: usize, packet: &P, env: &mut Environment<P>) -> u32 {
+        let salt = *self.salt.get_or_insert_with(|| env.random_u64());
+        let hash = u64::from(packet.flow().hash(salt));
+        let at = ((hash * u64::from(self.shared())) >> 32) as u32;
+        let flow = &self.flows[at as usize];
+        if flow.place != Place::Idle && flow.tin != tin as u32 {
+            self.shared() + tin as u32
+        } else {
+            at
+        }
+    }
+
+    pub(super) fn enqueue(
+        &mut self,
+        tin: usize,
+        mut packet: P,
+        now: Time,
+        env: &mut Environment<P>,
+    ) {
+        packet.set_enqueued(now);
+        let at = self.flow_of(tin, &packet, env);
+        let flow = &mut self.flows[at as usize];
+        self.pool.push_back(&mut flow.queue, packet);
+        self.tins[tin].packets += 1;
+        if flow.place == Place::Idle {
+            flow.place = Place::New;
+            flow.tin = tin as u32;
+            flow.deficit = i64::from(self.settings.quantum);
+            self.tins[tin].new.push_back(&mut self.flows, at);
+        }
+        while self.pool.packets() > self.settings.packets.max(1)
+            && self.drop_from_longest(env).is_some()
+        {}
+    }
+
+    fn drop_from_longest(&mut self, env: &mut Environment<P>) -> Option<()> {
+        let active = self.flows.iter_mut().filter(|flow| !flow.queue.is_empty());
+        let flow = active.max_by_key(|flow| flow.queue.bytes())?;
+        let most = BATCH.min(flow.queue.packets() / 2).max(1);
+        for _ in 0..most {
+            if let Some(packet) = self.pool.pop_front(&mut flow.queue) {
+                self.tins[flow.tin as usize].packets -= 1;
+                env.drop(packet, DropReason::Overflow);
+            }
+        }
+        Some(())
+    }
+
+    pub(super) fn dequeue(&mut self, tin: usize, now: Time, env: &mut Environment<P>) -> Option<P> {
+        loop {
+            let lists = &self.tins[tin];
+            let at = lists.new.front().or_else(|| lists.old.front())?;
+            let flow = &mut self.flows[at as usize];
+            if flow.deficit <= 0 {
+                flow.deficit += i64::from(self.settings.quantum);
+                self.move_to_old(tin, at);
+                continue;
+            }
+            let slow = self.tins[tin].slow;
+            if flow.slow != slow {
+                flow.slow = slow;
+                flow.codel.reconfigure(self.settings.codel(slow));
+            }
+            let before = flow.queue.packets();
+            let served = self.pool.serve(
+                &mut flow.queue,
+                &mut flow.codel,
+                Scope::Queue,
+                now,
+                env,
+                |_| {},
+            );
+            self.tins[tin].packets -= u64::from(before - flow.queue.packets());
+            let Some(packet) = served else {
+                self.retire(tin, at);
+                continue;
+            };
+            flow.deficit -= i64::from(packet.bytes());
+            return Some(packet);
+        }
+    }
+
+    fn leave_list(&mut self, tin: usize, at: u32) {
+        let lists = &mut self.tins[tin];
+        match core::mem::replace(&mut self.flows[at as usize].place, Place::Idle) {
+            Place::New => lists.new.remove(&mut self.flows, at),
+            Place::Old => lists.old.remove(&mut self.flows, at),
+            Place::Idle => {}
+        }
+    }
+
+    fn move_to_old(&mut self, tin: usize, at: u32) {
+        self.leave_list(tin, at);
+        self.flows[at as usize].place = Place::Old;
+        self.tins[tin].old.push_back(&mut self.flows, at);
+    }
+
+    /// An empty queue leaves the lists, a new one only if no old one waits.
+    fn retire(&mut self, tin: usize, at: u32) {
+        if self.flows[at as usize].place == Place::New && !self.tins[tin].old.is_empty() {
+            self.move_to_old(tin, at);
+        } else {
+            self.leave_list(tin, at);
+        }
+    }
+}

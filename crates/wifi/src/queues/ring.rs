@@ -1,0 +1,151 @@
+//! A discipline above a device ring: what the papers of 2013 measured. The discipline governs only what the ring has no
+//! room for.
+//!
+//! Without aggregation the device sends packets in the order in which they came. With it, each peer and category has its
+//! FIFO in the device, served in turn, as ath9k had before Linux 4.11.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use sojourn_aqm::Environment;
+use sojourn_path::link::BoxedQdisc;
+use sojourn_units::Time;
+
+use crate::access::Access;
+use crate::packet::Packet;
+
+pub(crate) struct Ring<P> {
+    qdisc: BoxedQdisc<P>,
+    limit: usize,
+    held: usize,
+    /// FIFOs by peer and category.
+    fifos: Vec<VecDeque<P>>,
+    /// Whose turn it is, per category: with aggregation the peers that have packets, without it the peer of each packet.
+    turns: [VecDeque<u16>; 4],
+    aggregates: bool,
+}
+
+impl<P: Packet> Ring<P> {
+    pub(crate) fn new(qdisc: BoxedQdisc<P>, packets: u64, peers: usize, aggregates: bool) -> Self {
+        Self {
+            qdisc,
+            limit: packets.max(1) as usize,
+            held: 0,
+            fifos: (0..peers * 4).map(|_| VecDeque::new()).collect(),
+            turns: Default::default(),
+            aggregates,
+        }
+    }
+
+    pub(crate) fn enqueue(
+        &mut self,
+        packet: P,
+        now: Time,
+        env: &mut Environment<P>,
+        left: impl FnMut(&P),
+    ) {
+        self.qdisc.enqueue(packet, now, env);
+        self.fill(now, env, left);
+    }
+
+    /// The ring takes what it has room for.
+    fn fill(&mut self, now: Time, env: &mut Environment<P>, mut left: impl FnMut(&P)) {
+        while self.held < self.limit {
+            let Some(packet) = self.qdisc.dequeue(now, env) else {
+                return;
+            };
+            left(&packet);
+            let (peer, access) = (packet.station(), Access::of_dscp(packet.dscp()));
+            let access = if self.aggregates {
+                access
+            } else {
+                Access::BestEffort
+            };
+            let fifo = &mut self.fifos[usize::from(peer) * 4 + access.index()];
+            let turns = &mut self.turns[access.index()];
+            if !self.aggregates || (fifo.is_empty() && !turns.contains(&peer)) {
+                turns.push_back(peer);
+            }
+            fifo.push_back(packet);
+            self.held += 1;
+        }
+    }
+
+    pub(crate) fn next_peer(
+        &mut self,
+        access: Access,
+        may: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let turns = &mut self.turns[access.index()];
+        for _ in 0..turns.len() {
+            let peer = usize::from(*turns.front()?);
+            if may(peer) {
+                return Some(peer);
+            }
+            turns.rotate_left(1);
+        }
+        None
+    }
+
+    pub(crate) fn dequeue(
+        &mut self,
+        (peer, access): (usize, Access),
+        now: Time,
+        env: &mut Environment<P>,
+        left: impl FnMut(&P),
+    ) -> Option<P> {
+        let packet = self.fifos[peer * 4 + access.index()].pop_front()?;
+        self.held -= 1;
+        if !self.aggregates {
+            self.turns[access.index()].pop_front();
+        }
+        self.fill(now, env, left);
+        Some(packet)
+    }
+
+    /// A peer has frames to be sent again, which are not here: it gets a turn.
+    pub(crate) fn activate(&mut self, peer: usize, access: Access) {
+        let turns = &mut self.turns[access.index()];
+        if self.aggregates && !turns.contains(&(peer as u16)) {
+            turns.push_back(peer as u16);
+        }
+    }
+
+    /// The next peer's turn. `more`: this one has frames that are not here.
+    pub(crate) fn end_turn(&mut self, peer: usize, access: Access, more: bool) {
+        let turns = &mut self.turns[access.index()];
+        if self.aggregates && turns.front() == Some(&(peer as u16)) {
+            turns.pop_front();
+            if more || !self.fifos[peer * 4 + access.index()].is_empty() {
+                turns.push_back(peer as u16);
+            }
+        }
+    }
+
+    /// The bytes of the packet that a peer gets next.
+    pub(crate) fn peek(&self, peer: usize, access: Access) -> Option<u32> {
+        let first = self.fifos[peer * 4 + access.index()].front();
+        first.map(sojourn_aqm::Packet::bytes)
+    }
+
+    pub(crate) fn packets(&self) -> u64 {
+        self.qdisc.packets() + self.held as u64
+    }
+
+    pub(crate) fn next_timer(&self) -> Time {
+        let timer = self.qdisc.next_timer().unwrap_or(Time::MAX);
+        if self.held < self.limit && self.qdisc.packets() > 0 {
+            // It shapes, or the ring would have its packets.
+            timer.min(self.qdisc.ready_at().unwrap_or(Time::MAX))
+        } else {
+            timer
+        }
+    }
+
+    pub(crate) fn on_timer(&mut self, now: Time, env: &mut Environment<P>, left: impl FnMut(&P)) {
+        if self.qdisc.next_timer().is_some_and(|timer| timer <= now) {
+            self.qdisc.on_timer(now, env);
+        }
+        self.fill(now, env, left);
+    }
+}

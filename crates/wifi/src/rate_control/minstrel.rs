@@ -1,0 +1,137 @@
+//! Minstrel for 802.11b and g (Linux `rc80211_minstrel`, to 5.10): a success probability per rate from what was
+//! acknowledged, and every tenth frame tries another rate.
+//!
+//! Departures: no rate above the best by duration is put off by a random table of ten columns; rates to try are drawn at
+//! random.
+
+use alloc::vec::Vec;
+
+use sojourn_units::{Duration, Time};
+
+use super::statistics::{Rate, best_first, bits};
+use super::{Chain, Outcome};
+use crate::frames;
+use crate::phy::{Mode, Timing};
+use crate::random::Stream;
+
+/// Between updates.
+const UPDATE: Duration = Duration::from_millis(100);
+/// Of a hundred frames so many try another rate (`lookaround_rate_mrr`).
+const LOOKAROUND: u64 = 10;
+/// From this success on, the safest rate is chosen by throughput.
+const SAFE: f64 = 0.95;
+
+pub(crate) struct Minstrel {
+    rates: Vec<Rate>,
+    timing: Timing,
+    random: Stream,
+    /// The places of the two best by throughput, and of the safest.
+    best: usize,
+    second: usize,
+    safest: usize,
+    updated: Time,
+    frames: u64,
+    probes: u64,
+}
+
+impl Minstrel {
+    /// `modes` is not empty.
+    pub(crate) fn new(modes: &[Mode], timing: Timing, random: Stream) -> Self {
+        let mut rates: Vec<Rate> = modes.iter().map(|&mode| Rate::new(mode)).collect();
+        rates.sort_by_key(|rate| rate.mode.rate());
+        Self {
+            rates,
+            timing,
+            random,
+            best: 0,
+            second: 0,
+            safest: 0,
+            updated: Time::ZERO,
+            frames: 0,
+            probes: 0,
+        }
+    }
+
+    /// DIFS, the preamble, SIFS and the acknowledgement of one frame.
+    fn overhead(&self, mode: Mode) -> Duration {
+        let answer = self.timing.airtime(mode.response(), frames::ACK);
+        self.timing.difs() + self.timing.airtime(mode, 0) + self.timing.sifs + answer
+    }
+
+    fn tries(&self, place: usize) -> u8 {
+        let rate = &self.rates[place];
+        rate.tries(self.overhead(rate.mode), 1.0, &self.timing)
+    }
+
+    pub(crate) fn best(&self) -> Mode {
+        self.rates[self.best].mode
+    }
+
+    pub(crate) fn expected_bps(&self) -> u64 {
+        let rate = &self.rates[self.best];
+        bits(rate.throughput(self.overhead(rate.mode), 1.0))
+    }
+
+    pub(crate) fn chain(&mut self, now: Time) -> Chain {
+        if now >= self.updated + UPDATE {
+            self.update(now);
+        }
+        self.frames += 1;
+        let mode = |place: usize| self.rates[place].mode;
+        let of = |place: usize| (mode(place), self.tries(place));
+        let ((best, tries), (second, second_tries)) = (of(self.best), of(self.second));
+        let (safest, safest_tries) = of(self.safest);
+        let usual = Chain::of(best, tries);
+        let due = self.rates.len() > 1 && self.frames * LOOKAROUND / 100 > self.probes;
+        let chain = if due {
+            self.probes += 1;
+            let other = self.random.up_to(self.rates.len() as u32 - 2) as usize;
+            let probe = &self.rates[if other < self.best { other } else { other + 1 }];
+            if probe.duration < self.rates[self.best].duration {
+                Chain::of(probe.mode, 1).then(best, tries)
+            } else {
+                // A slower rate is tried only if the best fails.
+                usual.then(probe.mode, 1)
+            }
+        } else {
+            usual.then(second, second_tries)
+        };
+        chain
+            .then(safest, safest_tries)
+            .then(mode(0), self.tries(0))
+    }
+
+    pub(crate) fn report(&mut self, chain: &Chain, outcome: Outcome) {
+        let mut tried = chain.split(outcome.tries).peekable();
+        while let Some((mode, tries)) = tried.next() {
+            let is_last = tried.peek().is_none();
+            let delivered = if is_last {
+                u32::from(outcome.delivered.min(1))
+            } else {
+                0
+            };
+            if let Some(rate) = self.rates.iter_mut().find(|rate| rate.mode == mode) {
+                rate.count(u32::from(tries), delivered);
+            }
+        }
+    }
+
+    fn update(&mut self, now: Time) {
+        self.updated = now;
+        for rate in &mut self.rates {
+            rate.update_ewma();
+        }
+        let throughput = |rate: &Rate| rate.throughput(self.overhead(rate.mode), 1.0);
+        let order = best_first(&self.rates, throughput);
+        let safe = |rate: &Rate| {
+            if rate.probability >= SAFE {
+                1.0 + throughput(rate)
+            } else {
+                rate.probability
+            }
+        };
+        let safest = best_first(&self.rates, safe)[0];
+        let second = *order.get(1).unwrap_or(&order[0]);
+        (self.best, self.second, self.safest) = (order[0], second, safest);
+    }
+}

@@ -1,0 +1,241 @@
+//! Minstrel-HT for 802.11n and ac (Linux since 5.12): rates in groups of equal streams, guard interval and width; estimates
+//! with the mean length of aggregates; one probe per 20 ms.
+//!
+//! Probes come in three kinds, three to two to one: one step faster than the best in the next group; any faster one; and a
+//! slower one that is not known to be good. Departures: a probe is chosen when it is due and not five ahead; rates within a
+//! group are drawn at random and not by a table; 802.11b and g rates are no part of it.
+
+use alloc::vec::Vec;
+
+use sojourn_units::{Duration, Time};
+
+use super::statistics::{Rate, best_first, bits};
+use super::{Chain, Outcome};
+use crate::frames;
+use crate::phy::{Guard, Mode, Timing, Width};
+use crate::random::Stream;
+
+/// Between updates (HZ / 10 since January 2021).
+const UPDATE: Duration = Duration::from_millis(100);
+/// Between probes (MINSTREL_SAMPLE_INTERVAL).
+const PROBE: Duration = Duration::from_millis(20);
+/// From this success on, the safest rate is chosen by throughput.
+const SAFE: f64 = 0.75;
+/// From this success on, a slower rate need not be probed.
+const GOOD: f64 = 0.95;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// One step faster.
+    Step,
+    /// Any faster one.
+    Jump,
+    /// A slower one.
+    Slow,
+}
+
+/// In which order kinds are probed (`minstrel_sample_seq`).
+const KINDS: [Kind; 6] = [
+    Kind::Step,
+    Kind::Jump,
+    Kind::Step,
+    Kind::Jump,
+    Kind::Step,
+    Kind::Slow,
+];
+
+pub(crate) struct MinstrelHt {
+    rates: Vec<Rate>,
+    /// The group of each rate, and how many there are.
+    groups: Vec<usize>,
+    group_count: usize,
+    overhead: Duration,
+    timing: Timing,
+    random: Stream,
+    best: usize,
+    second: usize,
+    safest: usize,
+    updated: Time,
+    probed: Time,
+    next_kind: usize,
+    next_group: usize,
+    /// Frames and transmissions since the last update, and the mean of their ratio; 0: none yet.
+    frames: u32,
+    transmissions: u32,
+    together: f64,
+}
+
+impl MinstrelHt {
+    /// `modes` is not empty.
+    pub(crate) fn new(modes: &[Mode], timing: Timing, random: Stream) -> Self {
+        let mut modes = modes.to_vec();
+        modes.sort_by_key(|mode| mode.rate());
+        let mut known: Vec<(u8, Width, Guard)> = Vec::new();
+        let groups = modes.iter().map(|mode| {
+            let group = (mode.streams(), mode.width(), mode.guard());
+            known
+                .iter()
+                .position(|other| *other == group)
+                .unwrap_or_else(|| {
+                    known.push(group);
+                    known.len() - 1
+                })
+        });
+        let groups = groups.collect();
+        let answer = timing.airtime(timing.lowest, frames::ACK);
+        let preamble = timing.airtime(modes[0], 0);
+        Self {
+            rates: modes.into_iter().map(Rate::new).collect(),
+            groups,
+            group_count: known.len(),
+            overhead: timing.sifs + answer + preamble,
+            timing,
+            random,
+            best: 0,
+            second: 0,
+            safest: 0,
+            updated: Time::ZERO,
+            probed: Time::ZERO,
+            next_kind: 0,
+            next_group: 0,
+            frames: 0,
+            transmissions: 0,
+            together: 0.0,
+        }
+    }
+
+    /// Frames per transmission; while none are known, what the kernel expects at the best rate's speed.
+    fn together(&self) -> f64 {
+        if self.together > 0.0 {
+            return self.together;
+        }
+        match self.rates[self.best].duration.as_micros() {
+            401.. => 2.0,
+            251..=400 => 4.0,
+            151..=250 => 8.0,
+            _ => 16.0,
+        }
+    }
+
+    fn throughput(&self, rate: &Rate) -> f64 {
+        rate.throughput(self.overhead, self.together())
+    }
+
+    pub(crate) fn best(&self) -> Mode {
+        self.rates[self.best].mode
+    }
+
+    pub(crate) fn expected_bps(&self) -> u64 {
+        bits(self.throughput(&self.rates[self.best]))
+    }
+
+    pub(crate) fn chain(&mut self, now: Time) -> Chain {
+        if now >= self.updated + UPDATE {
+            self.update(now);
+        }
+        let together = self.together();
+        let of = |place: usize| {
+            let rate = &self.rates[place];
+            (rate.mode, rate.tries(self.overhead, together, &self.timing))
+        };
+        let ((best, tries), (second, second_tries)) = (of(self.best), of(self.second));
+        let (safest, safest_tries) = of(self.safest);
+        if now >= self.probed + PROBE {
+            self.probed = now;
+            if let Some(probe) = self.next_probe() {
+                let mut chain = Chain::of(self.rates[probe].mode, 1).then(best, tries);
+                chain.is_probe = true;
+                return chain.then(safest, safest_tries);
+            }
+        }
+        Chain::of(best, tries)
+            .then(second, second_tries)
+            .then(safest, safest_tries)
+    }
+
+    fn next_probe(&mut self) -> Option<usize> {
+        let kind = KINDS[self.next_kind];
+        self.next_kind = (self.next_kind + 1) % KINDS.len();
+        let chosen = [self.best, self.second, self.safest].map(|place| self.rates[place].duration);
+        let fastest = chosen.into_iter().min()?;
+        let slowest = chosen.into_iter().max()?;
+        let best = self.rates[self.best].duration;
+        for _ in 0..self.group_count {
+            self.next_group = (self.next_group + 1) % self.group_count;
+            let is_wanted = |place: &usize| {
+                let rate = &self.rates[*place];
+                self.groups[*place] == self.next_group
+                    && match kind {
+                        Kind::Step => rate.duration < best,
+                        Kind::Jump => rate.duration < fastest,
+                        Kind::Slow => {
+                            rate.duration > fastest
+                                && rate.duration < slowest
+                                && rate.probability <= GOOD
+                        }
+                    }
+            };
+            let wanted: Vec<usize> = (0..self.rates.len()).filter(is_wanted).collect();
+            if let Some(most) = wanted.len().checked_sub(1) {
+                // Rates are sorted: the first of the faster ones is the next step.
+                let drawn = if kind == Kind::Step {
+                    0
+                } else {
+                    self.random.up_to(most as u32) as usize
+                };
+                return Some(wanted[drawn]);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn report(&mut self, chain: &Chain, outcome: Outcome) {
+        self.frames += u32::from(outcome.frames);
+        self.transmissions += 1;
+        let mut tried = chain.split(outcome.tries).peekable();
+        while let Some((mode, tries)) = tried.next() {
+            let is_last = tried.peek().is_none();
+            let delivered = if is_last {
+                u32::from(outcome.delivered)
+            } else {
+                0
+            };
+            if let Some(rate) = self.rates.iter_mut().find(|rate| rate.mode == mode) {
+                rate.count(u32::from(tries) * u32::from(outcome.frames), delivered);
+            }
+        }
+    }
+
+    fn update(&mut self, now: Time) {
+        self.updated = now;
+        if self.transmissions > 0 {
+            let length = f64::from(self.frames) / f64::from(self.transmissions);
+            // The mean starts from zero in the kernel, and keeps 3/4.
+            self.together = 0.75 * self.together + 0.25 * length;
+            (self.frames, self.transmissions) = (0, 0);
+        }
+        // Within a group, a rate never tried is as likely as the best faster one.
+        let mut known = alloc::vec![0.0_f64; self.group_count];
+        for place in (0..self.rates.len()).rev() {
+            let rate = &mut self.rates[place];
+            rate.update_filtered();
+            let known = &mut known[self.groups[place]];
+            if rate.tried > 0 {
+                *known = known.max(rate.probability);
+            } else {
+                rate.probability = known.max(rate.probability);
+            }
+        }
+        let order = best_first(&self.rates, |rate| self.throughput(rate));
+        let safe = |rate: &Rate| {
+            if rate.probability > SAFE {
+                1.0 + self.throughput(rate)
+            } else {
+                rate.probability
+            }
+        };
+        let safest = best_first(&self.rates, safe)[0];
+        let second = *order.get(1).unwrap_or(&order[0]);
+        (self.best, self.second, self.safest) = (order[0], second, safest);
+    }
+}

@@ -1,0 +1,281 @@
+//! A-MPDU against its closed form, airtime fairness against its arithmetic, losses and what mends them.
+
+mod cell;
+
+use cell::{FULL, Packet, Seen, goodput, mode, ring, saturate, station, wide_mode};
+use sojourn_units::{Duration, Time, Way};
+use sojourn_wifi::phy::{Band, Guard, Mode, Standard, Width};
+use sojourn_wifi::queues::mac80211::Settings;
+use sojourn_wifi::{
+    Access, Aggregation, Cell, Framing, Medium, Queueing, RateControl, Station, modes,
+};
+
+fn plain(standard: Standard, aggregation: Aggregation) -> Cell {
+    let cell = Cell::in_band(standard, Band::Ghz5);
+    Cell {
+        aggregation,
+        framing: Framing {
+            ccmp: false,
+            ..cell.framing
+        },
+        ..cell
+    }
+}
+
+/// Goodput in Mbit/s of one station, downlink, and frames per transmission.
+fn alone(cell: &Cell, mode: Mode, seconds: u64) -> (f64, f64) {
+    let mut medium = Medium::new(cell.clone(), ring_of(400), vec![station(mode)]);
+    let mut seen = Seen::default();
+    let until = Time::from_secs(seconds);
+    let received = saturate(
+        &mut medium,
+        &[(0, Way::Down, 300, FULL, 0)],
+        until,
+        &mut seen,
+    );
+    (
+        goodput(&received, until) / 1e6,
+        seen.frames as f64 / seen.transmissions as f64,
+    )
+}
+
+fn ring_of(packets: u64) -> Queueing<Packet> {
+    Queueing::Ring {
+        qdisc: cell::drop_tail(1000),
+        packets,
+    }
+}
+
+#[test]
+fn a_single_frame_is_as_the_arithmetic_says() {
+    // 802.11n, 5 GHz, MCS 7: 1538 bytes take 36 + 192 µs; SIFS 16, ACK at 24 Mbit/s 28. AIFS 16 + 3 · 9 = 43, back-off 7.5
+    // slots: 67.5. 12000 bits in 382.5 µs: 31.37 Mbit/s.
+    let cell = plain(Standard::N, Aggregation::NONE);
+    let (mbps, frames) = alone(&cell, mode(&cell, 65_000), 10);
+    assert!((mbps / (12_000.0 / 382.5) - 1.0).abs() < 0.003, "{mbps}");
+    assert_eq!(frames, 1.0);
+    // 802.11ac, 80 MHz, MCS 9, two streams: 1542 bytes: 12336 + 28 bits, 4 symbols: 44 + 16 µs; SIFS 16, ACK 28.
+    // 43 + 67.5 + 60 + 44 = 214.5.
+    let cell = plain(Standard::Ac, Aggregation::NONE);
+    let mode = wide_mode(&cell, 780_000, Width::Mhz80, 2, Guard::Long);
+    let (mbps, _) = alone(&cell, mode, 10);
+    assert!((mbps / (12_000.0 / 214.5) - 1.0).abs() < 0.003, "{mbps}");
+}
+
+#[test]
+fn aggregates_have_the_efficiency_of_the_closed_form() {
+    // n subframes of 1544 bytes (4 + 1538 + 2, the last without its 2), one preamble, one BlockAck of 32 bytes at 24 Mbit/s:
+    // 32 µs. R = n · 12000 / (AIFS 43 + back-off 67.5 + 36 or 40 + 4 · ceil((16 + 8 · (1544 n - 2) + 6) / N_DBPS) + 16 + 32).
+    let cases = [
+        (Standard::N, 65_000, Width::Mhz20, 1, 260.0, 36.0),
+        (Standard::N, 270_000, Width::Mhz40, 2, 1080.0, 40.0),
+        (Standard::Ac, 780_000, Width::Mhz80, 2, 3120.0, 44.0),
+    ];
+    for (standard, kbps, width, streams, bits, preamble) in cases {
+        for n in [2_u16, 8, 16, 32, 42] {
+            let cell = plain(
+                standard,
+                Aggregation {
+                    frames: n,
+                    ..Aggregation::most(standard)
+                },
+            );
+            let mode = wide_mode(&cell, kbps, width, streams, Guard::Long);
+            let length = 8.0 * (1544.0 * f64::from(n) - 2.0);
+            let tails = if bits > 2160.0 { 12.0 } else { 6.0 };
+            let data = 4.0 * ((16.0 + length + tails) / bits).ceil();
+            if preamble + data > 5484.0 {
+                continue;
+            }
+            let expected = f64::from(n) * 12_000.0 / (43.0 + 67.5 + preamble + data + 16.0 + 32.0);
+            let (mbps, frames) = alone(&cell, mode, 5);
+            assert!((frames - f64::from(n)).abs() < 0.1, "{frames} for {n}");
+            assert!(
+                (mbps / expected - 1.0).abs() < 0.01,
+                "{standard:?} {n}: {mbps} for {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_amsdu_saves_headers() {
+    // Two MSDUs of 1508 with 14 each, the first padded: 1524 + 1522 + 30 = 3076 bytes in one MPDU of at most 3839.
+    let cell = plain(
+        Standard::N,
+        Aggregation {
+            frames: 1,
+            amsdu_bytes: 3839,
+            ..Aggregation::most(Standard::N)
+        },
+    );
+    // MCS 7: 24608 + 22 bits are 95 symbols: 36 + 380; ACK 28. Two packets in 43 + 67.5 + 416 + 16 + 28 = 570.5 µs.
+    let (mbps, _) = alone(&cell, mode(&cell, 65_000), 10);
+    assert!((mbps / (24_000.0 / 570.5) - 1.0).abs() < 0.003, "{mbps}");
+}
+
+#[test]
+fn only_what_was_lost_is_sent_again() {
+    // At an SNR where about a fifth of the frames are lost, every packet still arrives, in order, and each frame is sent as
+    // often as it takes: 1 / success.
+    let cell = plain(Standard::N, Aggregation::ath9k());
+    let mode = mode(&cell, 65_000);
+    let wanted = 0.8;
+    let success = |db: f64| {
+        sojourn_wifi::phy::error::success(mode, sojourn_wifi::phy::error::Snr::from_db(db), 1538)
+    };
+    let (mut low, mut high) = (0.0, 40.0);
+    for _ in 0..50 {
+        let middle = (low + high) / 2.0;
+        if success(middle) < wanted {
+            low = middle
+        } else {
+            high = middle
+        }
+    }
+    let noisy = Station {
+        snr_db: Some(high),
+        ..station(mode)
+    };
+    let mut medium = Medium::new(cell, ring_of(400), vec![noisy]);
+    let mut seen = Seen::default();
+    let received = saturate(
+        &mut medium,
+        &[(0, Way::Down, 300, FULL, 0)],
+        Time::from_secs(10),
+        &mut seen,
+    );
+    assert_eq!(seen.lost, 0);
+    assert!(
+        received
+            .windows(2)
+            .all(|pair| pair[0].packet.number < pair[1].packet.number)
+    );
+    let sent_each = seen.frames as f64 / received.len() as f64;
+    assert!((sent_each * wanted - 1.0).abs() < 0.02, "{sent_each}");
+}
+
+#[test]
+fn higher_categories_wait_less() {
+    // One station, all four categories saturated: voice gets most, background least.
+    let cell = Cell::new(Standard::N);
+    let mode = mode(&cell, 65_000);
+    let mut medium = Medium::new(cell, ring(), (0..4).map(|_| station(mode)).collect());
+    let dscp = [8, 0, 34, 48];
+    let loads: Vec<_> = (0..4)
+        .map(|n| (n, Way::Up, 40, FULL, dscp[usize::from(n)]))
+        .collect();
+    let received = saturate(
+        &mut medium,
+        &loads,
+        Time::from_secs(5),
+        &mut Seen::default(),
+    );
+    let mut shares = [0_u64; 4];
+    for departed in &received {
+        shares[Access::of_dscp(departed.packet.dscp).index()] += 1;
+    }
+    assert!(
+        shares.is_sorted() && shares[3] > 2 * shares[1],
+        "{shares:?}"
+    );
+}
+
+/// Three stations downlink, two fast (MCS 15) and one slow (MCS 0), 50 Mbit/s of UDP offered to each. Goodputs in Mbit/s and
+/// shares of the airtime.
+fn three_stations(queueing: Queueing<Packet>) -> ([f64; 3], [f64; 3]) {
+    let cell = Cell::new(Standard::N);
+    let fast = wide_mode(&cell, 144_444, Width::Mhz20, 2, Guard::Short);
+    let slow = wide_mode(&cell, 7_222, Width::Mhz20, 1, Guard::Short);
+    let stations = [fast, fast, slow].map(station).into();
+    let mut medium = Medium::new(cell, queueing, stations);
+    let mut bits = [0.0; 3];
+    let until = Time::from_secs(10);
+    let mut seen = Seen::default();
+    for number in 0..10 * 50_000_000 / 12_000_u64 {
+        let now = Time::from_micros(240 * number);
+        while medium.next_event() <= now {
+            medium.act(medium.next_event(), &mut seen);
+            while let Some(departed) = medium.poll() {
+                bits[usize::from(departed.station)] += 12_000.0;
+            }
+        }
+        for station in 0..3 {
+            medium.enqueue(
+                Packet::new(station.into(), number, FULL),
+                station,
+                Way::Down,
+                now,
+                &mut seen,
+            );
+        }
+    }
+    let airtimes = [0, 1, 2].map(|number| medium.airtime().account(number, Way::Down).airtime);
+    let total: Duration = airtimes
+        .into_iter()
+        .fold(Duration::ZERO, |sum, airtime| sum + airtime);
+    (
+        bits.map(|bits| bits / until.as_secs_f64() / 1e6),
+        airtimes.map(|airtime| airtime.as_secs_f64() / total.as_secs_f64()),
+    )
+}
+
+#[test]
+fn airtime_fairness_ends_the_anomaly() {
+    // One FIFO: every station gets as many packets, and the slow one most of the airtime. Stations in turns: one transmission
+    // each. Airtime fairness: a third of the airtime each.
+    let (fifo, anomaly) = three_stations(ring_of(64));
+    let (in_turns, turns) = three_stations(Queueing::Mac80211(Settings::of_kernel(4, 10)));
+    let (after, fair) = three_stations(Queueing::Mac80211(Settings::of_kernel(6, 1)));
+    println!("{fifo:?} {anomaly:?}\n{in_turns:?} {turns:?}\n{after:?} {fair:?}");
+    assert!(anomaly[2] > 0.7, "{anomaly:?}");
+    assert!(turns[2] > 0.37 && turns[2] < anomaly[2], "{turns:?}");
+    assert!(
+        fair.iter().all(|share| (share - 1.0 / 3.0).abs() < 0.02),
+        "{fair:?}"
+    );
+    let total = |rates: [f64; 3]| rates.iter().sum::<f64>();
+    assert!(total(after) > 2.0 * total(fifo), "{fifo:?} {after:?}");
+}
+
+#[test]
+fn rate_control_finds_what_the_signal_carries() {
+    // Fixed at each mode in turn gives the best there is; ideal comes within 15 % of it, Minstrel within 30 %.
+    for standard in [Standard::G, Standard::N] {
+        for db in [12.0, 20.0, 30.0] {
+            let cell = Cell::new(standard);
+            let all = modes(standard, Width::Mhz20, 1, Guard::Long);
+            let with = |rate_control| {
+                let station = Station {
+                    modes: all.clone(),
+                    rate_control,
+                    snr_db: Some(db),
+                    ..station(all[0])
+                };
+                let mut medium = Medium::new(cell.clone(), ring_of(400), vec![station]);
+                let until = Time::from_secs(5);
+                let loads = [(0, Way::Down, 300, FULL, 0)];
+                goodput(
+                    &saturate(&mut medium, &loads, until, &mut Seen::default()),
+                    until,
+                ) / 1e6
+            };
+            let best = all
+                .iter()
+                .map(|&mode| with(RateControl::Fixed(mode)))
+                .fold(0.0, f64::max);
+            let (ideal, minstrel) = (with(RateControl::Ideal), with(RateControl::Minstrel));
+            println!(
+                "{standard:?} {db} dB: best {best:.2} ideal {ideal:.2} minstrel {minstrel:.2}"
+            );
+            assert!(
+                ideal > 0.85 * best,
+                "{standard:?} {db} dB: ideal {ideal}, best {best}"
+            );
+            assert!(
+                minstrel > 0.7 * best,
+                "{standard:?} {db} dB: minstrel {minstrel}, best {best}"
+            );
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! A cell for tests: packets, stations, and a driver that keeps queues from running empty.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use sojourn_aqm::fifo::DropTail;
+use sojourn_aqm::{Ecn, FlowKey, Limit, Single};
+use sojourn_path::link::BoxedQdisc;
+use sojourn_units::{Duration, Time, Way};
+use sojourn_wifi::phy::{Guard, Mode, Width};
+use sojourn_wifi::{
+    Cell, Departed, Loss, Medium, Node, Observer, Queueing, RateControl, Station, Transmitted, Use,
+    modes,
+};
+
+/// An IP packet of 1500 bytes in Ethernet.
+pub const FULL: u32 = 1514;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    pub flow: u32,
+    pub number: u64,
+    pub bytes: u32,
+    pub dscp: u8,
+    pub ecn: Ecn,
+    pub enqueued: Time,
+    pub hop: u32,
+    pub station: u16,
+}
+
+impl Packet {
+    pub fn new(flow: u32, number: u64, bytes: u32) -> Self {
+        Self {
+            flow,
+            number,
+            bytes,
+            dscp: 0,
+            ecn: Ecn::NotEct,
+            enqueued: Time::ZERO,
+            hop: 0,
+            station: 0,
+        }
+    }
+}
+
+impl sojourn_aqm::Packet for Packet {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn set_ce(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+    fn enqueued(&self) -> Time {
+        self.enqueued
+    }
+    fn set_enqueued(&mut self, now: Time) {
+        self.enqueued = now;
+    }
+    fn flow(&self) -> FlowKey {
+        FlowKey {
+            source: self.flow,
+            ..FlowKey::default()
+        }
+    }
+    fn dscp(&self) -> u8 {
+        self.dscp
+    }
+}
+
+impl sojourn_path::Packet for Packet {
+    fn hop(&self) -> u32 {
+        self.hop
+    }
+    fn set_hop(&mut self, hop: u32) {
+        self.hop = hop;
+    }
+    fn change_bytes(&mut self, by: i32) {
+        self.bytes = self.bytes.saturating_add_signed(by);
+    }
+}
+
+impl sojourn_wifi::Packet for Packet {
+    fn station(&self) -> u16 {
+        self.station
+    }
+    fn set_station(&mut self, station: u16) {
+        self.station = station;
+    }
+}
+
+pub fn drop_tail(packets: u64) -> BoxedQdisc<Packet> {
+    Box::new(Single::new(DropTail, Limit::Packets(packets)))
+}
+
+/// Drop-tail with a ring of 64 packets.
+pub fn ring() -> Queueing<Packet> {
+    Queueing::Ring {
+        qdisc: drop_tail(1000),
+        packets: 64,
+    }
+}
+
+/// A station at a fixed mode, without noise.
+pub fn station(mode: Mode) -> Station<Packet> {
+    Station {
+        modes: vec![mode],
+        rate_control: RateControl::Fixed(mode),
+        snr_db: None,
+        fading: None,
+        queueing: ring(),
+    }
+}
+
+/// The mode of a standard with about this rate, at 20 MHz with one stream.
+pub fn mode(cell: &Cell, kbps: u64) -> Mode {
+    wide_mode(cell, kbps, Width::Mhz20, 1, Guard::Long)
+}
+
+pub fn wide_mode(cell: &Cell, kbps: u64, width: Width, streams: u8, guard: Guard) -> Mode {
+    modes(cell.standard, width, streams, guard)
+        .into_iter()
+        .find(|mode| mode.rate().as_bps() / 1000 == kbps && mode.streams() == streams)
+        .expect("a mode of this rate")
+}
+
+/// What happened on the air.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    pub transmissions: u64,
+    pub collided: u64,
+    pub frames: u64,
+    pub lost: u64,
+    pub dropped: u64,
+    pub arrived: u64,
+    pub departed: u64,
+    pub log: Vec<Transmitted>,
+    pub keep_log: bool,
+}
+
+impl Observer<Packet> for Seen {
+    fn on_arrival(&mut self, _sender: Node, _packet: &Packet, _now: Time) {
+        self.arrived += 1;
+    }
+    fn on_departure(&mut self, _sender: Node, _packet: &Packet, _now: Time) {
+        self.departed += 1;
+    }
+    fn on_drop(
+        &mut self,
+        _sender: Node,
+        _packet: Packet,
+        why: Loss,
+        _queued: Duration,
+        _now: Time,
+    ) {
+        match why {
+            Loss::Retries => self.lost += 1,
+            Loss::Queue(_) => self.dropped += 1,
+        }
+    }
+    fn on_air(&mut self, transmitted: &Transmitted) {
+        self.transmissions += 1;
+        self.frames += u64::from(transmitted.frames);
+        self.collided += u64::from(transmitted.what == Use::Collision);
+        if self.keep_log {
+            self.log.push(*transmitted);
+        }
+    }
+}
+
+/// Senders that always have something to send: `(station, way, packets kept queued, bytes, dscp)`.
+pub type Load = (u16, Way, u64, u32, u8);
+
+/// Runs a cell whose loads never run dry; returns what was received.
+pub fn saturate(
+    medium: &mut Medium<Packet>,
+    loads: &[Load],
+    until: Time,
+    seen: &mut Seen,
+) -> Vec<Departed<Packet>> {
+    let mut number = 0;
+    let mut received = Vec::new();
+    let mut packet = |load: usize| {
+        number += 1;
+        let (_, _, _, bytes, dscp) = loads[load];
+        Packet {
+            dscp,
+            ..Packet::new(load as u32, number, bytes)
+        }
+    };
+    for (load, &(station, way, queued, ..)) in loads.iter().enumerate() {
+        for _ in 0..queued {
+            medium.enqueue(packet(load), station, way, Time::ZERO, seen);
+        }
+    }
+    let mut out = vec![0_u64; loads.len()];
+    loop {
+        let now = medium.next_event();
+        if now > until {
+            return received;
+        }
+        let lost = seen.lost + seen.dropped;
+        medium.act(now, seen);
+        while let Some(departed) = medium.poll() {
+            out[departed.packet.flow as usize] += 1;
+            received.push(departed);
+        }
+        // Lost packets are replaced at every sender alike: more than enough.
+        let lost = seen.lost + seen.dropped - lost;
+        for (load, &(station, way, ..)) in loads.iter().enumerate() {
+            for _ in 0..core::mem::take(&mut out[load]) + lost {
+                medium.enqueue(packet(load), station, way, now, seen);
+            }
+        }
+    }
+}
+
+/// Bits of IP per second.
+pub fn goodput(received: &[Departed<Packet>], until: Time) -> f64 {
+    let bits: u64 = received
+        .iter()
+        .map(|one| u64::from(one.packet.bytes - 14) * 8)
+        .sum();
+    bits as f64 / until.as_secs_f64()
+}
