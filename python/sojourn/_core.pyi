@@ -42,7 +42,7 @@ class RunError(RuntimeError):
     """A run failed."""
 
 class Cancelled(RuntimeError):
-    """A run was given up because its monitor was cancelled."""
+    """A run was cancelled."""
 
 @final
 class Monitor:

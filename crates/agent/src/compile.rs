@@ -136,7 +136,7 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
             if traffic.access.is_some() {
                 return refuse(
                     format!("traffic.{group}.access"),
-                    "must be left out on Linux, whose hosts have links that are never in the way; backends that have it: sim",
+                    "must be left out on Linux, whose hosts have unlimited links; backends that have it: sim",
                 );
             }
             check_kind(&traffic.kind).map_err(|(key, must)| Refusal {

@@ -26,7 +26,7 @@ use crate::job::{Action, Step};
 const FIRST_HANDLE: u16 = 0x5d01;
 /// Handle of a queue's discipline.
 pub const LEAF: &str = "10:";
-/// What a netem holds: never in the way.
+/// Packets that a netem holds: more than ever occur.
 const NETEM_LIMIT: u32 = 200_000;
 /// Ethernet header, which the kernel counts in a packet's length.
 pub const ETHERNET: u32 = 14;
@@ -452,7 +452,7 @@ const fn end(namespace: &str, device: String, address: Ipv4Addr) -> End<'_> {
 /// which buffers have room for, would put the kernel's TCP under memory pressure, where it holds windows at four segments.
 const UNSENT: &str = "262144";
 
-/// Settings of a path's hosts: buffers that are never in the way, ECN and SACK as the flows want them.
+/// Settings of a path's hosts: buffers that never limit, ECN and SACK as the flows want them.
 fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
     let flag = |on: bool| if on { "1" } else { "0" };
     let (ecn, ecn_fallback, sack) = traffic.kind.tcp().map_or((false, true, true), |tcp| {

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::test_packet::TestPacket;
 
-    /// Ids that leave, and ids given up, when five frames meet room for three.
+    /// Ids that leave, and ids dropped, when five frames meet room for three.
     fn five_into_three(qdisc: &mut dyn Qdisc<TestPacket>) -> (Vec<u64>, Vec<u64>) {
         let mut env = Environment::new(0);
         for id in 0..5 {

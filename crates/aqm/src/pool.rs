@@ -117,7 +117,7 @@ impl<P: Packet> Pool<P> {
         }
     }
 
-    /// The next packet of a queue that its AQM lets pass. Those that it gives up go to `env`. `see` is shown each.
+    /// The next packet of a queue that its AQM lets pass. Those that it drops go to `env`. `see` is shown each.
     #[inline]
     pub fn serve<A: Aqm<P>>(
         &mut self,

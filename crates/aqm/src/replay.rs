@@ -93,7 +93,7 @@ pub struct Outcome {
     pub dropped_recorded: u64,
     /// Packets that the discipline gave up.
     pub dropped_ours: u64,
-    /// True if every departure was of the recorded packet, and as many were given up.
+    /// True if every departure was of the recorded packet, and as many were dropped.
     pub agree: bool,
     /// The first departure that was not of the recorded packet.
     pub first_divergence: Option<Divergence>,
@@ -214,7 +214,7 @@ pub fn follow(
                 queue.push_back(packet);
                 account(&mut backlog, &queue, i64::from(bytes));
             }
-            // Packets ahead of the one that left were given up at the head.
+            // Packets ahead of the one that left were dropped at the head.
             Event::Dequeue { id, .. } => {
                 while let Some(packet) = queue.pop_front() {
                     account(&mut backlog, &queue, -i64::from(packet.bytes));

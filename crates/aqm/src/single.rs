@@ -13,7 +13,7 @@ use crate::settings::Settings;
 
 /// A FIFO whose every packet an [`Aqm`] judges on the way in and on the way out.
 ///
-/// A packet for which there is no room is given up before the algorithm sees it.
+/// A packet for which there is no room is dropped before the algorithm sees it.
 pub struct Single<P, A> {
     aqm: A,
     limit: Limit,

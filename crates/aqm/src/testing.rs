@@ -68,7 +68,7 @@ impl<Q: Qdisc<TestPacket> + ?Sized> Driven<Q> {
             .collect()
     }
 
-    /// The numbers of the packets given up since last asked, and why.
+    /// The numbers of the packets dropped since the last call, and why.
     pub(crate) fn dropped(&mut self) -> Vec<(u64, DropReason)> {
         self.env
             .take_dropped()

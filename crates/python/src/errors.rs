@@ -17,7 +17,7 @@ create_exception!(
     sojourn,
     Cancelled,
     PyRuntimeError,
-    "A run was given up because its monitor was cancelled."
+    "A run was cancelled."
 );
 
 /// A file that cannot be read as an experiment.

@@ -113,7 +113,7 @@ impl Endpoint {
     pub fn is_established(&self) -> bool {
         self.phase == Phase::Established
     }
-    /// True if the handshake was given up.
+    /// True if the handshake was abandoned.
     pub const fn has_failed(&self) -> bool {
         self.failed
     }

@@ -92,7 +92,7 @@ pub trait Application: Send {
     ) {
     }
 
-    /// A connection is over: closed by both ends, or given up.
+    /// A connection is over: closed by both ends, or abandoned.
     fn on_end(&mut self, _: Id, _now: Time, _: &mut dyn Connections, _: &mut dyn Meter) {}
 }
 

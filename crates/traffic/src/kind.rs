@@ -118,7 +118,7 @@ pub struct Tcp {
     pub initial_window: u32,
     /// Payload bytes of a full segment. Default 1448 (MTU 1500 with timestamps).
     pub mss: u32,
-    /// Largest receive window in bytes; `None`: never in the way.
+    /// Largest receive window in bytes; `None`: unlimited.
     pub window: Option<u64>,
 }
 

@@ -115,7 +115,7 @@ impl Application for OnOff {
 
     fn on_end(&mut self, id: Id, _now: Time, _: &mut dyn Connections, _: &mut dyn Meter) {
         if self.connection == Some(id) {
-            self.connection = None; // the handshake was given up; the next write tries again
+            self.connection = None; // the handshake failed; the next write tries again
         }
     }
 }

@@ -122,7 +122,7 @@ impl Application for Browser {
         }
     }
 
-    /// A connection that was given up leaves its object to another.
+    /// A connection that failed leaves its object to another.
     fn on_end(&mut self, id: Id, now: Time, connections: &mut dyn Connections, _: &mut dyn Meter) {
         let unfinished = self.exchanges.on_end(id);
         let mine = self.page.connections.iter().position(|known| *known == id);

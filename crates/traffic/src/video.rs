@@ -140,7 +140,7 @@ impl Application for Player {
         }
     }
 
-    /// A handshake that was given up is tried again.
+    /// A handshake that failed is tried again.
     fn on_end(&mut self, id: Id, now: Time, _: &mut dyn Connections, _: &mut dyn Meter) {
         if self.connection == Some(id) {
             self.connection = None;

@@ -9,7 +9,7 @@ use crate::packet::{AckView, Packet};
 use crate::pool::{Pool, Queue};
 
 choice! {
-    /// Which acknowledgements are given up.
+    /// Which acknowledgements are dropped.
     pub enum AckFilter {
         /// None.
         Off = "no-ack-filter",

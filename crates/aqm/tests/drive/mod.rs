@@ -44,7 +44,7 @@ pub struct Books {
     pub offered: Vec<TestPacket>,
     /// Those that left, as they left.
     pub dequeued: Vec<TestPacket>,
-    /// Those that were given up.
+    /// Those that were dropped.
     pub dropped: Vec<TestPacket>,
 }
 

@@ -7,7 +7,7 @@
 
 use sojourn_units::{Duration, Time};
 
-use super::{AckEvent, CongestionControl, Demands, Sample, Signal, Window, fraction};
+use super::{AckEvent, Capabilities, CongestionControl, Sample, Signal, Window, fraction};
 
 /// §2.5: 100 ms at most.
 const TARGET_MS: i64 = 100;
@@ -96,10 +96,10 @@ impl CongestionControl for Ledbat {
         "ledbat"
     }
 
-    fn demands(&self) -> Demands {
-        Demands {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             samples: true,
-            ..Demands::default()
+            ..Capabilities::default()
         }
     }
 
@@ -109,7 +109,7 @@ impl CongestionControl for Ledbat {
             self.current[self.samples % CURRENT_FILTER] = delay;
             self.samples += 1;
         }
-        let calm = sample.repair == super::Repair::None;
+        let calm = sample.phase == super::RecoveryPhase::None;
         let returning = window.in_slow_start() && window.ssthresh < Window::INFINITE;
         if self.samples > 0 && calm && !returning && ack.delivered > 0 {
             self.adjust(ack, sample, window);

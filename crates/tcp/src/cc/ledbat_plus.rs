@@ -4,7 +4,9 @@
 
 use sojourn_units::{Duration, Time};
 
-use super::{AckEvent, CongestionControl, Demands, Repair, Sample, Signal, Window, fraction};
+use super::{
+    AckEvent, Capabilities, CongestionControl, RecoveryPhase, Sample, Signal, Window, fraction,
+};
 
 /// §4.2: 60 ms.
 const TARGET: Duration = Duration::from_millis(60);
@@ -128,10 +130,10 @@ impl CongestionControl for LedbatPlus {
         "ledbat++"
     }
 
-    fn demands(&self) -> Demands {
-        Demands {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             samples: true,
-            ..Demands::default()
+            ..Capabilities::default()
         }
     }
 
@@ -146,7 +148,7 @@ impl CongestionControl for LedbatPlus {
         if let Some(rtt) = ack.rtt {
             self.take_rtt(rtt, ack.now);
         }
-        self.repairing = sample.repair != Repair::None;
+        self.repairing = sample.phase != RecoveryPhase::None;
         if self.repairing || ack.delivered == 0 {
             return;
         }

@@ -23,7 +23,7 @@ pub use catalogue::{ALGORITHMS, Algorithm, by_name};
 pub use cubic::Cubic;
 pub use newreno::NewReno;
 pub use reno::Reno;
-pub use sample::{Demands, RateSample, Repair, Sample};
+pub use sample::{Capabilities, RateSample, RecoveryPhase, Sample};
 
 use crate::seq::Seq;
 
@@ -133,14 +133,14 @@ pub trait CongestionControl: Send {
     fn name(&self) -> &'static str;
 
     /// What the sender is to do for it.
-    fn demands(&self) -> Demands {
-        Demands::default()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
 
-    /// Every acknowledgement, if [`Demands::samples`]; before `on_ack`, after losses were judged.
+    /// Every acknowledgement, if [`Capabilities::samples`]; before `on_ack`, after losses were judged.
     fn on_sample(&mut self, _ack: &AckEvent, _sample: &Sample, _window: &mut Window) {}
 
-    /// The rate to pace at, payload only, if [`Demands::paces`]; `None` before there is an estimate.
+    /// The rate to pace at, payload only, if [`Capabilities::paces`]; `None` before there is an estimate.
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }

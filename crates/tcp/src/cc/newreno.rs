@@ -10,7 +10,7 @@
 //! the sender's, as with every congestion control here. ns-2 halves the least of cwnd and the receive window instead of the
 //! flight size. ABE (RFC 8511) on request.
 
-use super::{AckEvent, CongestionControl, Demands, Signal, Window, fraction};
+use super::{AckEvent, Capabilities, CongestionControl, Signal, Window, fraction};
 
 /// NewReno's state: none but whether it backs off less on ECN.
 pub struct NewReno {
@@ -29,10 +29,10 @@ impl CongestionControl for NewReno {
         "newreno"
     }
 
-    fn demands(&self) -> Demands {
-        Demands {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             keeps_unused: true,
-            ..Demands::default()
+            ..Capabilities::default()
         }
     }
 

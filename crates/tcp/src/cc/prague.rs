@@ -10,7 +10,7 @@
 
 use sojourn_units::{Duration, Rate, Time};
 
-use super::{AckEvent, CongestionControl, Demands, Repair, Sample, Signal, Window};
+use super::{AckEvent, Capabilities, CongestionControl, RecoveryPhase, Sample, Signal, Window};
 use crate::seq::Seq;
 
 /// alpha is in 2^20ths; it begins at 1.
@@ -77,7 +77,7 @@ impl Prague {
         let mut fine = u64::from(window.cwnd) * FRACTION + self.fraction;
         if let Some(kept) = self.kept.take() {
             fine = (u128::from(fine) * u128::from(kept) / u128::from(ALPHA_ONE)) as u64;
-        } else if sample.repair != Repair::Recovery && window.is_used() {
+        } else if sample.phase != RecoveryPhase::Recovery && window.is_used() {
             let acked = ack.delivered.saturating_sub(ack.marks);
             let slow = if window.in_slow_start() {
                 acked.min(window.ssthresh - window.cwnd)
@@ -88,7 +88,7 @@ impl Prague {
             fine += u64::from(slow) * FRACTION;
             fine += steady / u64::from(self.acks_per_segment(window.cwnd).max(1));
         }
-        let least = if sample.repair == Repair::Timeout {
+        let least = if sample.phase == RecoveryPhase::Timeout {
             1
         } else {
             2
@@ -113,12 +113,12 @@ impl CongestionControl for Prague {
         "prague"
     }
 
-    fn demands(&self) -> Demands {
-        Demands {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             samples: true,
             governs_window: true,
             paces: true,
-            ..Demands::default()
+            ..Capabilities::default()
         }
     }
 

@@ -5,7 +5,7 @@ use sojourn_units::{Duration, Time};
 
 /// What the sender does for a congestion control beyond keeping its window. All off: Reno's needs.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Demands {
+pub struct Capabilities {
     /// Calls [`super::CongestionControl::on_sample`] on every acknowledgement.
     pub samples: bool,
     /// Leaves the window alone: `on_sample` sets it, in recovery too, in place of proportional rate reduction, slow
@@ -19,7 +19,7 @@ pub struct Demands {
 
 /// Where loss recovery stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub enum Repair {
+pub enum RecoveryPhase {
     /// Nothing is being repaired.
     #[default]
     None,
@@ -62,7 +62,7 @@ pub struct Sample {
     /// Marks are told one by one (AccECN).
     pub accurate: bool,
     /// The state of loss recovery after it.
-    pub repair: Repair,
+    pub phase: RecoveryPhase,
     /// The smoothed RTT.
     pub smoothed_rtt: Option<Duration>,
     /// One-way delay by the hosts' timestamp clocks, which need not agree: only differences mean something

@@ -7,7 +7,10 @@
 
 use sojourn_units::{Duration, Time};
 
-use super::{AckEvent, CongestionControl, Demands, Repair, Sample, Signal, Window, fraction, reno};
+use super::{
+    AckEvent, Capabilities, CongestionControl, RecoveryPhase, Sample, Signal, Window, fraction,
+    reno,
+};
 use crate::seq::Seq;
 
 /// Segments to keep queued at least and at most, and those that end slow start.
@@ -85,10 +88,10 @@ impl CongestionControl for Vegas {
         "vegas"
     }
 
-    fn demands(&self) -> Demands {
-        Demands {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             samples: true,
-            ..Demands::default()
+            ..Capabilities::default()
         }
     }
 
@@ -100,7 +103,7 @@ impl CongestionControl for Vegas {
     }
 
     fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, _window: &mut Window) {
-        self.repairing = sample.repair != Repair::None;
+        self.repairing = sample.phase != RecoveryPhase::None;
         let Some(rtt) = ack.rtt else { return };
         if let Some(round) = &mut self.round {
             round.least = round.least.min(rtt);

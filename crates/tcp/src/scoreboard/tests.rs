@@ -11,12 +11,12 @@ fn sent_at(at: Time) -> Stamp {
 }
 
 /// `count` segments sent a millisecond apart from `first` on.
-fn board(count: u32) -> Scoreboard {
-    let mut board = Scoreboard::new(MSS as u16);
+fn scoreboard(count: u32) -> Scoreboard {
+    let mut scoreboard = Scoreboard::new(MSS as u16);
     for n in 0..count {
-        board.push(Seq(n * MSS), MSS, sent_at(Time::from_millis(u64::from(n))));
+        scoreboard.push(Seq(n * MSS), MSS, sent_at(Time::from_millis(u64::from(n))));
     }
-    board
+    scoreboard
 }
 
 fn block(from: u32, to: u32) -> SackBlock {
@@ -26,9 +26,9 @@ fn block(from: u32, to: u32) -> SackBlock {
     }
 }
 
-fn sack(board: &mut Scoreboard, blocks: &[SackBlock], now_ms: u64) -> Acked {
+fn sack(scoreboard: &mut Scoreboard, blocks: &[SackBlock], now_ms: u64) -> Acked {
     let mut acked = Acked::default();
-    board.sack(
+    scoreboard.sack(
         blocks,
         Seq(0),
         Time::from_millis(now_ms),
@@ -38,10 +38,10 @@ fn sack(board: &mut Scoreboard, blocks: &[SackBlock], now_ms: u64) -> Acked {
     acked
 }
 
-fn acknowledge(board: &mut Scoreboard, upto: u32, now_ms: u64) -> Acked {
+fn acknowledge(scoreboard: &mut Scoreboard, upto: u32, now_ms: u64) -> Acked {
     let mut acked = Acked::default();
-    let sacked_before = board.highest_sacked();
-    board.acknowledge(
+    let sacked_before = scoreboard.highest_sacked();
+    scoreboard.acknowledge(
         Seq(upto * MSS),
         Seq(0),
         sacked_before,
@@ -55,65 +55,65 @@ fn acknowledge(board: &mut Scoreboard, upto: u32, now_ms: u64) -> Acked {
 #[test]
 fn in_flight_leaves_out_what_was_sacked_or_lost_and_counts_resends() {
     // RFC 6675 §4, SetPipe, in segments.
-    let mut board = board(10);
-    assert_eq!(board.in_flight(), 10);
-    sack(&mut board, &[block(3, 6)], 103);
-    assert_eq!(board.in_flight(), 7);
-    let losses = board.detect_losses(Time::from_millis(110), Duration::ZERO);
+    let mut scoreboard = scoreboard(10);
+    assert_eq!(scoreboard.in_flight(), 10);
+    sack(&mut scoreboard, &[block(3, 6)], 103);
+    assert_eq!(scoreboard.in_flight(), 7);
+    let losses = scoreboard.detect_losses(Time::from_millis(110), Duration::ZERO);
     assert_eq!(losses.segments, 3); // 0, 1, 2 were sent before 5
-    assert_eq!(board.in_flight(), 4);
-    assert_eq!(board.next_lost(), Some((Seq(0), MSS)));
-    board.mark_resent(sent_at(Time::from_millis(110)));
-    assert_eq!(board.in_flight(), 5);
-    assert_eq!(board.next_lost(), Some((Seq(MSS), MSS)));
+    assert_eq!(scoreboard.in_flight(), 4);
+    assert_eq!(scoreboard.next_lost(), Some((Seq(0), MSS)));
+    scoreboard.mark_resent(sent_at(Time::from_millis(110)));
+    assert_eq!(scoreboard.in_flight(), 5);
+    assert_eq!(scoreboard.next_lost(), Some((Seq(MSS), MSS)));
 }
 
 #[test]
 fn a_block_seen_before_is_not_counted_twice() {
-    let mut board = board(10);
-    assert_eq!(sack(&mut board, &[block(3, 6)], 103).sacked, 3);
-    assert_eq!(sack(&mut board, &[block(3, 7)], 104).sacked, 1);
+    let mut scoreboard = scoreboard(10);
+    assert_eq!(sack(&mut scoreboard, &[block(3, 6)], 103).sacked, 3);
+    assert_eq!(sack(&mut scoreboard, &[block(3, 7)], 104).sacked, 1);
     assert_eq!(
-        sack(&mut board, &[block(2, 8), block(9, 10)], 105).sacked,
+        sack(&mut scoreboard, &[block(2, 8), block(9, 10)], 105).sacked,
         3
     );
-    assert_eq!(board.sacked(), 7);
+    assert_eq!(scoreboard.sacked(), 7);
 }
 
 #[test]
 fn what_is_within_the_reordering_window_waits() {
     // RFC 8985 §6.2: lost if sent before the delivered one and RACK.rtt + reo_wnd has passed.
-    let mut board = board(4);
-    sack(&mut board, &[block(3, 4)], 103); // sent at 3 ms: RTT 100 ms
-    let losses = board.detect_losses(Time::from_millis(103), Duration::from_millis(2));
+    let mut scoreboard = scoreboard(4);
+    sack(&mut scoreboard, &[block(3, 4)], 103); // sent at 3 ms: RTT 100 ms
+    let losses = scoreboard.detect_losses(Time::from_millis(103), Duration::from_millis(2));
     assert_eq!(losses.segments, 2); // overdue since 102 (segment 0) and 103 ms (segment 1)
     assert_eq!(losses.judge_in, Some(Duration::from_millis(1)));
 }
 
 #[test]
 fn a_retransmission_that_is_overdue_is_lost_again() {
-    let mut board = board(6);
-    sack(&mut board, &[block(1, 2)], 101);
+    let mut scoreboard = scoreboard(6);
+    sack(&mut scoreboard, &[block(1, 2)], 101);
     assert_eq!(
-        board
+        scoreboard
             .detect_losses(Time::from_millis(101), Duration::ZERO)
             .segments,
         1
     );
-    board.next_lost().expect("segment 0 is lost");
-    board.mark_resent(sent_at(Time::from_millis(101)));
+    scoreboard.next_lost().expect("segment 0 is lost");
+    scoreboard.mark_resent(sent_at(Time::from_millis(101)));
     // A segment sent after the retransmission is delivered 100 ms later.
-    board.push(Seq(6 * MSS), MSS, sent_at(Time::from_millis(102)));
-    sack(&mut board, &[block(6, 7), block(1, 6)], 202);
-    let losses = board.detect_losses(Time::from_millis(202), Duration::ZERO);
+    scoreboard.push(Seq(6 * MSS), MSS, sent_at(Time::from_millis(102)));
+    sack(&mut scoreboard, &[block(6, 7), block(1, 6)], 202);
+    let losses = scoreboard.detect_losses(Time::from_millis(202), Duration::ZERO);
     assert_eq!((losses.segments, losses.resent), (1, true));
-    assert_eq!(board.next_lost(), Some((Seq(0), MSS)));
+    assert_eq!(scoreboard.next_lost(), Some((Seq(0), MSS)));
 }
 
 #[test]
 fn an_ack_gives_the_first_and_last_send_times_of_originals() {
-    let mut board = board(5);
-    let acked = acknowledge(&mut board, 3, 103);
+    let mut scoreboard = scoreboard(5);
+    let acked = acknowledge(&mut scoreboard, 3, 103);
     assert_eq!((acked.delivered, acked.cumulative), (3, 3));
     assert_eq!(acked.ack_times, Some((Time::ZERO, Time::from_millis(2))));
     assert!(!acked.resent_acked);
@@ -121,9 +121,9 @@ fn an_ack_gives_the_first_and_last_send_times_of_originals() {
 
 #[test]
 fn an_ack_within_a_segment_trims_it() {
-    let mut board = board(2);
+    let mut scoreboard = scoreboard(2);
     let mut acked = Acked::default();
-    board.acknowledge(
+    scoreboard.acknowledge(
         Seq(400),
         Seq(0),
         None,
@@ -132,9 +132,9 @@ fn an_ack_within_a_segment_trims_it() {
         &mut acked,
     );
     assert_eq!(acked.cumulative, 0);
-    assert_eq!(board.outstanding(), 2);
+    assert_eq!(scoreboard.outstanding(), 2);
     let mut acked = Acked::default();
-    board.acknowledge(
+    scoreboard.acknowledge(
         Seq(1000),
         Seq(0),
         None,
@@ -147,41 +147,55 @@ fn an_ack_within_a_segment_trims_it() {
 
 #[test]
 fn a_timeout_marks_everything_but_the_sacked_lost() {
-    let mut board = board(5);
-    sack(&mut board, &[block(2, 3)], 102);
-    board.mark_all_lost(Time::from_secs(1), board.rack_rtt(), false);
-    assert_eq!((board.lost(), board.sacked(), board.in_flight()), (4, 1, 0));
+    let mut scoreboard = scoreboard(5);
+    sack(&mut scoreboard, &[block(2, 3)], 102);
+    scoreboard.mark_all_lost(Time::from_secs(1), scoreboard.rack_rtt(), false);
+    assert_eq!(
+        (
+            scoreboard.lost(),
+            scoreboard.sacked(),
+            scoreboard.in_flight()
+        ),
+        (4, 1, 0)
+    );
     let mut resent = Vec::new();
-    while let Some((seq, _)) = board.next_lost() {
+    while let Some((seq, _)) = scoreboard.next_lost() {
         resent.push(seq.0 / MSS);
-        board.mark_resent(sent_at(Time::from_secs(1)));
+        scoreboard.mark_resent(sent_at(Time::from_secs(1)));
     }
     assert_eq!(resent, [0, 1, 3, 4]);
 }
 
 #[test]
 fn the_ring_grows_without_losing_anything() {
-    let mut board = board(1000);
-    sack(&mut board, &[block(500, 1000)], 1100);
-    assert_eq!(board.sacked(), 500);
-    assert_eq!(acknowledge(&mut board, 1000, 1200).cumulative, 1000);
-    assert!(board.is_empty());
-    assert_eq!((board.in_flight(), board.sacked(), board.lost()), (0, 0, 0));
+    let mut scoreboard = scoreboard(1000);
+    sack(&mut scoreboard, &[block(500, 1000)], 1100);
+    assert_eq!(scoreboard.sacked(), 500);
+    assert_eq!(acknowledge(&mut scoreboard, 1000, 1200).cumulative, 1000);
+    assert!(scoreboard.is_empty());
+    assert_eq!(
+        (
+            scoreboard.in_flight(),
+            scoreboard.sacked(),
+            scoreboard.lost()
+        ),
+        (0, 0, 0)
+    );
 }
 
 #[test]
 fn what_was_overtaken_shows_as_reordering() {
-    let mut board = board(10);
-    sack(&mut board, &[block(5, 6)], 105);
-    assert_eq!(acknowledge(&mut board, 2, 106).reordering, 5);
+    let mut scoreboard = scoreboard(10);
+    sack(&mut scoreboard, &[block(5, 6)], 105);
+    assert_eq!(acknowledge(&mut scoreboard, 2, 106).reordering, 5);
 }
 
 /// The blocks of an acknowledgement tell of what came after what it acknowledges.
 #[test]
 fn what_is_acknowledged_together_with_blocks_above_was_not_overtaken() {
-    let mut board = board(10);
-    let mut acked = sack(&mut board, &[block(3, 4)], 103);
+    let mut scoreboard = scoreboard(10);
+    let mut acked = sack(&mut scoreboard, &[block(3, 4)], 103);
     let now = Time::from_millis(103);
-    board.acknowledge(Seq(2 * MSS), Seq(0), None, now, Duration::ZERO, &mut acked);
+    scoreboard.acknowledge(Seq(2 * MSS), Seq(0), None, now, Duration::ZERO, &mut acked);
     assert_eq!((acked.delivered, acked.reordering), (3, 0));
 }

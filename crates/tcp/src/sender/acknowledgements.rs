@@ -25,12 +25,12 @@ impl Sender {
             self.edge = self.edge.max(ack + segment.window);
             self.note_offer(segment.window);
         }
-        if self.board.is_empty() {
+        if self.scoreboard.is_empty() {
             self.on_ack_of_nothing(segment, now);
             return;
         }
         if advanced && self.expects_no_surprise(segment) {
-            if let Some(delivered) = self.board.acknowledge_clean(ack, now) {
+            if let Some(delivered) = self.scoreboard.acknowledge_clean(ack, now) {
                 self.on_progress(ack, delivered, now);
                 return;
             }
@@ -46,13 +46,13 @@ impl Sender {
         let prior_in_flight = self.in_flight();
         let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
         let dsack_of_probe = self.is_dsack_of_probe(segment);
-        let sacked_before = self.board.highest_sacked();
+        let sacked_before = self.scoreboard.highest_sacked();
         let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
         let repeats = !advanced && segment.len == 0 && ack == self.una;
         if advanced {
             self.una = ack;
             let point = self.recovery_point;
-            self.board
+            self.scoreboard
                 .acknowledge(ack, point, sacked_before, now, min_rtt, &mut acked);
         }
         if !self.sack {
@@ -93,14 +93,14 @@ impl Sender {
         }
         let lost = self.recover(&facts, now);
         self.lost = self.lost.wrapping_add(lost);
-        if self.demands.samples {
+        if self.capabilities.samples {
             let sample = self.sample(segment, &facts, lost, prior_in_flight, now);
             self.control.on_sample(&event, &sample, &mut self.window);
-            if self.demands.paces {
+            if self.capabilities.paces {
                 self.pacer.set_rate(self.control.pacing_rate(), now);
             }
         }
-        if self.demands.governs_window {
+        if self.capabilities.governs_window {
             return;
         }
         if self.state.reduces() {
@@ -119,7 +119,7 @@ impl Sender {
     fn expects_no_surprise(&self, segment: &Segment) -> bool {
         self.takes_short_cut
             && self.state == State::Open
-            && self.board.is_clean()
+            && self.scoreboard.is_clean()
             && self.probe.is_none()
             && segment.sack[0].is_none()
             && !segment.flags.contains(Flags::ECE)
@@ -240,7 +240,7 @@ impl Sender {
         acked
             .sack_times
             .filter(|_| self.recovery == Recovery::Rack)
-            .zip(self.board.oldest_sent_at())
+            .zip(self.scoreboard.oldest_sent_at())
             .is_some_and(|((first, _), oldest)| first < oldest)
     }
 
@@ -279,7 +279,7 @@ impl Sender {
             let of_probe = self.is_dsack_of_probe(segment);
             self.undo.on_dsack(first, of_probe, self.mss);
         }
-        self.board
+        self.scoreboard
             .sack(&valid[..count], self.recovery_point, now, min_rtt, acked);
         duplicate
     }

@@ -5,7 +5,7 @@ use sojourn_units::Time;
 
 use super::Sender;
 use super::recovery::{Facts, State};
-use crate::cc::{RateSample, Repair, Sample};
+use crate::cc::{RateSample, RecoveryPhase, Sample};
 use crate::ecn::Feedback;
 use crate::scoreboard::Stamp;
 use crate::segment::Segment;
@@ -13,13 +13,13 @@ use crate::segment::Segment;
 impl Sender {
     /// What a rate sample needs to know of a segment sent now.
     pub(super) fn stamp(&mut self, now: Time) -> Stamp {
-        if !self.demands.samples {
+        if !self.capabilities.samples {
             return Stamp {
                 sent_at: now,
                 ..Stamp::default()
             };
         }
-        if self.board.is_empty() {
+        if self.scoreboard.is_empty() {
             self.first_sent_at = now;
             self.delivered_at = now;
         }
@@ -27,7 +27,7 @@ impl Sender {
             sent_at: now,
             delivered: self.delivered as u32,
             lost: self.lost,
-            in_flight: self.board.in_flight(),
+            in_flight: self.scoreboard.in_flight(),
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             app_limited: self.app_limited_until > self.delivered,
@@ -38,7 +38,7 @@ impl Sender {
     #[inline(never)]
     pub(super) fn judge_application(&mut self) {
         let in_flight = self.in_flight();
-        if self.unsent == 0 && in_flight < self.window.cwnd && !self.board.has_waiting() {
+        if self.unsent == 0 && in_flight < self.window.cwnd && !self.scoreboard.has_waiting() {
             self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
         }
     }
@@ -58,16 +58,16 @@ impl Sender {
             rate: facts
                 .acked
                 .latest
-                .and_then(|latest| self.rate_sample(self.board.stamp_of(latest), now)),
+                .and_then(|latest| self.rate_sample(self.scoreboard.stamp_of(latest), now)),
             total_delivered: self.delivered,
             lost,
             prior_in_flight,
             in_flight: self.in_flight(),
             accurate: self.feedback == Feedback::Accurate,
-            repair: match self.state {
-                State::Open | State::Disorder | State::Cwr => Repair::None,
-                State::Recovery => Repair::Recovery,
-                State::Loss => Repair::Timeout,
+            phase: match self.state {
+                State::Open | State::Disorder | State::Cwr => RecoveryPhase::None,
+                State::Recovery => RecoveryPhase::Recovery,
+                State::Loss => RecoveryPhase::Timeout,
             },
             smoothed_rtt: self.rtt.smoothed(),
             one_way_ms,

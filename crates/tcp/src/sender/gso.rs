@@ -15,23 +15,23 @@ const LEAST: u32 = 2;
 /// tcp_pacing_ca_ratio).
 const SLOW_START_PERCENT: u64 = 200;
 const AVOIDANCE_PERCENT: u64 = 120;
-/// On short paths pieces are larger, by the limit shifted down once per so much of the minimum RTT (Linux's
-/// tcp_tso_rtt_log); beyond the next, by nothing.
+/// On short paths the TSO goal grows by `limit >> (min_rtt / 512 µs)`; there is no increase beyond 16 ms (Linux's
+/// tcp_tso_rtt_log).
 const RTT_PER_SHIFT: Duration = Duration::from_micros(512);
 const SHORT: Duration = Duration::from_micros(512 * 32);
-/// Nothing is held back later than this after the last segment sent (tcp_tso_should_defer).
+/// A segment is deferred only within this time after the last one was sent (tcp_tso_should_defer).
 const RECENT: Duration = Duration::from_millis(1);
-/// Nor if the next acknowledgement is to be expected later than this, or than half an RTT (since Linux 6.18 and in its stable
-/// releases; before, half an RTT alone).
+/// It is not deferred if the next acknowledgement is expected later than this, or later than half an RTT (Linux since 6.18 and
+/// its stable releases; before, only half an RTT counted).
 const SOON: Duration = Duration::from_millis(1);
-/// Nor if the window has room for this part of itself (Linux's tcp_tso_win_divisor).
+/// It is not deferred if one part in so many of the window is free (Linux's tcp_tso_win_divisor).
 const WINDOW_PART: u32 = 3;
 
 /// What a buffer holds at most: 64 KiB less the largest headers. Otherwise half of the largest window offered (Linux's
 /// tcp_bound_to_half_wnd).
 const MAX_BUFFER_BYTES: u32 = 65_535 - 320;
-/// Buffers that have been written before they are sent: as many as the first send buffer takes. More later, when their
-/// length hardly changes any more.
+/// Buffers that the application has written ahead: as many as fit in the first send buffer. Later there are more, but their
+/// length hardly changes then.
 pub(super) const WRITTEN_AHEAD: usize = 3;
 
 /// What to do with new data that the window has room for.
@@ -39,7 +39,7 @@ pub(super) const WRITTEN_AHEAD: usize = 3;
 pub(super) enum Piece {
     /// So many segments leave at once.
     Segments(u32),
-    /// It waits for the next acknowledgement.
+    /// The data waits for the next acknowledgement.
     Held,
 }
 
@@ -54,14 +54,14 @@ impl Sender {
         let whole = self.whole_piece();
         let waiting = self.unsent.min(u64::from(u32::MAX)) as u32;
         let ready = waiting.min(self.room()).min(self.buffer * self.mss);
-        // More than what limits otherwise is enough to know. Nearly always it is that: no division then.
+        // Only compare against the binding limit; this avoids a division in the common case.
         let enough = free.max(whole) + 1;
         let sendable = if u64::from(ready) >= u64::from(enough) * u64::from(self.mss) {
             enough
         } else {
             ready.div_ceil(self.mss)
         };
-        // What ends the stream gets no larger by waiting.
+        // A segment carrying FIN cannot grow, so never defer it.
         let grows = self.fin != Fin::Wanted || u64::from(waiting) > MAX_BURST_BYTES;
         if free < whole && free < sendable && grows && self.may_hold(free, now) {
             Piece::Held
@@ -90,7 +90,7 @@ impl Sender {
     fn may_hold(&self, free: u32, now: Time) -> bool {
         let is_repairing = matches!(self.state, State::Recovery | State::Loss);
         let is_recent = now <= self.last_sent + RECENT;
-        let ack_is_near = self.board.oldest_sent_at().is_some_and(|sent| {
+        let ack_is_near = self.scoreboard.oldest_sent_at().is_some_and(|sent| {
             let smoothed = self.rtt.smoothed().unwrap_or(Duration::ZERO);
             sent + smoothed <= now + SOON.min(smoothed / 2)
         });
@@ -122,7 +122,7 @@ impl Sender {
             AVOIDANCE_PERCENT
         };
         let mss = u64::from(self.mss);
-        let window = u64::from(self.window.cwnd.max(self.board.outstanding())) * percent * mss;
+        let window = u64::from(self.window.cwnd.max(self.scoreboard.outstanding())) * percent * mss;
         let nanos = smoothed.as_nanos().max(1);
         let on_short_paths = match self.rtt.min() {
             Some(least) if least < SHORT => {

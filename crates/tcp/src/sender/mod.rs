@@ -23,7 +23,7 @@ use self::gso::Piece;
 use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
 use self::timers::Alarm;
-use crate::cc::{AckEvent, CongestionControl, Demands, Window};
+use crate::cc::{AckEvent, Capabilities, CongestionControl, Window};
 use crate::config::{Clock, Config, Recovery};
 use crate::ecn::{self, Feedback};
 use crate::rtt::RttEstimator;
@@ -68,11 +68,11 @@ pub struct Sender {
     /// Bytes that the application has given and that were never sent; [`UNLIMITED`]: always more.
     unsent: u64,
     fin: Fin,
-    board: Scoreboard,
+    scoreboard: Scoreboard,
     window: Window,
     control: Box<dyn CongestionControl>,
     /// What the congestion control asks for.
-    demands: Demands,
+    capabilities: Capabilities,
     /// The usual acknowledgement may be taken in fewer steps: there is SACK, and none has to be looked at in detail.
     takes_short_cut: bool,
     pacer: Pacer,
@@ -172,10 +172,12 @@ impl Sender {
             full: u32::from(config.mss),
             unsent: 0,
             fin: Fin::Open,
-            board: Scoreboard::new(config.mss),
+            scoreboard: Scoreboard::new(config.mss),
             window: Window::new(config.initial_window),
-            takes_short_cut: sack && feedback != Feedback::Accurate && !control.demands().samples,
-            demands: control.demands(),
+            takes_short_cut: sack
+                && feedback != Feedback::Accurate
+                && !control.capabilities().samples,
+            capabilities: control.capabilities(),
             control,
             pacer: Pacer::default(),
             held: false,
@@ -282,7 +284,7 @@ impl Sender {
     /// True if there is nothing to send and nothing in flight: [`Sender::poll`] would do nothing.
     pub fn is_idle(&self) -> bool {
         // All at once: each is nearly always so at the end that only receives.
-        self.board.is_empty()
+        self.scoreboard.is_empty()
             & (self.unsent == 0)
             & (self.fin != Fin::Wanted)
             & (self.arm == timers::Arm::Leave)
@@ -290,12 +292,12 @@ impl Sender {
 
     /// True if everything written, and the FIN if any, has been acknowledged.
     pub fn is_drained(&self) -> bool {
-        self.board.is_empty() && self.unsent == 0 && self.fin != Fin::Wanted
+        self.scoreboard.is_empty() && self.unsent == 0 && self.fin != Fin::Wanted
     }
 
     /// True if the FIN has been sent and acknowledged.
     pub fn is_closed(&self) -> bool {
-        self.fin == Fin::Sent && self.board.is_empty()
+        self.fin == Fin::Sent && self.scoreboard.is_empty()
     }
 
     /// Bytes given by the application and not acknowledged, a FIN counted as one: what a send buffer holds.
@@ -330,7 +332,7 @@ impl Sender {
     }
     /// Segments believed to be in the network.
     pub fn in_flight(&self) -> u32 {
-        self.board.in_flight() - self.duplicates.min(self.board.in_flight())
+        self.scoreboard.in_flight() - self.duplicates.min(self.scoreboard.in_flight())
     }
     /// The smoothed RTT.
     pub const fn smoothed_rtt(&self) -> Option<Duration> {
@@ -402,9 +404,9 @@ impl Sender {
     #[cold]
     #[inline(never)]
     fn send_lost(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
-        let (seq, len) = self.board.next_lost()?;
+        let (seq, len) = self.scoreboard.next_lost()?;
         let stamp = self.stamp(now);
-        self.board.mark_resent(stamp);
+        self.scoreboard.mark_resent(stamp);
         self.undo.on_resend(now);
         if seq == self.una {
             self.arm = timers::Arm::Retransmit;
@@ -440,7 +442,7 @@ impl Sender {
             self.fin = Fin::Sent;
             self.due.take(timers::Due::LAST);
         }
-        if self.board.is_empty() {
+        if self.scoreboard.is_empty() {
             self.restart(now);
         }
         self.buffer = self.buffer.saturating_sub(1);
@@ -448,11 +450,11 @@ impl Sender {
         let space = len + u32::from(fin);
         self.next += space;
         self.sent += u64::from(len);
-        if self.board.is_empty() || self.alarm.is_none_or(|(alarm, _)| alarm == Alarm::Probe) {
+        if self.scoreboard.is_empty() || self.alarm.is_none_or(|(alarm, _)| alarm == Alarm::Probe) {
             self.arm = timers::Arm::NewData;
         }
         let stamp = self.stamp(now);
-        self.board.push(seq, space, stamp);
+        self.scoreboard.push(seq, space, stamp);
         let piece = self.gso.then_some(self.piece + 1);
         self.after_sending(len, piece, now);
         let mut flags = Flags::default()
@@ -488,7 +490,7 @@ impl Sender {
     /// Everything that may go has been sent: sets the alarm and judges the use of the window.
     fn settle(&mut self, now: Time) {
         self.set_alarm(now);
-        if self.demands.samples {
+        if self.capabilities.samples {
             self.judge_application();
         }
         let gathers = std::mem::take(&mut self.gathers);
@@ -500,7 +502,7 @@ impl Sender {
     /// Congestion window validation (RFC 7661, as Linux's tcp_cwnd_validate): is it the window that limits? If what it has
     /// room for waits to become a whole piece, it is.
     fn judge_usage(&mut self, gathers: bool, now: Time) {
-        let outstanding = self.board.outstanding();
+        let outstanding = self.scoreboard.outstanding();
         let limiting = gathers || self.in_flight() >= self.window.cwnd;
         let round_over = !self.una.before(self.usage_point);
         if round_over

@@ -18,13 +18,13 @@ pub(super) const DUP_THRESH: u32 = 3;
 /// Where the sender stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// Nothing is amiss.
+    /// No loss, reordering or ECN signal pending.
     Open,
-    /// Something arrived out of order or is in doubt.
+    /// A segment was reported out of order, or is suspected lost.
     Disorder,
     /// The window is being reduced after an ECN echo.
     Cwr,
-    /// The window is being reduced and losses are being repaired.
+    /// The window is being reduced, and lost segments are sent again.
     Recovery,
     /// The retransmission timer has expired.
     Loss,
@@ -114,15 +114,15 @@ impl Reduction {
     }
 }
 
-/// What is needed to take a reduction back.
+/// State needed to undo a spurious cwnd reduction.
 #[derive(Debug)]
 pub(super) struct Undo {
-    /// Reductions are taken back at all.
+    /// Whether reductions are ever undone.
     enabled: bool,
-    /// SND.UNA when the episode began; `None`: nothing to take back.
+    /// SND.UNA when the reduction began; `None`: nothing to undo.
     marker: Option<Seq>,
     prior_cwnd: u32,
-    /// `None` if an ECN echo was among the causes: that is never taken back.
+    /// `None` if an ECN echo was among the causes: such a reduction is never undone.
     prior_ssthresh: Option<u32>,
     /// Retransmissions not yet reported as duplicates by D-SACK.
     unconfirmed: Option<u32>,
@@ -268,9 +268,9 @@ impl Sender {
         if self.state == State::Open {
             self.undo.first_resend_ms = None;
         }
-        if self.board.is_reneged() && facts.advanced {
+        if self.scoreboard.is_reneged() && facts.advanced {
             let recent = self.spared_by_timeout();
-            self.board.mark_all_lost(now, recent, true); // RFC 2018 §8
+            self.scoreboard.mark_all_lost(now, recent, true); // RFC 2018 §8
         }
         if !self.sack && self.state.resends() && self.una == self.recovery_point {
             // RFC 6582 §3.2, "Avoiding multiple fast retransmits": not before something beyond it is acknowledged.
@@ -315,7 +315,7 @@ impl Sender {
     /// Without SACK, each duplicate tells that one more segment has left the network (RFC 6582 §3.2); what is then
     /// acknowledged beyond the hole was counted already.
     pub(super) fn count_duplicates(&mut self, repeats: bool, acked: &mut Acked) {
-        if repeats && self.duplicates + 1 < self.board.outstanding() {
+        if repeats && self.duplicates + 1 < self.scoreboard.outstanding() {
             self.duplicates += 1;
             acked.delivered += 1;
         } else if acked.cumulative > 0 {
@@ -333,7 +333,7 @@ impl Sender {
         if facts.advanced && self.undo.marker.is_some() && self.undo.is_delayed(facts.ts_ecr) {
             // A hole was filled by an original that was merely late.
             self.reordering.seen = true;
-            if self.board.resent() == 0 {
+            if self.scoreboard.resent() == 0 {
                 self.forget_first_resend();
                 self.take_back(true);
                 self.keep_open();
@@ -349,7 +349,7 @@ impl Sender {
             // A partial acknowledgement: the next segment is lost as well (RFC 6582 §3.2 step 3).
             return if facts.advanced {
                 self.resend_at_once();
-                self.board.mark_first_lost().segments
+                self.scoreboard.mark_first_lost().segments
             } else {
                 0
             };
@@ -396,7 +396,7 @@ impl Sender {
             }
             self.find_losses(now)
         } else if facts.advanced {
-            self.board.mark_first_lost().segments
+            self.scoreboard.mark_first_lost().segments
         } else {
             0
         }
@@ -414,11 +414,11 @@ impl Sender {
         let newly_lost = if self.sack {
             self.find_losses(now)
         } else if self.duplicates >= DUP_THRESH {
-            self.board.mark_first_lost().segments
+            self.scoreboard.mark_first_lost().segments
         } else {
             0
         };
-        if self.board.lost() > 0 {
+        if self.scoreboard.lost() > 0 {
             self.enter_recovery(facts.echo);
             return newly_lost;
         }
@@ -435,15 +435,15 @@ impl Sender {
     /// A new episode's first retransmission is to come, unless one of the episode before may still be acknowledged: an
     /// echo of that one's timestamp is no sign of a late original (Linux's tcp_any_retrans_done).
     fn forget_first_resend(&mut self) {
-        if self.board.resent() == 0 && !self.board.is_first_resent() {
+        if self.scoreboard.resent() == 0 && !self.scoreboard.is_first_resent() {
             self.undo.first_resend_ms = None;
         }
     }
 
-    /// How recent a segment must be not to be given up at a timeout.
+    /// How recently a segment must have been sent not to be marked lost at a timeout.
     fn spared_by_timeout(&self) -> Duration {
         match self.recovery {
-            Recovery::Rack => self.board.rack_rtt(),
+            Recovery::Rack => self.scoreboard.rack_rtt(),
             Recovery::Rfc6675 => Duration::ZERO,
         }
     }
@@ -451,10 +451,10 @@ impl Sender {
     /// RACK (RFC 8985 §6.2); arms the reordering timer for what is still in doubt. Or RFC 6675 §4.
     pub(super) fn find_losses(&mut self, now: Time) -> u32 {
         if self.recovery == Recovery::Rfc6675 {
-            return self.board.detect_losses_by_sacks(DUP_THRESH).segments;
+            return self.scoreboard.detect_losses_by_sacks(DUP_THRESH).segments;
         }
         let losses = self
-            .board
+            .scoreboard
             .detect_losses_if_advanced(now, self.reordering_window());
         if let Some(span) = losses.judge_in {
             self.arm_reordering_timer(span, now);
@@ -465,7 +465,7 @@ impl Sender {
     /// RFC 8985 §6.2 step 4 (RACK_update_reo_wnd), as Linux: none in recovery or once three segments are
     /// sacked, unless the path has been seen to reorder.
     pub(super) fn reordering_window(&self) -> Duration {
-        let certain = self.state.resends() || self.board.sacked() >= DUP_THRESH;
+        let certain = self.state.resends() || self.scoreboard.sacked() >= DUP_THRESH;
         if !self.reordering.seen && certain {
             return Duration::ZERO;
         }
@@ -496,7 +496,7 @@ impl Sender {
     /// What is in flight again may yet be reported twice, a tail loss probe as well (Linux's tcp_init_undo).
     fn start_undo(&mut self) {
         let with_probe = self.probe.is_some_and(|probe| probe.resent);
-        let resent = self.board.resent() + u32::from(with_probe);
+        let resent = self.scoreboard.resent() + u32::from(with_probe);
         self.undo.start(self.una, resent, with_probe);
     }
 
@@ -527,16 +527,16 @@ impl Sender {
         self.window.clear_credit();
         self.undo.prior_cwnd = self.window.cwnd;
         self.reduction.start(self.window.cwnd);
-        self.window.flight_size = self.board.outstanding();
+        self.window.flight_size = self.scoreboard.outstanding();
         self.window.ssthresh = self.control.on_congestion(signal, &self.window);
         self.confirm_reduction = self.confirms_reductions();
-        if self.recovery == Recovery::Rfc6675 && !self.demands.governs_window {
+        if self.recovery == Recovery::Rfc6675 && !self.capabilities.governs_window {
             self.window.cwnd = self.window.ssthresh;
         }
     }
 
     fn end_reduction(&mut self) {
-        if !self.demands.governs_window
+        if !self.capabilities.governs_window
             && self.window.ssthresh < Window::INFINITE
             && (self.state == State::Cwr || self.undo.marker.is_some())
         {
@@ -550,26 +550,26 @@ impl Sender {
             || !self.recovery_point.after(self.una)
             || (self.state == State::Loss && self.backoff == 0);
         let new_recovery = !self.state.resends();
-        let reneged = self.board.is_reneged();
+        let reneged = self.scoreboard.is_reneged();
         if !self.sack {
             self.duplicates = 0;
         }
-        let lost = self.board.lost();
+        let lost = self.scoreboard.lost();
         let recent = self.spared_by_timeout();
-        self.board.mark_all_lost(now, recent, reneged);
-        self.lost = self.lost.wrapping_add(self.board.lost() - lost);
+        self.scoreboard.mark_all_lost(now, recent, reneged);
+        self.lost = self.lost.wrapping_add(self.scoreboard.lost() - lost);
         if fresh {
             let prior = self.current_ssthresh();
             self.undo.prior_ssthresh = Some(prior);
             self.undo.prior_cwnd = self.window.cwnd;
-            self.window.flight_size = self.board.outstanding();
+            self.window.flight_size = self.scoreboard.outstanding();
             self.window.ssthresh = self.control.on_congestion(Signal::Timeout, &self.window);
             self.control.on_timeout(now, self.next);
             self.start_undo();
             self.undo.first_resend_ms = None;
         }
         self.probe = None; // what it was for is repaired now
-        self.window.cwnd = self.board.in_flight() + 1;
+        self.window.cwnd = self.scoreboard.in_flight() + 1;
         self.window.clear_credit();
         self.recovery_point = self.next;
         self.confirm_reduction = self.confirms_reductions();
@@ -582,7 +582,7 @@ impl Sender {
     /// Takes a needless reduction back (RFC 4015 §3.2 step 6).
     fn take_back(&mut self, unmark: bool) {
         if unmark {
-            self.board.undo_losses();
+            self.scoreboard.undo_losses();
         }
         if let Some(prior) = self.undo.prior_ssthresh {
             self.window.cwnd = self.control.on_undo(&self.window, self.undo.prior_cwnd);
@@ -595,8 +595,8 @@ impl Sender {
     }
 
     fn keep_open(&mut self) {
-        let doubtful = self.board.sacked() + self.board.lost() + self.duplicates > 0
-            || self.board.resent() > 0;
+        let doubtful = self.scoreboard.sacked() + self.scoreboard.lost() + self.duplicates > 0
+            || self.scoreboard.resent() > 0;
         let state = if doubtful {
             State::Disorder
         } else {

@@ -103,7 +103,7 @@ impl Sender {
             self.backoff += 1;
             return;
         }
-        if self.board.is_empty() {
+        if self.scoreboard.is_empty() {
             return;
         }
         match alarm {
@@ -122,16 +122,16 @@ impl Sender {
                 self.arm_retransmit(now);
             }
             Alarm::Reordering => {
-                let losses = self.board.detect_losses(now, self.reordering_window());
+                let losses = self.scoreboard.detect_losses(now, self.reordering_window());
                 self.lost = self.lost.wrapping_add(losses.segments);
                 if losses.segments > 0 && self.state != State::Recovery {
                     if self.state != State::Loss {
                         self.enter_recovery(false);
                     }
-                    if self.state.reduces() && !self.demands.governs_window {
+                    if self.state.reduces() && !self.capabilities.governs_window {
                         self.reduction.set_window(
                             &mut self.window,
-                            self.board.in_flight(),
+                            self.scoreboard.in_flight(),
                             1,
                             false,
                         );
@@ -177,7 +177,7 @@ impl Sender {
             Some(sending) => sending,
             None => {
                 let stamp = self.stamp(now);
-                let (seq, len) = self.board.resend_newest(stamp)?;
+                let (seq, len) = self.scoreboard.resend_newest(stamp)?;
                 self.resend(segment, seq, len, now)
             }
         };
@@ -215,7 +215,7 @@ impl Sender {
 
     pub(super) fn set_alarm(&mut self, now: Time) {
         let arm = std::mem::replace(&mut self.arm, Arm::Leave);
-        if self.board.is_empty() {
+        if self.scoreboard.is_empty() {
             if arm != Arm::Leave {
                 self.alarm = None;
             }
@@ -289,20 +289,20 @@ impl Sender {
 
     fn until_retransmit(&self, now: Time) -> Duration {
         let rto = self.rtt.backed_off_rto(self.backoff);
-        let due = self.board.oldest_sent_at().unwrap_or(now) + rto;
+        let due = self.scoreboard.oldest_sent_at().unwrap_or(now) + rto;
         due.saturating_since(now).max(Duration::from_micros(1))
     }
 
     /// RFC 8985 §7.2: a probe after two smoothed RTTs, if that is before the retransmission timeout in `left`.
     fn arm_probe(&mut self, left: Duration, now: Time) -> bool {
-        let calm = matches!(self.state, State::Open | State::Cwr) && self.board.sacked() == 0;
+        let calm = matches!(self.state, State::Open | State::Cwr) && self.scoreboard.sacked() == 0;
         let probes = self.sack && self.recovery == Recovery::Rack;
-        if !calm || !probes || self.board.is_empty() {
+        if !calm || !probes || self.scoreboard.is_empty() {
             return false;
         }
         let span = match self.rtt.smoothed() {
             Some(smoothed) => {
-                let alone = self.board.outstanding() == 1;
+                let alone = self.scoreboard.outstanding() == 1;
                 smoothed * 2 + if alone { PROBE_ALLOWANCE } else { TIMEOUT_MIN }
             }
             None => crate::rtt::INITIAL_RTO,
@@ -331,7 +331,7 @@ impl Sender {
         }
         self.control.on_restart(idle, now);
         let rto = self.rtt.rto();
-        if idle <= rto || self.demands.governs_window {
+        if idle <= rto || self.capabilities.governs_window {
             return;
         }
         let floor = self.initial_window.min(self.window.cwnd);
@@ -350,8 +350,8 @@ impl Sender {
     pub(super) fn shrink_unused(&mut self, now: Time) {
         if now.saturating_since(self.filled_at) < self.rtt.rto()
             || self.state != State::Open
-            || self.demands.governs_window
-            || self.demands.keeps_unused
+            || self.capabilities.governs_window
+            || self.capabilities.keeps_unused
         {
             return;
         }

@@ -15,7 +15,9 @@ use super::{
     in_path_when_released, pacing_rate, product, with_quantum,
 };
 use crate::cc::windowed::WindowedMax;
-use crate::cc::{AckEvent, CongestionControl, Demands, RateSample, Repair, Sample, Signal, Window};
+use crate::cc::{
+    AckEvent, Capabilities, CongestionControl, RateSample, RecoveryPhase, Sample, Signal, Window,
+};
 use crate::seq::Seq;
 
 /// 2/ln 2 = 2.885: doubles the rate each round (draft §4.2.2, BBRHighGain).
@@ -77,7 +79,7 @@ pub struct Bbr {
     first_window: Option<u32>,
     /// The window to return to after recovery or PROBE_RTT.
     prior_cwnd: u32,
-    repair: Repair,
+    phase: RecoveryPhase,
     conserving: bool,
     restarting: bool,
     aggregation: Aggregation,
@@ -103,7 +105,7 @@ impl Bbr {
             first_rtt: None,
             first_window: None,
             prior_cwnd: 0,
-            repair: Repair::None,
+            phase: RecoveryPhase::None,
             conserving: false,
             restarting: false,
             aggregation: Aggregation::new(),
@@ -325,12 +327,12 @@ impl Bbr {
             window.cwnd = window.cwnd.saturating_sub(sample.lost).max(1);
         }
         let conserved = sample.in_flight + ack.delivered;
-        let before = std::mem::replace(&mut self.repair, sample.repair);
-        if sample.repair == Repair::Recovery && before != Repair::Recovery {
+        let before = std::mem::replace(&mut self.phase, sample.phase);
+        if sample.phase == RecoveryPhase::Recovery && before != RecoveryPhase::Recovery {
             self.conserving = true;
             self.rounds.begin(sample);
             window.cwnd = conserved;
-        } else if sample.repair == Repair::None && before != Repair::None {
+        } else if sample.phase == RecoveryPhase::None && before != RecoveryPhase::None {
             self.conserving = false;
             window.cwnd = window.cwnd.max(self.prior_cwnd);
         }
@@ -341,7 +343,7 @@ impl Bbr {
     }
 
     fn save_window(&mut self, window: &Window) {
-        let calm = self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRtt(_));
+        let calm = self.phase == RecoveryPhase::None && !matches!(self.mode, Mode::ProbeRtt(_));
         self.prior_cwnd = if calm {
             window.cwnd
         } else {
@@ -375,12 +377,12 @@ impl CongestionControl for Bbr {
         "bbr"
     }
 
-    fn demands(&self) -> Demands {
-        Demands {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             samples: true,
             governs_window: true,
             paces: true,
-            ..Demands::default()
+            ..Capabilities::default()
         }
     }
 
@@ -418,7 +420,7 @@ impl CongestionControl for Bbr {
     }
 
     fn on_timeout(&mut self, now: Time, _next: Seq) {
-        self.repair = Repair::Timeout;
+        self.phase = RecoveryPhase::Timeout;
         self.full_bandwidth = 0;
         self.rounds.started = true;
         self.policer.on_timeout(now);

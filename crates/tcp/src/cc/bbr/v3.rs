@@ -15,7 +15,7 @@ use super::{
     in_path_when_released, pacing_rate, product, with_quantum,
 };
 use crate::cc::windowed::WindowedMax;
-use crate::cc::{AckEvent, CongestionControl, Demands, Repair, Sample, Signal, Window};
+use crate::cc::{AckEvent, Capabilities, CongestionControl, RecoveryPhase, Sample, Signal, Window};
 use crate::seq::Seq;
 
 /// BBRStartupPacingGain: 4 ln 2 = 2.77 (§5.3.1).
@@ -129,7 +129,7 @@ pub struct Bbr3 {
     first_rtt: Option<Duration>,
     /// The window before the request that the rate of start-up begins with.
     first_window: Option<u32>,
-    repair: Repair,
+    phase: RecoveryPhase,
     prior_cwnd: u32,
     restarting: bool,
 }
@@ -174,7 +174,7 @@ impl Bbr3 {
             rate_from_rtt: false,
             first_rtt: None,
             first_window: None,
-            repair: Repair::None,
+            phase: RecoveryPhase::None,
             prior_cwnd: 0,
             restarting: false,
         }
@@ -311,7 +311,7 @@ impl Bbr3 {
 
     /// §5.3.1.3: start-up ends when for a round in recovery losses exceed 2 %, in several episodes.
     fn check_startup_losses(&mut self, sample: &Sample) {
-        if self.full || sample.repair != Repair::Recovery || !self.loss_rounds.started {
+        if self.full || sample.phase != RecoveryPhase::Recovery || !self.loss_rounds.started {
             return;
         }
         if self.loss_events >= STARTUP_LOSS_EVENTS && is_too_much(sample) {
@@ -533,8 +533,8 @@ impl Bbr3 {
     }
 
     fn update_window(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
-        let before = std::mem::replace(&mut self.repair, sample.repair);
-        if sample.repair == Repair::None && before == Repair::Timeout {
+        let before = std::mem::replace(&mut self.phase, sample.phase);
+        if sample.phase == RecoveryPhase::None && before == RecoveryPhase::Timeout {
             window.cwnd = window.cwnd.max(self.prior_cwnd);
         }
         let mut target = product(self.estimate(), self.min_rtt, self.cwnd_gain());
@@ -562,7 +562,7 @@ impl Bbr3 {
     }
 
     fn save_window(&mut self, window: &Window) {
-        let calm = self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRtt(_));
+        let calm = self.phase == RecoveryPhase::None && !matches!(self.mode, Mode::ProbeRtt(_));
         self.prior_cwnd = if calm {
             window.cwnd
         } else {
@@ -583,12 +583,12 @@ impl CongestionControl for Bbr3 {
         "bbr3"
     }
 
-    fn demands(&self) -> Demands {
-        Demands {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             samples: true,
             governs_window: true,
             paces: true,
-            ..Demands::default()
+            ..Capabilities::default()
         }
     }
 
@@ -627,7 +627,7 @@ impl CongestionControl for Bbr3 {
 
     /// §5.6.4.4: the bound on what is in flight comes from the losses; the search for a plateau begins anew.
     fn on_timeout(&mut self, _now: Time, _next: Seq) {
-        self.repair = Repair::Timeout;
+        self.phase = RecoveryPhase::Timeout;
         self.plateau = Plateau::default();
         if !matches!(self.mode, Mode::Startup | Mode::Refill | Mode::Up) {
             self.in_flight_short = self.in_flight_short.min(self.prior_cwnd.max(MIN_WINDOW));

@@ -139,7 +139,7 @@ fn recovery_conserves_packets_for_a_round() {
     bbr.on_congestion(Signal::Loss, &window);
     let lossy = Sample {
         lost: 2,
-        repair: Repair::Recovery,
+        phase: RecoveryPhase::Recovery,
         ..sample(45, 50, 8)
     };
     bbr.on_sample(&ack(510, RTT), &lossy, &mut window);
