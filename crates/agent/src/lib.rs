@@ -10,17 +10,17 @@
 //! | [`job`] | what the agent is told |
 //! | [`disciplines`] | disciplines as `tc` words, and their counters |
 //! | [`topology`] | the network as `ip` and `tc` commands |
-//! | `carry_out` | the agent at work; on Linux only |
+//! | `executor` | the agent at work; on Linux only |
 //! | [`recording`] | what it hands back |
 //! | `replay` | a recording told to the probes and meters that every backend has |
 //! | `capture` | headers of packets as a pcapng file |
 //! | [`summary`] | a recording as results |
 
 mod capture;
-#[cfg(target_os = "linux")]
-pub mod carry_out;
 pub mod compile;
 pub mod disciplines;
+#[cfg(target_os = "linux")]
+pub mod executor;
 pub mod job;
 pub mod recording;
 mod replay;

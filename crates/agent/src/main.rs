@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use sojourn_agent::carry_out::{Failure, carry_out, init, interrupts};
+use sojourn_agent::executor::{Failure, execute, init, interrupts};
 
 const USAGE: &str =
     "usage: sojourn-agent run JOB RECORDING (as root), or as the init of a virtual machine";
@@ -45,7 +45,7 @@ fn run(job: &str, recording: &str) -> Result<(), Failure> {
     interrupts()
         .thread_block()
         .map_err(|error| Failure(error.to_string()))?;
-    let done = carry_out(&job, &mut |seconds| println!("@second {seconds}"))?;
+    let done = execute(&job, &mut |seconds| println!("@second {seconds}"))?;
     let bytes = done
         .to_bytes()
         .map_err(|error| Failure(error.to_string()))?;

@@ -5,26 +5,26 @@
 
 use sojourn_units::{Duration, Time};
 
-/// The flows that share a link.
-pub struct Population {
+/// The flows of a run that answer losses on a link.
+pub struct ResponsiveFlows {
     /// For each flow of the run, whether it is one that answers losses on this link.
     members: Vec<bool>,
     /// The largest base RTT of those that do.
     round_trip: Duration,
 }
 
-impl Population {
+impl ResponsiveFlows {
     /// Of `flows` flows in the run, those that answer losses on this link: their numbers and base RTTs.
     pub fn new(flows: usize, responsive: impl IntoIterator<Item = (u32, Duration)>) -> Self {
-        let mut population = Self {
+        let mut found = Self {
             members: vec![false; flows],
             round_trip: Duration::ZERO,
         };
         for (flow, rtt) in responsive {
-            population.members[flow as usize] = true;
-            population.round_trip = population.round_trip.max(rtt);
+            found.members[flow as usize] = true;
+            found.round_trip = found.round_trip.max(rtt);
         }
-        population
+        found
     }
 
     /// Flows of the run, members or not.
@@ -35,7 +35,7 @@ impl Population {
 
 /// The loss events of a link.
 pub struct LossEvents {
-    population: Population,
+    responsive: ResponsiveFlows,
     members: u64,
     /// The event under way began then.
     began: Time,
@@ -49,11 +49,11 @@ pub struct LossEvents {
 
 impl LossEvents {
     /// No events yet.
-    pub fn new(population: Population) -> Self {
+    pub fn new(responsive: ResponsiveFlows) -> Self {
         Self {
-            members: population.members.iter().filter(|member| **member).count() as u64,
-            last: vec![0; population.flows()],
-            population,
+            members: responsive.members.iter().filter(|member| **member).count() as u64,
+            last: vec![0; responsive.flows()],
+            responsive,
             began: Time::ZERO,
             events: 0,
             losers: 0,
@@ -63,10 +63,10 @@ impl LossEvents {
     /// A packet of a flow's data is dropped.
     pub fn on_drop(&mut self, flow: u32, now: Time) {
         let flow = flow as usize;
-        if !self.population.members[flow] {
+        if !self.responsive.members[flow] {
             return;
         }
-        if self.events == 0 || now - self.began >= self.population.round_trip {
+        if self.events == 0 || now - self.began >= self.responsive.round_trip {
             self.events += 1;
             self.began = now;
         }
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn losses_within_a_round_trip_are_one_event() {
         let rtt = |flow| Duration::from_millis(25 * u64::from(flow + 1));
-        let population = Population::new(5, (0..4).map(|flow| (flow, rtt(flow))));
-        let mut events = LossEvents::new(population);
+        let responsive = ResponsiveFlows::new(5, (0..4).map(|flow| (flow, rtt(flow))));
+        let mut events = LossEvents::new(responsive);
         assert_eq!(events.synchronization(), None);
         let drops = [
             (0, 10),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sojourn_units::{Duration, Hop, Time};
 
 use crate::delays::{Delays, Precision};
-use crate::loss_events::{LossEvents, Population};
+use crate::loss_events::{LossEvents, ResponsiveFlows};
 use crate::result::{Bottleneck, Column, InnerQueue, Spread, Table, place_columns};
 use crate::series::{Looker, Since};
 
@@ -152,7 +152,7 @@ impl Recent {
 impl QueueProbe {
     /// A probe of a queue that these flows share. Its steady-state figures begin at `warmup`; `record`: keep a row per
     /// packet.
-    pub fn new(warmup: Time, record: bool, population: Population) -> Self {
+    pub fn new(warmup: Time, record: bool, responsive: ResponsiveFlows) -> Self {
         Self {
             warmup,
             sojourns: Delays::new(Precision::Queue),
@@ -163,8 +163,8 @@ impl QueueProbe {
                 packets: 0,
                 delays: Delays::new(Precision::Queue),
             }),
-            flows: vec![FlowCounts::default(); population.flows()],
-            loss_events: LossEvents::new(population),
+            flows: vec![FlowCounts::default(); responsive.flows()],
+            loss_events: LossEvents::new(responsive),
             recent: Recent::default(),
             since: Since::default(),
             delivered_before: 0,

@@ -3,7 +3,7 @@
 use sojourn_units::{Duration, Hop, Time, Way};
 
 use crate::emodel::Equipment;
-use crate::loss_events::Population;
+use crate::loss_events::ResponsiveFlows;
 use crate::meter::Measures;
 use crate::probe::QueueProbe;
 
@@ -64,7 +64,7 @@ impl Scope {
             let answers = flow.measures.over_tcp && flow.queues.contains(&queue);
             answers.then_some((number, flow.rtt))
         });
-        let population = Population::new(self.flows.len(), responsive);
-        QueueProbe::new(Time::ZERO + self.warmup, self.records_packets, population)
+        let flows = ResponsiveFlows::new(self.flows.len(), responsive);
+        QueueProbe::new(Time::ZERO + self.warmup, self.records_packets, flows)
     }
 }

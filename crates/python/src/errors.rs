@@ -13,12 +13,7 @@ create_exception!(
     "The input is wrong: one line with file, line, key, what was given and what is accepted."
 );
 create_exception!(sojourn, RunError, PyRuntimeError, "A run failed.");
-create_exception!(
-    sojourn,
-    Cancelled,
-    PyRuntimeError,
-    "A run was cancelled."
-);
+create_exception!(sojourn, Cancelled, PyRuntimeError, "A run was cancelled.");
 
 /// A file that cannot be read as an experiment.
 pub fn wrong_input(error: &ReadError) -> PyErr {

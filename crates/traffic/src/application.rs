@@ -3,7 +3,7 @@
 use sojourn_units::{Duration, Rate, Time};
 
 use crate::kind::{Browsing, Direction, Kind, Transport};
-use crate::{bulk, cloud, files, onoff, pages, video};
+use crate::{bulk, files, onoff, packmime_client, pages, video};
 
 /// Always more to send, for [`Connections::write`].
 pub const UNLIMITED: u64 = u64::MAX;
@@ -106,7 +106,9 @@ pub fn over_tcp(identity: &Identity, kind: &Kind, seed: u64) -> Option<Box<dyn A
             Transport::Tcp(_, rate) => Box::new(onoff::OnOff::new(identity, config, *rate, seed)),
         },
         Kind::Web(web) => match &web.browsing {
-            Browsing::PackMime(rate) => Box::new(cloud::Browser::new(identity, *rate, seed)),
+            Browsing::PackMime(rate) => {
+                Box::new(packmime_client::Browser::new(identity, *rate, seed))
+            }
             Browsing::Pages(pages) => Box::new(pages::Browser::new(identity, pages, seed)),
         },
         Kind::Video(video) => Box::new(video::Player::new(identity, video)),

@@ -8,7 +8,7 @@
 //! | `kind` | [`Kind`]: what a flow does, with its options |
 //! | `application` | [`Application`] and what it sees: connections, a meter |
 //! | `bulk`, `files`, `onoff` | transfers over TCP |
-//! | `pages`, `cloud`, `video` | browsing page by page and by the PackMime model, adaptive video |
+//! | `pages`, `packmime_client`, `video` | browsing page by page and by the PackMime model, adaptive video |
 //! | `http` | requests and responses over connections |
 //! | `datagrams` | datagrams one way: constant rate, telephony, on and off, games |
 //! | `alternation` | times of being on and off |
@@ -19,7 +19,6 @@
 mod alternation;
 mod application;
 mod bulk;
-mod cloud;
 mod codec;
 mod datagrams;
 mod files;
@@ -28,6 +27,7 @@ mod http;
 mod kind;
 mod onoff;
 pub mod packmime;
+mod packmime_client;
 mod pages;
 pub mod sizes;
 pub mod streams;

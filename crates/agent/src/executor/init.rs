@@ -19,7 +19,7 @@ use nix::sys::reboot::{RebootMode, reboot};
 use nix::unistd::pause;
 
 use super::setup::load_module;
-use super::{Context, Failure, carry_out, tools};
+use super::{Context, Failure, execute, tools};
 use crate::job::Job;
 
 /// How much longer than the job the machine may take, in its own time, before it counts as hung.
@@ -91,7 +91,7 @@ fn run(console: &mut File) -> Result<usize, Failure> {
         let _ = writeln!(console, "@second {seconds}");
     };
     progress(0);
-    let recording = carry_out(&job, &mut progress)?;
+    let recording = execute(&job, &mut progress)?;
     // From here on the machine waits for the host, in time that it skips: the host's patience counts.
     over.store(true, Ordering::Relaxed);
     let bytes = recording

@@ -7,8 +7,8 @@ use sojourn_units::Time;
 
 use super::connections::Connections;
 use super::{Socket, Traffic, Watch};
-use crate::carry_out::Failure;
-use crate::carry_out::diag::{self, Diag};
+use crate::executor::Failure;
+use crate::executor::diag::{self, Diag};
 use crate::job::{Flow, Tcp};
 use crate::recording::FlowFigures;
 

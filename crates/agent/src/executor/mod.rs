@@ -67,7 +67,7 @@ impl<T, E: fmt::Display> Context<T> for Result<T, E> {
 ///
 /// # Errors
 /// The kernel cannot do it; everything that was set up is gone again.
-pub fn carry_out(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Failure> {
+pub fn execute(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Failure> {
     if job.version != env!("CARGO_PKG_VERSION") {
         let (theirs, ours) = (&job.version, env!("CARGO_PKG_VERSION"));
         return Err(Failure(format!(

@@ -13,8 +13,8 @@ use sojourn_experiment::model;
 use sojourn_traffic::Side;
 
 use super::{Socket, Traffic, Watch, micros, set_dscp};
-use crate::carry_out::namespace::within;
-use crate::carry_out::{Context, Failure};
+use crate::executor::namespace::within;
+use crate::executor::{Context, Failure};
 use crate::job::Flow;
 use crate::recording::FlowFigures;
 

@@ -17,9 +17,9 @@ use sojourn_traffic::{Id, Side, UNLIMITED};
 
 use super::greeting::Greeting;
 use super::{Socket, Watch, set_dscp};
-use crate::carry_out::diag::{self, Diag};
-use crate::carry_out::namespace::within;
-use crate::carry_out::{Context, Failure};
+use crate::executor::diag::{self, Diag};
+use crate::executor::namespace::within;
+use crate::executor::{Context, Failure};
 use crate::job::{Flow, Tcp};
 
 /// Bytes written or read at a time.

@@ -9,14 +9,14 @@ use sojourn_units::Time;
 use crate::application::{Application, Connections, Id, Identity, Meter, Side};
 use crate::http::{Exchanges, Progress};
 
-/// Clients and servers of a cloud.
+/// The clients and servers of one PackMime cloud.
 pub struct Browser {
     model: PackMime,
     stop: Time,
     /// When the next connection comes.
     next: Time,
     /// What else is due; of several at one instant the one that was noted first.
-    agenda: BinaryHeap<Reverse<(Time, u64, u32, Step)>>,
+    due: BinaryHeap<Reverse<(Time, u64, u32, Step)>>,
     noted: u64,
     exchanges: Exchanges,
     /// What is still to come on each connection, the exchange under way first.
@@ -39,7 +39,7 @@ impl Browser {
             next: identity.start + model.gap(),
             model,
             stop: identity.stop,
-            agenda: BinaryHeap::new(),
+            due: BinaryHeap::new(),
             noted: 0,
             exchanges: Exchanges::default(),
             to_come: BTreeMap::new(),
@@ -47,7 +47,7 @@ impl Browser {
     }
 
     fn note(&mut self, due: Time, id: Id, step: Step) {
-        self.agenda.push(Reverse((due, self.noted, id.0, step)));
+        self.due.push(Reverse((due, self.noted, id.0, step)));
         self.noted += 1;
     }
 
@@ -73,7 +73,7 @@ impl Browser {
 
 impl Application for Browser {
     fn next_timer(&self) -> Option<Time> {
-        let step = self.agenda.peek().map(|Reverse((due, ..))| *due);
+        let step = self.due.peek().map(|Reverse((due, ..))| *due);
         let connection = Some(self.next).filter(|next| *next < self.stop);
         [step, connection].into_iter().flatten().min()
     }
@@ -87,11 +87,11 @@ impl Application for Browser {
             self.request(id, now, connections);
             self.next += self.model.gap();
         }
-        while let Some(&Reverse((due, _, id, step))) = self.agenda.peek() {
+        while let Some(&Reverse((due, _, id, step))) = self.due.peek() {
             if due > now {
                 break;
             }
-            self.agenda.pop();
+            self.due.pop();
             match step {
                 Step::Respond => self.respond(Id(id), connections),
                 Step::Request if now < self.stop => self.request(Id(id), now, connections),
