@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`model`] | the result: what every backend runs from |
 //! | `document` | the file as a tree in which every value knows its line; values put in by dotted key |
-//! | `form`, `forms` | what a key accepts: how it is read, named in messages and put in the schema |
+//! | `form`, `forms` | what a key accepts, declared once: its reading, messages, schema and resolved form derive from it |
 //! | `section` | a table being read: keys, defaults, unknown keys |
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
 //! | `input` | files that a user names, bounded in size |

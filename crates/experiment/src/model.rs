@@ -91,7 +91,7 @@ pub struct Traffic {
     pub direction: Direction,
     /// The DiffServ code point of their packets, both ways: 0 to 63 (RFC 2474).
     pub dscp: u8,
-    /// Rate of the link between the sending host and the bottleneck, which its flows share; `None`: never in the way.
+    /// Rate of the link between the sending host and the bottleneck, which its flows share; `None`: unlimited.
     pub access: Option<Rate>,
 }
 

@@ -14,7 +14,7 @@ keys! {
         name: Option<String> = Maybe(Text), Words("the file's name without its extension");
         /// How long each run lasts, in simulated or real time.
         duration: Duration = Span::AboveZero, Required;
-        /// The part at the beginning that steady-state statistics leave out.
+        /// Time at the start that steady-state statistics leave out.
         warmup: Duration = Span::Any, Is("0 s");
         /// Independent runs per queue: seeds seed, seed + 1, …
         repeat: u32 = Whole { from: 1, to: 100_000 }, Is("1");

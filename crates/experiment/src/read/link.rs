@@ -25,9 +25,9 @@ keys! {
         buffer: Option<Buffer> = Maybe(BufferForm), Words("the discipline's own limit");
         /// An unmanaged FIFO below the discipline (a driver's ring).
         device_queue: u64 = Packets, Is("0 packets");
-        /// What a packet takes on the link beyond its IP length.
+        /// Bytes of each packet on the link beyond its IP length.
         overhead: u32 = Bytes { from: 0, to: 65_535 }, Is("14 B");
-        /// What the link may send ahead of its rate after an idle time; 0 B: a serial line.
+        /// Bytes that the link may send at once after an idle time (its token bucket); 0 B: a serial line.
         burst: u64 = Bytes { from: 0, to: 1_000_000_000 }, Is("1600 B");
         /// The reverse direction, if it is a bottleneck as well.
         up: Option<UpLink> = Maybe(UP), Words("the reverse path has no queue");

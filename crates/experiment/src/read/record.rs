@@ -14,16 +14,15 @@ keys! {
     Record {
         /// A row per packet that met the queue; large for long runs.
         packets = Flag, Is("false");
-        /// The packets' headers as a pcapng file, as tcpdump takes them at the router (true: the same), behind its queue,
+        /// Capture packet headers in a pcapng file, as tcpdump does: at the router behind its queue (true: the same),
         /// or at the hosts that send or receive each flow's data; large for long runs.
         pcap = PcapForm, Is("false");
         /// A row per round-trip time that a flow measured.
         rtt = Flag, Is("false");
-        /// What rtt has of TCP: its own samples, or each segment's time from its first sending until it is acknowledged,
-        /// losses included, as tcptrace and Wireshark draw it.
+        /// What counts as an RTT of TCP: its own samples, or the time from each segment's first transmission to its
+        /// acknowledgement, losses included, as tcptrace and Wireshark draw it.
         rtt_of = RTT_OF, Is("samples");
-        /// One-way delays from the bottleneck on, their jitter and variation of TCP flows' data too, among the figures of
-        /// the flows.
+        /// Report one-way delay, jitter and delay variation, from the bottleneck on, for the data of TCP flows too.
         one_way = Flag, Is("false");
         /// Width of the bins of the time series.
         series = Maybe(Span::AboveZero), Words("no time series");

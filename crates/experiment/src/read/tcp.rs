@@ -18,27 +18,28 @@ keys! {
         abe = Flag, Is("false");
         /// Selective acknowledgements (RFC 2018).
         sack = Flag, Is("true");
-        /// How losses are found and repaired: by time and probes, as Linux since 4.18 (RACK-TLP, RFC 8985), or by
-        /// RFC 6675 alone, as older simulators (without SACK: RFC 6582).
+        /// Loss detection and recovery: rack is RACK-TLP (RFC 8985), as in Linux since 4.18; rfc6675 is RFC 6675 alone,
+        /// as in older simulators (without SACK: RFC 6582).
         recovery = RECOVERY, Is("rack");
-        /// Least retransmission timeout; on Linux, and so with rack, what it exceeds the smoothed RTT by. RFC 6298 has
-        /// 1 s.
+        /// Minimum RTO; RFC 6298 has 1 s. With rack, as on Linux, the RTO exceeds the smoothed RTT by at least this.
         min_rto = Span::AboveZero, Is("200 ms");
-        /// Acknowledge each segment at the beginning, as Linux does; false: every second from the first on (RFC 5681).
+        /// Acknowledge every segment at the start of a connection, as Linux does; false: delay ACKs from the start (RFC
+        /// 5681).
         quickack = Flag, Is("true");
-        /// Segments that an acknowledgement waits for, 40 ms at most, once those at the beginning are over.
+        /// Segments per delayed ACK (timeout 40 ms), after the initial quick ACKs.
         ack_every = Whole { from: 1, to: 1000 }, Is("2");
-        /// Send pieces of a millisecond's worth, two segments at least, as Linux does; false: each as the window opens.
+        /// Send bursts of about a millisecond, at least two segments, as Linux does (segmentation offload); false: send
+        /// each segment as soon as the window allows.
         gso = Flag, Is("true");
-        /// Keep no more than some milliseconds' worth in the host's own queue (`access`), as Linux does; false: all that
-        /// the window allows.
+        /// Keep at most a few milliseconds of data in the host's own queue (`access`), as Linux does; false: only the
+        /// window limits it.
         small_queues = Flag, Is("true");
         /// Initial window in segments (RFC 6928).
         initial_window = Whole { from: 1, to: 1000 }, Is("10");
         /// Payload of a full segment; the MTU is 52 bytes more (IPv4, TCP with timestamps).
         mss = Bytes { from: 64, to: 65_495 }, Is("1448 B");
         /// Largest receive window.
-        window = Maybe(Bytes { from: 64, to: 1_000_000_000_000 }), Words("never in the way");
+        window = Maybe(Bytes { from: 64, to: 1_000_000_000_000 }), Words("unlimited");
     }
     ; check check
 }

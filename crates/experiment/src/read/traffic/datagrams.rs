@@ -27,8 +27,8 @@ keys! {
         rate = Speed, Required;
         /// Payload of a packet; on the link 28 bytes (UDP, IPv4) and link.overhead more.
         packet = PAYLOAD, Is("1448 B");
-        /// Largest IP packet; a datagram that is longer goes in fragments (RFC 791) and is lost with any of them.
-        mtu = Maybe(MTU), Words("none is too long");
+        /// Largest IP packet; a longer datagram is sent in fragments (RFC 791) and is lost if any of them is.
+        mtu = Maybe(MTU), Words("unlimited");
     }
 }
 

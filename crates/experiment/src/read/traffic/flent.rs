@@ -133,7 +133,7 @@ keys! {
     struct AnyHosts {
         /// Base RTTs to the hosts.
         rtt: Vec<Duration> = Rtts { hosts: None }, Required;
-        /// Which way the data goes; both: that many flows each way.
+        /// Direction of the data; both: that many flows each way.
         direction: Direction = DIRECTION, Is("both");
     }
 }

@@ -19,22 +19,22 @@ pub(super) static WEB: TrafficKind = TrafficKind {
 keys! {
     /// What the PackMime-HTTP model has.
     struct PackMimeKeys {
-        /// New connections per second of each flow, by the PackMime-HTTP model, which has sizes of its own.
+        /// New connections per second of each flow by the PackMime-HTTP model, which has its own sizes.
         connections: Option<f64> = Maybe(Decimal { above: 0.0, to: 10_000.0 }), Words("pages one after another");
     }
 }
 
 keys! {
     Pages {
-        /// Objects of a page: the document, then what it names.
+        /// Objects per page, the document included.
         objects = Whole { from: 1, to: 10_000 }, Is("110");
-        /// Size of an object, sizes of which each one's is drawn, or a distribution as of files.
+        /// Size of each object: one size, a list or a distribution, as for files.
         sizes as "size" = SizesForm, Is("27 kB");
-        /// Connections over which a page is fetched, at most; they persist from object to object.
+        /// Most connections over which a page is fetched; they are persistent.
         parallel = Whole { from: 1, to: 256 }, Is("6");
         /// Size of a request.
         request = Bytes { from: 1, to: 1_000_000 }, Is("400 B");
-        /// Mean of the exponentially distributed time from the end of one page to the next.
+        /// Mean time from the end of one page to the start of the next, exponentially distributed.
         think = Span::Any, Is("1 s");
     }
 }
@@ -82,9 +82,9 @@ keys! {
     Video {
         /// Media time of a segment.
         segment = Span::AboveZero, Is("4 s");
-        /// The media rates that there are, rising.
+        /// The available media rates, rising.
         ladder = Ladder, Is(LADDER);
-        /// Media time that the player holds at most; at least a segment.
+        /// Most media time that the player buffers; at least a segment.
         buffer = Span::AboveZero, Is("30 s");
     }
     with tcp: Tcp

@@ -97,9 +97,9 @@ keys! {
         kind: &'static TrafficKind = KindForm, Required;
         /// What the group is called in results; the groups of a test such as rrul add their kinds to it.
         name: Option<String> = Maybe(Text), Words("the kind, with the group's number where several share it");
-        /// The node at which these flows begin: what goes down goes from it.
+        /// The node where these flows begin; their down direction leads away from it.
         from: Option<String> = Maybe(NodeName), Words("the sending side of [link]; with [[link]] it has to be given");
-        /// The node at which they end, over the route with the fewest links.
+        /// The node where they end; their route has the fewest links.
         to: Option<String> = Maybe(NodeName), Words("the receiving side of [link]; with [[link]] it has to be given");
         /// Nodes that the route passes, in this order.
         via: Option<Vec<String>> = Maybe(Via), Words("the fewest links");
@@ -122,7 +122,7 @@ keys! {
     struct Times {
         /// When the flows start; "0..1 s": each uniformly at random in that range.
         start: (Duration, Duration) = Starts, Is("0 s");
-        /// When the flows stop sending; after the end of the run: at the end.
+        /// When the flows stop sending; at the latest when the run ends.
         stop: Option<Duration> = Maybe(Span::AboveZero), Words("the experiment's duration");
     }
     ; check check_times
@@ -131,13 +131,12 @@ keys! {
 keys! {
     /// How packets are sent.
     struct Sending {
-        /// Which way the data goes; both: that many flows each way.
+        /// Direction of the data; both: that many flows each way.
         direction: Direction = DIRECTION, Is("down");
         /// DiffServ code point of the flows' packets, both ways: a number, or CS0 to CS7, AF11 to AF43, EF, VA, LE.
         dscp: u8 = Dscp, Is("0");
-        /// Rate of the link from the sending host of the group to the bottleneck: what is sent at once arrives one after
-        /// another.
-        access: Option<Rate> = Maybe(Speed), Words("never in the way");
+        /// Sender access-link rate, which the group shares; it serialises bursts before the bottleneck.
+        access: Option<Rate> = Maybe(Speed), Words("unlimited");
     }
 }
 

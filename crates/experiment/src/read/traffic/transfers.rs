@@ -30,15 +30,16 @@ pub(super) static FILES: TrafficKind = TrafficKind {
 keys! {
     /// The keys of files.
     struct FilesKeys {
-        /// Size of a file, or sizes of which each file's is drawn uniformly, or a distribution: { distribution = "pareto",
-        /// mean = "50 kB", shape = 1.5 }, exponential (mean), lognormal (median, sigma) or uniform (min, max).
+        /// Size of each file: one size, a list from which sizes are drawn uniformly, or a distribution: { distribution
+        /// = "pareto", mean = "50 kB", shape = 1.5 }, exponential (mean), lognormal (median, sigma) or uniform (min,
+        /// max).
         size: Sizes = SizesForm, Required;
         /// Files per flow.
         count: Option<u64> = Maybe(Whole { from: 1, to: 1_000_000_000 }), Words("as many as fit until the stop");
-        /// Mean of the exponentially distributed time from the end of one file to the next.
+        /// Mean time from the end of one file to the start of the next, exponentially distributed.
         think: Option<Duration> = Maybe(Span::Any), Is("0 s");
-        /// Files per second and flow as a Poisson process, whether others are under way or not; without think.
-        arrivals: Option<f64> = Maybe(Decimal { above: 0.0, to: 100_000.0 }), Words("a file follows the one before");
+        /// Files per second and flow as a Poisson process, whether or not earlier files have finished; excludes think.
+        arrivals: Option<f64> = Maybe(Decimal { above: 0.0, to: 100_000.0 }), Words("each file follows the one before");
     }
     with tcp: Tcp
     ; check check_files
@@ -100,20 +101,20 @@ pub(crate) enum Protocol {
 keys! {
     /// The keys of on-off traffic besides those of TCP.
     struct OnOffKeys {
-        /// What it runs over; the options of TCP go with tcp only.
+        /// Transport protocol; the options of TCP need tcp.
         transport: Protocol = TRANSPORT, Is("udp");
-        /// Rate of the payload while on; with tcp what the application writes to one connection.
-        rate: Option<Rate> = Maybe(Speed), Words("with tcp a connection for each on time, with always more to send; udp needs one");
-        /// Payload of a datagram, or what the application writes at once.
+        /// Rate of the payload while on; with tcp the rate at which the application writes to one connection.
+        rate: Option<Rate> = Maybe(Speed), Words("udp needs one; tcp opens a connection per on time and always has data to send");
+        /// Payload of a datagram, or size of a write of the application.
         packet: u32 = PAYLOAD, Is("1448 B");
-        /// Bytes that TCP takes from an application that writes at a rate before they are acknowledged; a write that does
-        /// not fit is lost.
-        send_buffer: Option<u64> = Maybe(Bytes { from: 64, to: 1_000_000_000_000 }), Words("any number");
-        /// How long it is on, on the mean.
+        /// Send buffer of an application that writes at a rate: the most unacknowledged bytes; a write that does not
+        /// fit is lost.
+        send_buffer: Option<u64> = Maybe(Bytes { from: 64, to: 1_000_000_000_000 }), Words("unlimited");
+        /// Mean time that it is on.
         on: Duration = Span::AboveZero, Is("1 s");
-        /// How long it is off, on the mean; 0 s: never.
+        /// Mean time that it is off; 0 s: always on.
         off: Duration = Span::Any, Is("1 s");
-        /// How these times are distributed.
+        /// Distribution of these times.
         times: Times = TIMES, Is("exponential");
     }
 }
