@@ -154,10 +154,9 @@ impl CoDel {
     /// Takes other parameters while it runs, as mac80211 does when a station becomes slow. The variant stays.
     pub fn reconfigure(&mut self, config: Config) {
         let variant = self.config.variant;
-        let ticks = |span: Duration| (span.as_nanos() >> variant.shift()) as i64;
-        self.target = ticks(config.target);
-        self.interval = ticks(config.interval);
         self.config = Config { variant, ..config };
+        self.target = self.config.ticks(config.target);
+        self.interval = self.config.ticks(config.interval);
     }
 
     /// True if the sojourn time has been above target for an interval (`ok_to_drop` in the RFC).
@@ -339,8 +338,7 @@ impl Algorithm for CoDel {
         if new.ce_exclude != self.config.ce_exclude {
             return Err(SettingError::fixed("ce_exclude"));
         }
-        (self.target, self.interval) = (new.ticks(new.target), new.ticks(new.interval));
-        self.config = new;
+        self.reconfigure(new);
         Ok(())
     }
 

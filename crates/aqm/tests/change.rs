@@ -1,0 +1,129 @@
+//! Parameters that change while a discipline runs.
+
+#[path = "../src/test_packet.rs"]
+mod test_packet;
+
+use proptest::prelude::*;
+use sojourn_aqm::{Catalogue, Ecn, Environment, Limit, Qdisc, Settings};
+use sojourn_units::{Duration, Rate, Time, Value};
+use test_packet::{TestPacket, flow_key};
+
+/// Those that change while they run; all others say that they do not.
+const CHANGEABLE: [&str; 8] = [
+    "pfifo",
+    "bfifo",
+    "codel",
+    "pie",
+    "pi2",
+    "fq_codel",
+    "fq_nocodel",
+    "fq_pie",
+];
+
+fn settings(limit: u64) -> Settings {
+    let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+    settings.limit = Some(Limit::Packets(limit));
+    settings
+}
+
+/// What leaves `qdisc` while packets come twice as fast as they leave: numbers and marks. Halfway `act` is called.
+fn played(
+    qdisc: &mut dyn Qdisc<TestPacket>,
+    gaps: &[u16],
+    act: impl FnOnce(&mut dyn Qdisc<TestPacket>),
+) -> (Vec<(u64, Ecn)>, u64) {
+    let mut env = Environment::new(7);
+    let (mut now, mut left, mut act) = (Time::ZERO, Vec::new(), Some(act));
+    for (number, gap) in gaps.iter().enumerate() {
+        now = now + Duration::from_micros(u64::from(*gap));
+        while qdisc.next_timer().is_some_and(|at| at <= now) {
+            qdisc.on_timer(now, &mut env);
+        }
+        if number == gaps.len() / 2 {
+            if let Some(act) = act.take() {
+                act(qdisc);
+            }
+        }
+        let packet = TestPacket {
+            ecn: Ecn::Ect0,
+            bytes: 1514,
+            flow: flow_key(number as u32 % 5),
+            ..TestPacket::new(number as u64)
+        };
+        qdisc.enqueue(packet, now, &mut env);
+        if number % 2 == 0 {
+            left.extend(
+                qdisc
+                    .dequeue(now, &mut env)
+                    .map(|packet| (packet.id, packet.ecn)),
+            );
+        }
+    }
+    (left, qdisc.packets())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn a_change_to_what_there_is_changes_nothing(gaps in prop::collection::vec(0..4_000_u16, 200..600)) {
+        for discipline in Catalogue::<TestPacket>::new().iter() {
+            let build = || discipline.build(&settings(60)).expect("the defaults are good");
+            let (mut changed, mut alone) = (build(), build());
+            let mut changes = false;
+            let outcome = played(changed.as_mut(), &gaps, |qdisc| {
+                changes = qdisc.change(&settings(60)).is_ok();
+            });
+            prop_assert_eq!(changes, CHANGEABLE.contains(&discipline.name), "{}", discipline.name);
+            prop_assert_eq!(outcome, played(alone.as_mut(), &gaps, |_| {}), "{}", discipline.name);
+        }
+    }
+
+    #[test]
+    fn a_lower_limit_drops_nothing_that_is_queued(gaps in prop::collection::vec(0..400_u16, 200..400)) {
+        for name in CHANGEABLE {
+            let catalogue = Catalogue::<TestPacket>::new();
+            let discipline = catalogue.get(name).expect("it is in the catalogue");
+            let mut qdisc = discipline.build(&settings(60)).expect("the defaults are good");
+            let mut before = 0;
+            let (_, after) = played(qdisc.as_mut(), &gaps, |qdisc| {
+                before = qdisc.packets();
+                qdisc.change(&settings(5)).expect("a lower limit is accepted");
+                assert_eq!(qdisc.packets(), before);
+            });
+            prop_assert!(after <= before.max(5), "{}: {} to {}", name, before, after);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_changes_nothing() {
+    let catalogue = Catalogue::<TestPacket>::new();
+    for (name, key, value) in [
+        ("codel", "interval", Value::Duration(Duration::ZERO)),
+        ("pie", "target", Value::Duration(Duration::from_secs(60))),
+        ("fq_codel", "quantum", Value::Bytes(0)),
+        ("fq_codel", "flows", Value::Count(7)),
+        ("codel", "variant", Value::Word("linux".into())),
+    ] {
+        let discipline = catalogue.get(name).expect("it is in the catalogue");
+        let gaps = [300; 400];
+        let build = || {
+            discipline
+                .build(&settings(60))
+                .expect("the defaults are good")
+        };
+        let (mut asked, mut alone) = (build(), build());
+        let outcome = played(asked.as_mut(), &gaps, |qdisc| {
+            let mut wrong = settings(9);
+            wrong.values.push((key.into(), value));
+            let error = qdisc.change(&wrong).expect_err("it is refused");
+            assert_eq!(error.key, key);
+        });
+        assert_eq!(
+            outcome,
+            played(alone.as_mut(), &gaps, |_| {}),
+            "{name}.{key}"
+        );
+    }
+}
