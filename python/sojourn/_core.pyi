@@ -94,7 +94,7 @@ class Plan:
     def __len__(self) -> int:
         """How many runs there are."""
 
-    def __getitem__(self, index: int) -> RunSpec:
+    def __getitem__(self, index: int, /) -> RunSpec:
         """A run by its place: cells, then seeds, then queues."""
 
     def __iter__(self) -> Iterator[RunSpec]: ...
@@ -122,7 +122,7 @@ class Grid:
     def __len__(self) -> int:
         """How many runs there are."""
 
-    def __getitem__(self, place: int) -> RunSpec:
+    def __getitem__(self, place: int, /) -> RunSpec:
         """A run by its place: cells, then seeds, then queues; ExperimentError if its values cannot go together."""
 
     def edges(self) -> list[int]:

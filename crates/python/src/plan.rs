@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::{PyIterator, PyList};
 use sojourn_experiment::model::Record;
 use sojourn_experiment::{Cell, Source, read, read_file, resolved_with, sha256};
 use sojourn_sim::{check, in_use};
@@ -111,6 +112,12 @@ impl Plan {
             seed: job.seed,
             set: cell.set.clone(),
         }))
+    }
+
+    /// All runs in their order.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let specs: Vec<RunSpec> = self.plan.specs().map(RunSpec::new).collect();
+        PyList::new(py, specs)?.try_iter()
     }
 
     /// The tables that some of its runs record because the file asks for them.
