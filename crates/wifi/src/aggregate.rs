@@ -73,7 +73,9 @@ pub struct Framing {
 impl Framing {
     /// A packet with LLC, as an MSDU.
     pub fn msdu(&self, packet_bytes: u32) -> u32 {
-        packet_bytes.saturating_sub(self.link_header) + frames::LLC
+        packet_bytes
+            .saturating_sub(self.link_header)
+            .saturating_add(frames::LLC)
     }
 
     /// An MPDU that carries so many bytes of one MSDU or A-MSDU.
@@ -84,7 +86,7 @@ impl Framing {
             frames::DATA
         };
         let cipher = if self.ccmp { frames::CCMP } else { 0 };
-        msdu_bytes + header + cipher
+        msdu_bytes.saturating_add(header + cipher)
     }
 }
 
@@ -130,7 +132,8 @@ impl Psdu {
     pub(crate) fn with(self, mpdu_bytes: u32) -> Self {
         Self {
             frames: self.frames + 1,
-            bytes: frames::padded(self.bytes) + frames::DELIMITER + mpdu_bytes,
+            bytes: (frames::padded(self.bytes).saturating_add(frames::DELIMITER))
+                .saturating_add(mpdu_bytes),
             alone: mpdu_bytes,
         }
     }

@@ -107,12 +107,17 @@ impl<F> Recipient<F> {
     }
 
     /// A frame has come. It and what waited for it go to `up`, in order. One that lies beyond the window moves it on: what it
-    /// leaves behind goes up without what is missing.
-    pub(crate) fn receive(&mut self, number: Sequence, frame: F, now: Time, up: &mut dyn FnMut(F)) {
+    /// leaves behind goes up without what is missing. One that is no longer waited for is given back: it is too late.
+    pub(crate) fn receive(
+        &mut self,
+        number: Sequence,
+        frame: F,
+        now: Time,
+        up: &mut dyn FnMut(F),
+    ) -> Option<F> {
         let ahead = number.since(self.next);
         if ahead >= MODULUS / 2 {
-            // Older than what was handed up: only after the window was moved past a frame that then came after all.
-            return up(frame);
+            return Some(frame);
         }
         if ahead >= WINDOW {
             self.skip_to(number.plus(MODULUS + 1 - WINDOW), now, up);
@@ -121,12 +126,10 @@ impl<F> Recipient<F> {
         while self.held.len() <= at {
             self.held.push_back(None);
         }
-        if let Some(copy) = self.held[at].replace(frame) {
-            up(copy);
-        } else {
-            self.frames += 1;
-        }
+        let copy = self.held[at].replace(frame);
+        self.frames += u16::from(copy.is_none());
         self.hand_up(now, up);
+        copy
     }
 
     /// The sender will not send what is before `start` (BlockAckReq): what waited for it goes up.
@@ -179,9 +182,10 @@ mod tests {
     fn receive(recipient: &mut Recipient<u16>, number: u16) -> Vec<u16> {
         let mut up = Vec::new();
         let sequence = Sequence(number % MODULUS);
-        recipient.receive(sequence, number, Time::from_millis(1), &mut |frame| {
-            up.push(frame)
+        let late = recipient.receive(sequence, number, Time::from_millis(1), &mut |frame| {
+            up.push(frame);
         });
+        assert_eq!(late, None);
         up
     }
 

@@ -25,5 +25,5 @@ pub const AMSDU_SUBFRAME: u32 = 14;
 
 /// So many bytes with the padding to a multiple of four that all but the last subframe of an aggregate have.
 pub const fn padded(bytes: u32) -> u32 {
-    bytes.next_multiple_of(4)
+    bytes.saturating_add(3) & !3
 }

@@ -129,10 +129,11 @@ impl<P: Packet> Medium<P> {
     /// An idle cell.
     ///
     /// # Panics
-    /// There are no stations or more than 4095, or a station has no modes.
+    /// There are no stations or more than 4095, a station has no modes, or a slot takes no time.
     pub fn new(cell: Cell, access_point: Queueing<P>, stations: Vec<Station<P>>) -> Self {
         let count = stations.len();
         assert!((1..4096).contains(&count), "1 to 4095 stations");
+        assert!(!cell.timing.slot.is_zero(), "a slot takes time");
         let has_qos = cell.standard.has_qos();
         let mut medium = Self {
             members: Vec::with_capacity(count + 1),

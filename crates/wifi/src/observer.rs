@@ -32,6 +32,8 @@ pub enum Loss {
     Queue(DropReason),
     /// It was sent in vain as often as the limit allows.
     Retries,
+    /// It was received when the receiver had stopped waiting for it and handed up what came behind it.
+    Late,
 }
 
 /// What a stretch of airtime was used for.

@@ -76,15 +76,16 @@ impl<P: Packet> Queues<P> {
     }
 
     /// The peer whose turn it is; `None`: nothing may be sent in this category. `may` says of a peer whether it can take a
-    /// new frame.
+    /// frame, `again` whether it has frames to be sent again, which airtime limits do not hold back.
     pub(crate) fn next_peer(
         &mut self,
         access: Access,
         may: impl Fn(usize) -> bool,
+        again: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         match self {
             Self::Ring(ring) => ring.next_peer(access, may),
-            Self::Mac80211(queues) => queues.next_peer(access, may),
+            Self::Mac80211(queues) => queues.next_peer(access, may, again),
         }
     }
 

@@ -34,7 +34,8 @@ struct Shape {
 
 fn shapes() -> impl Strategy<Value = Shape> {
     let standard = prop::sample::select(vec![Standard::B, Standard::G, Standard::N, Standard::Ac]);
-    let packet = (0_u16..6, any::<bool>(), 40_u32..1600, 0_u8..64, 0_u64..3000);
+    let bytes = prop_oneof![20 => 40_u32..1600, 1 => Just(0), 1 => Just(70_000)];
+    let packet = (0_u16..6, any::<bool>(), bytes, 0_u8..64, 0_u64..3000);
     (
         (
             standard,
@@ -158,7 +159,7 @@ fn run(shape: &Shape) -> (Vec<(Time, Departed<Packet>)>, Seen) {
         };
         medium.enqueue(packet, station, way, now, &mut seen);
     }
-    act(&mut medium, &mut seen, now + Duration::from_secs(60));
+    act(&mut medium, &mut seen, now + Duration::from_secs(100_000));
     assert_eq!(medium.packets(), 0, "all has been sent or dropped");
     (received, seen)
 }

@@ -64,11 +64,15 @@ impl<P: Packet> Medium<P> {
         let sessions = &self.sessions;
         let session = |peer| &sessions[link(stations, number, peer) * 4 + access.index()];
         let peers = if number == 0 { stations } else { 1 };
+        let (may, again) = (
+            |peer| session(peer).can_send(),
+            |peer| session(peer).has_again(),
+        );
         self.members[number]
             .queues
-            .next_peer(access, |peer| session(peer).can_send())
+            .next_peer(access, may, again)
             .is_some()
-            || (self.cell.standard.has_qos() && (0..peers).any(|peer| session(peer).request_due))
+            || (self.requests_due && (0..peers).any(|peer| session(peer).request_due))
     }
 
     fn build(
@@ -85,8 +89,12 @@ impl<P: Packet> Medium<P> {
         // A peer may turn out to have nothing: its AQM dropped it all.
         for _ in 0..=stations {
             let sessions = &self.sessions;
-            let may = |peer| sessions[link(stations, number, peer) * 4 + access.index()].can_send();
-            let peer = self.members[number].queues.next_peer(access, may)?;
+            let session = |peer| &sessions[link(stations, number, peer) * 4 + access.index()];
+            let (may, again) = (
+                |peer| session(peer).can_send(),
+                |peer| session(peer).has_again(),
+            );
+            let peer = self.members[number].queues.next_peer(access, may, again)?;
             let built = self.gather(number, access, peer, now, observer);
             self.note_drops(number, now, observer);
             if built.is_some() {
@@ -218,5 +226,7 @@ impl<P: Packet> Medium<P> {
 
 /// The bytes of an A-MSDU with another packet.
 fn amsdu(framing: &Framing, before: u32, packet_bytes: u32) -> u32 {
-    frames::padded(before) + frames::AMSDU_SUBFRAME + framing.msdu(packet_bytes)
+    frames::padded(before)
+        .saturating_add(frames::AMSDU_SUBFRAME)
+        .saturating_add(framing.msdu(packet_bytes))
 }

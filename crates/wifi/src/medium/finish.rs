@@ -39,9 +39,11 @@ impl<P: Packet> Medium<P> {
                     continue;
                 };
                 if self.cell.standard.has_qos() {
+                    let mut late = None;
                     self.with_recipient(session, now, observer, |recipient, up| {
-                        recipient.receive(number, msdu, now, up);
+                        late = recipient.receive(number, msdu, now, up);
                     });
+                    self.drop_all(member, late, Loss::Late, now, observer);
                 } else {
                     self.hand_up(session, msdu, now, observer);
                 }
@@ -355,10 +357,21 @@ impl<P: Packet> Medium<P> {
         self.members[member]
             .queues
             .release((peer, access), mpdu.estimate);
-        if let Some((first, more)) = mpdu.take() {
+        self.drop_all(member, mpdu.take(), Loss::Retries, now, observer);
+    }
+
+    fn drop_all(
+        &mut self,
+        member: usize,
+        msdu: Option<Msdu<P>>,
+        why: Loss,
+        now: Time,
+        observer: &mut impl Observer<P>,
+    ) {
+        if let Some((first, more)) = msdu {
             for packet in core::iter::once(first).chain(more) {
                 let queued = now.saturating_since(packet.enqueued());
-                observer.on_drop(node(member), packet, Loss::Retries, queued, now);
+                observer.on_drop(node(member), packet, why, queued, now);
             }
         }
     }

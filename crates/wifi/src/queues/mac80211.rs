@@ -1,5 +1,5 @@
-//! Linux's mac80211 since 4.11: a queue per station and category, each with flow queueing and CoDel ([`fq`]); airtime
-//! fairness between stations ([`schedule`]); and a limit of the airtime handed to the device ([`aql`]).
+//! Linux's mac80211 since 4.11: a queue per station and category, each with flow queueing and CoDel (`fq`); airtime
+//! fairness between stations (`schedule`); and a limit of the airtime handed to the device (`aql`).
 //!
 //! Source: the documentation and commit messages of the kernel. Departures: a category has one queue per station (the kernel
 //! has two TIDs in each), and there is no broadcast.
@@ -128,9 +128,11 @@ impl<P: Packet> Mac80211<P> {
         &mut self,
         access: Access,
         may: impl Fn(usize) -> bool,
+        again: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let aql = self.aql.as_ref();
-        let allowed = |at: usize| aql.is_none_or(|aql| aql.allows(at)) && may(at / 4);
+        let within = |at: usize| aql.is_none_or(|aql| aql.allows(at)) || again(at / 4);
+        let allowed = |at: usize| may(at / 4) && within(at);
         let pending = |at: usize| aql.map_or(Duration::ZERO, |aql| aql.pending(at));
         self.schedule
             .next(access, allowed, pending)

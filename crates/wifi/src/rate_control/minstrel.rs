@@ -135,3 +135,52 @@ impl Minstrel {
         (self.best, self.second, self.safest) = (order[0], second, safest);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phy::{Band, Ofdm, Standard};
+    use crate::random::Purpose;
+
+    /// Frames over a channel that carries rates up to `most`, one per ms; returns those sent first at each rate.
+    fn drive(minstrel: &mut Minstrel, most: Ofdm, from_ms: u64, frames: u64) -> [u64; 8] {
+        let mut first = [0; 8];
+        for number in 0..frames {
+            let chain = minstrel.chain(Time::from_millis(from_ms + number));
+            let place = Ofdm::ALL
+                .iter()
+                .position(|&rate| Mode::Ofdm(rate) == chain.first());
+            first[place.expect("a rate")] += 1;
+            let carried = |mode: Mode| mode.rate() <= most.rate();
+            let tries =
+                (0..).find(|&tries| chain.after(tries).is_none_or(|(_, mode)| carried(mode)));
+            let tries: u8 = tries.expect("ends");
+            let delivered = u16::from(chain.after(tries).is_some());
+            let outcome = Outcome {
+                tries: tries + delivered as u8,
+                frames: 1,
+                delivered,
+            };
+            minstrel.report(&chain, outcome);
+        }
+        first
+    }
+
+    #[test]
+    fn it_climbs_to_what_is_carried_and_follows_it_down() {
+        let timing = Timing::new(Standard::G, Band::Ghz2);
+        let modes = Ofdm::ALL.map(Mode::Ofdm);
+        let mut minstrel = Minstrel::new(&modes, timing, Stream::new(1, Purpose::Probing, 0));
+        drive(&mut minstrel, Ofdm::R36, 0, 2_000);
+        assert_eq!(minstrel.best(), Mode::Ofdm(Ofdm::R36));
+        let first = drive(&mut minstrel, Ofdm::R36, 2_000, 10_000);
+        // A tenth are probes; those of slower rates come second in their chains: two of seven rates are faster.
+        let faster: u64 = first[6..].iter().sum();
+        assert!(
+            first[5] > 9_000 && (200..=400).contains(&faster),
+            "{first:?}"
+        );
+        drive(&mut minstrel, Ofdm::R12, 12_000, 2_000);
+        assert_eq!(minstrel.best(), Mode::Ofdm(Ofdm::R12));
+    }
+}

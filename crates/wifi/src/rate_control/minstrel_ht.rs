@@ -239,3 +239,57 @@ impl MinstrelHt {
         (self.best, self.second, self.safest) = (order[0], second, safest);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::modes;
+    use crate::phy::{Band, Standard};
+    use crate::random::Purpose;
+
+    fn minstrel() -> MinstrelHt {
+        let modes = modes(Standard::N, Width::Mhz20, 2, Guard::Long);
+        let timing = Timing::new(Standard::N, Band::Ghz2);
+        MinstrelHt::new(&modes, timing, Stream::new(1, Purpose::Probing, 0))
+    }
+
+    /// Aggregates of 16, one per 2 ms, over a channel that carries up to so many kbit/s; returns the probes.
+    fn drive(minstrel: &mut MinstrelHt, most_kbps: u64, from_ms: u64, count: u64) -> u64 {
+        let mut probes = 0;
+        for number in 0..count {
+            let chain = minstrel.chain(Time::from_millis(from_ms + 2 * number));
+            probes += u64::from(chain.is_probe);
+            let carried = |mode: Mode| mode.rate().as_bps() <= most_kbps * 1000;
+            let tries =
+                (0..).find(|&tries| chain.after(tries).is_none_or(|(_, mode)| carried(mode)));
+            let tries: u8 = tries.expect("ends");
+            let answered = chain.after(tries).is_some();
+            let frames = if chain.is_probe { 1 } else { 16 };
+            let outcome = Outcome {
+                tries: tries + u8::from(answered),
+                frames,
+                delivered: if answered { frames } else { 0 },
+            };
+            minstrel.report(&chain, outcome);
+        }
+        probes
+    }
+
+    #[test]
+    fn it_finds_the_best_rate_of_all_groups_and_leaves_it_when_it_fails() {
+        let mut minstrel = minstrel();
+        drive(&mut minstrel, 130_000, 0, 3_000);
+        assert_eq!(minstrel.best().rate().as_bps(), 130_000_000);
+        assert_eq!(minstrel.best().streams(), 2);
+        drive(&mut minstrel, 60_000, 6_000, 3_000);
+        // 58.5 Mbit/s on one stream is the fastest that is still carried.
+        assert_eq!(minstrel.best().rate().as_bps(), 58_500_000);
+    }
+
+    #[test]
+    fn there_is_at_most_a_probe_per_20_ms() {
+        // 10 s are 500 times 20 ms. At a rate in the middle each kind finds something to probe nearly always.
+        let probes = drive(&mut minstrel(), 39_000, 0, 5_000);
+        assert!((350..=500).contains(&probes), "{probes}");
+    }
+}

@@ -155,7 +155,7 @@ impl Observer<Packet> for Seen {
         _now: Time,
     ) {
         match why {
-            Loss::Retries => self.lost += 1,
+            Loss::Retries | Loss::Late => self.lost += 1,
             Loss::Queue(_) => self.dropped += 1,
         }
     }

@@ -76,7 +76,7 @@ fn estimate(bytes: u32, mode: Mode) -> u32 {
     const AVERAGE: u64 = 1024;
     const HEADERS: u64 = 38;
     let nanos = mode.rate().tx_time(AVERAGE).as_nanos();
-    let data = nanos * (u64::from(bytes) + HEADERS) / AVERAGE;
+    let data = nanos.saturating_mul(u64::from(bytes) + HEADERS) / AVERAGE;
     let overhead = 1_000 * (36 + 4 * u64::from(mode.streams()));
     let shift = match nanos / 1_000 {
         _ if !mode.can_aggregate() => 0,
@@ -86,7 +86,8 @@ fn estimate(bytes: u32, mode: Mode) -> u32 {
         71..=150 => 4,
         _ => 5,
     };
-    (((data + (overhead >> shift)) / 1_000) as u32).max(4)
+    let micros = (data + (overhead >> shift)) / 1_000;
+    micros.clamp(4, u64::from(u32::MAX)) as u32
 }
 
 #[cfg(test)]

@@ -248,3 +248,106 @@ impl<P: Packet> Fq<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_packet::TestPacket;
+
+    fn fq(settings: FqSettings) -> (Fq<TestPacket>, Environment<TestPacket>) {
+        (Fq::new(settings, 8), Environment::new(3))
+    }
+
+    fn packets(fq: &mut Fq<TestPacket>, tin: usize, env: &mut Environment<TestPacket>) -> Vec<u32> {
+        let mut flows = Vec::new();
+        while let Some(packet) = fq.dequeue(tin, Time::from_millis(1), env) {
+            flows.push(packet.flow);
+        }
+        flows
+    }
+
+    #[test]
+    fn a_new_flow_goes_before_those_that_wait() {
+        let (mut fq, mut env) = fq(FqSettings::LINUX);
+        for _ in 0..3 {
+            fq.enqueue(0, TestPacket::new(1, 1500), Time::ZERO, &mut env);
+        }
+        let first = fq.dequeue(0, Time::ZERO, &mut env).expect("a packet");
+        assert_eq!(first.flow, 1);
+        fq.enqueue(0, TestPacket::new(2, 100), Time::ZERO, &mut env);
+        assert_eq!(packets(&mut fq, 0, &mut env), [2, 1, 1]);
+    }
+
+    #[test]
+    fn flows_share_by_bytes() {
+        // A quantum of 300 bytes: five packets of 300 for one of 1500.
+        let (mut fq, mut env) = fq(FqSettings::LINUX);
+        for _ in 0..10 {
+            fq.enqueue(0, TestPacket::new(1, 1500), Time::ZERO, &mut env);
+        }
+        for _ in 0..50 {
+            fq.enqueue(0, TestPacket::new(2, 300), Time::ZERO, &mut env);
+        }
+        let served = packets(&mut fq, 0, &mut env);
+        let small = served[..30].iter().filter(|&&flow| flow == 2).count();
+        assert!((23..=27).contains(&small), "{served:?}");
+    }
+
+    #[test]
+    fn stations_do_not_share_a_queue() {
+        // With a single shared queue the second station's flows go to its own default queue.
+        let (mut fq, mut env) = fq(FqSettings {
+            flows: 1,
+            ..FqSettings::LINUX
+        });
+        fq.enqueue(0, TestPacket::new(1, 1500), Time::ZERO, &mut env);
+        fq.enqueue(4, TestPacket::new(2, 1500), Time::ZERO, &mut env);
+        fq.enqueue(4, TestPacket::new(3, 1500), Time::ZERO, &mut env);
+        assert_eq!((fq.packets_of(0), fq.packets_of(4)), (1, 2));
+        assert_eq!(packets(&mut fq, 4, &mut env), [2, 3]);
+        assert_eq!(packets(&mut fq, 0, &mut env), [1]);
+    }
+
+    #[test]
+    fn what_exceeds_the_limit_goes_from_the_head_of_the_longest_queue() {
+        let (mut fq, mut env) = fq(FqSettings {
+            packets: 100,
+            ..FqSettings::LINUX
+        });
+        fq.enqueue(4, TestPacket::new(2, 100), Time::ZERO, &mut env);
+        for _ in 0..100 {
+            fq.enqueue(0, TestPacket::new(1, 1500), Time::ZERO, &mut env);
+        }
+        // The 101st: 32 packets of the flow with 100.
+        let dropped: Vec<_> = env.take_dropped().collect();
+        assert_eq!(dropped.len(), 32);
+        assert!(
+            dropped
+                .iter()
+                .all(|(packet, why)| packet.flow == 1 && *why == DropReason::Overflow)
+        );
+        assert_eq!(
+            (fq.packets(), fq.packets_of(0), fq.packets_of(4)),
+            (69, 68, 1)
+        );
+    }
+
+    #[test]
+    fn a_slow_stations_codel_waits_longer() {
+        // Standing at 40 ms: above 20 ms, below 50 ms.
+        let drops = |slow: bool| {
+            let (mut fq, mut env) = fq(FqSettings::LINUX);
+            fq.set_slow(0, slow);
+            for step in 0..300 {
+                let now = Time::from_millis(step);
+                fq.enqueue(0, TestPacket::new(1, 1500), now, &mut env);
+                if step >= 40 {
+                    fq.dequeue(0, now, &mut env);
+                }
+            }
+            env.take_dropped().count()
+        };
+        assert!(drops(false) > 0);
+        assert_eq!(drops(true), 0);
+    }
+}

@@ -1,0 +1,248 @@
+//! Single exchanges by hand: who sends when, what delays packets meet, who is told what.
+
+mod cell;
+
+use cell::{FULL, Packet, Seen, drop_tail, mode, ring, saturate, station};
+use sojourn_units::{Duration, Time, Way};
+use sojourn_wifi::phy::{Mode, Standard};
+use sojourn_wifi::queues::mac80211::Settings;
+use sojourn_wifi::{
+    Aggregation, Cell, Medium, Node, Observer, Queueing, Station, Timeline, Transmitted, Use,
+};
+
+fn act_until(medium: &mut Medium<Packet>, until: Time, observer: &mut impl Observer<Packet>) {
+    while medium.next_event() <= until && medium.next_event() < Time::MAX {
+        medium.act(medium.next_event(), observer);
+    }
+}
+
+fn logged(medium: &mut Medium<Packet>, entries: &[(u64, u16, Way)]) -> Vec<Transmitted> {
+    let mut timeline = Timeline::new(Time::ZERO, Time::MAX);
+    for (number, &(micros, station, way)) in entries.iter().enumerate() {
+        let now = Time::from_micros(micros);
+        // Who comes at the same instant comes before anybody acts.
+        let before = now.saturating_sub(Duration::from_nanos(1));
+        act_until(medium, before, &mut timeline);
+        medium.enqueue(
+            Packet::new(0, number as u64, FULL),
+            station,
+            way,
+            now,
+            &mut timeline,
+        );
+    }
+    act_until(medium, Time::from_secs(1), &mut timeline);
+    timeline.transmitted().to_vec()
+}
+
+fn of_g(stations: u16) -> Medium<Packet> {
+    let cell = Cell::new(Standard::G);
+    let mode = mode(&cell, 54_000);
+    Medium::new(cell, ring(), (0..stations).map(|_| station(mode)).collect())
+}
+
+#[test]
+fn an_idle_medium_is_used_at_once() {
+    let log = logged(&mut of_g(2), &[(1_000, 1, Way::Up)]);
+    // 254 µs, SIFS 10, ACK 34.
+    let [only] = log[..] else { panic!("{log:?}") };
+    assert_eq!(only.node, Node::Station(1));
+    assert_eq!(
+        (only.start, only.end),
+        (Time::from_micros(1_000), Time::from_micros(1_298))
+    );
+    assert_eq!((only.what, only.received), (Use::Exchange, 1));
+}
+
+#[test]
+fn who_comes_while_it_is_busy_waits_difs_and_its_slots() {
+    for seed in 0..20 {
+        let cell = Cell {
+            seed,
+            ..Cell::new(Standard::G)
+        };
+        let mode = mode(&cell, 54_000);
+        let mut medium = Medium::new(cell, ring(), (0..2).map(|_| station(mode)).collect());
+        let log = logged(&mut medium, &[(1_000, 0, Way::Up), (1_100, 1, Way::Up)]);
+        let slots = (log[1].start - Time::from_micros(1_298 + 28)).as_nanos();
+        assert_eq!(slots % 9_000, 0, "{log:?}");
+        assert!(slots / 9_000 <= 15, "{log:?}");
+        assert_eq!(log[1].waiting_since, Time::from_micros(1_100));
+    }
+}
+
+#[test]
+fn two_who_find_it_idle_at_once_collide_and_both_get_through() {
+    let log = logged(&mut of_g(2), &[(1_000, 0, Way::Up), (1_000, 1, Way::Up)]);
+    assert_eq!(log[0].what, Use::Collision);
+    assert_eq!(log[1].what, Use::Collision);
+    let exchanges = log.iter().filter(|row| row.what == Use::Exchange).count();
+    assert_eq!(exchanges, 2);
+    // After a timeout of SIFS 10 + slot 9 + 20, and DIFS.
+    assert!(
+        log[2].start >= Time::from_micros(1_254 + 39 + 28),
+        "{log:?}"
+    );
+}
+
+#[test]
+fn a_frame_is_dropped_after_the_retry_limit() {
+    // Nothing can be received at -20 dB.
+    let cell = Cell::new(Standard::G);
+    let mode = mode(&cell, 54_000);
+    let deaf = Station {
+        snr_db: Some(-20.0),
+        ..station(mode)
+    };
+    let mut medium = Medium::new(cell, ring(), vec![deaf]);
+    let mut seen = Seen::default();
+    medium.enqueue(Packet::new(0, 0, FULL), 0, Way::Down, Time::ZERO, &mut seen);
+    act_until(&mut medium, Time::from_secs(1), &mut seen);
+    assert_eq!((seen.transmissions, seen.lost, medium.packets()), (7, 1, 0));
+}
+
+#[test]
+fn a_txop_is_filled_a_sifs_apart() {
+    // Video at MCS 7, one frame at a time: 36 + 6 + 192 µs, SIFS 10, ACK 28 + 6: 278. Within 3008 µs fit ten, with nine SIFS
+    // between them: 2870; an eleventh would end at 3158.
+    let cell = Cell {
+        aggregation: Aggregation::NONE,
+        framing: sojourn_wifi::Framing {
+            ccmp: false,
+            ..Cell::new(Standard::N).framing
+        },
+        ..Cell::new(Standard::N)
+    };
+    let mode = mode(&cell, 65_000);
+    let mut medium = Medium::new(cell, ring(), vec![station(mode)]);
+    let mut seen = Seen {
+        keep_log: true,
+        ..Seen::default()
+    };
+    saturate(
+        &mut medium,
+        &[(0, Way::Up, 50, FULL, 34)],
+        Time::from_millis(100),
+        &mut seen,
+    );
+    let gaps = seen.log.windows(2).map(|pair| pair[1].start - pair[0].end);
+    let bursts: Vec<usize> = gaps
+        .collect::<Vec<_>>()
+        .split(|gap| *gap > Duration::from_micros(10))
+        .map(|within| within.len() + 1)
+        .collect();
+    assert!(
+        bursts[1..bursts.len() - 1]
+            .iter()
+            .all(|&frames| frames == 10),
+        "{bursts:?}"
+    );
+}
+
+/// The delays of pings to a quiet station while the access point has more for another than fits.
+fn ping_delays(queueing: Queueing<Packet>, slow: Mode, cell: Cell) -> Vec<Duration> {
+    let mut medium = Medium::new(cell, queueing, vec![station(slow), station(slow)]);
+    let mut seen = Seen::default();
+    let mut delays = Vec::new();
+    for number in 0..20_000_u64 {
+        // 24 Mbit/s of load, a ping per 100 ms.
+        let now = Time::from_micros(500 * number);
+        while medium.next_event() <= now {
+            let now = medium.next_event();
+            medium.act(now, &mut seen);
+            while let Some(departed) = medium.poll() {
+                if departed.station == 1 {
+                    delays.push(now - Time::from_micros(500 * departed.packet.number));
+                }
+            }
+        }
+        medium.enqueue(Packet::new(0, number, FULL), 0, Way::Down, now, &mut seen);
+        if number % 200 == 0 {
+            medium.enqueue(Packet::new(1, number, 100), 1, Way::Down, now, &mut seen);
+        }
+    }
+    delays
+}
+
+#[test]
+fn mac80211_spares_the_quiet_station_what_a_fifo_makes_it_wait() {
+    let cell = Cell::new(Standard::N);
+    let mode = mode(&cell, 13_000);
+    let mean = |delays: Vec<Duration>| {
+        let count = delays.len() as f64;
+        delays
+            .iter()
+            .map(|delay| delay.as_millis_f64())
+            .sum::<f64>()
+            / count
+    };
+    let fifo = Queueing::Ring {
+        qdisc: drop_tail(1000),
+        packets: 64,
+    };
+    let fifo = mean(ping_delays(fifo, mode, cell.clone()));
+    let linux = Queueing::Mac80211(Settings::of_kernel(6, 1));
+    let linux = mean(ping_delays(linux, mode, cell.clone()));
+    // 1064 packets of 1500 bytes at about 11 Mbit/s are a second and more. With one transmission on the air and one ready, of
+    // 4 ms each, it is at most some 10 ms.
+    assert!(fifo > 700.0, "{fifo}");
+    assert!(linux < 12.0, "{linux}");
+}
+
+#[test]
+fn a_discipline_of_ours_can_take_fq_codels_place() {
+    let cell = Cell::new(Standard::N);
+    let mode = mode(&cell, 13_000);
+    let settings = Settings::of_kernel(6, 1);
+    let pie = Queueing::PerStation(
+        settings,
+        Box::new(|| {
+            let discipline = sojourn_aqm::pie::pie::<Packet>();
+            let settings = sojourn_aqm::Settings::new(sojourn_units::Rate::from_mbps(10), 1514);
+            discipline.build(&settings).expect("defaults")
+        }),
+    );
+    let delays = ping_delays(pie, mode, cell);
+    assert!(delays.len() > 90, "{}", delays.len());
+    assert!(
+        delays
+            .iter()
+            .all(|delay| *delay < Duration::from_millis(30))
+    );
+}
+
+#[test]
+fn airtime_limits_do_not_hold_back_what_is_sent_again() {
+    // The estimate of 20000 bytes at MCS 0 alone is above every limit of AQL; half of the frames are lost.
+    let cell = Cell::new(Standard::N);
+    let mode = mode(&cell, 6_500);
+    let success = |db: f64| {
+        let snr = sojourn_wifi::phy::error::Snr::from_db(db);
+        sojourn_wifi::phy::error::success(mode, snr, 20_000)
+    };
+    let steps = (0..400).map(|step| f64::from(step) / 10.0 - 10.0);
+    let noisy = Station {
+        snr_db: steps.into_iter().find(|&db| success(db) > 0.4),
+        ..station(mode)
+    };
+    let linux = Queueing::Mac80211(Settings::of_kernel(6, 1));
+    let mut medium = Medium::new(cell, linux, vec![noisy]);
+    let mut seen = Seen::default();
+    for number in 0..50 {
+        medium.enqueue(
+            Packet::new(0, number, 20_000),
+            0,
+            Way::Down,
+            Time::ZERO,
+            &mut seen,
+        );
+    }
+    act_until(&mut medium, Time::from_secs(100), &mut seen);
+    let received = core::iter::from_fn(|| medium.poll()).count() as u64;
+    assert_eq!((medium.packets(), received), (0, seen.departed));
+    assert!(
+        seen.transmissions > seen.departed + 10,
+        "many were sent again: {seen:?}"
+    );
+    assert_eq!(seen.departed + seen.dropped, 50);
+}
