@@ -223,8 +223,8 @@ fn off(one: f64, other: f64) -> f64 {
     one / other - 1.0
 }
 
-/// Standard, rate, simulated seconds: about 30000 frames each.
-const CASES: [(Standard, u64, u64); 2] = [(Standard::B, 11_000, 50), (Standard::G, 54_000, 12)];
+/// Standard, rate, simulated seconds: about 60000 frames each.
+const CASES: [(Standard, u64, u64); 2] = [(Standard::B, 11_000, 100), (Standard::G, 54_000, 25)];
 
 const STATIONS: [u16; 6] = [1, 2, 5, 10, 20, 50];
 
