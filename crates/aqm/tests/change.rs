@@ -35,7 +35,7 @@ fn played(
     let mut env = Environment::new(7);
     let (mut now, mut left, mut act) = (Time::ZERO, Vec::new(), Some(act));
     for (number, gap) in gaps.iter().enumerate() {
-        now = now + Duration::from_micros(u64::from(*gap));
+        now += Duration::from_micros(u64::from(*gap));
         while qdisc.next_timer().is_some_and(|at| at <= now) {
             qdisc.on_timer(now, &mut env);
         }
