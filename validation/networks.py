@@ -1,8 +1,8 @@
 """Networks of several links: the simulator against a real kernel; writes docs/results/networks.md.
 
 ``python validation/networks.py`` runs the files of ``networks/`` and compares them with what the kernel did, in
-``networks/linux.json``. ``--measure`` runs the kernel first (on the Linux backend, see ``sojourn doctor``) and replaces
-that file. Both sides have the same seeds; medians over them are compared, by the tolerances of ``comparison.py``.
+``networks/linux.json``. ``--measure [NAME …]`` runs the kernel first (on the Linux backend, see ``sojourn doctor``) and
+replaces what is there. Both sides have as many seeds; medians over them are compared, by ``comparison.py``.
 Exit status: 0 if all was run, whatever the verdicts.
 """
 
@@ -34,21 +34,31 @@ def main() -> int:
     """Measures if asked to, runs and writes."""
     options = argparse.ArgumentParser(description="Compare networks of several links with Linux.")
     options.add_argument("--measure", action="store_true", help="run the kernel and keep what it did")
+    options.add_argument("networks", nargs="*", help="the names of those to measure; default: all")
     given = options.parse_args()
     files = sorted(HERE.glob("*.toml"))
+    unknown = set(given.networks) - {file.stem for file in files}
+    if unknown or (given.networks and not given.measure):
+        options.error("names are of networks/*.toml, for --measure")
     if given.measure:
         measured = json.loads(LINUX.read_text(encoding="utf-8")) if LINUX.exists() else {}
         for file in files:
-            measured[file.stem] = run(file, "linux")
+            if given.networks and file.stem not in given.networks:
+                continue
+            measured[file.stem] = run(file, "linux", SEEDS)
             LINUX.write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     linux = json.loads(LINUX.read_text(encoding="utf-8"))
-    PAGE.write_text(page(linux, {file.stem: run(file, "sim") for file in files}), encoding="utf-8")
+    # As many seeds as the kernel had.
+    ours = {
+        file.stem: run(file, "sim", min(map(len, linux[file.stem].values()))) for file in files if file.stem in linux
+    }
+    PAGE.write_text(page(linux, ours), encoding="utf-8")
     return 0
 
 
-def run(file: Path, backend: str) -> dict[str, list[Figures]]:
+def run(file: Path, backend: str, seeds: int) -> dict[str, list[Figures]]:
     """The figures of every arm, a set per seed."""
-    arms = sj.run(file, backend=backend, set={"experiment.repeat": SEEDS}).arms
+    arms = sj.run(file, backend=backend, set={"experiment.repeat": seeds}).arms
     for reason in (reason for arm in arms for one in arm.runs for reason in one.summary.get("invalid", [])):
         raise SystemExit(f"{file.stem}: a run is not to be trusted: {reason}")
     return {arm.title: [figures_of(one) for one in arm.runs] for arm in arms}
@@ -97,7 +107,8 @@ def page(linux: dict[str, dict[str, list[Figures]]], ours: dict[str, dict[str, l
     """The page."""
     tables, judged, within = [], 0, 0
     for name, arms in linux.items():
-        tables.append(f"## {name}\n\n[{name}.toml](../../validation/networks/{name}.toml)\n")
+        seeds = min(map(len, arms.values()))
+        tables.append(f"## {name}\n\n[{name}.toml](../../validation/networks/{name}.toml), {seeds} seeds\n")
         for arm, there in arms.items():
             tables.append(f"### {arm}\n\n| figure | Linux | simulator | verdict |\n| --- | --- | --- | --- |")
             for key, left, right, agrees in rows(there, ours[name][arm]):
@@ -109,7 +120,7 @@ def page(linux: dict[str, dict[str, list[Figures]]], ours: dict[str, dict[str, l
     tolerances = "\n".join(
         f"| {metric.title} | {tolerance(metric.relative, metric.absolute, metric.unit)} |" for metric in JUDGED.values()
     )
-    return HEAD.format(within=within, judged=judged, seeds=SEEDS, tolerances=tolerances) + "\n".join(tables)
+    return HEAD.format(within=within, judged=judged, tolerances=tolerances) + "\n".join(tables)
 
 
 def tolerance(relative: float | None, absolute: float, unit: str) -> str:
@@ -122,7 +133,7 @@ HEAD = """\
 # Several links: the simulator against Linux
 
 Written by `python validation/networks.py`; the kernel's side was measured by the same with `--measure`, on Linux 6.1 in
-virtual time. Medians over {seeds} seeds, least to greatest in brackets. The tolerances are those of a
+virtual time. Medians over the seeds, least to greatest in brackets. The tolerances are those of a
 [single queue](fidelity.md); the goodput of a group of flows and its RTT are shown, not judged.
 
 **{within} of {judged} figures within their tolerance.**
