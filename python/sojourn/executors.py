@@ -14,10 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Protocol
 
 from sojourn import _core, own
 from sojourn.backends import Backend
@@ -31,7 +28,11 @@ CALM_S = 0.3
 PATIENCE_S = 1.2
 """What it gets altogether. Then its thread is left to itself: Python code in it may be waiting for ever."""
 
-Columns = dict[str, npt.NDArray[np.generic]]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Columns = dict[str, npt.NDArray[np.generic]]
 
 
 class CoreRun(Protocol):
