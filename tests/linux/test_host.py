@@ -89,6 +89,7 @@ CASES = [
     {"name": "fq_codel", "command": command("fq_codel.toml", "--json")},
     {"name": "steps", "command": command("steps.toml", "--json")},
     {"name": "repeats", "command": command("repeats.toml", "--json", "--jobs", "2")},
+    {"name": "table", "command": command("repeats.toml")},
     {"name": "missing", "command": command("missing.toml")},
     {"name": "not root", "command": command("codel.toml"), "user": 65534},
     {"name": "ctrl-c", "command": command("long.toml"), "signal": "SIGINT", "after_s": 3.0},
@@ -194,6 +195,12 @@ def test_runs_wait_for_each_other(cases: dict[str, dict]):
     rates = [run["bottleneck"]["down"]["delivered_bytes"] * 8 / 3 for run in runs]
     assert len(rates) == 2
     assert max(rates) < 2.1e6
+
+
+def test_the_table_of_a_run(cases: dict[str, dict]):
+    case = cases["table"]
+    assert case["left"] == []
+    assert case["out"].startswith("repeats (linux)"), case
 
 
 @pytest.mark.parametrize(
