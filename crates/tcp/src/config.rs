@@ -1,38 +1,39 @@
-//! What an endpoint is told before it starts.
+//! The options of an endpoint.
 
 use sojourn_units::{Duration, Time};
 
 /// The options of an endpoint. The defaults are Linux's unless the field says otherwise.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// Payload bytes of a full segment, timestamps counted off. Default 1448.
+    /// Payload bytes of a full segment, after subtracting the timestamp option. Default 1448.
     pub mss: u16,
     /// Initial window in segments (RFC 6928). Default 10.
     pub initial_window: u32,
     /// Negotiate ECN (RFC 3168 §6.1.1). Default no.
     pub ecn: bool,
-    /// A SYN that was lost is sent again without asking for ECN (RFC 3168 §6.1.1.1; Linux since 4.2). Default yes.
+    /// A retransmitted SYN does not ask for ECN (RFC 3168 §6.1.1.1; Linux since 4.2). Default yes.
     pub ecn_fallback: bool,
     /// Alternative backoff with ECN (RFC 8511). Default no.
     pub abe: bool,
     /// Offer selective acknowledgements (RFC 2018). Default yes.
     pub sack: bool,
-    /// Acknowledge at once at the beginning, and when Linux holds it useful later (its quick acknowledgement mode).
-    /// Default yes; no: every second segment or after a delay from the first one on (RFC 5681 §4.2).
+    /// Quick acknowledgements: acknowledge at once at the start of a connection, and later when Linux does. Default
+    /// yes. If no, acknowledgements are delayed from the first segment on (RFC 5681 §4.2).
     pub quickack: bool,
-    /// Segments that one acknowledgement waits for, but no longer than its delay (RFC 5681 §4.2: two at most). Default 2.
+    /// Segments per delayed acknowledgement, which is sent earlier when its timer expires (RFC 5681 §4.2: at most
+    /// two). Default 2.
     pub ack_every: u32,
-    /// Largest receive window in bytes. Default 1 GiB: the buffer's tuning alone limits it.
+    /// Largest receive window in bytes. Default 1 GiB, so that only buffer tuning limits it.
     pub max_window: u32,
-    /// Receive window at which the buffer's tuning starts. Default 3 MiB, half of a 6 MiB buffer.
+    /// Receive window at which buffer tuning starts. Default 3 MiB, half of a 6 MiB buffer.
     pub tuned_window: u32,
     /// How losses are found and repaired. Default: as Linux.
     pub recovery: Recovery,
-    /// The least retransmission timeout. Linux's TCP_RTO_MIN, 200 ms, is the floor of the variance term, so that the timeout is
-    /// at least the smoothed RTT and this; with [`Recovery::Rfc6675`] it is the floor of the timeout itself, for which RFC 6298
-    /// §2.4 has 1 s.
+    /// The minimum retransmission timeout. In Linux it is TCP_RTO_MIN, 200 ms, the floor of the variance term: the
+    /// timeout is at least the smoothed RTT plus this. With [`Recovery::Rfc6675`] it is the floor of the timeout
+    /// itself (RFC 6298 §2.4: 1 s).
     pub rto_min: Duration,
-    /// Segments leave in pieces of a millisecond's worth, two at least, as segmentation offload has them. Default yes.
+    /// Segments leave in bursts of a millisecond's worth, at least two, as with segmentation offload. Default yes.
     pub gso: bool,
     /// How timers are rounded. Default: Linux's timer wheel at 250 Hz.
     pub clock: Clock,
@@ -62,12 +63,12 @@ impl Default for Config {
 /// How losses are found and repaired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
-    /// As Linux since 4.18: RACK and tail loss probes (RFC 8985), proportional rate reduction (RFC 6937), and needless
-    /// reductions taken back (Eifel, D-SACK, F-RTO). Without SACK RFC 6582, also with proportional rate reduction.
+    /// As Linux since 4.18: RACK and tail loss probes (RFC 8985), proportional rate reduction (RFC 6937), and spurious
+    /// reductions undone (Eifel, D-SACK, F-RTO). Without SACK RFC 6582, also with proportional rate reduction.
     Rack,
-    /// RFC 6675 alone: lost is what three segments reported by SACK lie beyond. The window is halved at once, what is in
-    /// flight is counted by the pipe, nothing is taken back, and a lost retransmission waits for the timeout. Without SACK
-    /// RFC 6582. The timeout is RFC 6298's.
+    /// RFC 6675 alone: a segment is lost if SACK reports three segments beyond it. The window is halved at once, the
+    /// pipe counts the data in flight, nothing is undone, and a lost retransmission waits for the timeout. Without
+    /// SACK RFC 6582. The timeout is RFC 6298's.
     Rfc6675,
 }
 
@@ -85,7 +86,7 @@ pub enum Clock {
 pub const JIFFY: u64 = 4_000_000;
 
 impl Clock {
-    /// The instant at which a timer set at `now` for `span` expires.
+    /// The time at which a timer set at `now` for `span` expires.
     pub fn expiry(self, now: Time, span: Duration) -> Time {
         match self {
             Self::Exact => now + span,

@@ -1,9 +1,9 @@
-//! Explicit congestion notification: how the ends agree on it, and how the receiver tells of marks. Three ways:
-//! RFC 3168, DCTCP's exact echo (RFC 8257 §3.2) and AccECN (RFC 9768) without its option.
+//! Explicit congestion notification: how the ends negotiate it, and how the receiver reports marks. Three ways: RFC
+//! 3168, DCTCP's exact echo (RFC 8257 §3.2) and AccECN (RFC 9768) without its option.
 
 use crate::segment::Flags;
 
-/// How a receiver tells of marks.
+/// How a receiver reports marks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Feedback {
     /// Not at all: no ECN.
@@ -18,7 +18,7 @@ pub enum Feedback {
 }
 
 impl Feedback {
-    /// The flags of a SYN that asks for this (RFC 3168 §6.1.1, RFC 9768 §3.1.1).
+    /// The flags of a SYN that asks for this feedback (RFC 3168 §6.1.1, RFC 9768 §3.1.1).
     pub const fn syn_flags(self) -> Flags {
         match self {
             Self::None => Flags::NONE,
@@ -27,7 +27,7 @@ impl Feedback {
         }
     }
 
-    /// What a listener that wants this agrees to on a SYN with these flags.
+    /// The feedback that a listener which wants this one agrees to, given the flags of the SYN.
     pub const fn accept(self, syn: Flags) -> Self {
         match (self, syn.ace()) {
             (Self::None, _) => Self::None,
@@ -38,8 +38,8 @@ impl Feedback {
         }
     }
 
-    /// The flags of the SYN-ACK that agrees to this; AccECN's tells that the SYN came without ECT (RFC 9768
-    /// §3.1.1, table 2).
+    /// The flags of the SYN-ACK that agrees to this feedback. With AccECN they report that the SYN arrived as Not-ECT
+    /// (RFC 9768 §3.1.1, table 2).
     pub const fn answer_flags(self) -> Flags {
         match self {
             Self::None => Flags::NONE,
@@ -48,8 +48,8 @@ impl Feedback {
         }
     }
 
-    /// What an endpoint that asked for this may conclude from the SYN-ACK's flags (RFC 9768 §3.1.2, table 2: a peer
-    /// without AccECN answers with RFC 3168's; one that reflects all flags has none).
+    /// The feedback that results from the SYN-ACK's flags for an endpoint that asked for this one (RFC 9768 §3.1.2,
+    /// table 2). A peer without AccECN answers with RFC 3168's; a peer that reflects all flags has none.
     pub const fn conclude(self, answer: Flags) -> Self {
         match (self, answer.ace()) {
             (Self::Accurate, 0b001 | 0b101) => Self::Classic,
@@ -60,7 +60,7 @@ impl Feedback {
     }
 }
 
-/// Where both counters of marked packets begin (RFC 9768 §3.2.1).
+/// Initial value of both counters of marked packets (RFC 9768 §3.2.1).
 pub const FIRST_COUNT: u32 = 5;
 
 /// The usual number of segments that an acknowledgement delivers: a moving average with weight 1/64, in 64ths (Linux's
@@ -69,7 +69,7 @@ pub const FIRST_COUNT: u32 = 5;
 pub struct AckSize(u32);
 
 impl AckSize {
-    /// Takes an acknowledgement that delivered so many.
+    /// Counts an acknowledgement that delivered this many segments.
     pub fn note(&mut self, delivered: u32) {
         self.0 = match self.0 {
             0 => delivered << 6,
@@ -78,15 +78,15 @@ impl AckSize {
         .min(u32::from(u16::MAX));
     }
 
-    /// Acknowledgements of more than four segments are the rule here, on purpose or since the path thins them out.
+    /// True if acknowledgements usually cover more than four segments, by intent or because the path thins them out.
     const fn is_large(self) -> bool {
         self.0 > 4 << 6
     }
 }
 
-/// Packets newly marked, from the ACE field, the `counted` ones and the segments `delivered`. What could be hidden by the
-/// field's wrap is taken for marked (RFC 9768 §3.2.2.5.2, appendix A.2), but not where large acknowledgements are `usual`
-/// (Linux).
+/// Packets newly marked, from the ACE field, the number `counted` so far and the segments `delivered`. If the field
+/// may have wrapped, the largest possible count is assumed (RFC 9768 §3.2.2.5.2, appendix A.2). As in Linux, the
+/// smallest is assumed if large acknowledgements are `usual`.
 pub const fn newly_marked(ace: u8, counted: u32, delivered: u32, usual: AckSize) -> u32 {
     let least = (ace as u32).wrapping_sub(counted) & 7;
     if delivered <= 7 || usual.is_large() {
@@ -100,7 +100,7 @@ pub const fn newly_marked(ace: u8, counted: u32, delivered: u32, usual: AckSize)
 mod tests {
     use super::*;
 
-    /// RFC 9768 §3.1: AccECN only if both have it, else what the peer has.
+    /// RFC 9768 §3.1: AccECN only if both have it, otherwise the peer's feedback.
     #[test]
     fn the_ends_agree_on_what_both_have() {
         use Feedback::{Accurate, Classic, Exact, None};
@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    /// Counted 13 (5 mod 8): ACE 7 is two more. Of 20 delivered it may be 18 as well: 2 + 2·8.
+    /// Counted 13 (5 mod 8): ACE 7 is two more. Of 20 delivered it may also be 18: 2 + 2·8.
     #[test]
     fn a_wrapped_counter_is_read_cautiously() {
         let small = AckSize::default();
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(newly_marked(7, 13, 20, small), 18);
     }
 
-    /// From 4 on average, one of 65 adds (65 - 4) / 64: 4 · 64 + 61 = 317, which is 4.95.
+    /// From 4 on average, an acknowledgement of 65 adds (65 - 4) / 64: 4 · 64 + 61 = 317, which is 4.95.
     #[test]
     fn where_large_acknowledgements_are_usual_the_small_count_holds() {
         let mut size = AckSize::default();

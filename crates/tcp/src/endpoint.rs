@@ -1,5 +1,4 @@
-//! One end of a connection: the handshake (RFC 9293 §3.5, with ECN by RFC 3168 §6.1.1), then both halves, then
-//! the close.
+//! One end of a connection: the handshake (RFC 9293 §3.5, with ECN by RFC 3168 §6.1.1), both halves, the close.
 
 use sojourn_units::{Duration, Time};
 
@@ -17,8 +16,8 @@ use crate::seq::Seq;
 pub struct Transmit {
     /// The segment.
     pub segment: Segment,
-    /// It goes out as ECN-capable: new data of a connection that negotiated ECN (RFC 3168 §6.1.5), with AccECN what is
-    /// sent again and pure acknowledgements as well; with DCTCP everything, the handshake too (as Linux).
+    /// The packet is ECN-capable. With classic ECN, this applies to new data (RFC 3168 §6.1.5); with AccECN, also to
+    /// retransmissions and pure acknowledgements; with DCTCP, to all packets, the handshake included (as Linux).
     pub ecn_capable: bool,
 }
 
@@ -34,11 +33,11 @@ enum Phase {
     Established,
 }
 
-/// SYNs sent again after which the initial window stands: Linux takes one loss for the impatience of its first
-/// timeout of 1 s; RFC 5681 §3.1 allows none.
+/// Lost SYNs after which the initial window is kept. Linux allows one, because its first timeout is only 1 s; RFC 5681
+/// §3.1 allows none.
 const SYN_LOSSES_FORGIVEN: u32 = 1;
 
-/// SYNs sent again before giving up (Linux's tcp_syn_retries and tcp_synack_retries).
+/// Retransmissions of a SYN before giving up (Linux's tcp_syn_retries and tcp_synack_retries).
 const SYN_RETRIES: u32 = 6;
 
 /// One end of a TCP connection.
@@ -56,7 +55,7 @@ pub struct Endpoint {
     syn_tries: u32,
     syn_timeouts: u64,
     syn_alarm: Option<Time>,
-    /// Timeouts of the handshake before the one whose segment is due, and whether there is one.
+    /// Timeouts of the handshake before the pending one, and whether one is pending.
     earlier_timeouts: u32,
     syn_timed_out: bool,
     failed: bool,
@@ -100,11 +99,11 @@ impl Endpoint {
         }
     }
 
-    /// Gives `bytes` to send; [`crate::sender::UNLIMITED`]: always more.
+    /// Adds `bytes` to send; [`crate::sender::UNLIMITED`] for data without end.
     pub fn write(&mut self, bytes: u64) {
         self.sender.write(bytes);
     }
-    /// Nothing more will be written.
+    /// Closes for writing.
     pub fn close(&mut self) {
         self.sender.close();
         self.receiver.note_closed();
@@ -133,21 +132,21 @@ impl Endpoint {
     pub const fn timeouts(&self) -> u64 {
         self.syn_timeouts + self.sender.timeouts()
     }
-    /// The sending half, for its figures.
+    /// The sending half, to read its state.
     pub const fn sender(&self) -> &Sender {
         &self.sender
     }
-    /// The sending half, for tests of its parts.
+    /// The sending half, for tests.
     #[cfg(test)]
     pub(crate) const fn sender_mut(&mut self) -> &mut Sender {
         &mut self.sender
     }
-    /// Payload bytes that may wait in the queue of the host itself when more join them, by TCP small queues.
+    /// Payload bytes that may wait in the host's own queue when more join them (TCP small queues).
     pub fn small_queue(&self) -> u64 {
         self.sender.small_queue()
     }
-    /// Keeps data back until `until`, when the queue of the host itself is short again; to be said before
-    /// [`Endpoint::poll`]. What has been begun of a piece goes on.
+    /// Holds data back until `until`, when the host's own queue is short again. Call it before [`Endpoint::poll`]. A
+    /// burst that has begun continues.
     pub const fn hold_back(&mut self, until: Time) {
         self.sender.hold_back(until);
     }
@@ -191,7 +190,7 @@ impl Endpoint {
                     self.syn_due = true; // our SYN-ACK was lost
                 } else if segment.flags.contains(Flags::ACK) && segment.ack == self.iss + 1 {
                     if self.drops_accecn() && segment.flags.ace() == 0 {
-                        // It answers a SYN-ACK without AccECN.
+                        // The peer answers a SYN-ACK without AccECN.
                         self.feedback = Feedback::None;
                         self.receiver.give_up_ecn();
                     }
@@ -219,7 +218,7 @@ impl Endpoint {
         }
     }
 
-    /// Settles the options: what both ends want.
+    /// Negotiates the options: keeps those that both ends want.
     fn negotiate(&mut self, syn: &Segment, feedback: Feedback) {
         self.feedback = feedback;
         self.sack = self.config.sack && syn.flags.contains(Flags::SACK_PERMITTED);
@@ -240,7 +239,7 @@ impl Endpoint {
     fn establish(&mut self, segment: &Segment, now: Time) {
         let rtt = match self.syn_sent_at {
             Some(sent) if self.syn_tries == 1 => Some(now - sent),
-            // The echo tells which SYN is answered (RFC 7323 §4.1).
+            // The echoed timestamp identifies the SYN that is answered (RFC 7323 §4.1).
             Some(_) if self.phase == Phase::SynSent && segment.ts_ecr != 0 => {
                 let elapsed = crate::timestamp(now).wrapping_sub(segment.ts_ecr);
                 Some(Duration::from_millis(u64::from(elapsed.max(1))))
@@ -264,18 +263,18 @@ impl Endpoint {
         }
     }
 
-    /// True if what is ECN-capable goes out as ECT(1), the mark of L4S (RFC 9331 §4.1), instead of ECT(0).
+    /// True if ECN-capable packets are sent as ECT(1), the identifier of L4S (RFC 9331 §4.1), instead of ECT(0).
     pub fn sends_ect1(&self) -> bool {
         self.feedback == Feedback::Accurate
     }
 
-    /// True unless [`Endpoint::poll`] would do nothing, which then need not be called.
+    /// False if [`Endpoint::poll`] would do nothing and need not be called.
     #[inline]
     pub fn has_to_send(&self) -> bool {
         self.receiver.wants_ack() || !self.sender.is_idle() || !self.is_established()
     }
 
-    /// The next segment to send at `now`; to be called until `None` after every other call.
+    /// The next segment to send at `now`. Call it until `None` after every other call.
     pub fn poll(&mut self, now: Time) -> Option<Transmit> {
         let mut segment = Segment::default();
         let ecn_capable = self.poll_into(&mut segment, now)?;
@@ -285,8 +284,8 @@ impl Endpoint {
         })
     }
 
-    /// As [`Endpoint::poll`], written to where the segment will stay: true if it goes out as ECN-capable. Moving
-    /// a segment just written costs more than making it.
+    /// As [`Endpoint::poll`], but writes the segment to its final place, which saves an expensive move. Returns true
+    /// if the packet is ECN-capable.
     pub fn poll_into(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
         if self.phase != Phase::Established {
             return self.poll_handshake(segment, now);
@@ -348,8 +347,8 @@ impl Endpoint {
         Some(self.algorithm.feedback == Feedback::Exact && ecn_setup != Flags::default())
     }
 
-    /// RFC 3168 §6.1.1.1: sent again a SYN does not ask for ECN, which something on the path may dislike. AccECN is asked for twice
-    /// (RFC 9768 §3.1.4.1).
+    /// True if the SYN asks for ECN. A retransmitted SYN does not, in case the path drops such SYNs (RFC 3168
+    /// §6.1.1.1); AccECN is tried twice (RFC 9768 §3.1.4.1).
     fn asks_for_ecn(&self) -> bool {
         let tries = match self.wanted_feedback() {
             Feedback::Accurate => 2,
@@ -358,8 +357,8 @@ impl Endpoint {
         self.syn_tries < tries || !self.config.ecn_fallback
     }
 
-    /// A SYN-ACK that was sent again and timed out before goes without AccECN, which something on the path may dislike (RFC 9768
-    /// §3.2.3.2.2, as Linux).
+    /// True if the SYN-ACK is sent without AccECN, in case the path drops it: after a retransmission and another
+    /// timeout (RFC 9768 §3.2.3.2.2, as Linux).
     fn drops_accecn(&self) -> bool {
         let again = self.syn_tries > 1 && self.earlier_timeouts > 0;
         self.feedback == Feedback::Accurate && self.config.ecn_fallback && again
@@ -376,7 +375,7 @@ impl Endpoint {
         }
     }
 
-    /// Acts on timers that have come due; then [`Endpoint::poll`].
+    /// Handles timers that have expired. Call [`Endpoint::poll`] afterwards.
     pub fn on_timer(&mut self, now: Time) {
         if self.phase == Phase::Established {
             self.sender.on_timer(now);
@@ -396,7 +395,7 @@ mod tests {
     use super::*;
     use crate::cc::by_name;
 
-    /// Both ends, with the handshake over. Nothing is lost, and it takes no time.
+    /// Both ends after a handshake without loss or delay.
     fn connected(client: &str, server: &str) -> [Endpoint; 2] {
         let end = |name| by_name(name).expect("a congestion control");
         let config = Config::default();
@@ -414,7 +413,7 @@ mod tests {
         ends
     }
 
-    /// As Linux's TCPTimeouts counts: a SYN, a SYN-ACK, and data twice; a probe is not among them.
+    /// Counted as Linux's TCPTimeouts: a SYN, a SYN-ACK, and data twice; a probe does not count.
     #[test]
     fn timeouts_of_handshake_and_data_are_counted() {
         let fire = |end: &mut Endpoint, what: &str| {
@@ -442,7 +441,7 @@ mod tests {
         assert_eq!(client.timeouts(), 2);
     }
 
-    /// RFC 9331 §4.1, §4.2: ECT(1) is for those with accurate feedback, from both ends.
+    /// RFC 9331 §4.1, §4.2: only ends with accurate feedback send ECT(1).
     #[test]
     fn only_a_connection_with_accurate_feedback_sends_ect1() {
         for (client, server, ect1) in [

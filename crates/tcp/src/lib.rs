@@ -3,10 +3,10 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`seq`], [`segment`] | sequence numbers; the header fields that matter |
-//! | [`ecn`] | how the ends agree on ECN, how marks are told |
-//! | [`config`] | what an endpoint is told before it starts |
+//! | [`ecn`] | ECN negotiation and feedback |
+//! | [`config`] | the options of an endpoint |
 //! | [`rtt`] | round-trip times and the retransmission timeout (RFC 6298) |
-//! | [`scoreboard`] | what is in flight, what was sacked, what is lost (RFC 6675, RFC 8985) |
+//! | [`scoreboard`] | segments in flight, SACKed and lost (RFC 6675, RFC 8985) |
 //! | [`cc`] | congestion controls behind one trait |
 //! | [`sender`] | what to send and when: transmission, recovery, timers |
 //! | [`receiver`] | reassembly and when to acknowledge |
@@ -28,7 +28,7 @@ pub use endpoint::{Endpoint, Transmit};
 pub use receiver::Arrival;
 pub use segment::Segment;
 
-/// The timestamp clock (RFC 7323 §5.4): milliseconds, never 0, which would read as "no timestamp".
+/// The timestamp clock (RFC 7323 §5.4): milliseconds, never 0, which means "no timestamp".
 pub(crate) fn timestamp(now: sojourn_units::Time) -> u32 {
     (now.as_nanos() / 1_000_000) as u32 | 0x8000_0000
 }

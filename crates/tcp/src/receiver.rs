@@ -1,5 +1,5 @@
-//! The receiving half: reassembly, SACK blocks (RFC 2018, D-SACK RFC 2883), when to acknowledge (RFC 5681 §4.2,
-//! delays and quick acknowledgements as Linux), the receive window, the ECN echo (RFC 3168 §6.1.3).
+//! The receiving half: reassembly, SACK blocks (RFC 2018, D-SACK RFC 2883), when to acknowledge (RFC 5681 §4.2; delays
+//! and quick acknowledgements as Linux), the receive window, the ECN echo (RFC 3168 §6.1.3).
 
 #[cfg(test)]
 mod tests;
@@ -23,12 +23,12 @@ const DELAY_MIN: Duration = Duration::from_millis(40);
 const DELAY_MAX: Duration = Duration::from_millis(200);
 /// Acknowledgements sent at once when a connection begins (Linux's TCP_MAX_QUICKACKS).
 const MAX_QUICK: u32 = 16;
-/// Out-of-order acknowledgements that are never held back (Linux's TCP_FASTRETRANS_THRESH).
+/// Acknowledgements of out-of-order data that are never delayed (Linux's TCP_FASTRETRANS_THRESH).
 const DUPLICATES_AT_ONCE: u32 = 3;
-/// How long, and how many, further ones may be (Linux's tcp_comp_sack_delay_ns and _nr).
+/// How long, and how many, further ones may be delayed (Linux's tcp_comp_sack_delay_ns and _nr).
 const COMPRESS_DELAY: Duration = Duration::from_millis(1);
 const COMPRESS_MAX: u32 = 44;
-/// Marked segments that are acknowledged together at most (RFC 9768 §3.2.2.5.1: two or three).
+/// Most marked segments covered by one acknowledgement (RFC 9768 §3.2.2.5.1: two or three).
 const MARKS_PER_ACK: u32 = 2;
 /// Blocks remembered in the order of their reports.
 const REMEMBERED: usize = 4;
@@ -41,7 +41,7 @@ pub struct Receiver {
     /// RCV.NXT.
     next: Seq,
     received: u64,
-    /// What arrived out of order: disjoint, ascending.
+    /// Data that arrived out of order: disjoint ranges, ascending.
     ranges: VecDeque<SackBlock>,
     /// The blocks last reported, the most recent first.
     recent: [SackBlock; REMEMBERED],
@@ -52,21 +52,21 @@ pub struct Receiver {
     mss: u32,
     ack_now: bool,
     deadline: Option<Time>,
-    /// Acknowledgements that still go at once, if there is such a mode.
+    /// Quick acknowledgements left, if the mode is enabled.
     quick: u32,
     quickack: bool,
     /// This end answers what it receives, so that its answers carry the acknowledgements (Linux's pingpong mode).
     interactive: bool,
-    /// Something that looks like the end of a write waits for its acknowledgement (Linux's ICSK_ACK_PUSHED).
+    /// The end of a write waits for its acknowledgement (Linux's ICSK_ACK_PUSHED).
     pushed: bool,
-    /// This end's program has closed.
+    /// The local application has closed.
     closed: bool,
-    /// In-order bytes that are acknowledged only with more behind them, or after a delay.
+    /// In-order bytes whose acknowledgement waits for more data or for the delay.
     held_back: u32,
     delay: Duration,
     /// When data last arrived in order.
     last_arrival: Option<Time>,
-    /// This end's own retransmission timeout.
+    /// The retransmission timeout of the local sender.
     timeout: Duration,
     duplicates_sent: u32,
     duplicates_at: Seq,
@@ -77,7 +77,7 @@ pub struct Receiver {
     /// Packets that arrived marked (r.cep of RFC 9768 §3.2.1), and those since the last acknowledgement.
     marks: u32,
     unacknowledged_marks: u32,
-    /// What was received before the marking changed, to be acknowledged with the old echo: RCV.NXT and ECE.
+    /// RCV.NXT and ECE to acknowledge the data received before the marking changed.
     before_change: Option<(Seq, bool)>,
     echo: bool,
     ect_seen: bool,
@@ -87,7 +87,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that expects `next`; `sack` and `feedback` as negotiated.
+    /// A receiver that expects `next`; `sack` and `feedback` are as negotiated.
     pub fn new(config: &Config, next: Seq, sack: bool, feedback: Feedback) -> Self {
         Self {
             clock: config.clock,
@@ -131,7 +131,7 @@ impl Receiver {
     pub const fn received(&self) -> u64 {
         self.received
     }
-    /// True once the peer's FIN has been reached.
+    /// True once all data up to the peer's FIN has arrived.
     pub const fn is_finished(&self) -> bool {
         self.finished
     }
@@ -143,33 +143,34 @@ impl Receiver {
     pub const fn ts_recent(&self) -> u32 {
         self.ts_recent
     }
-    /// Notes the timestamp of a segment that begins at or before what was last acknowledged.
+    /// Records the timestamp of a segment that begins at or before the last acknowledged byte.
     pub fn note_timestamp(&mut self, segment: &Segment) {
         if !segment.seq.after(self.acknowledged) {
             self.ts_recent = segment.ts_val;
         }
     }
-    /// Takes this end's own retransmission timeout, which stands for the sender's.
+    /// Takes the local sender's retransmission timeout, as an estimate of the peer's.
     pub const fn note_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
-    /// This end has sent a segment at `now`. If it has data and that is soon after an arrival it is taken for an answer, and the next ones will carry
-    /// the acknowledgements (Linux's tcp_event_data_sent; from 5.1 to 5.19 only the third answer counted).
+    /// Notes that this end has sent a segment at `now`. Data sent soon after an arrival is taken for an answer: the
+    /// next answers will carry the acknowledgements (Linux's tcp_event_data_sent; from 5.1 to 5.19 only after the
+    /// third answer).
     #[inline(always)]
     pub fn note_sent(&mut self, segment: &Segment, now: Time) {
         if let Some(last) = self.last_arrival {
             self.interactive |= segment.len > 0 && now - last < self.delay;
         }
     }
-    /// The peer turns out to have no ECN.
+    /// The peer turns out not to support ECN.
     pub const fn give_up_ecn(&mut self) {
         self.feedback = Feedback::None;
     }
-    /// This end's program has closed: it will answer nothing.
+    /// The local application has closed and will send no answer.
     pub const fn note_closed(&mut self) {
         self.closed = true;
     }
-    /// Asks for an acknowledgement at once.
+    /// Requests an immediate acknowledgement.
     pub fn acknowledge_now(&mut self) {
         self.ack_now = true;
     }
@@ -182,7 +183,7 @@ impl Receiver {
         }
     }
 
-    /// Sends what is due at `now`.
+    /// Handles an expired timer.
     pub fn on_timer(&mut self, now: Time) {
         if self.compress_until.is_some_and(|due| due <= now) {
             self.compress_until = None;
@@ -194,15 +195,15 @@ impl Receiver {
             self.delay = if std::mem::take(&mut self.interactive) {
                 DELAY_MIN // no answer came
             } else {
-                // The estimate was too short: the next segment did not come in time.
+                // The delay was too short: the next segment did not arrive in time.
                 (self.delay * 2).min(DELAY_MAX)
             };
         }
     }
 
-    /// Takes a segment without payload or FIN: one from before the window is a probe, to be answered (RFC 9293
-    /// §3.10.7.4).
-    /// Its mark counts with AccECN, but calls for no acknowledgement (RFC 9768 §3.2.2.5.1: else they would never end).
+    /// Processes a segment without payload or FIN. A segment from before the window is a probe and is answered (RFC
+    /// 9293 §3.10.7.4). With AccECN its mark is counted but triggers no acknowledgement, so that acknowledgements do
+    /// not answer each other without end (RFC 9768 §3.2.2.5.1).
     pub fn on_empty(&mut self, segment: &Segment, ecn: Arrival) {
         if self.feedback == Feedback::Accurate && ecn == Arrival::Ce {
             cold_path();
@@ -211,8 +212,8 @@ impl Receiver {
         self.ack_now |= segment.seq.before(self.acknowledged);
     }
 
-    /// Takes a segment with payload or FIN, whose IP header arrived as `ecn` says. `now_ms` is the host's
-    /// timestamp clock.
+    /// Processes a segment with payload or FIN that arrived with the codepoint `ecn`. `now_ms` is the host's timestamp
+    /// clock.
     #[inline(always)]
     pub fn on_data(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
         if self.feedback != Feedback::None {
@@ -237,7 +238,7 @@ impl Receiver {
             cold_path();
             self.fin_end = Some(end);
             if self.received == 0 && segment.len == 0 {
-                self.delay = Duration::ZERO; // nothing came before that a delay could go by
+                self.delay = Duration::ZERO; // no earlier arrival to estimate the delay from
             }
         }
         if seq.after(self.next) {
@@ -252,7 +253,7 @@ impl Receiver {
         self.schedule_ack(now);
     }
 
-    /// What the segment's marks tell.
+    /// Processes the ECN codepoint of a segment.
     #[inline(never)]
     fn take_mark(&mut self, segment: &Segment, ecn: Arrival) {
         match self.feedback {
@@ -265,15 +266,15 @@ impl Receiver {
             }
             Feedback::Exact => {
                 self.note_marking(ecn == Arrival::Ce);
-                // As Linux: the sender's window may be very small now.
+                // As Linux: CWR asks for an immediate acknowledgement, because the sender's window may be very small.
                 self.ack_now |= segment.flags.contains(Flags::CWR);
             }
             Feedback::Accurate => self.count_mark(ecn == Arrival::Ce),
         }
     }
 
-    /// Delays adapt to the gaps between arrivals in order, as Linux's tcp_event_data_recv. After a gap longer than a
-    /// retransmission timeout the sender may have a window of one segment.
+    /// Adapts the delay to the gaps between in-order arrivals, as Linux's tcp_event_data_recv. After a gap longer than
+    /// a retransmission timeout the sender's window may be one segment, so acknowledgements are quick again.
     #[inline(always)]
     fn pace_acks(&mut self, now: Time) {
         match self.last_arrival {
@@ -295,7 +296,7 @@ impl Receiver {
         self.last_arrival = Some(now);
     }
 
-    /// What the packet's header and the window's growth say about acknowledgements at once.
+    /// Switches to quick acknowledgements depending on the IP header and the growth of the window.
     #[inline(always)]
     fn on_arrival(&mut self, segment: &Segment, ecn: Arrival, now_ms: u32) {
         if self.feedback == Feedback::Classic {
@@ -305,28 +306,28 @@ impl Receiver {
                     self.acknowledge_quickly(2);
                     self.echo = true;
                 }
-                Arrival::NotEct if self.ect_seen => self.acknowledge_quickly(2), // most likely a retransmission
+                Arrival::NotEct if self.ect_seen => self.acknowledge_quickly(2), // probably a retransmission
                 _ => {}
             }
             self.ect_seen |= ecn != Arrival::NotEct;
         }
         if self.window.grow(segment, now_ms) && self.quickack {
             cold_path();
-            // Linux sets the lowest bit: while the window grows, a count of quick acknowledgements hardly falls.
+            // Linux sets the lowest bit: while the window grows, the count of quick acknowledgements hardly falls.
             self.quick |= 1;
         }
     }
 
-    /// What looks like the end of a write, or of what an offloading sender sent at once, is acknowledged as soon as the
-    /// program has read it, for the sender may have no more. An interactive program is given the time to answer, but not
-    /// to a second short segment (Linux's tcp_measure_rcv_mss and tcp_cleanup_rbuf).
+    /// Acknowledges the end of a write, or of a GSO burst, as soon as the application has read it, because the sender
+    /// may have no more data. An interactive application gets time to answer, except after a second short segment
+    /// (Linux's tcp_measure_rcv_mss and tcp_cleanup_rbuf).
     #[inline(always)]
     fn on_end_of_write(&mut self, is_full: bool) {
         let again = std::mem::replace(&mut self.pushed, true) && !is_full;
         self.ack_now |= self.quickack && (again || !self.interactive);
     }
 
-    /// So many acknowledgements at once, interactive or not (Linux's tcp_enter_quickack_mode).
+    /// Sends up to `most` quick acknowledgements, interactive or not (Linux's tcp_enter_quickack_mode).
     fn acknowledge_quickly(&mut self, most: u32) {
         self.raise_quick(most);
         self.interactive = false;
@@ -359,7 +360,7 @@ impl Receiver {
             }
             let next = self.next;
             self.forget_blocks(|block| !block.end.after(next));
-            // RFC 5681 §4.2: at once when a gap is filled.
+            // RFC 5681 §4.2: acknowledge at once when a gap is filled.
             self.ack_now |= self.ranges.is_empty();
         }
         self.received += u64::from(self.next.since(before));
@@ -367,7 +368,8 @@ impl Receiver {
             cold_path();
             self.finished = true;
             self.received -= 1;
-            // As Linux's tcp_fin: the program is likely to close as well, and its FIN carries the acknowledgement.
+            // As Linux's tcp_fin: the application will probably close as well, and its FIN carries the
+            // acknowledgement.
             self.interactive |= !self.closed;
             self.ack_now |= self.closed;
         }
@@ -438,7 +440,7 @@ impl Receiver {
         self.recent = kept;
     }
 
-    /// Something that arrived before: acknowledged at once, with a D-SACK (RFC 2883 §4).
+    /// Data that arrived before is acknowledged at once, with a D-SACK (RFC 2883 §4).
     #[cold]
     #[inline(never)]
     fn on_duplicate(&mut self, block: SackBlock) {
@@ -449,7 +451,8 @@ impl Receiver {
         self.ack_now = true;
     }
 
-    /// RFC 5681 §4.2: at least every second full segment; RFC 3168 and quick mode: at once.
+    /// Schedules the acknowledgement: at least every second full segment (RFC 5681 §4.2); at once after a mark (RFC
+    /// 3168) and in quick mode.
     #[inline(always)]
     fn schedule_ack(&mut self, now: Time) {
         let quick = self.quick > 0 && !self.interactive;
@@ -465,7 +468,7 @@ impl Receiver {
         }
     }
 
-    /// Holds back all but the first few acknowledgements of out-of-order data for a millisecond, as Linux.
+    /// Delays all but the first few acknowledgements of out-of-order data by a millisecond, as Linux.
     fn compress(&mut self, now: Time) {
         if self.duplicates_at != self.next {
             self.duplicates_at = self.next;
@@ -485,7 +488,7 @@ impl Receiver {
         }
     }
 
-    /// RFC 8257 §3.2: when the marking changes, what came before is acknowledged at once, under the old one.
+    /// RFC 8257 §3.2: when the marking changes, the data before is acknowledged at once with the old echo.
     #[inline(never)]
     fn note_marking(&mut self, marked: bool) {
         if marked == self.echo {
@@ -498,7 +501,7 @@ impl Receiver {
         self.ack_now = true;
     }
 
-    /// RFC 9768 §3.2.2.5.1: at once when marking begins, and for every second mark.
+    /// RFC 9768 §3.2.2.5.1: acknowledge at once when marking begins, and for every second mark.
     #[inline(never)]
     fn count_mark(&mut self, marked: bool) {
         let began = marked && !self.echo;
@@ -551,7 +554,7 @@ impl Receiver {
         }
     }
 
-    /// What arrived twice, then the blocks last reported (RFC 2018 §4, RFC 2883 §4).
+    /// Writes the D-SACK first, then the blocks last reported (RFC 2018 §4, RFC 2883 §4).
     #[cold]
     #[inline(never)]
     fn write_blocks(&mut self, places: &mut [SackBlock; MAX_SACK_BLOCKS]) {
@@ -565,7 +568,7 @@ impl Receiver {
     }
 }
 
-/// How a segment's IP header arrived.
+/// The ECN codepoint with which a segment arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
     /// Not ECN-capable.

@@ -1,8 +1,8 @@
-//! Round-trip times: smoothed, its variance, the retransmission timeout (RFC 6298) and the minimum.
+//! Round-trip times: smoothed RTT, variance, retransmission timeout (RFC 6298) and minimum.
 //!
-//! As Linux departs from RFC 6298 §2: the variance is the largest mean deviation of the last round, it
-//! decays by a quarter per round, a falling RTT raises it by an eighth only, and the floor of 200 ms is on the
-//! variance term, so that RTO ≥ SRTT + 200 ms.
+//! Departures from RFC 6298 §2, as in Linux: the variance is the largest mean deviation of the last round; it decays
+//! by a quarter per round; a falling RTT raises it by an eighth only; and the floor of 200 ms applies to the variance
+//! term, so that RTO ≥ SRTT + 200 ms.
 
 use sojourn_units::{Duration, Time};
 
@@ -10,20 +10,21 @@ use crate::seq::Seq;
 
 /// RFC 6298 §2.1: RTO before the first measurement.
 pub const INITIAL_RTO: Duration = Duration::from_secs(1);
-/// RFC 6298 §5.7: RTO when data follows a handshake that gave no measurement.
+/// RFC 6298 §5.7: RTO for data after a handshake without a measurement.
 const FALLBACK_RTO: Duration = Duration::from_secs(3);
 /// Linux's TCP_RTO_MAX.
 const MAX_RTO: Duration = Duration::from_secs(120);
-/// Linux's tcp_min_rtt_wlen: how long a minimum is believed.
+/// Linux's tcp_min_rtt_wlen: how long a minimum is kept.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
-/// The RTT estimator of one connection. Microseconds inside, as Linux.
+/// The RTT estimator of one connection. As in Linux, it works in microseconds.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
-    /// Floors of the variance term and, where RFC 6298 alone holds, of the timeout.
+    /// Floor of the variance term; with RFC 6298 alone, floor of the timeout.
     rto_min: i64,
     least: i64,
-    /// Samples are taken in the usual way where `srtt_8` is above: after the first one, as Linux, or never, as RFC 6298.
+    /// A sample takes the common path if `srtt_8` is above this: after the first sample as in Linux, never with RFC
+    /// 6298 alone.
     unusual_to: i64,
     /// RTO before the first sample.
     initial: Duration,
@@ -38,7 +39,7 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// An estimator without samples, Linux's: `rto_min` is the floor of the variance term.
+    /// Linux's estimator, without samples. `rto_min` is the floor of the variance term.
     pub fn new(rto_min: Duration) -> Self {
         Self {
             rto_min: rto_min.as_micros() as i64,
@@ -54,7 +55,7 @@ impl RttEstimator {
         }
     }
 
-    /// An estimator without samples, RFC 6298's: `rto_min` is the floor of the timeout.
+    /// RFC 6298's estimator, without samples. `rto_min` is the floor of the timeout.
     pub fn rfc6298(rto_min: Duration) -> Self {
         Self {
             rto_min: 0,
@@ -64,8 +65,8 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a sample (never of a retransmitted segment: Karn, RFC 6298 §3). `una` and `next` are SND.UNA and
-    /// SND.NXT, by which rounds are told apart.
+    /// Takes a sample, never of a retransmitted segment (Karn, RFC 6298 §3). `una` and `next` are SND.UNA and SND.NXT,
+    /// which separate the rounds.
     pub fn sample(&mut self, rtt: Duration, now: Time, una: Seq, next: Seq) {
         let micros = (rtt.as_micros() as i64).max(1);
         self.min.update(rtt, now);
@@ -93,7 +94,7 @@ impl RttEstimator {
         }
     }
 
-    /// The first sample, or any where RFC 6298 alone holds.
+    /// Takes the first sample, or any sample with RFC 6298 alone.
     #[cold]
     #[inline(never)]
     fn sample_unusually(&mut self, micros: i64, next: Seq) {
@@ -110,7 +111,7 @@ impl RttEstimator {
         }
     }
 
-    /// The first sample (RFC 6298 §2.2).
+    /// Takes the first sample (RFC 6298 §2.2).
     fn begin(&mut self, micros: i64, next: Seq) {
         self.srtt_8 = micros << 3;
         self.mdev_4 = micros << 1;
@@ -119,7 +120,7 @@ impl RttEstimator {
         self.round_end = next;
     }
 
-    /// The handshake is over and gave no sample.
+    /// Notes that the handshake is over and yielded no sample.
     pub const fn handshake_gave_none(&mut self) {
         self.initial = FALLBACK_RTO;
     }
@@ -152,7 +153,7 @@ impl RttEstimator {
     }
 }
 
-/// A minimum over the last [`MIN_RTT_WINDOW`]: two overlapping windows, so that an old minimum goes at last.
+/// A minimum over the last [`MIN_RTT_WINDOW`], kept as two overlapping windows so that an old minimum expires.
 #[derive(Clone, Debug, Default)]
 struct MinFilter {
     current: Option<(Duration, Time)>,
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(rtt.rto(), Duration::from_millis(1500));
     }
 
-    /// Linux: the floor of 200 ms is on the variance term: 50 + max(100, 200).
+    /// Linux applies the floor of 200 ms to the variance term: 50 + max(100, 200).
     #[test]
     fn the_floor_is_on_the_variance() {
         let mut rtt = estimator();

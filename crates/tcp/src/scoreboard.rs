@@ -1,8 +1,8 @@
-//! What has been sent and not yet cumulatively acknowledged, and what is known of each segment: the scoreboard
-//! of RFC 6675 §3, with the send times that RACK (RFC 8985 §5) works on.
+//! Segments sent and not yet cumulatively acknowledged, and the state of each: the scoreboard of RFC 6675 §3, with the
+//! send times that RACK (RFC 8985 §5) uses.
 //!
-//! Segments lie in a ring in sequence order. Every operation of the loss-free path takes constant time, and so
-//! does a SACK block per segment that it reports for the first time, whatever the window.
+//! Segments are stored in a ring in sequence order. Without loss every operation takes constant time. A SACK block
+//! takes constant time per segment that it reports for the first time, whatever the window.
 
 mod losses;
 
@@ -16,22 +16,22 @@ use losses::{RackPoint, is_sent_after};
 
 pub use losses::Losses;
 
-/// What is noted of a segment each time that it is sent.
+/// The state recorded for a segment at each transmission.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stamp {
     /// When it was sent.
     pub sent_at: Time,
-    /// The connection's count of delivered segments then, for rate samples, modulo 2^32.
+    /// The connection's count of delivered segments at that time, for rate samples, modulo 2^32.
     pub delivered: u32,
-    /// The same of lost ones.
+    /// The connection's count of lost segments at that time, modulo 2^32.
     pub lost: u32,
-    /// Segments in flight then, this one not counted.
+    /// Segments in flight at that time, without this one.
     pub in_flight: u32,
-    /// When that count was reached.
+    /// When the count of delivered segments reached that value.
     pub delivered_at: Time,
     /// When the first segment of that flight was sent.
     pub first_sent_at: Time,
-    /// The sender had nothing more to send then.
+    /// The sender had nothing more to send at that time.
     pub app_limited: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Stamp {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     seq: Seq,
-    /// Sequence space it takes, FIN included.
+    /// Sequence space that it occupies, FIN included.
     len: u32,
     stamp: Stamp,
     sacked: bool,
@@ -55,10 +55,10 @@ impl Sent {
     }
 }
 
-/// What one acknowledgement told.
+/// The result of one acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Acked {
-    /// Segments delivered that were not known to be before.
+    /// Segments delivered by it that were not known to be delivered before.
     pub delivered: u32,
     /// Segments newly reported by SACK.
     pub sacked: u32,
@@ -68,13 +68,13 @@ pub struct Acked {
     pub ack_times: Option<(Time, Time)>,
     /// The same for segments reported by SACK.
     pub sack_times: Option<(Time, Time)>,
-    /// Something retransmitted was cumulatively acknowledged: no RTT sample (Karn).
+    /// A retransmitted segment was cumulatively acknowledged: no RTT sample (Karn).
     pub resent_acked: bool,
-    /// Something never retransmitted, sent before the recovery point, was delivered (F-RTO).
+    /// A segment that was never retransmitted and was sent before the recovery point was delivered (F-RTO).
     pub original_delivered: bool,
-    /// Segments delivered out of order without having been resent: how far back the farthest was.
+    /// The largest distance, in segments, by which a segment that was never retransmitted was delivered out of order.
     pub reordering: u32,
-    /// The segment sent last among those delivered, for rate samples.
+    /// The delivered segment that was sent last, for rate samples.
     pub latest: Option<Delivered>,
 }
 
@@ -85,7 +85,7 @@ pub struct InOrder {
     pub segments: u32,
     /// When the first of them was sent.
     pub first_sent_at: Time,
-    /// And the last.
+    /// When the last of them was sent.
     pub last_sent_at: Time,
 }
 
@@ -114,14 +114,14 @@ pub struct Scoreboard {
     resent: u32,
     /// Lost and not resent.
     waiting: u32,
-    /// Segments in the ring that were ever sent again.
+    /// Segments in the ring that were ever retransmitted.
     repeated: u32,
     highest_sacked: Option<u32>,
-    /// Blocks of the last acknowledgement, so that only what is new in a block is walked over.
+    /// Blocks of the last acknowledgement: only the new part of a block is walked.
     known: [SackBlock; MAX_SACK_BLOCKS],
     rack: RackPoint,
     rack_advanced: bool,
-    /// Originals before this one are delivered or judged lost.
+    /// Original transmissions before this one are delivered or judged lost.
     judged: u32,
     /// Retransmissions in the order in which they were sent.
     resends: VecDeque<(u32, Time)>,
@@ -184,7 +184,7 @@ impl Scoreboard {
     pub const fn is_clean(&self) -> bool {
         self.sacked | self.lost | self.repeated == 0 && self.highest_sacked.is_none()
     }
-    /// True if something lost waits to be sent again.
+    /// True if a lost segment waits to be retransmitted.
     pub const fn has_waiting(&self) -> bool {
         self.waiting > 0
     }
@@ -202,7 +202,7 @@ impl Scoreboard {
         &mut self.ring[index as usize & mask]
     }
 
-    /// Notes a segment sent for the first time: `len` sequence numbers from `seq`, which follow the last one's.
+    /// Adds a segment sent for the first time: `len` sequence numbers from `seq`, directly after the last segment.
     pub fn push(&mut self, seq: Seq, len: u32, stamp: Stamp) {
         if self.outstanding() as usize == self.ring.len() {
             self.grow();
@@ -236,9 +236,10 @@ impl Scoreboard {
         }
     }
 
-    /// Takes the cumulative acknowledgement of everything before `ack`. `recovery_point` bounds what counts as
-    /// an original for F-RTO. What lies below `sacked_before`, the highest sacked before this acknowledgement, was overtaken:
-    /// its own blocks tell of what came after `ack`.
+    /// Processes the cumulative acknowledgement of everything before `ack`. Only segments before `recovery_point`
+    /// count as originals for F-RTO. A segment below `sacked_before`, the highest segment sacked before this
+    /// acknowledgement, was reordered; the acknowledgement's own blocks are no evidence, since they report segments
+    /// beyond `ack`.
     pub fn acknowledge(
         &mut self,
         ack: Seq,
@@ -288,8 +289,8 @@ impl Scoreboard {
         }
     }
 
-    /// [`Scoreboard::acknowledge`] of one segment at least while [`Scoreboard::is_clean`]: the usual case, in fewer steps.
-    /// `None`, and nothing is done, if it is less.
+    /// The fast path of [`Scoreboard::acknowledge`], valid while [`Scoreboard::is_clean`]. Returns `None` and changes
+    /// nothing if less than one segment is acknowledged.
     pub fn acknowledge_clean(&mut self, ack: Seq, now: Time) -> Option<InOrder> {
         let first = self.first;
         let first_sent_at = self.at(first).stamp.sent_at;
@@ -316,7 +317,7 @@ impl Scoreboard {
         })
     }
 
-    /// Takes what lies before `ack` off the oldest segment.
+    /// Removes the acknowledged bytes before `ack` from the oldest segment.
     fn trim(&mut self, ack: Seq) {
         let front = self.at_mut(self.first);
         if front.seq.before(ack) {
@@ -325,7 +326,7 @@ impl Scoreboard {
         }
     }
 
-    /// What lies before the ring needs no judgement.
+    /// Skips acknowledged segments when judging losses.
     fn forget_acknowledged(&mut self) {
         for index in [&mut self.judged, &mut self.resend_from] {
             if is_before(*index, self.first) {
@@ -334,14 +335,14 @@ impl Scoreboard {
         }
     }
 
-    /// Takes a segment out of the counts of what is lost or resent.
+    /// Removes a segment from the counts of lost and retransmitted segments.
     fn uncount(&mut self, segment: Sent) {
         self.lost -= u32::from(segment.lost);
         self.resent -= u32::from(segment.resent);
         self.waiting -= u32::from(segment.lost && !segment.resent);
     }
 
-    /// Takes SACK blocks, all above what is acknowledged, and goes through them in sequence order.
+    /// Processes SACK blocks, all above the cumulative acknowledgement, in sequence order.
     pub fn sack(
         &mut self,
         blocks: &[SackBlock],
@@ -356,7 +357,7 @@ impl Scoreboard {
         sorted.sort_unstable_by(|a, b| (a.start.since(b.start) as i32).cmp(&0));
         for &block in &*sorted {
             let mut start = block.start;
-            // What the last acknowledgement already reported needs no second walk: typically all but the end.
+            // Skip the part that the last acknowledgement already reported: typically all but the end.
             let covering = self.known.iter().find(|known| {
                 !known.is_none() && !known.start.after(start) && known.end.after(start)
             });
@@ -431,7 +432,7 @@ impl Scoreboard {
         if self.is_empty() || !self.at(self.first).seq.before(seq) {
             return self.first;
         }
-        // Nearly always all segments are full: then this is the one, and no search is needed.
+        // Usually all segments are full; then this guess is right and no search is needed.
         let guess = self
             .first
             .wrapping_add(seq.since(self.at(self.first).seq) / self.mss);
@@ -450,7 +451,7 @@ impl Scoreboard {
         self.first.wrapping_add(low)
     }
 
-    /// A segment delivered below the highest one sacked, without having been resent, was overtaken.
+    /// Notes reordering: a segment below the highest sacked one is delivered without having been retransmitted.
     fn note_order(&self, index: u32, acked: &mut Acked) {
         if let Some(highest) = self
             .highest_sacked
@@ -460,7 +461,7 @@ impl Scoreboard {
         }
     }
 
-    /// RFC 8985 §6.2 step 2 (RACK_update), and the choice of the rate sample's segment.
+    /// Marks a segment as delivered (RFC 8985 §6.2 step 2, RACK_update), and selects the segment of the rate sample.
     fn deliver(
         &mut self,
         index: u32,
@@ -475,12 +476,12 @@ impl Scoreboard {
         }
         let rtt = now - segment.stamp.sent_at;
         if segment.ever_resent && rtt < min_rtt {
-            return; // most likely the original, not the retransmission
+            return; // probably the original was delivered, not the retransmission
         }
         self.note_delivery(sent_at, segment.end(), now);
     }
 
-    /// RFC 8985 §6.2 step 2: RACK goes by the segment sent last of those delivered.
+    /// RFC 8985 §6.2 step 2: RACK uses the delivered segment that was sent last.
     fn note_delivery(&mut self, sent_at: Time, end: Seq, now: Time) {
         self.rack_advanced = true;
         self.rack.rtt = now - sent_at;
@@ -490,12 +491,12 @@ impl Scoreboard {
         }
     }
 
-    /// True if the receiver has reported the oldest outstanding segment by SACK without acknowledging it.
+    /// True if the receiver reported the oldest outstanding segment by SACK but did not acknowledge it.
     pub fn is_reneged(&self) -> bool {
         !self.is_empty() && self.at(self.first).sacked
     }
 
-    /// The first lost segment that waits to be resent, if any: its sequence number and length.
+    /// Sequence number and length of the first lost segment that waits to be retransmitted.
     pub fn next_lost(&mut self) -> Option<(Seq, u32)> {
         if self.waiting == 0 {
             return None;
@@ -510,15 +511,15 @@ impl Scoreboard {
         None
     }
 
-    /// Notes that the segment which [`Scoreboard::next_lost`] named was sent again.
+    /// Notes that the segment returned by [`Scoreboard::next_lost`] was retransmitted.
     pub fn mark_resent(&mut self, stamp: Stamp) {
         let index = self.resend_from;
         self.stamp_resent(index, stamp);
         self.resend_from = index.wrapping_add(1);
     }
 
-    /// Notes that a tail loss probe sends the newest segment again that is not known to have arrived. Returns its
-    /// sequence number and length. Unless the segment was lost, it counts in flight once, as in Linux.
+    /// Notes that a tail loss probe retransmits the newest segment that is not known to have arrived. Returns its
+    /// sequence number and length. Unless the segment was lost, it counts as in flight once, as in Linux.
     pub fn resend_newest(&mut self, stamp: Stamp) -> Option<(Seq, u32)> {
         let index = (1..=self.outstanding())
             .map(|back| self.end.wrapping_sub(back))
@@ -540,13 +541,13 @@ impl Scoreboard {
         self.resends.push_back((index, stamp.sent_at));
     }
 
-    /// What was noted of a segment just delivered when it was last sent. To be asked before anything else is sent.
+    /// The stamp of a segment just delivered. Call it before anything else is sent.
     pub fn stamp_of(&self, delivered: Delivered) -> &Stamp {
         &self.at(delivered.index).stamp
     }
 }
 
-/// Order of ring counters, which wrap.
+/// Compares ring counters, which wrap.
 const fn is_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }

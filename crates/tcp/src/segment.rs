@@ -1,4 +1,4 @@
-//! A segment: the fields of a TCP header that matter, and how long its payload is.
+//! A segment: the TCP header fields that the model uses, and the payload length.
 
 use std::fmt;
 
@@ -88,13 +88,13 @@ pub struct SackBlock {
 }
 
 impl SackBlock {
-    /// A block that reports nothing: an unused place in [`Segment::sack`].
+    /// A block that reports nothing: an unused entry of [`Segment::sack`].
     pub const NONE: Self = Self {
         start: Seq(0),
         end: Seq(0),
     };
 
-    /// True for an unused place.
+    /// True for an unused entry.
     pub const fn is_none(self) -> bool {
         self.start.0 == self.end.0
     }
@@ -124,12 +124,12 @@ pub struct Segment {
     pub len: u16,
     /// Control bits and options.
     pub flags: Flags,
-    /// SACK blocks, the most recent first; unused places are [`SackBlock::NONE`].
+    /// SACK blocks, the most recent first; unused entries are [`SackBlock::NONE`].
     pub sack: [SackBlock; MAX_SACK_BLOCKS],
 }
 
 impl Segment {
-    /// Sequence space that the segment takes: payload, and one each for SYN and FIN.
+    /// Sequence space that the segment occupies: the payload, and one each for SYN and FIN.
     pub const fn sequence_len(&self) -> u32 {
         self.len as u32
             + self.flags.contains(Flags::SYN) as u32

@@ -1,5 +1,5 @@
-//! Two endpoints over a network that loses, duplicates, delays, reorders and marks as it likes: whatever it does,
-//! the bytes arrive, the connection ends, and no window is exceeded.
+//! Two endpoints over a network that loses, duplicates, delays, reorders and marks packets. In every case the bytes
+//! arrive, the connection ends, and no window is exceeded.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,7 +13,7 @@ use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
 use sojourn_units::{Duration, Time};
 
-/// What the network does to the packets one after another, from the beginning again when the list is used up.
+/// What the network does to one packet. The list of fates applies to the packets in order and then repeats.
 #[derive(Clone, Copy)]
 struct Fate {
     /// Copies that arrive: none, one or two.
@@ -118,14 +118,14 @@ fn trial() -> impl Strategy<Value = Trial> {
         prop::collection::vec(fate(), 1..60),
     )
         .prop_map(|(config, algorithm, iss, bytes, pauses, mut fates)| {
-            // Some packets always get through: a network that drops everything ends no connection.
+            // Let some packets through in every list: a connection cannot end in a network that drops everything.
             let through = Fate {
                 copies: 1,
                 delays: [10, 10],
                 mark: false,
             };
             fates.extend([through; 5]);
-            // Segments of 64 bytes: fewer of them.
+            // With segments of 64 bytes, send fewer of them.
             let bytes = [bytes.0, bytes.1].map(|bytes| bytes / (1448 / u64::from(config.mss)));
             Trial {
                 config,
@@ -138,7 +138,7 @@ fn trial() -> impl Strategy<Value = Trial> {
         })
 }
 
-/// A segment on its way: when it arrives, in what order it was sent, to whom.
+/// A segment in flight: when it arrives, its order of sending, the receiving end, and its index in `segments`.
 type Flight = Reverse<(Time, u64, usize, usize)>;
 
 struct World {
@@ -183,8 +183,8 @@ impl World {
         }
     }
 
-    /// Lets an end send all that it wants to. After a timer the first segment may be a probe, which goes whatever the
-    /// congestion window (RFC 8985 §7.3, RFC 9293 §3.8.6.1), as does the last with its FIN (Linux).
+    /// Lets an end send everything that it may. After a timer the first segment may be a probe, which is sent whatever
+    /// the congestion window (RFC 8985 §7.3, RFC 9293 §3.8.6.1), as is the last segment with its FIN (Linux).
     fn transmit(&mut self, from: usize, after_timer: bool, now: Time) -> Result<(), TestCaseError> {
         let mut burst = 0;
         loop {
@@ -235,7 +235,7 @@ impl World {
         self.ends[to].on_segment(&segment, ecn, now);
     }
 
-    /// Writes what is due; the last piece is followed by the close.
+    /// Writes the data that is due. Closes after the last piece.
     fn write(&mut self, now: Time) {
         while let Some(&(_, bytes)) = self.writes.front().filter(|(at, _)| *at <= now) {
             self.writes.pop_front();
@@ -246,7 +246,7 @@ impl World {
         }
     }
 
-    /// Runs until both ends are closed; false if there is nothing left to happen, or `limit` has passed.
+    /// Runs until both ends are closed. Returns false if no event is left or `limit` has passed.
     fn run(&mut self, limit: Time) -> Result<bool, TestCaseError> {
         let mut now = Time::ZERO;
         let mut after_timer = false;
@@ -299,8 +299,8 @@ proptest! {
     #[test]
     fn whatever_the_network_does_the_bytes_arrive_and_the_connection_ends(trial in trial()) {
         let mut world = World::new(&trial);
-        // 750 segments of 200 bytes at most, one per window; a list of fates of which five let a packet through can cost
-        // each of them some timeouts of up to two minutes.
+        // At most 750 segments of 200 bytes, one per window. A list of fates of which five let a packet through can
+        // cost each segment several timeouts of up to two minutes.
         let closed = world.run(Time::from_secs(750 * 10 * 120))?;
         if world.ends.iter().any(Endpoint::has_failed) {
             return Ok(()); // the handshake was given up: seven SYNs were lost

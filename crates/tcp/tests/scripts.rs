@@ -1,5 +1,5 @@
-//! Plays the scripts of `tests/scripts`: tables of the segments that one endpoint receives and must send, and
-//! when. A segment that is missing, differs, comes at another time or was not asked for fails the test.
+//! Plays the scripts of `tests/scripts`: tables of the segments that one endpoint receives and must send, with their
+//! times. The test fails if a segment is missing, differs, is unexpected or comes at another time.
 //!
 //! One event a line; `#` begins a comment. `config KEY=VALUE …` comes first. Times are milliseconds.
 //!
@@ -17,11 +17,11 @@
 //! SEGMENT = FLAGS FIRST:END [ack N] [win N] [sack A:B …] [ecr TIME] [ect | ce] [x COUNT]
 //! ```
 //!
-//! FLAGS: `S` SYN, `F` FIN, `P` PSH, `E` ECE, `W` CWR, `A` AE, `.` ACK. FIRST:END is the payload: what
-//! SYN and FIN take is not counted in. Numbers count from the sender's SYN. `sackOK` is an option of a SYN.
-//! `x COUNT`: the payload comes as that many equal segments. `ecr TIME`: the segment echoes the timestamp of
-//! TIME; without it none, so that nothing is taken back for timestamps alone. `win` of a segment
-//! that leaves is checked if it is given.
+//! FLAGS: `S` SYN, `F` FIN, `P` PSH, `E` ECE, `W` CWR, `A` AE, `.` ACK. FIRST:END is the payload, without the sequence
+//! numbers of SYN and FIN. Numbers count from the sender's SYN. `sackOK` is an option of a SYN. `x COUNT`: the payload
+//! arrives as that many equal segments. `ecr TIME`: the segment echoes the timestamp of TIME; without it the segment
+//! echoes none, so that no reduction is undone because of timestamps alone. `win` of a sent segment is checked if it
+//! is given.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -188,7 +188,7 @@ impl Player {
         Ok(())
     }
 
-    /// The handshake as a peer that agrees to everything plays it.
+    /// Plays the handshake as a peer that accepts all options.
     fn shake_hands(&mut self, active: bool, rest: &[&str]) -> Result<(), String> {
         let start = self.now;
         let rtt = time(rest.first().ok_or("how long is the round trip?")?)? - Time::ZERO;
@@ -261,7 +261,7 @@ impl Player {
         Ok(())
     }
 
-    /// Fires the timers that come due before `until`, or up to and at it.
+    /// Fires the timers that expire before `until`, or also at `until`.
     fn advance(&mut self, until: Time, inclusive: bool) {
         while let Some(due) = self.endpoint.as_ref().and_then(Endpoint::next_timer) {
             if due > until || (due == until && !inclusive) {

@@ -11,7 +11,7 @@ use super::westwood::Westwood;
 use super::{CongestionControl, Cubic, NewReno, Reno};
 use crate::ecn::Feedback;
 
-/// A congestion control that can be asked for by name.
+/// A congestion control that can be selected by name.
 #[derive(Clone, Copy)]
 pub struct Algorithm {
     /// Its name, as in Linux where Linux has it.
@@ -20,10 +20,10 @@ pub struct Algorithm {
     pub summary: &'static str,
     /// The document that defines it.
     pub source: &'static str,
-    /// The feedback that it needs beyond RFC 3168's, so that endpoints ask for it whatever they were told;
-    /// [`Feedback::None`]: nothing special.
+    /// The feedback that it needs beyond RFC 3168's; endpoints ask for it whatever their configuration.
+    /// [`Feedback::None`] if it needs none.
     pub feedback: Feedback,
-    /// Makes one. `abe`: with alternative backoff (RFC 8511), if it has it.
+    /// Builds one. `abe`: with alternative backoff (RFC 8511), if it supports that.
     pub build: fn(abe: bool) -> Box<dyn CongestionControl>,
 }
 
@@ -80,7 +80,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "illinois",
-        summary: "backs off on loss, by and up to what the delay says",
+        summary: "backs off on loss; the queueing delay sets by how much, and the growth",
         source: "Liu, Basar, Srikant 2008",
         feedback: Feedback::None,
         build: |_| Box::new(Illinois::new()),

@@ -1,14 +1,14 @@
 //! CUBIC (RFC 9438), in the integer arithmetic and with the clock of Linux.
 //!
-//! Between two congestion events the window follows W(t) = C·(t − K)³ + W_max, or what Reno with CUBIC's
-//! decrease would have if that is more. Departures from RFC 9438, all Linux's: the decrease factor is 717/1024
-//! and is applied to cwnd, not to the flight size (§4.6); time runs in ticks of 4 ms; t leads by the
-//! minimum RTT (§4.2's target at t + RTT); at most one segment per two acknowledged; HyStart in slow
-//! start (§4.10), or on request HyStart++ (RFC 9406) or neither. ABE (RFC 8511): 0.85 of the window on an ECN echo.
+//! Between two congestion events the window follows W(t) = C·(t − K)³ + W_max, or the window of a Reno with CUBIC's
+//! decrease factor if that is larger. Departures from RFC 9438, all as in Linux: the decrease factor is 717/1024 and
+//! is applied to cwnd, not to the flight size (§4.6); time runs in ticks of 4 ms; t leads by the minimum RTT (§4.2's
+//! target at t + RTT); the window grows by at most one segment per two acknowledged; HyStart ends slow start (§4.10).
+//! HyStart++ (RFC 9406) or neither can be chosen instead. ABE (RFC 8511) keeps 0.85 of the window on an ECN echo.
 //!
-//! On request it is the first CUBIC (Rhee and Xu, PFLDnet 2005), which ns-2 has and which Linux had until 2.6.24. It departs by
-//! what [`Version::Of2005`] decides: 0.8 of the window is kept; past W_max growth is at most 16 segments in 100 ms (S_max); a
-//! segment may be added per one acknowledged; slow start is left by congestion alone.
+//! The first CUBIC can also be chosen (Rhee and Xu, PFLDnet 2005; in ns-2, and in Linux until 2.6.24). It differs
+//! where the code tests [`Version::Of2005`]: it keeps 0.8 of the window; past W_max it grows by at most 16 segments in
+//! 100 ms (S_max); it may add a segment per segment acknowledged; only congestion ends its slow start.
 
 use sojourn_units::{Duration, Time};
 
@@ -23,26 +23,26 @@ const BETA: u32 = 717;
 const BETA_SCALE: u32 = 1024;
 /// C = 0.4 segments per cubed second (RFC 9438 §5), as 410/1024.
 const C_SCALED: u64 = 410;
-/// Fractions of a second in which the cubic is computed.
+/// Binary digits of a second's fraction in which the cubic is computed.
 const TIME_BITS: u32 = 10;
 /// The decrease factor of 2005, in 1024ths: 0.8.
 const BETA_2005: u32 = 819;
 /// S_max of 2005: beyond W_max the window grows by at most this many segments in 100 ms.
 const MOST_PER_100_MS: u64 = 16;
-/// The window is brought up to date at most this often while it stands still: 1/32 s.
+/// While the window stands still it is updated at most this often: 1/32 s.
 const UPDATE_TICKS: u64 = 250 / 32;
-/// RTT samples this soon after an epoch began tell of recovery, not of the path: 1 s.
+/// RTT samples within this time after an epoch began reflect recovery, not the path: 1 s.
 const SETTLE_TICKS: u64 = 250;
 
 /// What ends slow start before the path overflows.
 enum SlowStartExit {
     HyStart(HyStart),
     PlusPlus(HyStartPlusPlus),
-    /// Nothing: a loss or a mark does.
+    /// Nothing: only a loss or a mark ends it.
     Congestion,
 }
 
-/// Which document it follows.
+/// The document to follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Version {
     /// The present one.
@@ -51,10 +51,10 @@ enum Version {
     Of2005,
 }
 
-/// CUBIC's state, by the names of RFC 9438 §4.1.
+/// CUBIC's state, with the names of RFC 9438 §4.1.
 pub struct Cubic {
     abe: bool,
-    /// The decrease factor, in 1024ths.
+    /// Decides the decrease factor and the growth.
     version: Version,
     exit: SlowStartExit,
     /// W_max; 0 before the first congestion event.
@@ -76,7 +76,7 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// A CUBIC; `abe`: back off to 0.85 of the window on an ECN echo (RFC 8511 §3).
+    /// A CUBIC. `abe`: keep 0.85 of the window on an ECN echo (RFC 8511 §3).
     pub const fn new(abe: bool) -> Self {
         Self {
             abe,
@@ -103,7 +103,7 @@ impl Cubic {
         }
     }
 
-    /// A CUBIC that only loss or a mark brings out of slow start.
+    /// A CUBIC that leaves slow start only on a loss or a mark.
     pub const fn without_hystart(abe: bool) -> Self {
         Self {
             exit: SlowStartExit::Congestion,
@@ -111,8 +111,8 @@ impl Cubic {
         }
     }
 
-    /// The CUBIC of 2005 (Rhee and Xu, PFLDnet), Linux's until 2.6.24 and so ns-2's: 0.8 of the window is kept, growth beyond
-    /// W_max has a bound, slow start ends by congestion.
+    /// The CUBIC of 2005 (Rhee and Xu, PFLDnet), in Linux until 2.6.24 and in ns-2: it keeps 0.8 of the window, limits
+    /// growth beyond W_max, and leaves slow start on congestion.
     pub const fn of_2005(abe: bool) -> Self {
         Self {
             version: Version::Of2005,
@@ -128,8 +128,8 @@ impl Cubic {
         }
     }
 
-    /// Acknowledged segments per segment of a Reno that keeps beta (RFC 9438 §4.3), times 8: 8 / alpha with alpha =
-    /// 3(1 − beta)/(1 + beta).
+    /// Acknowledged segments per segment of growth for a Reno with this beta (RFC 9438 §4.3), times 8: 8 / alpha with
+    /// alpha = 3(1 − beta)/(1 + beta).
     const fn reno_acks_per_segment_8(&self) -> u32 {
         8 * (BETA_SCALE + self.beta()) / 3 / (BETA_SCALE - self.beta())
     }
@@ -148,7 +148,7 @@ impl Cubic {
         }
     }
 
-    /// How many segments must be acknowledged per segment of growth, for the window to follow W(t).
+    /// Sets how many segments must be acknowledged per segment of growth for the window to follow W(t).
     fn update(&mut self, now: Time, cwnd: u32, acked: u32) {
         let ticks = now.as_nanos() / JIFFY;
         self.acked += acked;
@@ -200,12 +200,12 @@ impl Cubic {
             self.acks_per_segment = self.acks_per_segment.max(least as u32);
         }
         if self.w_max == 0 {
-            // Nothing is known of the path yet: at least 5 % per round trip.
+            // Before the first congestion event: grow by at least 5 % per round trip.
             self.acks_per_segment = self.acks_per_segment.min(20);
         }
     }
 
-    /// RFC 9438 §4.3: not slower than Reno would be.
+    /// RFC 9438 §4.3: do not grow more slowly than Reno would.
     fn follow_reno(&mut self, cwnd: u32) {
         let per_segment =
             ((u64::from(cwnd) * u64::from(self.reno_acks_per_segment_8())) >> 3).max(1) as u32;
@@ -295,7 +295,7 @@ impl CongestionControl for Cubic {
         };
     }
 
-    /// The time without anything in flight does not count towards W(t) (RFC 9438 §5.8).
+    /// Excludes the time without anything in flight from W(t) (RFC 9438 §5.8).
     fn on_restart(&mut self, idle: Duration, now: Time) {
         if let Some(start) = &mut self.epoch_start {
             *start = (*start + idle.as_nanos() / JIFFY).min(now.as_nanos() / JIFFY);
@@ -303,10 +303,10 @@ impl CongestionControl for Cubic {
     }
 }
 
-/// The integer nearest below or at the cube root.
+/// The cube root, rounded down.
 fn cube_root(value: u64) -> u64 {
     let mut root = (value as f64).cbrt() as u64;
-    // The float is off by one at most: settle it in integers, for the same result everywhere.
+    // The float may be off by one. Correct it in integers, for the same result on every machine.
     while root.pow(3) > value {
         root -= 1;
     }
@@ -344,7 +344,7 @@ mod tests {
         );
     }
 
-    /// RFC 9438 §4.7: a window that did not reach W_max lets go of (1 − beta)/2 more: 1000·0.85 = 850.
+    /// RFC 9438 §4.7: a window that did not reach W_max gives up (1 − beta)/2 more: 1000·0.85 = 850.
     #[test]
     fn fast_convergence_remembers_less() {
         let mut cubic = Cubic::new(false);
@@ -414,8 +414,8 @@ mod tests {
         }
     }
 
-    /// Delays that rise by half of the path's 40 ms in a round end slow start by HyStart (Ha and Rhee 2011 §4.1: an
-    /// eighth of it will do), and without it nothing but congestion does.
+    /// Delays that rise by half of the path's 40 ms in a round end slow start with HyStart (Ha and Rhee 2011 §4.1: an
+    /// eighth is enough). Without it only congestion does.
     #[test]
     fn without_hystart_delay_does_not_end_slow_start() {
         let ends = |mut cubic: Cubic| {
@@ -438,8 +438,8 @@ mod tests {
         assert!(!ends(Cubic::without_hystart(false)));
     }
 
-    /// Rhee and Xu 2005: 0.8 of the window stays. Ten seconds past W_max, C·t³ is 400 segments above the window;
-    /// S_max allows 16 of them in 100 ms: at that RTT and a window of 1001, one per 62 acknowledged.
+    /// Rhee and Xu 2005: 0.8 of the window is kept. Ten seconds past W_max, C·t³ is 400 segments above the window;
+    /// S_max allows 16 of them in 100 ms: with that RTT and a window of 1001, one per 62 acknowledged.
     #[test]
     fn the_cubic_of_2005_keeps_more_and_grows_with_a_bound() {
         let mut cubic = Cubic::of_2005(false);

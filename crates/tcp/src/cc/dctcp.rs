@@ -1,8 +1,8 @@
-//! DCTCP (RFC 8257): the window comes down by half the share of marked bytes, smoothed. As Linux's, in segments and
-//! 1024ths; losses halve the window (§3.5); otherwise it grows as Reno's. The receiver's exact echo (§3.2) is
+//! DCTCP (RFC 8257): reduces the window by half the smoothed share of marked bytes. As in Linux, it counts in segments
+//! and 1024ths. Losses halve the window (§3.5); otherwise it grows as Reno does. The receiver's exact echo (§3.2) is
 //! in `receiver.rs`.
 //!
-//! All segments are ECN-capable, the handshake's, retransmissions and pure acknowledgements included (as Linux; §3.4
+//! All packets are ECN-capable, including the handshake, retransmissions and pure acknowledgements (as Linux; §3.4
 //! leaves it open).
 
 use sojourn_units::Time;
@@ -27,7 +27,7 @@ pub struct Dctcp {
 }
 
 impl Dctcp {
-    /// A DCTCP that takes the first mark for full congestion.
+    /// A DCTCP that treats the first mark as full congestion.
     pub const fn new() -> Self {
         Self {
             alpha: ALPHA_ONE,
@@ -37,7 +37,8 @@ impl Dctcp {
         }
     }
 
-    /// §3.3 steps 5 to 8: Alpha = Alpha · (1 − g) + g · M. Below 1/64 the decay would stop: it goes to zero.
+    /// §3.3 steps 5 to 8: Alpha = Alpha · (1 − g) + g · M. Below 1/64 the integer decay would stop, so Alpha becomes
+    /// zero.
     fn update_alpha(&mut self) {
         let decay = self.alpha >> GAIN_SHIFT;
         self.alpha -= if decay == 0 { self.alpha } else { decay };
@@ -56,8 +57,8 @@ impl CongestionControl for Dctcp {
         "dctcp"
     }
 
-    /// §3.3: what this acknowledgement tells belongs to the observation window that it ends (steps 1 to 4), and Alpha is new
-    /// before it may reduce.
+    /// §3.3: an acknowledgement that ends an observation window belongs to it (steps 1 to 4), and Alpha is updated
+    /// before it reduces the window.
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
         self.acked += ack.delivered;
         self.marked += ack.marks;
@@ -73,7 +74,7 @@ impl CongestionControl for Dctcp {
         reno::grow(ack, window);
     }
 
-    /// §3.3 step 9: cwnd · (1 − Alpha / 2), what comes off in whole segments.
+    /// §3.3 step 9: cwnd · (1 − Alpha / 2), with the reduction rounded down to whole segments.
     fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {
         match signal {
             Signal::EcnEcho => less(window.cwnd, self.alpha, 2 * ALPHA_ONE),
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
     use sojourn_units::Duration;
 
-    /// A window of 100 segments of which the first `marked` are echoed; the last ends it.
+    /// A window of 100 segments of which the first `marked` are echoed; the last acknowledgement ends it.
     fn observe(dctcp: &mut Dctcp, round: u32, marked: u32) {
         let mut window = Window::new(100);
         for n in 0..100 {
@@ -109,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Alpha = 1: half; RFC 8257 §3.3 step 9.
+    /// RFC 8257 §3.3 step 9 with Alpha = 1.
     #[test]
     fn full_marking_halves_the_window() {
         assert_eq!(
@@ -127,7 +128,8 @@ mod tests {
         assert_eq!(dctcp.alpha, 976);
     }
 
-    /// RFC 8257 §3.3 counts first: of 100 segments, all told of at the end, half were marked; 1024 · 15/16 + 1024 / 2 / 16.
+    /// RFC 8257 §3.3 counts before it updates: half of 100 segments, all reported at the end, were marked; 1024 ·
+    /// 15/16 + 1024 / 2 / 16.
     #[test]
     fn what_ends_a_window_belongs_to_it() {
         let mut dctcp = Dctcp::new();
@@ -144,7 +146,7 @@ mod tests {
         assert_eq!(dctcp.alpha, 992);
     }
 
-    /// In the long run the share itself: 10 % marked take 5 % of the window.
+    /// In the long run Alpha is the share itself: 10 % marked reduce the window by 5 %.
     #[test]
     fn steady_marking_takes_half_of_its_share() {
         let mut dctcp = Dctcp::new();
@@ -155,7 +157,7 @@ mod tests {
         assert!((945..=956).contains(&window), "{window}");
     }
 
-    /// 8 segments with Alpha = 0.2: 0.8 would come off.
+    /// 8 segments with Alpha = 0.2: the reduction would be 0.8 segments.
     #[test]
     fn a_small_window_with_few_marks_stays_as_it_is() {
         let mut dctcp = Dctcp::new();

@@ -1,24 +1,24 @@
-//! HyStart: leaving slow start before it overflows the queue (Ha and Rhee 2011), as Linux's CUBIC does it.
+//! HyStart: leaves slow start before it overflows the queue (Ha and Rhee 2011), as in Linux's CUBIC.
 //!
-//! Slow start is left when, from a window of 16 on, the acknowledgements of a round come as a train that lasts
-//! longer than half the minimum RTT, or when the least RTT of the round's first eight samples exceeds the
-//! minimum by an eighth (at least 4 ms, at most 16 ms).
+//! From a window of 16 on, slow start ends when the acknowledgements of a round arrive as a train longer than half the
+//! minimum RTT, or when the least RTT of the round's first eight samples exceeds the minimum by an eighth (at least 4
+//! ms, at most 16 ms).
 
 use sojourn_units::{Duration, Time};
 
 use super::{AckEvent, Window};
 use crate::seq::Seq;
 
-/// Below this window nothing is detected; rounds are told apart all the same.
+/// Below this window nothing is detected, but rounds are still tracked.
 const LOW_WINDOW: u32 = 16;
-/// Acknowledgements this close belong to one train.
+/// Acknowledgements no further apart than this belong to one train.
 const TRAIN_GAP: Duration = Duration::from_millis(2);
-/// RTT samples per round before the least is judged.
+/// RTT samples per round before their minimum is judged.
 const MIN_SAMPLES: u32 = 8;
 /// Bounds of the RTT increase that ends slow start.
 const DELAY_MIN: Duration = Duration::from_millis(4);
 const DELAY_MAX: Duration = Duration::from_millis(16);
-/// Linux allows the train what the largest pacing burst takes, at most 1 ms.
+/// Linux extends the train by the duration of the largest pacing burst, at most 1 ms.
 const TRAIN_ALLOWANCE: Duration = Duration::from_millis(1);
 
 /// The detector's state within a round.
@@ -45,7 +45,7 @@ impl HyStart {
         }
     }
 
-    /// A new slow start begins, after a timeout.
+    /// Starts again for a new slow start after a timeout.
     pub fn restart(&mut self, now: Time, next: Seq) {
         self.found = false;
         self.start_round(now, next);
@@ -59,7 +59,7 @@ impl HyStart {
         self.least = Duration::MAX;
     }
 
-    /// Takes an RTT sample; sets the threshold to the window where slow start should end.
+    /// Takes an RTT sample. Sets the threshold to the window when slow start should end.
     pub fn on_sample(
         &mut self,
         rtt: Duration,
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(window.ssthresh, Window::INFINITE);
     }
 
-    /// An eighth of 100 ms is 12.5 ms: a round whose least sample is 112 ms stays, 113 ms leaves.
+    /// An eighth of 100 ms is 12.5 ms: a round whose least sample is 112 ms stays in slow start, 113 ms leaves it.
     #[test]
     fn a_rise_of_an_eighth_over_eight_samples_ends_slow_start() {
         for (rtt_ms, leaves) in [(112, false), (113, true)] {

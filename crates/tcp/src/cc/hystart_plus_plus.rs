@@ -1,6 +1,6 @@
-//! HyStart++ (RFC 9406): slow start is left in two steps. When the RTT of a round exceeds the last round's by an eighth,
-//! conservative slow start grows at a quarter of the pace; only after five such rounds without a lower RTT is slow start
-//! over, so that jitter does not end it. For the first slow start only (§4.3); no departures.
+//! HyStart++ (RFC 9406): leaves slow start in two steps, so that jitter does not end it. When the RTT of a round
+//! exceeds the last round's by an eighth, conservative slow start begins, which grows at a quarter of the pace. Slow
+//! start ends after five such rounds without a lower RTT. Applies to the first slow start only (§4.3). No departures.
 
 use sojourn_units::Duration;
 
@@ -13,10 +13,10 @@ const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 /// N_RTT_SAMPLE: samples of a round before it is judged.
 const N_RTT_SAMPLE: u32 = 8;
-/// How much slower conservative slow start grows, and for how many rounds.
+/// The divisor of growth in conservative slow start, and its duration in rounds.
 const CSS_GROWTH_DIVISOR: u32 = 4;
 const CSS_ROUNDS: u32 = 5;
-/// L: segments by which one acknowledgement opens the window at most, without pacing.
+/// L: most segments of growth per acknowledgement, without pacing.
 const L: u32 = 8;
 
 /// The detector's state.
@@ -55,13 +55,13 @@ impl HyStartPlusPlus {
         }
     }
 
-    /// A timeout: the first slow start is over.
+    /// Ends the detection after a timeout: the first slow start is over.
     pub const fn finish(&mut self) {
         self.finished = true;
         self.conservative = None;
     }
 
-    /// Takes an RTT sample; sets the threshold to the window where slow start should end.
+    /// Takes an RTT sample. Sets the threshold to the window when slow start should end.
     pub fn on_sample(&mut self, rtt: Duration, ack: &AckEvent, window: &mut Window) {
         if self.finished || !window.in_slow_start() {
             return;
@@ -89,7 +89,7 @@ impl HyStartPlusPlus {
         }
     }
 
-    /// The round in which conservative slow start began counts as one of its rounds (§4.2).
+    /// Ends a round. The round in which conservative slow start began counts as one of its rounds (§4.2).
     fn end_round(&mut self, ack: &AckEvent, window: &mut Window) {
         if let Some(css) = &mut self.conservative {
             css.rounds += 1;
@@ -104,7 +104,7 @@ impl HyStartPlusPlus {
         self.samples = 0;
     }
 
-    /// By how much the window may grow for `acked` segments.
+    /// The growth of the window for `acked` segments.
     pub fn growth(&mut self, acked: u32) -> u32 {
         let acked = acked.min(L);
         if self.conservative.is_none() {
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(detector.growth(2), 2);
     }
 
-    /// A quarter of the pace, and eight per acknowledgement before that.
+    /// A quarter of the pace; before that at most eight per acknowledgement.
     #[test]
     fn growth_is_limited_per_acknowledgement_and_then_quartered() {
         let (mut detector, mut window) = (HyStartPlusPlus::new(), Window::new(40));

@@ -1,10 +1,10 @@
 //! Illinois (Liu, Basar and Srikant, "TCP-Illinois: A Loss and Delay-Based Congestion Control Algorithm for High-Speed
-//! Networks", Performance Evaluation 65, 2008): losses say when to back off; the average queueing delay says how far,
-//! and how fast to grow again.
+//! Networks", Performance Evaluation 65, 2008): losses decide when to back off; the average queueing delay decides by
+//! how much, and how fast to grow again.
 //!
-//! With d_m the largest delay seen and d_a the last round's average: alpha falls from 10 at d_a ≤ d_m/100 to 0.3 at d_m
-//! (hyperbolically), beta rises from 1/8 at d_m/10 to 1/2 at 8·d_m/10 (linearly). Fixed point and the patience of
-//! five rounds before alpha returns to 10 are Linux's.
+//! d_m is the largest delay seen, d_a the last round's average. alpha falls hyperbolically from 10 at d_a ≤ d_m/100 to
+//! 0.3 at d_m; beta rises linearly from 1/8 at d_m/10 to 1/2 at 8·d_m/10. The fixed-point format and the wait of five
+//! rounds before alpha returns to 10 are Linux's.
 
 use sojourn_units::{Duration, Time};
 
@@ -18,7 +18,7 @@ const ALPHA_MAX: u64 = 10 * ALPHA_ONE;
 const BETA_ONE: u64 = 64;
 const BETA_MIN: u64 = BETA_ONE / 8;
 const BETA_MAX: u64 = BETA_ONE / 2;
-/// Below this window it is Reno (W_thresh).
+/// Below this window it behaves as Reno (W_thresh).
 const SMALL_WINDOW: u32 = 15;
 /// Rounds of low delay before alpha returns to its maximum (theta).
 const PATIENCE: u32 = 5;
@@ -33,15 +33,15 @@ pub struct Illinois {
     round_end: Option<Seq>,
     samples: u64,
     sum_micros: u64,
-    /// The delay has been above d_1, and for how many rounds it has been below again.
+    /// Whether the delay has been above d_1, and for how many rounds it has been below since.
     was_above: bool,
     rounds_below: u32,
-    /// Segments acknowledged towards growth.
+    /// Segments acknowledged towards the next increase.
     acked: u64,
 }
 
 impl Illinois {
-    /// An Illinois that knows nothing of the path: alpha 10, beta 1/2.
+    /// An Illinois without samples: alpha 10, beta 1/2.
     pub const fn new() -> Self {
         Self {
             alpha: ALPHA_MAX,
@@ -160,7 +160,7 @@ impl CongestionControl for Illinois {
 mod tests {
     use super::*;
 
-    /// d_m = 10 100 µs, d_1 = 101; without it 9 999, all of it: 1280 / (1 + 1242/38) = 38; none of it: 1280.
+    /// d_m = 10 100 µs, d_1 = 101. At the full remaining 9 999 µs: 1280 / (1 + 1242/38) = 38; at none: 1280.
     #[test]
     fn alpha_falls_from_ten_to_three_tenths_with_the_delay() {
         let mut illinois = Illinois::new();
@@ -190,8 +190,8 @@ mod tests {
         assert_eq!(illinois.alpha_at(0, 10_000), ALPHA_MAX);
     }
 
-    /// Wherever the sequence numbers begin: rounds of 20 segments with delays of 0 and 100 ms by turns; the second has an
-    /// average of 50 of 100 ms.
+    /// Wherever the sequence numbers begin: rounds of 20 segments with delays of 0 and 100 ms alternating; the second
+    /// round has an average of 50 of 100 ms.
     #[test]
     fn rounds_are_judged_across_the_wrap() {
         for first in [0, u32::MAX / 2 + 10, u32::MAX - 30] {

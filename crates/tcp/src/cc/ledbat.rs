@@ -1,9 +1,9 @@
-//! LEDBAT (RFC 6817): yields to everything else by keeping the queueing delay at a target.
+//! LEDBAT (RFC 6817): yields to other traffic by keeping the queueing delay at a target.
 //!
-//! One-way delays come from the timestamp option, whose clock ticks in milliseconds (§3.4.1 needs no synchronised
-//! clocks). TARGET is 100 ms and GAIN 1, the most that §2.5 allows; the base delay is the least of the last ten minutes,
-//! the current one the least of four samples (§4.2). The window starts at the initial window, without slow
-//! start, which §2.4.2 does not have either.
+//! One-way delays come from the timestamp option, whose clock ticks in milliseconds (§3.4.1: the clocks need not be
+//! synchronised). TARGET is 100 ms and GAIN 1, the largest values that §2.5 allows. The base delay is the minimum of
+//! the last ten minutes, the current delay the minimum of four samples (§4.2). The window starts at the initial
+//! window, without slow start, as in §2.4.2.
 
 use sojourn_units::{Duration, Time};
 
@@ -13,12 +13,12 @@ use super::{AckEvent, Capabilities, CongestionControl, Sample, Signal, Window, f
 const TARGET_MS: i64 = 100;
 /// BASE_HISTORY: minutes for which a minimum is remembered (§2.5).
 const BASE_HISTORY: usize = 10;
-/// CURRENT_FILTER: samples of which the least counts.
+/// CURRENT_FILTER: samples whose minimum is the current delay.
 const CURRENT_FILTER: usize = 4;
-/// ALLOWED_INCREASE beyond what was in flight, and MIN_CWND (§2.5), in segments.
+/// ALLOWED_INCREASE beyond the data in flight, and MIN_CWND (§2.5), in segments.
 const ALLOWED_INCREASE: u32 = 1;
 const MIN_WINDOW: u32 = 2;
-/// Fractions of a segment in which growth is added up.
+/// Growth is accumulated in these fractions of a segment.
 const FRACTION: i64 = 1 << 16;
 
 /// LEDBAT's state.
@@ -26,7 +26,7 @@ pub struct Ledbat {
     base: BaseDelays,
     current: [u32; CURRENT_FILTER],
     samples: usize,
-    /// Growth not yet worth a segment, in [`FRACTION`]ths.
+    /// Growth below a whole segment, in [`FRACTION`]ths.
     growth: i64,
 }
 
@@ -39,7 +39,7 @@ struct BaseDelays {
 impl BaseDelays {
     fn update(&mut self, delay: u32, now: Time) {
         let minute = now.as_nanos() / Duration::from_secs(60).as_nanos();
-        // As many new minutes as have begun since, none of which has a sample yet.
+        // Add an entry without a sample for each minute that has begun since.
         for begun in self.minute + 1..=minute.min(self.minute + BASE_HISTORY as u64) {
             self.minutes[begun as usize % BASE_HISTORY] = u32::MAX;
         }
@@ -67,7 +67,7 @@ impl Ledbat {
         }
     }
 
-    /// §2.4.2: the queueing delay in milliseconds.
+    /// The queueing delay in milliseconds (§2.4.2).
     fn queueing_delay(&self) -> i64 {
         let current = self.current.into_iter().min().unwrap_or(u32::MAX);
         i64::from(current) - i64::from(self.base.least())
@@ -117,13 +117,13 @@ impl CongestionControl for Ledbat {
     }
 
     fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
-        // Otherwise growth follows the delay, in `on_sample`; this is the way back after a timeout.
+        // Slow start after a timeout; otherwise `on_sample` adjusts the window by the delay.
         if window.in_slow_start() && window.ssthresh < Window::INFINITE {
             window.slow_start(ack.delivered);
         }
     }
 
-    /// §2.4.2: a half, at most once per round trip, which the sender sees to.
+    /// §2.4.2: halve, at most once per round trip, which the sender ensures.
     fn on_congestion(&mut self, _signal: Signal, window: &Window) -> u32 {
         self.growth = 0;
         fraction(window.cwnd, 1, 2)
@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    /// Off target by all of it: a segment per round (nearly: the window grows on the way).
+    /// The full target below target: a segment per round (slightly less, since the window grows meanwhile).
     #[test]
     fn without_a_queue_the_window_grows_by_one_a_round() {
         let (mut ledbat, mut window) = (Ledbat::new(), Window::new(10));

@@ -1,6 +1,7 @@
-//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-01): LEDBAT with round-trip times, so that no clock is trusted; growth
-//! slower than Reno's; a multiplicative decrease beyond the target; and slowdowns in which the path's own delay is
-//! measured, so that later flows do not take the earlier ones' queue for the path (the latecomer's advantage).
+//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-01). It differs from LEDBAT in using round-trip times, which need no
+//! clock; growing more slowly than Reno; decreasing multiplicatively beyond the target; and making slowdowns to
+//! measure the path's own delay, so that later flows do not mistake the queue of earlier ones for the path (the
+//! latecomer's advantage).
 
 use sojourn_units::{Duration, Time};
 
@@ -14,24 +15,24 @@ const TARGET: Duration = Duration::from_millis(60);
 const SLOWEST: u64 = 16;
 /// §4.3: slow start ends at three quarters of the target.
 const SLOW_START_EXIT: (u64, u64) = (3, 4);
-/// §4.4: the window during a slowdown, which lasts two round trips; the first comes two round trips after slow start,
-/// each further one after nine times what the last took.
+/// §4.4: the window during a slowdown, which lasts two round trips. The first slowdown comes two round trips after
+/// slow start, each further one after nine times the duration of the last.
 const SLOW_WINDOW: u32 = 2;
 const SLOW_ROUNDS: u64 = 2;
 const BETWEEN: u64 = 9;
-/// Samples of which the least counts, and how long a base RTT is believed.
+/// Samples whose minimum is the current RTT, and how long a base RTT is kept.
 const CURRENT_FILTER: usize = 4;
 const HISTORY: Duration = Duration::from_secs(600);
-/// Growth is added up in these fractions of a segment.
+/// Growth is accumulated in these fractions of a segment.
 const FRACTION: i64 = 1 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// Slow start; `began`: it is the way back from a slowdown that began then.
+    /// Slow start. After a slowdown, `began` is when the slowdown began.
     SlowStart { began: Option<Time> },
-    /// Governed by the delay; the next slowdown is due.
+    /// The delay governs the window; the next slowdown begins at `slowdown_at`.
     Avoidance { slowdown_at: Time },
-    /// Two segments until `until`; it began at `began`.
+    /// A window of two segments until `until`; the slowdown began at `began`.
     Slowdown { began: Time, until: Time },
 }
 
@@ -71,7 +72,7 @@ impl LedbatPlus {
         self.base.map_or(TARGET, |(least, _)| least)
     }
 
-    /// The queueing delay; none before the first sample.
+    /// The queueing delay; zero before the first sample.
     fn queueing_delay(&self) -> Duration {
         match (self.base, self.current.into_iter().take(self.samples).min()) {
             (Some((least, _)), Some(current)) => current.saturating_sub(least),
@@ -93,7 +94,7 @@ impl LedbatPlus {
         window.cwnd = grown.clamp(i64::from(SLOW_WINDOW), i64::from(u32::MAX)) as u32;
     }
 
-    /// §4.2, per segment acknowledged: GAIN − W · (delay/TARGET − 1), the latter if positive, no less than −W/2, all over W.
+    /// §4.2, per segment acknowledged: (GAIN − W · max(delay/TARGET − 1, 0)) / W, with the numerator at least −W/2.
     fn adjust(&mut self, acked: u32, window: &mut Window) {
         let cwnd = i64::from(window.cwnd);
         let over = self.queueing_delay().saturating_sub(TARGET);
@@ -137,7 +138,7 @@ impl CongestionControl for LedbatPlus {
         }
     }
 
-    /// The handshake's RTT is the first base: others may have filled the path before the first data arrives.
+    /// Takes the handshake's RTT as the first base: others may have filled the path before the first data arrives.
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
         if self.base.is_none() {
             self.base = ack.rtt.map(|rtt| (rtt, ack.now));
@@ -179,7 +180,7 @@ impl CongestionControl for LedbatPlus {
     }
 
     fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
-        // Otherwise growth follows the delay, in `on_sample`; this is the repair after a timeout.
+        // Slow start after a timeout; otherwise `on_sample` adjusts the window by the delay.
         if self.repairing && window.in_slow_start() {
             window.slow_start(ack.delivered);
         }
@@ -244,7 +245,7 @@ mod tests {
         }
     }
 
-    /// At 1.5 times the target the round takes W · 0.5 less the gain; never more than half.
+    /// At 1.5 times the target a round reduces the window by W · 0.5 less the gain, never by more than half.
     #[test]
     fn beyond_the_target_the_decrease_is_multiplicative() {
         let mut ledbat = LedbatPlus::new();

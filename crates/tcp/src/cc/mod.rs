@@ -1,4 +1,4 @@
-//! Congestion control: how large the window is, behind one trait. One file per algorithm.
+//! Congestion control: sets the size of the window, behind one trait. One file per algorithm.
 
 mod bbr;
 mod catalogue;
@@ -27,25 +27,25 @@ pub use sample::{Capabilities, RateSample, RecoveryPhase, Sample};
 
 use crate::seq::Seq;
 
-/// The congestion window and what belongs to it, in segments as Linux counts them.
+/// The congestion window and its related state, in segments as in Linux.
 #[derive(Clone, Debug)]
 pub struct Window {
     /// Congestion window, at least 1.
     pub cwnd: u32,
-    /// Slow start below this; [`Window::INFINITE`] before the first congestion.
+    /// Slow start threshold; [`Window::INFINITE`] before the first congestion.
     pub ssthresh: u32,
     /// Segments acknowledged since the window last grew by additive increase.
     credit: u32,
-    /// True if the window, not the application or the receiver, holds the sender back.
+    /// True if the window limits the sender, not the application or the receiver.
     pub limiting: bool,
-    /// Most segments in flight in the current window of data (RFC 7661 as Linux has it).
+    /// Most segments in flight in the current window of data (RFC 7661 as implemented in Linux).
     pub peak_in_flight: u32,
-    /// Segments sent and not cumulatively acknowledged when congestion was noticed (FlightSize of RFC 5681).
+    /// Segments sent and not cumulatively acknowledged when congestion was detected (FlightSize of RFC 5681).
     pub flight_size: u32,
 }
 
 impl Window {
-    /// The threshold that no window reaches.
+    /// A threshold that no window reaches.
     pub const INFINITE: u32 = 0x7fff_ffff;
 
     /// A window of `initial` segments in slow start.
@@ -65,13 +65,13 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// True if growth is warranted: the window is used. In slow start half of it in flight will do.
+    /// True if the window is used and so may grow. In slow start it is enough to have half of it in flight.
     pub const fn is_used(&self) -> bool {
         self.limiting || (self.in_slow_start() && self.cwnd < 2 * self.peak_in_flight)
     }
 
-    /// Slow start with appropriate byte counting (RFC 5681 §3.1, RFC 3465 without its limit): one segment per
-    /// segment acknowledged, up to the threshold. Returns what is left of `acked`.
+    /// Slow start with appropriate byte counting (RFC 5681 §3.1, RFC 3465 without its limit): grows by one segment per
+    /// segment acknowledged, up to the threshold. Returns the part of `acked` that is left.
     pub fn slow_start(&mut self, acked: u32) -> u32 {
         let cwnd = self.cwnd.saturating_add(acked).min(self.ssthresh);
         let used = cwnd - self.cwnd;
@@ -79,7 +79,7 @@ impl Window {
         acked - used
     }
 
-    /// Additive increase: one segment per `per_segment` segments acknowledged.
+    /// Additive increase: grows by one segment per `per_segment` segments acknowledged.
     pub fn additive_increase(&mut self, acked: u32, per_segment: u32) {
         if self.credit >= per_segment {
             self.credit = 0;
@@ -93,22 +93,22 @@ impl Window {
         }
     }
 
-    /// Forgets what was acknowledged towards the next increase.
+    /// Discards the segments counted towards the next increase.
     pub fn clear_credit(&mut self) {
         self.credit = 0;
     }
 }
 
-/// An acknowledgement as congestion control sees it.
+/// The information in an acknowledgement for congestion control.
 #[derive(Clone, Copy, Debug)]
 pub struct AckEvent {
     /// When it arrived.
     pub now: Time,
     /// Segments newly delivered.
     pub delivered: u32,
-    /// Segments that it newly tells to have been marked; by RFC 3168's echo all that it delivered.
+    /// Segments newly reported as marked; with RFC 3168's echo, all that it delivered.
     pub marks: u32,
-    /// RTT of the newest segment it delivered; `None` if that was retransmitted.
+    /// RTT of the newest segment delivered; `None` if that was retransmitted.
     pub rtt: Option<Duration>,
     /// SND.UNA after it.
     pub una: Seq,
@@ -116,10 +116,10 @@ pub struct AckEvent {
     pub next: Seq,
 }
 
-/// What told of congestion.
+/// The kind of congestion signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signal {
-    /// A segment was lost and found so by acknowledgements.
+    /// Acknowledgements showed that a segment was lost.
     Loss,
     /// The receiver echoed a CE mark (RFC 3168 §6.1.2).
     EcnEcho,
@@ -127,46 +127,46 @@ pub enum Signal {
     Timeout,
 }
 
-/// A congestion control. Loss recovery itself (what to resend, proportional rate reduction) is the sender's.
+/// A congestion control. Loss recovery (retransmissions, proportional rate reduction) belongs to the sender.
 pub trait CongestionControl: Send {
-    /// The name by which it is asked for.
+    /// Its name in the catalogue.
     fn name(&self) -> &'static str;
 
-    /// What the sender is to do for it.
+    /// The services that it needs from the sender.
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
     }
 
-    /// Every acknowledgement, if [`Capabilities::samples`]; before `on_ack`, after losses were judged.
+    /// Called on every acknowledgement if [`Capabilities::samples`], before `on_ack` and after losses were judged.
     fn on_sample(&mut self, _ack: &AckEvent, _sample: &Sample, _window: &mut Window) {}
 
-    /// The rate to pace at, payload only, if [`Capabilities::paces`]; `None` before there is an estimate.
+    /// The pacing rate, counting payload only, if [`Capabilities::paces`]; `None` before there is an estimate.
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
 
-    /// The connection stands that was opened here. Programs ask before they send in bulk: a segment has been delivered that
-    /// was alone in the network.
+    /// Called when a connection opened by this end is established. Applications send a request before bulk data, so
+    /// one segment has been delivered while nothing else was in flight.
     fn on_request(&mut self, _window: &mut Window) {}
 
-    /// Every acknowledgement that delivers something, in recovery too, before the window may grow.
+    /// Called on every acknowledgement that delivers something, in recovery too, before the window may grow.
     fn on_delivery(&mut self, _ack: &AckEvent, _window: &mut Window) {}
 
-    /// The window may grow: not in recovery.
+    /// Called when the window may grow, so not in recovery.
     fn on_ack(&mut self, ack: &AckEvent, window: &mut Window);
 
-    /// Congestion: the new slow start threshold, at least 2.
+    /// Called on congestion. Returns the new slow start threshold, at least 2.
     fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32;
 
-    /// The retransmission timer expired; called after `on_congestion`.
+    /// Called after `on_congestion` when the retransmission timer expired.
     fn on_timeout(&mut self, _now: Time, _next: Seq) {}
 
-    /// Recovery turned out to be needless: the window to return to, given what it was before.
+    /// Called when a reduction is undone. Returns the window to restore, given the window before the reduction.
     fn on_undo(&mut self, window: &Window, prior_cwnd: u32) -> u32 {
         window.cwnd.max(prior_cwnd)
     }
 
-    /// The sender had nothing in flight for `idle` and sends again.
+    /// Called when the sender sends again after having nothing in flight for `idle`.
     fn on_restart(&mut self, _idle: Duration, _now: Time) {}
 }
 
@@ -175,8 +175,8 @@ fn fraction(cwnd: u32, numerator: u32, denominator: u32) -> u32 {
     ((u64::from(cwnd) * u64::from(numerator) / u64::from(denominator)) as u32).max(2)
 }
 
-/// The window less `numerator / denominator` of it, at least 2 segments. What comes off is rounded down, where Linux takes a
-/// share away: else a window of a few segments would lose one whatever the share.
+/// The window less `numerator / denominator` of it, at least 2 segments. The reduction is rounded down, as in Linux;
+/// otherwise a window of a few segments would lose one whatever the share.
 fn less(cwnd: u32, numerator: u32, denominator: u32) -> u32 {
     let off = u64::from(cwnd) * u64::from(numerator) / u64::from(denominator);
     (cwnd - off as u32).max(2)

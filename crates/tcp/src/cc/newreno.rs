@@ -1,24 +1,24 @@
-//! NewReno's growth and decrease to the letter of RFC 5681, as ns-3 has them. It departs from [`super::Reno`], which is Linux's, in
-//! three rules:
+//! NewReno with growth and decrease exactly as in RFC 5681, as in ns-3. It differs from [`super::Reno`], which follows
+//! Linux, in three rules:
 //!
 //! - §3.1, equations 2 and 3: the window grows per acknowledgement, not per byte: by a segment in slow start and by
-//!   1/cwnd of one thereafter, so that a receiver that acknowledges every second segment halves the growth.
-//! - It grows whether or not the application uses it; window validation (RFC 2861, RFC 7661) came later.
+//!   1/cwnd of one afterwards. A receiver that acknowledges every second segment therefore halves the growth.
+//! - The window grows whether or not the application uses it; window validation (RFC 2861, RFC 7661) came later.
 //! - Equation 4: congestion halves the flight size, not the window.
 //!
-//! Loss recovery (proportional rate reduction and RACK where SACK is, else RFC 6582) and the restart after idleness (§4.1) are
-//! the sender's, as with every congestion control here. ns-2 halves the least of cwnd and the receive window instead of the
-//! flight size. ABE (RFC 8511) on request.
+//! The sender provides loss recovery (proportional rate reduction and RACK with SACK, otherwise RFC 6582) and the
+//! restart after idleness (§4.1), as for every congestion control. ns-2 halves the lesser of cwnd and the receive
+//! window instead of the flight size. ABE (RFC 8511) is optional.
 
 use super::{AckEvent, Capabilities, CongestionControl, Signal, Window, fraction};
 
-/// NewReno's state: none but whether it backs off less on ECN.
+/// NewReno's state: only whether ABE is on.
 pub struct NewReno {
     abe: bool,
 }
 
 impl NewReno {
-    /// A NewReno; `abe`: back off to 0.8 of the flight size on an ECN echo (RFC 8511 §3) instead of a half.
+    /// A NewReno. `abe`: keep 0.8 of the flight size on an ECN echo (RFC 8511 §3) instead of a half.
     pub const fn new(abe: bool) -> Self {
         Self { abe }
     }
@@ -76,13 +76,13 @@ mod tests {
         window.cwnd
     }
 
-    /// RFC 5681 §3.1 equation 2: at most a segment per acknowledgement, and no word of whether the window is used.
+    /// RFC 5681 §3.1 equation 2: at most a segment per acknowledgement, whether or not the window is used.
     #[test]
     fn slow_start_grows_by_a_segment_per_acknowledgement() {
         assert_eq!(after(5, Window::new(10)), 15);
     }
 
-    /// Equation 3, at 20 segments: each acknowledgement, of however much, is a twentieth of a segment.
+    /// Equation 3, at 20 segments: each acknowledgement adds a twentieth of a segment, however much it acknowledges.
     #[test]
     fn congestion_avoidance_takes_a_window_of_acknowledgements() {
         let window = Window {

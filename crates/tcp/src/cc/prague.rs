@@ -1,12 +1,12 @@
-//! Prague (draft-briscoe-iccrg-prague-congestion-control-04), the congestion control of L4S (RFC 9330, RFC 9331): DCTCP's
-//! response to marks, told by AccECN, on ECT(1); paced; and on short paths growth as if the RTT were 25 ms, so that
-//! flows of different RTTs share alike (§2.4.4).
+//! Prague (draft-briscoe-iccrg-prague-congestion-control-04), the congestion control of L4S (RFC 9330, RFC 9331). It
+//! responds to marks as DCTCP does, receives them by AccECN, sends ECT(1) and paces. On short paths it grows as if the
+//! RTT were 25 ms, so that flows with different RTTs share equally (§2.4.4).
 //!
-//! Growth goes on while the window is reduced, and fractions of a segment are kept: with a mark in nearly every round trip
-//! both matter, so that this congestion control sets the window itself. Losses halve it at once.
+//! The window keeps growing while it is reduced, and fractions of a segment are kept. Both matter with a mark in
+//! nearly every round trip. For this, Prague sets the window itself. Losses halve the window at once.
 //!
-//! Left out: windows of less than two segments, the fallback where a queue turns out to be RFC 3168's, AccECN's byte counters.
-//! Without AccECN it is Reno (§2.4.1).
+//! Not implemented: windows below two segments, the fallback for a queue with RFC 3168 marking, AccECN's byte
+//! counters. Without AccECN it behaves as Reno (§2.4.1).
 
 use sojourn_units::{Duration, Rate, Time};
 
@@ -15,7 +15,7 @@ use crate::seq::Seq;
 
 /// alpha is in 2^20ths; it begins at 1.
 const ALPHA_ONE: u64 = 1 << 20;
-/// Its gain of 1/16.
+/// alpha's gain of 1/16, as a shift.
 const GAIN_SHIFT: u32 = 4;
 /// The window is kept in these fractions of a segment.
 const FRACTION: u64 = 1 << 16;
@@ -26,21 +26,21 @@ const VIRTUAL_RTT: Duration = Duration::from_millis(25);
 pub struct Prague {
     alpha: u64,
     accurate: bool,
-    /// The observation: until when and up to where it lasts, what it has seen.
+    /// The observation: when and where it ends, and its counts.
     from: Time,
     window_end: Option<Seq>,
     acked: u64,
     marked: u64,
     rtt: Option<Duration>,
     rate: Option<Rate>,
-    /// What is to be kept of the window, in 2^20ths: congestion was met and is to be answered.
+    /// The share of the window to keep, in 2^20ths, while a response to congestion is pending.
     kept: Option<u64>,
-    /// The window beyond its whole segments, in [`FRACTION`]ths.
+    /// The fraction of a segment in the window, in [`FRACTION`]ths.
     fraction: u64,
 }
 
 impl Prague {
-    /// A Prague that takes the first mark for full congestion.
+    /// A Prague that treats the first mark as full congestion.
     pub const fn new() -> Self {
         Self {
             alpha: ALPHA_ONE,
@@ -64,7 +64,8 @@ impl Prague {
         self.marked = 0;
     }
 
-    /// Segments to acknowledge per segment of growth: the window, times the square of how far the RTT is stretched.
+    /// Segments to acknowledge per segment of growth: the window times the square of the factor that stretches the
+    /// RTT.
     fn acks_per_segment(&self, cwnd: u32) -> u32 {
         let rtt = self.rtt.unwrap_or(VIRTUAL_RTT).as_micros().max(1);
         let stretched = rtt.max(VIRTUAL_RTT.as_micros());
@@ -72,7 +73,7 @@ impl Prague {
         acks.min(u128::from(u32::MAX / 2)) as u32
     }
 
-    /// The answer to congestion, and growth by what came unmarked (§2.4.3).
+    /// Responds to congestion, and grows by the unmarked segments (§2.4.3).
     fn adjust(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
         let mut fine = u64::from(window.cwnd) * FRACTION + self.fraction;
         if let Some(kept) = self.kept.take() {
@@ -98,7 +99,7 @@ impl Prague {
         self.fraction = fine % FRACTION;
     }
 
-    /// A window per smoothed RTT, twice that in slow start.
+    /// Paces a window per smoothed RTT, twice that in slow start.
     fn pace(&mut self, sample: &Sample, window: &Window) {
         let Some(rtt) = self.rtt else { return };
         let gain = if window.in_slow_start() { 2 } else { 1 };
@@ -153,7 +154,7 @@ impl CongestionControl for Prague {
             Signal::EcnEcho if self.accurate => ALPHA_ONE - self.alpha / 2,
             _ => ALPHA_ONE / 2,
         };
-        // After a timeout the window starts anew, from one segment.
+        // After a timeout the window restarts from one segment.
         self.kept = (signal != Signal::Timeout).then_some(kept);
         let left = u64::from(window.cwnd) * kept / ALPHA_ONE;
         (left as u32).max(2)
@@ -192,7 +193,7 @@ mod tests {
         }
     }
 
-    /// §2.4.2: with a tenth marked for long, 5 % of the window.
+    /// §2.4.2: with a tenth marked in the long run, the reduction is 5 % of the window.
     #[test]
     fn steady_marking_takes_half_of_its_share() {
         let mut prague = Prague::new();
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(window.cwnd, 11); // slow start
     }
 
-    /// A tenth of alpha's half, 0.05 · 10 segments, leaves 9.5; a window acknowledged makes it 10.5.
+    /// The reduction is half of alpha, a tenth: 0.05 · 10 segments leave 9.5; a window acknowledged makes it 10.5.
     #[test]
     fn fractions_of_a_segment_survive_a_reduction() {
         let mut prague = Prague {

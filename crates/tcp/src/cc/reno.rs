@@ -1,21 +1,21 @@
-//! Reno: slow start and AIMD (RFC 5681 §3.1); with the sender's recovery it is NewReno (RFC 6582) or, with
-//! SACK, what Linux calls reno. ABE (RFC 8511) on request.
+//! Reno: slow start and AIMD (RFC 5681 §3.1). With the sender's recovery it is NewReno (RFC 6582) or, with SACK,
+//! Linux's reno. ABE (RFC 8511) is optional.
 
 use super::{AckEvent, CongestionControl, Signal, Window, fraction};
 
-/// Reno's state: none but whether it backs off less on ECN.
+/// Reno's state: only whether ABE is on.
 pub struct Reno {
     abe: bool,
 }
 
 impl Reno {
-    /// A Reno; `abe`: back off to 0.8 of the window on an ECN echo (RFC 8511 §3) instead of a half.
+    /// A Reno. `abe`: keep 0.8 of the window on an ECN echo (RFC 8511 §3) instead of a half.
     pub const fn new(abe: bool) -> Self {
         Self { abe }
     }
 }
 
-/// Slow start, then a segment per window; for every congestion control that grows as Reno does.
+/// Slow start, then a segment per window. Shared by every congestion control that grows as Reno does.
 pub(super) fn grow(ack: &AckEvent, window: &mut Window) {
     if !window.is_used() {
         return;

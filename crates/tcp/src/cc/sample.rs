@@ -1,31 +1,31 @@
-//! What an acknowledgement tells a congestion control that asks for more than [`super::AckEvent`]: how fast data was
-//! delivered (draft-cheng-iccrg-delivery-rate-estimation), what was lost, what was echoed.
+//! Details of an acknowledgement beyond [`super::AckEvent`], for congestion controls that ask for them: the delivery
+//! rate (draft-cheng-iccrg-delivery-rate-estimation), losses and timestamps.
 
 use sojourn_units::{Duration, Time};
 
-/// What the sender does for a congestion control beyond keeping its window. All off: Reno's needs.
+/// The services that a congestion control needs from the sender. Reno needs none.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Capabilities {
-    /// Calls [`super::CongestionControl::on_sample`] on every acknowledgement.
+    /// Call [`super::CongestionControl::on_sample`] on every acknowledgement.
     pub samples: bool,
-    /// Leaves the window alone: `on_sample` sets it, in recovery too, in place of proportional rate reduction, slow
-    /// start after idleness and window validation (Linux's cong_control).
+    /// Leave the window to `on_sample`, in recovery too. It replaces proportional rate reduction, slow start after
+    /// idleness and window validation (Linux's cong_control).
     pub governs_window: bool,
-    /// Paces at [`super::CongestionControl::pacing_rate`].
+    /// Pace at [`super::CongestionControl::pacing_rate`].
     pub paces: bool,
-    /// Leaves a window that the application does not use as it is: no validation (RFC 7661).
+    /// Do not reduce a window that the application does not use: no window validation (RFC 7661).
     pub keeps_unused: bool,
 }
 
-/// Where loss recovery stands.
+/// The phase of loss recovery.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum RecoveryPhase {
-    /// Nothing is being repaired.
+    /// No recovery in progress.
     #[default]
     None,
-    /// Losses found by acknowledgements are.
+    /// Repairing losses that acknowledgements showed.
     Recovery,
-    /// A timeout is.
+    /// Repairing losses after a timeout.
     Timeout,
 }
 
@@ -34,22 +34,22 @@ pub enum RecoveryPhase {
 pub struct RateSample {
     /// Segments delivered in `interval`.
     pub delivered: u64,
-    /// The longer of the times that sending and acknowledging them took.
+    /// The longer of the two times: sending these segments, and acknowledging them.
     pub interval: Duration,
     /// The connection's count of delivered segments when the newest of these was sent.
     pub prior_delivered: u64,
-    /// Segments in flight then, itself included.
+    /// Segments in flight at that time, itself included.
     pub in_flight_at_send: u32,
-    /// Segments judged lost since.
+    /// Segments judged lost since then.
     pub lost: u32,
     /// The application had nothing to send for some of the time.
     pub app_limited: bool,
 }
 
-/// An acknowledgement in detail.
+/// The details of an acknowledgement.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Sample {
-    /// The delivery rate, if the acknowledgement gives a credible one.
+    /// The delivery rate, if the acknowledgement yields a credible one.
     pub rate: Option<RateSample>,
     /// Segments delivered since the connection began.
     pub total_delivered: u64,
@@ -59,16 +59,16 @@ pub struct Sample {
     pub prior_in_flight: u32,
     /// Segments in flight now.
     pub in_flight: u32,
-    /// Marks are told one by one (AccECN).
+    /// Every mark is reported (AccECN).
     pub accurate: bool,
     /// The state of loss recovery after it.
     pub phase: RecoveryPhase,
     /// The smoothed RTT.
     pub smoothed_rtt: Option<Duration>,
-    /// One-way delay by the hosts' timestamp clocks, which need not agree: only differences mean something
-    /// (RFC 6817 §3.4.1). Milliseconds.
+    /// One-way delay in milliseconds from the hosts' timestamp clocks. The clocks may disagree, so only differences
+    /// are meaningful (RFC 6817 §3.4.1).
     pub one_way_ms: Option<u32>,
-    /// When pacing lets the next segment go; in the past if it does not hold one back.
+    /// When pacing allows the next segment; in the past if pacing does not delay it.
     pub release: Time,
     /// Bytes of a full segment.
     pub mss: u32,

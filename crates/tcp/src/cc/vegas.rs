@@ -1,9 +1,8 @@
 //! Vegas (Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", IEEE JSAC 13:8,
-//! 1995), as Linux has it: once per round trip the window is moved so that the path queues between alpha and beta
-//! segments.
+//! 1995), as in Linux: once per round trip it adjusts the window so that between alpha and beta segments are queued.
 //!
-//! As Linux, not the paper: slow start grows on every acknowledgement; the least RTT of the round is judged; after a loss
-//! Reno applies until recovery is over; no fine-grained timeouts.
+//! Departures from the paper, as in Linux: slow start grows on every acknowledgement; the round's least RTT is
+//! compared; after a loss Reno applies until recovery is over; there are no fine-grained timeouts.
 
 use sojourn_units::{Duration, Time};
 
@@ -13,11 +12,11 @@ use super::{
 };
 use crate::seq::Seq;
 
-/// Segments to keep queued at least and at most, and those that end slow start.
+/// Segments to keep queued: the minimum and the maximum; and the number that ends slow start.
 const ALPHA: u64 = 2;
 const BETA: u64 = 4;
 const GAMMA: u64 = 1;
-/// RTT samples without which a round is Reno's: two may both be delayed acknowledgements.
+/// A round with no more RTT samples than this grows as Reno: two may both be delayed acknowledgements.
 const FEW_SAMPLES: u32 = 2;
 
 /// Vegas's state.
@@ -35,7 +34,7 @@ struct Round {
 }
 
 impl Vegas {
-    /// A Vegas that knows nothing of the path.
+    /// A Vegas without samples.
     pub const fn new() -> Self {
         Self {
             base_rtt: None,
@@ -52,7 +51,7 @@ impl Vegas {
         });
     }
 
-    /// The end of a round: `least` was its least RTT.
+    /// Adjusts the window at the end of a round whose least RTT was `least`.
     fn judge(&self, least: Duration, ack: &AckEvent, window: &mut Window) {
         let base = self.base_rtt.unwrap_or(least).as_nanos().max(1);
         let cwnd = u64::from(window.cwnd);
@@ -60,7 +59,7 @@ impl Vegas {
             (u128::from(cwnd) * u128::from(least.as_nanos() - base) / u128::from(base)) as u64;
         if window.in_slow_start() {
             if queued > GAMMA {
-                // Down to what fills the path, and one more.
+                // Reduce to the segments that fill the path, plus one.
                 let fill = (u128::from(cwnd) * u128::from(base)
                     / u128::from(least.as_nanos().max(1))) as u32;
                 window.cwnd = window.cwnd.min(fill + 1);
@@ -78,7 +77,7 @@ impl Vegas {
     }
 }
 
-/// So that slow start is not entered again.
+/// Lowers the threshold so that slow start is not entered again.
 fn lower_threshold(window: &mut Window) {
     window.ssthresh = window.ssthresh.min(window.cwnd.saturating_sub(1)).max(2);
 }
@@ -95,7 +94,7 @@ impl CongestionControl for Vegas {
         }
     }
 
-    /// The handshake's RTT counts: others may have filled the path before the first data arrives.
+    /// Takes the handshake's RTT: others may have filled the path before the first data arrives.
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
         if let Some(rtt) = ack.rtt {
             self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
@@ -142,7 +141,7 @@ impl CongestionControl for Vegas {
         fraction(window.cwnd, 1, 2)
     }
 
-    /// The path may be another one after an idle time.
+    /// Starts again after an idle time, because the path may have changed.
     fn on_restart(&mut self, _idle: Duration, _now: Time) {
         *self = Self::new();
     }
@@ -183,7 +182,7 @@ mod tests {
         assert_eq!(after_round(20, 10, 130).cwnd, 19);
     }
 
-    /// 20 · 0.1 = 2 > gamma: down to 20 · 100/110 = 18, and one; slow start is over.
+    /// 20 · 0.1 = 2 > gamma: down to 20 · 100/110 = 18, plus one; slow start is over.
     #[test]
     fn a_queue_of_more_than_gamma_ends_slow_start() {
         let window = after_round(20, Window::INFINITE, 110);

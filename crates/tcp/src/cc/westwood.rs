@@ -1,24 +1,24 @@
-//! Westwood+ (Mascolo et al., "TCP Westwood: Bandwidth Estimation for Enhanced Transport over Wireless Links",
-//! MobiCom 2001; Grieco and Mascolo, ACM CCR 34:2, 2004): on congestion the window becomes what the estimated bandwidth
-//! fills of the least RTT, instead of a half.
+//! Westwood+ (Mascolo et al., "TCP Westwood: Bandwidth Estimation for Enhanced Transport over Wireless Links", MobiCom
+//! 2001; Grieco and Mascolo, ACM CCR 34:2, 2004): on congestion the window becomes the estimated bandwidth times the
+//! least RTT instead of a half.
 //!
-//! Filter and times are Linux's. Linux puts the estimate in force when recovery ends, having come down to a half on the
-//! way; here proportional rate reduction goes there at once.
+//! The filter and its times are Linux's. Linux reduces the window to a half during recovery and applies the estimate
+//! at its end; here proportional rate reduction moves towards the estimate directly.
 
 use sojourn_units::{Duration, Time};
 
 use super::{AckEvent, CongestionControl, Signal, Window, reno};
 use crate::seq::Seq;
 
-/// The bandwidth is measured over a round trip, but no less than this.
+/// The bandwidth is measured over a round trip, but at least over this time.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// Bandwidths: segments per second, in 1024ths.
+/// Bandwidths are segments per second, in 1024ths.
 const SCALE: u128 = 1024;
 
 /// Westwood's state.
 pub struct Westwood {
-    /// The sample filtered once and twice.
+    /// The bandwidth samples, filtered once and twice.
     filtered: u64,
     bandwidth: u64,
     /// The measurement under way.
@@ -68,7 +68,7 @@ impl Westwood {
     }
 }
 
-/// Seven eighths of the old, one of the new.
+/// A low-pass filter: seven eighths of the old value, one eighth of the new.
 const fn low_pass(old: u64, new: u64) -> u64 {
     (7 * old + new) >> 3
 }
@@ -96,7 +96,7 @@ impl CongestionControl for Westwood {
         self.fill().min(window.cwnd).max(2)
     }
 
-    /// The least RTT is forgotten after a timeout: the path may have changed.
+    /// Discards the least RTT after a timeout, because the path may have changed.
     fn on_timeout(&mut self, _now: Time, _next: Seq) {
         self.min_rtt = None;
     }
@@ -118,7 +118,7 @@ mod tests {
         westwood.on_delivery(&ack, &mut Window::new(10));
     }
 
-    /// 10 segments every 100 ms are 100 per second; times 80 ms: 8, of a window of 20.
+    /// 10 segments every 100 ms are 100 per second; times 80 ms: 8, from a window of 20.
     #[test]
     fn a_loss_leaves_what_fills_the_path() {
         let mut westwood = Westwood::new();
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(u128::from(westwood.bandwidth), 8125 * SCALE / 10);
     }
 
-    /// Within 50 ms nothing is concluded, however short the RTT.
+    /// Nothing is estimated within 50 ms, however short the RTT.
     #[test]
     fn a_short_path_is_measured_over_fifty_milliseconds() {
         let mut westwood = Westwood::new();

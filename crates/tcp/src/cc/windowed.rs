@@ -1,4 +1,4 @@
-//! Running extremes over a sliding window.
+//! A running maximum over a sliding window.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(super) struct WindowedMax {
     span: u64,
-    /// Candidates: later ones are smaller.
+    /// Candidates for the maximum, in falling order.
     candidates: VecDeque<(u64, u64)>,
 }
 
@@ -18,7 +18,7 @@ impl WindowedMax {
         }
     }
 
-    /// Takes a sample at tick `at`, which never goes back.
+    /// Adds a sample at tick `at`, which never decreases.
     pub(super) fn update(&mut self, value: u64, at: u64) {
         while self
             .candidates

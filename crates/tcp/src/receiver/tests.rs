@@ -11,7 +11,7 @@ fn receiver() -> Receiver {
     Receiver::new(&config, Seq(0), true, Feedback::Classic)
 }
 
-/// A receiver past its quick acknowledgements and window growth, at segment `first`.
+/// A receiver past its quick acknowledgements and window growth, which expects segment `first`.
 fn settled() -> (Receiver, u32) {
     let config = Config {
         mss: MSS as u16,
@@ -36,7 +36,7 @@ fn data(n: u32) -> Segment {
     }
 }
 
-/// Segment `n` arrives; true if it is acknowledged at once.
+/// Delivers segment `n`; true if it is acknowledged at once.
 fn arrive(receiver: &mut Receiver, n: u32, now_ms: u64) -> bool {
     receiver.on_data(
         &data(n),
@@ -106,7 +106,7 @@ fn after_a_gap_longer_than_the_timeout_segments_are_acknowledged_one_by_one() {
     assert!(!arrive(&mut receiver, n + 18, 602));
 }
 
-/// Out of order it is no sign of how fast data comes: 301 ms pass until the hole is filled.
+/// An out-of-order arrival does not measure the data rate: 301 ms pass until the hole is filled.
 #[test]
 fn a_gap_ends_with_what_arrives_in_order() {
     let (mut receiver, n) = settled();
@@ -204,9 +204,9 @@ fn the_offered_window_grows_by_two_segments_per_segment_and_never_shrinks() {
     assert_eq!(receiver.window.offered(), SYN_WINDOW + 2 * MSS);
 }
 
-/// A connection's first segment arrives, is answered, and is so the last that is acknowledged quickly, up to a delay
-/// that was in vain. Linux 6.1 in a packet trace: a browser acknowledges every segment of its first response, and every
-/// second of those that follow.
+/// A connection's first segment arrives and is answered. It is the last to be acknowledged quickly, until a delayed
+/// acknowledgement times out. In a packet trace of Linux 6.1, a browser acknowledges every segment of its first
+/// response, and every second of those that follow.
 #[test]
 fn who_answers_acknowledges_every_second_segment() {
     let mut receiver = receiver();
@@ -224,7 +224,8 @@ fn who_answers_acknowledges_every_second_segment() {
     assert!(arrive(&mut receiver, 7, 302));
 }
 
-/// Linux's tcp_measure_rcv_mss and tcp_cleanup_rbuf: who has an answer to send waits for it, whatever was pushed.
+/// Linux's tcp_measure_rcv_mss and tcp_cleanup_rbuf: an application that answers is given time to do so, whatever was
+/// pushed.
 #[test]
 fn the_end_of_a_piece_waits_for_an_answer() {
     let (mut receiver, n) = settled();
@@ -237,7 +238,7 @@ fn the_end_of_a_piece_waits_for_an_answer() {
     assert!(!receiver.wants_ack());
 }
 
-/// What is sent 40 ms after the last arrival is no answer to it, and before any arrival there is nothing to answer.
+/// Data sent 40 ms after the last arrival is no answer to it. Before any arrival there is nothing to answer.
 #[test]
 fn what_is_sent_late_or_first_is_no_answer() {
     let mut receiver = receiver();

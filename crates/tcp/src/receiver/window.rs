@@ -1,4 +1,4 @@
-//! The receive window: how much is offered, and how the offer grows (RFC 9293 §3.8.6, RFC 7323 §2).
+//! The receive window: its size and its growth (RFC 9293 §3.8.6, RFC 7323 §2).
 
 use sojourn_units::{Duration, Time};
 
@@ -10,30 +10,30 @@ use crate::seq::Seq;
 /// The window offered with a SYN, which cannot be scaled (RFC 7323 §2.2).
 pub const SYN_WINDOW: u32 = 65_535;
 
-/// What a received segment takes of memory beside its payload, by Linux's reckoning: a header of 256 bytes, and the
-/// structures of its buffer (SKB_TRUESIZE, 64 bits).
+/// Memory that a received segment takes beside its payload, as Linux counts it: a header of 256 bytes and the buffer's
+/// structures (SKB_TRUESIZE, 64 bits).
 const OVERHEAD: u32 = 256 + 576;
-/// Steps in which that is raised until half of it is a payload.
+/// The overhead grows in these steps until half of the memory holds the payload.
 const OVERHEAD_STEP: u32 = 128;
-/// Segments that join in one buffer while they wait (Linux's MAX_SKB_FRAGS). What fills a hole joins those behind it if
-/// there is room.
+/// Segments that are merged into one buffer while they wait (Linux's MAX_SKB_FRAGS). A segment that fills a hole is
+/// merged with those behind it if there is room.
 const FRAGMENTS: u32 = 17;
 
-/// The receive window: what is offered grows with what arrives, up to a limit that is tuned to twice what
-/// arrives per round trip (Linux's tcp_grow_window and tcp_rcv_space_adjust).
+/// The receive window. The offer grows with arriving data, up to a limit tuned to twice the data that arrives per
+/// round trip (Linux's tcp_grow_window and tcp_rcv_space_adjust).
 #[derive(Debug)]
 pub(super) struct ReceiveWindow {
     offered: u32,
     limit: u32,
     max: u32,
     mss: u32,
-    /// Right edge of what has been offered; never moves back (RFC 9293 §3.8.6).
+    /// Right edge of the offered window; never moves back (RFC 9293 §3.8.6).
     edge: Seq,
-    /// Bytes delivered per round trip, as last measured, and the measurement under way.
+    /// Bytes delivered per round trip: the last measurement, and the one under way.
     space: u32,
     measured_from: Seq,
     measured_since: Time,
-    /// Smoothed upwards only, in eighths of microseconds; 0 before the first sample.
+    /// Smoothed when it rises, in eighths of microseconds; 0 before the first sample.
     round_trip_8: u32,
     last_echo: u32,
 }
@@ -69,7 +69,7 @@ impl ReceiveWindow {
             self.round_trip_8 as u64 >> 3
         })
     }
-    /// Linux delays no acknowledgement longer than the round trip, but at least the minimum.
+    /// The longest delay of an acknowledgement: the round trip, but at least the minimum (as Linux).
     pub(super) fn longest_delay(&self) -> Duration {
         self.round_trip().max(DELAY_MIN).min(DELAY_MAX)
     }
@@ -80,7 +80,7 @@ impl ReceiveWindow {
         self.edge.since(next)
     }
 
-    /// A segment arrived; true if the window grew for it.
+    /// Takes an arriving segment; true if the window grew.
     pub(super) fn grow(&mut self, segment: &Segment, now_ms: u32) -> bool {
         if u32::from(segment.len) >= self.mss
             && segment.ts_ecr != 0
@@ -96,8 +96,9 @@ impl ReceiveWindow {
         true
     }
 
-    /// A lower sample counts at once, a higher one by an eighth (Linux's tcp_rcv_rtt_update in 6.1.192, older ones smooth both
-    /// ways): what waits behind a queue is not to pass for the path's round trip.
+    /// Takes an RTT sample. A lower one applies at once, a higher one by an eighth, so that queueing delay is not
+    /// taken for the path's round trip (Linux's tcp_rcv_rtt_update in 6.1.192; older versions smooth in both
+    /// directions).
     fn take_round_trip(&mut self, millis: u32) {
         let sample = millis * 1000;
         if self.round_trip_8 == 0 || 8 * sample < self.round_trip_8 {
@@ -107,8 +108,9 @@ impl ReceiveWindow {
         }
     }
 
-    /// The application has read everything from `from` to `next`. It reads buffer by buffer, and the measurement ends with
-    /// the first; so what had waited behind a hole counts for the next, unless it was little.
+    /// Notes that the application has read the bytes `from` to `next`. It reads buffer by buffer, and the measurement
+    /// ends with the first. So data that waited behind a hole counts for the next measurement, unless there was little
+    /// of it.
     pub(super) fn delivered(&mut self, from: Seq, next: Seq, now: Time) {
         let elapsed = now.saturating_since(self.measured_since);
         if self.round_trip_8 == 0 || elapsed < self.round_trip() {
@@ -117,7 +119,7 @@ impl ReceiveWindow {
         self.tune(from, next, now);
     }
 
-    /// A round trip is over.
+    /// Adjusts the window at the end of a round trip.
     #[cold]
     #[inline(never)]
     fn tune(&mut self, from: Seq, next: Seq, now: Time) {
@@ -140,7 +142,7 @@ impl ReceiveWindow {
         self.measured_since = now;
     }
 
-    /// Window that the memory of one segment is good for: half of it is taken for payload.
+    /// The window granted for the memory of one segment: half of it is taken for payload.
     fn window_per_segment(&self) -> u32 {
         let least = self.mss + OVERHEAD;
         let lacking = (2 * self.mss).saturating_sub(least);
@@ -162,7 +164,7 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    /// By hand: 100 ms; 180 raise it by an eighth of 80, to 110; 105 are less and count at once.
+    /// By hand: 100 ms; 180 ms raise it by an eighth of 80, to 110; 105 ms are less and apply at once.
     #[test]
     fn a_round_trip_falls_at_once_and_rises_slowly() {
         let mut window = window();
@@ -175,15 +177,15 @@ mod tests {
         assert_eq!(millis(105), 105);
     }
 
-    /// As a kernel did: 2280 bytes for a segment, and five times 128 more until half of it is more than 1448.
+    /// Observed on a kernel: 2280 bytes for a segment, and five times 128 more until half of it exceeds 1448.
     #[test]
     fn half_of_a_segments_memory_is_its_window() {
         assert_eq!(window().window_per_segment(), 1460);
     }
 
-    /// As a kernel did whose buffer grew to 9346920 bytes, 2920 for each of 3201 segments: 46 segments in a round trip, the
-    /// retransmission that filled the hole among them, then 200, with the 146 that had waited behind it. The hole filled last
-    /// has 13 behind it: read with it.
+    /// Observed on a kernel whose buffer grew to 9346920 bytes, 2920 for each of 3201 segments: 46 segments in a round
+    /// trip, among them the retransmission that filled the hole; then 200, with the 146 that had waited behind it. The
+    /// last hole has 13 segments behind it, which are read together with it.
     #[test]
     fn what_waited_behind_a_hole_counts_for_the_next_round_trip() {
         let mut window = window();

@@ -1,4 +1,4 @@
-//! Which segments are judged lost: by RACK (RFC 8985 §6.2), without SACK (RFC 6582), after a timeout, and the undo.
+//! Loss detection by RACK (RFC 8985 §6.2), without SACK (RFC 6582) and after a timeout; and its undo.
 
 use sojourn_units::{Duration, Time};
 
@@ -14,20 +14,20 @@ pub(super) struct RackPoint {
     pub(super) rtt: Duration,
 }
 
-/// Segments found lost.
+/// The result of loss detection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// How many.
+    /// Segments newly judged lost.
     pub segments: u32,
-    /// A retransmission was among them.
+    /// One of them was a retransmission.
     pub resent: bool,
-    /// When those that are still in doubt are to be judged.
+    /// When to judge the segments still in doubt.
     pub judge_in: Option<Duration>,
 }
 
 impl Scoreboard {
-    /// RFC 8985 §6.2 step 5 (RACK_detect_loss): judges lost what was sent before the segment delivered last, if
-    /// it is overdue by the reordering window.
+    /// RFC 8985 §6.2 step 5 (RACK_detect_loss): a segment is lost if it was sent before the segment delivered last and
+    /// is overdue by the reordering window.
     pub fn detect_losses(&mut self, now: Time, reordering_window: Duration) -> Losses {
         let mut losses = Losses::default();
         let patience = self.rack.rtt + reordering_window;
@@ -77,7 +77,7 @@ impl Scoreboard {
         losses
     }
 
-    /// As [`Scoreboard::detect_losses`], if an acknowledgement has told anything new since the last time.
+    /// As [`Scoreboard::detect_losses`], if an acknowledgement has brought new information since the last call.
     pub fn detect_losses_if_advanced(&mut self, now: Time, reordering_window: Duration) -> Losses {
         if std::mem::replace(&mut self.rack_advanced, false) {
             self.detect_losses(now, reordering_window)
@@ -86,8 +86,8 @@ impl Scoreboard {
         }
     }
 
-    /// RFC 6675 §4 (IsLost): judges lost what `threshold` segments reported by SACK lie beyond. What was sent again is not
-    /// judged.
+    /// RFC 6675 §4 (IsLost): a segment is lost if `threshold` segments beyond it are reported by SACK. Retransmissions
+    /// are not judged.
     pub fn detect_losses_by_sacks(&mut self, threshold: u32) -> Losses {
         let mut losses = Losses::default();
         let Some(highest) = self.highest_sacked else {
@@ -132,8 +132,8 @@ impl Scoreboard {
         }
     }
 
-    /// A retransmission timeout: everything outstanding is lost (RFC 6298 §5.4, RFC 8985 §6.3), except what was sent within
-    /// `recent`: with RACK its RTT. `forget_sacks` when the receiver has gone back on its word.
+    /// A retransmission timeout: every outstanding segment is lost (RFC 6298 §5.4, RFC 8985 §6.3), except those sent
+    /// within `recent` (with RACK its RTT). `forget_sacks` if the receiver has reneged.
     pub fn mark_all_lost(&mut self, now: Time, recent: Duration, forget_sacks: bool) {
         let mut losses = Losses::default();
         for offset in 0..self.outstanding() {
@@ -154,7 +154,7 @@ impl Scoreboard {
         self.resend_from = self.first;
     }
 
-    /// Takes back all judgements of loss: they were mistaken.
+    /// Undoes all loss marks.
     pub fn undo_losses(&mut self) {
         for offset in 0..self.outstanding() {
             let segment = self.at_mut(self.first.wrapping_add(offset));
@@ -164,7 +164,7 @@ impl Scoreboard {
         self.waiting = 0;
     }
 
-    /// The RTT of the delivery that RACK last went by.
+    /// The RTT of the delivery that RACK used last.
     pub const fn rack_rtt(&self) -> Duration {
         self.rack.rtt
     }
@@ -176,7 +176,7 @@ impl Losses {
     }
 }
 
-/// RFC 8985 §6.2 (RACK_sent_after): later, or at the same instant and higher in sequence.
+/// RFC 8985 §6.2 (RACK_sent_after): sent later, or at the same time and higher in sequence.
 pub(super) fn is_sent_after(at: Time, end: Seq, other_at: Time, other_end: Seq) -> bool {
     at > other_at || (at == other_at && end.after(other_end))
 }

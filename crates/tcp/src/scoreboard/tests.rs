@@ -10,7 +10,7 @@ fn sent_at(at: Time) -> Stamp {
     }
 }
 
-/// `count` segments sent a millisecond apart from `first` on.
+/// A scoreboard of `count` segments sent one millisecond apart.
 fn scoreboard(count: u32) -> Scoreboard {
     let mut scoreboard = Scoreboard::new(MSS as u16);
     for n in 0..count {
@@ -190,7 +190,7 @@ fn what_was_overtaken_shows_as_reordering() {
     assert_eq!(acknowledge(&mut scoreboard, 2, 106).reordering, 5);
 }
 
-/// The blocks of an acknowledgement tell of what came after what it acknowledges.
+/// The blocks of an acknowledgement report segments beyond its cumulative part.
 #[test]
 fn what_is_acknowledged_together_with_blocks_above_was_not_overtaken() {
     let mut scoreboard = scoreboard(10);

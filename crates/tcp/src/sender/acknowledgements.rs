@@ -1,5 +1,5 @@
-//! What an acknowledgement tells: the window offered, what was delivered and marked, round-trip times (RFC 6298, RFC 7323), SACK
-//! blocks (RFC 2018, D-SACK RFC 2883); then recovery and the congestion control hear of it.
+//! Processes an acknowledgement: the offered window, delivered and marked segments, round-trip times (RFC 6298, RFC
+//! 7323) and SACK blocks (RFC 2018, D-SACK RFC 2883). Passes the result on to recovery and congestion control.
 
 use sojourn_units::{Duration, Time};
 
@@ -13,12 +13,12 @@ use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
 
 impl Sender {
-    /// Takes an acknowledgement.
+    /// Processes an acknowledgement.
     #[inline(always)]
     pub fn on_ack(&mut self, segment: &Segment, now: Time, now_ms: u32) {
         let ack = segment.ack;
         if ack.after(self.next) {
-            return; // RFC 9293 §3.10.7.4: something not yet sent
+            return; // RFC 9293 §3.10.7.4: it acknowledges data not yet sent
         }
         let advanced = ack.after(self.una);
         if advanced || ack == self.una {
@@ -38,7 +38,7 @@ impl Sender {
         self.on_surprise(segment, advanced, now, now_ms);
     }
 
-    /// Any other acknowledgement of what is in flight.
+    /// Processes any acknowledgement of data in flight that cannot take the fast path.
     #[inline(never)]
     fn on_surprise(&mut self, segment: &Segment, advanced: bool, now: Time, now_ms: u32) {
         let ack = segment.ack;
@@ -105,7 +105,7 @@ impl Sender {
         }
         if self.state.reduces() {
             if self.recovery == Recovery::Rfc6675 {
-                return; // halved at once
+                return; // the window was halved at once
             }
             let in_flight = self.in_flight();
             self.reduction
@@ -115,7 +115,7 @@ impl Sender {
         }
     }
 
-    /// True if nothing is amiss and the acknowledgement, which advances, tells of nothing amiss.
+    /// True if the acknowledgement may take the fast path: no loss, reordering or ECN signal is pending or reported.
     fn expects_no_surprise(&self, segment: &Segment) -> bool {
         self.takes_short_cut
             && self.state == State::Open
@@ -125,7 +125,7 @@ impl Sender {
             && !segment.flags.contains(Flags::ECE)
     }
 
-    /// The usual acknowledgement: segments arrived in order. Does what the rest of [`Sender::on_ack`] would.
+    /// The fast path, for segments acknowledged in order. Has the effect of the rest of [`Sender::on_ack`].
     #[inline(always)]
     fn on_progress(&mut self, ack: Seq, acked: InOrder, now: Time) {
         self.una = ack;
@@ -149,19 +149,20 @@ impl Sender {
         self.control.on_ack(&event, &mut self.window);
     }
 
-    /// An acknowledgement while nothing is in flight: perhaps a new window, or a D-SACK for what was resent.
+    /// Processes an acknowledgement while nothing is in flight. It may carry a new window, or a D-SACK for a
+    /// retransmission.
     #[inline(always)]
     fn on_ack_of_nothing(&mut self, segment: &Segment, now: Time) {
         if !segment.sack[0].is_none() {
             self.take_late_dsack(segment, now);
         }
         if self.feedback == Feedback::Accurate {
-            self.count_marks(segment, 0); // of pure acknowledgements: no data of this end met them
+            self.count_marks(segment, 0); // only marks of pure acknowledgements: no data is in flight
         }
         self.on_window_probe_answered();
     }
 
-    /// SACK blocks while nothing is in flight.
+    /// Takes SACK blocks while nothing is in flight.
     #[cold]
     #[inline(never)]
     fn take_late_dsack(&mut self, segment: &Segment, now: Time) {
@@ -182,8 +183,8 @@ impl Sender {
         }
     }
 
-    /// A segment is full that has all of the MSS, or half of the largest window if that is less (as Linux; all of a
-    /// window of up to 536 bytes).
+    /// Notes the offered window. A segment is full if it has the MSS, or half of the largest window if that is less
+    /// (as Linux; all of a window of up to 536 bytes).
     pub(super) fn note_offer(&mut self, window: u32) {
         if window > self.largest_offer {
             self.raise_offer(window);
@@ -198,7 +199,7 @@ impl Sender {
         self.full = self.mss.min(bound);
     }
 
-    /// Segments that the acknowledgement newly tells to have been marked.
+    /// Segments that this acknowledgement reports as marked for the first time.
     fn take_marks(&mut self, segment: &Segment, acked: &Acked) -> u32 {
         match self.feedback {
             Feedback::None => 0,
@@ -213,7 +214,8 @@ impl Sender {
         }
     }
 
-    /// AccECN's counter. What delivers nothing may have been overtaken and tell of the past, unless its timestamp is new.
+    /// Updates AccECN's counter. An acknowledgement that delivers nothing may be old because of reordering; it counts
+    /// only if its timestamp is new.
     #[cold]
     #[inline(never)]
     fn count_marks(&mut self, segment: &Segment, delivered: u32) -> u32 {
@@ -233,9 +235,9 @@ impl Sender {
         marks
     }
 
-    /// True if SACKs tell of a segment sent before the oldest outstanding one was last sent: the answer to that is still to
-    /// come, so the retransmission timer starts anew (Linux's tcp_clean_rtx_queue). RFC 6298 §5.3 knows cumulative
-    /// acknowledgements only.
+    /// True if SACKs report a segment that was sent before the oldest outstanding one was last sent. The answer to the
+    /// latter is still to come, so the retransmission timer restarts (Linux's tcp_clean_rtx_queue). RFC 6298 §5.3
+    /// considers only cumulative acknowledgements.
     fn answers_before_resending(&self, acked: &Acked) -> bool {
         acked
             .sack_times
@@ -249,7 +251,7 @@ impl Sender {
         matches!(self.feedback, Feedback::Classic | Feedback::Exact)
     }
 
-    /// Feeds the SACK blocks to the scoreboard; true if the first is a D-SACK (RFC 2883).
+    /// Feeds the SACK blocks to the scoreboard. Returns true if the first is a D-SACK (RFC 2883).
     fn take_sacks(
         &mut self,
         segment: &Segment,
@@ -284,8 +286,8 @@ impl Sender {
         duplicate
     }
 
-    /// RFC 6298 §3, RFC 7323 §4.1: RTT from the send time of what was never resent, else from the timestamp.
-    /// Returns the sample of the newest segment delivered, for congestion control.
+    /// Takes RTT samples (RFC 6298 §3, RFC 7323 §4.1): from the send time of segments that were never retransmitted,
+    /// otherwise from the timestamp. Returns the sample of the newest segment delivered, for congestion control.
     fn sample_rtt(
         &mut self,
         acked: &Acked,
@@ -323,10 +325,10 @@ mod tests {
     use crate::{Arrival, Config, Endpoint, Segment};
     use sojourn_units::{Duration, Time};
 
-    /// What becomes of a packet of the sender: its delay in ms, `None` if it is lost; and whether it is marked.
+    /// The fate of a packet of the sender: its delay in ms, or `None` if it is lost; and whether it is marked.
     type Fate = (Option<u64>, bool);
 
-    /// Ten seconds of a connection that always has more to send: what both ends send, and when.
+    /// Ten seconds of a connection with data without end: the segments that both ends send, with their times.
     fn sent(
         algorithm: &'static Algorithm,
         ecn: bool,
@@ -390,7 +392,7 @@ mod tests {
     }
 
     proptest! {
-        /// The usual acknowledgement in fewer steps has the effect of all steps.
+        /// The fast path has the same effect as all the steps.
         #[test]
         fn the_short_cut_leads_to_the_same_place(
             algorithm in 0..ALGORITHMS.len(),

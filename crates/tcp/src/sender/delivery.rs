@@ -1,5 +1,5 @@
-//! How fast data is delivered (draft-cheng-iccrg-delivery-rate-estimation): what is noted of segments sent, and what
-//! acknowledgements then tell a congestion control that asks for it. Costs the others nothing.
+//! Delivery-rate estimation (draft-cheng-iccrg-delivery-rate-estimation): stamps segments when they are sent, and
+//! samples the rate when they are acknowledged. Runs only for congestion controls that ask for it.
 
 use sojourn_units::Time;
 
@@ -11,7 +11,7 @@ use crate::scoreboard::Stamp;
 use crate::segment::Segment;
 
 impl Sender {
-    /// What a rate sample needs to know of a segment sent now.
+    /// The state that a rate sample needs, taken when a segment is sent.
     pub(super) fn stamp(&mut self, now: Time) -> Stamp {
         if !self.capabilities.samples {
             return Stamp {
@@ -34,7 +34,8 @@ impl Sender {
         }
     }
 
-    /// draft-cheng-iccrg-delivery-rate-estimation §3.4: nothing to send though the window has room.
+    /// Detects an application-limited sender (draft-cheng-iccrg-delivery-rate-estimation §3.4): the window has room,
+    /// but there is nothing to send.
     #[inline(never)]
     pub(super) fn judge_application(&mut self) {
         let in_flight = self.in_flight();
@@ -43,7 +44,7 @@ impl Sender {
         }
     }
 
-    /// The acknowledgement in detail, for a congestion control that asks for it.
+    /// The details of an acknowledgement, for a congestion control that asks for them.
     pub(super) fn sample(
         &self,
         segment: &Segment,
@@ -76,8 +77,9 @@ impl Sender {
         }
     }
 
-    /// draft-cheng-iccrg-delivery-rate-estimation §3.3 (GenerateRateSample): what was delivered since `latest`, the
-    /// newest segment delivered, was sent. An interval below the minimum RTT is not credible.
+    /// The delivery rate since `latest`, the newest segment delivered, was sent
+    /// (draft-cheng-iccrg-delivery-rate-estimation §3.3, GenerateRateSample). An interval below the minimum RTT is not
+    /// credible.
     fn rate_sample(&self, latest: &Stamp, now: Time) -> Option<RateSample> {
         let sending = latest.sent_at.saturating_since(latest.first_sent_at);
         let interval = sending.max(now - latest.delivered_at);

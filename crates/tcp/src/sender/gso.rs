@@ -1,8 +1,8 @@
-//! Segmentation offload: TCP hands several segments down in one piece (GSO). Linux's does so whatever the device can,
-//! which decides only who cuts the piece up. It leaves at one instant, its last segment carries PSH, and its size follows
-//! the flow's pace: about a millisecond's worth, at least two segments. It is cut from a buffer that the application has
-//! filled, and ends with that. What the window has room for is held back
-//! for a moment if the next acknowledgement makes it a whole piece.
+//! Generic segmentation offload (GSO): TCP hands several segments down as one burst. Linux does this with every
+//! device; the device only decides who splits the burst. A burst leaves at one instant, and its last segment carries
+//! PSH. Its size is about a millisecond's worth at the flow's rate, at least two segments. It is cut from a send
+//! buffer that the application has filled, and never spans two buffers. If the next acknowledgement would complete a
+//! burst, a partial one is deferred for a moment.
 
 use sojourn_units::{Duration, Time};
 
@@ -11,8 +11,8 @@ use super::{Fin, Sender, recovery::State};
 
 /// Linux's tcp_min_tso_segs.
 const LEAST: u32 = 2;
-/// Percent of the window per smoothed RTT that Linux takes for the pace: in slow start, and after (tcp_pacing_ss_ratio and
-/// tcp_pacing_ca_ratio).
+/// The rate that Linux assumes, in percent of the window per smoothed RTT: in slow start and after it
+/// (tcp_pacing_ss_ratio and tcp_pacing_ca_ratio).
 const SLOW_START_PERCENT: u64 = 200;
 const AVOIDANCE_PERCENT: u64 = 120;
 /// On short paths the TSO goal grows by `limit >> (min_rtt / 512 µs)`; there is no increase beyond 16 ms (Linux's
@@ -21,30 +21,31 @@ const RTT_PER_SHIFT: Duration = Duration::from_micros(512);
 const SHORT: Duration = Duration::from_micros(512 * 32);
 /// A segment is deferred only within this time after the last one was sent (tcp_tso_should_defer).
 const RECENT: Duration = Duration::from_millis(1);
-/// It is not deferred if the next acknowledgement is expected later than this, or later than half an RTT (Linux since 6.18 and
-/// its stable releases; before, only half an RTT counted).
+/// It is not deferred if the next acknowledgement is expected later than this or than half an RTT (Linux since 6.18
+/// and its stable releases; older versions consider only half an RTT).
 const SOON: Duration = Duration::from_millis(1);
-/// It is not deferred if one part in so many of the window is free (Linux's tcp_tso_win_divisor).
+/// It is not deferred if at least this fraction (one part in three) of the window is free (Linux's
+/// tcp_tso_win_divisor).
 const WINDOW_PART: u32 = 3;
 
-/// What a buffer holds at most: 64 KiB less the largest headers. Otherwise half of the largest window offered (Linux's
-/// tcp_bound_to_half_wnd).
+/// The largest send buffer: 64 KiB less the largest headers. It also holds at most half of the largest window offered
+/// (Linux's tcp_bound_to_half_wnd).
 const MAX_BUFFER_BYTES: u32 = 65_535 - 320;
-/// Buffers that the application has written ahead: as many as fit in the first send buffer. Later there are more, but their
-/// length hardly changes then.
+/// Buffers that the application has filled ahead: as many as fit in the initial send buffer. The number grows later,
+/// but the length of the buffers hardly changes by then.
 pub(super) const WRITTEN_AHEAD: usize = 3;
 
 /// What to do with new data that the window has room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Piece {
-    /// So many segments leave at once.
+    /// This many segments leave at once.
     Segments(u32),
     /// The data waits for the next acknowledgement.
     Held,
 }
 
 impl Sender {
-    /// The next piece of new data. In flight is less than the window.
+    /// Decides on the next burst of new data. The segments in flight must be fewer than the window.
     pub(super) fn next_piece(&mut self, now: Time) -> Piece {
         if self.buffer == 0 {
             self.begin_buffer();
@@ -70,7 +71,7 @@ impl Sender {
         }
     }
 
-    /// The buffer is used up: takes the next, and makes one (tcp_xmit_size_goal).
+    /// Takes the next buffer when one is used up, and lets the application fill another (tcp_xmit_size_goal).
     #[cold]
     #[inline(never)]
     fn begin_buffer(&mut self) {
@@ -84,7 +85,7 @@ impl Sender {
         self.next_buffers[WRITTEN_AHEAD - 1] = length;
     }
 
-    /// Linux's tcp_tso_should_defer, for `free` segments of room in the window.
+    /// True if data may be deferred with `free` segments of room in the window (Linux's tcp_tso_should_defer).
     #[cold]
     #[inline(never)]
     fn may_hold(&self, free: u32, now: Time) -> bool {
@@ -97,18 +98,18 @@ impl Sender {
         !is_repairing && is_recent && ack_is_near && WINDOW_PART * free < self.window.cwnd
     }
 
-    /// Payload bytes that may wait in the queue of the host itself when another piece joins them (Linux's
-    /// tcp_small_queue_check): two pieces.
+    /// Payload bytes that may wait in the host's own queue when another burst joins them: two bursts (Linux's
+    /// tcp_small_queue_check).
     pub fn small_queue(&self) -> u64 {
         u64::from(2 * self.whole_piece()) * u64::from(self.mss)
     }
 
-    /// Nothing more leaves before `until`, but for what is left of a piece: the queue of the host itself is long.
+    /// Sends nothing more before `until`, except the rest of a burst, because the host's own queue is long.
     pub const fn hold_back(&mut self, until: Time) {
         self.pacer.hold_back(until);
     }
 
-    /// Segments in a whole piece (Linux's tcp_tso_autosize).
+    /// Segments in a full burst (Linux's tcp_tso_autosize).
     fn whole_piece(&self) -> u32 {
         if let Some(segments) = self.pacer.burst_segments(u64::from(self.mss)) {
             return segments;
@@ -130,7 +131,7 @@ impl Sender {
             }
             _ => 0,
         };
-        // Nearly always: less than three segments a millisecond, on a path that is not short. No division then.
+        // The common case, less than three segments a millisecond on a path that is not short, needs no division.
         let of_three = ((3 * mss) << BURST_SHIFT).saturating_mul(nanos);
         if on_short_paths == 0 && window.saturating_mul(10_000_000) < of_three {
             return LEAST;
@@ -153,7 +154,7 @@ mod tests {
 
     const START: Time = Time::from_millis(100);
 
-    /// A Reno sender of 1000-byte segments with this RTT and window, past slow start, and always more to send.
+    /// A Reno sender of 1000-byte segments with this RTT and window, past slow start, with data without end.
     fn sender(rtt: Duration, cwnd: u32) -> Sender {
         let config = Config {
             mss: 1000,
@@ -169,7 +170,7 @@ mod tests {
         sender
     }
 
-    /// What leaves at once: true where PSH ends a piece.
+    /// The segments that leave at once: true where PSH ends a burst.
     fn sent(sender: &mut Sender, now: Time) -> Vec<bool> {
         let mut segment = Segment::default();
         let mut poll = || sender.poll(&mut segment, now).map(|_| segment.flags);
@@ -188,8 +189,9 @@ mod tests {
         sender.on_ack(&segment, now, crate::timestamp(now));
     }
 
-    /// 100 segments per 100 ms are 1.2 MB/s at 120 %, 1.2 segments a 1024th of a second; 1000 are 11.7. In slow start
-    /// it is 200 %: 19.5. On a path of 1 ms 64 KiB >> 1 come on top of two segments' 24 MB/s, 23437 bytes: 56 segments.
+    /// 100 segments per 100 ms are 1.2 MB/s at 120 %, or 1.2 segments per 1024th of a second; 1000 segments are 11.7.
+    /// In slow start the factor is 200 %: 19.5. On a path of 1 ms, 64 KiB >> 1 are added to the 23437 bytes of two
+    /// segments' 24 MB/s: 56 segments.
     #[test]
     fn a_piece_is_worth_a_millisecond_and_two_segments_at_least() {
         let of = |rtt_ms, cwnd| sender(Duration::from_millis(rtt_ms), cwnd).whole_piece();
@@ -213,7 +215,7 @@ mod tests {
         );
     }
 
-    /// Buffers hold 65 segments: 32 pieces of two and one of one, which has no PSH, then the next begins.
+    /// Buffers hold 65 segments: 32 bursts of two and one of one, which has no PSH; then the next buffer begins.
     #[test]
     fn a_piece_ends_with_its_buffer() {
         let mut sender = sender(Duration::from_millis(100), 69);
@@ -225,7 +227,8 @@ mod tests {
         assert_eq!(sent(&mut sender, START), pieces.concat());
     }
 
-    /// While no window beyond 20 segments has been offered, buffers hold ten; those that are written stay as they are.
+    /// While no window beyond 20 segments has been offered, buffers hold ten segments. Buffers already filled keep
+    /// their length.
     #[test]
     fn a_buffer_is_at_most_half_of_the_largest_window() {
         let mut sender = sender(Duration::from_millis(100), 10);
@@ -239,8 +242,8 @@ mod tests {
         assert_eq!(lengths, [10, 10, 10, 10, 20]);
     }
 
-    /// tcp_tso_should_defer: the acknowledgement of the next segment is due at 201 ms. At 200.5 ms a lone segment waits for it,
-    /// unless nothing was sent within a millisecond.
+    /// tcp_tso_should_defer: the acknowledgement of the next segment is due at 201 ms. At 200.5 ms a single segment
+    /// waits for it, unless nothing was sent within the last millisecond.
     #[test]
     fn a_part_of_a_piece_waits_for_an_acknowledgement_that_is_near() {
         let at = |us| Time::ZERO + Duration::from_micros(us);
@@ -272,7 +275,7 @@ mod tests {
         }
     }
 
-    /// The same at 150 ms, with the next acknowledgement 51 ms away: nothing waits.
+    /// The same at 150 ms: the next acknowledgement is 51 ms away, so nothing waits.
     #[test]
     fn nothing_waits_for_an_acknowledgement_that_is_far() {
         let mut sender = sender(Duration::from_millis(100), 10);

@@ -1,4 +1,4 @@
-//! The sending half: what to send and when, from what acknowledgements tell.
+//! The sending half: decides from acknowledgements what to send and when.
 //!
 //! | file | what is there |
 //! | --- | --- |
@@ -34,12 +34,12 @@ use crate::seq::Seq;
 /// Data without end, for [`Sender::write`].
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// What is sent in a segment.
+/// Whether a segment carries new data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sending {
-    /// What was not sent before.
+    /// Data sent for the first time.
     New,
-    /// What was.
+    /// A retransmission.
     Again,
 }
 
@@ -50,42 +50,42 @@ pub struct Sender {
     sack: bool,
     recovery: Recovery,
     feedback: Feedback,
-    /// Marked packets that the peer has told of (s.cep of RFC 9768 §3.2.1).
+    /// Marked packets that the peer has reported (s.cep of RFC 9768 §3.2.1).
     marks: u32,
-    /// The peer's timestamp when they were last counted.
+    /// The peer's timestamp in the last report.
     marks_told_at: u32,
     ack_size: ecn::AckSize,
-    /// Linux offers no CWR for a window that was restored; set while one is to go out.
+    /// A CWR is to be sent. Cleared when a reduction is undone, as in Linux.
     confirm_reduction: bool,
     /// SND.UNA and SND.NXT.
     una: Seq,
     next: Seq,
     /// Right edge of the receive window.
     edge: Seq,
-    /// Largest window ever offered, and the segment that is full for it (RFC 9293 §3.8.6.2.1).
+    /// Largest window ever offered, and the segment size that counts as full for it (RFC 9293 §3.8.6.2.1).
     largest_offer: u32,
     full: u32,
-    /// Bytes that the application has given and that were never sent; [`UNLIMITED`]: always more.
+    /// Bytes that the application has written and that were never sent; [`UNLIMITED`] if it always has more.
     unsent: u64,
     fin: Fin,
     scoreboard: Scoreboard,
     window: Window,
     control: Box<dyn CongestionControl>,
-    /// What the congestion control asks for.
+    /// The information that the congestion control needs.
     capabilities: Capabilities,
-    /// The usual acknowledgement may be taken in fewer steps: there is SACK, and none has to be looked at in detail.
+    /// An in-order acknowledgement may take the fast path: SACK is on, and the congestion control needs no details.
     takes_short_cut: bool,
     pacer: Pacer,
-    /// Something waits for the pacer.
+    /// Data waits for the pacer.
     held: bool,
-    /// Segments leave in pieces, as with segmentation offload.
+    /// Segments leave in bursts, as with segmentation offload.
     gso: bool,
-    /// What is left of the piece that leaves now, in segments.
+    /// Segments left in the current burst.
     piece: u32,
-    /// What is left of the buffer that it is cut from, and the lengths of the next, in segments.
+    /// Segments left in the current send buffer, and the lengths of the next buffers in segments.
     buffer: u32,
     next_buffers: [u32; gso::WRITTEN_AHEAD],
-    /// What the window has room for waits to become a whole piece.
+    /// Data that fits in the window is deferred until it fills a burst.
     gathers: bool,
     rtt: RttEstimator,
     state: State,
@@ -94,13 +94,13 @@ pub struct Sender {
     reduction: Reduction,
     undo: Undo,
     frto: bool,
-    /// RFC 5682 step 2b: new data goes before retransmissions, once.
+    /// RFC 5682 step 2b: send new data before retransmissions, once.
     new_data_first: bool,
     /// Duplicate acknowledgements, for a connection without SACK.
     duplicates: u32,
     reordering: recovery::Reordering,
     alarm: Option<(Alarm, Time)>,
-    /// What the alarm is to be set for once everything that may go has been sent.
+    /// How to set the alarm once everything that may be sent has been sent.
     arm: timers::Arm,
     backoff: u32,
     probe: Option<timers::Probe>,
@@ -116,14 +116,14 @@ pub struct Sender {
     delivered: u64,
     /// Segments judged lost so far, modulo 2^32.
     lost: u32,
-    /// While `delivered` is below, rate samples tell of the application, not of the path.
+    /// While `delivered` is below this, rate samples measure the application and not the path.
     app_limited_until: u64,
     delivered_at: Time,
     first_sent_at: Time,
     sent: u64,
     retransmits: u64,
     timeouts: u64,
-    /// RTT samples for the user since they were last taken.
+    /// The newest RTT sample that the user has not yet taken.
     last_rtt: Option<Duration>,
 }
 
@@ -135,18 +135,18 @@ enum Fin {
     Sent,
 }
 
-/// Which segments of new data may go (RFC 9293 §3.8.6.2.1, the sender's silly window avoidance).
+/// Which segments of new data may be sent (RFC 9293 §3.8.6.2.1, the sender's silly window avoidance).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fill {
-    /// Full ones, and the last.
+    /// Full segments, and the last one.
     Full,
-    /// However little the receive window has room for.
+    /// Any segment that the receive window has room for.
     Partial,
 }
 
 impl Sender {
-    /// A sender whose handshake is over. `iss` is the sequence number of the SYN, which is acknowledged; `rtt` has
-    /// its sample; `sack` and `feedback` as negotiated.
+    /// A sender after the handshake. `iss` is the sequence number of the SYN, which is acknowledged; `rtt` holds its
+    /// sample; `sack` and `feedback` are as negotiated.
     pub fn new(
         config: &Config,
         control: Box<dyn CongestionControl>,
@@ -221,8 +221,8 @@ impl Sender {
         }
     }
 
-    /// The round trip of the handshake: the first RTT sample (RFC 6298 §2.2), and one for congestion control:
-    /// Linux's forgets it, but has another from the request that precedes any bulk.
+    /// Takes the round trip of the handshake as the first RTT sample (RFC 6298 §2.2), also for the congestion control.
+    /// Linux does not pass it on, but its congestion control gets a sample from the request before the bulk transfer.
     pub fn on_handshake(&mut self, rtt: Option<Duration>, peer_window: u32, now: Time) {
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt, now, self.una, self.next);
@@ -245,32 +245,32 @@ impl Sender {
         self.filled_at = now;
     }
 
-    /// The connection was opened here: its program's request is over by the time of any bulk. Who asks for a first
-    /// window of one segment asks for the bulk's, which no request may have doubled.
+    /// Accounts for the request that the client sends before the bulk transfer. With an initial window of one segment
+    /// nothing is added: the request would otherwise have doubled that window.
     pub(crate) fn request_delivered(&mut self) {
         if self.initial_window > 1 {
             self.control.on_request(&mut self.window);
         }
     }
 
-    /// Takes over what the application had written before the connection stood.
+    /// Takes over what the application wrote before the connection was established.
     pub(crate) fn take_over(&mut self, waiting: &Self) {
         self.unsent = waiting.unsent;
         self.fin = waiting.fin;
         self.due = waiting.due;
     }
 
-    /// The SYN was lost: the window starts at one segment (RFC 5681 §3.1).
+    /// The SYN was lost: start with a window of one segment (RFC 5681 §3.1).
     pub(crate) fn lose_initial_window(&mut self) {
         self.window.cwnd = 1;
     }
 
-    /// Gives `bytes` more to send; [`UNLIMITED`]: always more.
+    /// Adds `bytes` to send; [`UNLIMITED`] for data without end.
     pub fn write(&mut self, bytes: u64) {
         self.unsent = self.unsent.saturating_add(bytes);
     }
 
-    /// Nothing more will be written; what has not been sent of [`UNLIMITED`] data is taken back.
+    /// Closes for writing. Of [`UNLIMITED`] data, the part not yet sent is discarded.
     pub fn close(&mut self) {
         if self.unsent == UNLIMITED {
             self.unsent = 0;
@@ -283,7 +283,7 @@ impl Sender {
 
     /// True if there is nothing to send and nothing in flight: [`Sender::poll`] would do nothing.
     pub fn is_idle(&self) -> bool {
-        // All at once: each is nearly always so at the end that only receives.
+        // Evaluate all without short-circuit: at an end that only receives, each is nearly always true.
         self.scoreboard.is_empty()
             & (self.unsent == 0)
             & (self.fin != Fin::Wanted)
@@ -300,13 +300,13 @@ impl Sender {
         self.fin == Fin::Sent && self.scoreboard.is_empty()
     }
 
-    /// Bytes given by the application and not acknowledged, a FIN counted as one: what a send buffer holds.
+    /// Bytes written by the application and not acknowledged, counting a FIN as one: the fill of the send buffer.
     pub fn buffered(&self) -> u64 {
         self.unsent
             .saturating_add(u64::from(self.next.since(self.una)))
     }
 
-    /// SND.NXT, which pure acknowledgements carry.
+    /// SND.NXT, the sequence number of pure acknowledgements.
     pub const fn next_seq(&self) -> Seq {
         self.next
     }
@@ -347,10 +347,10 @@ impl Sender {
         self.last_rtt.take()
     }
 
-    /// Writes the next segment to send at `now`: its sequence number, its length, and FIN, PSH and CWR; the rest is the
-    /// receiving half's. `None`: nothing may go. To be called until then after every other call.
+    /// Writes the next segment to send at `now`: sequence number, length, FIN, PSH and CWR. The receiving half writes
+    /// the rest. Returns `None` if nothing may be sent. Call it until `None` after every other call.
     pub fn poll(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
-        // What is left of a piece meets no other condition.
+        // The rest of a burst depends only on the congestion window.
         if self.piece > 0 && self.in_flight() < self.window.cwnd {
             if let Some(sending) = self.send_of_piece(segment, now) {
                 return Some(sending);
@@ -378,7 +378,7 @@ impl Sender {
         None
     }
 
-    /// Sends the first segment of the next piece of new data, or what there is if pieces are not asked for.
+    /// Sends the first segment of the next burst of new data; without GSO, a single segment.
     fn begin_piece(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         if self.gso && self.unsent > 0 {
             match self.next_piece(now) {
@@ -392,7 +392,7 @@ impl Sender {
         self.send_new(segment, now, Fill::Full)
     }
 
-    /// Sends the next segment of the piece that leaves now. The last carries PSH, as if the device had cut it up.
+    /// Sends the next segment of the current burst. The last one carries PSH, as if the device had cut up the burst.
     fn send_of_piece(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         self.piece -= 1;
         let sending = self.send_new(segment, now, Fill::Full)?;
@@ -400,7 +400,7 @@ impl Sender {
         Some(sending)
     }
 
-    /// Sends the first lost segment again.
+    /// Retransmits the first lost segment.
     #[cold]
     #[inline(never)]
     fn send_lost(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
@@ -423,7 +423,7 @@ impl Sender {
         }
     }
 
-    /// What of the new data the receive window lets go next: payload bytes, and whether the FIN goes along.
+    /// The next new data that the receive window allows: payload bytes, and whether the FIN goes with them.
     fn next_new(&self, fill: Fill) -> Option<(u32, bool)> {
         let room = self.room();
         let len = self.unsent.min(u64::from(self.full.min(room))) as u32;
@@ -432,7 +432,7 @@ impl Sender {
         ((len > 0 || fin) && (fill == Fill::Partial || !silly)).then_some((len, fin))
     }
 
-    /// Sends the next segment of new data, or the FIN, if there is any and the receive window has room.
+    /// Sends the next segment of new data, or the FIN, if there is one and the receive window has room.
     fn send_new(&mut self, segment: &mut Segment, now: Time, fill: Fill) -> Option<Sending> {
         let (len, fin) = self.next_new(fill)?;
         if self.unsent != UNLIMITED {
@@ -487,7 +487,7 @@ impl Sender {
         self.reduction.sent += u32::from(self.state.reduces());
     }
 
-    /// Everything that may go has been sent: sets the alarm and judges the use of the window.
+    /// Ends a round of sending: sets the alarm and judges whether the window was used.
     fn settle(&mut self, now: Time) {
         self.set_alarm(now);
         if self.capabilities.samples {
@@ -499,8 +499,8 @@ impl Sender {
         }
     }
 
-    /// Congestion window validation (RFC 7661, as Linux's tcp_cwnd_validate): is it the window that limits? If what it has
-    /// room for waits to become a whole piece, it is.
+    /// Congestion window validation (RFC 7661, as Linux's tcp_cwnd_validate): judges whether the window limits the
+    /// sender. It does also while data is deferred to fill a burst.
     fn judge_usage(&mut self, gathers: bool, now: Time) {
         let outstanding = self.scoreboard.outstanding();
         let limiting = gathers || self.in_flight() >= self.window.cwnd;

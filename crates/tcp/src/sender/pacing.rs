@@ -1,7 +1,5 @@
-//! When segments may leave.
-//!
-//! Pacing: they do at the congestion control's rate instead of in bursts, as Linux's TCP does it on its own
-//! (without the fq discipline): by bursts of about a millisecond's worth, at least two segments.
+//! Pacing: segments leave at the congestion control's rate. As in Linux's TCP without the fq discipline, they leave in
+//! bursts of about a millisecond's worth, at least two segments.
 
 use sojourn_units::{Rate, Time, cold_path};
 
@@ -13,21 +11,21 @@ const SINGLE_BELOW_BPS: u64 = 1_200_000;
 /// … and at most a GSO packet's 64 kB.
 pub(super) const MAX_BURST_BYTES: u64 = 65_536;
 
-/// When segments may leave.
+/// Decides when segments may leave.
 #[derive(Debug, Default)]
 pub(super) struct Pacer {
     rate: Option<Rate>,
-    /// Nothing leaves before; moves on with what is sent.
+    /// Nothing leaves before this time; each transmission moves it on.
     release: Time,
-    /// When the last burst began, and what may still leave with it.
+    /// When the last burst began, and how much may still leave with it.
     burst_at: Time,
     burst_bytes: u64,
-    /// When the queue of the host itself is short again.
+    /// When the host's own queue is short again.
     queue_short: Time,
 }
 
 impl Pacer {
-    /// Sets the rate; `None`: no pacing. What was sent before there was a rate is not charged.
+    /// Sets the rate; `None` for no pacing. Segments sent before there was a rate are not charged.
     pub(super) fn set_rate(&mut self, rate: Option<Rate>, now: Time) {
         if self.rate.is_none() {
             self.release = now;
@@ -50,13 +48,13 @@ impl Pacer {
         is_paced || self.queue_short > now
     }
 
-    /// No piece leaves before the queue of the host itself is short again.
+    /// Sends no burst before `until`, when the host's own queue is short again.
     pub(super) const fn hold_back(&mut self, until: Time) {
         self.queue_short = until;
     }
 
-    /// Notes that a segment with `bytes` of payload leaves; `piece`: how many leave together, if what leaves together is
-    /// decided already.
+    /// Accounts for a segment with `bytes` of payload. `piece`: the number of segments that leave together, if that is
+    /// already decided.
     pub(super) fn on_send(&mut self, bytes: u32, mss: u32, piece: Option<u32>, now: Time) {
         let Some(rate) = self.rate else { return };
         cold_path(); // most congestion controls do not pace
@@ -89,7 +87,7 @@ impl Pacer {
     #[inline(never)]
     fn begin_burst(&mut self, rate: Rate, mss: u64, piece: Option<u32>, now: Time) {
         let segments = piece.map_or_else(|| Self::segments_at(rate, mss), u64::from);
-        // A burst that leaves late may make up for it, by half of its own time (Linux's credit for late timers).
+        // A burst that leaves late may make up for half of its own duration (Linux's credit for late timers).
         let late = now.saturating_since(self.release);
         let credit = late.min(rate.tx_time(segments * mss) / 2);
         self.release = self.release.max(now).saturating_sub(credit);
@@ -124,7 +122,7 @@ mod tests {
         assert!(!pacer.holds(Time::from_millis(11)));
     }
 
-    /// A burst 10 ms late wins back half of its millisecond, no more.
+    /// A burst that is 10 ms late makes up for half of its millisecond, no more.
     #[test]
     fn a_late_burst_makes_up_for_half_of_its_own_time() {
         let mut pacer = pacer();
@@ -145,7 +143,7 @@ mod tests {
         assert_eq!(pacer.release(), Time::from_millis(18));
     }
 
-    /// What the window did not let go with the burst waits.
+    /// The part of a burst that the window held back waits for the next.
     #[test]
     fn the_rest_of_a_burst_does_not_leave_later() {
         let mut pacer = pacer();

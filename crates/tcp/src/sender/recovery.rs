@@ -1,6 +1,6 @@
-//! Loss recovery and the response to ECN: the states of a sender, as Linux has them, proportional rate reduction
-//! (RFC 6937), what is lost (RACK, RFC 8985; without SACK NewReno, RFC 6582), and taking it back (Eifel,
-//! RFC 4015; D-SACK; F-RTO, RFC 5682).
+//! Loss recovery and the response to ECN, as in Linux: the sender's states, proportional rate reduction (RFC 6937),
+//! loss detection (RACK, RFC 8985; NewReno without SACK, RFC 6582), and undoing spurious reductions (Eifel, RFC 4015;
+//! D-SACK; F-RTO, RFC 5682).
 
 use sojourn_units::{Duration, Time};
 
@@ -12,10 +12,10 @@ use crate::scoreboard::Acked;
 use crate::segment::SackBlock;
 use crate::seq::Seq;
 
-/// Duplicate acknowledgements that tell of a loss (RFC 5681 §3.2).
+/// Duplicate acknowledgements that indicate a loss (RFC 5681 §3.2).
 pub(super) const DUP_THRESH: u32 = 3;
 
-/// Where the sender stands.
+/// The state of loss recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     /// No loss, reordering or ECN signal pending.
@@ -31,17 +31,17 @@ pub(super) enum State {
 }
 
 impl State {
-    /// True while proportional rate reduction governs the window.
+    /// True if proportional rate reduction sets the window in this state.
     pub(super) const fn reduces(self) -> bool {
         matches!(self, Self::Cwr | Self::Recovery)
     }
-    /// True where lost segments are sent again.
+    /// True if lost segments are retransmitted in this state.
     pub(super) const fn resends(self) -> bool {
         matches!(self, Self::Recovery | Self::Loss)
     }
 }
 
-/// What one acknowledgement told, put together for recovery.
+/// The information in one acknowledgement that recovery needs.
 pub(super) struct Facts<'a> {
     /// It moved SND.UNA.
     pub advanced: bool,
@@ -53,9 +53,9 @@ pub(super) struct Facts<'a> {
     pub dsack: bool,
     /// The D-SACK is a tail loss probe's.
     pub dsack_of_probe: bool,
-    /// Its timestamp echo.
+    /// The timestamp that it echoes.
     pub ts_ecr: u32,
-    /// What it delivered.
+    /// The segments that it delivered.
     pub acked: &'a Acked,
 }
 
@@ -91,7 +91,7 @@ impl Reduction {
         self.set_window(window, in_flight, newly, facts.advanced && lost == 0);
     }
 
-    /// The window after `newly` segments were delivered; `progress`: SND.UNA moved and nothing more was lost.
+    /// Sets the window after `newly` segments were delivered. `progress`: SND.UNA moved and no further loss was found.
     pub(super) fn set_window(
         &mut self,
         window: &mut Window,
@@ -126,7 +126,7 @@ pub(super) struct Undo {
     prior_ssthresh: Option<u32>,
     /// Retransmissions not yet reported as duplicates by D-SACK.
     unconfirmed: Option<u32>,
-    /// A tail loss probe is one of them.
+    /// One of them is a tail loss probe.
     counts_probe: bool,
     /// Timestamp of the first retransmission of the episode.
     first_resend_ms: Option<u32>,
@@ -156,7 +156,7 @@ impl Undo {
 
     pub(super) fn on_dsack(&mut self, block: SackBlock, of_probe: bool, mss: u32) {
         if of_probe && !self.counts_probe {
-            return; // none of the retransmissions that an undo waits for
+            return; // the undo does not wait for a duplicate of this retransmission
         }
         if self.marker.is_some_and(|marker| block.end.after(marker)) {
             let segments = block.end.since(block.start).div_ceil(mss.max(1));
@@ -164,20 +164,20 @@ impl Undo {
         }
     }
 
-    /// An episode begins with `resent` retransmissions in flight, of which one is a tail loss probe if `with_probe`.
+    /// Starts an episode with `resent` retransmissions in flight. With `with_probe`, one of them is a tail loss probe.
     fn start(&mut self, una: Seq, resent: u32, with_probe: bool) {
         self.marker = Some(una);
         self.unconfirmed = (resent > 0).then_some(resent);
         self.counts_probe = with_probe;
     }
 
-    /// RFC 4015 §3.2, RFC 3708: every retransmission was reported a duplicate, or the acknowledgement echoes a
-    /// timestamp from before the first one.
+    /// True if every retransmission was reported as a duplicate (RFC 3708), or if the acknowledgement echoes a
+    /// timestamp from before the first retransmission (RFC 4015 §3.2).
     fn is_warranted(&self, ts_ecr: u32) -> bool {
         self.is_refuted() || (self.marker.is_some() && self.is_delayed(ts_ecr))
     }
 
-    /// RFC 3708: every retransmission was reported a duplicate.
+    /// True if every retransmission was reported as a duplicate (RFC 3708).
     fn is_refuted(&self) -> bool {
         self.enabled && self.marker.is_some() && self.unconfirmed == Some(0)
     }
@@ -191,17 +191,18 @@ impl Undo {
     }
 }
 
-/// How much reordering the path has shown, and the window RACK allows for it (RFC 8985 §6.2 step 4).
+/// How much reordering the path has shown, and the window that RACK allows for it (RFC 8985 §6.2 step 4).
 #[derive(Debug)]
 pub(super) struct Reordering {
     seen: bool,
-    /// By more than three segments, so that duplicates alone are no sign of a loss (Linux's tcp_reordering).
+    /// Reordering spanned more than three segments, so duplicates alone do not indicate a loss (Linux's
+    /// tcp_reordering).
     far: bool,
     /// Multiples of a quarter of the minimum RTT.
     steps: u32,
-    /// SND.NXT at the last D-SACK: at most one step per round trip.
+    /// SND.NXT at the last D-SACK. The window grows by at most one step per round trip.
     round_end: Option<Seq>,
-    /// Recoveries left until the steps are forgotten.
+    /// Recoveries left until the steps are reset.
     persist: u32,
 }
 
@@ -226,7 +227,7 @@ impl Reordering {
         self.seen |= facts.acked.reordering > 0;
         self.far |= facts.acked.reordering > DUP_THRESH;
         self.on_progress(una);
-        // As Linux: a probe was not due to reordering, and nothing was on a path that never reordered.
+        // As Linux: ignore duplicates of probes, and all duplicates until the path has been seen to reorder.
         let too_soon = facts.dsack && !facts.dsack_of_probe && self.seen;
         if too_soon && self.round_end.is_none() {
             self.round_end = Some(next);
@@ -235,7 +236,7 @@ impl Reordering {
         }
     }
 
-    /// Everything before `una` is acknowledged.
+    /// Ends the round of a D-SACK once everything before it is acknowledged.
     pub(super) fn on_progress(&mut self, una: Seq) {
         if self.round_end.is_some_and(|end| !una.before(end)) {
             self.round_end = None;
@@ -251,7 +252,7 @@ impl Reordering {
 }
 
 impl Sender {
-    /// Moves through the states on an acknowledgement. Returns segments newly judged lost.
+    /// Moves through the states on an acknowledgement. Returns the number of segments newly judged lost.
     pub(super) fn recover(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         self.reordering.on_ack(facts, self.una, self.next);
         if facts.echo {
@@ -273,7 +274,8 @@ impl Sender {
             self.scoreboard.mark_all_lost(now, recent, true); // RFC 2018 §8
         }
         if !self.sack && self.state.resends() && self.una == self.recovery_point {
-            // RFC 6582 §3.2, "Avoiding multiple fast retransmits": not before something beyond it is acknowledged.
+            // RFC 6582 §3.2, "Avoiding multiple fast retransmits": wait until data beyond the recovery point is
+            // acknowledged.
             return 0;
         }
         self.leave_if_past_recovery_point(facts);
@@ -284,7 +286,7 @@ impl Sender {
         }
     }
 
-    /// Ends an episode whose every segment has been acknowledged.
+    /// Ends an episode once all of its segments have been acknowledged.
     fn leave_if_past_recovery_point(&mut self, facts: &Facts<'_>) {
         if self.una.before(self.recovery_point) {
             return;
@@ -312,8 +314,8 @@ impl Sender {
         }
     }
 
-    /// Without SACK, each duplicate tells that one more segment has left the network (RFC 6582 §3.2); what is then
-    /// acknowledged beyond the hole was counted already.
+    /// Without SACK, each duplicate indicates that one more segment has left the network (RFC 6582 §3.2). Segments
+    /// that are acknowledged beyond the hole later were already counted as duplicates.
     pub(super) fn count_duplicates(&mut self, repeats: bool, acked: &mut Acked) {
         if repeats && self.duplicates + 1 < self.scoreboard.outstanding() {
             self.duplicates += 1;
@@ -331,7 +333,7 @@ impl Sender {
 
     fn in_recovery(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         if facts.advanced && self.undo.marker.is_some() && self.undo.is_delayed(facts.ts_ecr) {
-            // A hole was filled by an original that was merely late.
+            // A late original filled a hole.
             self.reordering.seen = true;
             if self.scoreboard.resent() == 0 {
                 self.forget_first_resend();
@@ -365,7 +367,7 @@ impl Sender {
         }
         if self.frto {
             if facts.acked.original_delivered {
-                // RFC 5682 §3.1 step 3b: data from before the timeout arrives, so the timeout was spurious.
+                // RFC 5682 §3.1 step 3b: data sent before the timeout arrives, so the timeout was spurious.
                 self.take_back(true);
                 self.leave_loss();
                 return 0;
@@ -392,7 +394,7 @@ impl Sender {
         }
         if self.sack {
             if self.recovery == Recovery::Rfc6675 {
-                return 0; // RFC 6675 §5.1: not before what the timeout gave up is acknowledged
+                return 0; // RFC 6675 §5.1: wait until all data outstanding at the timeout is acknowledged
             }
             self.find_losses(now)
         } else if facts.advanced {
@@ -432,15 +434,15 @@ impl Sender {
         0
     }
 
-    /// A new episode's first retransmission is to come, unless one of the episode before may still be acknowledged: an
-    /// echo of that one's timestamp is no sign of a late original (Linux's tcp_any_retrans_done).
+    /// Forgets the first retransmission of the last episode. Keeps it while a retransmission may still be
+    /// acknowledged: an echo of its timestamp would be mistaken for a late original (Linux's tcp_any_retrans_done).
     fn forget_first_resend(&mut self) {
         if self.scoreboard.resent() == 0 && !self.scoreboard.is_first_resent() {
             self.undo.first_resend_ms = None;
         }
     }
 
-    /// How recently a segment must have been sent not to be marked lost at a timeout.
+    /// A timeout does not mark segments as lost that were sent within this time.
     fn spared_by_timeout(&self) -> Duration {
         match self.recovery {
             Recovery::Rack => self.scoreboard.rack_rtt(),
@@ -448,7 +450,8 @@ impl Sender {
         }
     }
 
-    /// RACK (RFC 8985 §6.2); arms the reordering timer for what is still in doubt. Or RFC 6675 §4.
+    /// Finds losses with RACK (RFC 8985 §6.2) and arms the reordering timer for segments in doubt, or with RFC 6675
+    /// §4.
     pub(super) fn find_losses(&mut self, now: Time) -> u32 {
         if self.recovery == Recovery::Rfc6675 {
             return self.scoreboard.detect_losses_by_sacks(DUP_THRESH).segments;
@@ -462,8 +465,8 @@ impl Sender {
         losses.segments
     }
 
-    /// RFC 8985 §6.2 step 4 (RACK_update_reo_wnd), as Linux: none in recovery or once three segments are
-    /// sacked, unless the path has been seen to reorder.
+    /// The reordering window (RFC 8985 §6.2 step 4, RACK_update_reo_wnd). As in Linux, it is zero in recovery or once
+    /// three segments are sacked, unless the path has been seen to reorder.
     pub(super) fn reordering_window(&self) -> Duration {
         let certain = self.state.resends() || self.scoreboard.sacked() >= DUP_THRESH;
         if !self.reordering.seen && certain {
@@ -486,14 +489,16 @@ impl Sender {
         self.resend_at_once();
     }
 
-    /// By the RFCs alone a segment found lost goes out whatever the window; Linux's reduction sees to that itself.
+    /// RFC 6675 retransmits the first lost segment whatever the window. With Linux's recovery, proportional rate
+    /// reduction does this.
     fn resend_at_once(&mut self) {
         if self.recovery == Recovery::Rfc6675 {
             self.due.add(Due::LOST);
         }
     }
 
-    /// What is in flight again may yet be reported twice, a tail loss probe as well (Linux's tcp_init_undo).
+    /// Counts the retransmissions in flight, a tail loss probe included: each may still be reported as a duplicate
+    /// (Linux's tcp_init_undo).
     fn start_undo(&mut self) {
         let with_probe = self.probe.is_some_and(|probe| probe.resent);
         let resent = self.scoreboard.resent() + u32::from(with_probe);
@@ -511,7 +516,7 @@ impl Sender {
         self.state = State::Cwr;
     }
 
-    /// A loss that a tail loss probe repaired counts as one round of reduction (RFC 8985 §7.4.2).
+    /// Applies one round of reduction for a loss that a tail loss probe repaired (RFC 8985 §7.4.2).
     pub(super) fn reduce_for_repaired_loss(&mut self) {
         self.undo.prior_ssthresh = None;
         self.undo.marker = None;
@@ -544,7 +549,7 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer expired (RFC 6298 §5.4 and on, RFC 5681 §3.1).
+    /// Handles expiry of the retransmission timer (RFC 6298 §5.4 to §5.7, RFC 5681 §3.1).
     pub(super) fn enter_loss(&mut self, now: Time) {
         let fresh = matches!(self.state, State::Open | State::Disorder | State::Cwr)
             || !self.recovery_point.after(self.una)
@@ -568,7 +573,7 @@ impl Sender {
             self.start_undo();
             self.undo.first_resend_ms = None;
         }
-        self.probe = None; // what it was for is repaired now
+        self.probe = None; // the timeout now repairs the loss that the probe was sent for
         self.window.cwnd = self.scoreboard.in_flight() + 1;
         self.window.clear_credit();
         self.recovery_point = self.next;
@@ -579,7 +584,7 @@ impl Sender {
             self.sack && self.recovery == Recovery::Rack && (new_recovery || self.backoff > 0);
     }
 
-    /// Takes a needless reduction back (RFC 4015 §3.2 step 6).
+    /// Undoes a spurious reduction (RFC 4015 §3.2 step 6).
     fn take_back(&mut self, unmark: bool) {
         if unmark {
             self.scoreboard.undo_losses();
@@ -608,7 +613,7 @@ impl Sender {
         }
     }
 
-    /// The threshold that a later undo returns to: in avoidance at least three quarters of the window.
+    /// The threshold that a later undo restores: in congestion avoidance, at least three quarters of the window.
     pub(super) fn current_ssthresh(&self) -> u32 {
         if self.state.reduces() {
             self.window.ssthresh

@@ -1,5 +1,5 @@
-//! The sender's timers, of which one runs at a time: retransmission timeout (RFC 6298 §5), tail loss probe
-//! (RFC 8985 §7), reordering (§6.2); and what an idle time does to the window (RFC 5681 §4.1, RFC 7661).
+//! The sender's timers, of which one runs at a time: retransmission timeout (RFC 6298 §5), tail loss probe (RFC 8985
+//! §7), reordering (§6.2). Also the effect of idle time on the window (RFC 5681 §4.1, RFC 7661).
 
 use sojourn_units::{Duration, Time};
 
@@ -14,7 +14,7 @@ const TIMEOUT_MIN: Duration = Duration::from_millis(8);
 /// RFC 8985 §7.2: allowance for a delayed acknowledgement when one segment is outstanding (Linux: the RTO floor).
 const PROBE_ALLOWANCE: Duration = Duration::from_millis(200);
 
-/// What the timer is for.
+/// The purpose of the running timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Alarm {
     /// Retransmission timeout.
@@ -27,33 +27,33 @@ pub(super) enum Alarm {
     Persist,
 }
 
-/// What the alarm is to be set for once everything that may go has been sent.
+/// How to set the alarm once everything that may be sent has been sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Arm {
-    /// It stays as it is.
+    /// Leave it as it is.
     Leave,
     /// New data was acknowledged (RFC 6298 §5.3, RFC 8985 §7.2).
     Acknowledged,
     /// New data was sent while no retransmission timer ran.
     NewData,
-    /// The oldest segment was sent again.
+    /// The oldest segment was retransmitted.
     Retransmit,
-    /// A tail loss probe was sent: the retransmission timer starts anew (RFC 8985 §7.3 step 3, as Linux).
+    /// A tail loss probe was sent: the retransmission timer restarts (RFC 8985 §7.3 step 3, as Linux).
     Probed,
 }
 
-/// What goes out whatever the congestion window; in one byte, which [`Sender::poll`] looks at every time.
+/// What is sent whatever the congestion window, as a set of bits: [`Sender::poll`] tests one byte on every call.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Due(u8);
 
 impl Due {
     /// A tail loss probe.
     pub(super) const PROBE: Self = Self(1);
-    /// A probe of a closed window.
+    /// A probe of a closed receive window.
     pub(super) const WINDOW_PROBE: Self = Self(2);
     /// The first lost segment (RFC 6675 §5 step 4.3, RFC 6582 §3.2).
     pub(super) const LOST: Self = Self(4);
-    /// The FIN, with the last segment of data (Linux's tcp_cwnd_test); until it is sent.
+    /// The FIN, with the last segment of data (Linux's tcp_cwnd_test), until it is sent.
     pub(super) const LAST: Self = Self(8);
 
     pub(super) const fn any(self) -> bool {
@@ -62,7 +62,7 @@ impl Due {
     pub(super) const fn add(&mut self, what: Self) {
         self.0 |= what.0;
     }
-    /// Takes it out; true if it was in.
+    /// Removes `what`; returns true if it was in the set.
     pub(super) const fn take(&mut self, what: Self) -> bool {
         let was_in = self.0 & what.0 != 0;
         self.0 &= !what.0;
@@ -75,7 +75,7 @@ impl Due {
 pub(super) struct Probe {
     /// SND.NXT when it was sent.
     end: Seq,
-    /// It sent old data again.
+    /// The probe retransmitted old data.
     pub(super) resent: bool,
 }
 
@@ -90,7 +90,7 @@ impl Sender {
         Some(alarm.map_or(release, |due| due.min(release)))
     }
 
-    /// Acts on a timer that has come due.
+    /// Handles a timer that has expired.
     #[inline(never)]
     pub fn on_timer(&mut self, now: Time) {
         self.held = self.held && self.pacer.holds(now);
@@ -142,7 +142,7 @@ impl Sender {
         }
     }
 
-    /// What is due whatever the window; `None` if there is nothing to send.
+    /// Sends what is due whatever the window; `None` if there is nothing to send.
     #[cold]
     #[inline(never)]
     pub(super) fn send_due(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
@@ -162,7 +162,7 @@ impl Sender {
         self.send_last(segment, now)
     }
 
-    /// Sends the FIN with what is left to send, if that is one segment at most and the window is full.
+    /// Sends the FIN with the remaining data, if that is at most one segment and the window is full.
     fn send_last(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         if self.in_flight() < self.window.cwnd || self.pacer.holds(now) {
             return None;
@@ -171,7 +171,7 @@ impl Sender {
         fin.then(|| self.send_new(segment, now, super::Fill::Full))?
     }
 
-    /// RFC 8985 §7.3: new data if there is any, else the newest segment again.
+    /// Sends a tail loss probe (RFC 8985 §7.3): new data if there is any, otherwise the newest segment again.
     fn send_probe(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         let sending = match self.send_new(segment, now, super::Fill::Full) {
             Some(sending) => sending,
@@ -195,7 +195,7 @@ impl Sender {
             .is_some_and(|probe| probe.resent && probe.end == segment.sack[0].end)
     }
 
-    /// RFC 8985 §7.4: did the probe repair a loss?
+    /// Finds out whether the probe repaired a loss (RFC 8985 §7.4).
     pub(super) fn on_probe_answered(&mut self, facts: &Facts<'_>) {
         let Some(probe) = self.probe else { return };
         if self.una.before(probe.end) {
@@ -230,7 +230,8 @@ impl Sender {
                     return;
                 }
                 match self.alarm {
-                    // Counted from the last sending, as if it had been running all the while (Linux's tcp_rearm_rto).
+                    // Counted from the last transmission, as if it had been running all the time (Linux's
+                    // tcp_rearm_rto).
                     Some((Alarm::Probe | Alarm::Reordering, _)) => self.arm_retransmit(now),
                     _ => self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, rto))),
                 }
@@ -252,7 +253,7 @@ impl Sender {
 
     #[cold]
     #[inline(never)]
-    /// With nothing in flight and data that the receive window holds back, only a probe finds out that it opened.
+    /// Arms the timer for a probe of the closed receive window, if data waits for it and nothing is in flight.
     fn arm_persist(&mut self, now: Time) {
         let held_back = self.unsent > 0 || self.fin == super::Fin::Wanted;
         if held_back && self.alarm.is_none() && self.next_new(super::Fill::Full).is_none() {
@@ -261,7 +262,7 @@ impl Sender {
         }
     }
 
-    /// The answer to a window probe: the window has opened, or is asked again later, from now on.
+    /// Handles the answer to a window probe: the window has opened, or it is probed again later.
     pub(super) fn on_window_probe_answered(&mut self) {
         if self.alarm.is_some_and(|(alarm, _)| alarm == Alarm::Persist) {
             self.alarm = None;
@@ -271,8 +272,8 @@ impl Sender {
         }
     }
 
-    /// RFC 9293 §3.8.6.1: what the window has room for, if only a little (§3.8.6.2.1's override timeout), else, as
-    /// Linux, an empty segment from before the window, which must be acknowledged.
+    /// Probes the window (RFC 9293 §3.8.6.1): sends as much as the window allows (§3.8.6.2.1's override timeout). If
+    /// it is closed, sends, as Linux, an empty segment from before the window, which the peer must acknowledge.
     fn probe_window(&mut self, segment: &mut Segment, now: Time) -> Sending {
         segment.seq = self.una + u32::MAX;
         segment.len = 0;
@@ -293,7 +294,7 @@ impl Sender {
         due.saturating_since(now).max(Duration::from_micros(1))
     }
 
-    /// RFC 8985 §7.2: a probe after two smoothed RTTs, if that is before the retransmission timeout in `left`.
+    /// Arms a probe after two smoothed RTTs (RFC 8985 §7.2), if that is before the retransmission timeout in `left`.
     fn arm_probe(&mut self, left: Duration, now: Time) -> bool {
         let calm = matches!(self.state, State::Open | State::Cwr) && self.scoreboard.sacked() == 0;
         let probes = self.sack && self.recovery == Recovery::Rack;
@@ -312,7 +313,8 @@ impl Sender {
     }
 
     pub(super) fn arm_reordering_timer(&mut self, span: Duration, now: Time) {
-        // It comes before the retransmission timer, which this acknowledgement would else have started anew.
+        // The reordering timer expires before the retransmission timer, which this acknowledgement would otherwise
+        // restart.
         self.arm = Arm::Leave;
         self.alarm = Some((
             Alarm::Reordering,
@@ -320,8 +322,8 @@ impl Sender {
         ));
     }
 
-    /// Sending again with nothing in flight: after an RTO of idleness the window decays by half per RTO, not
-    /// below the initial window (RFC 5681 §4.1, RFC 2861 as Linux has it).
+    /// Restarts after an idle time with nothing in flight: the window halves for each RTO of idleness, down to the
+    /// initial window (RFC 5681 §4.1, RFC 2861 as implemented in Linux).
     #[cold]
     #[inline(never)]
     pub(super) fn restart(&mut self, now: Time) {
@@ -346,7 +348,7 @@ impl Sender {
         self.peak_unfilled = 0;
     }
 
-    /// A window that was not filled for an RTO comes down half way to what was used (RFC 7661 §4.4.3 as Linux).
+    /// Reduces a window that was not filled for an RTO half way to what was used (RFC 7661 §4.4.3 as Linux).
     pub(super) fn shrink_unused(&mut self, now: Time) {
         if now.saturating_since(self.filled_at) < self.rtt.rto()
             || self.state != State::Open

@@ -1,5 +1,5 @@
-//! How far acknowledgements come in lumps (Wi-Fi, cable): the window allows for what was acknowledged beyond the
-//! estimated bandwidth (Linux 5.1's extra_acked; later draft-cardwell-iccrg-bbr-congestion-control-02 §4.5.5).
+//! Aggregation of acknowledgements (Wi-Fi, cable): enlarges the window by the data acknowledged beyond the estimated
+//! bandwidth (Linux 5.1's extra_acked; later draft-cardwell-iccrg-bbr-congestion-control-02 §4.5.5).
 
 use sojourn_units::{Duration, Time};
 
@@ -8,12 +8,12 @@ use crate::cc::AckEvent;
 
 /// The maximum is over five to ten rounds: two windows of five.
 const ROUNDS: u32 = 5;
-/// At most what the bandwidth delivers in this time.
+/// At most the data that the bandwidth delivers in this time.
 const MOST: Duration = Duration::from_millis(100);
-/// An epoch ends at so many segments at the latest.
+/// An epoch ends after this many segments at the latest.
 const EPOCH_SEGMENTS: u64 = 1 << 20;
 
-/// Acknowledgements beyond the bandwidth.
+/// Data acknowledged beyond the bandwidth.
 #[derive(Debug)]
 pub(super) struct Aggregation {
     epoch_start: Time,
@@ -34,7 +34,7 @@ impl Aggregation {
         }
     }
 
-    /// A new epoch begins after an idle time.
+    /// Begins a new epoch after an idle time.
     pub(super) const fn restart(&mut self, now: Time) {
         self.epoch_start = now;
         self.epoch_acked = 0;
@@ -69,7 +69,7 @@ impl Aggregation {
         self.extra[self.current] = self.extra[self.current].max(extra);
     }
 
-    /// What the window is to be larger by.
+    /// The segments by which to enlarge the window.
     pub(super) fn window(&self, bandwidth: Bandwidth) -> u32 {
         let most = delivered_in(bandwidth, MOST) as u32;
         self.extra[0].max(self.extra[1]).min(most)
@@ -92,8 +92,8 @@ mod tests {
         }
     }
 
-    /// A segment per millisecond; after 10 ms of silence 10 arrive at once, and 5 more a millisecond later: 15 in a
-    /// millisecond that should bring one.
+    /// A segment per millisecond. After 10 ms of silence 10 arrive at once, and 5 more a millisecond later: 15 in a
+    /// millisecond in which one is expected.
     #[test]
     fn what_comes_in_a_lump_is_allowed_for() {
         let bandwidth = bandwidth(1, Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! BBR, versions 1 and 3, and what they share: bandwidths, rounds, bursts.
+//! BBR, versions 1 and 3, and their common parts: bandwidths, rounds, bursts.
 
 mod aggregation;
 mod policer;
@@ -30,7 +30,7 @@ fn bandwidth(segments: u64, interval: Duration) -> Bandwidth {
         / u128::from(interval.as_nanos().max(1))) as u64
 }
 
-/// What a bandwidth delivers in a time, in whole segments.
+/// Whole segments that a bandwidth delivers in a time.
 fn delivered_in(bandwidth: Bandwidth, span: Duration) -> u64 {
     (u128::from(bandwidth) * u128::from(span.as_nanos()) / (NANOS * u128::from(BANDWIDTH_SCALE)))
         as u64
@@ -60,13 +60,14 @@ fn burst(rate: Option<Rate>, mss: u32) -> u32 {
     segments.clamp(at_least, 127) as u32
 }
 
-/// Allows for three bursts in the hosts, delayed acknowledgements of an odd segment, and, while probing for bandwidth,
-/// two segments, so that the probe shows on a short path (draft-cardwell-iccrg-bbr-congestion-control-00 §4.2.3.2).
+/// Adds three bursts for the hosts, rounds up to even for delayed acknowledgements, and adds two segments while
+/// probing for bandwidth, so that the probe has an effect on a short path
+/// (draft-cardwell-iccrg-bbr-congestion-control-00 §4.2.3.2).
 fn with_quantum(window: u32, burst: u32, probing: bool) -> u32 {
     ((window + 3 * burst + 1) & !1) + if probing { 2 } else { 0 }
 }
 
-/// Segments that will be in the path when pacing lets the next one go; `leaving` of them go then.
+/// Segments in the path when pacing releases the next one, `leaving` of which are released then.
 fn in_path_when_released(
     in_flight: u32,
     leaving: u32,
@@ -78,13 +79,14 @@ fn in_path_when_released(
     u64::from(in_flight + leaving).saturating_sub(arrived) as u32
 }
 
-/// A number below `below`, from what differs between connections and instants: two runs with the same seeds draw the same.
+/// A number below `below`, derived from state that differs between connections and times; equal seeds give equal
+/// numbers.
 fn draw(ack: &AckEvent, below: u64) -> u64 {
     let mixed = (u64::from(ack.una.0) ^ ack.now.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed >> 32) * below) >> 32
 }
 
-/// Rounds by packets: one is over when something sent after its beginning is delivered (draft §4.1.1.3).
+/// Counts rounds by packets: a round ends when a segment sent after its beginning is delivered (draft §4.1.1.3).
 #[derive(Clone, Debug, Default)]
 struct Rounds {
     /// Delivery count at which the round ends.
@@ -113,7 +115,7 @@ impl Rounds {
         }
     }
 
-    /// A round begins now.
+    /// Begins a round now.
     const fn begin(&mut self, sample: &Sample) {
         self.end = sample.total_delivered;
     }

@@ -1,30 +1,31 @@
-//! Token-bucket policers (Linux's "long-term bandwidth"): when a fifth of the packets is lost for two stretches of
-//! rounds in a row at about the same throughput, that throughput is taken for the bandwidth for a while. (draft-cardwell-iccrg-bbr-congestion-control-00 leaves it out; the figures are Linux's.)
+//! Token-bucket policers (Linux's "long-term bandwidth"): if a fifth of the packets is lost in two successive
+//! stretches of rounds at about the same throughput, that throughput is used as the bandwidth for some time.
+//! draft-cardwell-iccrg-bbr-congestion-control-00 does not have this; the values are Linux's.
 
 use sojourn_units::{Duration, Time};
 
 use super::{Bandwidth, bandwidth};
 use crate::cc::{RateSample, Sample};
 
-/// A stretch lasts so many rounds at least; four times as many without an end tell of no policer.
+/// The minimum length of a stretch in rounds. A stretch of four times this without an end indicates no policer.
 const STRETCH_ROUNDS: u32 = 4;
 /// Losses per delivered segment in a stretch, in 256ths: 20 %.
 const LOSS_RATIO: u64 = 50;
 /// Two stretches agree within an eighth, or within 4 kbit/s.
 const CLOSE_RATIO: u64 = 8;
 const CLOSE_BPS: u64 = 4_000;
-/// Rounds for which the bandwidth is believed.
+/// Rounds for which the bandwidth is used.
 const BELIEVED_ROUNDS: u32 = 48;
 
 /// The search for a policer.
 #[derive(Debug)]
 pub(super) struct Policer {
     sampling: bool,
-    /// The bandwidth of the last stretch, and whether it is in force.
+    /// The bandwidth of the last stretch, and whether it is in use.
     bandwidth: Bandwidth,
     in_force: bool,
     rounds: u32,
-    /// Delivered, lost and the time when the stretch began; lost in all.
+    /// Delivered segments, lost segments and time at the beginning of the stretch; all lost segments.
     from_delivered: u64,
     from_lost: u64,
     from: Time,
@@ -45,7 +46,7 @@ impl Policer {
         }
     }
 
-    /// The bandwidth that the policer lets through, while it is believed.
+    /// The bandwidth of the policer, while it is in use.
     pub(super) const fn bandwidth(&self) -> Option<Bandwidth> {
         if self.in_force {
             Some(self.bandwidth)
@@ -69,7 +70,7 @@ impl Policer {
         self.begin_stretch(now, delivered);
     }
 
-    /// A timeout counts as a loss, and may begin a search.
+    /// Counts a timeout as a loss, which may begin a search.
     pub(super) const fn on_timeout(&mut self, now: Time) {
         self.lost += 1;
         if !self.sampling {
@@ -77,7 +78,7 @@ impl Policer {
         }
     }
 
-    /// Takes a sample; true if a bandwidth that was in force has been believed for long enough. `cycling`: in PROBE_BW.
+    /// Takes a sample. Returns true when a bandwidth has been in use for its full time. `cycling`: in PROBE_BW.
     pub(super) fn on_sample(
         &mut self,
         rate: &RateSample,
@@ -145,7 +146,7 @@ impl Policer {
 mod tests {
     use super::*;
 
-    /// Rounds of 100 ms with `delivered` segments each, of which `lost` more were lost.
+    /// Rounds of 100 ms with `delivered` segments each, and `lost` more that were lost.
     fn rounds(policer: &mut Policer, first: u64, count: u64, delivered: u64, lost: u32) -> bool {
         let mut ended = false;
         for round in first..first + count {

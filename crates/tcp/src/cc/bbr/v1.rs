@@ -1,10 +1,10 @@
 //! BBR version 1 (Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14:5, 2016;
-//! draft-cardwell-iccrg-bbr-congestion-control-00), with what Linux 6.1 adds to the draft: a long-term bandwidth
+//! draft-cardwell-iccrg-bbr-congestion-control-00), with Linux 6.1's additions to the draft: a long-term bandwidth
 //! under policers (`policer.rs`) and a window for aggregated acknowledgements (`aggregation.rs`).
 //!
-//! A model of the path, the largest delivery rate of ten round trips (BtlBw) and the smallest RTT of ten seconds
-//! (RTprop), sets the pacing rate and, at twice their product, the window. Departures: the maximum is exact
-//! where Linux keeps three candidates; the random phase in which PROBE_BW begins comes from the sequence number.
+//! The path model is the largest delivery rate of ten round trips (BtlBw) and the smallest RTT of ten seconds
+//! (RTprop). It sets the pacing rate, and the window at twice their product. Departures: the maximum is exact where
+//! Linux keeps three candidates; the sequence number selects the random phase in which PROBE_BW begins.
 
 use sojourn_units::{Duration, Rate, Time};
 
@@ -22,7 +22,7 @@ use crate::seq::Seq;
 
 /// 2/ln 2 = 2.885: doubles the rate each round (draft §4.2.2, BBRHighGain).
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
-/// Empties in a round what start-up queued.
+/// Drains in one round the queue that start-up built.
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
 /// Twice the bandwidth-delay product, for delayed and aggregated acknowledgements (draft §4.2.3.2).
 const CWND_GAIN: u64 = UNIT * 2;
@@ -39,7 +39,7 @@ const CYCLE: [u64; 8] = [
 ];
 /// Rounds over which the bandwidth is a maximum (BtlBwFilterLen).
 const BANDWIDTH_ROUNDS: u64 = 10;
-/// How long a minimum RTT is believed (RTpropFilterLen) and how long it is then probed for (ProbeRTTDuration).
+/// How long a minimum RTT is kept (RTpropFilterLen), and how long a probe for it lasts (ProbeRTTDuration).
 const MIN_RTT_SPAN: Duration = Duration::from_secs(10);
 const PROBE_RTT_SPAN: Duration = Duration::from_millis(200);
 /// Start-up ends when the bandwidth has not grown by a quarter for three rounds (draft §4.3.2.2).
@@ -51,11 +51,12 @@ const UNKNOWN_RTT: Duration = Duration::from_millis(1);
 enum Mode {
     /// Doubles the rate each round until the pipe is full.
     Startup,
-    /// Empties the queue that this made.
+    /// Drains the queue that start-up built.
     Drain,
     /// Cycles around the estimate; the phase.
     ProbeBandwidth(usize),
-    /// Empties the path to see its RTT; when that ends, once the window has come down, and whether a round has passed.
+    /// Empties the path to measure its RTT. Once the window has come down: when the state ends, and whether a round
+    /// has passed.
     ProbeRtt(Option<(Time, bool)>),
 }
 
@@ -73,11 +74,11 @@ pub struct Bbr {
     mss: u32,
     rate: Option<Rate>,
     rate_from_rtt: bool,
-    /// The first RTT, the handshake's if that gave one.
+    /// The first RTT: the handshake's, if it gave one.
     first_rtt: Option<Duration>,
-    /// The window before the request that the rate of start-up begins with.
+    /// The window before the request, from which start-up takes its first rate.
     first_window: Option<u32>,
-    /// The window to return to after recovery or PROBE_RTT.
+    /// The window to restore after recovery or PROBE_RTT.
     prior_cwnd: u32,
     phase: RecoveryPhase,
     conserving: bool,
@@ -173,7 +174,7 @@ impl Bbr {
             .policer
             .on_sample(rate, round_start, cycling, ack.now, sample)
         {
-            self.begin_cycle(ack); // the policed bandwidth is no longer believed: probe again
+            self.begin_cycle(ack); // the policed bandwidth has expired: probe again
         }
     }
 
@@ -187,7 +188,7 @@ impl Bbr {
         let (gain, bandwidth) = (self.pacing_gain(), self.bandwidth.get());
         let in_path = || self.in_path(sample.prior_in_flight, ack, sample);
         let over = if gain > UNIT {
-            // Until the path holds what the gain asks for, or that is more than it takes.
+            // Until the path holds as much as the gain asks for, or losses show that it cannot.
             full_length && (sample.lost > 0 || in_path() >= self.in_flight_at(bandwidth, gain))
         } else if gain < UNIT {
             full_length || in_path() <= self.in_flight_at(bandwidth, UNIT)
@@ -320,8 +321,8 @@ impl Bbr {
         }
     }
 
-    /// draft §4.2.3.4 (BBRModulateCwndForRecovery): in the first round of recovery as much as was delivered, then back
-    /// to the window from before. True if that settles the window.
+    /// BBRModulateCwndForRecovery (draft §4.2.3.4): in the first round of recovery the window follows the delivered
+    /// data; afterwards the prior window is restored. Returns true if this sets the window.
     fn recover_window(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) -> bool {
         if sample.lost > 0 {
             window.cwnd = window.cwnd.saturating_sub(sample.lost).max(1);
@@ -351,7 +352,7 @@ impl Bbr {
         };
     }
 
-    /// The window that `gain` times the bandwidth-delay product asks for (draft §4.2.3.2, BBRInflight).
+    /// The window for `gain` times the bandwidth-delay product (draft §4.2.3.2, BBRInflight).
     fn in_flight_at(&self, bandwidth: Bandwidth, gain: u64) -> u32 {
         self.with_quantum(product(bandwidth, self.min_rtt, gain))
     }
@@ -386,7 +387,7 @@ impl CongestionControl for Bbr {
         }
     }
 
-    /// The handshake knows the RTT of a path that the connection has not filled yet (Linux's bbr_init).
+    /// Takes the handshake's RTT, measured before the connection filled the path (Linux's bbr_init).
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
         if self.first_rtt.is_none() {
             self.first_rtt = ack.rtt;
@@ -395,7 +396,7 @@ impl CongestionControl for Bbr {
         }
     }
 
-    /// In start-up every segment delivered makes the window larger by one, the request's too.
+    /// In start-up every segment delivered enlarges the window by one, including the request's.
     fn on_request(&mut self, window: &mut Window) {
         self.first_window = Some(window.cwnd);
         window.cwnd += 1;
@@ -426,7 +427,7 @@ impl CongestionControl for Bbr {
         self.policer.on_timeout(now);
     }
 
-    /// The losses were none: neither was what they said of the path.
+    /// Discards conclusions drawn from losses that were spurious.
     fn on_undo(&mut self, window: &Window, _prior_cwnd: u32) -> u32 {
         self.full_bandwidth = 0;
         self.full_rounds = 0;

@@ -1,11 +1,11 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr-01): version 1's model, bounded by what losses teach: in the long term how much may
-//! be in flight (inflight_longterm), in the short term that and the bandwidth as well.
+//! BBR version 3 (draft-ietf-ccwg-bbr-01): version 1's model, bounded by losses. The long-term bound limits the data
+//! in flight (inflight_longterm); the short-term bounds limit the data in flight and the bandwidth.
 //!
-//! PROBE_BW has four phases: DOWN empties the queue, CRUISE leaves headroom, REFILL fills the pipe for a round, UP probes
-//! until losses exceed 2 % or the bandwidth stands still. Departures: losses are judged per acknowledgement, by
-//! what was lost since the newest delivered segment was sent, not for each lost segment (§5.5.10.2); in recovery the bounds
-//! alone govern the window, as in the authors' kernel, which has no packet conservation; its ECN response is left
-//! out; random waits come from the sequence number.
+//! PROBE_BW has four phases: DOWN drains the queue, CRUISE leaves headroom, REFILL fills the pipe for a round, UP
+//! probes until losses exceed 2 % or the bandwidth stands still. Departures: losses are judged per acknowledgement,
+//! counting those since the newest delivered segment was sent, not for each lost segment (§5.5.10.2); in recovery only
+//! the bounds govern the window, as in the authors' kernel, which has no packet conservation; the ECN response is not
+//! implemented; random waits derive from the sequence number.
 
 use sojourn_units::{Duration, Rate, Time};
 
@@ -20,19 +20,19 @@ use crate::seq::Seq;
 
 /// BBRStartupPacingGain: 4 ln 2 = 2.77 (§5.3.1).
 const STARTUP_PACING_GAIN: u64 = UNIT * 277 / 100;
-/// BBRDrainPacingGain (§5.3.2): empties what start-up queued in about two rounds.
+/// BBRDrainPacingGain (§5.3.2): drains the queue of start-up in about two rounds.
 const DRAIN_PACING_GAIN: u64 = UNIT / 2;
 /// BBRDefaultCwndGain, and the larger one while probing up (§5.6.1).
 const CWND_GAIN: u64 = UNIT * 2;
 const UP_CWND_GAIN: u64 = UNIT * 9 / 4;
 /// PROBE_RTT's window: half the product (§5.3.4).
 const PROBE_RTT_CWND_GAIN: u64 = UNIT / 2;
-/// BBRLossThresh: 2 % (§2.7), and the episodes in a round that end start-up (BBRStartupFullLossCnt).
+/// BBRLossThresh: 2 % (§2.7), and the loss episodes in a round that end start-up (BBRStartupFullLossCnt).
 const LOSS_PERCENT: u64 = 2;
 const STARTUP_LOSS_EVENTS: u32 = 6;
-/// BBRBeta: what a bound keeps on a loss, in 256ths: 0.7.
+/// BBRBeta: the share of a bound kept after a loss, in 256ths: 0.7.
 const BETA: u64 = UNIT * 7 / 10;
-/// BBRHeadroom: left for others, in 256ths: 0.15.
+/// BBRHeadroom: the share left for others, in 256ths: 0.15.
 const HEADROOM: u64 = UNIT * 15 / 100;
 /// MaxBwFilterLen: probing cycles over which the bandwidth is a maximum.
 const BANDWIDTH_CYCLES: u64 = 2;
@@ -58,7 +58,7 @@ enum Mode {
     Cruise,
     Refill,
     Up,
-    /// When it ends, once the window has come down, and whether a round has passed.
+    /// Once the window has come down: when the state ends, and whether a round has passed.
     ProbeRtt(Option<(Time, bool)>),
 }
 
@@ -68,7 +68,7 @@ impl Mode {
     }
 }
 
-/// What the acknowledgements that arrive tell of (BBR.ack_phase).
+/// The phase of PROBE_BW that the arriving acknowledgements report on (BBR.ack_phase).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Feedback {
     /// Nothing in particular.
@@ -113,7 +113,7 @@ pub struct Bbr3 {
     probe_rtt_min: Option<Duration>,
     probe_rtt_min_at: Time,
     feedback: Feedback,
-    /// Losses in the present feedback come of the probe (bw_probe_samples).
+    /// Losses reported now were caused by the probe (bw_probe_samples).
     probing: bool,
     phase_start: Time,
     probe_wait: Duration,
@@ -125,9 +125,9 @@ pub struct Bbr3 {
     mss: u32,
     rate: Option<Rate>,
     rate_from_rtt: bool,
-    /// The first RTT, the handshake's if that gave one.
+    /// The first RTT: the handshake's, if it gave one.
     first_rtt: Option<Duration>,
-    /// The window before the request that the rate of start-up begins with.
+    /// The window before the request, from which start-up takes its first rate.
     first_window: Option<u32>,
     phase: RecoveryPhase,
     prior_cwnd: u32,
@@ -202,7 +202,7 @@ impl Bbr3 {
         }
     }
 
-    /// `gain` times the product, with what bursts need (BBRInflight).
+    /// `gain` times the product, plus an allowance for bursts (BBRInflight).
     fn in_flight_at(&self, bandwidth: Bandwidth, gain: u64) -> u32 {
         self.with_quantum(product(bandwidth, self.min_rtt, gain))
     }
@@ -224,7 +224,7 @@ impl Bbr3 {
         self.in_flight_at(self.estimate(), UNIT).min(cwnd)
     }
 
-    // ---- What acknowledgements tell (§5.5) -------------------------------------------------------------
+    // ---- Signals from acknowledgements (§5.5) ----------------------------------------------------------
 
     fn update_model(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
         self.rounds.on_sample(sample);
@@ -260,8 +260,8 @@ impl Bbr3 {
             .update(self.estimate(), started, ack, window.cwnd);
     }
 
-    /// BBRUpdateCongestionSignals, BBRAdaptLowerBoundsFromCongestion (§5.5.10.3): once per round with losses the short-term
-    /// bounds come down by beta, not below what was delivered; not while probing for bandwidth.
+    /// BBRUpdateCongestionSignals, BBRAdaptLowerBoundsFromCongestion (§5.5.10.3): once per round with losses,
+    /// multiplies the short-term bounds by beta, but not below the delivered data. Not while probing for bandwidth.
     fn take_losses(&mut self, sample: &Sample, window: &Window) {
         if sample.lost > 0 {
             self.loss_in_round = true;
@@ -309,7 +309,7 @@ impl Bbr3 {
         }
     }
 
-    /// §5.3.1.3: start-up ends when for a round in recovery losses exceed 2 %, in several episodes.
+    /// §5.3.1.3: ends start-up when, for a round in recovery, losses exceed 2 % in several episodes.
     fn check_startup_losses(&mut self, sample: &Sample) {
         if self.full || sample.phase != RecoveryPhase::Recovery || !self.loss_rounds.started {
             return;
@@ -388,7 +388,7 @@ impl Bbr3 {
             }
             Mode::Up => {
                 if window.limiting && window.cwnd >= self.in_flight_long {
-                    // The bound holds the bandwidth back: it proves nothing.
+                    // The bound limits the bandwidth, so the sample does not indicate a plateau.
                     self.plateau = Plateau {
                         bandwidth: self.bandwidth_latest,
                         ..Plateau::default()
@@ -401,14 +401,14 @@ impl Bbr3 {
         }
     }
 
-    /// §5.3.3.7: after two to three seconds, or as many rounds as Reno would take to regain the window.
+    /// §5.3.3.7: true after two to three seconds, or after the number of rounds in which Reno would regain the window.
     fn is_time_to_probe(&self, ack: &AckEvent, window: &Window) -> bool {
         let reno_rounds = u64::from(self.target_in_flight(window.cwnd)).min(PROBE_WAIT_ROUNDS);
         ack.now.saturating_since(self.phase_start) > self.probe_wait
             || self.rounds_since_probe >= reno_rounds
     }
 
-    /// BBRAdaptLongTermModel (§5.5.10.2): too many losses bound what may be in flight; without them the bound rises.
+    /// BBRAdaptLongTermModel (§5.5.10.2): too many losses bound the data in flight; without them the bound rises.
     fn adapt_long_term(&mut self, ack: &AckEvent, sample: &Sample, window: &Window) {
         if self.rounds.started {
             match self.feedback {
@@ -444,7 +444,8 @@ impl Bbr3 {
         }
     }
 
-    /// BBRProbeInflightLongtermUpward: by one in the first round of a probe, two in the second, and so on doubling.
+    /// BBRProbeInflightLongtermUpward: raises the bound by one in the first round of a probe, two in the second, and
+    /// so on, doubling.
     fn raise_bound(&mut self, ack: &AckEvent, window: &Window) {
         if !window.limiting || window.cwnd < self.in_flight_long {
             return;
@@ -571,7 +572,8 @@ impl Bbr3 {
     }
 }
 
-/// BBRIsInflightTooHigh: more than 2 % of what was in flight with the newest delivered segment is lost.
+/// BBRIsInflightTooHigh: more than 2 % of the data in flight was lost, counted when the newest delivered segment was
+/// sent.
 fn is_too_much(sample: &Sample) -> bool {
     sample.rate.is_some_and(|rate| {
         u64::from(rate.lost) * 100 > u64::from(rate.in_flight_at_send) * LOSS_PERCENT
@@ -592,7 +594,7 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// The handshake knows the RTT of a path that the connection has not filled yet.
+    /// Takes the handshake's RTT, measured before the connection filled the path.
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
         if self.first_rtt.is_none() {
             self.first_rtt = ack.rtt;
@@ -601,7 +603,7 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// In start-up every segment delivered makes the window larger by one, the request's too.
+    /// In start-up every segment delivered enlarges the window by one, including the request's.
     fn on_request(&mut self, window: &mut Window) {
         self.first_window = Some(window.cwnd);
         window.cwnd += 1;
@@ -625,7 +627,7 @@ impl CongestionControl for Bbr3 {
         window.ssthresh
     }
 
-    /// §5.6.4.4: the bound on what is in flight comes from the losses; the search for a plateau begins anew.
+    /// §5.6.4.4: bounds the data in flight after losses, and restarts the search for a plateau.
     fn on_timeout(&mut self, _now: Time, _next: Seq) {
         self.phase = RecoveryPhase::Timeout;
         self.plateau = Plateau::default();

@@ -34,7 +34,7 @@ fn sample(prior: u64, total: u64, in_flight: u32) -> Sample {
     }
 }
 
-/// A round of ten acknowledgements a round from `first` on, at a constant rate.
+/// `count` rounds of ten acknowledgements each, from round `first` on, at a constant rate.
 fn rounds(bbr: &mut Bbr, window: &mut Window, first: u64, count: u64, in_flight: u32) {
     for n in 10 * first..10 * (first + count) {
         bbr.on_sample(
@@ -69,8 +69,8 @@ fn a_bandwidth_that_stands_still_for_three_rounds_ends_startup() {
     assert!(matches!(bbr.mode, Mode::ProbeBandwidth(_)));
 }
 
-/// 100 per second times 100 ms are 10, twice that 20; three bursts of one segment (below 1.2 Mbit/s) and up to an
-/// even number: 24, and what came in lumps.
+/// 100 per second times 100 ms are 10, twice that 20; three bursts of one segment (below 1.2 Mbit/s), rounded up to
+/// even: 24, plus the allowance for aggregation.
 #[test]
 fn the_window_is_twice_the_product() {
     let bbr = Bbr {
@@ -91,7 +91,7 @@ fn the_cycle_probes_drains_and_cruises() {
     rounds(&mut bbr, &mut window, 5, 1, 10);
     bbr.mode = Mode::ProbeBandwidth(0);
     bbr.cycle_start = Time::from_millis(600);
-    // 700 ms: an RTT has passed, but the path holds less than 1.25 products (13 + 3 + … = 18): it goes on.
+    // 700 ms: an RTT has passed, but the path holds less than 1.25 products (13 + 3 + … = 18): the phase continues.
     bbr.on_sample(&ack(701, RTT), &sample(60, 70, 10), &mut window);
     assert_eq!(bbr.mode, Mode::ProbeBandwidth(0));
     bbr.on_sample(&ack(710, RTT), &sample(60, 71, 20), &mut window);
@@ -130,7 +130,8 @@ fn an_old_minimum_rtt_is_probed_for() {
     );
 }
 
-/// draft §4.2.3.4: on entering recovery as much as was delivered; afterwards the window from before.
+/// draft §4.2.3.4: on entering recovery the window follows the delivered data; afterwards the prior window is
+/// restored.
 #[test]
 fn recovery_conserves_packets_for_a_round() {
     let mut bbr = Bbr::new();
@@ -145,11 +146,12 @@ fn recovery_conserves_packets_for_a_round() {
     bbr.on_sample(&ack(510, RTT), &lossy, &mut window);
     assert_eq!(window.cwnd, 9); // eight in flight and the one delivered
     bbr.on_sample(&ack(520, RTT), &sample(46, 51, 8), &mut window);
-    // A round later the window from before (34, of start-up), which the model now bounds at twice the product.
+    // A round later the prior window (34, of start-up) is restored, which the model now bounds at twice the product.
     assert_eq!(window.cwnd, 24);
 }
 
-/// Others have filled the path before the first data arrives: the handshake's RTT is the path's, and sets the first rate.
+/// Other flows have filled the path before the first data arrives: the handshake's RTT is the path's, and sets the
+/// first rate.
 #[test]
 fn the_handshake_tells_the_least_rtt() {
     let mut bbr = Bbr::new();

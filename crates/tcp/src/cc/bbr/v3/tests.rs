@@ -67,7 +67,7 @@ fn a_plateau_ends_startup_and_drain_follows() {
     assert!((20..=30).contains(&window.cwnd), "{}", window.cwnd); // twice the product, and the quantum
 }
 
-/// §5.5.10.2: 1 of 40 is 2.5 %: what was in flight then is the bound, and the probe is over.
+/// §5.5.10.2: 1 of 40 is 2.5 %: the data in flight at that time becomes the bound, and the probe ends.
 #[test]
 fn losses_above_two_percent_while_probing_bound_what_is_in_flight() {
     let (mut bbr, mut window) = settled();
@@ -91,8 +91,8 @@ fn cruising_leaves_headroom() {
     assert_eq!(bbr.bound(), 40);
 }
 
-/// §5.5.10.3: a round with losses takes three tenths of the short-term bounds, not below what was delivered (10). Of 40 that
-/// leaves 28, in 256ths 27.9 and so 27; of 12 it would leave 8.
+/// §5.5.10.3: a round with losses takes three tenths off the short-term bounds, but not below the delivered data (10).
+/// From 40 the result is 28, in 256ths 27.9 and so 27; from 12 it would be 8.
 #[test]
 fn losses_while_cruising_bound_the_short_term() {
     for (cwnd, bound) in [(40, 27), (12, 10)] {
@@ -108,7 +108,7 @@ fn losses_while_cruising_bound_the_short_term() {
     }
 }
 
-/// §5.3.4: after five seconds without a lower RTT half the product for 200 ms and a round.
+/// §5.3.4: after five seconds without a lower RTT the window is half the product for 200 ms and a round.
 #[test]
 fn the_path_is_emptied_every_five_seconds() {
     let (mut bbr, mut window) = settled();
