@@ -1,8 +1,8 @@
 //! Nanoseconds per packet, enqueue and dequeue together, for every discipline in the catalogue.
 //!
-//! `cargo bench -p sojourn-aqm --bench disciplines -- [NAME …]` prints a row per discipline, the least of some runs:
-//! calm and busy as in `load`, of 1 flow and of 1000. Red (15 packets by default) and sfb with one flow (25) refuse part
-//! of the calm load, which costs them more arrivals per packet.
+//! `cargo bench -p sojourn-aqm --bench disciplines -- [NAME …]` prints a row per discipline, the minimum of several
+//! runs: calm and busy as in `load`, with 1 flow and with 1000. Red (15 packets by default) and sfb with one flow (25)
+//! drop part of the calm load, which costs them more arrivals per packet.
 //!
 //! Goals, calm, on one core of a machine of 2020: pfifo at most 15 ns, CoDel and PIE at most 25 ns, and FQ-CoDel with
 //! 1000 flows at most 60 ns.
@@ -17,8 +17,8 @@ use sojourn_aqm::{Catalogue, Discipline};
 const PACKETS: u64 = 20_000;
 const REPEATS: usize = 50;
 
-/// Nanoseconds per packet fetched: the least of some runs after a first one, which other work on the machine disturbed
-/// the least.
+/// Nanoseconds per packet fetched: the minimum of several runs after a first one, which is the run least disturbed by
+/// other work on the machine.
 fn measure(discipline: &Discipline<TestPacket>, load: Load) -> f64 {
     let mut steady = Steady::new(discipline, load);
     steady.run(PACKETS);

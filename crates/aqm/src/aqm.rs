@@ -1,4 +1,4 @@
-//! Active queue management of one queue: a decision per packet, apart from the queue itself.
+//! Active queue management of one queue: a decision per packet, separate from the queue itself.
 
 use sojourn_units::Time;
 
@@ -8,14 +8,14 @@ use crate::packet::Packet;
 use crate::qdisc::Limit;
 use crate::settings::Settings;
 
-/// What becomes of a packet.
+/// The decision about a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It is kept as it is.
+    /// Keep it unchanged.
     Pass,
-    /// It is marked and kept. Only for ECN-capable packets.
+    /// Mark it and keep it. Only for ECN-capable packets.
     Mark,
-    /// It is dropped.
+    /// Drop it.
     Drop(DropReason),
 }
 
@@ -29,25 +29,25 @@ impl Verdict {
     }
 }
 
-/// What is queued, not counting the packet that is decided about.
+/// The queued packets, without the one to be decided about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Backlog {
     /// Packets in this queue.
     pub packets: u64,
     /// Bytes in this queue.
     pub bytes: u64,
-    /// The part of `bytes` that carries CE.
+    /// The part of `bytes` in CE-marked packets.
     pub ce_bytes: u64,
-    /// Bytes in the whole discipline: more than `bytes` where this queue is one of several.
+    /// Bytes in the whole discipline: more than `bytes` if this queue is one of several.
     pub qdisc_bytes: u64,
 }
 
-/// An AQM algorithm for one queue, which somebody else keeps: [`crate::Single`] or a flow-queueing scheduler.
+/// An AQM algorithm for one queue. [`crate::Single`] or a flow-queueing scheduler owns the queue.
 ///
-/// For every packet there is one call of `on_enqueue` (or `on_overflow`), and if it passed, one of
-/// `on_dequeue` when it reaches the head.
+/// For every packet, `on_enqueue` (or `on_overflow`) is called once. If the packet passed, `on_dequeue` is called once
+/// when it reaches the head.
 pub trait Aqm<P: Packet>: Algorithm {
-    /// A packet arrives and there is room for it. The packet's `enqueued` time is `now`.
+    /// Decides about a packet that arrives and fits in the queue. Its `enqueued` time is `now`.
     fn on_enqueue(
         &mut self,
         _packet: &P,
@@ -58,8 +58,8 @@ pub trait Aqm<P: Packet>: Algorithm {
         Verdict::Pass
     }
 
-    /// A packet has been taken from the head. After [`Verdict::Drop`] the next one, if there is one, is
-    /// taken and asked about at the same instant.
+    /// Decides about a packet taken from the head. After [`Verdict::Drop`] the next packet, if any, is taken and
+    /// decided about at the same time.
     fn on_dequeue(
         &mut self,
         _packet: &P,
@@ -71,15 +71,15 @@ pub trait Aqm<P: Packet>: Algorithm {
     }
 }
 
-/// What an AQM algorithm does besides deciding about packets, whatever their type.
+/// The part of an AQM algorithm that does not depend on the type of the packets.
 pub trait Algorithm {
-    /// An arriving packet was dropped for want of room; the queue stands at `backlog`.
+    /// An arriving packet was dropped because there was no room; the queue holds `backlog`.
     fn on_overflow(&mut self, _backlog: Backlog, _now: Time) {}
 
-    /// A flow-queueing scheduler that was out of room dropped `packets` packets from the head of this queue.
+    /// A flow-queueing scheduler without room dropped `packets` packets from the head of this queue.
     fn on_head_drops(&mut self, _packets: u64) {}
 
-    /// A packet was asked for and the queue is empty.
+    /// A packet was requested while the queue is empty.
     fn on_empty(&mut self, _now: Time) {}
 
     /// When `on_timer` is due; `None` if never.
@@ -90,14 +90,14 @@ pub trait Algorithm {
     /// Called once `next_timer` is reached.
     fn on_timer(&mut self, _backlog: Backlog, _now: Time) {}
 
-    /// Takes other parameters from now on; see [`crate::Qdisc::change`]. `limit` is the queue's.
+    /// Changes the parameters while running; see [`crate::Qdisc::change`]. `limit` is the queue's.
     ///
     /// # Errors
-    /// The algorithm does not change while it runs, or a value is refused.
+    /// The algorithm cannot be changed while it runs, or a value is out of range.
     fn change(&mut self, _settings: &Settings, _limit: Limit) -> Result<(), SettingError> {
         Err(SettingError::unchangeable())
     }
 
-    /// Shows the state by the defining document's names, for probes.
+    /// Reports the state under the defining document's names, for probes.
     fn state(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
 }

@@ -1,17 +1,17 @@
-//! ARED: Adaptive RED (Floyd, Gummadi and Shenker 2001), RED whose `max_p` follows the load.
+//! ARED: Adaptive RED (Floyd, Gummadi and Shenker 2001), which adapts RED's `max_p` to the load.
 //!
-//! Every `adapt_interval` the average is compared with a band around the middle of the thresholds: above
-//! it max_p grows by alpha = min(0.01, max_p / 4), below it it shrinks to beta = 0.9 of itself, within
-//! 0.01 and 0.5.
+//! Every `adapt_interval` the average is compared with a band around the middle of the thresholds. Above the band,
+//! max_p grows by alpha = min(0.01, max_p / 4); below it, max_p is multiplied by beta = 0.9. It stays between 0.01 and
+//! 0.5.
 //!
-//! The thresholds may be given as for [`crate::red`], or as a target delay: half and one and a half of
-//! the target queue, at least one and two full frames (Khademi, Ros and Welzl 2013, §3).
+//! The thresholds are given as for [`crate::red`], or by a target delay: half and one and a half of the target queue,
+//! at least one and two full frames (Khademi, Ros and Welzl 2013, §3).
 //!
-//! Departures from the report: its lower threshold is at least 5 packets, ours one; the band is
-//! judged by a timer, as in Linux, not at arrivals; the gentle slope follows max_p.
-//! `variant = "linux-3.10"` is sch_red's `adaptive` as written. `variant = "linux"` is what Linux 6.1 with its tc
-//! does: tc 5.6 and later hands the flag over in a new attribute, the kernel starts the timer by the old one,
-//! and max_p stays where it was. Measured: `tc -s -d qdisc` shows `adaptive` and the probability never moves.
+//! Departures from the report: its lower threshold is at least 5 packets, ours one; a timer compares the average, as
+//! in Linux, not arrivals; the gentle slope follows max_p. `variant = "linux-3.10"` is sch_red's `adaptive` as its
+//! code intends. `variant = "linux"` is the behaviour of Linux 6.1 with its tc: tc 5.6 and later pass the flag in a
+//! new attribute, but the kernel starts the timer by the old one, so max_p never changes. Measured: `tc -s -d qdisc`
+//! shows `adaptive`, and the probability stays constant.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -32,9 +32,9 @@ use crate::single::Single;
 use crate::{choice, parameters};
 
 parameters! {
-    /// The thresholds by delay.
+    /// Thresholds given as a delay.
     struct Target {
-        /// queueing delay to hold; sets min and max where they are not given
+        /// target queueing delay; sets min and max if they are not given
         target: Option<Duration>,
     }
 }
@@ -50,9 +50,9 @@ parameters! {
         pub beta: f64 as Probability,
     }
     besides {
-        /// max_p is not raised when above.
+        /// max_p is not raised above this.
         pub top: f64,
-        /// max_p is not lowered when below.
+        /// max_p is not lowered below this.
         pub bottom: f64,
     }
 }
@@ -69,19 +69,19 @@ const WHICH: Which = Which {
 };
 
 choice! {
-    /// Whose adaptive RED.
+    /// Which adaptive RED to follow.
     pub enum Variant {
         /// As published, in floating point.
         Floyd = "floyd",
         /// Linux 6.1 with its tc, which never adapts.
         Linux = "linux",
-        /// Linux's sch_red as written.
+        /// Linux's sch_red as its code intends.
         Linux310 = "linux-3.10",
     }
 }
 
 impl Variant {
-    /// The RED that is adapted.
+    /// The variant of the underlying RED.
     const fn red(self) -> red::Variant {
         match self {
             Self::Floyd => red::Variant::Floyd,
@@ -89,7 +89,7 @@ impl Variant {
         }
     }
 
-    /// The delay to hold unless it or the thresholds are given; tc knows none.
+    /// The default target delay, used if neither it nor the thresholds are given; tc has none.
     const fn target(self) -> Target {
         Target {
             target: match self {
@@ -115,13 +115,13 @@ impl Default for Adaptation {
 /// Adaptive RED for one queue.
 pub struct Ared {
     red: Red,
-    /// `None`: max_p stays where it starts.
+    /// `None` if max_p never changes.
     adaptation: Option<Adaptation>,
     next: Option<Time>,
 }
 
 impl Ared {
-    /// An adaptive RED that has seen no packet; `red.max_p` is where max_p starts.
+    /// An adaptive RED before its first packet; `red.max_p` is the initial max_p.
     pub fn new(red: red::Config, adaptation: Option<Adaptation>) -> Self {
         Self {
             red: Red::new(red),
@@ -130,7 +130,7 @@ impl Ared {
         }
     }
 
-    /// The RED that is adapted.
+    /// The underlying RED.
     pub const fn red(&self) -> &Red {
         &self.red
     }
@@ -155,7 +155,7 @@ impl Ared {
                     floyd.set_max_p(max_p * beta);
                 }
             }
-            // Whole bytes, whole fifths of the distance and tenths of max_p, as the kernel has them.
+            // Whole bytes, fifths of the distance and tenths of max_p, as in the kernel.
             Rule::Linux(linux) => {
                 let average = linux.average_bytes_at(now);
                 let max_p = linux.max_p_fixed();
@@ -232,8 +232,8 @@ pub(crate) fn keys() -> Vec<Key> {
     [target, Adaptation::default().keys(), WHICH.keys(), red].concat()
 }
 
-/// th_min and th_max in bytes for a target delay at a rate: half and one and a half of the target queue,
-/// at least one and two frames of `mtu` bytes.
+/// th_min and th_max in bytes for a target delay at a rate: half and one and a half of the target queue, at least one
+/// and two frames of `mtu` bytes.
 pub fn thresholds(rate: Rate, target: Duration, mtu: u32) -> (u64, u64) {
     let mtu = u64::from(mtu);
     let queue = rate.bytes_in(target);
@@ -242,20 +242,20 @@ pub fn thresholds(rate: Rate, target: Duration, mtu: u32) -> (u64, u64) {
     (min, max)
 }
 
-/// w_q = 1 - exp(-1/C), C the link's rate in packets per second (Floyd et al. 2001, §5).
+/// w_q = 1 - exp(-1/C), where C is the link's rate in packets per second (Floyd et al. 2001, §5).
 fn automatic_weight(bandwidth: Rate, avpkt: u64) -> f64 {
     let packets_per_sec = bandwidth.bytes_per_sec() / avpkt as f64;
     -libm::expm1(-1.0 / packets_per_sec)
 }
 
-/// Reads the keys of the RED that is adapted; `limit` is what the queue may hold.
+/// Reads the keys of the underlying RED; `limit` is the queue's limit.
 pub(crate) fn config(settings: &Settings, limit: Limit) -> Result<red::Config, SettingError> {
     let variant = WHICH.given(settings)?.variant;
     let mut red = red::Parameters::read(settings, variant.red())?;
     let asked = Target { target: None }.given(settings)?;
     let (rate, mtu) = (settings.rate, settings.mtu);
     let thresholds_given = red.min.is_some() || red.max.is_some();
-    // An experiment with every value spelled out gives both.
+    // An experiment with every value spelled out contains both.
     let agrees = |target| {
         let (min, max) = thresholds(rate, target, mtu);
         let is =
@@ -283,7 +283,7 @@ pub(crate) fn config(settings: &Settings, limit: Limit) -> Result<red::Config, S
     }
 }
 
-/// Reads the keys of the adaptation; `None` where it does not happen.
+/// Reads the keys of the adaptation; `None` if the variant does not adapt.
 pub(crate) fn adaptation(settings: &Settings) -> Result<Option<Adaptation>, SettingError> {
     let variant = WHICH.given(settings)?.variant;
     let default = Adaptation::default();
@@ -330,8 +330,8 @@ mod tests {
     use crate::test_packet::TestPacket;
     use sojourn_units::Value;
 
-    /// An ARED of one variant with thresholds 10 and 30 kB and no memory, after its average was set by
-    /// arrivals at `queue` bytes.
+    /// An ARED of one variant with thresholds of 10 and 30 kB and weight 1, whose average was set by arrivals at
+    /// `queue` bytes.
     fn at(variant: red::Variant, max_p: f64, queue: u64) -> Ared {
         let mut settings = Settings::new(Rate::from_mbps(10), 1514);
         settings.values = Vec::from([
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn max_p_climbs_above_the_band_falls_below_and_rests_within() {
-        // Band 18 to 22 kB. Up by min(0.01, max_p/4), down to nine tenths (Floyd et al. 2001, §4).
+        // The band is 18 to 22 kB. Up by min(0.01, max_p/4), down to nine tenths (Floyd et al. 2001, §4).
         for variant in [red::Variant::Floyd, red::Variant::Linux] {
             for (queue, before, after) in [
                 (25_000, 0.1, 0.11),
@@ -389,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Linux 6.1 with tc 6.1: `adaptive` is accepted and shown, and nothing adapts.
+    /// Linux 6.1 with tc 6.1: `adaptive` is accepted and shown, but nothing adapts.
     #[test]
     fn today_s_linux_leaves_max_p_where_it_starts() {
         let mut settings = Settings::new(Rate::from_mbps(10), 1514);
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn thresholds_follow_the_target_delay_down_to_one_and_two_frames() {
-        // Khademi et al. 2013: 10 Mbit/s x 5 ms = 6250 B; x 1 ms = 1250 B, below a frame.
+        // Khademi et al. 2013: 10 Mbit/s x 5 ms = 6250 B; 10 Mbit/s x 1 ms = 1250 B, below a frame.
         let rate = Rate::from_mbps(10);
         let at = |ms| thresholds(rate, Duration::from_millis(ms), 1514);
         assert_eq!(at(5), (3125, 9375));

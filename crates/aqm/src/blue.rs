@@ -1,11 +1,11 @@
-//! BLUE (Feng, Kandlur, Saha and Shin 1999): one probability, raised by loss and lowered by idleness.
+//! BLUE (Feng, Kandlur, Saha and Shin 1999): one probability, raised by losses and lowered when the link is idle.
 //!
-//! On a packet lost for want of room (or, with `level`, an arrival at a queue above it) the probability
-//! grows by `increment`; when the link falls idle it shrinks by `decrement`; either at most once per
-//! `freeze_time`. Arrivals are dropped or marked with that probability.
+//! When a packet is lost because there is no room (or, with `level`, arrives at a longer queue), the probability grows
+//! by `increment`. When the link becomes idle, it shrinks by `decrement`. It changes at most once per `freeze_time`.
+//! Arrivals are dropped or marked with this probability.
 //!
-//! The defaults are one of the settings of the paper's simulations; it recommends none beyond `increment`
-//! being much larger than `decrement`. No departure from the paper otherwise.
+//! The defaults are from the paper's simulations; it only recommends that `increment` be much larger than `decrement`.
+//! No departure from the paper otherwise.
 
 use alloc::boxed::Box;
 
@@ -27,7 +27,7 @@ parameters! {
         pub increment: f64 as Probability,
         /// decrease of the probability when the link falls idle (d2)
         pub decrement: f64 as Probability,
-        /// least time between two changes of the probability
+        /// minimum time between two changes of the probability
         pub freeze_time: Duration,
         /// an arrival at a longer queue raises the probability too (L)
         pub level: Option<Limit>,
@@ -59,7 +59,7 @@ pub struct Blue {
 }
 
 impl Blue {
-    /// A BLUE that has seen no packet.
+    /// A BLUE before its first packet.
     pub const fn new(config: Config) -> Self {
         Self {
             config,

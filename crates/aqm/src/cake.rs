@@ -1,18 +1,18 @@
-//! CAKE: a shaper, tins by DiffServ, flow queueing with host fairness, COBALT and an ACK filter in one
-//! discipline (Høiland-Jørgensen, Täht and Morton 2018; tc-cake(8)).
+//! CAKE: a shaper, tins by DiffServ, flow queueing with host fairness, COBALT and an ACK filter in one discipline
+//! (Høiland-Jørgensen, Täht and Morton 2018; tc-cake(8)).
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`diffserv`] | code points to tins, and the tins' shares |
-//! | [`hosts`] | the modes of isolation; fairness among hosts |
-//! | [`framing`] | overhead, least packet, ATM and PTM cells |
-//! | [`ack_filter`] | redundant acknowledgements |
+//! | [`diffserv`] | maps code points to tins, and the tins' shares |
+//! | [`hosts`] | the isolation modes; fairness among hosts |
+//! | [`framing`] | overhead, minimum packet size, ATM and PTM cells |
+//! | [`ack_filter`] | drops redundant acknowledgements |
 //! | `tin` | the queues of one tin |
 //! | `shaper` | the virtual clock |
 //!
-//! Not modelled of Linux's `sch_cake`: `ingress`, `autorate-ingress`, `nat`, `wash`, `fwmark` and
-//! negative overhead; packets are never super-packets, so there is nothing to split. Departure:
-//! spans on the link are whole nanoseconds, not scaled fractions.
+//! Features of Linux's `sch_cake` not modelled: `ingress`, `autorate-ingress`, `nat`, `wash`, `fwmark` and negative
+//! overhead. There are no super-packets, so nothing is split. Departure: transmission times are whole nanoseconds, not
+//! scaled fractions.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -45,41 +45,41 @@ use hosts::Isolation;
 use shaper::Shaper;
 use tin::{Served, Tin};
 
-/// The length of an IP packet that fills a frame; what a frame has more is its link header.
+/// The length of an IP packet that fills a frame; the rest of the frame is its link header.
 const IP_MTU: u32 = 1500;
-/// The default limit in packets, all of them frames.
+/// The default limit, in full frames.
 const PACKETS: u64 = 10_240;
 
 parameters! {
     /// The parameters of CAKE. [`Config::new`] holds the defaults.
     pub struct Config {
-        /// rate to shape to; without it the link below sets the pace
+        /// shaping rate; without it CAKE does not shape
         pub bandwidth: Option<Rate> = "unlimited",
         /// typical round-trip time: the AQM's interval, and 20 times its target
         pub rtt: Duration,
-        /// the tins that DiffServ code points are sorted into
+        /// mapping of DiffServ code points to tins
         pub diffserv: DiffServ,
-        /// what has a queue of its own, and among which hosts queues are fair
+        /// what gets a queue of its own, and which hosts share equally
         pub isolation: Isolation,
-        /// whether acknowledgements that later ones make redundant are dropped
+        /// whether to drop acknowledgements that later ones make redundant
         pub ack_filter: AckFilter,
         /// bytes that the link adds to an IP packet
         pub overhead: Option<u64> as Bytes = "the link header",
-        /// least that a packet takes on the link
+        /// minimum size of a packet on the link
         pub mpu: u64 as Bytes,
-        /// the cells that the link cuts packets up into
+        /// cells into which the link splits packets
         pub framing: Cells,
-        /// memory that the queued packets may take, 576 B each besides their own bytes
+        /// memory for queued packets, counting 576 B per packet besides its bytes
         pub memlimit: Option<u64> as Bytes = "4 × bandwidth × rtt, 4 MiB to 10240 frames",
-        /// COBALT's first signal an interval away, or at once as in Linux
+        /// whether COBALT's first signal comes after an interval, or at once as in Linux
         pub variant: cobalt::Variant,
     }
     besides {
-        /// A limit besides, if one is given.
+        /// An additional limit, if given.
         pub limit: Option<Limit>,
         /// A full frame, in bytes.
         pub mtu: u32,
-        /// Mark ECN-capable packets; in Linux always.
+        /// Mark ECN-capable packets; Linux always does.
         pub ecn: bool,
     }
 }
@@ -138,7 +138,7 @@ pub struct Cake<P> {
 }
 
 impl<P: Packet> Cake<P> {
-    /// A CAKE without packets.
+    /// An empty CAKE.
     pub fn new(config: Config) -> Self {
         let tins = (0..config.diffserv.tins()).map(|number| {
             let share = config.diffserv.share(number);
@@ -177,7 +177,7 @@ impl<P: Packet> Cake<P> {
         over || memory > self.memory_limit
     }
 
-    /// Drops the packet at the head of the queue with the most bytes, whatever its tin.
+    /// Drops the packet at the head of the queue with the most bytes, in any tin.
     fn make_room(&mut self, now: Time, env: &mut Environment<P>) {
         let fattest = self
             .tins
@@ -190,8 +190,8 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// The tin to serve: with a shaper the highest that is within its share, or else the one that will
-    /// be first; without one by deficit round robin. Some packet is queued.
+    /// The tin to serve. With a shaper: the highest tin within its share, otherwise the one that will be within its
+    /// share first. Without one: by deficit round robin. At least one packet must be queued.
     fn choose_tin(&mut self, now: Time) -> usize {
         if self.shaper.is_none() {
             while self.tins[self.tin].is_overdrawn() || !self.tins[self.tin].is_active() {
@@ -209,7 +209,7 @@ impl<P: Packet> Cake<P> {
         best.0
     }
 
-    /// True if the shaper lets nothing leave.
+    /// True if the shaper does not allow a packet to leave yet.
     fn is_held(&self, now: Time) -> bool {
         self.shaper.is_some_and(|shaper| shaper.ready_at() > now)
     }
@@ -238,7 +238,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
     }
 
     fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
-        // One queue per call is looked at only to let its COBALT decay.
+        // Per call, only one queue is visited just to let its COBALT decay.
         let mut decaying_first = true;
         while self.pool.packets() > 0 && !self.is_held(now) {
             let tin = self.choose_tin(now);
@@ -269,7 +269,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         self.config.diffserv.names()
     }
 
-    /// The numbers of bulk and of sparse flows in all tins.
+    /// Reports the numbers of bulk and of sparse flows in all tins.
     fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         let bulk: u32 = self.tins.iter().map(Tin::bulk_flows).sum();
         let sparse: u32 = self.tins.iter().map(Tin::sparse_flows).sum();

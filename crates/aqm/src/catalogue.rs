@@ -1,4 +1,4 @@
-//! Every discipline of this crate by name.
+//! All disciplines of this crate, by name.
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ use crate::{
     pfifo_fast, pi2, pie, red, sfb, sfq, sfq_aqm,
 };
 
-/// The disciplines known by name. Starts with ours; [`Catalogue::add`] takes any other.
+/// The disciplines known by name: those of this crate, and others added by [`Catalogue::add`].
 pub struct Catalogue<P> {
     disciplines: Vec<Discipline<P>>,
 }
@@ -48,7 +48,7 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
         }
     }
 
-    /// Registers a discipline; one of the same name is replaced.
+    /// Adds a discipline. It replaces one of the same name.
     pub fn add(&mut self, discipline: Discipline<P>) {
         self.disciplines
             .retain(|known| known.name != discipline.name);
@@ -62,7 +62,7 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
             .find(|discipline| discipline.name == name)
     }
 
-    /// All of them, in the order in which they are listed to users.
+    /// All of them, in the order in which they are listed.
     pub fn iter(&self) -> impl Iterator<Item = &Discipline<P>> {
         self.disciplines.iter()
     }

@@ -1,12 +1,12 @@
-//! CHOKe: choose and keep, or choose and kill (Pan, Prabhakar and Psounis 2000).
+//! CHOKe: choose and keep or choose and kill (Pan, Prabhakar and Psounis 2000).
 //!
-//! RED's average decides when: above `min`, an arrival is compared with a packet drawn from the queue.
-//! If both are of one flow, both are dropped; else the arrival takes RED's decision. A flow that
-//! fills the queue is met most often, so it loses most, without any state per flow.
+//! If RED's average is above `min`, an arrival is compared with a packet drawn at random from the queue. If both
+//! belong to the same flow, both are dropped; otherwise RED decides about the arrival. A flow that fills the queue is
+//! drawn most often, so it loses most, without any state per flow.
 //!
-//! Departure from the paper: a drawn place whose packet was dropped before is drawn again, up to three
-//! times, then the head is taken (as Linux does). Thresholds are in packets, as in Linux and tc.
-//! `variant = "linux"` is RED's: sch_choke uses the same arithmetic as sch_red.
+//! Departure from the paper: if the drawn position holds no packet any more, it draws again, up to three times, and
+//! then takes the head (as Linux does). Thresholds are in packets, as in Linux and tc. `variant = "linux"` is RED's:
+//! sch_choke uses the same arithmetic as sch_red.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -26,17 +26,17 @@ use crate::single::ce_bytes;
 
 const DRAWS: usize = 3;
 
-/// A FIFO from whose middle packets can be dropped.
+/// A FIFO in which packets can be dropped anywhere.
 pub struct Choke<P> {
     red: Red,
     limit: Limit,
-    /// Holes are packets that were dropped; the first and the last place are never holes.
+    /// Holes are dropped packets; the first and last entries are never holes.
     queue: VecDeque<Option<P>>,
     backlog: Backlog,
 }
 
 impl<P: Packet> Choke<P> {
-    /// An empty queue that holds at most `limit`.
+    /// An empty queue with this limit.
     pub fn new(red: red::Config, limit: Limit) -> Self {
         Self {
             red: Red::new(red),
@@ -46,7 +46,7 @@ impl<P: Packet> Choke<P> {
         }
     }
 
-    /// The place of a packet chosen at random; `None` if nothing is queued.
+    /// The index of a packet chosen at random; `None` if nothing is queued.
     fn draw(&self, env: &mut Environment<P>) -> Option<usize> {
         let places = self.queue.len();
         if places == 0 {
@@ -58,7 +58,7 @@ impl<P: Packet> Choke<P> {
             .or(Some(0))
     }
 
-    /// Drops a random packet if it is of `arrival`'s flow. True if it was.
+    /// Drops a random packet if it belongs to `arrival`'s flow. Returns true if it did.
     fn kill_companion(&mut self, arrival: &P, now: Time, env: &mut Environment<P>) -> bool {
         let Some(place) = self.draw(env) else {
             return false;
@@ -186,7 +186,7 @@ mod tests {
     use alloc::vec::Vec;
     use sojourn_units::{Rate, Value};
 
-    /// Compared from 3 packets on, with no memory; RED itself hits nothing below 1000.
+    /// Compares from 3 packets on, with weight 1; RED itself drops nothing below 1000.
     fn config(variant: Variant) -> red::Config {
         red::Config {
             unit: Unit::Packets,
@@ -220,7 +220,7 @@ mod tests {
             offer(&mut choke, &mut env, id, 0);
         }
         assert_eq!(choke.packets(), 4);
-        // The fifth finds four, above three: it and one of them go.
+        // The fifth arrival finds four packets, above three: it and one of them are dropped.
         offer(&mut choke, &mut env, 4, 0);
         let lost: Vec<u64> = env.take_dropped().map(|(packet, _)| packet.id).collect();
         assert_eq!((choke.packets(), lost.len()), (3, 2));
@@ -255,7 +255,7 @@ mod tests {
         let mut choke = Choke::new(config(Variant::Floyd), Limit::Packets(1000));
         let mut lost = [0, 0];
         for id in 0..50_000 {
-            // One arrival in ten is of flow 1; the link takes half of what is offered.
+            // One arrival in ten belongs to flow 1; the link takes half of the arrivals.
             offer(&mut choke, &mut env, id, u32::from(id % 10 == 0));
             for (packet, _) in env.take_dropped() {
                 lost[(packet.flow.source - flow_key(0).source) as usize] += 1;

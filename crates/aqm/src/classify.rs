@@ -1,4 +1,4 @@
-//! Which of a discipline's queues a flow's packets go to.
+//! Maps flows to a discipline's queues.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,11 +7,11 @@ use crate::choice;
 use crate::environment::Environment;
 use crate::packet::{FlowKey, Packet};
 
-/// Queues of a set: the associativity of CAKE's hash.
+/// Queues per set: the associativity of CAKE's hash.
 pub const WAYS: u32 = 8;
 
 choice! {
-    /// How a flow's hash becomes the number of a queue.
+    /// How the hash of a flow selects a queue.
     pub enum Hashing {
         /// The hash decides (RFC 8290 §4.1): flows of the same value share a queue.
         Plain = "plain",
@@ -22,17 +22,17 @@ choice! {
     }
 }
 
-/// Sends flows to queues by a hash that is salted by the queue's own random stream.
+/// Maps flows to queues by a hash, which is salted from the queue's own random stream.
 pub struct Classifier {
     hashing: Hashing,
     queues: u32,
     salt: Option<u64>,
-    /// The whole hash of the flow that last took each queue; empty for plain hashing.
+    /// The full hash of the last flow in each queue; empty with plain hashing.
     tags: Vec<u32>,
 }
 
 impl Classifier {
-    /// For `queues` queues, at least one.
+    /// A classifier for `queues` queues, at least one.
     pub fn new(hashing: Hashing, queues: u32) -> Self {
         let tags = match hashing {
             Hashing::Plain => Vec::new(),
@@ -46,12 +46,12 @@ impl Classifier {
         }
     }
 
-    /// Draws a new salt before the next packet: flows that shared a queue most likely no longer do.
+    /// Draws a new salt before the next packet, so that flows that shared a queue probably no longer do.
     pub fn perturb(&mut self) {
         self.salt = None;
     }
 
-    /// The queue for a flow. `is_idle` tells whether a queue holds nothing and waits for nothing.
+    /// The queue for a flow. `is_idle` tells whether a queue is empty and inactive.
     pub fn queue_of<P: Packet>(
         &mut self,
         flow: &FlowKey,
@@ -60,7 +60,7 @@ impl Classifier {
     ) -> u32 {
         let salt = *self.salt.get_or_insert_with(|| env.random_u64());
         let hash = flow.hash(salt);
-        // hash / 2^32 · queues: as even as the remainder, and without a division.
+        // hash · queues / 2^32: as uniform as a remainder, without a division.
         let direct = ((u64::from(hash) * u64::from(self.queues)) >> 32) as u32;
         match self.hashing {
             Hashing::Plain => direct,
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::testing::{TestPacket, flow_key};
 
-    /// The queues of flows 0 to `flows` - 1, none of which ever becomes idle again.
+    /// The queues of flows 0 to `flows` - 1, if none becomes idle again.
     fn queues(hashing: Hashing, queues: u32, flows: u32, seed: u64) -> Vec<u32> {
         let mut env = Environment::<TestPacket>::new(seed);
         let mut classifier = Classifier::new(hashing, queues);

@@ -1,13 +1,13 @@
-//! COBALT: CoDel and BLUE alternate (Palmei et al. 2019; Høiland-Jørgensen, Täht and Morton 2018).
+//! COBALT: CoDel and BLUE combined (Palmei et al. 2019; Høiland-Jørgensen, Täht and Morton 2018).
 //!
-//! CoDel's part signals by sojourn time as [`crate::codel`] does, but it winds `count` down step by
-//! step while the queue is short, instead of starting anew. BLUE's part drops at random with a
-//! probability that overflow raises and an empty queue lowers: it holds flows that do not answer to
-//! signals. It never marks, and the last packet of a queue is never dropped.
+//! The CoDel part signals by sojourn time as [`crate::codel`] does, but decrements `count` step by step while the
+//! queue is short, instead of restarting. The BLUE part drops at random with a probability that overflow raises and an
+//! empty queue lowers. It controls flows that do not respond to signals. It never marks, and never drops the last
+//! packet of a queue.
 //!
-//! Written to the published description and to Linux's `sch_cake`, which agree but for one point,
-//! [`Variant`]. Departure from both: `interval / sqrt(count)` is exact here, where they take one
-//! Newton step per change of `count` from 16 on.
+//! Written from the published description and the behaviour of Linux's `sch_cake`, which agree except in one point,
+//! [`Variant`]. Departure from both: `interval / sqrt(count)` is exact here, where they take one Newton step per
+//! change of `count` from 16 on.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -28,23 +28,23 @@ use crate::{choice, parameters};
 const INCREMENT: u32 = 1 << 24;
 /// BLUE's step down when the queue is found empty: 1/4096.
 const DECREMENT: u32 = 1 << 20;
-/// With less than so many frames' time of delay a queue is not standing, whatever the target.
+/// A queue with less delay than this number of frame times is not standing, whatever the target.
 const FEW_FRAMES: u64 = 4;
 
 parameters! {
     /// The parameters of COBALT.
     pub struct Config {
-        /// sojourn time accepted as standing, and the shortest time between two steps of BLUE
+        /// acceptable standing sojourn time, and the minimum time between two steps of BLUE
         pub target: Duration,
-        /// how long it must be exceeded before a signal; about the largest common RTT
+        /// how long target must be exceeded before a signal; about the largest common RTT
         pub interval: Duration,
-        /// whether the first signal is an interval away, or at once as in Linux
+        /// whether the first signal comes after an interval, or at once as in Linux
         pub variant: Variant,
     }
     besides {
-        /// Time to send a full frame; 4 of them are accepted as standing too. Zero where no rate is known.
+        /// Time to send a full frame; a delay of 4 of them is also accepted. Zero if no rate is known.
         pub mtu_time: Duration,
-        /// Mark ECN-capable packets where CoDel's part would drop them.
+        /// Mark ECN-capable packets that the CoDel part would drop.
         pub ecn: bool,
     }
 }
@@ -62,11 +62,11 @@ impl Default for Config {
 }
 
 choice! {
-    /// How the first time above target in a queue's life goes.
+    /// The rule for the first time above target in a queue's life.
     pub enum Variant {
-        /// As any other: the first signal is an interval away.
+        /// As at any other time: the first signal is an interval away.
         Published = "published",
-        /// Linux's reciprocal of `sqrt(count)` begins at zero, so the first signal is due at once.
+        /// Linux's reciprocal of `sqrt(count)` starts at zero, so the first signal is due at once.
         Linux = "linux",
     }
 }
@@ -76,11 +76,10 @@ choice! {
 pub struct Cobalt {
     config: Config,
     count: u32,
-    /// True once `count` has changed by a step, after which `interval / sqrt(count)` holds in Linux
-    /// too.
+    /// True once `count` has changed by a step, after which `interval / sqrt(count)` holds in Linux too.
     stepped: bool,
     dropping: bool,
-    /// When the next signal is due; while `count` is 0, until when the queue was active.
+    /// When the next signal is due. While `count` is 0: until when the queue counts as active.
     drop_next: Time,
     /// BLUE's probability as a 32-bit fraction.
     p_drop: u32,
@@ -89,7 +88,7 @@ pub struct Cobalt {
 }
 
 impl Cobalt {
-    /// A COBALT that has seen no packet.
+    /// A COBALT before its first packet.
     pub const fn new(config: Config) -> Self {
         Self {
             config,
@@ -102,12 +101,12 @@ impl Cobalt {
         }
     }
 
-    /// True if nothing of its past is left that a queue should keep its place for.
+    /// True if no state is left for which the queue must keep its place.
     pub fn is_at_rest(&self, now: Time) -> bool {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
     }
 
-    /// `t + interval / sqrt(count)`; with `count` 0 as with 1.
+    /// `t + interval / sqrt(count)`; a `count` of 0 is treated as 1.
     fn control_law(&self, t: Time) -> Time {
         if self.config.variant == Variant::Linux && !self.stepped {
             return t;
@@ -116,8 +115,7 @@ impl Cobalt {
         if self.count <= 1 {
             return t + interval;
         }
-        // 2^32 / sqrt(count): the square root of a 64-bit number is a quarter of the cost of
-        // interval² / count's.
+        // 2^32 / sqrt(count): the square root of a 64-bit number costs a quarter of that of interval² / count.
         let reciprocal = (u64::MAX / u64::from(self.count)).isqrt();
         let gap = (u128::from(interval.as_nanos()) * u128::from(reciprocal)) >> 32;
         t + Duration::from_nanos(gap as u64)
@@ -145,10 +143,10 @@ impl Cobalt {
         }
     }
 
-    /// CoDel's part: whether a signal is due for the packet that waited for `sojourn`, and whether the
-    /// schedule lags behind `now`.
+    /// The CoDel part: whether a signal is due for the packet that waited for `sojourn`, and whether the schedule lags
+    /// behind `now`.
     fn step_codel(&mut self, sojourn: Duration, now: Time) -> (bool, bool) {
-        // Both are asked before this packet moves the schedule, and again only if it is worked off.
+        // Test both before this packet moves the schedule, and again only when a signal was due.
         let due = self.is_signal_due(now);
         let late = now > self.drop_next;
         self.note_sojourn(sojourn, now);
@@ -165,7 +163,7 @@ impl Cobalt {
         (false, late)
     }
 
-    /// BLUE's part: true if the packet is to go.
+    /// The BLUE part: true if the packet is to be dropped.
     fn is_hit<P: Packet>(&self, env: &mut Environment<P>) -> bool {
         self.p_drop > 0 && ((env.random_u64() >> 32) as u32) < self.p_drop
     }
@@ -276,7 +274,7 @@ mod tests {
         variant: Variant::Published,
     };
 
-    /// A COBALT asked about a packet per millisecond, each with another behind it.
+    /// A COBALT that decides about a packet per millisecond, each with another behind it.
     struct Asked {
         cobalt: Cobalt,
         env: Environment<TestPacket>,
@@ -304,7 +302,7 @@ mod tests {
             self.cobalt.on_dequeue(&packet, backlog, now, &mut self.env)
         }
 
-        /// The milliseconds since now of the packets that did not pass, of `millis` with that
+        /// The times in milliseconds from now of the packets that did not pass, out of `millis` packets with that
         /// sojourn time.
         fn hits(&mut self, millis: u64, sojourn_millis: u64, ecn: Ecn) -> Vec<u64> {
             let start = self.millis;
@@ -319,8 +317,8 @@ mod tests {
 
     #[test]
     fn signals_come_an_interval_over_the_root_of_the_count_apart() {
-        // One short packet, then 10 ms each: above target at 1, the first signal 100 ms on. Then
-        // count is 2: 70.71 ms later, at the packet after 171.71; 3: 57.74, 229.45; 4: 50, 279.45.
+        // One short packet, then 10 ms each: above target at 1, the first signal 100 ms later. Then count is 2: 70.71
+        // ms later, at the packet after 171.71; 3: 57.74, 229.45; 4: 50, 279.45.
         let mut asked = Asked::new(CONFIG);
         asked.hits(1, 0, Ecn::NotEct);
         assert_eq!(asked.hits(290, 10, Ecn::NotEct), [101, 172, 230, 280]);
@@ -328,7 +326,7 @@ mod tests {
 
     #[test]
     fn in_linux_the_first_signal_of_all_comes_at_once() {
-        // Due when the second packet above target leaves; from then on as published, count 2.
+        // A signal is due when the second packet above target leaves; from then on as published, count 2.
         let mut asked = Asked::new(Config {
             variant: Variant::Linux,
             ..CONFIG

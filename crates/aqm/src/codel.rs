@@ -1,16 +1,15 @@
 //! CoDel: controlled delay (RFC 8289; Nichols and Jacobson 2012).
 //!
-//! Acts at dequeue on the sojourn time of the packet at the head: once it has stayed above `target` for
-//! an `interval`, one packet is dropped, and then more, `interval / sqrt(count)` apart, until it falls
-//! below.
+//! CoDel acts at dequeue on the sojourn time of the packet at the head. When this has stayed above `target` for an
+//! `interval`, one packet is dropped, and then further ones at gaps of `interval / sqrt(count)`, until it falls below.
 //!
-//! Two arithmetics: exact nanoseconds (the RFC's), and with `variant = "linux"` units of 1024 ns with a 16-bit
-//! reciprocal square root that takes one Newton step per drop. `variant = "2012"` is the algorithm as first
-//! published, which re-enters the dropping state one below the last count. Otherwise no departure from RFC 8289
-//! §5; the backlog at or below which nothing is dropped (§5.6's MAXPACKET) is one frame of the link.
+//! Two arithmetics: the RFC's in exact nanoseconds and, with `variant = "linux"`, units of 1024 ns with a 16-bit
+//! reciprocal square root that takes one Newton step per drop. `variant = "2012"` is the algorithm as first published,
+//! which re-enters the dropping state one below the last count. No other departure from RFC 8289 §5; the backlog at or
+//! below which nothing is dropped (§5.6's MAXPACKET) is one frame of the link.
 //!
-//! With `ce_exclude` the sojourn time counts only in so far as the link was busy with unmarked packets: it is
-//! scaled by their share of the bytes sent during the packet's stay, unless it exceeds `interval`.
+//! With `ce_exclude`, only the time that the link spent on unmarked packets counts: the sojourn time is scaled by
+//! their share of the bytes sent during the packet's stay, unless it exceeds `interval`.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -33,19 +32,19 @@ use crate::{ce_exclude, choice, parameters};
 parameters! {
     /// The parameters of CoDel. [`Config::new`] holds the defaults.
     pub struct Config {
-        /// sojourn time accepted as standing
+        /// acceptable standing sojourn time
         pub target: Duration,
-        /// how long it must be exceeded before a drop; about the largest common RTT
+        /// how long target must be exceeded before a drop; about the largest common RTT
         pub interval: Duration,
         /// mark every ECN-capable packet with a longer sojourn time
         pub ce_threshold: Option<Duration>,
-        /// leave packets already CE-marked out of the measure that drives dropping
+        /// do not count CE-marked packets in the delay or queue length that drives drops
         pub ce_exclude: bool,
         /// RFC 8289, Linux's fixed point, or as first published
         pub variant: Variant,
     }
     besides {
-        /// Backlog, in bytes, at or below which nothing is dropped (RFC 8289 §5.6): a full frame.
+        /// Backlog in bytes at or below which nothing is dropped (RFC 8289 §5.6): a full frame.
         pub mtu: u64,
         /// Mark ECN-capable packets instead of dropping them (§5).
         pub ecn: bool,
@@ -85,14 +84,14 @@ impl Config {
     }
 }
 
-/// The bits of a nanosecond that Linux's clock leaves out.
+/// Bits of a nanosecond count that Linux's clock drops.
 const LINUX_SHIFT: u32 = 10;
-/// What Linux starts the reciprocal square root of 1 at: just below one.
+/// Linux's initial value for the reciprocal square root of 1: just below one.
 const LINUX_ONE: u32 = 0xffff;
-/// A re-entry this many intervals after the last drop starts anew (RFC 8289 §5).
+/// A re-entry this many intervals after the last drop restarts the count (RFC 8289 §5).
 const REENTRY_INTERVALS: i64 = 16;
 
-/// CoDel's state, by the names of RFC 8289 §5. Times are in ticks: 1 ns or 1024 ns.
+/// CoDel's state, with the names of RFC 8289 §5. Times are in ticks: 1 ns or 1024 ns.
 pub struct CoDel {
     config: Config,
     target: i64,
@@ -102,7 +101,7 @@ pub struct CoDel {
     count: u32,
     lastcount: u32,
     dropping: bool,
-    /// What the drop just made obliges us to do with the packet behind it.
+    /// How to treat the packet behind the one just dropped.
     after_drop: AfterDrop,
     /// 2^16 / sqrt(count), Linux's arithmetic only.
     rec_inv_sqrt: u32,
@@ -110,7 +109,7 @@ pub struct CoDel {
     marked_service: Option<Box<MarkedService>>,
 }
 
-/// What left the queue so far, and what had left when each queued packet came.
+/// The data that has left the queue so far, and that had left when each queued packet arrived.
 #[derive(Default)]
 struct MarkedService {
     sent: Sent,
@@ -127,14 +126,14 @@ struct Sent {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AfterDrop {
     Nothing,
-    /// The dropping state was just entered: the next packet goes whatever its sojourn time.
+    /// The dropping state was just entered: the next packet passes whatever its sojourn time.
     Entered,
-    /// A drop in the dropping state: more may be due at once.
+    /// A drop in the dropping state: another may be due at once.
     Continued,
 }
 
 impl CoDel {
-    /// A CoDel that has seen no packet.
+    /// A CoDel before its first packet.
     pub fn new(config: Config) -> Self {
         Self {
             target: config.ticks(config.target),
@@ -151,7 +150,7 @@ impl CoDel {
         }
     }
 
-    /// Takes other parameters while it runs, as mac80211 does when a station becomes slow. The variant stays.
+    /// Changes the parameters while running, as mac80211 does when a station becomes slow. The variant is kept.
     pub fn reconfigure(&mut self, config: Config) {
         let variant = self.config.variant;
         self.config = Config { variant, ..config };
@@ -170,7 +169,7 @@ impl CoDel {
                 self.first_above_time = Some(now + self.interval);
                 false
             }
-            // Linux asks for later than, the RFC's pseudo-code for no earlier than.
+            // Linux requires a later time, the RFC's pseudo-code an equal or later one.
             Some(since) => now > since || (now == since && self.config.variant != Variant::Linux),
         }
     }
@@ -258,7 +257,7 @@ impl Variant {
 }
 
 impl MarkedService {
-    /// `sojourn` of the packet at the head, which leaves the queue, without its marked part.
+    /// The `sojourn` time without its marked part, for the packet at the head, which leaves the queue.
     fn unmarked(&mut self, sojourn: Duration, full_above: Duration) -> Duration {
         let Some(before) = self.at_arrival.pop_front() else {
             return sojourn;
@@ -342,7 +341,7 @@ impl Algorithm for CoDel {
         Ok(())
     }
 
-    /// Linux's fq_codel makes the queue's CoDel count what its overflow rule dropped; RFC 8290 does not.
+    /// Linux's fq_codel makes the queue's CoDel count the overflow drops; RFC 8290 does not.
     fn on_head_drops(&mut self, packets: u64) {
         if let Some(service) = &mut self.marked_service {
             let gone = service.at_arrival.len().min(packets as usize);

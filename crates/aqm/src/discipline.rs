@@ -1,4 +1,4 @@
-//! A discipline that can be asked for by name: its keys, and how one is built from settings.
+//! A discipline that can be selected by name: its keys, and how it is built from settings.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -8,16 +8,16 @@ use crate::key::{Key, SettingError};
 use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 
-/// A discipline, or why its settings are refused.
+/// A discipline, or the error in its settings.
 pub type Built<P> = Result<Box<dyn Qdisc<P> + Send>, SettingError>;
 
-/// What makes a discipline from settings whose keys are known to be its own.
+/// Builds a discipline from settings that have only keys of this discipline.
 pub type Make<P> = Box<dyn Fn(&Settings) -> Built<P> + Send + Sync>;
 
-/// What lists a discipline's keys. They are put together when they are asked for.
+/// Lists a discipline's keys.
 pub type Keys = Box<dyn Fn() -> Vec<Key> + Send + Sync>;
 
-/// A discipline that can be asked for by name.
+/// A discipline that can be selected by name.
 pub struct Discipline<P> {
     /// Its name, as in `tc` where `tc` has it.
     pub name: &'static str,
@@ -27,12 +27,12 @@ pub struct Discipline<P> {
     pub source: &'static str,
     /// Its keys besides `limit` and `ecn`.
     pub keys: Keys,
-    /// Makes one; to be called through [`Discipline::build`].
+    /// Builds one. Call it through [`Discipline::build`].
     pub make: Make<P>,
 }
 
 impl<P> Discipline<P> {
-    /// The key called `name`, if the discipline has it.
+    /// The key called `name`, if the discipline has one.
     pub fn key(&self, name: &str) -> Option<Key> {
         self.keys().into_iter().find(|key| key.name == name)
     }
@@ -45,7 +45,7 @@ impl<P> Discipline<P> {
     /// Builds one.
     ///
     /// # Errors
-    /// A key is not one of the discipline's, or its value is refused.
+    /// A key does not belong to the discipline, or does not accept its value.
     pub fn build(&self, settings: &Settings) -> Built<P> {
         let known = self.keys();
         let is_known = |name: &str| name == "ecn" || known.iter().any(|key| key.name == name);

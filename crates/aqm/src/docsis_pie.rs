@@ -1,12 +1,12 @@
-//! DOCSIS-PIE: PIE as cable modems run it (RFC 8034 Appendix A).
+//! DOCSIS-PIE: PIE for cable modems (RFC 8034 Appendix A).
 //!
-//! Where it goes beyond other parameters than [`crate::pie`]'s: the delay is the backlog over the modem's
-//! known rate; probabilities are per mean packet and scaled by size, so they may exceed 1; the table
-//! of gains goes on above 1; below 5 ms the probability decays, above 200 ms it grows by an extra 2 %; drops are
-//! always spread evenly; and the algorithm sleeps until the buffer is a third full.
+//! Differences from [`crate::pie`] other than parameters: the delay is the backlog divided by the modem's known rate;
+//! probabilities are per mean packet and scaled by size, so they may exceed 1; the table of gains continues above 1;
+//! below 5 ms the probability decays, above 200 ms it grows by an extra 2 %; drops are always spread evenly; the
+//! algorithm sleeps until the buffer is a third full.
 //!
-//! Departure from the RFC: one rate, the link's, stands for both its maximum sustained and its peak rate, so
-//! there is no token bucket. DOCSIS-PIE has no ECN; `ecn = true` marks in place of a drop.
+//! Departure from the RFC: the link's rate serves as both its maximum sustained and its peak rate, so there is no
+//! token bucket. DOCSIS-PIE has no ECN; `ecn = true` marks instead of dropping.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -29,30 +29,30 @@ const INTERVAL: Duration = Duration::from_millis(16);
 /// A, B: the gains, per second.
 const ALPHA: f64 = 0.25;
 const BETA: f64 = 2.5;
-/// Both delays below: the probability decays.
+/// Delay below which, twice in a row, the probability decays.
 const LATENCY_LOW: Duration = Duration::from_millis(5);
-/// Delay above: the probability grows faster.
+/// Delay above which the probability grows faster.
 const LATENCY_HIGH: Duration = Duration::from_millis(200);
-/// How long a burst passes when the algorithm wakes.
+/// How long a burst passes after the algorithm wakes up.
 const MAX_BURST: Duration = Duration::from_millis(142);
 /// How long the queue must be quiet before the algorithm sleeps.
 const BURST_RESET_TIMEOUT: Duration = Duration::from_secs(1);
-/// Bytes of a mean packet and of the smallest.
+/// Bytes of the mean and of the smallest packet.
 const MEAN_PKTSIZE: f64 = 1024.0;
 const MIN_PKTSIZE: f64 = 64.0;
-/// Divisors above 1/10, after those of RFC 8033: the probability may exceed 1.
+/// Divisors above 1/10, following those of RFC 8033: the probability may exceed 1.
 const STEPS_HIGH: &[(f64, f64)] = &[(1.0, 0.5), (10.0, 0.125), (f64::MAX, 0.031_25)];
 
 parameters! {
     /// The parameters of DOCSIS-PIE. [`Config::new`] holds the defaults.
     pub struct Config {
-        /// queueing delay to hold (LATENCY_TARGET)
+        /// target queueing delay (LATENCY_TARGET)
         pub target: Duration,
-        /// the modem's upstream rate, by which the delay is computed
+        /// the modem's upstream rate, from which the delay is computed
         pub msr: Rate = "the link's rate",
     }
     besides {
-        /// BUFFER_SIZE: a third of it wakes the algorithm.
+        /// BUFFER_SIZE: the algorithm wakes up at a third of it.
         pub buffer: Limit,
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool,
@@ -73,9 +73,9 @@ impl Config {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// The queue has stayed short: nothing is dropped.
+    /// The queue was short for long enough: nothing is dropped.
     Inactive,
-    /// Active, but quiet for so long.
+    /// Active, but quiet for this long.
     Quiescent(Duration),
     Active,
 }
@@ -92,7 +92,7 @@ pub struct DocsisPie {
 }
 
 impl DocsisPie {
-    /// A DOCSIS-PIE that has seen no packet.
+    /// A DOCSIS-PIE before its first packet.
     pub fn new(config: Config) -> Self {
         Self {
             config,

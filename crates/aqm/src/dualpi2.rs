@@ -1,14 +1,14 @@
 //! DualPI2: two queues with coupled marking for L4S and classic traffic (RFC 9332 Appendix A).
 //!
-//! ECT(1) and CE go to the L queue, the rest to the C queue. One PI controller on the longer of the two
-//! delays yields p'. The C queue drops (or marks ECT(0)) with p_C = p'^2; the L queue marks with the larger
-//! of p_CL = k p' and a ramp or step on its own delay. Both are applied evenly (`recur`), not at random.
-//! A weighted round robin, or a time-shifted FIFO, gives the L queue priority without starving C.
+//! ECT(1) and CE go to the L queue, everything else to the C queue. One PI controller on the longer of the two delays
+//! computes p'. The C queue drops (or marks ECT(0)) with p_C = p'^2. The L queue marks with the larger of p_CL = k p'
+//! and a ramp or step on its own delay. Both signals are spread evenly (`recur`), not at random. A weighted round
+//! robin or a time-shifted FIFO gives the L queue priority without starving C.
 //!
-//! When p_CL reaches 1, marking has run out: classic packets are dropped whatever their ECN field, and
-//! the L queue drops with p_C besides marking (RFC 9332 §4.2.3, Appendix A.2).
+//! When p_CL reaches 1, marking is exhausted: classic packets are dropped whatever their ECN field, and the L queue
+//! drops with p_C besides marking (RFC 9332 §4.2.3, Appendix A.2).
 //!
-//! `variant = "linux"`: tc-dualpi2's defaults: 16 ms, 0.16 and 3.2 per second, a step at 1 ms.
+//! `variant = "linux"` has tc-dualpi2's defaults: 16 ms, 0.16 and 3.2 per second, a step at 1 ms.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -32,19 +32,19 @@ parameters! {
     pub struct Config {
         /// delay of an L4S packet at which its queue's own marking starts (minTh)
         pub min_thresh: Duration,
-        /// how far above min_thresh that marking is certain; 0 ms: a step
+        /// delay above min_thresh at which that marking is certain; 0 ms: a step
         pub range: Duration,
         /// share of the link left to the classic queue by the weighted round robin
         pub c_protection: Option<f64> as Probability,
         /// weighted round robin, or time-shifted FIFO
         pub scheduler: Scheduler,
-        /// head start of L4S packets in the time-shifted FIFO
+        /// time shift in favour of L4S packets in the time-shifted FIFO
         pub t_shift: Option<Duration>,
-        /// whose defaults: the RFC's or Linux's
+        /// which defaults to use: the RFC's or Linux's
         pub variant: Variant,
     }
     besides {
-        /// The controller's.
+        /// The controller's parameters.
         pub control: Control,
     }
 }
@@ -52,15 +52,15 @@ parameters! {
 choice! {
     /// How the two queues share the link.
     pub enum Scheduler {
-        /// Weighted round robin: C is left a share of the bytes.
+        /// Weighted round robin, which leaves C a share of the bytes.
         Weighted = "wrr",
-        /// By arrival time, L packets counting as come earlier by a shift.
+        /// By arrival time, with a shift in favour of L packets.
         TimeShifted = "ts_fifo",
     }
 }
 
 choice! {
-    /// Whose defaults.
+    /// Which defaults to use.
     pub enum Variant {
         /// RFC 9332 Appendix A.1: alpha is 0.1 Tupdate / RTT_max^2 and beta 0.3 / RTT_max, for an RTT_max of 100 ms.
         Rfc9332 = "rfc9332",
@@ -104,7 +104,7 @@ impl Default for Config {
     }
 }
 
-/// The places of L and C among the inner queues.
+/// The indices of L and C among the inner queues.
 const LOW_LATENCY: u8 = 0;
 const CLASSIC: u8 = 1;
 
@@ -112,7 +112,7 @@ const CLASSIC: u8 = 1;
 struct Queue<P> {
     packets: VecDeque<P>,
     bytes: u64,
-    /// Likelihoods not yet paid out as marks or drops.
+    /// Accumulated likelihoods, reduced at each mark or drop.
     count: f64,
 }
 
@@ -136,14 +136,14 @@ impl<P: Packet> Queue<P> {
         Some(packet)
     }
 
-    /// The sojourn time so far of the packet at the head; zero if there is none.
+    /// The sojourn time so far of the packet at the head; zero if the queue is empty.
     fn delay(&self, now: Time) -> Duration {
         self.packets
             .front()
             .map_or(Duration::ZERO, |head| now.saturating_since(head.enqueued()))
     }
 
-    /// True every 1/`likelihood` calls (the RFC's `recur`).
+    /// True once every 1/`likelihood` calls (the RFC's `recur`).
     fn recur(&mut self, likelihood: f64) -> bool {
         self.count += likelihood;
         if self.count > 1.0 {
@@ -162,12 +162,12 @@ pub struct DualPi2<P> {
     next_update: Time,
     low_latency: Queue<P>,
     classic: Queue<P>,
-    /// Bytes that C is owed, in units that weigh L's by C's share and C's by L's.
+    /// The weighted byte credit of C: L's bytes are weighted by C's share, C's bytes by L's.
     owed: f64,
 }
 
 impl<P: Packet> DualPi2<P> {
-    /// Empty queues that hold at most `limit` together.
+    /// Empty queues with a common limit.
     pub fn new(config: Config, limit: Limit) -> Self {
         Self {
             limit,
@@ -190,7 +190,7 @@ impl<P: Packet> DualPi2<P> {
         self.config.control.coupling_factor * self.controller.p()
     }
 
-    /// p'_L: the L queue's own marking by the delay of its packet.
+    /// p'_L: the L queue's own marking probability, from the delay of its packet.
     fn native(&self, delay: Duration) -> f64 {
         let Config {
             min_thresh, range, ..
@@ -231,7 +231,7 @@ impl<P: Packet> DualPi2<P> {
         {
             self.owed += c_protection * f64::from(packet.bytes());
         }
-        // A packet alone in its queue is no queue (Th_len).
+        // A single packet in the queue is never marked for its delay (Th_len).
         let native = if self.low_latency.packets.is_empty() {
             0.0
         } else {
@@ -389,7 +389,7 @@ pub fn dualpi2<P: Packet + Send + 'static>() -> Discipline<P> {
         source: "RFC 9332",
         keys: Box::new(keys),
         make: Box::new(|settings| {
-            // A.1: a quarter of a second at the link's rate.
+            // RFC 9332 A.1: a quarter of a second at the link's rate.
             let bytes = settings.rate.bytes_in(Duration::from_millis(250));
             let limit = settings.limit_or(Limit::Bytes(bytes.max(2 * u64::from(settings.mtu))));
             Ok(Box::new(DualPi2::new(config(settings)?, limit)))

@@ -1,4 +1,4 @@
-//! What a discipline is given besides time: randomness, and where its drops and marks are noted.
+//! The environment of a discipline: random numbers, and the record of drops and marks.
 
 use alloc::vec::Vec;
 
@@ -10,16 +10,16 @@ use crate::packet::Packet;
 /// Why a packet was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum DropReason {
-    /// The algorithm chose to: its signal to the sender.
+    /// Decided by the algorithm, as a signal to the sender.
     Aqm,
-    /// The algorithm chose to, by a rule that leaves nothing to chance beside one that does (MADPIE).
+    /// Decided by a deterministic rule of an algorithm that also drops at random (MADPIE).
     Deterministic,
     /// There was no room.
     Overflow,
 }
 
-/// What a discipline is given besides time: randomness, and where its drops and marks are noted.
-/// One per queue, so that nothing else shifts its random stream.
+/// The environment of a discipline: random numbers, and the record of drops and marks. There is one per queue, so that
+/// no other queue shifts its random stream.
 pub struct Environment<P> {
     rng: Xoshiro256PlusPlus,
     dropped: Vec<(P, DropReason)>,
@@ -41,8 +41,8 @@ impl<P: Packet> Environment<P> {
         self.dropped.push((packet, reason));
     }
 
-    /// Marks an ECN-capable packet and counts the mark. A packet that already carries CE counts again:
-    /// the queue asked for a signal, and it is there.
+    /// Marks an ECN-capable packet and counts the mark. A packet that already carries CE is counted too, because the
+    /// queue asked for a signal and the packet carries one.
     pub fn mark(&mut self, packet: &mut P) {
         debug_assert!(packet.ecn().is_capable());
         packet.set_ce();
@@ -59,8 +59,8 @@ impl<P: Packet> Environment<P> {
         self.rng.next_u64()
     }
 
-    /// Exchanges random streams with the environment of other packets, for an algorithm that sees ours as
-    /// those. Called a second time it undoes the first.
+    /// Exchanges random streams with another environment, for an algorithm that sees the packets in another type. A
+    /// second call undoes the first.
     pub const fn swap_random<Q>(&mut self, other: &mut Environment<Q>) {
         core::mem::swap(&mut self.rng, &mut other.rng);
     }

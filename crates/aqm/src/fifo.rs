@@ -1,7 +1,7 @@
-//! First in, first out, and what does not fit is dropped: `pfifo` (limit in packets) and `bfifo` (in bytes).
+//! First in, first out: `pfifo` (limit in packets) and `bfifo` (in bytes) drop arrivals that do not fit. They are the
+//! baseline for all other disciplines. Source: tc-pfifo(8).
 //!
-//! The queue that everything else is compared with. Source: tc-pfifo(8). `pfifo_head_drop` makes room at
-//! the head instead, so that senders hear of the loss sooner.
+//! `pfifo_head_drop` makes room at the head instead, so that senders learn of the loss sooner.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -18,11 +18,11 @@ use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
 use crate::single::Single;
 
-/// No management at all.
+/// The absence of active queue management.
 pub struct DropTail;
 
 impl Algorithm for DropTail {
-    /// It has no parameters of its own.
+    /// Accepts any change, since it has no parameters of its own.
     fn change(&mut self, _settings: &Settings, _limit: Limit) -> Result<(), SettingError> {
         Ok(())
     }
@@ -52,7 +52,7 @@ pub fn bfifo<P: Packet + Send + 'static>() -> Discipline<P> {
     }
 }
 
-/// A FIFO that drops from its head what an arrival leaves no room for.
+/// A FIFO that drops from its head to make room for an arrival.
 pub struct HeadDrop<P> {
     limit: Limit,
     queue: VecDeque<P>,
@@ -73,7 +73,7 @@ impl<P: Packet> HeadDrop<P> {
 impl<P: Packet> Qdisc<P> for HeadDrop<P> {
     fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
         packet.set_enqueued(now);
-        // One that would not fit alone must not empty the queue.
+        // A packet larger than the limit must not empty the queue.
         if !self.limit.has_room(0, 0, packet.bytes()) {
             return env.drop(packet, DropReason::Overflow);
         }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::test_packet::TestPacket;
 
-    /// Ids that leave, and ids dropped, when five frames meet room for three.
+    /// The ids that leave and the ids dropped when five frames arrive at room for three.
     fn five_into_three(qdisc: &mut dyn Qdisc<TestPacket>) -> (Vec<u64>, Vec<u64>) {
         let mut env = Environment::new(0);
         for id in 0..5 {

@@ -1,8 +1,8 @@
-//! Flow queueing: a queue per flow, served by deficit round robin with priority for sparse flows, each
-//! queue governed by an AQM of its own (RFC 8290, with CoDel; the scheduler is DRR++, §1.3, §4).
+//! Flow queueing: a queue per flow, each with its own AQM, served by deficit round robin with priority for sparse
+//! flows (RFC 8290, with CoDel; the scheduler is DRR++, §1.3, §4).
 //!
-//! [`Fair`] is the scheduler under any [`Aqm`]: fq_codel, fq_pie and the rest differ in their
-//! [`Config`]. What Linux does otherwise than the RFC is a field of it, never a second scheduler.
+//! [`Fair`] is the scheduler for any [`Aqm`]: fq_codel, fq_pie and the others differ in their [`Config`]. Linux's
+//! deviations from the RFC are fields of it; there is no second scheduler.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -21,9 +21,9 @@ use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
 use crate::{choice, parameters};
 
-/// Bytes of memory that a packet takes besides its own: what Linux's `struct sk_buff` and
-/// `struct skb_shared_info` take on a 64-bit machine (256 and 320). The kernel counts what the driver
-/// allocated, which is more; the estimate makes `memory_limit` bind where a kernel's best case would.
+/// Memory in bytes that a packet takes besides its own: the size of Linux's `struct sk_buff` and `struct
+/// skb_shared_info` on a 64-bit machine (256 and 320). The kernel counts the driver's allocation, which is larger.
+/// With this estimate `memory_limit` binds as late as in a kernel at best.
 pub const PACKET_MEMORY: u64 = 576;
 
 parameters! {
@@ -33,15 +33,15 @@ parameters! {
         pub flows: u64,
         /// bytes that a queue may send per round
         pub quantum: u64 as Bytes = "one frame",
-        /// memory that the queued packets may take, 576 B each besides their own bytes
+        /// memory for queued packets, counting 576 B per packet besides its bytes
         pub memory_limit: u64 as Bytes,
         /// plain, or 8-way set-associative as in CAKE, which has fewer collisions
         pub hash: Hashing,
     }
     besides {
-        /// The most that all queues hold together.
+        /// The limit for all queues together.
         pub limit: Limit,
-        /// What goes when a limit is exceeded.
+        /// Which packets are dropped when a limit is exceeded.
         pub overflow: Overflow,
         /// Which specification or implementation to follow.
         pub variant: Variant,
@@ -49,7 +49,7 @@ parameters! {
 }
 
 impl Config {
-    /// The defaults for frames of `mtu` bytes: RFC 8290's (§5.2.3 to §5.2.5), Linux's of the memory.
+    /// The defaults for frames of `mtu` bytes: RFC 8290's (§5.2.3 to §5.2.5), and Linux's memory limit.
     pub const fn new(mtu: u32, overflow: Overflow, variant: Variant) -> Self {
         Self {
             flows: 1024,
@@ -63,28 +63,29 @@ impl Config {
     }
 }
 
-/// What goes when a limit is exceeded.
+/// Which packets are dropped when a limit is exceeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Overflow {
-    /// Packets from the head of the queue with the most bytes, until half of these bytes or `batch`
-    /// packets are gone (RFC 8290 §4.1: up to 64), and again while the limit is exceeded.
+    /// Packets from the head of the queue with the most bytes, until half of its bytes or `batch` packets are dropped
+    /// (RFC 8290 §4.1: up to 64); repeated while the limit is exceeded.
     Fattest {
         /// The most packets dropped at once, at least 1.
         batch: u32,
     },
-    /// The packet that arrives.
+    /// The arriving packet.
     Arrival,
 }
 
 choice! {
-    /// Whose scheduler: they differ in two points.
+    /// Which scheduler to follow. They differ in two points.
     ///
-    /// Where a queue of the new list goes that was found empty. To the end of the old list, says the RFC
-    /// (§4.2): without this detour a flow that sends a packet each time its queue has emptied would starve
-    /// the others. Linux takes it out of the lists if the old list is empty.
+    /// The place of a queue of the new list that is found empty: the RFC (§4.2) moves it to the end of the old list,
+    /// because otherwise a flow that sends a packet each time its queue has emptied would starve the others. Linux
+    /// removes it from the lists if the old list is empty.
     ///
-    /// What the AQM finds in [`crate::Backlog::qdisc_bytes`], by which CoDel spares the last frame. The
-    /// bytes of its own queue, for the RFC takes CoDel as it is defined for a queue. In Linux the bytes
+    /// The value of [`crate::Backlog::qdisc_bytes`], below which CoDel does not drop the last frame: with the RFC the
+    /// bytes of the flow's own queue, as CoDel is defined for one queue. In Linux the bytes of all queues: a flow's
+    /// only packet can be dropped while other flows have packets queued.
     /// of all queues: a flow's only packet can be dropped while others wait.
     pub enum Variant {
         /// RFC 8290.
@@ -112,7 +113,8 @@ enum Place {
 }
 
 impl Place {
-    /// The place among [`INNER_QUEUES`] of the packets of a queue in this list; one that is in none begins in the new one.
+    /// The index in [`INNER_QUEUES`] for the packets of a queue in this list. A queue in no list starts in the new
+    /// one.
     const fn inner_queue(self) -> u8 {
         match self {
             Self::Idle | Self::New => 0,
@@ -121,7 +123,7 @@ impl Place {
     }
 }
 
-/// Packets are told apart by the list that their queue is served from: new, or old.
+/// The inner queue of a packet is the list from which its queue is served: new or old.
 const INNER_QUEUES: &[&str] = &["sparse", "bulk"];
 
 struct Flow<A> {
@@ -141,7 +143,7 @@ impl<A> Linked for Flow<A> {
 
 /// A flow-queueing scheduler with an [`Aqm`] per queue.
 ///
-/// Per queue it keeps at most 64 bytes besides the AQM's state, per packet a link of 8 bytes.
+/// It takes at most 64 bytes per queue besides the AQM's state, and a link of 8 bytes per packet.
 pub struct Fair<P, A> {
     config: Config,
     classifier: Classifier,
@@ -149,12 +151,12 @@ pub struct Fair<P, A> {
     flows: Vec<Flow<A>>,
     new: List,
     old: List,
-    /// No AQM's timer is due before.
+    /// A lower bound of all AQMs' timers.
     next_timer: Option<Time>,
 }
 
 impl<P: Packet, A: Aqm<P>> Fair<P, A> {
-    /// A scheduler with empty queues, each with an AQM from `aqm`.
+    /// A scheduler with empty queues. Calls `aqm` for the AQM of each queue.
     pub fn new(config: Config, mut aqm: impl FnMut() -> A) -> Self {
         let flows: Vec<Flow<A>> = (0..config.flows.max(1))
             .map(|_| Flow {
@@ -214,7 +216,7 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
         self.pool.bytes() + self.pool.packets() * PACKET_MEMORY
     }
 
-    /// The queue with the most bytes, of those that hold a packet. Only queues in the lists can.
+    /// The queue with the most bytes. Only queues in the lists can hold packets.
     fn fattest(&self) -> Option<u32> {
         let mut fattest: Option<(u32, u64)> = None;
         for list in [self.new, self.old] {
@@ -251,7 +253,7 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
         Some(())
     }
 
-    /// Puts a queue at the end of the new list with a quantum of credit, unless it is in a list.
+    /// Appends a queue to the new list with a quantum of credit, unless it is in a list.
     fn activate(&mut self, at: u32) {
         let flow = &mut self.flows[at as usize];
         if flow.place == Place::Idle {
@@ -275,7 +277,7 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
         self.old.push_back(&mut self.flows, at);
     }
 
-    /// The queue at the head of the lists was found empty.
+    /// Handles a queue at the head of the lists that was found empty.
     fn retire(&mut self, at: u32) {
         let detour = match self.config.variant {
             Variant::Rfc8290 => true,
@@ -428,7 +430,7 @@ pub(crate) fn config(
 }
 
 /// # Errors
-/// A quantum of so many bytes is out of range.
+/// The quantum of this many bytes is out of range.
 pub(crate) fn require_quantum(bytes: u64) -> Result<(), SettingError> {
     if (1..=1 << 20).contains(&bytes) {
         return Ok(());

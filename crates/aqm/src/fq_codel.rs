@@ -1,9 +1,8 @@
 //! FQ-CoDel: flow queueing with CoDel on every queue (RFC 8290), and the same with CoDel switched off.
 //!
-//! Everything is in [`crate::fq`] and [`crate::codel`]; here they are put together. With `variant =
-//! "linux"` both do as sch_fq_codel does: CoDel's fixed-point arithmetic, its last-frame guard by
-//! the backlog of the whole discipline, overflow drops counted by CoDel, and no detour through an
-//! empty old list.
+//! It combines [`crate::fq`] and [`crate::codel`]. `variant = "linux"` follows sch_fq_codel in both: CoDel's
+//! fixed-point arithmetic, its last-frame rule by the backlog of the whole discipline, CoDel counting overflow drops,
+//! and no detour through an empty old list.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -21,7 +20,7 @@ use crate::settings::Settings;
 
 parameters! {
     struct Batch {
-        /// most packets dropped at once from the queue with the most bytes when the limit is exceeded
+        /// maximum packets dropped at once from the queue with the most bytes when the limit is exceeded
         drop_batch: u64,
     }
 }
@@ -30,7 +29,7 @@ const BATCH: Batch = Batch { drop_batch: 64 };
 
 parameters! {
     struct Nocodel {
-        /// where an emptied new queue goes: RFC 8290's rule or Linux's
+        /// treatment of an emptied new queue: RFC 8290's or Linux's
         variant: Variant,
     }
 }
@@ -39,7 +38,7 @@ const NOCODEL: Nocodel = Nocodel {
     variant: Variant::Rfc8290,
 };
 
-/// The keys of the scheduler as it is used here.
+/// The keys of the scheduler for these disciplines.
 fn keys() -> Vec<Key> {
     [fq::keys(), BATCH.keys()].concat()
 }
@@ -73,7 +72,7 @@ pub fn fq_codel<P: Packet + Send + 'static>() -> Discipline<P> {
     }
 }
 
-/// `fq_nocodel`: the scheduler alone. What does not fit is dropped from the head of the fattest queue.
+/// `fq_nocodel`: the scheduler alone. On overflow it drops from the head of the queue with the most bytes.
 pub fn fq_nocodel<P: Packet + Send + 'static>() -> Discipline<P> {
     Discipline {
         name: "fq_nocodel",
@@ -116,7 +115,7 @@ mod tests {
         Driven::boxed(discipline.build(settings).expect("good settings"))
     }
 
-    /// Two packets per 10 ms arrive and one leaves, for 3 s: above CoDel's target from the first.
+    /// For 3 s, two packets arrive per 10 ms and one leaves: the delay is above CoDel's target from the start.
     fn overload(queue: &mut Driven<dyn Qdisc<TestPacket> + Send>, ecn: Ecn) -> Vec<DropReason> {
         for step in 0..300 {
             queue.now = Time::from_millis(10 * step);

@@ -1,8 +1,8 @@
 //! FQ-PIE: flow queueing with PIE on every queue (tc-fq_pie(8), draft-tahiliani-tsvwg-fq-pie).
 //!
-//! Everything is in [`crate::fq`] and [`crate::pie`]; here they are put together. Unlike FQ-CoDel it
-//! drops the packet that arrives when there is no room. With `variant = "linux"` the PIEs compute as
-//! Linux's, and a new queue found empty leaves the lists if no old one waits.
+//! It combines [`crate::fq`] and [`crate::pie`]. Unlike FQ-CoDel it drops the arriving packet when there is no room.
+//! With `variant = "linux"` the PIEs use Linux's arithmetic, and a new queue found empty leaves the lists if the old
+//! list is empty.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -16,9 +16,9 @@ use crate::parameters::Parameters;
 use crate::pie::{self, Pie, Variant};
 
 parameters! {
-    /// tc's name for what `pie` calls `ecn_threshold`.
+    /// tc's name for the key that `pie` calls `ecn_threshold`.
     struct EcnProb {
-        /// probability up to which ECN-capable packets are marked, above it dropped
+        /// mark ECN-capable packets up to this probability, drop them above it
         ecn_prob: f64 as Probability,
     }
 }
@@ -83,8 +83,8 @@ mod tests {
         Settings::new(Rate::from_mbps(1), 1514)
     }
 
-    /// Flow 1 sends two packets per 10 ms and flow 2 one per 40 ms; one leaves per 10 ms, for 10 s.
-    /// Timers are served when due. The numbers of the packets dropped; flow 2's are from 1 000 000.
+    /// For 10 s, flow 1 sends two packets per 10 ms and flow 2 one per 40 ms; one leaves per 10 ms. Timers run when
+    /// due. Returns the numbers of the dropped packets; those of flow 2 start at 1 000 000.
     fn overload(
         queue: &mut Driven<dyn Qdisc<TestPacket> + Send>,
         ecn: Ecn,

@@ -1,4 +1,4 @@
-//! The keys of disciplines, and what is said of a key at fault.
+//! The keys of disciplines, and the errors about them.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -9,21 +9,21 @@ use sojourn_units::{Kind, Value};
 
 use crate::parameter::{Parameter, written};
 
-/// A key of a discipline, as `tc` or the defining document names it.
+/// A key of a discipline, with the name used by `tc` or the defining document.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Key {
     /// The name in an experiment file.
     pub name: &'static str,
-    /// What it accepts.
+    /// The kind of value that it accepts.
     pub kind: Kind,
-    /// Its default as one would write it; where it depends on other settings, in words.
+    /// Its default as written in a file; in words if it depends on other settings.
     pub default: Cow<'static, str>,
     /// What it does, in one line.
     pub doc: &'static str,
 }
 
 impl Key {
-    /// The key of a parameter of type `T`, whose default is still to be filled in.
+    /// The key of a parameter of type `T`, without a default.
     pub fn of<T: Parameter>(name: &'static str, doc: &'static str) -> Self {
         Self {
             name,
@@ -33,12 +33,12 @@ impl Key {
         }
     }
 
-    /// The same, but of another kind.
+    /// The same key with another kind.
     pub fn accepting(self, kind: Kind) -> Self {
         Self { kind, ..self }
     }
 
-    /// The same with a default, in words.
+    /// The same key with a default in words.
     pub fn by_default(self, words: &'static str) -> Self {
         Self {
             default: words.into(),
@@ -46,14 +46,14 @@ impl Key {
         }
     }
 
-    /// Why it does not take a value.
+    /// The error for a value that it does not accept.
     pub(crate) fn refuse(&self, value: &Value) -> SettingError {
         let message = format!("got {}; must be {}", written(value), self.kind.accepts());
         SettingError::new(self.name, message)
     }
 }
 
-/// Settings that a discipline does not have, that cannot go together or are out of range.
+/// An error about settings: an unknown key, conflicting keys, or a value out of range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SettingError {
     /// The key at fault.
@@ -71,12 +71,12 @@ impl SettingError {
         }
     }
 
-    /// The discipline does not change while it runs.
+    /// The error that the discipline cannot be changed while it runs.
     pub fn unchangeable() -> Self {
         Self::new("aqm", "this discipline cannot be changed while it runs")
     }
 
-    /// A parameter that does not change while the discipline runs.
+    /// The error that this parameter cannot be changed while the discipline runs.
     pub fn fixed(key: &'static str) -> Self {
         Self::new(key, "cannot be changed while the discipline runs")
     }

@@ -2,23 +2,24 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`packet`] | what a discipline may see and change of a packet |
+//! | [`packet`] | the fields of a packet that a discipline may read and change |
 //! | [`qdisc`] | the [`Qdisc`] trait: enqueue and dequeue |
 //! | [`environment`] | randomness, drops and marks |
 //! | [`aqm`] | the [`Aqm`] trait: a decision per packet, for one queue |
 //! | [`single`] | one FIFO governed by an [`Aqm`] |
 //! | [`fq`] | a queue per flow, each governed by an [`Aqm`] |
-//! | [`pool`], [`list`], [`classify`] | what such disciplines are made of: packets of many queues in one pool, lists without allocation, flows to queues |
+//! | [`pool`], [`list`], [`classify`] | the parts of such disciplines: one pool for the packets of many queues, lists
+//! without allocation, flows to queues |
 //! | [`mod@parameters`], [`parameter`], [`key`] | parameters as values: structs of them, their types, their keys |
-//! | [`settings`] | what a discipline is built from |
-//! | [`discipline`] | a discipline by its name, with its keys and what makes it |
+//! | [`settings`] | the settings from which a discipline is built |
+//! | [`discipline`] | a discipline with its name, its keys and its constructor |
 //! | [`catalogue`] | every discipline of this crate |
-//! | [`fifo`], [`codel`], … | an algorithm each, to be read beside the document that defines it |
-//! | [`replay`] | a recorded queue's arrivals and departures through a discipline |
+//! | [`fifo`], [`codel`], … | one algorithm each, to be read beside the document that defines it |
+//! | [`replay`] | replays a recorded queue's arrivals and departures through a discipline |
 //!
-//! An algorithm that governs one queue implements [`Aqm`] and becomes a discipline by
-//! [`single::Single`]; the same algorithm can be put under a flow-queueing scheduler. One that is more
-//! than a decision about a queue (a scheduler, a choice among queued packets) implements [`Qdisc`].
+//! An algorithm that governs one queue implements [`Aqm`]. [`single::Single`] makes a discipline of it, and a
+//! flow-queueing scheduler can apply it to each queue. A discipline that does more than decide about single packets (a
+//! scheduler, a choice among queued packets) implements [`Qdisc`].
 #![no_std]
 extern crate alloc;
 // Tests share a packet type with the integration tests, which name this crate from outside.

@@ -1,10 +1,10 @@
-//! Lists threaded through the elements of a slice: insertion and removal anywhere in constant time,
-//! and no allocation. Schedulers keep their packets and their queues in such lists.
+//! Linked lists through the elements of a slice: insertion and removal anywhere in constant time, without allocation.
+//! Schedulers keep their packets and queues in such lists.
 
-/// No element.
+/// Marks the absence of an element.
 const NIL: u32 = u32::MAX;
 
-/// An element's neighbours in the list that it is in. An element is in one list at a time.
+/// An element's neighbours in its list. An element is in at most one list.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     previous: u32,
@@ -18,7 +18,7 @@ impl Link {
         next: NIL,
     };
 
-    /// The element behind it.
+    /// The element after this one.
     pub fn next(self) -> Option<u32> {
         present(self.next)
     }
@@ -30,7 +30,7 @@ pub trait Linked {
     fn link(&mut self) -> &mut Link;
 }
 
-/// The two ends of a list. Every operation takes the slice that holds the elements, always the same.
+/// The ends of a list. Every operation takes the slice that holds the elements, always the same one.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: u32,
@@ -59,7 +59,7 @@ impl List {
         present(self.tail)
     }
 
-    /// Adds element `at`, which is in no list, at the end.
+    /// Appends element `at`, which must be in no list.
     pub fn push_back<T: Linked>(&mut self, elements: &mut [T], at: u32) {
         *elements[at as usize].link() = Link {
             previous: self.tail,
@@ -72,7 +72,7 @@ impl List {
         self.tail = at;
     }
 
-    /// Adds element `at`, which is in no list, at the front.
+    /// Prepends element `at`, which must be in no list.
     pub fn push_front<T: Linked>(&mut self, elements: &mut [T], at: u32) {
         *elements[at as usize].link() = Link {
             previous: NIL,
@@ -85,8 +85,8 @@ impl List {
         self.head = at;
     }
 
-    /// Takes out the first element. The one behind it is left alone, which is most likely not in the cache: the
-    /// first element's `previous` means nothing.
+    /// Removes the first element. The next element is not touched, because it is probably not in the cache: the first
+    /// element's `previous` is therefore meaningless.
     #[inline]
     pub fn pop_front<T: Linked>(&mut self, elements: &mut [T]) -> Option<u32> {
         let at = self.front()?;
@@ -97,7 +97,7 @@ impl List {
         Some(at)
     }
 
-    /// Takes element `at` out of this list, in which it is.
+    /// Removes element `at`, which must be in this list.
     pub fn remove<T: Linked>(&mut self, elements: &mut [T], at: u32) {
         if at == self.head {
             self.pop_front(elements);

@@ -1,11 +1,10 @@
 //! MADPIE: maximum and average queueing delay with PIE (Kuhn and Ros 2016).
 //!
-//! PIE, plus one deterministic rule against delay peaks: when an update finds the delay above
-//! `deterministic_above`, the next packet that PIE would let pass is dropped (or marked), one per update at
-//! most.
+//! PIE plus one deterministic rule against delay peaks: when an update finds the delay above `deterministic_above`,
+//! the next packet that PIE would let pass is dropped (or marked); at most one packet per update.
 //!
-//! The paper leaves open whether PIE's burst allowance shields a packet from that rule; it says that initial
-//! bursts stay allowed, so here it does unless `burst_shield` is off.
+//! The paper does not say whether PIE's burst allowance protects a packet from this rule. It says that initial bursts
+//! stay allowed, so here it does unless `burst_shield` is off.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -26,9 +25,9 @@ use crate::settings::Settings;
 use crate::single::Single;
 
 parameters! {
-    /// What MADPIE has besides PIE's parameters.
+    /// MADPIE's parameters besides PIE's.
     pub struct Config {
-        /// delay above which each update has one packet dropped (the paper's tau_DD)
+        /// delay above which each update drops one packet (tau_DD in the paper)
         pub deterministic_above: Duration,
         /// no deterministic drop while PIE's burst allowance lasts
         pub burst_shield: bool,
@@ -48,12 +47,12 @@ impl Default for Config {
 pub struct Madpie {
     pie: Pie,
     config: Config,
-    /// The paper's p_max: a drop is due.
+    /// The paper's p_max: a deterministic drop is due.
     armed: bool,
 }
 
 impl Madpie {
-    /// A MADPIE that has seen no packet.
+    /// A MADPIE before its first packet.
     pub fn new(pie: pie::Config, config: Config) -> Self {
         Self {
             pie: Pie::new(pie),
@@ -121,7 +120,7 @@ pub(crate) fn keys() -> Vec<Key> {
     [own, pie].concat()
 }
 
-/// What makes MADPIEs by their keys; `limit` is what the queue may hold.
+/// Returns a constructor of MADPIEs with these settings; `limit` is the queue's limit.
 pub(crate) fn maker(
     settings: &Settings,
     limit: Limit,
@@ -172,7 +171,7 @@ mod tests {
         }
     }
 
-    /// One update that finds `delay`, then five arrivals.
+    /// One update with `delay`, then five arrivals.
     fn five_after(madpie: &mut Madpie, delay: Duration, ecn: Ecn) -> Vec<Verdict> {
         let mut env = Environment::new(0);
         let now = madpie.next_timer().unwrap() + Duration::from_secs(1);
@@ -197,7 +196,7 @@ mod tests {
             let pass = Verdict::Pass;
             let mut expected = [pass; 5];
             expected[0] = hit;
-            // PIE's own probability is 0.5 % at most here and the seed's first draws are above it.
+            // PIE's own probability is at most 0.5 % here, and the first draws of this seed are above it.
             assert_eq!(five_after(&mut madpie, above, ecn), expected);
             assert_eq!(
                 five_after(&mut madpie, Duration::from_millis(30), ecn),

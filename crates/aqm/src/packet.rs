@@ -1,4 +1,4 @@
-//! What a discipline may see and change of a packet.
+//! The fields of a packet that a discipline may read and change.
 
 use sojourn_units::Time;
 
@@ -23,7 +23,7 @@ impl Ecn {
     }
 }
 
-/// What tells flows apart. Disciplines hash it; its parts also serve host fairness.
+/// Identifies a flow. Disciplines hash it; host fairness uses its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct FlowKey {
     /// Sending host.
@@ -39,7 +39,7 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
-    /// A well-mixed 32-bit hash of all parts. `salt` chooses among independent hashes.
+    /// A well-mixed 32-bit hash of all parts. Different values of `salt` give independent hashes.
     pub fn hash(&self, salt: u64) -> u32 {
         mix(
             (u64::from(self.source) << 32 | u64::from(self.destination))
@@ -54,8 +54,8 @@ impl FlowKey {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014) over `value` and `salt`; the high half is
-/// folded down, so that every bit of the result depends on every bit given.
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014) over `value` and `salt`. The high half is folded into the low
+/// one, so that every bit of the result depends on every bit of the input.
 pub(crate) const fn mix(value: u64, salt: u64) -> u64 {
     let mut z = value
         .wrapping_add(salt.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -72,21 +72,21 @@ pub struct AckView {
     pub ack: u32,
     /// Bytes beyond `ack` that its SACK blocks report.
     pub sacked_bytes: u32,
-    /// True if it carries anything that must not be lost (ECE, CWR, SYN, FIN, RST, D-SACK …).
+    /// True if it carries information that must not be lost (ECE, CWR, SYN, FIN, RST, D-SACK …).
     pub must_keep: bool,
 }
 
-/// A packet in a queue, whatever carries it: a simulated one, a buffer of real bytes, a row of a recording.
+/// A packet in a queue: simulated, real bytes in a buffer, or a row of a recording.
 pub trait Packet {
-    /// Bytes that the packet takes on the link, link header included.
+    /// Bytes that the packet occupies on the link, link header included.
     fn bytes(&self) -> u32;
     /// The ECN field.
     fn ecn(&self) -> Ecn;
     /// Sets the ECN field to [`Ecn::Ce`]. Only called on ECN-capable packets.
     fn set_ce(&mut self);
-    /// When the packet entered the queue, as [`Packet::set_enqueued`] noted it.
+    /// When the packet entered the queue, as set by [`Packet::set_enqueued`].
     fn enqueued(&self) -> Time;
-    /// Notes the arrival at the queue; the discipline calls it once, before anything else.
+    /// Sets the time of arrival at the queue. The discipline calls it once, before anything else.
     fn set_enqueued(&mut self, now: Time);
     /// The flow that the packet belongs to.
     fn flow(&self) -> FlowKey;
@@ -94,8 +94,8 @@ pub trait Packet {
     fn dscp(&self) -> u8 {
         0
     }
-    /// Notes the inner queue that the packet leaves, or is dropped from, by its place in
-    /// [`crate::Qdisc::inner_queues`]. Only for those who measure: nothing need be noted.
+    /// Sets the inner queue that the packet leaves or is dropped from, as an index into
+    /// [`crate::Qdisc::inner_queues`]. Used only for measurements; an implementation may ignore it.
     fn set_inner_queue(&mut self, _number: u8) {}
     /// `Some` if the packet is a pure TCP acknowledgement.
     fn ack(&self) -> Option<AckView> {

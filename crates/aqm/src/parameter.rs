@@ -1,4 +1,4 @@
-//! The types that a parameter can have, and how their values are read and written.
+//! The types that a parameter can have, with reading and writing of their values.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,19 +10,19 @@ use crate::qdisc::Limit;
 
 /// A type that a parameter can have.
 pub trait Parameter: Sized {
-    /// What its key accepts, unless the declaration says otherwise.
+    /// The kind of value that its key accepts, unless the declaration states another.
     const KIND: Kind;
 
-    /// Reads a value; `None` if it is of another type.
+    /// Converts a value; `None` if it has another type.
     fn of(value: &Value) -> Option<Self>;
 
-    /// The value as of `kind`; `None`: the parameter has none.
+    /// The value in the given kind; `None` if the parameter has no value.
     fn value(&self, kind: Kind) -> Option<Value>;
 }
 
-/// A parameter of whatever type, in its struct.
+/// A parameter of any type, as a field of its struct.
 pub trait Slot {
-    /// Sets it; false if the value is of another type.
+    /// Sets it; returns false if the value has another type.
     fn set(&mut self, value: &Value) -> bool;
 
     /// [`Parameter::value`].
@@ -39,7 +39,7 @@ impl<T: Parameter> Slot for T {
     }
 }
 
-/// A value as one would write it in an experiment file.
+/// A value as written in an experiment file.
 pub(crate) fn written(value: &Value) -> String {
     match value {
         Value::Duration(span) => span.to_string(),
@@ -161,7 +161,7 @@ impl Parameter for Limit {
     }
 }
 
-/// `None`: what it sets is off, or follows from other parameters.
+/// `None`: the feature is off, or the value follows from other parameters.
 impl<T: Parameter> Parameter for Option<T> {
     const KIND: Kind = T::KIND;
 
@@ -174,7 +174,7 @@ impl<T: Parameter> Parameter for Option<T> {
     }
 }
 
-/// Declares an enum whose values are the words that a key accepts; it is a [`Parameter`](crate::Parameter).
+/// Declares an enum whose values are the words that a key accepts. It implements [`Parameter`](crate::Parameter).
 #[macro_export]
 macro_rules! choice {
     (

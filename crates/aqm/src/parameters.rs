@@ -1,4 +1,5 @@
-//! Parameters as values: a discipline declares a struct once, and its keys, their help and their reading follow.
+//! Parameters as values: a discipline declares a struct once, from which its keys, their help and their parsing
+//! follow.
 //!
 //! [`parameters!`](crate::parameters!) declares the struct, [`choice!`](crate::choice!) an enum whose values are words.
 //! Defaults are values of the struct, one per variant where there are variants:
@@ -35,16 +36,17 @@ use crate::key::{Key, SettingError};
 use crate::parameter::{Slot, written};
 use crate::settings::Settings;
 
-/// A struct of parameters. Implemented by [`parameters!`](crate::parameters!).
+/// A struct of parameters, implemented by [`parameters!`](crate::parameters!).
 pub trait Parameters: Copy {
-    /// Shows every parameter with its key, in the order of the declaration. The key's default is empty unless it was
+    /// Visits every parameter with its key, in the order of the declaration. The key's default is empty unless it was
     /// declared in words.
     fn visit(&mut self, see: &mut dyn FnMut(Key, &mut dyn Slot));
 
-    /// These parameters with what `settings` give in place of the defaults. Their values count as in use.
+    /// These parameters with the values given in `settings` in place of the defaults. The result is recorded as in
+    /// use.
     ///
     /// # Errors
-    /// A value is not what its key accepts.
+    /// A key does not accept its value.
     fn given(mut self, settings: &Settings) -> Result<Self, SettingError> {
         let mut outcome = Ok(());
         self.visit(&mut |key, slot| {
@@ -59,12 +61,12 @@ pub trait Parameters: Copy {
         Ok(self)
     }
 
-    /// Notes these values as those in use: again, where some follow from others.
+    /// Records these values as in use; called again if some follow from others.
     fn note(mut self, settings: &Settings) {
         self.visit(&mut |key, slot| settings.note(key.name, slot.value(key.kind)));
     }
 
-    /// Notes that none of these has a value.
+    /// Records that none of these parameters has a value.
     fn forget(mut self, settings: &Settings) {
         self.visit(&mut |key, _| settings.note(key.name, None));
     }
@@ -74,7 +76,7 @@ pub trait Parameters: Copy {
         Self::keys_by_variant(&[("", self)])
     }
 
-    /// The keys. `defaults` are the parameters of each variant by its name, the default variant's first.
+    /// The keys. `defaults` holds the parameters of each variant by name, the default variant first.
     fn keys_by_variant(defaults: &[(&str, Self)]) -> Vec<Key> {
         let mut keys: Vec<Key> = Vec::new();
         let mut texts: Vec<Vec<String>> = Vec::new();
@@ -103,7 +105,7 @@ pub trait Parameters: Copy {
     }
 }
 
-/// `15 ms; linux, 2013: 20 ms`: the first text, then those that differ with their variants.
+/// `15 ms; linux, 2013: 20 ms`: the first variant's text, then the differing ones with their variants.
 fn by_variant<T>(variants: &[(&str, T)], texts: &[String]) -> String {
     let mut told: Vec<&String> = Vec::new();
     let mut line = String::new();
@@ -122,9 +124,9 @@ fn by_variant<T>(variants: &[(&str, T)], texts: &[String]) -> String {
     line
 }
 
-/// Declares a struct of [`Parameters`](crate::Parameters). Every field is a key of its own name, and its doc comment, in
-/// one sentence, is the key's help. After the type may stand `as KIND`, a [`Kind`](sojourn_units::Kind) that is not the
-/// type's own, and `= "WORDS"` for a default that is no constant. Fields behind `besides` are no keys.
+/// Declares a struct of [`Parameters`](crate::Parameters). Every field is a key of the same name, and its doc comment,
+/// one sentence, is the key's help. The type may be followed by `as KIND`, a [`Kind`](sojourn_units::Kind) other than
+/// the type's own, and by `= "WORDS"` for a default that is not a constant. Fields after `besides` are no keys.
 #[macro_export]
 macro_rules! parameters {
     (

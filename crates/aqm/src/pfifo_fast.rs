@@ -1,8 +1,8 @@
-//! Three FIFOs by type of service, served in strict order: what Linux puts on a link by default where
-//! nothing else is asked for (tc-pfifo_fast(8), tc-prio(8)).
+//! Three FIFOs by type of service, served in strict order: Linux's default discipline of a link (tc-pfifo_fast(8),
+//! tc-prio(8)).
 //!
-//! Departure from Linux since 4.16, unless `variant = "linux"`: the limit is for the three bands
-//! together, as before, and not for each.
+//! Departure from Linux since 4.16, unless `variant = "linux"`: the limit applies to the three bands together, as
+//! before that version, and not to each.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -16,24 +16,23 @@ use crate::parameters::Parameters;
 use crate::qdisc::{Limit, Qdisc};
 use crate::{choice, parameters};
 
-/// The band for each of the four combinations of RFC 1349's bits "minimize delay" (the higher) and
-/// "maximize throughput": by Linux's priomap and its classes best effort, bulk, interactive, and
-/// interactive bulk.
+/// The band for each of the four combinations of RFC 1349's bits "minimize delay" (the higher) and "maximize
+/// throughput", from Linux's priomap and its classes best effort, bulk, interactive, and interactive bulk.
 const BANDS: [usize; 4] = [1, 2, 0, 1];
 
 choice! {
-    /// Whether the limit is for all bands or for each.
+    /// The scope of the limit.
     pub enum Variant {
-        /// For all together.
+        /// All bands together.
         Shared = "shared",
-        /// For each (Linux since 4.16).
+        /// Each band (Linux since 4.16).
         Linux = "linux",
     }
 }
 
 parameters! {
     struct Config {
-        /// the limit is for all bands together, or for each as in Linux since 4.16
+        /// the limit applies to all bands together, or to each as in Linux since 4.16
         variant: Variant,
     }
 }
@@ -54,14 +53,14 @@ struct Band<P> {
     bytes: u64,
 }
 
-/// The band of a DiffServ code point. The two bits of RFC 1349 lie in the middle of it, so that
-/// expedited forwarding (46) is in the middle band.
+/// The band of a DiffServ code point. The two bits of RFC 1349 lie in its middle, so that expedited forwarding (46) is
+/// in the middle band.
 fn band_of(dscp: u8) -> usize {
     BANDS[usize::from(dscp >> 1 & 0b11)]
 }
 
 impl<P: Packet> PfifoFast<P> {
-    /// Empty bands that hold at most `limit`.
+    /// Empty bands with this limit.
     pub fn new(limit: Limit, variant: Variant) -> Self {
         let bands = [(); 3].map(|()| Band {
             queue: VecDeque::new(),

@@ -1,10 +1,9 @@
 //! PI2: PIE's controller, squared (De Schepper, Bondarenko, Tsang and Briscoe 2016).
 //!
-//! A linear PI controller on the queueing delay moves p'. Classic traffic is dropped or marked with p'^2,
-//! which makes its response linear in p' without PIE's table of gains; scalable traffic (ECT(1)) is marked
-//! with k p'.
+//! A linear PI controller on the queueing delay adjusts p'. Classic traffic is dropped or marked with p'^2, which
+//! makes its response linear in p' without PIE's table of gains. Scalable traffic (ECT(1)) is marked with k p'.
 //!
-//! Departure from the paper: no early exception for short queues but one full frame; CE arriving counts as
+//! Departures from the paper: the only exception for short queues is a single full frame; arriving CE counts as
 //! scalable (RFC 9331 §5.1).
 
 use alloc::boxed::Box;
@@ -24,17 +23,17 @@ use crate::settings::Settings;
 use crate::single::Single;
 
 parameters! {
-    /// The parameters of the coupled PI controller, that of PI2 and of DualPI2 (RFC 9332 Appendix A.1).
+    /// The parameters of the coupled PI controller, for PI2 and DualPI2 (RFC 9332 Appendix A.1).
     pub struct Control {
-        /// queueing delay to hold
+        /// target queueing delay
         pub target: Duration,
         /// time between updates of p'
         pub tupdate: Duration,
-        /// weight of the delay's distance from target, per second
+        /// gain on the delay's deviation from target, per second
         pub alpha: f64,
-        /// weight of the delay's change, per second
+        /// gain on the change of the delay, per second
         pub beta: f64,
-        /// scalable traffic is marked with this times p'
+        /// ratio of the scalable marking probability to p'
         pub coupling_factor: f64,
     }
 }
@@ -49,7 +48,7 @@ impl Control {
         coupling_factor: 2.0,
     };
 
-    /// These with what the settings give.
+    /// These parameters, overridden by the given settings.
     pub(crate) fn read(self, settings: &Settings) -> Result<Self, SettingError> {
         let read = self.given(settings)?;
         for (key, span) in [("target", read.target), ("tupdate", read.tupdate)] {
@@ -72,7 +71,7 @@ impl Control {
     }
 }
 
-/// The controller: p' by delay.
+/// The controller: derives p' from the delay.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Controller {
     control: Control,
@@ -100,12 +99,12 @@ impl Controller {
         self.previous
     }
 
-    /// Takes other parameters; p' stays.
+    /// Changes the parameters; p' is kept.
     pub const fn change(&mut self, control: Control) {
         self.control = control;
     }
 
-    /// Moves p' by the delay found at an update.
+    /// Updates p' for the given delay.
     pub fn update(&mut self, delay: Duration) {
         let now = delay.as_secs_f64();
         self.p += self.control.alpha * (now - self.control.target.as_secs_f64())
@@ -115,7 +114,7 @@ impl Controller {
     }
 }
 
-/// True for packets that expect scalable marking: ECT(1), and CE, which may have been it (RFC 9331 §5.1).
+/// True for packets that expect scalable marking: ECT(1), and CE, which may have been ECT(1) (RFC 9331 §5.1).
 pub(crate) fn is_scalable<P: Packet>(packet: &P) -> bool {
     matches!(packet.ecn(), Ecn::Ect1 | Ecn::Ce)
 }
@@ -123,11 +122,11 @@ pub(crate) fn is_scalable<P: Packet>(packet: &P) -> bool {
 /// The parameters of PI2.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// The controller's.
+    /// The controller's parameters.
     pub control: Control,
     /// Backlog, in bytes, at or below which nothing is dropped: a full frame.
     pub mtu: u32,
-    /// Mark ECN-capable packets instead of dropping them; without it scalable ones are classic, too.
+    /// Mark ECN-capable packets instead of dropping them. Without it scalable packets count as classic.
     pub ecn: bool,
 }
 
@@ -156,12 +155,12 @@ pub struct Pi2 {
     config: Config,
     controller: Controller,
     next_update: Time,
-    /// Sojourn time of the last packet that left, zero if it left an empty queue.
+    /// Sojourn time of the last packet that left; zero if it left an empty queue.
     delay: Duration,
 }
 
 impl Pi2 {
-    /// A PI2 that has seen no packet.
+    /// A PI2 before its first packet.
     pub fn new(config: Config) -> Self {
         Self {
             controller: Controller::new(config.control),
@@ -191,7 +190,7 @@ impl<P: Packet> Aqm<P> for Pi2 {
                 Verdict::Pass
             };
         }
-        // Both of two draws below p': p'^2, as the paper computes it.
+        // Two draws below p' together have the probability p'^2, as in the paper.
         if env.uniform() >= p || env.uniform() >= p {
             Verdict::Pass
         } else if self.config.ecn && packet.ecn().is_capable() {

@@ -1,18 +1,18 @@
 //! PIE: proportional integral controller enhanced (RFC 8033; Pan et al. 2013).
 //!
-//! Drops or marks arrivals at random. Every `tupdate` the probability moves by
-//! `alpha (d - target) + beta (d - d_old)`, d the queueing delay, in steps that are smaller the smaller it
-//! is. A burst onto an idle queue passes, and a short queue is left alone.
+//! Drops or marks arrivals at random. Every `tupdate` the probability changes by `alpha (d - target) + beta (d -
+//! d_old)`, where d is the queueing delay; the smaller the probability, the smaller the steps. A burst onto an idle
+//! queue passes, and a short queue is left alone.
 //!
 //! | variant | who | delay measured by | target, tupdate, burst |
 //! | --- | --- | --- | --- |
-//! | `rfc8033` | RFC 8033 Appendix A; what Appendix B adds is an option each | time stamps | 15, 15, 150 ms |
+//! | `rfc8033` | RFC 8033 Appendix A; each addition of Appendix B is an option | time stamps | 15, 15, 150 ms |
 //! | `linux` | Linux 6.1, bit for bit ([`linux`]) | time stamps | 15, 15, 150 ms |
-//! | `2013` | the paper's and Linux's of 2013 (to 5.0) | departure rate | 20, 30, 100 ms |
+//! | `2013` | the paper of 2013 and Linux up to 5.0 | departure rate | 20, 30, 100 ms |
 //!
-//! Departures from RFC 8033 Appendix A: the mean packet of the short-queue rule is a full frame; the
-//! update is made by a timer of its own. From Linux to 5.0 in `2013`: floating point instead of its
-//! integers, no rounding of `tupdate` to its timer's ticks, ECN without an upper limit by default.
+//! Departures from RFC 8033 Appendix A: the mean packet of the short-queue rule is a full frame; a separate timer
+//! drives the update. Departures of `2013` from Linux up to 5.0: floating point instead of integers, `tupdate` is not
+//! rounded to timer ticks, and ECN has no upper limit by default.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -38,53 +38,53 @@ pub mod linux;
 use float::Float;
 use linux::Linux;
 
-/// Delay from which on CE-marked packets count in spite of `ce_exclude`, and probability grows by an
-/// extra 2 % per update in the Linux variants.
+/// At this delay CE-marked packets count in spite of `ce_exclude`; in the Linux variants the probability also grows by
+/// an extra 2 % per update.
 pub(crate) const HIGH_DELAY: Duration = Duration::from_millis(250);
 
 parameters! {
     /// The parameters of PIE. [`Config::rfc8033`] and its siblings hold the defaults.
     pub struct Config {
-        /// queueing delay to hold (QDELAY_REF)
+        /// target queueing delay (QDELAY_REF)
         pub target: Duration,
         /// time between updates of the drop probability; linux rounds it up to its timer's ticks
         pub tupdate: Duration,
-        /// weight of the delay's distance from target, per second; linux: in sixteenths, as in tc
+        /// gain on the delay's deviation from target, per second; linux: in sixteenths, as in tc
         pub alpha: f64,
-        /// weight of the delay's change, per second; linux: in sixteenths, as in tc
+        /// gain on the change of the delay, per second; linux: in sixteenths, as in tc
         pub beta: f64,
-        /// how long a burst onto an idle queue passes (MAX_BURST)
+        /// duration of a burst onto an idle queue that passes (MAX_BURST)
         pub max_burst: Duration,
-        /// probability up to which ECN-capable packets are marked, above it dropped
+        /// mark ECN-capable packets up to this probability, drop them above it
         pub ecn_threshold: f64 as Probability,
-        /// scale the steps of the probability down while it is small (auto-tuning, RFC 8033, section 4.2); false: alpha and
-        /// beta as they are; in linux always
+        /// take smaller steps while the probability is small (auto-tuning, RFC 8033, section 4.2); always on in linux
         pub autotune: bool,
-        /// spread drops evenly (RFC 8033, section 5.4); in linux always
+        /// spread drops evenly (RFC 8033, section 5.4); always on in linux
         pub derandomize: bool,
-        /// limit a step to 0.02 once the probability is 0.1 (RFC 8033, section 5.5); in linux and 2013 always
+        /// limit a step to 0.02 once the probability is 0.1 (RFC 8033, section 5.5); always on in linux and 2013
         pub cap: bool,
-        /// let the probability decay below half the target, not only at zero delay (RFC 8033, appendix B)
+        /// let the probability decay when the delay is below half the target, not only when it is zero (RFC 8033,
+        /// appendix B)
         pub early_decay: bool,
-        /// be inactive while the queue is short and calm (RFC 8033, section 5.3)
+        /// deactivate PIE while the queue is below a third of its limit and the delay is low (RFC 8033, section 5.3)
         pub rest: bool,
         /// scale the probability by packet size
         pub bytemode: bool,
-        /// measure delay as backlog over departure rate instead of by time stamps
+        /// estimate the delay as backlog / departure rate instead of from time stamps
         pub dq_rate_estimator: bool,
-        /// leave packets already CE-marked out of the measure that drives dropping
+        /// do not count CE-marked packets in the delay or queue length that drives drops
         pub ce_exclude: bool,
         /// RFC 8033, Linux 6.1's fixed point, or the algorithm of 2013
         pub variant: Variant,
     }
     besides {
-        /// Time from the start to the first update.
+        /// Time from the start until the first update.
         pub first_update: Duration,
-        /// A full frame in bytes; two of them are a short queue.
+        /// A full frame in bytes; up to two of them are a short queue.
         pub mtu: u32,
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool,
-        /// What the queue may hold; a third of it ends the rest.
+        /// The queue's limit; PIE wakes up at a third of it.
         pub limit: Limit,
     }
 }
@@ -96,7 +96,7 @@ choice! {
         Rfc8033 = "rfc8033",
         /// Linux 6.1.
         Linux = "linux",
-        /// The paper of 2013 and Linux to 5.0.
+        /// The paper of 2013 and Linux up to 5.0.
         Draft2013 = "2013",
     }
 }
@@ -178,7 +178,7 @@ enum Control {
 }
 
 impl Pie {
-    /// A PIE that has seen no packet.
+    /// A PIE before its first packet.
     pub fn new(config: Config) -> Self {
         Self {
             next_update: Time::ZERO + config.first_update,
@@ -203,7 +203,7 @@ impl Pie {
         }
     }
 
-    /// The queueing delay by the last measurement.
+    /// The queueing delay at the last measurement.
     pub fn qdelay(&self) -> Duration {
         match &self.control {
             Control::Float(float) => float.qdelay(),
@@ -211,7 +211,7 @@ impl Pie {
         }
     }
 
-    /// What is left of the burst that passes.
+    /// The remaining burst allowance.
     pub fn burst_allowance(&self) -> Duration {
         match &self.control {
             Control::Float(float) => float.burst_allowance(),
@@ -328,7 +328,7 @@ impl Algorithm for Pie {
     }
 }
 
-/// The defaults of all variants, first of the one that holds unless another is given.
+/// The defaults of all variants, beginning with the default variant.
 pub(crate) fn defaults(first: Variant) -> Vec<(&'static str, Config)> {
     let mut variants = Vec::from(Variant::ALL);
     variants.sort_by_key(|(_, variant)| *variant != first);
@@ -338,7 +338,7 @@ pub(crate) fn defaults(first: Variant) -> Vec<(&'static str, Config)> {
         .collect()
 }
 
-/// Reads the keys. `variant` is the default of that key, `limit` what the queue may hold.
+/// Reads the keys. `variant` is the default of that key, `limit` the queue's limit.
 pub(crate) fn config(
     settings: &Settings,
     variant: Variant,
@@ -360,7 +360,7 @@ pub(crate) fn config(
 
 impl Config {
     /// # Errors
-    /// A parameter is out of range, or the variant of `default` has it otherwise and cannot do without.
+    /// A parameter is out of range, or this variant fixes it to another value.
     fn check(&self, default: &Self) -> Result<(), SettingError> {
         for (key, span) in [("target", self.target), ("tupdate", self.tupdate)] {
             if span.is_zero() || span > Duration::from_secs(10) {

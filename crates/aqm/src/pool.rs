@@ -1,5 +1,5 @@
-//! The packets of a discipline that has many queues: one pool of nodes, queues as lists through it.
-//! Once the pool has grown to the largest backlog, nothing allocates.
+//! The packets of a discipline with many queues: one pool of nodes, through which the queues are linked lists. After
+//! the pool has grown to the largest backlog, nothing allocates.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use crate::environment::Environment;
 use crate::list::{Link, Linked, List};
 use crate::packet::{Ecn, Packet};
 
-/// One FIFO of packets that are kept in a [`Pool`].
+/// One FIFO of packets in a [`Pool`].
 #[derive(Clone, Copy, Debug)]
 pub struct Queue {
     list: List,
@@ -28,12 +28,12 @@ impl Queue {
         ce_bytes: 0,
     };
 
-    /// Packets in it.
+    /// Packets in this queue.
     pub const fn packets(&self) -> u32 {
         self.packets
     }
 
-    /// Bytes in it.
+    /// Bytes in this queue.
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -43,18 +43,18 @@ impl Queue {
         self.packets == 0
     }
 
-    /// The first packet's place in the pool.
+    /// The pool index of the first packet.
     pub fn front(&self) -> Option<u32> {
         self.list.front()
     }
 
-    /// The last packet's place in the pool.
+    /// The pool index of the last packet.
     pub fn back(&self) -> Option<u32> {
         self.list.back()
     }
 }
 
-/// What an AQM finds in [`Backlog::qdisc_bytes`].
+/// The scope of [`Backlog::qdisc_bytes`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
     /// The bytes of its own queue.
@@ -77,7 +77,7 @@ impl<P> Linked for Node<P> {
 /// The packets of all queues of a discipline.
 pub struct Pool<P> {
     nodes: Vec<Node<P>>,
-    /// Places without a packet; the one freed last is used first.
+    /// Free nodes; the one freed last is reused first.
     free: Vec<u32>,
     packets: u64,
     bytes: u64,
@@ -104,7 +104,7 @@ impl<P: Packet> Pool<P> {
         self.bytes
     }
 
-    /// What an AQM is told about its queue.
+    /// The backlog of a queue, for its AQM.
     pub fn backlog(&self, queue: &Queue, scope: Scope) -> Backlog {
         Backlog {
             packets: u64::from(queue.packets),
@@ -117,7 +117,8 @@ impl<P: Packet> Pool<P> {
         }
     }
 
-    /// The next packet of a queue that its AQM lets pass. Those that it drops go to `env`. `see` is shown each.
+    /// The next packet of a queue that its AQM lets pass. Dropped packets go to `env`. `see` is called with each
+    /// packet.
     #[inline]
     pub fn serve<A: Aqm<P>>(
         &mut self,
@@ -152,33 +153,33 @@ impl<P: Packet> Pool<P> {
         queue.list.push_back(&mut self.nodes, at);
     }
 
-    /// Puts a packet at the head of a queue.
+    /// Inserts a packet at the head of a queue.
     pub fn push_front(&mut self, queue: &mut Queue, packet: P) {
         self.count_in(queue, &packet);
         let at = self.place(packet);
         queue.list.push_front(&mut self.nodes, at);
     }
 
-    /// Takes the packet at the head of a queue.
+    /// Removes the packet at the head of a queue.
     #[inline]
     pub fn pop_front(&mut self, queue: &mut Queue) -> Option<P> {
         let at = queue.list.pop_front(&mut self.nodes)?;
         self.take(queue, at)
     }
 
-    /// Takes the packet at the tail of a queue.
+    /// Removes the packet at the tail of a queue.
     pub fn pop_back(&mut self, queue: &mut Queue) -> Option<P> {
         let at = queue.list.back()?;
         self.remove(queue, at)
     }
 
-    /// Takes the packet at place `at` out of a queue, in which it is.
+    /// Removes the packet at index `at`, which must be in the queue.
     pub fn remove(&mut self, queue: &mut Queue, at: u32) -> Option<P> {
         queue.list.remove(&mut self.nodes, at);
         self.take(queue, at)
     }
 
-    /// The packet at place `at`, which has left the queue's list.
+    /// Frees the node at `at`, which has left the queue's list, and returns its packet.
     #[inline]
     fn take(&mut self, queue: &mut Queue, at: u32) -> Option<P> {
         let packet = self.nodes[at as usize].packet.take()?;
@@ -192,12 +193,12 @@ impl<P: Packet> Pool<P> {
         Some(packet)
     }
 
-    /// The packet at place `at`, if there is one.
+    /// The packet at index `at`, if there is one.
     pub fn get(&self, at: u32) -> Option<&P> {
         self.nodes[at as usize].packet.as_ref()
     }
 
-    /// The place behind `at` in its queue.
+    /// The index after `at` in its queue.
     pub fn after(&self, at: u32) -> Option<u32> {
         self.nodes[at as usize].link.next()
     }
@@ -221,7 +222,7 @@ impl<P: Packet> Pool<P> {
                 link: Link::ALONE,
                 packet: Some(packet),
             });
-            // Room for all places to be free, so that a queue that empties does not allocate.
+            // Reserve room for all nodes, so that emptying a queue does not allocate.
             if self.free.capacity() < self.nodes.capacity() {
                 self.free.reserve_exact(self.nodes.capacity());
             }

@@ -11,14 +11,14 @@ use crate::settings::Settings;
 /// How much a queue may hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
-    /// So many packets.
+    /// A number of packets.
     Packets(u64),
-    /// So many bytes, link headers included.
+    /// A number of bytes, link headers included.
     Bytes(u64),
 }
 
 impl Limit {
-    /// True if a packet of `bytes` still fits beside `packets` packets of `queued_bytes` bytes.
+    /// True if a packet of `bytes` still fits in a queue of `packets` packets and `queued_bytes` bytes.
     pub const fn has_room(self, packets: u64, queued_bytes: u64, bytes: u32) -> bool {
         match self {
             Self::Packets(limit) => packets < limit,
@@ -27,15 +27,15 @@ impl Limit {
     }
 }
 
-/// A queue discipline. Time only ever arrives as `now`, which never goes back.
+/// A queue discipline. Its only clock is the argument `now`, which never decreases.
 ///
-/// Every packet offered is exactly once returned by [`Qdisc::dequeue`] or dropped through
+/// Every packet offered is returned exactly once by [`Qdisc::dequeue`], or dropped exactly once through
 /// [`Environment::drop`], or is still queued.
 pub trait Qdisc<P: Packet> {
-    /// Offers a packet arriving at `now`. What is dropped for it, this packet or another, goes to `env`.
+    /// Offers a packet that arrives at `now`. Packets dropped as a result, this or others, go to `env`.
     fn enqueue(&mut self, packet: P, now: Time, env: &mut Environment<P>);
 
-    /// The next packet to send. Packets dropped on the way go to `env`, oldest first. `None` if nothing
+    /// Returns the next packet to send. Packets dropped meanwhile go to `env`, oldest first. Returns `None` if nothing
     /// is queued, or if the discipline shapes and nothing may leave yet (see [`Qdisc::ready_at`]).
     fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P>;
 
@@ -53,32 +53,32 @@ pub trait Qdisc<P: Packet> {
     /// Called once `next_timer` is reached.
     fn on_timer(&mut self, _now: Time, _env: &mut Environment<P>) {}
 
-    /// For disciplines with a shaper of their own: when a queued packet may leave. `None`: at once.
+    /// When a queued packet may leave, for disciplines that shape; `None` for at once.
     fn ready_at(&self) -> Option<Time> {
         None
     }
 
-    /// Shows the algorithm's state by the defining document's names, for probes: `probability`, `count` …
+    /// Reports the state under the defining document's names, for probes: `probability`, `count` …
     fn state(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
 
-    /// Takes other parameters from now on, as `tc qdisc change` does. What is queued stays, and so does the algorithm's
-    /// state. `settings` are all of the discipline's, those that stay the same included; a limit that is lower than the
-    /// queue is long refuses arrivals until there is room.
+    /// Changes the parameters while running, as `tc qdisc change` does. Queued packets and the algorithm's state are
+    /// kept. `settings` holds all parameters, also the unchanged ones. If the new limit is below the queue's length,
+    /// arrivals are dropped until there is room.
     ///
     /// # Errors
-    /// The discipline does not change while it runs, or a value is refused; nothing has changed then.
+    /// The discipline cannot be changed while it runs, or a value is out of range. Then nothing has changed.
     fn change(&mut self, _settings: &Settings) -> Result<(), SettingError> {
         Err(SettingError::unchangeable())
     }
 
-    /// The names of its inner queues, where it has several whose delays differ by design. It then tells every packet that
-    /// leaves or is dropped from which ([`Packet::set_inner_queue`]).
+    /// The names of the inner queues, for a discipline with several queues that have different delays by design. It
+    /// sets the inner queue of every packet that leaves or is dropped ([`Packet::set_inner_queue`]).
     fn inner_queues(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The algorithm that alone governs its one queue, to be shown a recorded queue (see
-    /// [`crate::replay::follow`]); `None` if there is more to the discipline.
+    /// The algorithm that governs the only queue, used to replay a recorded queue (see [`crate::replay::follow`]).
+    /// `None` for any other discipline.
     fn aqm(&mut self) -> Option<&mut dyn Aqm<P>> {
         None
     }

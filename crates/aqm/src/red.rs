@@ -1,14 +1,13 @@
 //! RED: random early detection (Floyd and Jacobson 1993; gentle slope: Floyd 2000).
 //!
-//! On arrival, an exponentially weighted average of the queue length decides: below `min` a packet
-//! passes, between the thresholds it is dropped or marked with a probability that rises to
-//! `probability`, at `max` (gentle: at twice `max`) every packet is.
+//! On arrival, an exponentially weighted average of the queue length decides. Below `min` a packet passes. Between the
+//! thresholds it is dropped or marked with a probability that rises to `probability`. At `max` (gentle: at twice
+//! `max`) every packet is dropped or marked.
 //!
-//! Two arithmetics behind one face: [`floyd`] as published, [`linux`] as Linux's sch_red with the
-//! parameters that tc derives. [`crate::ared`] adapts `probability`.
+//! Two implementations of the rule: [`floyd`] as published, [`linux`] as in Linux's sch_red with the parameters that
+//! tc derives. [`crate::ared`] adapts `probability`.
 //!
-//! Departure from the paper: with `harddrop` off, ECN-capable packets are marked above `max` too, as
-//! Linux does.
+//! Departure from the paper: with `harddrop` off, ECN-capable packets are marked above `max` too, as in Linux.
 
 use alloc::boxed::Box;
 
@@ -34,7 +33,7 @@ pub(crate) use settings::{Parameters, WHICH, bytes, config, keys, keys_but};
 /// The parameters of RED.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// What `min` and `max` count.
+    /// The unit of `min` and `max`.
     pub unit: Unit,
     /// th_min: average below which nothing is dropped, in `unit`.
     pub min: u64,
@@ -42,12 +41,11 @@ pub struct Config {
     pub max: u64,
     /// max_p: drop probability at `max`.
     pub max_p: f64,
-    /// w_q: weight of the present queue length in the average, above 0 and at most 1.
+    /// w_q: weight of the current queue length in the average, above 0 and at most 1.
     pub weight: f64,
     /// Let the probability rise from `max_p` at `max` to 1 at twice `max`, instead of jumping to 1.
     pub gentle: bool,
-    /// Wait for 1/p packets before the next drop may come: gaps of 1/p to 2/p packets (ns-2's `wait_`)
-    /// instead of 1 to 1/p.
+    /// Wait for 1/p packets before the next drop: gaps of 1/p to 2/p packets (ns-2's `wait_`) instead of 1 to 1/p.
     pub wait: bool,
     /// Scale the probability by packet size over `avpkt` (the paper's byte mode).
     pub bytemode: bool,
@@ -57,7 +55,7 @@ pub struct Config {
     pub bandwidth: Rate,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// Where every packet is hit, drop ECN-capable ones as well.
+    /// Drop ECN-capable packets too when the average is so high that none may pass.
     pub harddrop: bool,
     /// Leave CE-marked packets out of the average, unless the queue is above twice `max`.
     pub ce_exclude: bool,
@@ -65,7 +63,7 @@ pub struct Config {
     pub variant: Variant,
 }
 
-/// What the thresholds count.
+/// The unit of the thresholds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// Packets.
@@ -75,7 +73,7 @@ pub enum Unit {
 }
 
 choice! {
-    /// Whose RED.
+    /// Which RED to follow.
     pub enum Variant {
         /// As published, in floating point.
         Floyd = "floyd",
@@ -84,13 +82,13 @@ choice! {
     }
 }
 
-/// What RED's rule asks for.
+/// The decision of RED's rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Decision {
     Pass,
-    /// Hit by chance.
+    /// Dropped or marked at random.
     Early,
-    /// Hit because the average is too high for anything to pass.
+    /// Dropped or marked because the average is too high for any packet to pass.
     Forced,
 }
 
@@ -102,12 +100,12 @@ pub struct Red {
 
 pub(crate) enum Rule {
     Floyd(Floyd),
-    // Its table of idle decay makes it large; there is one per queue, not per packet.
+    // Boxed because its table of idle decay is large.
     Linux(Box<Linux>),
 }
 
 impl Red {
-    /// A RED that has seen no packet.
+    /// A RED before its first packet.
     pub fn new(config: Config) -> Self {
         let rule = match config.variant {
             Variant::Floyd => Rule::Floyd(Floyd::new(config)),
@@ -121,7 +119,7 @@ impl Red {
         &self.config
     }
 
-    /// The queue length that the average follows, in the thresholds' unit.
+    /// The queue length that is averaged, in the thresholds' unit.
     fn measure(&self, backlog: Backlog) -> u64 {
         let queue = match self.config.unit {
             Unit::Packets => backlog.packets,
@@ -142,7 +140,7 @@ impl Red {
         }
     }
 
-    /// max_p as it stands.
+    /// The current max_p.
     pub fn max_p(&self) -> f64 {
         match &self.rule {
             Rule::Floyd(floyd) => floyd.max_p(),
@@ -152,7 +150,7 @@ impl Red {
 }
 
 impl Red {
-    /// Takes the queue as an arrival finds it into the average.
+    /// Averages in the queue found by an arrival.
     pub(crate) fn observe(&mut self, backlog: Backlog, now: Time) {
         let queue = self.measure(backlog);
         match &mut self.rule {
@@ -161,8 +159,8 @@ impl Red {
         }
     }
 
-    /// Notes that a packet has left `backlog` behind. Idle time starts when the queue is empty (Figure 2:
-    /// "when queue becomes empty"); in Linux only when a packet is then asked for in vain.
+    /// Notes that a packet has left, with `backlog` remaining. Idle time starts when the queue is empty (Figure 2:
+    /// "when queue becomes empty"); in Linux only when a packet is then requested.
     pub(crate) fn on_departure(&mut self, backlog: Backlog, now: Time) {
         match &mut self.rule {
             Rule::Floyd(floyd) if backlog.packets == 0 => floyd.on_empty(now),
@@ -170,8 +168,8 @@ impl Red {
         }
     }
 
-    /// Decides about the arrival that was observed. One that is refused leaves an empty queue idle: the next finds it
-    /// as empty as this one did.
+    /// Decides about the observed arrival. If it is dropped at an empty queue, the idle time continues, because the
+    /// next arrival finds the queue just as empty.
     pub(crate) fn decide<P: Packet>(
         &mut self,
         packet: &P,
@@ -261,7 +259,7 @@ pub fn red<P: Packet + Send + 'static>() -> Discipline<P> {
     }
 }
 
-/// Time on the link of one packet of mean size.
+/// Transmission time of a packet of mean size.
 pub(crate) fn slot(config: &Config) -> Duration {
     config.bandwidth.tx_time(u64::from(config.avpkt))
 }

@@ -1,12 +1,11 @@
-//! A recorded queue's arrivals and departures through a discipline, decision by decision.
+//! Replays a recorded queue's arrivals and departures through a discipline, decision by decision.
 //!
-//! [`read`] reads a recording. [`replay`] asks whether a discipline lets the same packets go at the same
-//! instants. [`follow`] keeps the queue as recorded, whatever the algorithm says, and shows its state at
-//! chosen instants; that is for algorithms that drop arrivals.
+//! [`read`] reads a recording. [`replay`] tests whether a discipline sends the same packets at the same times.
+//! [`follow`] keeps the queue as recorded, whatever the algorithm decides, and shows the algorithm's state at chosen
+//! times; it is meant for algorithms that drop arrivals.
 //!
-//! A recording made by Linux's tracepoints has no row for a packet that was refused on arrival, so only
-//! disciplines that drop at the head can agree with one packet by packet. The discipline's clock starts
-//! with the first row.
+//! A recording made with Linux's tracepoints has no row for a packet that was dropped on arrival, so only disciplines
+//! that drop at the head can match it packet by packet. The discipline's clock starts at the first row.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -22,7 +21,7 @@ mod recording;
 
 pub use recording::{RecordingError, read};
 
-/// One row of a recording. The ids of arrivals ascend; times do not go back.
+/// One row of a recording. The ids of arrivals increase; times never decrease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A packet entered the queue.
@@ -57,7 +56,7 @@ impl Event {
 /// A packet of a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recorded {
-    /// Which one.
+    /// Its id.
     pub id: u64,
     bytes: u32,
     enqueued: Time,
@@ -82,50 +81,50 @@ impl Packet for Recorded {
     }
 }
 
-/// How far a discipline and a recording agree.
+/// The result of comparing a discipline with a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// Packets that entered.
+    /// Packets that entered the queue.
     pub enqueued: u64,
-    /// Packets that left, by the recording.
+    /// Packets that left the queue in the recording.
     pub dequeued: u64,
-    /// Packets that the recorded queue gave up: those that never left although a later one did.
+    /// Packets that the recorded queue dropped: those that never left although a later one did.
     pub dropped_recorded: u64,
-    /// Packets that the discipline gave up.
+    /// Packets that the discipline dropped.
     pub dropped_ours: u64,
-    /// True if every departure was of the recorded packet, and as many were dropped.
+    /// True if the discipline sent the recorded packet at every departure, and dropped as many packets.
     pub agree: bool,
-    /// The first departure that was not of the recorded packet.
+    /// The first departure of another packet.
     pub first_divergence: Option<Divergence>,
 }
 
-/// A departure that went otherwise than recorded.
+/// A departure that differs from the recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Divergence {
-    /// The row of the recording, from zero.
+    /// The row of the recording, counted from zero.
     pub event: u64,
     /// When, in microseconds.
     pub t_us: u64,
-    /// The packet that left by the recording.
+    /// The packet that left in the recording.
     pub expected: u64,
-    /// The packet that the discipline let go; `None` if it had none.
+    /// The packet that the discipline sent; `None` if it had none.
     pub got: Option<u64>,
 }
 
-/// How long after the first row an event happened, as a time.
+/// Returns the time of an event since the first row.
 fn clock(events: &[Event]) -> impl Fn(&Event) -> Time + use<> {
     let origin = events.first().map_or(Time::ZERO, |first| first.time());
     move |event| Time::ZERO + event.time().saturating_since(origin)
 }
 
-/// From the first row of a recording to its last.
+/// The time from the first row of a recording to its last.
 pub fn length(events: &[Event]) -> Duration {
     let last = events.last().map_or(Time::ZERO, clock(events));
     last.saturating_since(Time::ZERO)
 }
 
-/// Drives a discipline with the recorded arrivals and asks it for a packet at each recorded departure.
-/// `seed` is for disciplines that draw random numbers.
+/// Drives a discipline with the recorded arrivals and requests a packet at each recorded departure. `seed` is for
+/// disciplines that draw random numbers.
 pub fn replay(qdisc: &mut dyn Qdisc<Recorded>, events: &[Event], seed: u64) -> Outcome {
     let mut env = Environment::new(seed);
     let mut entered = Vec::new();
@@ -176,8 +175,8 @@ pub fn replay(qdisc: &mut dyn Qdisc<Recorded>, events: &[Event], seed: u64) -> O
     }
 }
 
-/// Shows an algorithm everything that entered and left a recorded FIFO, without acting on its verdicts,
-/// and calls `observe` with it at each of `instants`, which ascend and count from the first row.
+/// Shows an algorithm every packet that entered and left a recorded FIFO, ignoring its verdicts. Calls `observe` with
+/// it at each of `instants`, which increase and count from the first row.
 pub fn follow(
     aqm: &mut dyn Aqm<Recorded>,
     events: &[Event],

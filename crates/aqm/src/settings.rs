@@ -1,4 +1,4 @@
-//! The settings that a discipline is built from, and the values that it takes.
+//! The settings from which a discipline is built, and the values that are in use.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,14 +12,15 @@ use crate::key::{Key, SettingError};
 use crate::parameter::Parameter;
 use crate::qdisc::Limit;
 
-/// What a discipline is built from. It is read through [`Parameters`](crate::Parameters), and remembers the values in use.
+/// The settings from which a discipline is built. They are read through [`Parameters`](crate::Parameters) and record
+/// the values in use.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The rate of the link it serves at the start, for those that need one (ARED).
+    /// The rate of the link at the start, for disciplines that need one (ARED).
     pub rate: Rate,
     /// A full frame on this link, in bytes.
     pub mtu: u32,
-    /// The most it may hold; `None`: the discipline's own default.
+    /// The most that the discipline may hold; `None` for its own default.
     pub limit: Option<Limit>,
     /// The keys given, each once.
     pub values: Vec<(String, Value)>,
@@ -27,10 +28,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// These settings with a key, `limit` included, given as it is written in a file.
+    /// Adds a key, `limit` included, with its value as written in a file.
     ///
     /// # Errors
-    /// The discipline has no such key, or the value is not what it accepts.
+    /// The discipline has no such key, or the key does not accept the value.
     pub fn with<P>(
         &self,
         discipline: &Discipline<P>,
@@ -79,13 +80,13 @@ impl Settings {
             .map(|(_, value)| value)
     }
 
-    /// The values that whoever was built from these settings takes, by key. A key that is missing has no value: what it
-    /// sets is off, or the variant has no such thing.
+    /// The values in use, by key, of a discipline built from these settings. A key is missing if its feature is off or
+    /// the variant does not have it.
     pub fn in_use(&self) -> Vec<(String, Value)> {
         self.in_use.borrow().clone()
     }
 
-    /// Notes the value in use of `name`; `None`: it has none.
+    /// Records the value in use of `name`; `None` if it has none.
     pub fn note(&self, name: &str, value: Option<Value>) {
         let mut in_use = self.in_use.borrow_mut();
         in_use.retain(|(key, _)| key != name);
@@ -99,10 +100,10 @@ impl Settings {
         limit
     }
 
-    /// What is given for `ecn`, or `default`.
+    /// The value given for `ecn`, or `default`.
     ///
     /// # Errors
-    /// It is no flag.
+    /// The value is not a flag.
     pub fn ecn_or(&self, default: bool) -> Result<bool, SettingError> {
         let ecn = self.given("ecn", default)?;
         self.note("ecn", Some(Value::Flag(ecn)));
@@ -112,7 +113,7 @@ impl Settings {
     /// The variant given, or `default`.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no variant of this name.
     pub fn variant_or<T: Parameter>(&self, default: T) -> Result<T, SettingError> {
         self.given("variant", default)
     }

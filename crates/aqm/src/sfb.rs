@@ -1,15 +1,15 @@
 //! SFB: stochastic fair BLUE (Feng, Kandlur, Saha and Shin 2001).
 //!
-//! A Bloom filter of 8 levels of 16 bins holds, per bin, a queue length and a BLUE probability. An arrival
-//! falls into one bin per level and takes the least of their probabilities: a flow that does not respond
-//! drives all of its bins to 1, others share at most some of them. A flow at 1 goes through the penalty box,
-//! a rate limit. The hash is changed every `rehash`, so that no flow shares its bins with a bad one for
-//! ever; a second filter is warmed up for `db` beforehand.
+//! A Bloom filter of 8 levels with 16 bins each holds, per bin, a queue length and a BLUE probability. An arrival maps
+//! to one bin per level and takes the least of their probabilities. An unresponsive flow drives all of its bins to 1,
+//! while other flows share at most some of them. A flow at 1 goes through the penalty box, a rate limit. The hash
+//! changes every `rehash`, so that no flow shares its bins with an unresponsive one for ever; a second filter is
+//! warmed up for `db` beforehand.
 //!
-//! Source beyond the paper: tc-sfb(8), whose defaults these are, and the behaviour of Linux's sch_sfb: above a
-//! probability of a half ECN-capable packets are dropped too, with a probability that reaches 1 at 1.
-//! Departures from Linux: the rate limit's token bucket keeps fractions; a retired filter's probabilities
-//! are cleared. `variant = "linux"` is the same discipline.
+//! Sources besides the paper: tc-sfb(8), which has the same defaults, and the behaviour of Linux's sch_sfb: above a
+//! probability of one half, ECN-capable packets are also dropped, with a probability that reaches 1 at 1. Departures
+//! from Linux: the rate limit's token bucket keeps fractions; the probabilities of a retired filter are cleared.
+//! `variant = "linux"` is the same discipline.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -49,7 +49,7 @@ parameters! {
         pub penalty_rate: f64,
         /// packets that unresponsive flows may send at once
         pub penalty_burst: f64,
-        /// no difference here
+        /// no effect: both variants are the same
         pub variant: Variant,
     }
     besides {
@@ -59,7 +59,7 @@ parameters! {
 }
 
 choice! {
-    /// Whose defaults, which are the same.
+    /// Which defaults to use; both are the same.
     pub enum Variant {
         /// The paper's.
         Feng = "feng",
@@ -96,10 +96,10 @@ struct Filter {
     bins: [[Bin; BINS]; LEVELS],
 }
 
-/// The bin of each level that a flow falls into.
+/// The bin of a flow at each level.
 type Place = [u8; LEVELS];
 
-/// What a flow's bins say about it.
+/// The state of a flow's bins.
 struct Standing {
     least_packets: u64,
     probability: f64,
@@ -129,7 +129,7 @@ impl Filter {
             .map(|(level, bin)| &mut level[usize::from(bin)])
     }
 
-    /// BLUE in each bin of an arrival.
+    /// Updates BLUE in each bin of an arrival.
     fn arrival(&mut self, place: Place, config: &Config) -> Standing {
         let mut standing = Standing {
             least_packets: u64::MAX,
@@ -156,7 +156,7 @@ impl Filter {
     }
 }
 
-/// A queued packet and where it is counted: in the filter in use when it came, and in the next one if that
+/// A queued packet and the bins that count it: in the filter in use when it arrived, and in the next filter if that
 /// was warming up.
 struct Entry<P> {
     packet: P,
@@ -179,7 +179,7 @@ pub struct Sfb<P> {
 }
 
 impl<P: Packet> Sfb<P> {
-    /// An empty queue that holds at most `limit`.
+    /// An empty queue with this limit.
     pub fn new(config: Config, limit: Limit) -> Self {
         Self {
             limit,
@@ -206,7 +206,7 @@ impl<P: Packet> Sfb<P> {
         let filter = &mut self.filters[retired];
         filter.salt = env.random_u64();
         filter.bins = [[Bin::default(); BINS]; LEVELS];
-        // What is still queued is no longer counted there.
+        // The retired filter no longer counts queued packets.
         for entry in &mut self.queue {
             entry.places[retired] = None;
         }
@@ -216,7 +216,7 @@ impl<P: Packet> Sfb<P> {
         !self.config.rehash.is_zero() && now.saturating_add(self.config.db) > self.next_rehash
     }
 
-    /// True if an unresponsive flow's packet is over the penalty box's rate.
+    /// True if an unresponsive flow's packet exceeds the penalty box's rate.
     fn penalised(&mut self, now: Time) -> bool {
         let earned = now.saturating_since(self.tokens_at).as_secs_f64() * self.config.penalty_rate;
         self.tokens = (self.tokens + earned).min(self.config.penalty_burst);
@@ -228,7 +228,7 @@ impl<P: Packet> Sfb<P> {
         false
     }
 
-    /// What becomes of an arrival with this probability.
+    /// Decides about an arrival with this probability.
     fn judge(
         &mut self,
         packet: &mut P,
@@ -247,7 +247,7 @@ impl<P: Packet> Sfb<P> {
         if draw >= p {
             return None;
         }
-        // Above one half the flow does not respond, or everything is congested: drop, marks or no.
+        // Above one half the flow does not respond, or the whole link is congested: drop even ECN-capable packets.
         let drop_all = draw < (p - 0.5) * 2.0;
         if drop_all || !self.config.ecn || !packet.ecn().is_capable() {
             return Some(DropReason::Aqm);

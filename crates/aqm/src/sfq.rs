@@ -1,15 +1,15 @@
-//! SFQ: stochastic fairness queueing (McKenney 1990), a queue per hash of the flow, served in turn.
-//! A full buffer takes from the longest queue.
+//! SFQ: stochastic fairness queueing (McKenney 1990), a queue per hash of the flow, served in turn. When the buffer is
+//! full, the longest queue loses a packet.
 //!
-//! Two variants. McKenney's serves one packet per turn and lets a queue grow to the whole buffer.
-//! Linux's `sch_sfq` (tc-sfq(8)) serves a quantum of bytes per turn, counted in units of 8 bytes, and
-//! bounds the queues in number (128) and length (127 packets). A key that is given counts in both.
+//! Two variants. McKenney's serves one packet per turn and lets a queue grow to the whole buffer. Linux's `sch_sfq`
+//! (tc-sfq(8)) serves a quantum of bytes per turn, counted in units of 8 bytes, and limits the number of queues (128)
+//! and their length (127 packets). A key that is given applies to both.
 //!
-//! Unlike [`crate::fq`] there is no priority for sparse flows: a queue that fills joins the round
-//! at its end. The queues can be governed by an [`Aqm`] each.
+//! Unlike [`crate::fq`] there is no priority for sparse flows: a queue that becomes non-empty joins the end of the
+//! round. Each queue can have an [`Aqm`].
 //!
-//! Departures from Linux: at a perturbation the averages of queues under RED start anew; an idle
-//! bucket's RED state starts anew as there.
+//! Departure from Linux: at a perturbation the averages of queues with RED restart. As in Linux, an idle bucket's RED
+//! state restarts.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -36,44 +36,44 @@ mod lengths;
 
 use lengths::Lengths;
 
-/// Linux's queues with packets in them at a time (`SFQ_DEFAULT_FLOWS`).
+/// Most non-empty queues in Linux (`SFQ_DEFAULT_FLOWS`).
 const LINUX_FLOWS: u64 = 128;
-/// Linux's longest queue, in packets (`SFQ_MAX_DEPTH`), and its default limit.
+/// Linux's longest queue in packets (`SFQ_MAX_DEPTH`), and its default limit.
 const LINUX_DEPTH: u64 = 127;
-/// Linux counts a queue's allotment in units of so many bytes.
+/// Linux counts a queue's allotment in units of this many bytes.
 const LINUX_ALLOT_UNIT: u32 = 8;
 
 /// The parameters of SFQ.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// Buckets of the hash, each with a queue. Default 1024.
+    /// Buckets of the hash, with a queue each. Default 1024.
     pub divisor: u32,
-    /// The most queues that hold packets at a time; a packet of a further flow is dropped.
+    /// The most non-empty queues; a packet of a further flow is dropped.
     pub flows: u32,
-    /// The longest that a queue may get, in packets.
+    /// The maximum length of a queue in packets.
     pub depth: u32,
-    /// The most bytes that a queue may hold; `None`: as many as `depth` packets have.
+    /// The most bytes in a queue; `None` if only `depth` limits it.
     pub flow_limit: Option<u64>,
-    /// The most that all queues hold together.
+    /// The limit for all queues together.
     pub limit: Limit,
-    /// What a queue may send per turn.
+    /// How much a queue may send per turn.
     pub turn: Turn,
-    /// How often the hash gets a new salt; `None`: never.
+    /// The interval between new salts of the hash; `None` for never.
     pub perturb: Option<Duration>,
-    /// Where a queue that has to lose a packet loses it.
+    /// The end at which a queue drops a packet.
     pub end: End,
-    /// Give a queue a new AQM whenever it starts to fill, as Linux does, instead of keeping its state.
+    /// Give a queue a new AQM whenever it becomes non-empty, as Linux does, instead of keeping its state.
     pub renew_aqm: bool,
 }
 
-/// What a queue may send per turn.
+/// How much a queue may send per turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
     /// One packet (McKenney).
     Packet,
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u32),
-    /// So many bytes, counted in units of 8 (Linux 6.1).
+    /// A number of bytes, counted in units of 8 (Linux 6.1).
     Allotment(u32),
 }
 
@@ -105,7 +105,7 @@ impl Turn {
 }
 
 struct Bucket<A> {
-    /// Its place in the round.
+    /// Its neighbours in the round.
     link: Link,
     allot: i64,
     queue: Queue,
@@ -124,18 +124,18 @@ pub struct Sfq<P, A> {
     classifier: Classifier,
     pool: Pool<P>,
     buckets: Vec<Bucket<A>>,
-    /// The buckets that hold packets, the next in turn first.
+    /// The non-empty buckets, the next in turn first.
     round: List,
     active: u32,
     lengths: Lengths,
     new_aqm: Box<dyn Fn() -> A + Send>,
     next_perturbation: Option<Time>,
-    /// No AQM's timer is due before.
+    /// A lower bound of all AQMs' timers.
     aqm_timer: Option<Time>,
 }
 
 impl<P: Packet, A: Aqm<P>> Sfq<P, A> {
-    /// An empty discipline whose queues get their AQMs from `new_aqm`.
+    /// An empty discipline. Calls `new_aqm` for the AQM of each queue.
     pub fn new(config: Config, new_aqm: impl Fn() -> A + Send + 'static) -> Self {
         let buckets: Vec<Bucket<A>> = (0..config.divisor.max(1))
             .map(|_| Bucket {
@@ -179,14 +179,14 @@ impl<P: Packet, A: Aqm<P>> Sfq<P, A> {
         self.classifier.queue_of(&packet.flow(), |_| true, env)
     }
 
-    /// True if no packet of `bytes` can be added to the queue without another leaving it.
+    /// True if the queue must drop a packet before one of `bytes` can be added.
     fn is_full(&self, at: u32, bytes: u32) -> bool {
         let queue = &self.buckets[at as usize].queue;
         let limit = self.config.flow_limit.unwrap_or(u64::MAX);
         queue.packets() >= self.config.depth || queue.bytes() + u64::from(bytes) > limit
     }
 
-    /// True if the queue is empty and no more queues may fill.
+    /// True if the queue is empty and no further queue may become non-empty.
     fn is_shut_out(&self, at: u32) -> bool {
         self.buckets[at as usize].queue.is_empty() && self.active >= self.config.flows
     }
@@ -203,7 +203,7 @@ impl<P: Packet, A: Aqm<P>> Sfq<P, A> {
         self.lengths.change(at, length - 1, length);
     }
 
-    /// Keeps the round and the lengths true after a queue of `before` packets has lost some.
+    /// Updates the round and the lengths after a queue of `before` packets has lost some.
     fn note_loss(&mut self, at: u32, before: u32) {
         let length = self.buckets[at as usize].queue.packets();
         self.lengths.change(at, before, length);
@@ -233,8 +233,8 @@ impl<P: Packet, A: Aqm<P>> Sfq<P, A> {
         }
     }
 
-    /// Buffer stealing (McKenney 1990): the longest queue makes room. If none has more than a
-    /// packet, the next in turn does (Linux).
+    /// Buffer stealing (McKenney 1990): the longest queue drops a packet. If none has more than one packet, the next
+    /// in turn does (Linux).
     fn steal(&mut self, now: Time, env: &mut Environment<P>) {
         let victim = if self.lengths.greatest() > 1 {
             self.lengths.longest()
@@ -252,7 +252,7 @@ impl<P: Packet, A: Aqm<P>> Sfq<P, A> {
         }
     }
 
-    /// Marks the packet where the signal is fastest: the one at the head if heads are dropped too.
+    /// Marks the packet whose mark arrives soonest: the one at the head if heads are dropped too.
     fn mark(&mut self, at: u32, packet: &mut P, env: &mut Environment<P>) {
         let queue = &mut self.buckets[at as usize].queue;
         let head_is_capable = queue
@@ -269,7 +269,7 @@ impl<P: Packet, A: Aqm<P>> Sfq<P, A> {
         }
     }
 
-    /// Sends all packets to new queues by a new salt. The packets of a flow keep their order.
+    /// Moves all packets to new queues with a new salt. The packets of a flow keep their order.
     fn rehash(&mut self, env: &mut Environment<P>) {
         self.classifier.perturb();
         let mut packets = Vec::with_capacity(self.pool.packets() as usize);
@@ -324,7 +324,7 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Sfq<P, A> {
                 return env.drop(packet, reason);
             }
             self.give_up(at, reason, env);
-            // A small packet at the head does not make room for a large one.
+            // Removing a small packet at the head may not make enough room for a large one.
             while self.is_full(at, packet.bytes()) {
                 self.give_up(at, DropReason::Overflow, env);
             }
@@ -404,17 +404,17 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Sfq<P, A> {
 }
 
 parameters! {
-    /// SFQ's keys but for `variant`.
+    /// SFQ's keys except `variant`.
     pub(crate) struct Parameters {
         /// buckets of the hash, 1 to 65536
         divisor: u64,
-        /// most queues that hold packets at a time
+        /// maximum number of non-empty queues
         flows: Option<u64> = "divisor; linux: 128",
-        /// longest that a queue may get, in packets
+        /// maximum length of a queue in packets
         depth: Option<u64> = "limit; linux: 127 packets",
         /// bytes that a queue may send per turn
         quantum: Option<u64> as Bytes = "one packet; linux: one frame",
-        /// how often the hash gets a new salt; 0 ms: never
+        /// interval between new salts of the hash; 0 ms: never
         perturb: Duration,
         /// drop the oldest packet of a queue instead of the newest
         headdrop: bool,
@@ -431,7 +431,7 @@ pub(crate) const DEFAULT: Parameters = Parameters {
 };
 
 choice! {
-    /// Whose SFQ.
+    /// Which SFQ to follow.
     pub enum Variant {
         /// McKenney's.
         McKenney = "mckenney1990",
@@ -441,9 +441,9 @@ choice! {
 }
 
 parameters! {
-    /// The key of SFQ without an AQM.
+    /// The additional key of SFQ without an AQM.
     struct Alone {
-        /// packet round robin with the buffer as the only bound, or Linux's sch_sfq
+        /// one packet per turn with the buffer as the only limit, or Linux's sch_sfq
         variant: Variant,
     }
 }
@@ -472,7 +472,7 @@ pub(crate) fn config(settings: &Settings, variant: Variant) -> Result<Config, Se
     require_quantum(quantum)?;
     let used = Parameters {
         flows: Some(flows),
-        // McKenney's queues are bounded by the limit alone, and a turn is one packet of any size.
+        // Only the limit bounds McKenney's queues, and a turn is one packet of any size.
         depth: given.depth.or(linux.then_some(depth)),
         quantum: given.quantum.or(linux.then_some(quantum)),
         ..given

@@ -1,11 +1,9 @@
-//! SFQ with an AQM on every queue: `sfq_red` as Linux's `sch_sfq` has it; `sfq_ared`, which Khademi,
-//! Ros and Welzl (2013, §8) suggest to try; `sfq_pie` and `sfq_madpie`, as any AQM can be combined
-//! with fair queueing (§6).
+//! SFQ with an AQM on every queue: `sfq_red` as in Linux's `sch_sfq`; `sfq_ared`, proposed by Khademi, Ros and Welzl
+//! (2013, §8); `sfq_pie` and `sfq_madpie`, since any AQM can be combined with fair queueing (§6).
 //!
-//! Each is [`crate::sfq`] over the algorithm; the keys are those of both, and `variant` is the
-//! algorithm's, with SFQ as in Linux if it is `linux`. With RED, Linux gives a queue that starts to
-//! fill a new average, and so does that variant; elsewhere a queue keeps its state. Thresholds are
-//! for each queue, not for all.
+//! Each combines [`crate::sfq`] with the algorithm and has the keys of both. `variant` is the algorithm's; if it is
+//! `linux`, SFQ follows Linux too. With RED, Linux restarts the average of a queue that becomes non-empty, and so does
+//! that variant; otherwise a queue keeps its state. Thresholds apply to each queue, not to all together.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -34,12 +32,12 @@ parameters! {
 
 const FLOW_LIMIT: FlowLimit = FlowLimit { redflowlimit: None };
 
-/// SFQ's keys and those of the AQM.
+/// The keys of SFQ and of the AQM.
 fn keys(aqm: Vec<Key>) -> Vec<Key> {
     [sfq::DEFAULT.keys(), aqm].concat()
 }
 
-/// SFQ by the settings: Linux's if the variant of the AQM is `linux`.
+/// SFQ by the settings: Linux's if the AQM's variant is `linux`.
 fn scheduler<V: Parameter + PartialEq>(
     settings: &Settings,
     default: V,
@@ -52,7 +50,7 @@ fn scheduler<V: Parameter + PartialEq>(
     sfq::config(settings, variant)
 }
 
-/// RED's keys for a queue that may hold `limit`, or `flow_limit` bytes: `max` is a quarter of that.
+/// RED's parameters for a queue that may hold `limit`, or `flow_limit` bytes: `max` is a quarter of that.
 fn red_of_queues(
     settings: &Settings,
     limit: Limit,
@@ -86,7 +84,7 @@ pub fn sfq_red<P: Packet + Send + 'static>() -> Discipline<P> {
             let flow_limit = FLOW_LIMIT.given(settings)?.redflowlimit;
             let red = red_of_queues(settings, config.limit, flow_limit)?;
             config.renew_aqm = red.variant == red::Variant::Linux;
-            // The kernel is told of it and does not look at it: in Linux it only sets `max`.
+            // The kernel receives the limit but does not enforce it: in Linux it only sets `max`.
             config.flow_limit = flow_limit.filter(|_| !config.renew_aqm);
             Ok(Box::new(Sfq::new(config, move || Red::new(red))))
         }),
@@ -183,8 +181,8 @@ mod tests {
 
     #[test]
     fn only_the_flow_that_overloads_its_queue_loses_packets_to_the_aqm() {
-        // Flow 1 sends two packets per 10 ms, flow 2 one per 40 ms; one leaves per 10 ms, for 3 s:
-        // flow 1's queue grows to hundreds of packets and more than a second.
+        // For 3 s, flow 1 sends two packets per 10 ms, flow 2 one per 40 ms; one leaves per 10 ms. Flow 1's queue
+        // grows to hundreds of packets and more than a second.
         for (discipline, linux) in disciplines().iter().flat_map(|d| [(d, false), (d, true)]) {
             let qdisc = discipline.build(&settings(linux)).expect("good settings");
             let mut queue = Driven::boxed(qdisc);
@@ -225,7 +223,7 @@ mod tests {
         let red =
             red_of_queues(&settings, Limit::Packets(400), Some(12_000)).expect("good settings");
         assert_eq!((red.unit, red.min, red.max), (Unit::Bytes, 1000, 3000));
-        // With a probability of 0 and a slow average RED stays out of it: 12 packets of 1000 B fit.
+        // With a probability of 0 and a slow average RED drops nothing: 12 packets of 1000 B fit.
         settings
             .values
             .push(("probability".into(), Value::Number(0.0)));
@@ -250,7 +248,7 @@ mod tests {
         for id in 0..10 {
             queue.enqueue(packet(1, id).bytes(100));
         }
-        // 1000 B queued; 1000 more fit into 1500 once five of 100 have left. 2000 never fit.
+        // 1000 B are queued; 1000 more fit into 1500 once five packets of 100 have left. 2000 never fit.
         queue.enqueue(packet(1, 10));
         queue.enqueue(packet(1, 11).bytes(2_000));
         let lost: Vec<u64> = queue.dropped().iter().map(|&(id, _)| id).collect();
@@ -259,8 +257,8 @@ mod tests {
 
     #[test]
     fn linux_gives_a_queue_that_starts_to_fill_a_new_average() {
-        // 30 packets raise the average above min, 10000 B; once they have left, as published what
-        // has not decayed of it remains; in Linux it is zero.
+        // 30 packets raise the average above min, 10000 B. Once they have left, the average decays as published; in
+        // Linux it is zero.
         for (linux, remains) in [(false, true), (true, false)] {
             let mut settings = settings(linux);
             settings.values.extend([

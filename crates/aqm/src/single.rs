@@ -11,9 +11,9 @@ use crate::packet::{Ecn, Packet};
 use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
 
-/// A FIFO whose every packet an [`Aqm`] judges on the way in and on the way out.
+/// A FIFO whose [`Aqm`] decides about every packet at arrival and at departure.
 ///
-/// A packet for which there is no room is dropped before the algorithm sees it.
+/// A packet that does not fit is dropped before the algorithm sees it.
 pub struct Single<P, A> {
     aqm: A,
     limit: Limit,
@@ -34,7 +34,7 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
         }
     }
 
-    /// The algorithm, for its state.
+    /// The algorithm, to read its state.
     pub const fn aqm(&self) -> &A {
         &self.aqm
     }
@@ -49,7 +49,7 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
     }
 }
 
-/// The packet's bytes if it carries CE, else zero.
+/// The packet's bytes if it carries CE, otherwise zero.
 pub(crate) fn ce_bytes(packet: &impl Packet) -> u64 {
     if packet.ecn() == Ecn::Ce {
         u64::from(packet.bytes())

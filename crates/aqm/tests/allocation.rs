@@ -1,4 +1,4 @@
-//! Once its queues have grown to size, no discipline allocates, whatever becomes of the packets.
+//! After its queues have grown to their size, no discipline allocates, whatever happens to the packets.
 
 #[path = "../src/test_packet.rs"]
 mod test_packet;

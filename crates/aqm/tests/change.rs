@@ -1,4 +1,4 @@
-//! Parameters that change while a discipline runs.
+//! Changes of parameters while a discipline runs.
 
 #[path = "../src/test_packet.rs"]
 mod test_packet;
@@ -8,7 +8,7 @@ use sojourn_aqm::{Catalogue, Ecn, Environment, Limit, Qdisc, Settings};
 use sojourn_units::{Duration, Rate, Time, Value};
 use test_packet::{TestPacket, flow_key};
 
-/// Those that change while they run; all others say that they do not.
+/// The disciplines that can be changed while they run; all others refuse.
 const CHANGEABLE: [&str; 8] = [
     "pfifo",
     "bfifo",
@@ -26,7 +26,8 @@ fn settings(limit: u64) -> Settings {
     settings
 }
 
-/// What leaves `qdisc` while packets come twice as fast as they leave: numbers and marks. Halfway `act` is called.
+/// The numbers and marks of the packets that leave `qdisc` while packets arrive twice as fast as they leave. Halfway,
+/// `act` is called.
 fn played(
     qdisc: &mut dyn Qdisc<TestPacket>,
     gaps: &[u16],

@@ -1,4 +1,4 @@
-//! The pages in `docs/disciplines` against the catalogue.
+//! Compares the pages in `docs/disciplines` with the catalogue.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What the fuzz targets check, on the bytes of a property test: any settings in range, any traffic.
+//! The checks of the fuzz targets, on the bytes of a property test: any settings in range, any traffic.
 
 #[path = "drive/arbitrary.rs"]
 mod arbitrary;

@@ -1,4 +1,4 @@
-//! Every discipline's keys: what is shown of them, and what is refused.
+//! Every discipline's keys: how they are shown, and which values are refused.
 
 use sojourn_aqm::replay::Recorded;
 use sojourn_aqm::{Catalogue, Settings};
@@ -22,7 +22,7 @@ fn a_default_that_is_shown_is_the_value_in_use() {
         for key in discipline.keys() {
             let of_first_variant = key.default.split(';').next().unwrap_or_default();
             let used = in_use.iter().find(|(name, _)| name == key.name);
-            // What is no value is told in words.
+            // A default in words is not a value.
             if let (Ok(shown), Some((_, used))) = (key.kind.parse(of_first_variant), used) {
                 assert_eq!(shown, *used, "{} {}", discipline.name, key.name);
             }

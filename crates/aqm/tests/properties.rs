@@ -1,4 +1,4 @@
-//! What holds for every discipline in the catalogue, in each of its variants, on any traffic.
+//! Properties of every discipline in the catalogue, in each of its variants, on any traffic.
 
 mod drive;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use sojourn_aqm::{Catalogue, Discipline, Ecn, Environment, Limit, Packet, Qdisc, Settings};
 use sojourn_units::{Duration, Kind, Rate, Time, Value};
 
-/// A packet of one of 16 flows, each of which has one ECN field.
+/// A packet of one of 16 flows, each with its own ECN field.
 fn arrival(bytes: u32, flow: u32) -> Step {
     let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce][flow as usize % 4];
     Step::Enqueue {
@@ -35,7 +35,7 @@ fn wait(nanos: u64) -> Step {
     Step::Wait(Duration::from_nanos(nanos))
 }
 
-/// Mostly a busy queue; now and then an hour's pause, an empty packet or one of 64 kB.
+/// Mostly a busy queue; now and then a pause of an hour, an empty packet or one of 64 kB.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let bytes =
         prop_oneof![6 => Just(1514_u32), 2 => 40_u32..1514, 1 => Just(0), 1 => Just(65_535)];
@@ -49,7 +49,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..400)
 }
 
-/// A setting of each discipline: every variant, with and without ECN, and `ce_exclude` where there is such a
+/// The settings to test of each discipline: every variant, with and without ECN, and with `ce_exclude` if it has that
 /// key.
 fn settings_of(discipline: &Discipline<TestPacket>, limit: Limit) -> Vec<Settings> {
     let variants: Vec<Option<&str>> = match discipline.key("variant").map(|key| key.kind) {
@@ -156,7 +156,7 @@ proptest! {
 
     #[test]
     fn an_uncongested_queue_passes_everything_unmarked(pauses in proptest::collection::vec(0_u64..20_000_000, 1..200)) {
-        // Each packet is fetched as it comes.
+        // Each packet is fetched when it arrives.
         each_discipline(Limit::Packets(100), |_, build| {
             let mut qdisc = build();
             let mut env = Environment::new(1);

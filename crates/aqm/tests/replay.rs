@@ -1,8 +1,8 @@
-//! Disciplines against recordings of a real Linux 6.1 queue, packet by packet.
+//! Compares disciplines with recordings of a real Linux 6.1 queue, packet by packet.
 //!
-//! `data/NAME.txt.gz` holds every enqueue and dequeue of a run over an HTB class of 10 Mbit/s, all frames of
-//! 1514 bytes: `codel-*` under `codel`, `pie-udp` under `pie`, `pie-cubic4` under `pie target 20ms
-//! tupdate 30ms`. A packet refused on arrival left no row.
+//! `data/NAME.txt.gz` holds every enqueue and dequeue of a run over an HTB class of 10 Mbit/s, all frames of 1514
+//! bytes: `codel-*` with `codel`, `pie-udp` with `pie`, `pie-cubic4` with `pie target 20ms tupdate 30ms`. A packet
+//! dropped on arrival has no row.
 
 use std::fs::File;
 use std::io::Read;
@@ -67,18 +67,18 @@ fn a_drop_tail_queue_departs_from_a_codel_recording_at_its_first_drop() {
     assert_eq!(divergence.got, Some(divergence.expected - 1));
 }
 
-/// A run of Linux's PIE: the probability as `tc -s qdisc` printed it every 207.5 ms.
+/// A run of Linux's PIE, with the probability printed by `tc -s qdisc` every 207.5 ms.
 struct PieRun {
     name: &'static str,
     config: pie::Config,
     /// When the update timer first fired, on the recording's clock, modulo its period.
     timer_phase: Duration,
-    /// When the first sample was taken; before the first packet.
+    /// When the first sample was taken, before the first packet.
     samples_begin_ms: f64,
 }
 
-/// The least relative error of our probability at a sample's instant. The loop that took the samples slept
-/// 200 ms and needed about 7.5 ms besides, a few more or less, so 8 ms to either side are looked at.
+/// For each sample, the smallest relative error of our probability near its time. The sampling loop slept 200 ms and
+/// needed about 7.5 ms besides, with some variation, so 8 ms to either side are compared.
 fn relative_errors(run: &PieRun) -> Vec<f64> {
     let recorded = include_str!("data/pie-prob.txt")
         .lines()
@@ -125,11 +125,11 @@ fn relative_errors(run: &PieRun) -> Vec<f64> {
         .collect()
 }
 
-// The probability depends on the delays alone, not on chance, so that of a recorded queue is determined
-// but for two unknowns: where on the 4 ms grid of the kernel's clock the update timer ran (found once, by
-// trying all), and on which side of an update a departure fell that is a few microseconds away from it.
-// The second leaves `pie-cubic4` a range of 6 us for the phase; elsewhere one departure more or less, at
-// a probability just above or below 0.001 where the gain changes fourfold, leads astray after 17 s.
+// The probability depends only on the delays, not on random numbers. For a recorded queue it is therefore determined,
+// except for two unknowns: the phase of the update timer on the 4 ms grid of the kernel's clock (found once, by trying
+// all), and whether a departure within a few microseconds of an update came before or after it. The second limits the
+// phase of `pie-cubic4` to a range of 6 us. Elsewhere, one departure more or less at a probability near 0.001, where
+// the gain changes fourfold, makes the results diverge after 17 s.
 
 #[test]
 fn pie_holds_the_probability_that_linux_held_under_an_unresponsive_flow() {

@@ -1,4 +1,4 @@
-//! A discipline at steady state, for the benchmark of time and that of instructions.
+//! A discipline at steady state, for the benchmarks of time and of instructions.
 
 #[path = "../../src/test_packet.rs"]
 mod test_packet;
@@ -10,7 +10,7 @@ use sojourn_units::{Duration, Rate, Time};
 pub use test_packet::TestPacket;
 use test_packet::flow_key;
 
-/// How much is queued, of how many flows, and how fast it leaves.
+/// The number of packets queued, of flows, and the rate of departure.
 #[derive(Clone, Copy)]
 pub struct Load {
     level: u64,
@@ -19,7 +19,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Every flow is backlogged and the sojourn time 4 ms at most: no algorithm that goes by delay acts.
+    /// Every flow is backlogged and the sojourn time is at most 4 ms: no delay-based algorithm acts.
     pub const fn calm(flows: u64) -> Self {
         Self {
             level: level(flows),
@@ -28,7 +28,7 @@ impl Load {
         }
     }
 
-    /// Sojourn times are above 100 ms: every algorithm acts all the time. What it drops is replaced at once.
+    /// Sojourn times are above 100 ms: every algorithm acts all the time. Dropped packets are replaced at once.
     pub const fn busy(flows: u64) -> Self {
         Self {
             level: level(flows),
@@ -60,7 +60,7 @@ pub struct Steady {
 }
 
 impl Steady {
-    /// An empty one: its first packets fill it.
+    /// An empty discipline; its first packets fill it.
     pub fn new(discipline: &Discipline<TestPacket>, load: Load) -> Self {
         Self {
             qdisc: discipline.build(&settings()).expect("defaults are valid"),
@@ -87,7 +87,7 @@ impl Steady {
     }
 
     fn fill(&mut self) {
-        // Disciplines that drop every arrival must not keep us here.
+        // Do not loop for ever on a discipline that drops every arrival.
         for _ in 0..4 {
             if self.qdisc.packets() >= self.load.level {
                 break;

@@ -1,8 +1,8 @@
-//! Acknowledgements that a later one in the same queue makes redundant (Høiland-Jørgensen, Täht and
-//! Morton 2018; tc-cake(8), `ack-filter`).
+//! Drops acknowledgements that a later one in the same queue makes redundant (Høiland-Jørgensen, Täht and Morton 2018;
+//! tc-cake(8), `ack-filter`).
 //!
-//! Departures from Linux: only a pure acknowledgement triggers the filter, not one with data, and
-//! of SACK only the number of bytes is compared.
+//! Departures from Linux: only a pure acknowledgement triggers the filter, not one with data; of SACK blocks only the
+//! number of bytes is compared.
 
 use crate::choice;
 use crate::packet::{AckView, Packet};
@@ -13,15 +13,15 @@ choice! {
     pub enum AckFilter {
         /// None.
         Off = "no-ack-filter",
-        /// The oldest redundant one, once there are two besides the one that arrives.
+        /// The oldest redundant one, once there are two besides the arriving one.
         Conservative = "ack-filter",
-        /// Also a single one, if the one that arrives is right behind it.
+        /// Also a single one, if the arriving one is directly behind it.
         Aggressive = "ack-filter-aggressive",
     }
 }
 
 impl AckFilter {
-    /// Takes out of the queue what its last packet, just added, makes redundant.
+    /// Removes the packet from the queue that the last one, just added, makes redundant.
     pub(super) fn take_redundant<P: Packet>(
         self,
         pool: &mut Pool<P>,
@@ -51,7 +51,7 @@ impl AckFilter {
                 .filter(|packet| packet.flow() == flow)
                 .and_then(P::ack);
             match (ack, oldest) {
-                // What must be kept changes the state that the ones before it report.
+                // An acknowledgement that must be kept changes the state that earlier ones report.
                 (Some(ack), _) if ack.must_keep => oldest = None,
                 (Some(ack), None) if covers(newest, ack) => oldest = Some(at),
                 (Some(ack), Some(oldest)) if covers(newest, ack) => return Some(oldest),
@@ -62,8 +62,8 @@ impl AckFilter {
     }
 }
 
-/// True if `newer` says all that `older` says, and more: a plain repetition is a duplicate
-/// acknowledgement, which the sender counts.
+/// True if `newer` carries all information of `older`, and more. A plain repetition is a duplicate acknowledgement,
+/// which the sender counts.
 fn covers(newer: AckView, older: AckView) -> bool {
     let advance = newer.ack.wrapping_sub(older.ack) as i32;
     let sacks_as_much = newer.sacked_bytes >= older.sacked_bytes;
@@ -97,7 +97,7 @@ mod tests {
         TestPacket { ack, ..packet }
     }
 
-    /// The numbers of the packets filtered as these arrive.
+    /// The numbers of the packets filtered when these arrive.
     fn filtered(filter: AckFilter, packets: &[TestPacket]) -> Vec<u64> {
         let mut pool = Pool::new();
         let mut queue = Queue::EMPTY;
@@ -139,11 +139,11 @@ mod tests {
         for kept in [
             // A duplicate acknowledgement.
             [ack(0, 1000, 0), ack(1, 1000, 0)],
-            // The older reports more by SACK.
+            // The older one reports more bytes by SACK.
             [ack(0, 1000, 1448), ack(1, 2000, 0)],
             [keep(ack(0, 1000, 0)), ack(1, 2000, 0)],
             [ack(0, 1000, 0), keep(ack(1, 2000, 0))],
-            // Data, and another flow's.
+            // Data, and another flow's acknowledgement.
             [packet(1, 0), ack(1, 2000, 0)],
             [
                 TestPacket {
@@ -158,7 +158,7 @@ mod tests {
                 "{kept:?}"
             );
         }
-        // More by SACK at the same cumulative number makes the older one redundant.
+        // More bytes by SACK at the same cumulative number make the older one redundant.
         let acks = [ack(0, 1000, 1448), ack(1, 1000, 2896)];
         assert_eq!(filtered(AckFilter::Aggressive, &acks), [0]);
     }

@@ -1,10 +1,9 @@
-//! Tins: which packets go together by their DiffServ code point, and what share of the rate each
-//! tin may claim (tc-cake(8), "Priority queue parameters"; code points by RFC 2474, 2597, 3246,
-//! 5865, 8622).
+//! Tins: maps DiffServ code points to tins and assigns each tin a share of the rate (tc-cake(8), "Priority queue
+//! parameters"; code points by RFC 2474, 2597, 3246, 5865, 8622).
 
 use crate::choice;
 
-/// Best effort's and bulk's place among the tins of diffserv3 and diffserv4.
+/// The indices of best effort and bulk among the tins of diffserv3 and diffserv4.
 const BEST_EFFORT: usize = 0;
 const BULK: usize = 1;
 
@@ -24,8 +23,7 @@ choice! {
     }
 }
 
-/// The part of the whole rate that a tin may claim ahead of the tins below it, and its weight where
-/// there is no rate.
+/// The share of the rate in which a tin has priority over lower ones, and its weight if there is no rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
     /// Numerator of the part.
@@ -37,7 +35,7 @@ pub struct Share {
 }
 
 impl DiffServ {
-    /// The tins' names by their numbers, as tc prints them; none of a tin that is alone.
+    /// The tins' names by number, as tc prints them; empty for a single tin.
     pub const fn names(self) -> &'static [&'static str] {
         match self {
             Self::BestEffort => &[],
@@ -59,8 +57,7 @@ impl DiffServ {
         }
     }
 
-    /// The tin for a code point, which is 0 to 63. A tin of a higher number goes first while it keeps
-    /// to its share.
+    /// The tin for a code point from 0 to 63. A tin with a higher number has priority while within its share.
     pub const fn tin_of(self, dscp: u8) -> usize {
         match self {
             Self::BestEffort => 0,
@@ -91,7 +88,7 @@ impl DiffServ {
         }
     }
 
-    /// What tin number `tin` is entitled to.
+    /// The share of tin number `tin`.
     pub fn share(self, tin: usize) -> Share {
         let (of, out_of) = match (self, tin) {
             (Self::BestEffort, _) => (1, 1),

@@ -1,5 +1,5 @@
-//! What a packet takes on a link whose framing is not the one that its length includes (tc-cake(8),
-//! "Overhead compensation").
+//! The size of a packet on a link whose framing differs from the framing included in its length (tc-cake(8), "Overhead
+//! compensation").
 
 use crate::choice;
 
@@ -8,34 +8,34 @@ const CELL: (u32, u32) = (48, 53);
 /// PTM sends 65 bytes per 64 (IEEE 802.3 clause 61, 64/65-octet encapsulation).
 const PTM_BLOCK: u32 = 64;
 
-/// The framing of the link that the shaper stands in for.
+/// The framing of the link that the shaper emulates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Framing {
-    /// Bytes that the link adds to an IP packet, in place of the link header that packets are counted
-    /// with; `None`: packets count as they are.
+    /// Bytes that the link adds to an IP packet, replacing the link header included in the packet's length. `None` to
+    /// count packets as they are.
     pub overhead: Option<u32>,
-    /// The link header that packets are counted with, in bytes.
+    /// The link header included in the packet's length, in bytes.
     pub header: u32,
-    /// The least that a packet takes, in bytes.
+    /// The minimum size of a packet on the link, in bytes.
     pub mpu: u32,
-    /// What the result is cut up into.
+    /// The cells into which the packet is split.
     pub cells: Cells,
 }
 
 choice! {
-    /// What a link cuts packets up into.
+    /// How a link splits packets into cells.
     pub enum Cells {
-        /// Nothing.
+        /// Not at all.
         None = "noatm",
-        /// ATM cells: 53 bytes for each 48 or part of them.
+        /// ATM cells: 53 bytes for each 48, the last one padded.
         Atm = "atm",
-        /// PTM: a byte more for each 64 or part of them, slightly more than the exact share.
+        /// PTM: one more byte for each 64 or part of them, slightly more than the exact share.
         Ptm = "ptm",
     }
 }
 
 impl Framing {
-    /// Bytes on the link for a packet that counts `bytes`.
+    /// Bytes on the link for a packet whose length is `bytes`.
     pub fn bytes_on_link(&self, bytes: u32) -> u32 {
         let framed = match self.overhead {
             Some(overhead) => bytes.saturating_sub(self.header).saturating_add(overhead),

@@ -1,5 +1,4 @@
-//! What CAKE keeps apart: flows, hosts, or flows within hosts (tc-cake(8), "Flow isolation
-//! parameters").
+//! CAKE's isolation modes: by flow, by host, or by flow within hosts (tc-cake(8), "Flow isolation parameters").
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,9 +9,9 @@ use crate::environment::Environment;
 use crate::packet::{FlowKey, Packet};
 
 choice! {
-    /// What packets share a queue, and among whom the queues are fair.
+    /// The packets that share a queue, and the hosts that share the rate equally.
     pub enum Isolation {
-        /// One queue for all.
+        /// One queue for all packets.
         FlowBlind = "flowblind",
         /// A queue per sending host.
         SrcHost = "srchost",
@@ -22,17 +21,17 @@ choice! {
         Hosts = "hosts",
         /// A queue per flow.
         Flows = "flows",
-        /// A queue per flow; fair among sending hosts first, then among the flows of each.
+        /// A queue per flow; sending hosts share equally, then the flows of each host.
         DualSrcHost = "dual-srchost",
-        /// As [`Isolation::DualSrcHost`] with receiving hosts.
+        /// As [`Isolation::DualSrcHost`], by receiving host.
         DualDstHost = "dual-dsthost",
-        /// A queue per flow; fair among the hosts on either side, whichever has more flows.
+        /// A queue per flow; hosts at either end share equally, whichever end has more flows.
         TripleIsolate = "triple-isolate",
     }
 }
 
 impl Isolation {
-    /// The part of a flow's key that decides on its queue.
+    /// The part of a flow's key that selects its queue.
     pub(super) fn queue_key(self, flow: FlowKey) -> FlowKey {
         let (source, destination) = (source_of(flow), destination_of(flow));
         match self {
@@ -70,21 +69,21 @@ fn destination_of(flow: FlowKey) -> FlowKey {
     }
 }
 
-/// The hosts at either end of a flow, by their places in the tables.
+/// The hosts at either end of a flow, as indices into the tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Ends {
     source: u32,
     destination: u32,
 }
 
-/// How many bulk flows the hosts of a tin have.
+/// The number of bulk flows of each host in a tin.
 pub(super) struct Hosts {
     isolation: Isolation,
     sources: Table,
     destinations: Table,
 }
 
-/// Hosts in a set-associative table; a place is free while its host has no bulk flow.
+/// Hosts in a set-associative table; an entry is free while its host has no bulk flow.
 struct Table {
     classifier: Classifier,
     bulk_flows: Vec<u32>,
@@ -106,7 +105,7 @@ impl Table {
 }
 
 impl Hosts {
-    /// Room for `hosts` hosts on either side; none if this isolation does not ask for them.
+    /// Tables for `hosts` hosts on either side, or none if this isolation does not need them.
     pub(super) fn new(isolation: Isolation, hosts: u32) -> Self {
         let room = |wanted: bool| Table::new(if wanted { hosts } else { 0 });
         Self {
@@ -128,12 +127,12 @@ impl Hosts {
         ends
     }
 
-    /// A flow of these hosts has become a bulk flow.
+    /// Counts a flow of these hosts that became a bulk flow.
     pub(super) fn join(&mut self, ends: Ends) {
         self.each_count(ends, |count| *count += 1);
     }
 
-    /// A flow of these hosts has ceased to be a bulk flow.
+    /// Uncounts a flow of these hosts that ceased to be a bulk flow.
     pub(super) fn leave(&mut self, ends: Ends) {
         self.each_count(ends, |count| *count -= 1);
     }
@@ -147,7 +146,7 @@ impl Hosts {
         }
     }
 
-    /// Among how many flows a flow has to share its hosts' part: at least itself.
+    /// The number of flows that share the part of this flow's host, at least 1.
     pub(super) fn load(&self, ends: Ends) -> u32 {
         let mut load = 1;
         if self.isolation.is_fair_to_sources() {

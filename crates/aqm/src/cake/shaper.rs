@@ -1,15 +1,15 @@
-//! The shaper: a virtual clock that each packet sent advances by its time on the link, so that
-//! there is no burst to configure (Høiland-Jørgensen, Täht and Morton 2018).
+//! The shaper: a virtual clock that advances by the transmission time of each packet sent, so that no burst size has
+//! to be configured (Høiland-Jørgensen, Täht and Morton 2018).
 
 use sojourn_units::{Duration, Rate, Time};
 
-/// When the next packet may leave a link of some rate.
+/// Decides when the next packet may leave at a given rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shaper {
     rate: Rate,
     next: Time,
-    /// A second clock, half as slow again: packets leave when either says so. Where they differ, the
-    /// first has run ahead of what was sent.
+    /// A second clock, at two thirds of the rate. A packet may leave when either clock allows it. They differ if the
+    /// first clock has run ahead of the data sent.
     failsafe_next: Time,
 }
 
@@ -22,7 +22,7 @@ impl Shaper {
         }
     }
 
-    /// Nothing is queued and a packet arrives: what was not used before is lost.
+    /// A packet arrives at an empty queue: unused time is lost.
     pub(super) fn wake(&mut self, now: Time) {
         if self.next < now {
             self.next = now;
@@ -35,8 +35,8 @@ impl Shaper {
         self.next.min(self.failsafe_next)
     }
 
-    /// A packet that takes `bytes` on the link is sent. The clock is advanced from where it stood, not
-    /// from when the packet was asked for, so a late sender catches up.
+    /// Charges a packet that takes `bytes` on the link. The clock advances from its old value, not from the time of
+    /// the request, so a late sender catches up.
     pub(super) fn charge(&mut self, bytes: u32) {
         let span = self.rate.tx_time(u64::from(bytes));
         self.next += span;
@@ -44,8 +44,8 @@ impl Shaper {
     }
 }
 
-/// A tin's claim to its share of the rate: it goes before others while it keeps to it, and is never
-/// held back when they have nothing to send.
+/// A tin's claim to its share of the rate. Within its share the tin has priority over others; it is never held back
+/// when they have nothing to send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     rate: Rate,
@@ -60,17 +60,17 @@ impl Claim {
         }
     }
 
-    /// The tin is empty and a packet arrives.
+    /// A packet arrives at the empty tin.
     pub(super) fn wake(&mut self, now: Time) {
         self.next = self.next.max(now);
     }
 
-    /// From when the tin is within its share.
+    /// When the tin is within its share.
     pub(super) const fn next(&self) -> Time {
         self.next
     }
 
-    /// The tin has sent a packet. One that had sent ahead of its share owes no more than this packet.
+    /// The tin has sent a packet. A tin that had exceeded its share owes no more than this packet.
     pub(super) fn charge(&mut self, bytes: u32, now: Time) {
         let span = self.rate.tx_time(u64::from(bytes));
         if self.next < now {
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(shaper.ready_at(), Time::from_millis(10));
         shaper.charge(1500);
         assert_eq!(shaper.ready_at(), Time::from_millis(11));
-        // Sent late, at 12.5 ms: the next is due at 12 all the same.
+        // A packet is sent late, at 12.5 ms: the next is due at 12 ms all the same.
         shaper.charge(1500);
         assert_eq!(shaper.ready_at(), Time::from_millis(12));
         shaper.wake(Time::from_millis(20));

@@ -8,7 +8,7 @@ use crate::environment::DropReason;
 use crate::packet::{AckView, Ecn, FlowKey};
 use crate::testing::{Driven, TestPacket, packet};
 
-/// Unlimited, one tin, queues per flow.
+/// Unlimited rate, one tin, a queue per flow.
 const CONFIG: Config = Config {
     bandwidth: None,
     diffserv: DiffServ::BestEffort,
@@ -65,8 +65,8 @@ fn packets_tell_which_tin_they_leave() {
     }
 }
 
-/// Bytes sent of each of these packets' kinds, when `count` packets leave and each is replaced by
-/// its like. Nothing ever waits for long, so COBALT is not in it.
+/// The bytes sent of each kind when `count` packets leave and each is replaced by another of its kind. Delays stay
+/// short, so COBALT does not act.
 fn shares(queue: &mut Driven<Cake<TestPacket>>, kinds: &[TestPacket], count: usize) -> Vec<f64> {
     for (id, kind) in kinds.iter().enumerate() {
         for _ in 0..4 {
@@ -126,7 +126,7 @@ fn packets_leave_at_the_bandwidth_and_no_burst_goes_ahead() {
 
 #[test]
 fn the_shaper_counts_what_the_link_adds() {
-    // 1000 bytes with 14 of header are 986 of IP; with 38 they are 1024, and take 1.024 ms at 8
+    // 1000 bytes with a header of 14 are 986 of IP; with an overhead of 38 they are 1024, which take 1.024 ms at 8
     // Mbit/s.
     let mut queue = cake(Config {
         bandwidth: Some(Rate::from_mbps(8)),
@@ -166,8 +166,7 @@ fn isolation_decides_who_shares_equally() {
 
 #[test]
 fn triple_isolation_counts_the_busier_end_of_a_flow() {
-    // Host 1 sends four flows to four hosts, host 2 one flow to a fifth: the busier end of the four
-    // is host 1.
+    // Host 1 sends four flows to four hosts, host 2 one flow to a fifth: host 1 is the busier end of the four.
     let kinds: Vec<TestPacket> = (0..4)
         .map(|flow| between(1, 10 + u32::from(flow), flow))
         .chain([between(2, 20, 7)])
@@ -183,7 +182,7 @@ fn triple_isolation_counts_the_busier_end_of_a_flow() {
 
 #[test]
 fn tins_with_a_shaper_get_their_share_first_and_best_effort_the_rest() {
-    // diffserv3: latency-sensitive 1/4, bulk 1/16, what is left for best effort.
+    // diffserv3: latency-sensitive 1/4, bulk 1/16, the rest for best effort.
     let mut queue = cake(Config {
         bandwidth: Some(Rate::from_mbps(8)),
         diffserv: DiffServ::DiffServ3,
@@ -201,7 +200,7 @@ fn a_tin_alone_gets_the_whole_rate() {
         ..CONFIG
     });
     shares(&mut queue, &[dscp(8)], 1000);
-    // 1000 packets of 1 ms each, the first at once.
+    // 1000 packets of 1 ms each, the first sent at once.
     assert_eq!(queue.now, Time::from_millis(999));
 }
 

@@ -1,8 +1,8 @@
-//! A tin: flow queueing with host fairness, COBALT on each queue.
+//! A tin: flow queueing with host fairness, and COBALT on each queue.
 //!
-//! As in [`crate::fq`], new queues go first and the rest take turns by deficit; a bulk flow's
-//! quantum is divided by the number of bulk flows of its hosts (Høiland-Jørgensen, Täht and Morton
-//! 2018). A queue that is empty stays in the round while COBALT's state decays.
+//! As in [`crate::fq`], new queues have priority and the others share by deficit round robin. A bulk flow's quantum is
+//! divided by the number of bulk flows of its hosts (Høiland-Jørgensen, Täht and Morton 2018). An empty queue stays in
+//! the round while COBALT's state decays.
 
 use alloc::vec::Vec;
 
@@ -20,15 +20,15 @@ use crate::list::{Link, Linked, List};
 use crate::packet::{FlowKey, Packet};
 use crate::pool::{Pool, Queue, Scope};
 
-/// Queues, and hosts on either side, of a tin.
+/// Queues in a tin, and hosts on either side.
 pub(super) const QUEUES: u32 = 1024;
 
-/// What a tin is built from.
+/// The parameters of a tin.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Config {
-    /// What it is entitled to; `None`: there is no shaper.
+    /// The rate of its share; `None` without a shaper.
     pub(super) rate: Option<Rate>,
-    /// Credit in bytes per round of the tins, where there is no shaper.
+    /// Credit in bytes per round of the tins, without a shaper.
     pub(super) quantum: u32,
     pub(super) cobalt: cobalt::Config,
     pub(super) isolation: Isolation,
@@ -36,16 +36,16 @@ pub(super) struct Config {
     pub(super) framing: Framing,
 }
 
-/// What a queue counts as.
+/// The kind of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Set {
     Idle,
-    /// New, has not used up its first quantum.
+    /// New: has not used up its first quantum.
     Sparse,
-    /// Has used up its quantum and was empty then: it takes its turn, but not as a bulk flow.
+    /// Has used up its quantum and was then empty: it takes its turn, but is not counted as a bulk flow.
     SparseWait,
     Bulk,
-    /// Empty, kept until COBALT is at rest.
+    /// Empty; kept until COBALT is at rest.
     Decaying,
 }
 
@@ -54,7 +54,7 @@ const OLD: usize = 1;
 const DECAYING: usize = 2;
 
 impl Set {
-    /// The list that its queues are in.
+    /// The list that holds queues of this kind.
     const fn list(self) -> Option<usize> {
         match self {
             Self::Idle => None,
@@ -68,7 +68,7 @@ impl Set {
 struct Flow {
     link: Link,
     set: Set,
-    /// The flow that it belongs to, and its hosts.
+    /// Its flow, and the flow's hosts.
     flow: FlowKey,
     ends: Ends,
     deficit: i64,
@@ -82,22 +82,22 @@ impl Linked for Flow {
     }
 }
 
-/// What came of a look at the queue in turn.
+/// The result of visiting the queue in turn.
 pub(super) enum Served<P> {
-    /// A packet, to be sent.
+    /// A packet to send.
     Packet(P),
-    /// The queue was out of credit and has been given some.
+    /// The queue was out of credit and received some.
     OutOfCredit,
     /// The queue was empty.
     Empty,
-    /// There is no queue.
+    /// There was no queue.
     Nothing,
 }
 
 /// A tin.
 pub(super) struct Tin {
     config: Config,
-    /// Bytes of credit that a queue gets per round.
+    /// Bytes of credit per queue and round.
     flow_quantum: u32,
     classifier: Classifier,
     hosts: Hosts,
@@ -107,7 +107,7 @@ pub(super) struct Tin {
     bulk: u32,
     packets: u64,
     claim: Option<Claim>,
-    /// Its credit in the round of the tins, where there is no shaper.
+    /// Its credit in the round of the tins, without a shaper.
     deficit: i64,
 }
 
@@ -138,12 +138,12 @@ impl Tin {
         }
     }
 
-    /// True if it has sent more than its credit.
+    /// True if it has used more than its credit.
     pub(super) const fn is_overdrawn(&self) -> bool {
         self.deficit < 0
     }
 
-    /// Its turn in the round of the tins has passed.
+    /// Adds credit for the next round of the tins.
     pub(super) fn give_credit(&mut self) {
         if self.deficit <= 0 {
             self.deficit += i64::from(self.config.quantum);
@@ -178,7 +178,7 @@ impl Tin {
                 self.move_to(at, Set::Sparse);
                 self.flows[at as usize].deficit = self.credit(at, env);
             }
-            // It has its place among the bulk flows already.
+            // It already has its place among the bulk flows.
             Set::SparseWait => self.count_as(at, Set::Bulk),
             Set::Sparse | Set::Bulk => {}
         }
@@ -197,7 +197,7 @@ impl Tin {
         at
     }
 
-    /// A queue that was idle, or in which another flow collides, is now this flow's.
+    /// Assigns an idle queue, or one with a hash collision, to this flow.
     fn take_over<P: Packet>(&mut self, at: u32, flow: FlowKey, env: &mut Environment<P>) {
         let ends = self.hosts.ends_of(flow, env);
         let queue = &mut self.flows[at as usize];
@@ -209,8 +209,8 @@ impl Tin {
         queue.ends = ends;
     }
 
-    /// A queue's credit: the quantum over the bulk flows of its hosts, rounded up or down at random so
-    /// that on average nothing is lost.
+    /// A queue's credit: the quantum divided by the number of bulk flows of its hosts, rounded at random so that the
+    /// average is exact.
     fn credit<P: Packet>(&self, at: u32, env: &mut Environment<P>) -> i64 {
         let load = self.hosts.load(self.flows[at as usize].ends);
         if load == 1 {
@@ -220,7 +220,7 @@ impl Tin {
         ((fixed_point + (env.random_u64() >> 48)) >> 16) as i64
     }
 
-    /// Counts a queue as another kind, in the list that it is in.
+    /// Changes the kind of a queue, which stays in its list.
     fn count_as(&mut self, at: u32, set: Set) {
         let flow = &mut self.flows[at as usize];
         let before = core::mem::replace(&mut flow.set, set);
@@ -245,7 +245,7 @@ impl Tin {
         }
     }
 
-    /// Counts a queue as another kind and puts it at the end of that kind's list.
+    /// Changes the kind of a queue and moves it to the end of that kind's list.
     fn move_to(&mut self, at: u32, set: Set) {
         if let Some(list) = self.flows[at as usize].set.list() {
             self.lists[list].remove(&mut self.flows, at);
@@ -256,8 +256,8 @@ impl Tin {
         }
     }
 
-    /// The queue in turn: new ones first, then old ones. One that decays is looked at before both if
-    /// `decaying_first`, else after.
+    /// The queue in turn: new ones first, then old ones. Decaying queues come before both if `decaying_first`,
+    /// otherwise after.
     fn in_turn(&self, decaying_first: bool) -> Option<u32> {
         let decaying = self.lists[DECAYING].front();
         let first = if decaying_first { decaying } else { None };
@@ -267,7 +267,7 @@ impl Tin {
             .or(decaying)
     }
 
-    /// Looks at the queue in turn once.
+    /// Visits the queue in turn once.
     pub(super) fn serve<P: Packet>(
         &mut self,
         decaying_first: bool,
@@ -310,7 +310,7 @@ impl Tin {
         Served::Packet(packet)
     }
 
-    /// The queue with the most bytes of those that hold a packet, and these bytes.
+    /// The queue with the most bytes, and these bytes.
     pub(super) fn fattest(&self) -> Option<(u32, u64)> {
         let mut fattest: Option<(u32, u64)> = None;
         for list in [NEW, OLD] {
@@ -327,7 +327,7 @@ impl Tin {
         fattest
     }
 
-    /// Gives up the packet at the head of a queue for want of room.
+    /// Drops the packet at the head of a queue to make room.
     pub(super) fn drop_head<P: Packet>(
         &mut self,
         at: u32,
@@ -344,31 +344,31 @@ impl Tin {
         flow.cobalt.on_overflow(backlog, now);
     }
 
-    /// Flows that have used up a quantum and send on.
+    /// Flows that have used up a quantum and continue to send.
     pub(super) const fn bulk_flows(&self) -> u32 {
         self.bulk
     }
 
-    /// Flows that have not.
+    /// Flows that have not used up a quantum.
     pub(super) const fn sparse_flows(&self) -> u32 {
         self.sparse
     }
 
-    /// Charges a packet that the tin has sent to its claim.
+    /// Charges a packet to the tin's claim.
     pub(super) fn charge(&mut self, bytes: u32, now: Time) {
         if let Some(claim) = &mut self.claim {
             claim.charge(bytes, now);
         }
     }
 
-    /// The tin's place in time if there is a shaper: when it is within its share.
+    /// When the tin is within its share, with a shaper.
     pub(super) fn next(&self) -> Time {
         self.claim.map_or(Time::ZERO, |claim| claim.next())
     }
 }
 
-/// A 4096th of a second's bytes, at least 300 and at most a frame: small packets of many flows at a
-/// low rate do not wait behind a whole frame of each.
+/// The bytes of a 4096th of a second, at least 300 and at most a frame: at a low rate, small packets of many flows do
+/// not wait behind a whole frame of each.
 fn flow_quantum(rate: Option<Rate>) -> u32 {
     const LEAST: u64 = 300;
     const MOST: u64 = 1514;
@@ -376,8 +376,8 @@ fn flow_quantum(rate: Option<Rate>) -> u32 {
     bytes.clamp(LEAST, MOST) as u32
 }
 
-/// COBALT's parameters for a tin: at a low rate a target below 1.5 frames' time cannot be kept, and
-/// the interval grows by as much (Høiland-Jørgensen, Täht and Morton 2018).
+/// COBALT's parameters for a tin: at a low rate a target below 1.5 frame times cannot be kept, and the interval grows
+/// by the same amount (Høiland-Jørgensen, Täht and Morton 2018).
 pub(super) fn cobalt_config(
     rate: Option<Rate>,
     mtu: u32,

@@ -14,7 +14,7 @@ const LINUX: Config = Config {
     ..CONFIG
 };
 
-/// Two full frames behind the packet asked about.
+/// Two full frames behind the packet in question.
 const LONG: Backlog = Backlog {
     packets: 2,
     bytes: 3028,
@@ -29,8 +29,8 @@ fn asked(codel: &mut CoDel, ecn: Ecn, sojourn: Duration, backlog: Backlog, now: 
     codel.on_dequeue(&packet, backlog, now, &mut Environment::new(0))
 }
 
-/// Milliseconds, from `begin`, at which a packet is not passed when every millisecond one leaves after a
-/// sojourn of 10 ms.
+/// Milliseconds from `begin` at which a packet is dropped or marked, if one leaves every millisecond after a sojourn
+/// of 10 ms.
 fn hits(codel: &mut CoDel, ecn: Ecn, begin: Time, millis: u64) -> Vec<u64> {
     let mut hits = Vec::new();
     for ms in 0..millis {
@@ -130,8 +130,8 @@ fn re_entry_within_sixteen_intervals_resumes_near_the_last_rate() {
 
 #[test]
 fn a_second_re_entry_tells_the_rules_apart() {
-    // After the drops above (count 5) and one re-entry with a single drop, the RFC has made one drop, so it starts
-    // at 1; the rule of 2012 goes down one at a time, 4 then 3.
+    // After the drops above (count 5) and one re-entry with a single drop, the RFC counts one drop and restarts at 1;
+    // the rule of 2012 counts down one at a time, 4 then 3.
     for (variant, first, second) in [(Variant::Rfc8289, 4, 1), (Variant::Published2012, 4, 3)] {
         let mut codel = CoDel::new(Config { variant, ..CONFIG });
         hits(&mut codel, Ecn::NotEct, Time::from_secs(1), 400);
@@ -172,8 +172,8 @@ fn drops_by_the_scheduler_count_in_linux_only() {
 
 #[test]
 fn ce_exclude_leaves_out_what_marked_packets_took() {
-    // Behind a packet come four; the first is already marked, the second is not: the third waited for both,
-    // so half its 8 ms count and it is below target.
+    // Four packets follow a packet; the first is already marked, the second is not. The third waited for both, so half
+    // of its 8 ms count, which is below target.
     let leaves = |codel: &mut CoDel, ecn, sojourn_ms| {
         asked(
             codel,
@@ -235,7 +235,7 @@ proptest! {
         interval_ms in 1_u64..1000,
         drops in 2_usize..200,
     ) {
-        // RFC 8289 §5.6: asked without pause, drop n+1 follows drop n by interval / sqrt(n).
+        // RFC 8289 §5.6: with continuous requests, drop n+1 follows drop n by interval / sqrt(n).
         let config = Config { interval: Duration::from_millis(interval_ms), ..CONFIG };
         let mut codel = CoDel::new(config);
         let mut now = Time::from_secs(1);

@@ -6,7 +6,7 @@ use crate::test_packet::TestPacket;
 use alloc::vec::Vec;
 use proptest::prelude::*;
 
-/// Two queues at p', with room for all.
+/// Two queues at p', with a sufficient limit.
 fn at(p_prime: f64, config: Config) -> DualPi2<TestPacket> {
     let mut dual = DualPi2::new(config, Limit::Packets(1_000_000));
     // One update from zero: (alpha + beta) d - alpha target = p'.
@@ -99,8 +99,8 @@ fn the_l_queues_own_marking_is_a_ramp_or_a_step() {
 
 #[test]
 fn a_lone_l4s_packet_is_not_marked_for_its_own_delay() {
-    // Likelihood 1 adds up: 1, not above 1, at the first of a backlog, then a mark at each but the last,
-    // which is alone.
+    // A likelihood of 1 accumulates: 1, not above 1, at the first packet of a backlog, then a mark at each packet but
+    // the last, which is alone.
     let mut env = Environment::new(0);
     let mut dual = DualPi2::new(Config::of(Variant::Linux), Limit::Packets(10));
     let now = Time::from_millis(5);
@@ -160,7 +160,7 @@ proptest! {
         delays in proptest::collection::vec(0_u64..500_000, 1..100),
         k in 1_u32..5,
     ) {
-        // RFC 9332 §2.1: p_C = (p_CL / k)^2, whatever the controller saw.
+        // RFC 9332 §2.1: p_C = (p_CL / k)^2, whatever the delays.
         let default = Config::default();
         let control = Control { coupling_factor: f64::from(k), ..default.control };
         let mut dual: DualPi2<TestPacket> = DualPi2::new(

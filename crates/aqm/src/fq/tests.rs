@@ -38,8 +38,8 @@ fn state_per_queue_is_one_cache_line_besides_the_aqm() {
 
 #[test]
 fn queues_take_turns_by_bytes() {
-    // RFC 8290 §4.2, quantum 1000. Flow 1 sends 500-byte packets, flow 2 1000-byte ones: credit 1000
-    // lets two of flow 1 pass (1000, 500 > 0), one of flow 2.
+    // RFC 8290 §4.2, quantum 1000. Flow 1 sends 500-byte packets, flow 2 1000-byte ones: a credit of 1000 lets two
+    // packets of flow 1 pass (1000, 500 > 0), one of flow 2.
     let mut queue = fair(CONFIG);
     for id in 0..4 {
         queue.enqueue(packet(1, 10 + id).bytes(500));
@@ -50,8 +50,8 @@ fn queues_take_turns_by_bytes() {
 
 #[test]
 fn a_queue_may_overdraw_and_then_sits_out() {
-    // Credit 1000 lets a 2500-byte packet pass and leaves -1500. The next two visits add 1000 each
-    // (-500, 500), the third sends; flow 2 sends a packet between each.
+    // A credit of 1000 lets a 2500-byte packet pass and leaves -1500. The next two visits add 1000 each (-500, 500),
+    // the third sends; flow 2 sends a packet between each.
     let mut queue = fair(CONFIG);
     for id in 0..2 {
         queue.enqueue(packet(1, 10 + id).bytes(2500));
@@ -75,8 +75,8 @@ fn a_sparse_flow_goes_before_the_old_queues() {
 
 #[test]
 fn packets_are_sparse_as_long_as_their_queue_is_new() {
-    // Credit 1000: flow 1's first packet uses it up, and the rest are served from the old list. Flow 2's only one is
-    // served from the new list.
+    // Credit 1000: flow 1's first packet uses it up, and the rest are served from the old list. Flow 2's only packet
+    // is served from the new list.
     let mut queue = fair(CONFIG);
     for id in 0..3 {
         queue.enqueue(packet(1, 10 + id));
@@ -115,7 +115,7 @@ fn what_a_full_queue_gives_up_is_of_the_list_that_it_is_in() {
     assert_eq!(dropped(&mut queue), Some(0));
     queue.dequeue();
     queue.enqueue(packet(1, 3));
-    // Its credit is used up: the next look moves it to the old list.
+    // Its credit is used up: the next visit moves it to the old list.
     queue.dequeue();
     for id in 4..6 {
         queue.enqueue(packet(1, id));
@@ -125,9 +125,9 @@ fn what_a_full_queue_gives_up_is_of_the_list_that_it_is_in() {
 
 #[test]
 fn a_flow_that_refills_an_emptied_queue_cannot_keep_its_priority() {
-    // §4.2: an emptied new queue goes through the old list. Quantum 3000: flow 1 sends three
-    // packets, is old, sends one more and has 2000 left when flow 2's first packet goes ahead. Flow
-    // 2 is found empty, so its second one waits until flow 1 has used its credit.
+    // §4.2: an emptied new queue moves to the old list. Quantum 3000: flow 1 sends three packets, becomes old, sends
+    // one more and has 2000 left when flow 2's first packet overtakes. Flow 2 is found empty, so its second packet
+    // waits until flow 1 has used up its credit.
     for variant in [Variant::Rfc8290, Variant::Linux] {
         let mut queue = fair(Config {
             variant,
@@ -147,10 +147,9 @@ fn a_flow_that_refills_an_emptied_queue_cannot_keep_its_priority() {
 
 #[test]
 fn an_emptied_new_queue_alone_stays_listed_by_the_rfc_and_not_in_linux() {
-    // Flow 1 has sent all it had, flow 2 waits behind it in the new list. Flow 1 is found empty,
-    // then flow 2 sends 1000 bytes and has used up its credit. By the RFC flow 1 waits in the old
-    // list, so its next packet meets flow 2 behind it there; flow 3, which is new, goes first. In
-    // Linux flow 1 is new again, before flow 3.
+    // Flow 1 has sent everything, and flow 2 waits behind it in the new list. Flow 1 is found empty; then flow 2 sends
+    // 1000 bytes and has used up its credit. By the RFC flow 1 waits in the old list, so its next packet finds flow 2
+    // behind it there; flow 3, which is new, goes first. In Linux flow 1 is new again, before flow 3.
     for (variant, order) in [
         (Variant::Rfc8290, [30, 11, 21]),
         (Variant::Linux, [11, 30, 21]),
@@ -168,8 +167,8 @@ fn an_emptied_new_queue_alone_stays_listed_by_the_rfc_and_not_in_linux() {
 
 #[test]
 fn overflow_takes_half_the_bytes_of_the_fattest_queue_from_its_head() {
-    // §4.1. Limit 12: flow 1 has 10 packets and flow 2 two; the 13th packet is flow 2's, and flow 1
-    // loses 5000 of 10000 bytes.
+    // §4.1. Limit 12: flow 1 has 10 packets and flow 2 two. The 13th packet belongs to flow 2, and flow 1 loses 5000
+    // of 10000 bytes.
     let mut queue = fair(Config {
         limit: Limit::Packets(12),
         ..CONFIG
@@ -230,8 +229,8 @@ fn with_arrival_drop_the_packet_that_finds_no_room_goes() {
 
 #[test]
 fn each_queue_has_a_codel_of_its_own() {
-    // Flow 1 stands in the queue for more than an interval, flow 2 sends now and then. One packet
-    // per 10 ms leaves; only flow 1 loses packets.
+    // Flow 1 has a standing queue for more than an interval, flow 2 sends now and then. One packet leaves per 10 ms;
+    // only flow 1 loses packets.
     let mut queue = Driven::new(Fair::new(CONFIG, || {
         CoDel::new(codel::Config {
             ecn: false,
@@ -261,9 +260,8 @@ fn each_queue_has_a_codel_of_its_own() {
 
 #[test]
 fn linux_spares_the_last_frame_of_the_discipline_and_the_rfc_that_of_the_queue() {
-    // Flow 1's CoDel sees 10 leave after 200 ms with 2000 bytes behind it and, an interval and 1 ms
-    // later, 11 with 1000 bytes in its queue and 3000 in all. The frame is 1514 bytes: by the RFC
-    // 11 is spared.
+    // Flow 1's CoDel sees packet 10 leave after 200 ms with 2000 bytes behind it and, an interval and 1 ms later,
+    // packet 11 with 1000 bytes in its queue and 3000 in all. The frame is 1514 bytes: by the RFC packet 11 is kept.
     for (variant, codel, left, dropped) in [
         (Variant::Rfc8290, codel::Variant::Rfc8289, [20, 11], None),
         (Variant::Linux, codel::Variant::Linux, [20, 12], Some(11)),
@@ -365,8 +363,7 @@ proptest! {
                             sent += 1;
                             queued_bytes -= u64::from(packet.bytes);
                             let before = last_sent.insert(packet.flow.source, packet.id);
-                            // 12 flows in 4 queues: those that lose their tag to another may be
-                            // reordered.
+                            // 12 flows in 4 queues: flows that lose their tag to another may be reordered.
                             let ordered = config.hash == Hashing::Plain || config.flows != 4;
                             prop_assert!(!ordered || before.is_none_or(|before| before < packet.id));
                         }
@@ -389,8 +386,8 @@ proptest! {
     fn backlogged_flows_get_the_same_bytes_to_within_a_quantum_and_a_packet(
         sizes in prop::collection::vec(40_u32..1514, 2..6), quantum in 300_u64..3000
     ) {
-        // DRR (Shreedhar and Varghese 1996): over any busy period two backlogged queues differ by
-        // less than a quantum and a largest packet on either side.
+        // DRR (Shreedhar and Varghese 1996): over any busy period the bytes sent from two backlogged queues differ by
+        // less than a quantum plus a largest packet each.
         let mut queue = fair(Config { quantum, hash: Hashing::SetAssociative, ..CONFIG });
         for id in 0..200 {
             for (flow, &bytes) in sizes.iter().enumerate() {
@@ -418,7 +415,7 @@ proptest! {
                     single.enqueue(packet(0, id as u64).bytes(bytes).ecn(ecn));
                 }
                 Step::Dequeue => {
-                    // A single queue has no inner ones to tell.
+                    // A single queue reports no inner queues.
                     let told = |packet| TestPacket { inner_queue: None, ..packet };
                     prop_assert_eq!(fair.dequeue().map(told), single.dequeue());
                 }

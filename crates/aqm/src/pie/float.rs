@@ -8,12 +8,12 @@ use crate::aqm::Backlog;
 use crate::ce_exclude;
 use crate::qdisc::Limit;
 
-/// No drop before the probabilities of the packets passed sum to this (RFC 8033 §5.4).
+/// No drop until the probabilities of the packets passed sum to this (RFC 8033 §5.4).
 pub(crate) const ACCU_LOW: f64 = 0.85;
-/// A drop for sure when they do to this.
+/// A certain drop when they sum to this.
 pub(crate) const ACCU_HIGH: f64 = 8.5;
 
-/// Divisors of the step by probability, RFC 8033 §4.2: a bound, and the divisor below it.
+/// Divisors of the step by probability (RFC 8033 §4.2): a bound, and the divisor below it.
 pub(crate) const STEPS_RFC8033: &[(f64, f64)] = &[
     (0.000_001, 2048.0),
     (0.000_01, 512.0),
@@ -22,10 +22,10 @@ pub(crate) const STEPS_RFC8033: &[(f64, f64)] = &[
     (0.01, 8.0),
     (0.1, 2.0),
 ];
-/// The same in Linux to 5.0.
+/// The same in Linux up to 5.0.
 const STEPS_2013: &[(f64, f64)] = &[(0.01, 8.0), (0.1, 2.0)];
 
-/// The divisor of a step that starts from probability `p`; 1 above the last bound.
+/// The divisor of a step from probability `p`; 1 above the last bound.
 pub(crate) fn divisor(steps: &[(f64, f64)], p: f64) -> f64 {
     steps
         .iter()
@@ -33,12 +33,12 @@ pub(crate) fn divisor(steps: &[(f64, f64)], p: f64) -> f64 {
         .map_or(1.0, |(_, divisor)| *divisor)
 }
 
-/// The state of PIE, by the RFC's names.
+/// The state of PIE, with the RFC's names.
 pub struct Float {
     config: Config,
     drop_prob: f64,
     accu_prob: f64,
-    /// Sojourn time of the last packet that left, zero if it left an empty queue.
+    /// Sojourn time of the last packet that left; zero if it left an empty queue.
     last_sojourn: Duration,
     departure: Option<DepartureRate>,
     current_qdelay: Duration,
@@ -48,12 +48,12 @@ pub struct Float {
 }
 
 impl Float {
-    /// Takes other parameters; the probability stays.
+    /// Changes the parameters; the probability is kept.
     pub const fn change(&mut self, config: Config) {
         self.config = config;
     }
 
-    /// A PIE that has seen no packet.
+    /// A PIE before its first packet.
     pub fn new(config: Config) -> Self {
         Self {
             drop_prob: 0.0,
@@ -100,7 +100,7 @@ impl Float {
         if !self.burst_allowance.is_zero() {
             return false;
         }
-        // The RFC compares the delay stored by the last update, Linux the newest: by estimator the same.
+        // The RFC compares the delay of the last update, Linux the newest; with the rate estimator both are the same.
         if self.qdelay_old < self.config.target / 2 && self.drop_prob < 0.2 {
             return false;
         }
@@ -132,7 +132,7 @@ impl Float {
         true
     }
 
-    /// Starts to act once the queue has reached a third of its limit (§5.3).
+    /// Activates PIE once the queue has reached a third of its limit (§5.3).
     fn wakes(&mut self, backlog: Backlog) -> bool {
         self.active = match self.config.limit {
             Limit::Packets(limit) => backlog.packets >= limit.div_ceil(3),
@@ -166,7 +166,7 @@ impl Float {
         }
     }
 
-    /// The queueing delay now.
+    /// Measures the present queueing delay.
     fn measure(&self, backlog: Backlog) -> Duration {
         let Some(departure) = &self.departure else {
             return self.last_sojourn;

@@ -1,8 +1,8 @@
 //! PIE as Linux 6.1 computes it (sch_pie), bit for bit.
 //!
-//! Time is in scheduler ticks of 64 ns, the probability in 2^-56. `tupdate` is rounded up to timer ticks
-//! of 4 ms (250 Hz), and the timer wheel, which never fires early, adds one more: 15 ms become 20 ms.
-//! The burst allowance runs down as packets leave, by the time since the last one left.
+//! Time is in scheduler ticks of 64 ns, the probability in 2^-56. `tupdate` is rounded up to timer ticks of 4 ms (250
+//! Hz). The timer wheel never fires early and adds one more tick: 15 ms become 20 ms. The burst allowance decreases as
+//! packets leave, by the time since the last departure.
 
 use sojourn_units::{Duration, Time};
 
@@ -10,16 +10,16 @@ use super::{Config, HIGH_DELAY};
 use crate::aqm::Backlog;
 use crate::ce_exclude;
 
-/// Certainty. A probability is a fraction of it.
+/// The probability 1. Probabilities are fractions of it.
 const MAX_PROB: u64 = u64::MAX >> 8;
 const TICK_SHIFT: u32 = 6;
 const TICKS_PER_SEC: u64 = 1_000_000_000 >> TICK_SHIFT;
 /// The kernel's timer tick at 250 Hz.
 const JIFFY: Duration = Duration::from_millis(4);
-/// Bytes to a cycle of the departure rate, and binary places of the rate.
+/// Bytes per cycle of the departure rate, and binary places of the rate.
 const QUEUE_THRESHOLD: u64 = 16_384;
 const RATE_SCALE: u32 = 8;
-/// The divisor of a step quadruples with each power of ten that the probability is below 1 %.
+/// The divisor of a step quadruples with each power of ten by which the probability is below 1 %.
 const SMALLEST_BOUND: u64 = 1_000_000;
 
 /// The state of Linux's PIE.
@@ -38,7 +38,7 @@ pub struct Linux {
     qdelay: u64,
     qdelay_old: u64,
     burst_time: u64,
-    /// When the last packet left, or the cycle under way began; `None` after a restart.
+    /// When the last packet left, or the current cycle began; `None` after a restart.
     dq_tstamp: Option<u64>,
     dq_count: Option<u64>,
     avg_dq_rate: u64,
@@ -49,7 +49,7 @@ const fn ticks(span: Duration) -> u64 {
 }
 
 impl Linux {
-    /// A PIE that has seen no packet.
+    /// A PIE before its first packet.
     pub fn new(config: Config) -> Self {
         let gain = |sixteenths: f64| (sixteenths as u64 * (MAX_PROB / TICKS_PER_SEC)) >> 4;
         let jiffies = config.tupdate.as_nanos().div_ceil(JIFFY.as_nanos()) + 1;
@@ -74,7 +74,7 @@ impl Linux {
         }
     }
 
-    /// The time between two updates in fact.
+    /// The actual time between two updates.
     pub const fn period(&self) -> Duration {
         self.period
     }
@@ -194,11 +194,11 @@ impl Linux {
             };
         }
         let (delay, old) = (self.qdelay, self.qdelay_old);
-        // A delay of zero with packets queued is one too short to measure, not an idle queue.
+        // With packets queued, a delay of zero is too short to measure and does not mean an idle queue.
         let idle = delay == 0 && old == 0 && backlog.bytes == 0;
         let step = self.step(delay, old);
         let raised = i128::from(self.prob) + i128::from(step);
-        // Only a sum beyond 64 bits counts as too large: prob can stand above certainty for a while.
+        // Only a sum beyond 64 bits is too large: prob may exceed MAX_PROB for a while.
         let overflowed = raised > i128::from(u64::MAX);
         self.prob = if overflowed {
             MAX_PROB
@@ -230,7 +230,7 @@ impl Linux {
             alpha >>= shift;
             beta >>= shift;
         }
-        // Sums as wide as needed, then cut: the kernel's wrap at 64 bits is out of reach of real delays.
+        // Use wide sums and then truncate: real delays never reach the kernel's wrap at 64 bits.
         let away = i128::from(delay) - i128::from(self.target);
         let change = i128::from(delay) - i128::from(old);
         let step = i128::from(alpha) * away + i128::from(beta) * change;
@@ -244,7 +244,7 @@ impl Linux {
         step
     }
 
-    /// Back to the start but for the probability, which is zero, and the delays.
+    /// Resets all state except the delays; the probability is zero.
     fn restart(&mut self) {
         self.burst_time = self.max_burst;
         self.accu_prob = 0;

@@ -21,7 +21,7 @@ fn env() -> Environment<TestPacket> {
     Environment::new(1)
 }
 
-/// Tells `pie` of a packet that left at `now` after `sojourn`, with more behind it.
+/// Notifies `pie` of a packet that left at `now` after `sojourn`, with more queued behind it.
 fn departs(pie: &mut Pie, sojourn: Duration, now: Time) {
     let mut packet = TestPacket::new(0);
     packet.enqueued = now.saturating_sub(sojourn);
@@ -31,7 +31,7 @@ fn departs(pie: &mut Pie, sojourn: Duration, now: Time) {
     );
 }
 
-/// Updates with a constant delay until the probability is at least `p`. The time reached.
+/// Updates with a constant delay until the probability is at least `p`. Returns the time reached.
 fn raise_to(pie: &mut Pie, p: f64, delay: Duration) -> Time {
     for _ in 0..100_000 {
         let now = pie.next_timer().unwrap();
@@ -325,8 +325,9 @@ fn linux_adds_two_per_cent_above_a_quarter_of_a_second() {
 
 #[test]
 fn half_a_queue_of_marked_packets_halves_the_delay_with_ce_exclude() {
-    // 30 280 B queued, leaving at one frame a millisecond: 20 ms by either measure, 10 ms without the marked.
-    // Linux's departure rate is a whole number of bytes per 256 ticks, 24.8 here, so a tenth is allowed.
+    // 30 280 B are queued and leave at one frame a millisecond: 20 ms by either measure, 10 ms without the marked
+    // packets. Linux's departure rate is a whole number of bytes per 256 ticks, 24.8 here, so a deviation of a tenth
+    // is allowed.
     let marked = Backlog {
         packets: 20,
         bytes: 30_280,

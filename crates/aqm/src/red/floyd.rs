@@ -4,7 +4,7 @@ use sojourn_units::{Duration, Time};
 
 use super::{Config, Decision, slot};
 
-/// The state of the published rule, by the paper's names.
+/// The state of the published rule, with the paper's names.
 pub struct Floyd {
     min: f64,
     max: f64,
@@ -15,13 +15,13 @@ pub struct Floyd {
     mean_packet: Option<f64>,
     slot: Duration,
     avg: f64,
-    /// Packets since the last one hit; -1 while the average is below `min`.
+    /// Packets since the last drop or mark; -1 while the average is below `min`.
     count: i64,
     q_time: Option<Time>,
 }
 
 impl Floyd {
-    /// The rule before the first packet, with an average of zero.
+    /// The rule before its first packet, with an average of zero.
     pub fn new(config: Config) -> Self {
         Self {
             min: config.min as f64,
@@ -53,7 +53,7 @@ impl Floyd {
         self.max_p = max_p;
     }
 
-    /// The average as it would be if a packet came now: decayed by the idle time so far.
+    /// The average at `now` without an arrival: decayed by the idle time so far.
     pub fn average_at(&self, now: Time) -> f64 {
         match self.q_time {
             Some(since) => {
@@ -93,7 +93,7 @@ impl Floyd {
         }
     }
 
-    /// A packet was lost for want of room: spacing starts anew.
+    /// Handles the loss of a packet for lack of room: spacing restarts.
     pub(crate) const fn on_loss(&mut self) {
         self.count = 0;
     }
@@ -102,7 +102,7 @@ impl Floyd {
         self.q_time.get_or_insert(now);
     }
 
-    /// p_b; `None` where chance does not come in.
+    /// p_b; `None` where the decision is not random.
     fn base_probability(&self) -> Option<f64> {
         if self.avg < self.min {
             None
@@ -115,7 +115,7 @@ impl Floyd {
         }
     }
 
-    /// p_a: p_b raised with the count, so that gaps between hits are uniform (§7, "method 2").
+    /// p_a: p_b raised by the count, so that the gaps between drops are uniform (§7, "method 2").
     fn spaced(&self, p_b: f64) -> f64 {
         let expected = self.count as f64 * p_b;
         if self.wait {

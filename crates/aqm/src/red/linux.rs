@@ -1,12 +1,11 @@
-//! RED's rule as Linux has it (sch_red, 6.1) and the parameters that tc derives for it.
+//! RED's rule as in Linux (sch_red, 6.1) and the parameters that tc derives for it.
 //!
-//! The average is kept in bytes with `weight_log` binary places and its weight is 2^-`weight_log`. One
-//! random number is drawn per gap between drops and compared with the count times the excess over `min`.
-//! At `max` every packet is hit; there is no gentle slope.
+//! The average is kept in bytes with `weight_log` binary places, and its weight is 2^-`weight_log`. One random number
+//! is drawn per gap between drops and compared with the count times the excess over `min`. At `max` every packet is
+//! dropped or marked; there is no gentle slope.
 //!
-//! tc computes the table of idle decay in scheduler ticks of 64 ns, while the kernel reads it in
-//! microseconds: an idle queue's average decays 15.625 times slower than the published rule. That is
-//! kept here, being what Linux does.
+//! tc computes the table of idle decay in scheduler ticks of 64 ns, but the kernel reads it in microseconds. Therefore
+//! an idle queue's average decays 15.625 times more slowly than in the published rule. This behaviour is kept.
 
 use sojourn_units::Time;
 
@@ -14,7 +13,7 @@ use super::{Config, Decision, slot};
 
 /// Scheduler ticks, the unit of tc's transmission times.
 const TICK_NANOS: f64 = 64.0;
-/// The table's largest shift: halving the average more often leaves nothing.
+/// The table's largest shift: a larger one would leave nothing of the average.
 const STAB_MAX: f64 = 31.0;
 /// Probabilities are in 2^-32.
 const ONE: f64 = 4_294_967_296.0;
@@ -27,20 +26,20 @@ pub struct Linux {
     max: u64,
     weight_log: u8,
     max_p: u32,
-    /// max_p spread over the distance of the thresholds: probability per byte of excess, in 2^-32.
+    /// max_p divided by the distance of the thresholds: probability per byte of excess, in 2^-32.
     max_p_delta: u32,
     cell_log: u8,
     stab: [u8; 256],
     /// The average in bytes times 2^`weight_log`.
     qavg: u64,
     count: i64,
-    /// Bytes of excess times packets at which the next hit is due.
+    /// Bytes of excess times packets at which the next drop is due.
     random: u64,
     idle_since: Option<Time>,
 }
 
 impl Linux {
-    /// The rule before the first packet; `config.weight` counts as the nearest power of two.
+    /// The rule before its first packet. `config.weight` is rounded to the nearest power of two.
     pub fn new(config: Config) -> Self {
         let weight_log = (-libm::log2(config.weight) + 0.5).clamp(0.0, 31.0) as u8;
         let (cell_log, stab) = idle_table(weight_log, slot(&config).as_nanos() as f64 / TICK_NANOS);
@@ -58,7 +57,7 @@ impl Linux {
             idle_since: None,
         };
         rule.max_p = (config.max_p * ONE) as u32;
-        // Division here, rounding in `set_max_p`: Linux does both.
+        // Division truncates here and rounds in `set_max_p`, as in Linux.
         rule.max_p_delta = (rule.max_p / rule.distance()).max(1);
         rule
     }
@@ -77,7 +76,7 @@ impl Linux {
         f64::from(self.max_p) / ONE
     }
 
-    /// Whole bytes of the average as it would be if a packet came now.
+    /// The average at `now` without an arrival, in whole bytes.
     pub(crate) fn average_bytes_at(&self, now: Time) -> u64 {
         self.decayed(now) >> self.weight_log
     }
@@ -92,7 +91,7 @@ impl Linux {
         self.max_p_delta = ((u64::from(max_p) + distance / 2) / distance).max(1) as u32;
     }
 
-    /// After idle time the average only decays; the empty queue itself is not averaged in.
+    /// Updates the average at an arrival. After idle time it only decays; the empty queue itself is not averaged in.
     pub(crate) fn observe(&mut self, queue: u64, now: Time) {
         if self.idle_since.is_some() {
             self.qavg = self.decayed(now);
@@ -125,7 +124,7 @@ impl Linux {
         Decision::Pass
     }
 
-    /// A 32-bit random number over the probability per byte: uniform on [0, 1/p) in units of excess.
+    /// A 32-bit random number divided by the probability per byte: uniform on [0, 1/p) in units of excess.
     fn draw(&self, random: &mut dyn FnMut() -> u64) -> u64 {
         (random() >> 32) / u64::from(self.max_p_delta)
     }
@@ -144,15 +143,15 @@ impl Linux {
         if shift > 0 {
             self.qavg >> shift
         } else {
-            // The table's first step, interpolated: it starts at a shift of zero.
+            // Interpolate the first step of the table, which starts at a shift of zero.
             let part = ((u128::from(self.qavg) * u128::from(micros)) >> self.cell_log) as u64;
             self.qavg - part.min(self.qavg / 2)
         }
     }
 }
 
-/// tc's weight, as the exponent of a half: the largest weight at which a burst of `burst` packets onto an
-/// empty queue leaves the average below `min`, 1 to 31. `None` if there is none.
+/// tc's weight as the exponent of a half, 1 to 31: the largest weight at which a burst of `burst` packets onto an
+/// empty queue leaves the average below `min`. `None` if there is none.
 pub(crate) fn weight_log(min: u64, burst: u64, avpkt: u64) -> Option<u8> {
     let excess = burst as f64 + 1.0 - min as f64 / avpkt as f64;
     if excess < 1.0 {
@@ -198,8 +197,8 @@ mod tests {
 
     #[test]
     fn the_idle_table_is_the_one_tc_sends() {
-        // As tc 6.1 sends it for avpkt 1000 bandwidth 10Mbit, weight 1/16 (800 us are 12500 ticks):
-        // cell_log 14; twelve zeros, then ones, 21 at entry 254 and 31 at the last.
+        // As sent by tc 6.1 for avpkt 1000 bandwidth 10Mbit, weight 1/16 (800 us are 12500 ticks): cell_log 14; twelve
+        // zeros, then ones, 21 at entry 254 and 31 at the last.
         let (cell_log, stab) = idle_table(4, 12_500.0);
         assert_eq!(cell_log, 14);
         assert_eq!((stab[11], stab[12], stab[23], stab[24]), (0, 1, 1, 2));

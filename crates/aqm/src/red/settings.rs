@@ -1,4 +1,4 @@
-//! RED's keys, and how they become its parameters: defaults, tc's derivations, refusals.
+//! RED's keys and their conversion to its parameters: defaults, tc's derivations, checks.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use crate::qdisc::Limit;
 use crate::settings::Settings;
 
 parameters! {
-    /// The keys of RED, which sfq_red, ared and choke share, but for `variant`. What follows from other keys is `None`
+    /// The keys of RED except `variant`, shared by sfq_red, ared and choke. A key that depends on others is `None`
     /// until it is known.
     pub(crate) struct Parameters {
         /// average queue below which nothing is dropped
@@ -22,13 +22,13 @@ parameters! {
         pub(crate) max: Option<Limit> = "3 x min; linux without min: limit / 4",
         /// drop probability at max (max_p)
         probability: f64 as Probability,
-        /// weight of the present queue in the average (w_q)
+        /// weight of the current queue in the average (w_q)
         pub(crate) weight: Option<f64> as Probability = "0.002; linux: from burst",
-        /// packets of a burst to let pass; tc derives the weight from it
+        /// packets of a burst that must pass; tc derives the weight from it
         pub(crate) burst: Option<u64> = "linux: (2 x min + max) / (3 x avpkt)",
         /// mean packet size
         pub(crate) avpkt: u64 as Bytes = "a full frame; linux: 1000 B",
-        /// rate by which idle time is counted in packets
+        /// rate that converts idle time to packets
         pub(crate) bandwidth: Rate = "the link's rate; linux: 10 Mbit/s",
         /// above max, raise the probability to 1 at twice max instead of at once; never in linux
         gentle: bool,
@@ -36,15 +36,15 @@ parameters! {
         wait: bool,
         /// scale the probability by packet size / avpkt
         bytemode: bool,
-        /// where every packet is hit, drop ECN-capable ones too
+        /// drop ECN-capable packets too where the average is too high for any packet to pass
         harddrop: bool,
-        /// leave packets already CE-marked out of the measure that drives dropping
+        /// do not count CE-marked packets in the delay or queue length that drives drops
         ce_exclude: bool,
     }
 }
 
 parameters! {
-    /// The variant of a RED that is not adapted.
+    /// The variant key of RED without adaptation.
     pub(crate) struct Which {
         /// as published, or Linux's fixed point with tc's derived parameters
         pub(crate) variant: Variant,
@@ -84,7 +84,7 @@ impl Parameters {
     }
 }
 
-/// The keys but for `variant`.
+/// The keys except `variant`.
 pub(crate) fn keys() -> Vec<Key> {
     let defaults = Variant::ALL.iter().map(|(word, variant)| {
         let defaults = Parameters::of(*variant, Rate::from_mbps(10), 0);
@@ -93,7 +93,7 @@ pub(crate) fn keys() -> Vec<Key> {
     Parameters::keys_by_variant(&defaults.collect::<Vec<_>>())
 }
 
-/// The keys but for `variant`, some with another default, in words.
+/// The keys except `variant`, some with another default, in words.
 pub(crate) fn keys_but(defaults: &[(&str, &'static str)]) -> Vec<Key> {
     let own = |key: Key| match defaults.iter().find(|(name, _)| *name == key.name) {
         Some((_, words)) => key.by_default(words),
@@ -102,7 +102,7 @@ pub(crate) fn keys_but(defaults: &[(&str, &'static str)]) -> Vec<Key> {
     keys().into_iter().map(own).collect()
 }
 
-/// A limit in bytes, packets counting as full frames of `mtu` bytes.
+/// A limit in bytes, counting packets as full frames of `mtu` bytes.
 pub(crate) fn bytes(limit: Limit, mtu: u32) -> u64 {
     match limit {
         Limit::Bytes(bytes) => bytes,
@@ -110,7 +110,7 @@ pub(crate) fn bytes(limit: Limit, mtu: u32) -> u64 {
     }
 }
 
-/// min and max with their unit. One of them given without the other is a third or three times it.
+/// min and max with their unit. If only one is given, the other is three times or a third of it.
 fn thresholds(
     given: &Parameters,
     variant: Variant,
@@ -145,7 +145,7 @@ fn thresholds(
     Ok((unit, min, max))
 }
 
-/// RED by its keys; `limit` is what the queue may hold.
+/// RED for these settings; `limit` is the queue's limit.
 pub(crate) fn config(
     settings: &Settings,
     variant: Variant,
@@ -171,7 +171,7 @@ impl Parameters {
         Err(SettingError::new(key, message))
     }
 
-    /// RED by these; `limit` is what the queue may hold.
+    /// RED for these keys; `limit` is the queue's limit.
     pub(crate) fn config(
         self,
         settings: &Settings,
@@ -182,7 +182,7 @@ impl Parameters {
         self.config_between(settings, variant, unit, min, max)
     }
 
-    /// RED by these but for the thresholds. Notes all that is in use.
+    /// RED for these keys with given thresholds. Records all values in use.
     pub(crate) fn config_between(
         self,
         settings: &Settings,

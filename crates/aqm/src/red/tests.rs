@@ -10,7 +10,7 @@ use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::test_packet::TestPacket;
 
-/// Thresholds of 10 and 30 packets, max_p a tenth, no memory (weight 1): the average is the queue.
+/// Thresholds of 10 and 30 packets, max_p a tenth, weight 1: the average is the queue length.
 const PLAIN: Config = Config {
     unit: Unit::Packets,
     min: 10,
@@ -53,7 +53,7 @@ fn arrivals(red: &mut Red, packet: &TestPacket, backlog: Backlog, count: usize) 
         .collect()
 }
 
-/// Packets from one hit to the next, the hit one counted.
+/// Packets from one drop or mark to the next, counting the latter.
 fn gaps(verdicts: &[Verdict]) -> Vec<usize> {
     verdicts
         .split(|verdict| *verdict != Verdict::Pass)
@@ -80,13 +80,13 @@ fn below_min_everything_passes_and_at_max_nothing() {
 
 #[test]
 fn half_way_between_the_thresholds_gaps_are_uniform_up_to_two_over_max_p() {
-    // p_b = max_p/2 = 0.05 in the middle. The paper's count is 1 at the first packet after a hit, so p_a is
-    // 1 at the 19th: uniform on 1..19 (§7). Linux's random threshold is passed at the 20th at the latest.
+    // p_b = max_p/2 = 0.05 in the middle. The paper's count is 1 at the first packet after a drop, so p_a is 1 at the
+    // 19th: uniform on 1..19 (§7). Linux passes its random threshold at the 20th at the latest.
     for (config, longest) in [(PLAIN, 19), (LINUX, 20)] {
         let mut red = Red::new(config);
         let verdicts = arrivals(&mut red, &TestPacket::new(0), queue(20), 50_000);
         let gaps = gaps(&verdicts);
-        // The first and the last gap are cut off.
+        // Leave out the first and the last gap, which are incomplete.
         let gaps = &gaps[1..gaps.len() - 1];
         assert!(gaps.iter().all(|gap| (1..=longest).contains(gap)));
         for length in 1..=longest {
@@ -180,7 +180,7 @@ fn idle_time_counts_as_arrivals_at_an_empty_queue() {
             &mut env,
         );
     }
-    // Nobody asks an empty queue for a packet, or somebody does: it has been idle since its last one left.
+    // Whether or not a packet is requested from the empty queue: it has been idle since its last departure.
     red.on_empty(Time::from_millis(12));
     red.on_enqueue(
         &TestPacket::new(0),
@@ -191,9 +191,9 @@ fn idle_time_counts_as_arrivals_at_an_empty_queue() {
     assert!((red.average() - 1.0).abs() < 1e-9, "{}", red.average());
 }
 
-/// Figure 2: idle time ends with a packet that is queued, not with one that is refused. Weight 1/2, slots of 1 ms (1000 B at
-/// 8 Mbit/s), an average of 320 packets when the queue empties: a packet after 1 ms finds 160 and is itself the next slot's
-/// arrival at an empty queue, 80, so that it is refused; the next, 1 ms later, finds 40 and leaves 20.
+/// Figure 2: idle time ends with a packet that is queued, not with one that is dropped. Weight 1/2, slots of 1 ms
+/// (1000 B at 8 Mbit/s), an average of 320 packets when the queue empties. A packet after 1 ms finds 160 and, as an
+/// arrival at an empty queue, leaves 80, so it is dropped; the next, 1 ms later, finds 40 and leaves 20.
 #[test]
 fn what_is_refused_does_not_end_the_idle_time() {
     let mut env = Environment::new(7);
@@ -212,9 +212,9 @@ fn what_is_refused_does_not_end_the_idle_time() {
 
 #[test]
 fn in_linux_idle_time_shifts_the_average_by_tcs_table() {
-    // w = 1/2, 1000 B at 8 Mbit/s: 15625 ticks; ln 2 / 15625 = 4.436e-5; 31 / that = 698 802 / 2^11 < 512.
-    // Entry 12 holds 12 x 2048 x 4.436e-5 = 1.09: a shift by one after 24 576 us, 15.6 times a packet's 1 ms
-    // and a little more.
+    // w = 1/2, 1000 B at 8 Mbit/s: 15625 ticks; ln 2 / 15625 = 4.436e-5; 31 / that = 698 802 / 2^11 < 512. Entry 12
+    // holds 12 x 2048 x 4.436e-5 = 1.09: a shift by one after 24 576 us, slightly more than 15.6 times a packet's 1
+    // ms.
     let mut red = Red::new(Config {
         weight: 0.5,
         ..LINUX

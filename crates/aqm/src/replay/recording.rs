@@ -7,17 +7,17 @@ use core::fmt;
 
 use super::Event;
 
-/// Bytes of a packet whose row names none: a full Ethernet frame.
+/// Bytes of a packet whose row gives no size: a full Ethernet frame.
 const FRAME: u32 = 1514;
-/// The largest packet: more than any offload joins.
+/// The largest packet: larger than any offload builds.
 const MOST_BYTES: u32 = 1_000_000;
-/// The longest recording: a timer every few milliseconds is called for all of it.
+/// The longest recording: a timer with a period of a few milliseconds runs for all of it.
 const LONGEST_DAYS: u64 = 30;
 
-/// What is wrong with a recording.
+/// An error in a recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordingError {
-    /// The line, from 1; `None` if it is the whole.
+    /// The line, from 1; `None` if it concerns the whole file.
     pub line: Option<usize>,
     /// The field, what was given and what is accepted.
     pub message: String,
@@ -34,11 +34,11 @@ impl fmt::Display for RecordingError {
 
 impl core::error::Error for RecordingError {}
 
-/// Reads a recording. Empty lines and those that start with `#` are skipped.
+/// Reads a recording. Skips empty lines and lines that start with `#`.
 ///
 /// # Errors
-/// A row has another form; a time goes back, or 30 days beyond the first; the ids of arrivals do not
-/// ascend; a packet leaves that is not in the queue; there is no row at all.
+/// A row has another form; a time decreases, or is more than 30 days after the first; the ids of arrivals do not
+/// increase; a packet leaves that is not in the queue; there is no row at all.
 pub fn read(text: &str) -> Result<Vec<Event>, RecordingError> {
     let mut events = Vec::new();
     let mut books = Books::default();
@@ -100,12 +100,12 @@ fn size(given: &str) -> Result<u32, String> {
         })
 }
 
-/// What the rows so far leave the next one.
+/// The state after the rows so far, to check the next one.
 #[derive(Default)]
 struct Books {
     first_us: Option<u64>,
     latest_us: u64,
-    /// The ids of arrivals, ascending, and whether the packet has left.
+    /// The ids of arrivals in increasing order, and whether each packet has left.
     packets: Vec<(u64, bool)>,
 }
 

@@ -30,7 +30,7 @@ impl Rig {
         }
     }
 
-    /// Offers a packet; true if it was queued.
+    /// Offers a packet; returns true if it was queued.
     fn offer(&mut self, flow: u32, ecn: Ecn, now: Time) -> bool {
         let packet = TestPacket {
             flow: flow_key(flow),
@@ -66,7 +66,7 @@ fn an_unresponsive_flow_ends_in_the_penalty_box_and_others_do_not() {
         rig.offer(0, Ecn::Ect0, Time::ZERO);
     }
     assert_eq!(rig.sfb.last_probability, 1.0);
-    // The box's burst is used up; 10 packets a second are earned.
+    // The burst of the penalty box is used up; it refills at 10 packets a second.
     let at = Time::from_millis;
     assert!(!rig.offer(0, Ecn::Ect0, at(50)));
     assert!(rig.offer(0, Ecn::Ect0, at(101)));

@@ -1,4 +1,4 @@
-//! Which queue is the longest, in constant time: the queues of each length are a list.
+//! Finds the longest queue in constant time: keeps a list of the queues of each length.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ use crate::list::{Link, Linked, List};
 /// The queues by their length.
 pub(super) struct Lengths {
     links: Vec<LengthLink>,
-    /// The queues of each length, the latest to reach it first.
+    /// The queues of each length, the latest to reach that length first.
     of_length: Vec<List>,
     greatest: usize,
 }
@@ -21,7 +21,7 @@ impl Linked for LengthLink {
 }
 
 impl Lengths {
-    /// For `queues` empty queues.
+    /// Lengths of `queues` empty queues.
     pub(super) fn new(queues: u32) -> Self {
         Self {
             links: (0..queues).map(|_| LengthLink(Link::ALONE)).collect(),
@@ -30,7 +30,7 @@ impl Lengths {
         }
     }
 
-    /// A queue of `from` packets now has `to`.
+    /// Records that a queue of `from` packets now has `to`.
     pub(super) fn change(&mut self, queue: u32, from: u32, to: u32) {
         if from == to {
             return;
@@ -56,7 +56,7 @@ impl Lengths {
         self.greatest
     }
 
-    /// The queue that is the longest, of several the latest to become so.
+    /// The longest queue; of several, the latest to become so.
     pub(super) fn longest(&self) -> Option<u32> {
         self.of_length[self.greatest].front()
     }

@@ -67,14 +67,14 @@ fn a_queue_that_fills_joins_at_the_end_of_the_round() {
     }
     assert_eq!(queue.ids(1), [10]);
     queue.enqueue(packet(4, 40));
-    // 2 was next, 1 has had its turn and goes behind: by then 4 has joined.
+    // Queue 2 was next. Queue 1 has had its turn and goes to the end, by then behind queue 4.
     assert_eq!(queue.ids(4), [20, 40, 11, 21]);
 }
 
 #[test]
 fn linux_counts_turns_in_units_of_eight_bytes() {
-    // A frame of 1514 bytes is 190 units, a packet of 100 bytes 13: after 14 of these (182) the
-    // turn goes on, after 15 (195) it is over.
+    // A frame of 1514 bytes is 190 units, a packet of 100 bytes 13: after 14 of these (182) the turn continues, after
+    // 15 (195) it ends.
     let mut queue = sfq(linux());
     for id in 0..40 {
         queue.enqueue(packet(1, id).bytes(100));
@@ -84,8 +84,7 @@ fn linux_counts_turns_in_units_of_eight_bytes() {
     }
     let mut expected: Vec<u64> = (0..15).collect();
     expected.push(100);
-    // 195 - 190 = 5 units are owed: the next turn has 185, again used up by the 15th packet (182,
-    // 195).
+    // 195 - 190 = 5 units are owed: the next turn has 185, which the 15th packet again uses up (182, 195).
     expected.extend(15..30);
     expected.push(101);
     assert_eq!(queue.ids(32), expected);
@@ -195,7 +194,7 @@ fn perturbation_separates_flows_that_shared_a_queue_and_loses_nothing() {
         queue.enqueue(packet(1, 100 + id));
         queue.enqueue(packet(2, 200 + id));
     }
-    // With two buckets a new salt changes whether two flows share one, half of the times.
+    // With two buckets, half of all new salts change whether two flows share one.
     let mut seen = [false; 2];
     for _ in 0..20 {
         let due = queue.qdisc.next_timer().expect("perturbation");

@@ -1,11 +1,11 @@
-//! A discipline's settings and its traffic out of arbitrary bytes: the fuzzer's or a property test's.
+//! Derives a discipline's settings and its traffic from arbitrary bytes of the fuzzer or of a property test.
 
 use sojourn_aqm::{AckView, Catalogue, Discipline, Ecn, Limit, Settings};
 use sojourn_units::{Duration, Kind, Rate, Value};
 
 use crate::drive::{Drive, Step, TestPacket};
 
-/// The disciplines by what they are built from; each family has a fuzz target.
+/// The disciplines by their main component; each family has a fuzz target.
 pub const FAMILIES: &[(&str, &[&str])] = &[
     (
         "fifo",
@@ -33,7 +33,7 @@ pub const FAMILIES: &[(&str, &[&str])] = &[
     ("dualpi2", &["dualpi2"]),
 ];
 
-/// Bytes after the last are zeros.
+/// Bytes beyond the end are zero.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -56,7 +56,7 @@ impl Bytes<'_> {
         choices[usize::from(self.next()) % choices.len()]
     }
 
-    /// A number of up to `bits` bits and any magnitude, mostly with 8 significant bits.
+    /// A number of up to `bits` bits of any magnitude, mostly with 8 significant bits.
     fn magnitude(&mut self, bits: u8) -> u64 {
         let mantissa = u64::from(self.next());
         let shift = self.next() % bits.saturating_sub(7).max(1);
@@ -68,11 +68,11 @@ impl Bytes<'_> {
     }
 }
 
-/// Plays arbitrary traffic through an arbitrarily set member of a family. Settings that the discipline
-/// refuses are no case.
+/// Drives arbitrary traffic through a member of a family with arbitrary settings. Settings that the discipline refuses
+/// are skipped.
 ///
 /// # Errors
-/// The discipline, its settings and the invariant that was broken.
+/// The discipline, its settings and the invariant that was violated.
 pub fn drive(family: &str, data: &[u8]) -> Result<(), String> {
     let names = FAMILIES.iter().find(|(name, _)| *name == family);
     let (_, names) = names.ok_or_else(|| format!("no family {family}"))?;
@@ -91,7 +91,7 @@ pub fn drive(family: &str, data: &[u8]) -> Result<(), String> {
         .map_err(|error| format!("{name} {settings:?}: {error}"))
 }
 
-/// The most that a discipline may hold. In Linux each of pfifo_fast's three bands may hold the limit.
+/// The limit of a discipline. In Linux each of pfifo_fast's three bands may hold the limit.
 fn most(name: &str, settings: &Settings) -> Option<Limit> {
     let times = if name == "pfifo_fast" { 3 } else { 1 };
     settings.limit.map(|limit| match limit {
@@ -145,8 +145,8 @@ fn span(bytes: &mut Bytes<'_>) -> Duration {
     Duration::from_nanos(bytes.magnitude(64))
 }
 
-/// Traffic until the bytes run out: trains of packets of a few flows or of many, trains of departures, and
-/// pauses from a nanosecond to a century.
+/// Traffic until the bytes run out: trains of packets of few or many flows, trains of departures, and pauses from a
+/// nanosecond to a century.
 fn steps(bytes: &mut Bytes<'_>) -> Vec<Step> {
     let mut steps = Vec::new();
     let all_ce = bytes.next() % 8 == 0;

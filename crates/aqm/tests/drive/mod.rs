@@ -1,5 +1,5 @@
-//! Any discipline, driven by any traffic, with its books checked after every step. Property tests and fuzz
-//! targets share this.
+//! Drives any discipline with any traffic and checks its packet and byte counts after every step. Property tests and
+//! fuzz targets share this.
 
 #[path = "../../src/test_packet.rs"]
 pub mod test_packet;
@@ -10,12 +10,12 @@ use sojourn_aqm::{AckView, Ecn, Environment, Limit, Qdisc};
 use sojourn_units::{Duration, Time};
 pub use test_packet::{TestPacket, flow_key};
 
-/// The latest time that a drive reaches: centuries, and far enough from the end of the clock.
+/// The latest time of a drive: centuries, and far enough from the end of the clock.
 const LATEST: Time = Time::from_nanos(1 << 62);
-/// Calls for a packet, besides one for each that is queued, within which a queue must have emptied.
+/// A queue must be empty after this many requests, besides one for each queued packet.
 const PATIENCE: u64 = 10_000;
 
-/// One thing that happens to a queue.
+/// One event at a queue.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     /// Time passes.
@@ -30,25 +30,25 @@ pub enum Step {
         ecn: Ecn,
         /// The DiffServ code point.
         dscp: u8,
-        /// What it acknowledges.
+        /// The acknowledgement that it carries.
         ack: Option<AckView>,
     },
-    /// The link asks for a packet.
+    /// The link requests a packet.
     Dequeue,
 }
 
-/// Where each offered packet ended, in order.
+/// The packets by their fate, in order.
 #[derive(Default, PartialEq, Debug)]
 pub struct Books {
-    /// All, as they were offered.
+    /// All packets, as they were offered.
     pub offered: Vec<TestPacket>,
-    /// Those that left, as they left.
+    /// Packets that left, as they left.
     pub dequeued: Vec<TestPacket>,
-    /// Those that were dropped.
+    /// Packets that were dropped.
     pub dropped: Vec<TestPacket>,
 }
 
-/// A discipline under way.
+/// A discipline under test.
 pub struct Drive<'a> {
     qdisc: &'a mut dyn Qdisc<TestPacket>,
     limit: Option<Limit>,
@@ -58,7 +58,7 @@ pub struct Drive<'a> {
 }
 
 impl<'a> Drive<'a> {
-    /// An empty `qdisc` that was built to hold `limit`.
+    /// An empty `qdisc` built with `limit`.
     pub fn new(qdisc: &'a mut dyn Qdisc<TestPacket>, limit: Option<Limit>) -> Self {
         Self {
             qdisc,
@@ -69,10 +69,10 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Takes all steps and then fetches what is queued.
+    /// Takes all steps and then fetches the queued packets.
     ///
     /// # Errors
-    /// What the first step that broke an invariant did; or the queue does not empty before the end of time.
+    /// The first step that violated an invariant; or the queue does not empty before the latest time.
     pub fn play(mut self, steps: &[Step]) -> Result<Books, String> {
         for step in steps {
             self.run_timers();
@@ -128,7 +128,7 @@ impl<'a> Drive<'a> {
         self.books.dequeued.extend(fetched);
     }
 
-    /// After a long pause, a few of the timers missed and the last will do.
+    /// After a long pause, a few of the missed timers and the last one are enough.
     fn run_timers(&mut self) {
         let caught_up = (0..20).try_for_each(|_| match self.qdisc.next_timer() {
             Some(due) if due <= self.now => {
@@ -142,7 +142,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Every packet and byte is in one place, the queue is within its limit, and every variable in its range.
+    /// Checks that every packet and byte is counted once, the queue is within its limit, and every variable within its
+    /// range.
     fn check(&mut self) -> Result<(), String> {
         let gone = self.env.take_dropped().map(|(packet, _)| packet);
         self.books.dropped.extend(gone);
