@@ -1,4 +1,4 @@
-//! What a link can carry over time: a schedule of rates, or a trace of packet deliveries.
+//! The capacity of a link over time: a schedule of rates, or a trace of packet deliveries.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -6,25 +6,25 @@ use alloc::vec::Vec;
 
 use crate::{Duration, Rate, Time};
 
-/// IP bytes that a link may carry at one opportunity of a trace: a packet of the usual MTU.
+/// IP bytes that a link may deliver at one opportunity of a trace: a packet of the usual MTU.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
-/// What a link can carry over time.
+/// The capacity of a link over time.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Capacity {
-    /// Rate from each instant on; the first is at zero, instants increase.
+    /// The rate from each time on; the first time is zero, and times increase.
     Steps(Vec<(Duration, Rate)>),
-    /// Instants at which a packet may be delivered.
+    /// Times at which a packet may be delivered.
     Trace(Trace),
 }
 
 impl Capacity {
-    /// The same rate all the time.
+    /// A constant rate.
     pub fn constant(rate: Rate) -> Self {
         Self::Steps(alloc::vec![(Duration::ZERO, rate)])
     }
 
-    /// The rate in force at an instant; of a trace its mean.
+    /// The rate at a time; for a trace, its mean rate.
     pub fn at(&self, now: Time) -> Rate {
         match self {
             Self::Steps(steps) => {
@@ -35,7 +35,7 @@ impl Capacity {
         }
     }
 
-    /// The rate by which disciplines and buffers are sized: the first of a schedule, the mean of a trace.
+    /// The rate used to size disciplines and buffers: the first of a schedule, the mean of a trace.
     pub fn nominal(&self) -> Rate {
         match self {
             Self::Steps(steps) => steps[0].1,
@@ -44,25 +44,25 @@ impl Capacity {
     }
 }
 
-/// A packet-delivery trace in the format of mahimahi (Netravali et al. 2015): a line per opportunity to deliver
-/// a packet of 1500 bytes, with its time in whole milliseconds. At its last instant the trace begins anew.
-/// An opportunity that finds no packet is lost.
+/// A packet-delivery trace in the format of mahimahi (Netravali et al. 2015): one line per opportunity to deliver a
+/// packet of 1500 bytes, with its time in whole milliseconds. The trace repeats after its last time. An opportunity
+/// without a packet to deliver is lost.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trace {
-    /// The file's name as the experiment gives it.
+    /// The file's name as given in the experiment.
     pub file: String,
-    /// Instants with the number of opportunities at each; instants rise, the last is [`Trace::period`].
+    /// Times with the number of opportunities at each, in increasing order; the last is [`Trace::period`].
     instants: Arc<[(Duration, u32)]>,
     /// Opportunities of one period.
     total: u64,
 }
 
-/// What is wrong with a trace.
+/// An error in a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceError {
     /// The line, from 1.
     pub line: usize,
-    /// What was found there.
+    /// The text found there.
     pub got: String,
     /// What is accepted.
     pub must: &'static str,
@@ -84,7 +84,7 @@ impl Trace {
                 got: alloc::format!("\"{}\"", line.chars().take(40).collect::<String>()),
                 must,
             };
-            // A day, so that no sum of periods comes near the end of time.
+            // At most a day, so that no sum of periods comes near the end of time.
             let ms: Option<u64> = line.trim().parse().ok().filter(|ms| *ms <= 86_400_000);
             let ms = ms.ok_or_else(|| refuse("a time in whole milliseconds, at most 86400000"))?;
             let at = Duration::from_millis(ms);
@@ -111,7 +111,7 @@ impl Trace {
         })
     }
 
-    /// The trace as [`Trace::parse`] reads it.
+    /// The trace in the format that [`Trace::parse`] reads.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (at, count) in &*self.instants {
@@ -121,7 +121,7 @@ impl Trace {
         text
     }
 
-    /// The time after which it begins anew.
+    /// The time after which the trace repeats.
     pub fn period(&self) -> Duration {
         self.instants[self.instants.len() - 1].0
     }
@@ -133,7 +133,7 @@ impl Trace {
         let counted = self.instants.iter();
         let counted = counted.take_while(|(at, _)| at.as_nanos() < within);
         let in_round: u64 = counted.map(|(_, count)| u64::from(*count)).sum();
-        // At a multiple of the period the opportunities at its end are still to come.
+        // At a multiple of the period, the opportunities at its end are still to come.
         let at_the_end = u64::from(self.instants[self.instants.len() - 1].1);
         match (rounds, within) {
             (0, _) => in_round,
@@ -142,7 +142,7 @@ impl Trace {
         }
     }
 
-    /// The instants from the beginning on, without end, each with its number of opportunities.
+    /// The times of opportunities from the beginning, without end, each with its number of opportunities.
     pub fn instants(&self) -> Instants {
         Instants {
             trace: self.clone(),
@@ -159,7 +159,7 @@ impl Trace {
     }
 }
 
-/// The instants of a trace, without end.
+/// An endless iterator over the times of a trace.
 #[derive(Clone, Debug)]
 pub struct Instants {
     trace: Trace,

@@ -1,13 +1,13 @@
-//! How much of a link's capacity was used within a span of time.
+//! The share of a link's capacity that was used within a span of time.
 
 use alloc::vec::Vec;
 
 use crate::{Duration, Rate, Time, cold_path};
 
-/// What a link with a schedule of rates sent within a span, worked out from when it was sending. A packet under way at
-/// either end counts with the part that is within.
+/// The data that a link with a schedule of rates sent within a span, computed from the times at which it was sending.
+/// Of a packet in transmission at either end of the span, only the part within counts.
 pub struct Carried {
-    /// The parts of the span with one rate each, and before and after them parts that count nothing.
+    /// The parts of the span with one rate each, and before and after them parts that do not count.
     parts: Vec<Part>,
     current: usize,
 }
@@ -20,7 +20,8 @@ struct Part {
 }
 
 impl Carried {
-    /// Nothing sent yet on a link with these rates, each from its instant on; what counts is from `from` to `to`.
+    /// A link with these rates, each from its time on, that has sent nothing yet. Transmissions between `from` and
+    /// `to` count.
     pub fn new(rates: &[(Duration, Rate)], from: Duration, to: Duration) -> Self {
         let mut parts = Vec::new();
         let mut add = |begin: Duration, end: Duration, bytes_per_sec: f64| {
@@ -42,11 +43,11 @@ impl Carried {
         Self { parts, current: 0 }
     }
 
-    /// The rate is this one from `now` on.
+    /// Sets the rate from `now` on.
     pub fn set_rate(&mut self, rate: Rate, now: Time) {
         let place = self.parts.iter().position(|part| now < part.end);
         let Some(place) = place else {
-            return; // not reached: the last part has no end
+            return; // unreachable: the last part has no end
         };
         let begin = place
             .checked_sub(1)
@@ -62,7 +63,7 @@ impl Carried {
             part.length = now - begin;
             part.end = now;
             self.parts.insert(place + 1, rest);
-            // What is being sent now was counted in the part that now ends here.
+            // The packet in transmission was counted in the part that ends here.
             self.current += usize::from(self.current > place);
         }
         for part in &mut self.parts {
@@ -72,7 +73,7 @@ impl Carried {
         }
     }
 
-    /// It was sending from `begin` to `end`, no earlier than before.
+    /// Counts a transmission from `begin` to `end`. Transmissions must come in order of time.
     #[inline(always)]
     pub fn send(&mut self, begin: Time, end: Time) {
         let part = &mut self.parts[self.current];
@@ -99,7 +100,7 @@ impl Carried {
         part.busy = part.busy + (end - begin);
     }
 
-    /// The share of the capacity that was used, 0 to 1.
+    /// The share of the capacity used, 0 to 1.
     pub fn share(&self) -> f64 {
         let over = |span: fn(&Part) -> Duration| -> f64 {
             let parts = self.parts.iter();
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_is_under_way_at_an_end_counts_in_part() {
-        // Busy from 50 to 250 ms and from 350 to 900 ms; of 100 to 500 ms, 150 + 150.
+        // Busy from 50 to 250 ms and from 350 to 900 ms: within 100 to 500 ms, 150 + 150.
         let mut carried = Carried::new(&[(MS(0), Rate::from_mbps(1))], MS(100), MS(500));
         carried.send(Time::from_millis(50), Time::from_millis(250));
         carried.send(Time::from_millis(350), Time::from_millis(900));

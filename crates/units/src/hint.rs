@@ -1,7 +1,7 @@
 //! A hint to the compiler.
 
-/// Says that the branch that calls it is rarely taken, so that the usual way needs no jump. What
-/// [`core::hint::cold_path`] does since Rust 1.95, for the older Rust that this project asks for.
+/// Marks the branch that calls it as rarely taken, so that the common path needs no jump. It replaces
+/// [`core::hint::cold_path`] of Rust 1.95, because this project supports older versions.
 #[cold]
 #[inline]
 pub const fn cold_path() {}

@@ -1,4 +1,4 @@
-//! A direction of a link, as every room names it.
+//! A direction of a link.
 
 /// A direction of a link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -27,11 +27,11 @@ impl Way {
     }
 }
 
-/// A link that packets pass, and which way.
+/// A link that packets pass, and its direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hop {
     /// Number of the link.
     pub link: usize,
-    /// Which way.
+    /// The direction.
     pub way: Way,
 }

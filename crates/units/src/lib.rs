@@ -1,12 +1,12 @@
-//! The quantities of the field as types, and the strings they are written as.
+//! The quantities of networking as types, and their notation as strings.
 //!
 //! - [`Time`], [`Duration`]: an instant and a span, whole nanoseconds
 //! - [`Rate`]: bits per second, never zero
-//! - [`Capacity`]: what a link can carry over time; [`Carried`]: how much of that was used
+//! - [`Capacity`]: the capacity of a link over time; [`Carried`]: the share of it that was used
 //! - [`Hop`]: a direction of a link, by its number and [`Way`]
-//! - [`Value`], [`Kind`]: a quantity as an experiment file gives it, and what a key accepts
+//! - [`Value`], [`Kind`]: a quantity of an experiment file, and the kinds of quantities
 //!
-//! Every room shares these; nothing here knows about queues, packets or files.
+//! Every crate uses this one; it knows nothing about queues, packets or files.
 #![no_std]
 extern crate alloc;
 

@@ -5,7 +5,7 @@ use core::num::NonZeroU64;
 
 use crate::Duration;
 
-/// Bits per second. Zero cannot be built: a dead link is `Option<Rate>`, not a special number.
+/// Bits per second. Zero cannot be built: a link without capacity is `Option<Rate>`, not a special number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[cfg_attr(
     feature = "serde",
@@ -22,7 +22,7 @@ impl Rate {
             None => None,
         }
     }
-    /// `mbps` million bits per second; panics on zero, which is for constants.
+    /// `mbps` million bits per second. For constants: panics on zero.
     pub const fn from_mbps(mbps: u64) -> Self {
         match Self::from_bps(mbps * 1_000_000) {
             Some(rate) => rate,

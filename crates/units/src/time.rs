@@ -1,4 +1,4 @@
-//! An instant and a span are different things: subtracting instants gives a span.
+//! A point in time and a span of time are different types: subtracting times yields a span.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
@@ -7,7 +7,7 @@ const NANOS_PER_MICRO: u64 = 1_000;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// A point on the run's clock: whole nanoseconds since the run began (584 years fit).
+/// A point on the run's clock: whole nanoseconds since the run began (up to 584 years).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[cfg_attr(
     feature = "serde",
@@ -28,7 +28,7 @@ pub struct Duration(u64);
 impl Time {
     /// The instant at which the run begins.
     pub const ZERO: Self = Self(0);
-    /// After every instant that a run reaches; stands for "never".
+    /// Later than any time that a run reaches; stands for "never".
     pub const MAX: Self = Self(u64::MAX);
 
     /// The instant `nanos` nanoseconds after the run began.
@@ -55,15 +55,15 @@ impl Time {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SEC as f64
     }
-    /// The span from `earlier` to here; zero if `earlier` is later.
+    /// The span from `earlier` to this time; zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
-    /// The instant `span` before here; the run's begin if that would be before it.
+    /// The time `span` before this one; the run's beginning if that would be earlier.
     pub const fn saturating_sub(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(span.0))
     }
-    /// The instant `span` after here; [`Time::MAX`] if that does not fit.
+    /// The time `span` after this one; [`Time::MAX`] if it overflows.
     pub const fn saturating_add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(span.0))
     }
@@ -119,11 +119,11 @@ impl Duration {
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
-    /// This span times `factor`; [`Duration::MAX`] if that does not fit.
+    /// This span times `factor`; [`Duration::MAX`] if it overflows.
     pub const fn saturating_mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }
-    /// True for a span of no length.
+    /// True for a span of zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -1,4 +1,4 @@
-//! A quantity as an experiment file writes it, and what a key accepts.
+//! A quantity as written in an experiment file, and the kind of quantity that a key accepts.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -7,7 +7,7 @@ use core::fmt;
 
 use crate::{Duration, Rate};
 
-/// What a key accepts. The first word of each doc line is how error messages name it.
+/// The kind of value that a key accepts. The first word of each doc line is its name in error messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A span: `"5 ms"`, `"1.5 s"`, `"250 us"`.
@@ -51,7 +51,7 @@ pub enum Value {
     Word(String),
 }
 
-/// Why a string is not the quantity that was asked for; reads on after "got …; ".
+/// Why a string is not the expected quantity; continues "got …; ".
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnitError(String);
 
@@ -64,7 +64,7 @@ impl fmt::Display for UnitError {
 impl core::error::Error for UnitError {}
 
 impl Kind {
-    /// What is accepted, for messages: `a time like "5 ms"`.
+    /// The accepted values, for messages: `a time like "5 ms"`.
     pub fn accepts(self) -> String {
         match self {
             Self::Duration => "a time like \"5 ms\" (ns, us, ms, s, min)".into(),
@@ -84,11 +84,11 @@ impl Kind {
         }
     }
 
-    /// Reads a string as this kind. Numbers, counts and flags are read as well, so that an override
-    /// on a command line needs no quotes.
+    /// Parses a string as this kind. Numbers, counts and flags are parsed as well, so that an override on a command
+    /// line needs no quotes.
     ///
     /// # Errors
-    /// The string is no such quantity, or out of the kind's range; the message says what is accepted.
+    /// The string is not such a quantity, or out of the kind's range; the message says what is accepted.
     pub fn parse(self, text: &str) -> Result<Value, UnitError> {
         let text = text.trim();
         let value = match self {
@@ -108,7 +108,7 @@ impl Kind {
             .ok_or_else(|| UnitError(format!("must be {}", self.accepts())))
     }
 
-    /// Reads a bare number as this kind.
+    /// Interprets a bare number as this kind.
     ///
     /// # Errors
     /// This kind needs a unit, a word or a flag, or the number is out of range.
@@ -144,8 +144,8 @@ impl Kind {
     }
 }
 
-/// Splits `"10 Mbit/s"` into its number and unit. A sign, an exponent or anything that is no plain
-/// decimal number gives `None`.
+/// Splits `"10 Mbit/s"` into its number and unit. Returns `None` for a sign, an exponent or anything else that is not
+/// a plain decimal number.
 fn split(text: &str) -> Option<(f64, &str)> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -154,7 +154,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
     Some((number, text[end..].trim()))
 }
 
-/// `number` × `size` as a whole number, if it is one to within rounding and fits.
+/// `number` × `size` as a whole number, if it is whole within rounding and does not overflow.
 fn scale(number: f64, size: u64) -> Option<u64> {
     let scaled = number * size as f64;
     (scaled.is_finite() && scaled < 9.2e18).then_some((scaled + 0.5) as u64)
