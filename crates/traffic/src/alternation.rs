@@ -1,4 +1,4 @@
-//! Times of being on and of being off, in turn.
+//! The on and off times of a flow.
 
 use sojourn_units::{Duration, Time};
 
@@ -6,7 +6,7 @@ use crate::application::Identity;
 use crate::kind::{OnOff, Times};
 use crate::streams::Stream;
 
-/// The times of an on-off flow, beginning with on.
+/// The on and off times of a flow, beginning with on.
 pub struct Alternation {
     on: Duration,
     off: Duration,
@@ -16,7 +16,7 @@ pub struct Alternation {
 }
 
 impl Alternation {
-    /// The times of a flow from its start on.
+    /// The times of a flow from its start.
     pub fn new(identity: &Identity, config: &OnOff, seed: u64) -> Self {
         Self {
             on: config.on,
@@ -27,7 +27,7 @@ impl Alternation {
         }
     }
 
-    /// When the flow is next on: from, and until.
+    /// The next on time: its start and its end.
     pub fn next_on(&mut self) -> (Time, Time) {
         let from = self.next;
         if self.off.is_zero() {

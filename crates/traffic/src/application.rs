@@ -1,19 +1,20 @@
-//! What uses the network, as machines without sockets: told the time and what has arrived, they say what is sent when.
+//! Applications as state machines without sockets: given the time and the data that has arrived, they decide what to
+//! send.
 
 use sojourn_units::{Duration, Rate, Time};
 
 use crate::kind::{Browsing, Direction, Kind, Transport};
 use crate::{bulk, files, onoff, packmime_client, pages, video};
 
-/// Always more to send, for [`Connections::write`].
+/// Data without end, for [`Connections::write`].
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// What tells one flow's traffic from another's.
+/// The identity of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
-    /// Number over all groups.
+    /// Its number over all groups.
     pub flow: u32,
-    /// Which way its data goes; never both.
+    /// The direction of its data, down or up.
     pub direction: Direction,
     /// When it starts.
     pub start: Time,
@@ -39,49 +40,49 @@ pub trait Connections {
     /// Opens a connection from the end `opener`.
     fn open(&mut self, opener: Side) -> Id;
 
-    /// Gives an end `bytes` more to send; [`UNLIMITED`]: always more.
+    /// Lets an end send `bytes` more; [`UNLIMITED`] for data without end.
     fn write(&mut self, id: Id, side: Side, bytes: u64);
 
-    /// Bytes that an end was given and that are not acknowledged; none if the connection is over.
+    /// Bytes written at an end and not acknowledged; zero if the connection has ended.
     fn buffered(&mut self, id: Id, side: Side) -> u64;
 
-    /// An end will write nothing more; the other end closes when it learns of it.
+    /// Closes an end for writing. The other end closes when it learns of it.
     fn close(&mut self, id: Id, side: Side);
 
-    /// Payload bytes that an end has received in order; none if the connection is over.
+    /// Payload bytes that an end has received in order; zero if the connection has ended.
     fn received(&mut self, id: Id, side: Side) -> u64;
 }
 
-/// Hears what an application's user would notice.
+/// Records the performance that a user would notice.
 pub trait Meter {
-    /// A file or a response is there, so long after it was begun or asked for.
+    /// A file or a response is complete, `after` it was begun or requested.
     fn completed(&mut self, after: Duration, now: Time);
 
-    /// A page is there.
+    /// A page is complete.
     fn page_loaded(&mut self, after: Duration, now: Time);
 
-    /// The first picture of a video is there.
+    /// The first picture of a video can be shown.
     fn playing_began(&mut self, after: Duration);
 
-    /// A segment of video of this media rate is there, `stalled` after playing ran out.
+    /// A segment of video with this media rate is complete, `stalled` after playback stopped.
     fn segment(&mut self, rate: Rate, stalled: Duration);
 }
 
-/// What uses the connections of a flow. Data in the direction of the flow is written by the sending side; requests,
-/// if there are any, by the receiving side.
+/// An application that uses the connections of a flow. The sending side writes the data in the direction of the flow;
+/// the receiving side writes requests, if there are any.
 pub trait Application: Send {
     /// When [`Application::on_timer`] is due.
     fn next_timer(&self) -> Option<Time>;
 
-    /// Something may be due.
+    /// Handles a timer that may be due.
     fn on_timer(&mut self, now: Time, connections: &mut dyn Connections, meter: &mut dyn Meter);
 
-    /// Whether [`Application::on_arrival`] does anything.
+    /// True if [`Application::on_arrival`] must be called.
     fn hears_arrivals(&self) -> bool {
         true
     }
 
-    /// Something has arrived at one end of a connection.
+    /// Handles data that has arrived at one end of a connection.
     fn on_arrival(
         &mut self,
         _: Id,
@@ -92,7 +93,7 @@ pub trait Application: Send {
     ) {
     }
 
-    /// A connection is over: closed by both ends, or abandoned.
+    /// Handles the end of a connection: closed by both ends, or abandoned.
     fn on_end(&mut self, _: Id, _now: Time, _: &mut dyn Connections, _: &mut dyn Meter) {}
 }
 

@@ -1,4 +1,4 @@
-//! A connection with always more to send.
+//! A connection with data without end.
 
 use sojourn_units::Time;
 
@@ -11,7 +11,7 @@ pub struct Bulk {
 }
 
 enum State {
-    /// To be opened then.
+    /// The connection is to be opened at this time.
     Waiting(Time),
     Open(Id),
     Stopped,

@@ -1,9 +1,9 @@
-//! Speech codecs: their packets, and what the E-model knows of them.
+//! Speech codecs: their packets and their parameters in the E-model.
 
 use serde::{Deserialize, Serialize};
 use sojourn_units::Duration;
 
-/// A speech codec as the E-model knows it (ITU-T G.113 Appendix I).
+/// A speech codec of the E-model (ITU-T G.113 Appendix I).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the codecs'")]
 pub enum Codec {
@@ -54,18 +54,18 @@ impl Codec {
     pub const fn interval(self) -> Duration {
         self.facts().interval
     }
-    /// `Ie`: what it costs in rating even without loss.
+    /// `Ie`: the loss of rating without packet loss.
     pub const fn impairment(self) -> f64 {
         self.facts().impairment
     }
-    /// `Bpl`: the loss, in percent, that costs it half of what there is to lose.
+    /// `Bpl`: the packet loss, in percent, that costs half of the rating that packet loss can cost.
     pub const fn loss_robustness(self) -> f64 {
         self.facts().loss_robustness
     }
 }
 
-/// What the E-model and the packets need to know of a codec (ITU-T G.113 Appendix I; with silence suppression where
-/// that has the values only so).
+/// The parameters of a codec for the E-model and for its packets (ITU-T G.113 Appendix I; with silence suppression
+/// where it gives values only for that).
 struct CodecFacts {
     name: &'static str,
     /// Payload of a packet without RTP header.

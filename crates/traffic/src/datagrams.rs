@@ -1,4 +1,4 @@
-//! Datagrams one way: at a constant rate, on and off, telephony, games.
+//! One-way datagrams: constant rate, on-off, telephony, games.
 
 use sojourn_units::{Duration, Rate, Time};
 
@@ -18,13 +18,13 @@ pub struct Datagrams {
     number: u64,
 }
 
-/// When datagrams are sent, and how large they are.
+/// The timing and sizes of datagrams.
 enum Pattern {
-    /// As many bytes as the rate allows; counted from the start, so that rounding does not add up.
+    /// At a rate. Times are computed from the start, so that rounding errors do not accumulate.
     Rate { rate: Rate, payload: u32 },
     /// Evenly spaced.
     Spaced { interval: Duration, payload: u32 },
-    /// At a rate while it is on; `sent` since that began.
+    /// At a rate during on times; `sent` counts since the current one began.
     OnOff {
         alternation: Alternation,
         on: (Time, Time),
@@ -32,12 +32,12 @@ enum Pattern {
         payload: u32,
         sent: u64,
     },
-    /// A side of a game.
+    /// One side of a game.
     Game { direction: Direction, draws: Stream },
 }
 
 impl Datagrams {
-    /// A flow of a kind that has not started; `None` if the kind does not send datagrams one way.
+    /// A flow of this kind before its start; `None` if the kind does not send one-way datagrams.
     pub fn new(identity: &Identity, kind: &Kind, seed: u64) -> Option<Self> {
         let mut pattern = match kind {
             Kind::Cbr(cbr) => Pattern::Rate {
@@ -81,7 +81,7 @@ impl Datagrams {
         Some(self.next.0).filter(|due| *due < self.stop)
     }
 
-    /// The next datagram if it is due: its number and its payload bytes.
+    /// Takes the next datagram if it is due: its number and its payload bytes.
     pub fn take_due(&mut self, now: Time) -> Option<(u64, u32)> {
         let due = self.next_due().filter(|due| *due <= now)?;
         let taken = (self.number, self.next.1);
@@ -92,7 +92,8 @@ impl Datagrams {
 }
 
 impl Pattern {
-    /// When datagram `number` of a flow that began at `start` is due, and its payload; the one before was at `last`.
+    /// When datagram `number` of a flow that started at `start` is due, and its payload; the previous one was due at
+    /// `last`.
     fn next(&mut self, start: Time, number: u64, last: Time) -> (Time, u32) {
         match self {
             Self::Rate { rate, payload } => {

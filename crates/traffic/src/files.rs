@@ -1,4 +1,4 @@
-//! Files, each on a connection of its own.
+//! File transfers, each on a connection of its own.
 
 use crate::kind::{self, Pace, exponential};
 use crate::sizes::Sizes;
@@ -7,14 +7,14 @@ use sojourn_units::{Duration, Time};
 
 use crate::application::{Application, Connections, Id, Identity, Meter, Side};
 
-/// The files of a flow.
+/// The file transfers of a flow.
 pub struct Files {
     sizes: Sizes,
     pace: Pace,
     left: Option<u64>,
     stop: Time,
     draws: Stream,
-    /// When the next file begins; `None`: after one under way, or never.
+    /// When the next file begins; `None` if one is under way (closed loop), or if none is left.
     next: Option<Time>,
     under_way: Vec<File>,
 }
@@ -26,7 +26,7 @@ struct File {
 }
 
 impl Files {
-    /// A flow of files that has not started.
+    /// A flow of files before its start.
     pub fn new(identity: &Identity, files: &kind::Files, seed: u64) -> Self {
         let mut draws = Stream::new(seed, &format!("flow/{}/files", identity.flow));
         let first = match files.pace {
@@ -49,7 +49,7 @@ impl Files {
     }
 }
 
-/// The time between two events of a Poisson process of `rate` a second.
+/// The time between two events of a Poisson process with `rate` events per second.
 fn gap(rate: f64, draws: &mut Stream) -> Duration {
     Duration::from_secs_f64(draws.exponential() / rate)
 }
@@ -98,7 +98,7 @@ impl Application for Files {
         }
     }
 
-    /// In the closed loop the next file follows after a pause.
+    /// In the closed loop the next file begins after a pause.
     fn on_end(&mut self, id: Id, now: Time, _: &mut dyn Connections, _: &mut dyn Meter) {
         self.under_way.retain(|file| file.connection != id);
         if let Pace::Think(think) = self.pace {

@@ -6,13 +6,12 @@ use sojourn_units::Duration;
 use crate::kind::Direction;
 use crate::streams::Stream;
 
-/// The smallest payload that is drawn: a header of the game's own.
+/// The smallest payload: the game's own header.
 const LEAST_BYTES: f64 = 8.0;
-/// The largest: a full datagram at an MTU of 1500.
+/// The largest payload: a full datagram at an MTU of 1500.
 pub const MOST_BYTES: u32 = 1472;
 
-/// The next datagram: the time since the one before, and its payload bytes. Down goes what the server sends, up
-/// what the client does.
+/// The next datagram: the time since the last one, and its payload bytes. The server sends down, the client up.
 pub fn next(direction: Direction, draws: &mut Stream) -> (Duration, u32) {
     let (ms, bytes) = match direction {
         Direction::Up => (40.0, draws.extreme(80.0, 5.7)),
@@ -29,7 +28,7 @@ pub fn next(direction: Direction, draws: &mut Stream) -> (Duration, u32) {
 mod tests {
     use super::*;
 
-    /// The mean of an extreme-value distribution is its location and 0.5772 times its scale.
+    /// The mean of an extreme-value distribution is its location plus 0.5772 times its scale.
     #[test]
     fn server_and_client_send_at_their_rates() {
         for (direction, ms, bytes) in [(Direction::Down, 58.46, 140.8), (Direction::Up, 40.0, 83.3)]

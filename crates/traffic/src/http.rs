@@ -1,16 +1,16 @@
-//! Requests and responses over connections: who waits for whom.
+//! Requests and responses over connections.
 
 use sojourn_units::{Duration, Time};
 
 use crate::application::{Connections, Id, Side};
 
-/// The exchanges under way, one per connection. The receiving side asks, the sending side answers.
+/// The exchanges in progress, one per connection. The receiving side sends requests, the sending side responses.
 #[derive(Default)]
 pub struct Exchanges(Vec<Exchange>);
 
 struct Exchange {
     connection: Id,
-    /// All bytes asked and answered on this connection, the exchange under way included.
+    /// All bytes of requests and responses on this connection, including the current exchange.
     asked: u64,
     answered: u64,
     began: Time,
@@ -19,27 +19,27 @@ struct Exchange {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The request is on its way.
+    /// The request is in transit.
     Asking,
     /// The server has the request.
     Asked,
-    /// The response is on its way.
+    /// The response is in transit.
     Answering,
     /// The client has the response.
     Done,
 }
 
-/// What an arrival means.
+/// The effect of an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// The server has a request, to be answered by [`Exchanges::respond`].
+    /// The server has a request and must call [`Exchanges::respond`].
     Asked,
-    /// The client has its response, so long after it asked.
+    /// The client has its response, this long after its request.
     Answered(Duration),
 }
 
 impl Exchanges {
-    /// The client sends a request of so many bytes.
+    /// Sends a request of `bytes` bytes from the client.
     pub fn request(&mut self, connections: &mut dyn Connections, id: Id, bytes: u64, now: Time) {
         let at = self.find(id).unwrap_or_else(|| {
             self.0.push(Exchange {
@@ -58,7 +58,7 @@ impl Exchanges {
         connections.write(id, Side::Receiving, bytes);
     }
 
-    /// The server sends its response of so many bytes.
+    /// Sends a response of `bytes` bytes from the server.
     pub fn respond(&mut self, connections: &mut dyn Connections, id: Id, bytes: u64) {
         if let Some(at) = self.find(id) {
             self.0[at].answered += bytes;
@@ -67,7 +67,7 @@ impl Exchanges {
         }
     }
 
-    /// A segment has arrived at one end of a connection.
+    /// Handles a segment that has arrived at one end of a connection.
     pub fn on_arrival(
         &mut self,
         connections: &mut dyn Connections,
@@ -90,7 +90,7 @@ impl Exchanges {
         }
     }
 
-    /// A connection is over; true if it had an exchange under way.
+    /// Handles the end of a connection. Returns true if an exchange was in progress.
     pub fn on_end(&mut self, id: Id) -> bool {
         let Some(at) = self.find(id) else {
             return false;

@@ -8,7 +8,7 @@ use crate::game;
 use crate::sizes::Sizes;
 use crate::streams::Stream;
 
-/// Which way data goes.
+/// The direction of data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Direction {
     /// Forward.
@@ -19,22 +19,22 @@ pub enum Direction {
     Both,
 }
 
-/// What a flow does.
+/// The kind of traffic of a flow, with its options.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Kind {
-    /// TCP with always more to send.
+    /// TCP with data without end.
     Bulk(Tcp),
     /// UDP at a constant rate.
     Cbr(Cbr),
     /// Echo requests.
     Ping(Ping),
-    /// Files, each on a connection of its own.
+    /// File transfers, each on a connection of its own.
     Files(Files),
-    /// TCP or UDP that sends at times and is silent at others.
+    /// TCP or UDP that alternates between sending and silence.
     OnOff(OnOff),
     /// Telephony over RTP.
     Voip(Voip),
-    /// The moves and states of a first-person game.
+    /// The datagrams of a first-person game.
     Game,
     /// Browsing.
     Web(Web),
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// Payload bytes of the largest datagram that it sends; `None`: it runs over TCP.
+    /// Payload bytes of the largest datagram; `None` if it runs over TCP.
     pub const fn largest_datagram(&self) -> Option<u32> {
         match self {
             Self::Cbr(cbr) => Some(cbr.packet),
@@ -96,21 +96,21 @@ pub struct Tcp {
     pub congestion_control: String,
     /// Negotiate ECN (RFC 3168). Default no.
     pub ecn: bool,
-    /// A SYN that was lost is sent again without asking for ECN. Default yes.
+    /// A retransmitted SYN does not ask for ECN. Default yes.
     pub ecn_fallback: bool,
     /// Alternative backoff with ECN (RFC 8511). Default no.
     pub abe: bool,
     /// Selective acknowledgements. Default yes.
     pub sack: bool,
-    /// How losses are found and repaired. Default as Linux.
+    /// Loss recovery. Default as Linux.
     pub recovery: Recovery,
-    /// The least retransmission timeout. Default 200 ms.
+    /// The minimum retransmission timeout. Default 200 ms.
     pub min_rto: Duration,
     /// Linux's quick acknowledgements. Default yes.
     pub quickack: bool,
-    /// Segments that one acknowledgement waits for.
+    /// Segments per delayed acknowledgement.
     pub ack_every: u32,
-    /// Segments leave in pieces, as with segmentation offload. Default yes.
+    /// Segments leave in bursts, as with segmentation offload. Default yes.
     pub gso: bool,
     /// Linux's TCP small queues. Default yes.
     pub small_queues: bool,
@@ -122,10 +122,10 @@ pub struct Tcp {
     pub window: Option<u64>,
 }
 
-/// How a TCP sender finds and repairs losses.
+/// Loss detection and recovery of a TCP sender.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub enum Recovery {
-    /// RACK-TLP (RFC 8985) with all that Linux has.
+    /// RACK-TLP (RFC 8985) with the rest of Linux's recovery.
     #[default]
     Rack,
     /// RFC 6675 alone; without SACK RFC 6582.
@@ -147,9 +147,9 @@ impl Recovery {
 pub struct Cbr {
     /// Rate of payload bits.
     pub rate: Rate,
-    /// Payload bytes of a packet; on the link + 28 (UDP, IP) + the link's overhead.
+    /// Payload bytes of a packet; on the link, 28 bytes (UDP, IP) and the link's overhead are added.
     pub packet: u32,
-    /// Largest IP packet; longer datagrams go in fragments. `None`: none is too long.
+    /// Largest IP packet; longer datagrams are sent in fragments. `None` for no limit.
     pub mtu: Option<u32>,
 }
 
@@ -158,14 +158,14 @@ pub struct Cbr {
 pub struct Ping {
     /// Time between requests. Default 1 s.
     pub interval: Duration,
-    /// What carries them. Default ICMP.
+    /// The protocol. Default ICMP.
     pub protocol: EchoProtocol,
-    /// Payload bytes of a request and of its reply; on the link + 28 (ICMP or UDP, IP) + the link's overhead.
-    /// Default 56.
+    /// Payload bytes of a request and of its reply; on the link, 28 bytes (ICMP or UDP, IP) and the link's overhead
+    /// are added. Default 56.
     pub packet: u32,
 }
 
-/// What carries echo requests and replies.
+/// The protocol of echo requests and replies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum EchoProtocol {
     /// ICMP (RFC 792).
@@ -179,61 +179,61 @@ pub enum EchoProtocol {
 pub struct Files {
     /// The transport.
     pub tcp: Tcp,
-    /// Sizes in bytes; each file's is drawn from these.
+    /// The distribution of sizes in bytes.
     pub sizes: Sizes,
-    /// Files per flow; `None`: until the stop.
+    /// Files per flow; `None` if they continue until the stop.
     pub count: Option<u64>,
     /// When the next file begins.
     pub pace: Pace,
 }
 
-/// When the next of a flow's files begins.
+/// When the next file of a flow begins.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Pace {
-    /// After the one before, and an exponentially distributed pause with this mean (closed loop).
+    /// After the previous one and an exponentially distributed pause with this mean (closed loop).
     Think(Duration),
-    /// So many a second as a Poisson process, whether others are under way or not (open loop).
+    /// This many per second as a Poisson process, even if others are in progress (open loop).
     Arrivals(f64),
 }
 
-/// Traffic that is on and off in turn, beginning with on.
+/// On-off traffic, beginning with on.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OnOff {
-    /// What it sends while it is on.
+    /// The transport protocol.
     pub transport: Transport,
-    /// Payload bytes of a datagram, or of what the application writes to a rate-limited TCP at once.
+    /// Payload bytes of a datagram, or of one write by the application to a rate-limited TCP.
     pub packet: u32,
-    /// Bytes that a rate-limited TCP takes before they are acknowledged; `None`: any number.
+    /// Bytes in the send buffer of a rate-limited TCP; `None` for no limit.
     pub send_buffer: Option<u64>,
-    /// How long it is on, on the mean.
+    /// Mean on time.
     pub on: Duration,
-    /// How long it is off, on the mean; zero: never.
+    /// Mean off time; zero for none.
     pub off: Duration,
-    /// How these times are distributed.
+    /// The distribution of these times.
     pub times: Times,
 }
 
-/// What on-off traffic runs over.
+/// The transport protocol of on-off traffic.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Transport {
-    /// UDP at this rate of payload.
+    /// UDP with this payload rate.
     Udp(Rate),
-    /// TCP: with a rate, one connection to which the application writes at that rate; without, a connection for
-    /// each time that is on, with always more to send.
+    /// TCP. With a rate, one connection to which the application writes at that rate; without, a connection with data
+    /// without end for each on time.
     Tcp(Tcp, Option<Rate>),
 }
 
-/// How the times of on-off traffic are distributed.
+/// The distribution of on and off times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Times {
-    /// Exponentially, about the mean.
+    /// Exponential with the given mean.
     Exponential,
-    /// They are all the same.
+    /// Constant.
     Fixed,
 }
 
 impl Times {
-    /// A time with this mean.
+    /// Draws a time with this mean.
     pub fn draw(self, mean: Duration, stream: &mut Stream) -> Duration {
         match self {
             Self::Exponential => exponential(mean, stream),
@@ -242,7 +242,7 @@ impl Times {
     }
 }
 
-/// An exponentially distributed time with this mean.
+/// Draws an exponentially distributed time with this mean.
 pub fn exponential(mean: Duration, stream: &mut Stream) -> Duration {
     Duration::from_secs_f64(mean.as_secs_f64() * stream.exponential())
 }
@@ -252,55 +252,55 @@ pub fn exponential(mean: Duration, stream: &mut Stream) -> Duration {
 pub struct Voip {
     /// The codec, for the rating.
     pub codec: Codec,
-    /// Payload bytes of a packet: the frames with their RTP header (12); on the link + 28 (UDP, IP) + the link's
-    /// overhead.
+    /// Payload bytes of a packet: the frames with their RTP header (12); on the link, 28 bytes (UDP, IP) and the
+    /// link's overhead are added.
     pub packet: u32,
     /// Time between packets.
     pub interval: Duration,
 }
 
-/// Browsing. Requests go against the direction of the flow, responses along it.
+/// Browsing. Requests are sent against the direction of the flow, responses along it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Web {
     /// The transport.
     pub tcp: Tcp,
-    /// What is asked for, and when.
+    /// The requests and their timing.
     pub browsing: Browsing,
 }
 
-/// What a browser asks for, and when.
+/// The requests of a browser and their timing.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Browsing {
-    /// The PackMime-HTTP model: so many new connections a second.
+    /// The PackMime-HTTP model with this many new connections per second.
     PackMime(f64),
-    /// Pages one after another.
+    /// One page after another.
     Pages(Pages),
 }
 
-/// Pages one after another: a document, then the objects that it names.
+/// One page after another: a document, then the objects of its page.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Pages {
-    /// Objects of a page, the document included.
+    /// Objects of a page, including the document.
     pub objects: u32,
-    /// Sizes of objects in bytes; each one's is drawn from these.
+    /// The distribution of object sizes in bytes.
     pub sizes: Sizes,
-    /// Connections over which a page's objects are fetched, at most.
+    /// The maximum number of connections that fetch a page's objects.
     pub parallel: u32,
     /// Bytes of a request.
     pub request: u64,
-    /// Mean of the exponentially distributed time from the end of one page to the next; zero: at once.
+    /// Mean of the exponentially distributed pause between the end of a page and the next; zero for none.
     pub think: Duration,
 }
 
-/// Adaptive video over HTTP (DASH): segments, each at a rate chosen by the throughput of those before.
+/// Adaptive video over HTTP (DASH): segments whose media rate follows the throughput of the previous ones.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Video {
     /// The transport.
     pub tcp: Tcp,
     /// Media time of a segment.
     pub segment: Duration,
-    /// The media rates that there are, rising.
+    /// The available media rates, in increasing order.
     pub ladder: Vec<Rate>,
-    /// Media time that the player holds at most.
+    /// The most media time in the player's buffer.
     pub buffer: Duration,
 }

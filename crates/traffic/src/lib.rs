@@ -1,19 +1,19 @@
-//! What applications do with a network, without sockets and without a clock.
+//! Applications that use a network, without sockets and without a clock.
 //!
-//! An [`Application`] is told the time and what has arrived; it opens connections, writes to them and closes them.
-//! [`Datagrams`] says when each datagram of a flow is due. Every backend carries out the same.
+//! An [`Application`] is called with the time and with the data that has arrived; it opens, writes to and closes
+//! connections. [`Datagrams`] tells when each datagram of a flow is due. Every backend uses both.
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | `kind` | [`Kind`]: what a flow does, with its options |
-//! | `application` | [`Application`] and what it sees: connections, a meter |
+//! | `kind` | [`Kind`]: the kinds of traffic, with their options |
+//! | `application` | [`Application`] and its interfaces: connections, a meter |
 //! | `bulk`, `files`, `onoff` | transfers over TCP |
 //! | `pages`, `packmime_client`, `video` | browsing page by page and by the PackMime model, adaptive video |
 //! | `http` | requests and responses over connections |
-//! | `datagrams` | datagrams one way: constant rate, telephony, on and off, games |
-//! | `alternation` | times of being on and off |
+//! | `datagrams` | one-way datagrams: constant rate, telephony, on-off, games |
+//! | `alternation` | on and off times |
 //! | [`packmime`], [`game`] | models of web and game traffic |
-//! | [`sizes`], `codec` | how large files are; speech codecs |
+//! | [`sizes`], `codec` | sizes of files; speech codecs |
 //! | [`streams`] | a random stream per purpose |
 
 mod alternation;

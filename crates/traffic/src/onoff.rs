@@ -1,4 +1,4 @@
-//! TCP that sends at times: at a rate over one connection, or as fast as it can over one for each time.
+//! On-off traffic over TCP: at a rate over one connection, or at full speed over one connection per on time.
 
 use crate::kind;
 use sojourn_units::{Rate, Time};
@@ -6,25 +6,25 @@ use sojourn_units::{Rate, Time};
 use crate::alternation::Alternation;
 use crate::application::{Application, Connections, Id, Identity, Meter, Side, UNLIMITED};
 
-/// An application that is on and off in turn.
+/// An application that alternates between on and off.
 pub struct OnOff {
     alternation: Alternation,
-    /// The rate at which it writes while on; `None`: as fast as the connection takes it.
+    /// The rate at which it writes while on; `None` for as fast as the connection accepts data.
     rate: Option<Rate>,
     packet: u64,
-    /// What the connection takes before it is acknowledged.
+    /// Bytes in the connection's send buffer.
     send_buffer: u64,
     stop: Time,
-    /// The present or next time of being on.
+    /// The current or next on time.
     on: (Time, Time),
-    /// Writes since that began.
+    /// Writes since the on time began.
     written: u64,
     connection: Option<Id>,
     stopped: bool,
 }
 
 impl OnOff {
-    /// An application that has not started.
+    /// An application before its start.
     pub fn new(identity: &Identity, config: &kind::OnOff, rate: Option<Rate>, seed: u64) -> Self {
         let mut alternation = Alternation::new(identity, config, seed);
         Self {
@@ -50,7 +50,7 @@ impl OnOff {
         self.written = 0;
     }
 
-    /// Writes what is due at `rate`; what does not fit into the send buffer is lost.
+    /// Writes the data due at `rate`; data that does not fit in the send buffer is lost.
     fn write(&mut self, rate: Rate, now: Time, connections: &mut dyn Connections) {
         loop {
             let due = self.next_write(rate);
@@ -71,7 +71,7 @@ impl OnOff {
         }
     }
 
-    /// Opens or closes what is due.
+    /// Opens or closes connections that are due.
     fn switch(&mut self, now: Time, connections: &mut dyn Connections) {
         match self.connection {
             None if self.on.0 <= now => {

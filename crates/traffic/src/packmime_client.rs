@@ -1,4 +1,4 @@
-//! Browsing by the PackMime-HTTP model: connections come at their rate, whatever became of those before.
+//! Browsing by the PackMime-HTTP model: connections open at their rate, whatever the state of earlier ones.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,21 +13,21 @@ use crate::http::{Exchanges, Progress};
 pub struct Browser {
     model: PackMime,
     stop: Time,
-    /// When the next connection comes.
+    /// When the next connection opens.
     next: Time,
-    /// What else is due; of several at one instant the one that was noted first.
+    /// Other events that are due; of simultaneous ones, the one added first.
     due: BinaryHeap<Reverse<(Time, u64, u32, Step)>>,
     noted: u64,
     exchanges: Exchanges,
-    /// What is still to come on each connection, the exchange under way first.
+    /// The remaining exchanges of each connection; the current one is the last element.
     to_come: BTreeMap<u32, Vec<Exchange>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
-    /// The server has worked out its response.
+    /// The server has its response ready.
     Respond,
-    /// The client asks again.
+    /// The client sends its next request.
     Request,
 }
 

@@ -1,4 +1,4 @@
-//! Browsing page by page: a document, then the objects it names over a few connections, then a pause.
+//! Browsing page by page: a document, then its page's objects over a few connections, then a pause.
 
 use crate::kind::{Pages, exponential};
 use crate::streams::Stream;
@@ -13,16 +13,16 @@ pub struct Browser {
     stop: Time,
     draws: Stream,
     exchanges: Exchanges,
-    /// When the next page is opened; `None`: one is being loaded.
+    /// When the next page is opened; `None` while one is loading.
     next: Option<Time>,
     page: Page,
 }
 
-/// The page that is being loaded.
+/// The page being loaded.
 #[derive(Default)]
 struct Page {
     began: Time,
-    /// Objects not asked for yet.
+    /// Objects not yet requested.
     unasked: u32,
     /// Objects not received yet.
     missing: u32,
@@ -31,7 +31,7 @@ struct Page {
 }
 
 impl Browser {
-    /// A browser that has not started.
+    /// A browser before its start.
     pub fn new(identity: &Identity, config: &Pages, seed: u64) -> Self {
         Self {
             config: config.clone(),
@@ -49,7 +49,7 @@ impl Browser {
             .request(connections, id, self.config.request, now);
     }
 
-    /// Opens connections while there are objects for them.
+    /// Opens connections while objects remain for them.
     fn spread(&mut self, now: Time, connections: &mut dyn Connections) {
         let most = if self.page.has_document {
             self.config.parallel as usize
@@ -122,7 +122,7 @@ impl Application for Browser {
         }
     }
 
-    /// A connection that failed leaves its object to another.
+    /// If a connection failed, another one requests its object.
     fn on_end(&mut self, id: Id, now: Time, connections: &mut dyn Connections, _: &mut dyn Meter) {
         let unfinished = self.exchanges.on_end(id);
         let mine = self.page.connections.iter().position(|known| *known == id);

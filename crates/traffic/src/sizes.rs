@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::streams::Stream;
 
-/// The largest size that is drawn: a terabyte, as the largest that a file may give.
+/// The largest size drawn: a terabyte, which is also the largest size in an experiment file.
 pub const LARGEST: u64 = 1_000_000_000_000;
 
-/// How large files or objects are, in bytes.
+/// A distribution of sizes in bytes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Sizes {
-    /// One of these, each as likely.
+    /// One of these with equal probability.
     OneOf(Vec<u64>),
-    /// Any size in this range, each as likely.
+    /// Uniform in this range.
     Uniform {
         /// The smallest.
         min: u64,
@@ -24,14 +24,14 @@ pub enum Sizes {
         /// The mean.
         mean: u64,
     },
-    /// Pareto, the heavier the tail the lower the shape.
+    /// Pareto. The lower the shape, the heavier the tail.
     Pareto {
         /// The mean.
         mean: u64,
         /// The exponent of the tail, above 1.
         shape: f64,
     },
-    /// The logarithm is normal.
+    /// Lognormal.
     Lognormal {
         /// The median.
         median: u64,
@@ -41,7 +41,7 @@ pub enum Sizes {
 }
 
 impl Sizes {
-    /// A size, at least 1 byte and at most a terabyte.
+    /// Draws a size, at least 1 byte and at most a terabyte.
     pub fn draw(&self, stream: &mut Stream) -> u64 {
         let size = match self {
             Self::OneOf(sizes) => return sizes[stream.below(sizes.len() as u64) as usize],

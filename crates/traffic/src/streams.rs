@@ -1,9 +1,9 @@
-//! A random stream per purpose: adding a flow or a probe never shifts another's draws.
+//! A random stream per purpose: adding a flow or a probe never changes another's draws.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// The seed of the stream called `name` in the run seeded `run_seed`. The hash is ours (FNV-1a, 64 bits), so
+/// The seed of the stream called `name` in the run with seed `run_seed`. The hash (FNV-1a, 64 bits) is our own, so
 /// that it is the same on every machine and in every version.
 pub fn seed(run_seed: u64, name: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -18,12 +18,12 @@ pub fn seed(run_seed: u64, name: &str) -> u64 {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// The stream called `name` in the run seeded `run_seed`.
+    /// The stream called `name` in the run with seed `run_seed`.
     pub fn new(run_seed: u64, name: &str) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed(run_seed, name)))
     }
 
-    /// A random word.
+    /// A random 64-bit word.
     pub fn word(&mut self) -> u64 {
         self.0.next_u64()
     }
@@ -33,7 +33,7 @@ impl Stream {
         (self.word() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A whole number below `bound`, which is above 0.
+    /// A uniform whole number below `bound`, which must be above 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.word()) * u128::from(bound)) >> 64) as u64
     }
@@ -67,7 +67,7 @@ impl Stream {
         }
     }
 
-    /// Extreme-value-distributed (Gumbel) about `location`.
+    /// Extreme-value-distributed (Gumbel) with this location and scale.
     pub fn extreme(&mut self, location: f64, scale: f64) -> f64 {
         location - scale * self.exponential().ln()
     }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_seed_is_a_fixed_function_of_its_name() {
-        // FNV-1a of eight zero bytes and "a", so that results do not move with a library.
+        // FNV-1a of eight zero bytes and "a": results do not depend on the version of a library.
         assert_eq!(seed(0, "a"), 0xe604_613a_248f_f1ac);
     }
 

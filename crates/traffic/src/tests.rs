@@ -1,4 +1,4 @@
-//! Applications over a network of the test's own: what one end writes is at the other after its bytes at a rate.
+//! Applications over a test network: data written at one end arrives at the other at a fixed rate.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ const SECOND: Time = Time::from_secs(1);
 /// A byte per millisecond.
 const SLOW: Rate = Rate::from_bps(8000).unwrap();
 
-/// Every connection has the rate for itself.
+/// Every connection has the full rate.
 struct Network {
     rate: Rate,
     now: Time,
     opened: Vec<(Time, Side)>,
     closed: Vec<(Time, Id)>,
     received: BTreeMap<(Id, bool), u64>,
-    /// When so many bytes are at an end.
+    /// When bytes arrive at an end.
     coming: Vec<(Time, Id, Side, u64)>,
 }
 
@@ -107,7 +107,7 @@ fn tcp() -> Tcp {
     }
 }
 
-/// A flow of a kind until its stop.
+/// Runs a flow of a kind until its stop.
 fn run(kind: &Kind, rate: Rate, stop_s: u64) -> (Network, Heard) {
     let mut application = over_tcp(&identity(stop_s), kind, 1).unwrap();
     let mut network = Network {
@@ -139,7 +139,7 @@ fn run(kind: &Kind, rate: Rate, stop_s: u64) -> (Network, Heard) {
         } else {
             application.on_timer(now, &mut network, &mut heard);
         }
-        // A connection is over once nothing of it is under way.
+        // A connection has ended when nothing of it is in transit.
         while let Some((_, id)) = network.closed.get(ended).copied() {
             if network.coming.iter().any(|(_, of, ..)| *of == id) {
                 break;
@@ -168,7 +168,7 @@ fn a_page_is_its_document_and_then_objects_side_by_side() {
     let (network, heard) = run(&kind, SLOW, 10);
     let page = Duration::from_millis(3 * 1125);
     assert_eq!(heard.pages, [page; 2]);
-    // The next page begins at once, by connections of its own.
+    // The next page begins at once, on its own connections.
     let opened: Vec<u64> = network
         .opened
         .iter()
@@ -183,8 +183,8 @@ fn a_page_is_its_document_and_then_objects_side_by_side() {
     );
 }
 
-/// At 4 Mbit/s 0.85 of the throughput is 3.4 Mbit/s less the request's share: the rate below is 3 Mbit/s. The first
-/// segment is at the lowest: 1 Mbit of 1 s and a request of 400 bytes take 250.8 ms.
+/// At 4 Mbit/s, 0.85 of the throughput is 3.4 Mbit/s less the request's share, so the rate is 3 Mbit/s. The first
+/// segment is at the lowest rate: 1 Mbit of 1 s and a request of 400 bytes take 250.8 ms.
 #[test]
 fn a_player_takes_the_rate_that_throughput_allows() {
     let video = Video {
@@ -200,7 +200,7 @@ fn a_player_takes_the_rate_that_throughput_allows() {
     assert!(heard.segments.iter().all(|(_, stalled)| stalled.is_zero()));
     assert_eq!(heard.startup, Some(Duration::from_micros(250_800)));
     assert_eq!(network.opened.len(), 1);
-    // The buffer of 5 s bounds it: 20 s of playing, and what is held at the end.
+    // The buffer of 5 s limits it: 20 s of playback, and the buffer's content at the end.
     assert!((23..=25).contains(&rates.len()), "{}", rates.len());
 }
 
@@ -224,7 +224,7 @@ fn tcp_that_is_on_and_off_opens_a_connection_each_time() {
     assert_eq!((opened, closed), (vec![0.0, 3.0, 6.0], vec![1.0, 4.0, 7.0]));
 }
 
-/// 800 bits at 8 kbit/s: every 100 ms, of every 3 s the first.
+/// 800 bits at 8 kbit/s: every 100 ms, during the first of every 3 s.
 #[test]
 fn datagrams_that_are_on_and_off_keep_their_rate_while_on() {
     let kind = on_off(Transport::Udp(SLOW));
@@ -250,7 +250,8 @@ fn datagrams_are_not_taken_before_they_are_due() {
     assert_eq!(datagrams.take_due(SECOND), Some((1, 1000)));
 }
 
-/// Ten connections a second for 50 s, each of one exchange or more, all answered and closed but for the last ones.
+/// Ten connections per second for 50 s, each with at least one exchange; all are answered and closed except the last
+/// ones.
 #[test]
 fn a_cloud_answers_what_it_is_asked_and_closes() {
     let kind = Kind::Web(Web {

@@ -1,8 +1,8 @@
-//! A player of adaptive video: it asks for segment after segment, each at the highest media rate that the throughput
-//! of those before lets hope for, and rests while its buffer is full.
+//! A player of adaptive video. It requests one segment after another, each at the highest media rate that the expected
+//! throughput allows, and waits while its buffer is full.
 //!
-//! The throughput expected is the harmonic mean of the last five segments' (Yin et al. 2015); the rate chosen is the
-//! highest at or below 0.85 of it (as FESTIVE, Jiang et al. 2012), and the lowest for the first segment. Playing
+//! The expected throughput is the harmonic mean of the last five segments' (Yin et al. 2015). The media rate is the
+//! highest at or below 0.85 of it (as FESTIVE, Jiang et al. 2012), and the lowest for the first segment. Playback
 //! begins with the first segment, and again with the first after a stall.
 
 use std::collections::VecDeque;
@@ -15,9 +15,9 @@ use crate::http::{Exchanges, Progress};
 
 /// Bytes of a request.
 const REQUEST: u64 = 400;
-/// Segments whose throughput is remembered.
+/// Segments in the throughput average.
 const REMEMBERED: usize = 5;
-/// The share of the expected throughput that a media rate may take.
+/// The largest ratio of media rate to expected throughput.
 const PRUDENCE: f64 = 0.85;
 
 /// A player.
@@ -26,27 +26,27 @@ pub struct Player {
     stop: Time,
     exchanges: Exchanges,
     connection: Option<Id>,
-    /// When the next segment is asked for; `None`: one is on its way.
+    /// When the next segment is requested; `None` while one is in transit.
     next: Option<Time>,
     throughputs: VecDeque<f64>,
-    /// Place in the ladder of the segment asked for last.
+    /// The level of the last requested segment.
     level: usize,
     began: Time,
     buffer: Buffer,
 }
 
-/// Media time that the player holds.
+/// The media time in the player's buffer.
 #[derive(Default)]
 struct Buffer {
-    /// At the instant `at`.
+    /// The content at time `at`.
     held: Duration,
     at: Time,
-    /// Playing, or stalled if the buffer ran out since.
+    /// Playback has begun. It is stalled if the buffer has run empty since.
     started: bool,
 }
 
 impl Buffer {
-    /// Plays until `now`; the time for which there was nothing to play.
+    /// Plays until `now`. Returns the time without anything to play.
     fn play(&mut self, now: Time) -> Duration {
         let elapsed = now - self.at;
         self.at = now;
@@ -60,7 +60,7 @@ impl Buffer {
 }
 
 impl Player {
-    /// A player that has not started.
+    /// A player before its start.
     pub fn new(identity: &Identity, config: &Video) -> Self {
         Self {
             config: config.clone(),
@@ -75,7 +75,7 @@ impl Player {
         }
     }
 
-    /// The place in the ladder for the next segment.
+    /// The level of the next segment.
     fn choose(&self) -> usize {
         let inverses: f64 = self.throughputs.iter().map(|bps| 1.0 / bps).sum();
         let expected = self.throughputs.len() as f64 / inverses;
@@ -100,7 +100,7 @@ impl Player {
             meter.playing_began(now - self.began);
         }
         meter.segment(self.rate(), stalled);
-        // The next segment has to fit into the buffer when it comes, at once if it is there at once.
+        // The next segment must fit in the buffer when it arrives, which may be at once.
         let over = (self.buffer.held + self.config.segment).saturating_sub(self.config.buffer);
         self.next = Some(now + over);
     }
@@ -140,7 +140,7 @@ impl Application for Player {
         }
     }
 
-    /// A handshake that failed is tried again.
+    /// Retries a handshake that failed.
     fn on_end(&mut self, id: Id, now: Time, _: &mut dyn Connections, _: &mut dyn Meter) {
         if self.connection == Some(id) {
             self.connection = None;
