@@ -1,8 +1,8 @@
-//! Distributions as results show them: quantiles, a short form, a histogram.
+//! Distributions in results: quantiles and histograms.
 //!
-//! A quantile is the value of the nearest rank: the smallest value that at least this share of all values does not exceed.
-//! It is taken from the finest data that is kept, every value or a histogram's bucket, and nothing is interpolated. Of a
-//! bucket its upper edge counts.
+//! A quantile is the value of the nearest rank: the smallest value that at least this share of all values does not
+//! exceed. It is taken from the finest data available, all values or the buckets of a histogram, without interpolation.
+//! The value of a bucket is its upper edge.
 
 use serde::Serialize;
 
@@ -10,106 +10,56 @@ use sojourn_units::Hop;
 
 use crate::result::{Column, Table, place_columns};
 
-/// Quantiles of a distribution; `None` (null) where there was nothing to measure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names say it: p99_9 is the 99.9th percentile"
-)]
-pub struct Quantiles {
-    pub n: u64,
-    pub mean: Option<f64>,
-    pub min: Option<f64>,
-    pub p1: Option<f64>,
-    pub p5: Option<f64>,
-    pub p10: Option<f64>,
-    pub p25: Option<f64>,
-    pub p50: Option<f64>,
-    pub p75: Option<f64>,
-    pub p90: Option<f64>,
-    pub p95: Option<f64>,
-    pub p99: Option<f64>,
-    pub p99_9: Option<f64>,
-    pub max: Option<f64>,
+/// Declares a distribution by its quantiles, each with its share from 0 (the minimum) to 1 (the maximum).
+macro_rules! distribution {
+    ($(#[$doc:meta])* $name:ident { $($quantile:ident: $share:literal),+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+        #[expect(missing_docs, reason = "p99_9 is the 99.9th percentile")]
+        pub struct $name {
+            pub n: u64,
+            pub mean: Option<f64>,
+            $(pub $quantile: Option<f64>),+
+        }
+
+        impl $name {
+            /// The distribution of `n` values, with `at` for the quantile of a share. Without values, neither `at` nor
+            /// `mean` is used.
+            pub fn of(n: u64, mean: f64, at: impl Fn(f64) -> f64) -> Self {
+                if n == 0 {
+                    return Self::default();
+                }
+                Self { n, mean: Some(mean), $($quantile: Some(at($share))),+ }
+            }
+        }
+    };
 }
 
-impl Quantiles {
-    /// Of `n` values: `at` gives the quantile of a share, from 0 (the least) to 1 (the greatest). Neither it nor the mean
-    /// is used if there are none.
-    pub fn of(n: u64, mean: f64, at: impl Fn(f64) -> f64) -> Self {
-        if n == 0 {
-            return Self::default();
-        }
-        let at = |share| Some(at(share));
-        Self {
-            n,
-            mean: Some(mean),
-            min: at(0.0),
-            p1: at(0.01),
-            p5: at(0.05),
-            p10: at(0.1),
-            p25: at(0.25),
-            p50: at(0.5),
-            p75: at(0.75),
-            p90: at(0.9),
-            p95: at(0.95),
-            p99: at(0.99),
-            p99_9: at(0.999),
-            max: at(1.0),
-        }
+distribution! {
+    /// Quantiles of a distribution; `None` (null) if there was nothing to measure.
+    Quantiles {
+        min: 0.0, p1: 0.01, p5: 0.05, p10: 0.1, p25: 0.25, p50: 0.5, p75: 0.75, p90: 0.9, p95: 0.95, p99: 0.99,
+        p99_9: 0.999, max: 1.0
     }
 }
 
-/// A distribution in short.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct Spread {
-    pub n: u64,
-    pub mean: Option<f64>,
-    pub min: Option<f64>,
-    pub p5: Option<f64>,
-    pub p25: Option<f64>,
-    pub p50: Option<f64>,
-    pub p75: Option<f64>,
-    pub p95: Option<f64>,
-    pub p99: Option<f64>,
-    pub max: Option<f64>,
+distribution! {
+    /// The main quantiles of a distribution; `None` (null) if there was nothing to measure.
+    Spread { min: 0.0, p5: 0.05, p25: 0.25, p50: 0.5, p75: 0.75, p95: 0.95, p99: 0.99, max: 1.0 }
 }
 
-impl Spread {
-    /// As [`Quantiles::of`].
-    pub fn of(n: u64, mean: f64, at: impl Fn(f64) -> f64) -> Self {
-        if n == 0 {
-            return Self::default();
-        }
-        let at = |share| Some(at(share));
-        Self {
-            n,
-            mean: Some(mean),
-            min: at(0.0),
-            p5: at(0.05),
-            p25: at(0.25),
-            p50: at(0.5),
-            p75: at(0.75),
-            p95: at(0.95),
-            p99: at(0.99),
-            max: at(1.0),
-        }
-    }
-}
-
-/// The smallest of the sorted values that at least the share `q` of them does not exceed.
+/// The smallest of the sorted values that at least the share `q` of all values does not exceed.
 pub fn nearest_rank<T: Copy>(sorted: &[T], q: f64) -> Option<T> {
     let rank = (q * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied()
 }
 
-/// Buckets of a histogram table are an octave's 128th wide, 0.4 to 0.8 % of the value,
+/// Buckets of a histogram table have the width of a 128th of an octave, 0.4 to 0.8 % of the value,
 const BUCKETS_PER_OCTAVE_LOG2: u32 = 7;
-/// but at least 1024 ns. Packets that did not wait at all have a bucket of their own.
+/// but at least 1024 ns. Packets that did not wait have their own bucket.
 const LEAST_WIDTH_LOG2: u32 = 10;
 
-/// The greatest value, in nanoseconds, of the bucket that a value falls into.
+/// The largest value of the bucket that contains `nanos`, in nanoseconds.
 const fn upper_edge(nanos: u64) -> u64 {
     if nanos == 0 {
         return 0;
@@ -123,8 +73,8 @@ const fn upper_edge(nanos: u64) -> u64 {
     nanos | ((1 << width) - 1)
 }
 
-/// The recorded table `histogram` of one queue: a row per bucket that is not empty, with the bucket's upper edge
-/// (of the last one the greatest value) and its packets. `ascending` has sojourn times in nanoseconds, each with so many
+/// The recorded table `histogram` of one queue: a row per non-empty bucket, with its upper edge (in the last bucket the
+/// largest value) and its packets. `ascending` yields increasing sojourn times in nanoseconds, each with its number of
 /// packets.
 pub fn histogram(queue: Hop, ascending: impl Iterator<Item = (u64, u64)>, greatest: u64) -> Table {
     let (mut edges, mut packets): (Vec<u64>, Vec<u64>) = Default::default();
@@ -151,7 +101,7 @@ mod tests {
     use super::*;
     use sojourn_units::Way;
 
-    /// Of 1 to 10 the 5th is the smallest that half do not exceed, the 1st that a tenth, the 10th that 95 % do not.
+    /// Of 1 to 10, the smallest value that half do not exceed is 5; a tenth, 1; 95 %, 10.
     #[test]
     fn a_quantile_is_the_smallest_value_that_the_share_does_not_exceed() {
         let values: Vec<u64> = (1..=10).collect();
@@ -188,7 +138,7 @@ mod tests {
         }
     }
 
-    /// The last bucket ends at the greatest value.
+    /// The last bucket ends at the largest value.
     #[test]
     fn a_histogram_counts_every_packet_once() {
         let values = [(0, 5), (20_000_000, 2), (20_000_100, 3), (30_000_000, 1)];
