@@ -6,17 +6,17 @@ use sojourn_units::{Duration, Hop};
 use crate::histogram::Histogram;
 use crate::result::Table;
 
-/// How finely delays are told apart.
+/// The resolution of delays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Precision {
-    /// To 0.1 %, and to 1 ns below 2 us: queues, of which there are few.
+    /// 0.1 %, and 1 ns below 2 us: for queues, of which there are few.
     Queue,
-    /// To 0.1 %, and to 1 us below 2 ms: flows.
+    /// 0.1 %, and 1 us below 2 ms: for flows.
     Flow,
 }
 
 impl Precision {
-    /// The least unit in nanoseconds, as a power of two.
+    /// The smallest unit in nanoseconds, as a power of two.
     const fn unit(self) -> u32 {
         match self {
             Self::Queue => 0,
@@ -25,8 +25,8 @@ impl Precision {
     }
 }
 
-/// A distribution of delays. Least, greatest and mean are exact, quantiles as fine as [`Precision`] says. It takes the
-/// same memory however many delays there are, and more the farther apart the least and the greatest are.
+/// A distribution of delays. Minimum, maximum and mean are exact; quantiles have the resolution of [`Precision`].
+/// Memory does not depend on the number of delays, but on the ratio of the maximum to the minimum.
 #[derive(Clone, Debug)]
 pub struct Delays {
     histogram: Histogram,
@@ -36,7 +36,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// No delays yet.
+    /// An empty distribution.
     pub const fn new(precision: Precision) -> Self {
         Self {
             histogram: Histogram::new(precision.unit()),
@@ -46,7 +46,7 @@ impl Delays {
         }
     }
 
-    /// Takes a delay.
+    /// Adds a delay.
     #[inline(always)]
     pub fn record(&mut self, delay: Duration) {
         self.sum += u128::from(delay.as_nanos());
@@ -59,7 +59,7 @@ impl Delays {
         self.histogram.record(delay.as_nanos());
     }
 
-    /// Takes all delays of another distribution.
+    /// Adds all delays of another distribution.
     pub fn add(&mut self, other: &Self) {
         self.histogram.add(&other.histogram);
         self.sum += other.sum;
@@ -67,12 +67,12 @@ impl Delays {
         self.most = self.most.max(other.most);
     }
 
-    /// How many there are.
+    /// The number of delays.
     pub const fn n(&self) -> u64 {
         self.histogram.n()
     }
 
-    /// The mean; `None` of nothing.
+    /// The mean; `None` if there are no delays.
     pub fn mean(&self) -> Option<Duration> {
         let n = u128::from(self.n());
         (n > 0).then(|| Duration::from_nanos((self.sum / n) as u64))
@@ -82,7 +82,8 @@ impl Delays {
         self.sum as f64 / self.n() as f64 / 1e6
     }
 
-    /// The quantile of a share: the upper edge of its bucket, of the first and the last bucket the exact least and greatest.
+    /// The quantile of a share: the upper edge of its bucket; in the first and the last bucket the exact minimum and
+    /// maximum.
     fn at_ms(&self, share: f64) -> f64 {
         let upper_edge = self.histogram.quantile(share);
         if upper_edge <= self.histogram.upper_edge(self.least.as_nanos()) {
@@ -92,17 +93,17 @@ impl Delays {
         upper_edge.min(self.most).as_millis_f64()
     }
 
-    /// Its quantiles, in milliseconds.
+    /// Its quantiles in milliseconds.
     pub fn quantiles(&self) -> Quantiles {
         Quantiles::of(self.n(), self.mean_ms(), |share| self.at_ms(share))
     }
 
-    /// The distribution in short, in milliseconds.
+    /// Its main quantiles in milliseconds.
     pub fn spread(&self) -> Spread {
         Spread::of(self.n(), self.mean_ms(), |share| self.at_ms(share))
     }
 
-    /// The distribution of what the delays are above the smallest (RFC 5481 §4.2), in milliseconds.
+    /// The distribution of the differences from the smallest delay (RFC 5481 §4.2), in milliseconds.
     pub fn variation(&self) -> Spread {
         let least = self.least.as_millis_f64();
         Spread::of(self.n(), self.mean_ms() - least, |share| {
@@ -110,7 +111,7 @@ impl Delays {
         })
     }
 
-    /// The recorded table `histogram`, of one queue.
+    /// The recorded table `histogram` of one queue.
     pub fn table(&self, queue: Hop) -> Table {
         let buckets = self.histogram.buckets();
         let buckets = buckets.map(|(edge, count)| (edge.min(self.most.as_nanos()), count));
@@ -134,7 +135,7 @@ mod tests {
         all
     }
 
-    /// Delays 20, 30, 60 ms: above the smallest 0, 10, 40 ms.
+    /// Delays of 20, 30, 60 ms: 0, 10, 40 ms above the smallest.
     #[test]
     fn delay_variation_counts_from_the_smallest_delay() {
         let variation = of(Precision::Flow, [30, 20, 60].map(MS)).variation();
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!((variation.p5, variation.max), (Some(0.0), Some(40.0)));
     }
 
-    /// At 300 ms one per mille is 0.3 ms: 300.0 and 300.6 ms are two values, and so is what they vary by.
+    /// At 300 ms one per mille is 0.3 ms: 300.0 and 300.6 ms are two values, and so are their variations.
     #[test]
     fn delays_of_a_flow_are_told_apart_to_one_per_mille() {
         let delays = (0..1000).map(|n| Duration::from_micros(300_000 + 600 * (n % 2)));

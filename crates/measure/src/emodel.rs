@@ -1,4 +1,4 @@
-//! The E-model: how good a call sounds, from its delay and loss (ITU-T G.107, all other parameters at their
+//! The E-model: the voice quality of a call, from its delay and loss (ITU-T G.107, all other parameters at their
 //! defaults).
 
 use sojourn_units::Duration;
@@ -15,12 +15,12 @@ const RLR: f64 = 2.0;
 const TELR: f64 = 65.0;
 const WEPL: f64 = 110.0;
 
-/// What the E-model knows of a codec (ITU-T G.113 Appendix I).
+/// A codec's parameters in the E-model (ITU-T G.113 Appendix I).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Equipment {
-    /// `Ie`: what it costs in rating even without loss.
+    /// `Ie`: the loss of rating without packet loss.
     pub impairment: f64,
-    /// `Bpl`: the loss, in percent, that costs it half of what there is to lose.
+    /// `Bpl`: the packet loss, in percent, that costs half of the rating that packet loss can cost.
     pub loss_robustness: f64,
 }
 
@@ -40,7 +40,7 @@ pub fn opinion_score(rating: f64) -> f64 {
     }
 }
 
-/// `Id`, for a call of which both the talker's and the listener's path take `t` milliseconds one way (G.107 §7.4).
+/// `Id` for a call whose talker's and listener's path both take `t` milliseconds one way (G.107 §7.4).
 fn delay_impairment(t: f64) -> f64 {
     // Talker echo.
     let terv =
@@ -52,7 +52,7 @@ fn delay_impairment(t: f64) -> f64 {
     let rle = 10.5 * (WEPL + 7.0) * (2.0 * t + 1.0).powf(-0.25);
     let half = (RO - rle) / 2.0;
     let listener = half + (half * half + 169.0).sqrt();
-    // Too long a delay even without echo.
+    // Long delay, even without echo.
     let x = (t / 100.0).log2();
     let absolute = if t <= 100.0 {
         0.0
@@ -90,7 +90,7 @@ mod tests {
         opinion_score(rating(Duration::from_millis(ms), loss, codec))
     }
 
-    /// Reference points: the scores that Flent's implementation of G.107 gives.
+    /// Reference points: the scores of Flent's implementation of G.107.
     #[test]
     fn delay_and_loss_cost_what_the_recommendation_says() {
         let delays = [

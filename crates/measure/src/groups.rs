@@ -1,4 +1,4 @@
-//! What the flows of a traffic group amount to together, on every backend.
+//! Figures of all flows of a traffic group together, for every backend.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::distribution::Spread;
 use crate::result::{Flow, Video, jain};
 
-/// The figures of the flows of a traffic group whose data goes one way.
+/// The figures of a traffic group's flows in one direction.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Group {
     /// Number of the traffic group in the file, from 0.
@@ -16,29 +16,30 @@ pub struct Group {
     pub name: String,
     /// The kind of traffic.
     pub kind: &'static str,
-    /// Which way their data goes.
+    /// The direction of their data.
     pub direction: &'static str,
-    /// How many flows there are.
+    /// The number of flows.
     pub flows: usize,
     /// The sum of their goodput, in bit/s.
     pub goodput_bps: f64,
-    /// Jain's index over their goodput; `None` without any.
+    /// Jain's index of their goodput; `None` if there is none.
     pub jain_goodput: Option<f64>,
-    /// Distributions of all their values together.
+    /// Distributions over the values of all flows together.
     #[serde(flatten)]
     pub pooled: Pooled,
     /// The mean of their opinion scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mos: Option<f64>,
-    /// What their players saw: sums, of the media rate the mean over segments, of the startup the mean over players.
+    /// The figures of their players: sums, except that the media rate is the mean over segments and the startup time
+    /// the mean over players.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,
 }
 
-/// Distributions over all values of several flows, in milliseconds: a flow with more values counts more.
+/// Distributions over the values of several flows, in milliseconds. A flow with more values has more weight.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Pooled {
-    /// As of a [`Flow`], as are the others.
+    /// As in a [`Flow`], like the other fields.
     pub rtt_ms: Spread,
     #[expect(missing_docs, reason = "as of a flow")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +52,7 @@ pub struct Pooled {
     pub page_load_ms: Option<Spread>,
 }
 
-/// The groups of a run's flows, which are in the order of the file. `pool` puts the values of some of the flows together.
+/// The groups of a run's flows, which are in the order of the file. `pool` combines the values of a range of flows.
 pub fn groups(flows: &[Flow], mut pool: impl FnMut(Range<usize>) -> Pooled) -> Vec<Group> {
     let mut begin = 0;
     let together =

@@ -1,11 +1,12 @@
-//! A histogram whose buckets are at most 0.1 % wide, in memory for the values that there are.
+//! A histogram whose buckets are at most 0.1 % wide, and whose memory depends on the range of its values.
 //!
-//! Below 2048 units all buckets are a unit wide; above, each octave has 1024 buckets. Only the buckets from the least value
-//! to the greatest are kept: thousands of flows, each with delays within an octave or two, take 4 to 8 kB each.
+//! Below 2048 units every bucket is one unit wide; above, each octave has 1024 buckets. Only the buckets from the
+//! smallest value to the largest are stored: thousands of flows, each with delays within an octave or two, take 4 to 8
+//! kB each.
 
-/// Buckets of an octave, as a power of two.
+/// Buckets per octave, as a power of two.
 const OCTAVE: u32 = 10;
-/// The buckets that are kept begin and end at a multiple of this.
+/// The stored buckets begin and end at a multiple of this.
 const CHUNK: usize = 128;
 
 /// Counts of whole numbers.
@@ -13,14 +14,14 @@ const CHUNK: usize = 128;
 pub struct Histogram {
     /// The unit, as a power of two.
     unit: u32,
-    /// Number of the first bucket that is kept.
+    /// Number of the first stored bucket.
     first: usize,
     counts: Vec<u32>,
     n: u64,
 }
 
 impl Histogram {
-    /// An empty one. `unit`: the least width of a bucket, as a power of two.
+    /// An empty histogram. `unit`: the width of the smallest bucket, as a power of two.
     pub const fn new(unit: u32) -> Self {
         Self {
             unit,
@@ -30,17 +31,17 @@ impl Histogram {
         }
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub const fn n(&self) -> u64 {
         self.n
     }
 
-    /// Takes a value.
+    /// Adds a value.
     #[inline(always)]
     pub fn record(&mut self, value: u64) {
         let bucket = self.bucket(value);
         self.n += 1;
-        // Of a bucket before the first one the place is beyond all.
+        // A bucket before the first one wraps to an index beyond the end.
         match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
             Some(count) => *count = count.saturating_add(1),
             None => self.count_beyond(bucket),
@@ -67,7 +68,7 @@ impl Histogram {
         (self.first, self.counts) = (first, counts);
     }
 
-    /// Takes all values of another one with the same unit.
+    /// Adds all values of another histogram with the same unit.
     pub fn add(&mut self, other: &Self) {
         if other.counts.is_empty() {
             return;
@@ -80,7 +81,7 @@ impl Histogram {
         self.n += other.n;
     }
 
-    /// The upper edge of the bucket in which the nearest rank of a share lies; 0 of nothing.
+    /// The upper edge of the bucket with the nearest rank of a share; 0 if the histogram is empty.
     pub fn quantile(&self, share: f64) -> u64 {
         let rank = ((share * self.n as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -91,14 +92,14 @@ impl Histogram {
         self.buckets().find(reaches).map_or(0, |(edge, _)| edge)
     }
 
-    /// The buckets with values: upper edge and count, rising.
+    /// The non-empty buckets: upper edge and count, in increasing order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let counts = (self.first..).zip(&self.counts);
         let counted = counts.filter(|(_, count)| **count > 0);
         counted.map(|(bucket, count)| (self.edge(bucket), u64::from(*count)))
     }
 
-    /// The greatest value of the bucket that a value falls into.
+    /// The largest value of the bucket that contains `value`.
     pub fn upper_edge(&self, value: u64) -> u64 {
         self.edge(self.bucket(value))
     }
@@ -121,7 +122,7 @@ impl Histogram {
 mod tests {
     use super::*;
 
-    /// Of a unit of 1: exact below 2048, then two to a bucket, and so on. Edges and buckets say the same.
+    /// With a unit of 1: exact below 2048, then two values per bucket, and so on. Edges and buckets agree.
     #[test]
     fn a_bucket_is_at_most_a_thousandth_wide() {
         for unit in [0, 10] {

@@ -2,8 +2,8 @@
 
 use sojourn_units::Duration;
 
-/// The estimate of the jitter of a flow: a running mean, with weight 1/16, of how much the delay of one packet
-/// differs from that of the one before it in order of arrival.
+/// The estimate of a flow's jitter: a running mean, with weight 1/16, of the difference between the delays of
+/// consecutive packets in order of arrival.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jitter {
     nanos: f64,
@@ -11,7 +11,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Takes the delay of a packet; the estimate, from the second packet on.
+    /// Takes the delay of a packet. Returns the estimate from the second packet on.
     pub fn update(&mut self, delay: Duration) -> Option<Duration> {
         let last = self.last.replace(delay)?;
         let difference = delay.as_nanos().abs_diff(last.as_nanos());

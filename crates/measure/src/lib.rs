@@ -1,21 +1,21 @@
-//! What is measured in a run, and what a run gives: the same code for every backend.
+//! Measurements of a run and its results: the same code for every backend.
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`scope`] | what is measured in a run, as plain data: links, queues, flows |
-//! | [`probe`] | what is measured at a queue, packet by packet |
-//! | [`meter`] | what is measured of a flow |
-//! | [`series`] | queues and flows at the end of every bin |
-//! | [`summary`] | from what was measured to the result |
-//! | [`result`] | what a run gives: figures for the summary, recorded tables |
+//! | [`scope`] | the links, queues and flows to measure, as plain data |
+//! | [`probe`] | measures a queue, packet by packet |
+//! | [`meter`] | measures a flow |
+//! | [`series`] | the state of queues and flows at the end of every bin |
+//! | [`summary`] | computes the result from the measurements |
+//! | [`result`] | the result of a run: figures for the summary, recorded tables |
 //! | [`groups`] | the flows of a traffic group together |
-//! | [`distribution`] | what a quantile is; histograms |
+//! | [`distribution`] | the definition of a quantile; histograms |
 //! | [`delays`] | distributions of delays, in memory that does not grow with the run |
-//! | `histogram` | buckets of at most 0.1 %, in memory for the values that there are |
-//! | [`jitter`], [`emodel`] | how steadily datagrams come, how good a call sounds |
-//! | [`loss_events`] | which flows lose together |
-//! | [`playback`] | what a player of video saw |
-//! | [`pcapng`] | captures of packets, as every backend writes them |
+//! | `histogram` | buckets of at most 0.1 %, in memory for the range of values |
+//! | [`jitter`], [`emodel`] | the jitter of datagrams, the voice quality of a call |
+//! | [`loss_events`] | flows that lose together |
+//! | [`playback`] | the experience of a video player |
+//! | [`pcapng`] | packet captures in the same format from every backend |
 
 pub mod delays;
 pub mod distribution;

@@ -1,20 +1,20 @@
-//! Loss events: how many of the flows that share a link lose at about the same time (RFC 7928 §2.4).
+//! Loss events: the share of the flows on a link that lose packets at about the same time (RFC 7928 §2.4).
 //!
-//! An event begins with a drop and takes in every drop within one round trip, the largest base RTT of the flows, so
-//! that each can have answered before the next event. Its share is that of the flows that lose in it.
+//! An event begins with a drop and includes every drop within one round trip, the largest base RTT of the flows, so
+//! that each flow can respond before the next event. Its share is that of the flows with a loss in it.
 
 use sojourn_units::{Duration, Time};
 
-/// The flows of a run that answer losses on a link.
+/// The flows of a run that respond to losses on a link.
 pub struct ResponsiveFlows {
-    /// For each flow of the run, whether it is one that answers losses on this link.
+    /// For each flow of the run, whether it responds to losses on this link.
     members: Vec<bool>,
-    /// The largest base RTT of those that do.
+    /// The largest base RTT of those flows.
     round_trip: Duration,
 }
 
 impl ResponsiveFlows {
-    /// Of `flows` flows in the run, those that answer losses on this link: their numbers and base RTTs.
+    /// The flows that respond to losses on this link, of `flows` flows in the run: their numbers and base RTTs.
     pub fn new(flows: usize, responsive: impl IntoIterator<Item = (u32, Duration)>) -> Self {
         let mut found = Self {
             members: vec![false; flows],
@@ -27,7 +27,7 @@ impl ResponsiveFlows {
         found
     }
 
-    /// Flows of the run, members or not.
+    /// The number of flows in the run, responsive or not.
     pub fn flows(&self) -> usize {
         self.members.len()
     }
@@ -37,18 +37,18 @@ impl ResponsiveFlows {
 pub struct LossEvents {
     responsive: ResponsiveFlows,
     members: u64,
-    /// The event under way began then.
+    /// When the current event began.
     began: Time,
-    /// Events so far, the one under way included.
+    /// Events so far, the current one included.
     events: u64,
-    /// The last event in which each flow lost; 0: none.
+    /// The last event in which each flow lost a packet; 0 for none.
     last: Vec<u64>,
-    /// Flows that lost, summed over the events.
+    /// Flows with losses, summed over the events.
     losers: u64,
 }
 
 impl LossEvents {
-    /// No events yet.
+    /// A link before its first event.
     pub fn new(responsive: ResponsiveFlows) -> Self {
         Self {
             members: responsive.members.iter().filter(|member| **member).count() as u64,
@@ -60,7 +60,7 @@ impl LossEvents {
         }
     }
 
-    /// A packet of a flow's data is dropped.
+    /// Counts a dropped packet of a flow's data.
     pub fn on_drop(&mut self, flow: u32, now: Time) {
         let flow = flow as usize;
         if !self.responsive.members[flow] {
@@ -76,12 +76,12 @@ impl LossEvents {
         }
     }
 
-    /// How many there were.
+    /// The number of events.
     pub const fn count(&self) -> u64 {
         self.events
     }
 
-    /// The mean share of flows that lose in an event; `None` without events.
+    /// The mean share of flows with a loss in an event; `None` if there were no events.
     pub fn synchronization(&self) -> Option<f64> {
         let chances = self.events * self.members;
         (chances > 0).then(|| self.losers as f64 / chances as f64)
@@ -92,7 +92,7 @@ impl LossEvents {
 mod tests {
     use super::*;
 
-    /// Four flows of 100 ms: one event in which two lose, one in which one does twice: (2/4 + 1/4) / 2.
+    /// Four flows of 100 ms: one event in which two lose, one in which one flow loses twice: (2/4 + 1/4) / 2.
     #[test]
     fn losses_within_a_round_trip_are_one_event() {
         let rtt = |flow| Duration::from_millis(25 * u64::from(flow + 1));

@@ -1,4 +1,4 @@
-//! What is measured of a flow.
+//! Measurements of a flow.
 
 use sojourn_units::{Duration, Rate, Time};
 
@@ -7,12 +7,12 @@ use crate::jitter::Jitter;
 use crate::playback::Playback;
 use crate::series::{Looker, Since};
 
-/// What there is to measure of a flow, which depends on what it does.
+/// The quantities to measure of a flow, depending on its kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Measures {
     /// When measuring begins.
     pub warmup: Time,
-    /// It runs over TCP.
+    /// Whether it runs over TCP.
     pub over_tcp: bool,
     /// One-way delays.
     pub one_way: bool,
@@ -20,13 +20,13 @@ pub struct Measures {
     pub completions: bool,
     /// Load times of pages.
     pub page_loads: bool,
-    /// What a player of video saw.
+    /// The experience of a video player.
     pub playback: bool,
-    /// A row per round-trip time, and of what.
+    /// Whether to record a row per round-trip time, and of what.
     pub rows: Option<RowsOf>,
 }
 
-/// What has a row in the record of round-trip times.
+/// The events that are rows in the record of round-trip times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsOf {
     /// A sample of TCP, or an echo.
@@ -50,48 +50,48 @@ pub struct Meter {
     pub round_trips: Delays,
     /// Completion times after the warm-up, of files and web responses.
     pub completions: Option<Delays>,
-    /// The same one by one: instants and completion times in nanoseconds.
+    /// Individual completions after the warm-up: time and completion time in nanoseconds.
     pub completed: Vec<(u64, u64)>,
     /// Load times after the warm-up, of pages.
     pub pages: Option<Delays>,
-    /// For traffic without a connection.
+    /// Counts of packets, for traffic without a connection.
     pub packets: Option<Packets>,
-    /// For data over TCP, if it is recorded.
+    /// One-way measurements of TCP data, if they are recorded.
     pub segments: Option<OneWay>,
-    /// For a player of video.
+    /// The figures of a video player.
     pub video: Option<Playback>,
-    /// Whether it is the samples of TCP, or the echoes, that are recorded.
+    /// Whether the recorded rows are samples of TCP or echoes.
     records_samples: bool,
-    /// Instants and round-trip times in nanoseconds, if they are recorded.
+    /// Times and round-trip times in nanoseconds, if they are recorded.
     pub recorded: Option<Vec<(u64, u64)>>,
     received_at_warmup: u64,
     sample: Sample,
     since: Since<Sample>,
 }
 
-/// What is measured of packets that are not sent again.
+/// Measurements of packets that are not retransmitted.
 #[derive(Default)]
 pub struct Packets {
     /// Packets sent.
     pub sent: u64,
-    /// Those of them that arrived, or were answered.
+    /// Packets that arrived, or were answered.
     pub arrived: u64,
-    /// For datagrams one way.
+    /// One-way measurements of datagrams.
     pub one_way: Option<OneWay>,
 }
 
-/// Datagrams, or segments with data, SYN or FIN, after the warm-up.
+/// One-way measurements after the warm-up: of datagrams, or of segments with data, SYN or FIN.
 pub struct OneWay {
     /// Their delays.
     pub delays: Delays,
     /// The estimate of their jitter (RFC 3550) after each.
     pub jitter: Delays,
     estimate: Jitter,
-    /// Numbers of the first and of the highest that arrived, and how many arrived.
+    /// Numbers of the first and of the highest datagram that arrived, and how many arrived.
     pub seen: Option<(u32, u32, u64)>,
 }
 
-/// What came in since anyone last looked.
+/// Measurements since the last look.
 #[derive(Clone, Copy, Default)]
 pub struct Sample {
     /// Payload bytes received.
@@ -123,7 +123,7 @@ impl OneWay {
         }
     }
 
-    /// The datagram of this number arrives after `delay`.
+    /// Notes that the datagram of this number arrived after `delay`.
     pub fn record(&mut self, number: u32, delay: Duration) {
         self.delays.record(delay);
         if let Some(jitter) = self.estimate.update(delay) {
@@ -133,7 +133,7 @@ impl OneWay {
         self.seen = Some((first.min(number), highest.max(number), arrived + 1));
     }
 
-    /// The share of datagrams that did not arrive, of those between the first and the last that did (RFC 3550 §A.3).
+    /// The share of datagrams lost between the first and the last that arrived (RFC 3550 §A.3).
     pub fn loss(&self) -> Option<f64> {
         self.seen.map(|(first, highest, arrived)| {
             let expected = u64::from(highest - first) + 1;
@@ -143,7 +143,7 @@ impl OneWay {
 }
 
 impl Meter {
-    /// A meter for a flow of which there is this to measure.
+    /// A meter for these quantities.
     pub fn new(measures: &Measures) -> Self {
         let none = || Delays::new(Precision::Flow);
         Self {
@@ -174,7 +174,7 @@ impl Meter {
         now >= self.warmup
     }
 
-    /// A round trip has ended.
+    /// Takes a round-trip time.
     pub fn record_rtt(&mut self, rtt: Duration, now: Time) {
         if self.records_samples {
             self.record_row(rtt, now);
@@ -186,7 +186,7 @@ impl Meter {
         }
     }
 
-    /// A row of the record, if there is one.
+    /// Records a row, if rows are recorded.
     pub fn record_row(&mut self, rtt: Duration, now: Time) {
         if self.recorded.is_some() {
             self.keep_row(rtt, now);
@@ -201,14 +201,14 @@ impl Meter {
         }
     }
 
-    /// A datagram or an echo request leaves.
+    /// Counts a datagram or an echo request that leaves.
     pub fn record_departure(&mut self) {
         if let Some(packets) = &mut self.packets {
             packets.sent += 1;
         }
     }
 
-    /// A datagram arrives.
+    /// Takes a datagram that arrives.
     pub fn record_datagram(&mut self, number: u32, delay: Duration, now: Time) {
         let steady = self.is_steady(now);
         if let Some(packets) = &mut self.packets {
@@ -219,7 +219,7 @@ impl Meter {
         }
     }
 
-    /// A segment with data arrives.
+    /// Takes a segment with data that arrives.
     #[cold]
     #[inline(never)]
     pub fn record_segment(&mut self, delay: Duration, now: Time) {
@@ -229,14 +229,14 @@ impl Meter {
         }
     }
 
-    /// What was measured of packets one way.
+    /// The one-way measurements.
     pub fn one_way(&self) -> Option<&OneWay> {
         let datagrams = self.packets.as_ref();
         let datagrams = datagrams.and_then(|packets| packets.one_way.as_ref());
         datagrams.or(self.segments.as_ref())
     }
 
-    /// An echo reply arrives.
+    /// Takes an echo reply that arrives.
     pub fn record_echo(&mut self, rtt: Duration, now: Time) {
         if let Some(packets) = &mut self.packets {
             packets.arrived += 1;
@@ -244,7 +244,7 @@ impl Meter {
         self.record_rtt(rtt, now);
     }
 
-    /// The warm-up ends now.
+    /// Marks the end of the warm-up.
     pub const fn mark_warmup(&mut self) {
         self.received_at_warmup = self.received;
     }
@@ -254,7 +254,7 @@ impl Meter {
         self.received - self.received_at_warmup
     }
 
-    /// What came in since this one's last call.
+    /// Takes the measurements since the last call of this `looker`.
     pub fn take_sample(&mut self, looker: Looker) -> Sample {
         let total = self.received;
         let latest = Sample {
@@ -269,7 +269,7 @@ impl Meter {
         self.since.take(latest, Sample::add, looker)
     }
 
-    /// A file or a response is there, so long after it was begun or asked for.
+    /// Notes that a file or a response is complete, `after` it was begun or requested.
     pub fn completed(&mut self, after: Duration, now: Time) {
         let steady = self.is_steady(now);
         if let Some(completions) = self.completions.as_mut().filter(|_| steady) {
@@ -278,7 +278,7 @@ impl Meter {
         }
     }
 
-    /// A page is there.
+    /// Notes that a page is complete.
     pub fn page_loaded(&mut self, after: Duration, now: Time) {
         let steady = self.is_steady(now);
         if let Some(pages) = self.pages.as_mut().filter(|_| steady) {
@@ -286,14 +286,14 @@ impl Meter {
         }
     }
 
-    /// The first picture of a video is there.
+    /// Notes that the first picture of a video can be shown.
     pub fn playing_began(&mut self, after: Duration) {
         if let Some(video) = &mut self.video {
             video.on_start(after);
         }
     }
 
-    /// A segment of video of this media rate is there, `stalled` after playing ran out.
+    /// Notes that a segment of video with this media rate is complete, `stalled` after playback stopped.
     pub fn segment(&mut self, rate: Rate, stalled: Duration) {
         if let Some(video) = &mut self.video {
             video.on_segment(rate, stalled);
@@ -305,7 +305,7 @@ impl Meter {
 mod tests {
     use super::*;
 
-    /// Of 10 to 14 two are missing; what was to come after 14 is not known.
+    /// Of 10 to 14 two are missing; later losses are not known.
     #[test]
     fn loss_counts_between_the_first_and_the_last_arrival() {
         let mut one_way = OneWay::new();

@@ -13,20 +13,20 @@ const IF_TSRESOL: u16 = 9;
 /// Timestamps count nanoseconds: 10 to the power of -9.
 const NANOSECONDS: u8 = 9;
 
-/// A section header, and an interface of each name.
+/// A section header, and an interface for each name.
 pub fn head(interfaces: &[&str]) -> Vec<u8> {
     let mut file = Vec::new();
     block(&mut file, SECTION_HEADER, |body| {
         body.extend(BYTE_ORDER_MAGIC.to_le_bytes());
         body.extend(1_u16.to_le_bytes()); // major version
         body.extend(0_u16.to_le_bytes()); // minor version
-        body.extend(u64::MAX.to_le_bytes()); // length of the section: not said
+        body.extend(u64::MAX.to_le_bytes()); // length of the section: not given
     });
     for name in interfaces {
         block(&mut file, INTERFACE, |body| {
             body.extend(ETHERNET.to_le_bytes());
             body.extend([0; 2]);
-            body.extend(0_u32.to_le_bytes()); // no limit to what is captured of a packet
+            body.extend(0_u32.to_le_bytes()); // no limit on the captured length of a packet
             option(body, IF_NAME, name.as_bytes());
             option(body, IF_TSRESOL, &[NANOSECONDS]);
             option(body, 0, &[]);
@@ -35,7 +35,7 @@ pub fn head(interfaces: &[&str]) -> Vec<u8> {
     file
 }
 
-/// A packet of which `frame` was captured; it was `length` bytes long.
+/// Appends a packet of `length` bytes, of which `frame` was captured.
 pub fn packet(file: &mut Vec<u8>, interface: u32, at: Time, frame: &[u8], length: u32) {
     let nanos = at.as_nanos();
     block(file, ENHANCED_PACKET, |body| {
@@ -48,7 +48,7 @@ pub fn packet(file: &mut Vec<u8>, interface: u32, at: Time, frame: &[u8], length
     });
 }
 
-/// A block: its type, its length before and after its body. What `write` appends is a multiple of four bytes.
+/// Appends a block: its type, and its length before and after the body. `write` must append a multiple of four bytes.
 fn block(file: &mut Vec<u8>, kind: u32, write: impl FnOnce(&mut Vec<u8>)) {
     let begin = file.len();
     file.extend(kind.to_le_bytes());

@@ -1,11 +1,11 @@
-//! What a player of video has seen.
+//! The experience of a video player.
 
 use serde::{Deserialize, Serialize};
 use sojourn_units::{Duration, Rate};
 
 use crate::result;
 
-/// What a player of video has seen, over the whole run.
+/// The experience of a video player over the whole run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Playback {
     startup: Option<Duration>,
@@ -19,12 +19,12 @@ pub struct Playback {
 }
 
 impl Playback {
-    /// The first picture is there, so long after the start.
+    /// Notes that the first picture can be shown, `after` the start.
     pub const fn on_start(&mut self, after: Duration) {
         self.startup = Some(after);
     }
 
-    /// A segment of this media rate is there, `stalled` after playing ran out.
+    /// Notes that a segment with this media rate is complete, `stalled` after playback stopped.
     pub fn on_segment(&mut self, rate: Rate, stalled: Duration) {
         self.segments += 1;
         self.bps += rate.as_bps();

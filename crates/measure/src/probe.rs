@@ -1,4 +1,4 @@
-//! What is measured at a queue.
+//! Measurements at a queue.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::loss_events::{LossEvents, ResponsiveFlows};
 use crate::result::{Bottleneck, Column, InnerQueue, Spread, Table, place_columns};
 use crate::series::{Looker, Since};
 
-/// A packet that has met a queue, as a probe sees it.
+/// A packet at a queue, as a probe sees it.
 pub trait Packet {
-    /// The flow it belongs to, by number over all groups.
+    /// The number of its flow over all groups.
     fn flow(&self) -> u32;
 
     /// Bytes on the link.
@@ -20,26 +20,26 @@ pub trait Packet {
     /// When it entered the queue.
     fn entered(&self) -> Time;
 
-    /// Whether it goes back to the sender of the data.
+    /// True if it travels towards the sender of the data.
     fn is_returning(&self) -> bool;
 
-    /// Whether it has Congestion Experienced.
+    /// True if it carries Congestion Experienced.
     fn is_marked(&self) -> bool;
 
-    /// The inner queue that it was in, of a discipline that has several.
+    /// The inner queue that it was in, for a discipline with several.
     fn inner_queue(&self) -> u8;
 }
 
 /// Why a packet was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// The algorithm decided so, by chance if it draws.
+    /// Decided by the algorithm.
     Aqm,
-    /// The algorithm decided so and left nothing to chance, where it does both.
+    /// Decided by a deterministic rule of an algorithm that also drops at random.
     Deterministic,
     /// There was no room.
     Overflow,
-    /// It is not known: the kernel does not say.
+    /// Unknown, because the kernel does not report it.
     Unknown,
 }
 
@@ -51,8 +51,7 @@ const REASONS: [(Reason, &str); 4] = [
     (Reason::Unknown, "unknown"),
 ];
 
-/// The measurements at a queue. Takes the same memory however long the run, unless packets
-/// are recorded.
+/// The measurements at a queue. Memory does not grow with the run, unless packets are recorded.
 pub struct QueueProbe {
     warmup: Time,
     /// Sojourn times after the warm-up.
@@ -63,25 +62,25 @@ pub struct QueueProbe {
     delivered_packets: u64,
     /// Their bytes.
     delivered_bytes: u64,
-    /// What was dropped for each reason, in the order of [`REASONS`].
+    /// Drops by reason, in the order of [`REASONS`].
     drops: [Drops; 4],
-    /// When flows lose together, after the warm-up.
+    /// Loss events after the warm-up.
     loss_events: LossEvents,
-    /// What became of the data of each flow; acknowledgements and replies are left out.
+    /// The fate of each flow's data, without acknowledgements and replies.
     pub flows: Vec<FlowCounts>,
-    /// Sojourn times since anyone last looked: their sum and the longest.
+    /// Sojourn times since the last look: their sum and the longest.
     recent: Recent,
     since: Since<Recent>,
     /// Packets that had left at the last sample.
     delivered_before: u64,
     packets: Option<PacketRows>,
-    /// Where the discipline has several queues.
+    /// The discipline's inner queues, if it has several.
     inner: Vec<Inner>,
-    /// There is more to note of each packet: a row, or its inner queue.
+    /// Whether more must be recorded of each packet: a row, or its inner queue.
     has_more_to_note: bool,
 }
 
-/// One of several queues that a discipline has.
+/// One of several queues of a discipline.
 struct Inner {
     name: &'static str,
     /// Sojourn times after the warm-up.
@@ -93,16 +92,16 @@ struct Inner {
 
 /// Drops for one reason.
 struct Drops {
-    /// How many, over the whole run.
+    /// The number of drops over the whole run.
     packets: u64,
-    /// How long the queue was, after the warm-up.
+    /// The queueing delay at drops after the warm-up.
     delays: Delays,
 }
 
-/// What became of a flow's packets at a link, over the whole run.
+/// The fate of a flow's packets at a link, over the whole run.
 #[derive(Clone, Copy, Default)]
 pub struct FlowCounts {
-    /// Packets that came.
+    /// Packets that arrived.
     pub arrived: u64,
     /// Packets that were dropped.
     pub dropped: u64,
@@ -131,7 +130,7 @@ struct PacketRows {
     fate: Vec<u8>,
 }
 
-/// What became of a recorded packet, as the `fate` column has it.
+/// The fate of a recorded packet, in the column `fate`.
 #[derive(Clone, Copy)]
 enum Fate {
     Delivered = 0,
@@ -150,8 +149,8 @@ impl Recent {
 }
 
 impl QueueProbe {
-    /// A probe of a queue that these flows share. Its steady-state figures begin at `warmup`; `record`: keep a row per
-    /// packet.
+    /// A probe of a queue shared by these flows. Its steady-state figures begin at `warmup`. `record`: record a row
+    /// per packet.
     pub fn new(warmup: Time, record: bool, responsive: ResponsiveFlows) -> Self {
         Self {
             warmup,
@@ -174,7 +173,7 @@ impl QueueProbe {
         }
     }
 
-    /// Tells a discipline's inner queues apart, in the order in which it numbers them.
+    /// Separates a discipline's inner queues, given their names in the order of their numbers.
     pub fn tell_apart(&mut self, names: &[&'static str]) {
         let inner = |name: &&'static str| Inner {
             name,
@@ -187,7 +186,7 @@ impl QueueProbe {
         self.has_more_to_note |= !names.is_empty();
     }
 
-    /// A packet comes to the queue.
+    /// Counts a packet that arrives at the queue.
     #[inline(always)]
     pub fn on_arrival(&mut self, packet: &impl Packet) {
         if !packet.is_returning() {
@@ -195,7 +194,7 @@ impl QueueProbe {
         }
     }
 
-    /// A packet leaves the discipline.
+    /// Counts a packet that leaves the discipline.
     #[inline(always)]
     pub fn on_departure(&mut self, packet: &impl Packet, now: Time) {
         let sojourn = now - packet.entered();
@@ -236,8 +235,8 @@ impl QueueProbe {
         self.record(packet, now, fate);
     }
 
-    /// A packet is dropped when the queue is `queued` long: the packet's sojourn, or if it was refused the time that the
-    /// backlog takes to leave.
+    /// Counts a dropped packet. `queued` is the queueing delay: the packet's sojourn time or, if it was dropped on
+    /// arrival, the time that the backlog takes to leave.
     pub fn on_drop(&mut self, packet: &impl Packet, reason: Reason, queued: Duration, now: Time) {
         let steady = now >= self.warmup;
         let drops = &mut self.drops[reason as usize];
@@ -262,7 +261,7 @@ impl QueueProbe {
         self.record(packet, now, fate);
     }
 
-    /// The queue's figures, of which a link knows how much of its capacity was used and a discipline how often it marked.
+    /// The queue's figures. The link provides the share of its capacity used, the discipline the number of marks.
     pub fn figures(&self, utilization: f64, marked: u64) -> Bottleneck {
         let dropped = |reason: Reason| self.drops[reason as usize].packets;
         Bottleneck {
@@ -286,7 +285,7 @@ impl QueueProbe {
         self.drops.iter().map(|drops| drops.packets).sum()
     }
 
-    /// How long the queue was at drops after the warm-up, by reason; reasons that there were not are left out.
+    /// The queueing delay at drops after the warm-up, by reason, without reasons that did not occur.
     fn drop_delays(&self) -> BTreeMap<&'static str, Spread> {
         let spreads = self.drops.iter().map(|drops| drops.delays.spread());
         let named = REASONS.iter().map(|(_, name)| *name).zip(spreads);
@@ -316,7 +315,7 @@ impl QueueProbe {
         }
     }
 
-    /// Takes the sojourn times since this one's last call.
+    /// Takes the sojourn times since the last call of this `looker`.
     pub fn take_recent(&mut self, looker: Looker) -> Recent {
         let latest = Recent {
             packets: self.delivered_packets - self.delivered_before,
@@ -331,7 +330,7 @@ impl QueueProbe {
         self.sojourns.table(queue)
     }
 
-    /// The recorded packets, in the order in which their fate was settled.
+    /// The recorded packets, in the order in which their fate was decided.
     pub fn into_table(self, queue: Hop) -> Option<Table> {
         let rows = self.packets?;
         let mut columns = place_columns(queue, rows.time.len());

@@ -1,4 +1,4 @@
-//! What a run gives: figures for the summary, and tables for what was recorded.
+//! The result of a run: figures for the summary, and recorded tables.
 
 use std::collections::BTreeMap;
 use std::ops::Index;
@@ -9,7 +9,7 @@ pub use crate::distribution::{Quantiles, Spread};
 pub use crate::groups::{Group, Pooled};
 use sojourn_units::Hop;
 
-/// One run: one arm of the comparison, one seed. Serialises to an element of the summary's `runs`.
+/// The result of one run: one arm of the comparison with one seed. Serialises to an element of the summary's `runs`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunResult {
     /// The discipline.
@@ -18,27 +18,27 @@ pub struct RunResult {
     pub label: String,
     /// The seed.
     pub seed: u64,
-    /// Figures of the first link under test per direction: `down`, and `up` where that has a queue.
+    /// Figures of the first link under test per direction: `down`, and `up` if it has a queue in that direction.
     pub bottleneck: BTreeMap<&'static str, Bottleneck>,
     /// The name of that link.
     pub bottleneck_link: String,
-    /// The same figures of every link.
+    /// The same figures for every link.
     pub links: Links,
     /// Figures per flow, in the order of the file.
     pub flows: Vec<Flow>,
     /// Figures per traffic group and direction, in the order of the file.
     pub groups: Vec<Group>,
-    /// Jain's index over the goodput of the TCP flows; `None` without such flows or goodput.
+    /// Jain's index of the goodput of the TCP flows; `None` without such flows or goodput.
     pub jain_goodput: Option<f64>,
-    /// Jain's index over the drop shares of the flows that sent anything to a bottleneck, echo requests left out;
-    /// `None` if nothing was dropped.
+    /// Jain's index of the drop shares of the flows that sent packets to a bottleneck, except echo requests; `None` if
+    /// nothing was dropped.
     pub jain_drop_share: Option<f64>,
-    /// Network power (Kleinrock 1979): goodput of the TCP flows over their mean round-trip time, in bit/s per second;
-    /// `None` without such flows.
+    /// Network power (Kleinrock 1979): goodput of the TCP flows divided by their mean round-trip time, in bit/s per
+    /// second; `None` without such flows.
     pub power_bps_per_s: Option<f64>,
     /// Payload that all flows received, in units of 1000 bytes; whole run.
     pub transferred_kilobytes: f64,
-    /// Retransmission timeouts of all ends of TCP connections, those of a SYN included; whole run.
+    /// Retransmission timeouts of all ends of TCP connections, including those of a SYN; whole run.
     pub timeouts: u64,
     /// Simulated seconds.
     pub simulated_s: f64,
@@ -46,12 +46,12 @@ pub struct RunResult {
     pub wall_s: f64,
     /// Events handled.
     pub events: u64,
-    /// A row per packet that met a queue: `link`, `direction`, `time_ns`, `sojourn_ns`, `flow`, `bytes`, `returning`,
-    /// `fate` (0 delivered, 1 delivered marked, 2 dropped by the algorithm, 3 dropped for want of room, 4 dropped and
-    /// not known why).
+    /// A row per packet at a queue: `link`, `direction`, `time_ns`, `sojourn_ns`, `flow`, `bytes`, `returning`, `fate`
+    /// (0 delivered, 1 delivered marked, 2 dropped by the algorithm, 3 dropped for lack of room, 4 dropped for an
+    /// unknown reason).
     #[serde(skip)]
     pub packets: Option<Table>,
-    /// The capture of packets: a pcapng file.
+    /// The packet capture: a pcapng file.
     #[serde(skip)]
     pub capture: Option<Vec<u8>>,
     /// A row per queue and bin of the series: `link`, `direction` and its figures.
@@ -60,21 +60,21 @@ pub struct RunResult {
     /// A row per flow and bin of the series.
     #[serde(skip)]
     pub flow_series: Option<Table>,
-    /// The sojourn times after the warm-up, a row per queue and bucket that is not empty: `link`, `direction`, `sojourn_ms` (the
-    /// bucket's upper edge), `packets`.
+    /// The sojourn times after the warm-up, a row per queue and non-empty bucket: `link`, `direction`, `sojourn_ms`
+    /// (the bucket's upper edge), `packets`.
     #[serde(skip)]
     pub histogram: Option<Table>,
-    /// A row per round-trip time that a flow measured: `time_ns`, `flow` (over all groups), `rtt_ns`.
+    /// A row per round-trip time measured by a flow: `time_ns`, `flow` (over all groups), `rtt_ns`.
     #[serde(skip)]
     pub rtts: Option<Table>,
-    /// A row per file or response that was complete after the warm-up: `time_ns`, `flow` (over all groups), `completion_ns`.
+    /// A row per file or response completed after the warm-up: `time_ns`, `flow` (over all groups), `completion_ns`.
     #[serde(skip)]
     pub completions: Option<Table>,
 }
 
 impl RunResult {
-    /// With the figures of queues, and those that follow from the flows'. `links` are the names of all links,
-    /// `bottleneck_link` that of the first one under test.
+    /// Adds the figures of queues, and totals over the flows. `links` are the names of all links, `bottleneck_link`
+    /// that of the first one under test.
     pub fn with_totals(
         self,
         links: &[String],
@@ -108,7 +108,7 @@ impl RunResult {
     }
 }
 
-/// Network power of flows together: their goodput over the mean of their round-trip times.
+/// Network power of several flows: their goodput divided by the mean of their round-trip times.
 fn power_of_all<'f>(flows: impl Iterator<Item = &'f Flow>) -> Option<f64> {
     let (mut bps, mut samples, mut sum_ms) = (0.0, 0, 0.0);
     for flow in flows {
@@ -119,13 +119,13 @@ fn power_of_all<'f>(flows: impl Iterator<Item = &'f Flow>) -> Option<f64> {
     power(bps, Some(sum_ms / samples as f64))
 }
 
-/// Network power: goodput over mean round-trip time; `None` without any, or of no time at all.
+/// Network power: goodput divided by mean round-trip time; `None` without a round-trip time, or if it is zero.
 pub fn power(goodput_bps: f64, rtt_ms: Option<f64>) -> Option<f64> {
     let rtt_ms = rtt_ms.filter(|rtt_ms| *rtt_ms > 0.0)?;
     Some(goodput_bps / (rtt_ms / 1000.0))
 }
 
-/// A backend's own results hold these, so that all can be handed on alike.
+/// A backend's own result contains a `RunResult`, so that all results can be processed alike.
 impl AsMut<Self> for RunResult {
     fn as_mut(&mut self) -> &mut Self {
         self
@@ -139,7 +139,7 @@ pub struct Bottleneck {
     pub sojourn_ms: Quantiles,
     /// The longest sojourn before the warm-up ended, in milliseconds.
     pub startup_peak_ms: f64,
-    /// Share of the link's capacity that was used after the warm-up.
+    /// Share of the link's capacity used after the warm-up.
     pub utilization: f64,
     /// Packets that left, whole run.
     pub delivered_packets: u64,
@@ -147,28 +147,28 @@ pub struct Bottleneck {
     pub delivered_bytes: u64,
     /// Packets that the algorithm dropped, whole run.
     pub dropped_aqm: u64,
-    /// Packets dropped for want of room, whole run.
+    /// Packets dropped for lack of room, whole run.
     pub dropped_overflow: u64,
     /// Packets marked, whole run.
     pub marked: u64,
-    /// How long the queue was when packets were dropped, by reason (`aqm`, `deterministic`, `overflow`, on Linux also `unknown`), after the
-    /// warm-up, in milliseconds: the sojourn of a packet that was queued; of one that was not, the time that the
-    /// backlog takes to leave. `deterministic` is the part of an algorithm's drops that it does not leave to chance,
-    /// where it has both (MADPIE); `dropped_aqm` counts it in.
+    /// Queueing delay at drops after the warm-up, by reason (`aqm`, `deterministic`, `overflow`, on Linux also
+    /// `unknown`), in milliseconds: the sojourn time of a packet that was queued; for a packet dropped on arrival, the
+    /// time that the backlog takes to leave. `deterministic` is the deterministic part of the drops of an algorithm
+    /// that also drops at random (MADPIE); `dropped_aqm` includes it.
     pub drop_delay_ms: BTreeMap<&'static str, Spread>,
-    /// Loss events after the warm-up: all drops of TCP data within one round trip, the largest base RTT of the TCP
-    /// flows in this direction, from the first of them on.
+    /// Loss events after the warm-up. An event includes all drops of TCP data within one round trip from its first
+    /// drop: the largest base RTT of the TCP flows in this direction.
     pub loss_events: u64,
-    /// Loss synchronisation: the mean share of these flows that lose in a loss event (RFC 7928 §2.4); `None` without
+    /// Loss synchronisation: the mean share of these flows with a loss in an event (RFC 7928 §2.4); `None` without
     /// events.
     pub loss_synchronization: Option<f64>,
-    /// Figures per inner queue, of disciplines that have several; only of the simulator.
+    /// Figures per inner queue, for disciplines with several; simulator only.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub queues: BTreeMap<&'static str, InnerQueue>,
 }
 
-/// The figures of one of several queues that a discipline has: `l` and `c` of DualPI2, CAKE's tins; `sparse` and `bulk`
-/// packets of flow queueing, by the list that their flow was served from.
+/// The figures of one of several queues of a discipline: `l` and `c` of DualPI2, CAKE's tins; `sparse` and `bulk` for
+/// flow queueing, the list from which the packets' flow was served.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct InnerQueue {
     /// Sojourn times of the packets that left it after the warm-up, in milliseconds.
@@ -192,14 +192,14 @@ pub struct Flow {
     pub name: String,
     /// The kind of traffic.
     pub kind: &'static str,
-    /// It runs over TCP.
+    /// Whether it runs over TCP.
     #[serde(skip)]
     pub is_over_tcp: bool,
-    /// Which way its data goes.
+    /// The direction of its data.
     pub direction: &'static str,
     /// The DiffServ code point of its packets.
     pub dscp: u8,
-    /// Payload bits per second received between the warm-up and the end, while the flow was on.
+    /// Payload bits per second received between the warm-up and the end, while the flow was active.
     pub goodput_bps: f64,
     /// Payload bytes sent, without retransmissions; whole run.
     pub sent_bytes: u64,
@@ -207,18 +207,18 @@ pub struct Flow {
     pub received_bytes: u64,
     /// Segments retransmitted; whole run.
     pub retransmits: u64,
-    /// Packets of its data that came to the first queue on their route; whole run, as the two that follow.
+    /// Packets of its data that arrived at the first queue of their route; whole run, like the next two.
     pub bottleneck_packets: u64,
     /// Packets of its data that a queue dropped.
     pub dropped_packets: u64,
-    /// Packets of its data that left the last queue on their route marked.
+    /// Packets of its data that left the last queue of their route marked.
     pub marked_packets: u64,
-    /// Network power: goodput over mean round-trip time, in bit/s per second; `None` without round-trip times.
+    /// Network power: goodput divided by mean round-trip time, in bit/s per second; `None` without round-trip times.
     pub power_bps_per_s: Option<f64>,
     /// Round-trip times after the warm-up, in milliseconds: TCP's samples, or the echoes of a ping.
     pub rtt_ms: Spread,
-    /// One-way delays of datagrams, and of TCP's segments if `record.one_way` asks for it, after the warm-up, in milliseconds. Of the base RTT they have the link's own delay
-    /// in them; the rest is on the way back.
+    /// One-way delays after the warm-up, in milliseconds: of datagrams, and of TCP's segments if `record.one_way` is
+    /// set. They include the part of the base RTT in the links; the rest is on the way back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_way_ms: Option<Spread>,
     /// Their jitter after the warm-up, in milliseconds: the running estimate (RFC 3550 §6.4.1) after each.
@@ -227,21 +227,20 @@ pub struct Flow {
     /// Their delay variation after the warm-up, in milliseconds: delay above the smallest (RFC 5481 §4.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pdv_ms: Option<Spread>,
-    /// Mean opinion score of a call (ITU-T G.107), from its loss and its mean one-way delay after the warm-up; of the
-    /// base RTT half counts, wherever it is simulated.
+    /// Mean opinion score of a call (ITU-T G.107), from its loss and its mean one-way delay after the warm-up; half of
+    /// the base RTT counts, wherever it is simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mos: Option<f64>,
-    /// Datagrams or echo requests that never arrived or were not answered, of those sent in time to be.
+    /// Datagrams or echo requests that were lost or not answered, of those sent early enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_packets: Option<u64>,
-    /// Completion times of files, or of the PackMime model's requests, that were finished after the warm-up, in
-    /// milliseconds.
+    /// Completion times of files, or of the PackMime model's requests, completed after the warm-up, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_ms: Option<Spread>,
-    /// Load times of pages that were finished after the warm-up, in milliseconds.
+    /// Load times of pages completed after the warm-up, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_load_ms: Option<Spread>,
-    /// What a player of video saw.
+    /// The figures of a video player.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,
 }
@@ -257,9 +256,9 @@ pub struct Video {
     pub switches: u64,
     /// From the start to the first picture, in milliseconds.
     pub startup_ms: Option<f64>,
-    /// How often playing ran out.
+    /// How often playback stalled.
     pub stalls: u64,
-    /// For how long in all, in milliseconds.
+    /// How long playback stalled in total, in milliseconds.
     pub stalled_ms: f64,
 }
 
@@ -292,7 +291,7 @@ impl Serialize for Links {
     }
 }
 
-/// The columns that name the queue of `rows` rows: `link`, its number in the file, and `direction`, 0 down, 1 up.
+/// The columns that identify the queue of `rows` rows: `link`, its number in the file, and `direction`, 0 down, 1 up.
 pub fn place_columns(queue: Hop, rows: usize) -> Vec<(&'static str, Column)> {
     vec![
         ("link", Column::U8(vec![queue.link as u8; rows])),
@@ -311,7 +310,7 @@ pub enum Column {
 }
 
 impl Table {
-    /// This table with another of the same columns below it.
+    /// This table followed by the rows of another with the same columns.
     pub fn stacked(mut self, other: Self) -> Self {
         for ((_, column), (_, more)) in self.columns.iter_mut().zip(other.columns) {
             match (column, more) {
@@ -326,7 +325,7 @@ impl Table {
     }
 }
 
-/// Jain's fairness index (Jain, Chiu, Hawe 1984): (Σx)² / (n·Σx²); `None` if nothing is above zero.
+/// Jain's fairness index (Jain, Chiu, Hawe 1984): (Σx)² / (n·Σx²); `None` if no value is above zero.
 pub fn jain(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let n = values.clone().count() as f64;
     let sum: f64 = values.clone().sum();
@@ -346,7 +345,7 @@ mod tests {
         assert_eq!(jain([0.0; 3].into_iter()), None);
     }
 
-    /// 8 Mbit/s at 20 ms; a round trip that took no time has no power, and neither has none (0/0).
+    /// 8 Mbit/s at 20 ms; there is no power if the round-trip time is zero or missing.
     #[test]
     fn power_is_goodput_over_delay() {
         assert_eq!(power(8e6, Some(20.0)), Some(4e8));

@@ -1,4 +1,4 @@
-//! What is measured in a run, as plain data: the links, the queues and the flows.
+//! The links, queues and flows to measure in a run, as plain data.
 
 use sojourn_units::{Duration, Hop, Time, Way};
 
@@ -7,7 +7,7 @@ use crate::loss_events::ResponsiveFlows;
 use crate::meter::Measures;
 use crate::probe::QueueProbe;
 
-/// What is measured in a run.
+/// The links, queues and flows to measure in a run.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// The names of all links.
@@ -20,15 +20,15 @@ pub struct Scope {
     pub flows: Vec<Flow>,
     /// When the steady state begins.
     pub warmup: Duration,
-    /// How long the run is.
+    /// The duration of the run.
     pub duration: Duration,
-    /// Whether a row per packet is kept.
+    /// Whether a row per packet is recorded.
     pub records_packets: bool,
     /// Width of the bins of the series, if there is one.
     pub series: Option<Duration>,
 }
 
-/// A flow, as its figures need it.
+/// The data about a flow from which its figures are computed.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// Number of its traffic group.
@@ -39,26 +39,26 @@ pub struct Flow {
     pub name: String,
     /// The kind of traffic.
     pub kind: &'static str,
-    /// Which way its data goes.
+    /// The direction of its data.
     pub way: Way,
     /// The DiffServ code point of its packets.
     pub dscp: u8,
-    /// For how long of the steady state it sends.
+    /// How long it is active within the steady state.
     pub active: Duration,
     /// Base RTT.
     pub rtt: Duration,
-    /// The propagation of the links on its route, one way.
+    /// The one-way propagation delay of the links on its route.
     pub link_delay: Duration,
-    /// The numbers of the queues that its data meets, in this order.
+    /// The numbers of the queues that its data passes, in this order.
     pub queues: Vec<usize>,
-    /// What there is to measure of it.
+    /// The quantities to measure.
     pub measures: Measures,
-    /// The codec, of a call.
+    /// The codec, for a call.
     pub codec: Option<Equipment>,
 }
 
 impl Scope {
-    /// A probe of the queue of this number.
+    /// A probe of the queue with this number.
     pub fn probe(&self, queue: usize) -> QueueProbe {
         let responsive = (0..).zip(&self.flows).filter_map(|(number, flow)| {
             let answers = flow.measures.over_tcp && flow.queues.contains(&queue);

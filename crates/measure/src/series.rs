@@ -1,4 +1,4 @@
-//! The time series: what stands in queues and flows at the end of every bin.
+//! The time series: the state of queues and flows at the end of every bin.
 
 use sojourn_units::{Duration, Hop, Time};
 
@@ -6,7 +6,7 @@ use crate::meter::Sample;
 use crate::probe::Recent;
 use crate::result::{Column, Table};
 
-/// What was seen at the ends of bins, in order of time.
+/// The samples at the ends of bins, in order of time.
 pub struct Series {
     /// Width of the bins.
     pub width: Duration,
@@ -28,11 +28,11 @@ pub struct QueueSample {
     pub backlog_packets: u64,
     /// Bytes queued at its end.
     pub backlog_bytes: u64,
-    /// Drops for all reasons since the run began.
+    /// Drops for any reason since the run began.
     pub dropped: u64,
     /// Marks since the run began.
     pub marked: u64,
-    /// The algorithm's state, by the names of its defining document.
+    /// The algorithm's state, with the names of its defining document.
     pub state: Vec<(&'static str, f64)>,
 }
 
@@ -40,18 +40,18 @@ pub struct QueueSample {
 pub struct FlowSample {
     /// End of the bin.
     pub time: Time,
-    /// The flow, by number over all groups.
+    /// The number of the flow over all groups.
     pub flow: u32,
     /// Payload bits per second received within the bin.
     pub goodput_bps: f64,
-    /// Congestion window in segments, the sum over the flow's connections; NaN for flows without.
+    /// Congestion window in segments, the sum over the flow's connections; NaN for flows without connections.
     pub cwnd: f64,
     /// Mean of the round-trip times measured within the bin, in milliseconds; NaN if there were none.
     pub rtt_ms: f64,
 }
 
 impl FlowSample {
-    /// What came in within a bin of width `span` that ends at `time`. `cwnd`: the sum of the flow's congestion windows, if
+    /// The sample of a bin of width `span` that ends at `time`. `cwnd`: the sum of the flow's congestion windows, if
     /// it has any.
     pub fn new(time: Time, flow: u32, span: Duration, sample: Sample, cwnd: Option<u32>) -> Self {
         let bits = sample.received as f64 * 8.0;
@@ -65,21 +65,21 @@ impl FlowSample {
     }
 }
 
-/// Who looks at what has happened since their own last look.
+/// The readers of measurements; each sees the events since its own last look.
 #[derive(Clone, Copy)]
 pub enum Looker {
     /// The series that a run records.
     Series = 0,
-    /// The caller who drives the run.
+    /// The caller that drives the run.
     Caller = 1,
 }
 
-/// What has happened since each [`Looker`] last looked.
+/// The measurements since each [`Looker`] last looked.
 #[derive(Clone, Copy, Default)]
 pub struct Since<T>([T; 2]);
 
 impl<T: Copy + Default> Since<T> {
-    /// Adds what has happened since anyone looked, and takes what has since this one did.
+    /// Adds the `latest` measurements for every looker, and takes those of `looker`.
     pub fn take(&mut self, latest: T, add: impl Fn(&mut T, T), looker: Looker) -> T {
         for since in &mut self.0 {
             add(since, latest);

@@ -1,4 +1,4 @@
-//! What a run amounts to: figures and tables from what was measured.
+//! Computes the result of a run, figures and tables, from its measurements.
 
 use sojourn_units::{Duration, Hop};
 
@@ -11,21 +11,21 @@ use crate::result::{Bottleneck, Column, Flow, RunResult, Spread, Table, power};
 use crate::scope::{self, Scope};
 use crate::series::Series;
 
-/// What was measured in a run, of each queue and of each flow in the order of the [`Scope`].
+/// The measurements of a run, of each queue and each flow in the order of the [`Scope`].
 pub struct Measured<'m> {
     /// The probes of the queues.
     pub probes: Vec<QueueProbe>,
-    /// Figures of queues; those that are left out are not known.
+    /// Figures of queues; those of missing queues are not known.
     pub queues: Vec<(Hop, Bottleneck)>,
     /// The meters of the flows.
     pub meters: Vec<&'m mut Meter>,
     /// The series, if there is one.
     pub series: Option<Series>,
-    /// The capture, if there is one: a pcapng file.
+    /// The capture, if there is one, as a pcapng file.
     pub capture: Option<Vec<u8>>,
 }
 
-/// The results of a run, without the names of its arm and without what its backend alone knows.
+/// The result of a run, without the names of its arm and without figures that only its backend knows.
 pub fn summarise(scope: &Scope, measured: Measured<'_>) -> RunResult {
     let Measured {
         probes, mut meters, ..
@@ -73,7 +73,7 @@ pub fn summarise(scope: &Scope, measured: Measured<'_>) -> RunResult {
     .with_totals(&scope.links, &scope.bottleneck_link, measured.queues)
 }
 
-/// What became of a flow's data on its way: what arrived counts at the first queue, drops at all, marks at the last.
+/// The fate of a flow's data on its route: arrivals at the first queue, drops at all queues, marks at the last.
 fn counts(probes: &[QueueProbe], number: usize, flow: &scope::Flow) -> FlowCounts {
     let met = || flow.queues.iter().map(|queue| probes[*queue].flows[number]);
     FlowCounts {
@@ -120,7 +120,7 @@ fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
     }
 }
 
-/// The opinion score of a call; `None` of other traffic, and where nothing arrived.
+/// The opinion score of a call; `None` for other traffic, and if nothing arrived.
 fn opinion(flow: &scope::Flow, one_way: &OneWay) -> Option<f64> {
     let (delay, loss) = one_way.delays.mean().zip(one_way.loss())?;
     let delay = mouth_to_ear(delay, flow.rtt, flow.link_delay);
@@ -128,14 +128,14 @@ fn opinion(flow: &scope::Flow, one_way: &OneWay) -> Option<f64> {
     Some(emodel::opinion_score(rating))
 }
 
-/// The one-way delay of a call: what was measured has only the links' part of the base RTT in it, since the rest of that
-/// lies on the way back; a call has half of it each way.
+/// The one-way delay of a call. The measured delay contains only the links' part of the base RTT, since the rest is on
+/// the way back; a call has half of the base RTT each way.
 fn mouth_to_ear(measured: Duration, rtt: Duration, links: Duration) -> Duration {
     let half = Duration::from_nanos(rtt.as_nanos() / 2);
     measured.saturating_sub(links) + half.max(links)
 }
 
-/// All that was measured of some flows, put together.
+/// All measurements of some flows, combined.
 fn pooled(meters: &[&mut Meter]) -> Pooled {
     let together = |of: fn(&Meter) -> Option<&Delays>| -> Option<Spread> {
         let mut each = meters.iter().filter_map(|meter| of(meter));
@@ -151,7 +151,7 @@ fn pooled(meters: &[&mut Meter]) -> Pooled {
     }
 }
 
-/// Instants and durations in nanoseconds, flow by flow.
+/// Times and durations in nanoseconds, flow by flow.
 fn timed(
     name: &'static str,
     meters: &mut [&mut Meter],
