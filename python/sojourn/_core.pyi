@@ -10,7 +10,6 @@ __all__ = [
     "Algorithm",
     "Cancelled",
     "ExperimentError",
-    "Grid",
     "Monitor",
     "Packet",
     "Plan",
@@ -20,6 +19,7 @@ __all__ = [
     "RunError",
     "RunSpec",
     "Session",
+    "Sweep",
     "congestion_controls_json",
     "disciplines_json",
     "linux_job",
@@ -110,11 +110,11 @@ class Plan:
         """The experiment with every default filled in, one object per cell of the sweep."""
 
 @final
-class Grid:
+class Sweep:
     """The runs of an experiment file, each read when it is asked for: for sweeps too large to be held."""
 
     @staticmethod
-    def read_file(path: str, overrides: Sequence[tuple[str, str]]) -> Grid: ...
+    def read_file(path: str, overrides: Sequence[tuple[str, str]]) -> Sweep: ...
     @property
     def name(self) -> str:
         """The experiment's name."""

@@ -20,12 +20,12 @@
 //! | [`resolved()`] | an experiment written out again with every default |
 //! | [`RunSpec`] | one run as a value with a hash |
 
+mod axes;
 pub mod derived;
 mod document;
 mod error;
 mod form;
 mod forms;
-mod grid;
 mod input;
 pub mod measured;
 pub mod model;
@@ -42,7 +42,6 @@ pub mod topology;
 mod written;
 
 pub use error::ReadError;
-pub use grid::Grid;
 pub use model::Experiment;
 pub use names::{DisciplineKeys, KeySpec, Names};
 pub use plan::{Cell, Plan, Source, read, read_file};
@@ -50,3 +49,4 @@ pub use read::{TrafficSummary, traffic_kinds};
 pub use resolved::{InUse, Values, resolved, resolved_with};
 pub use run_spec::{RESULTS_VERSION, RunSpec, run_hash, sha256};
 pub use schema::schema;
+pub use sweep::Sweep;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
+use crate::axes::{self, Axis};
 use crate::document::{self, Node, parse_value, path_segment};
 use crate::error::{Origin, ReadError};
 use crate::form::Form;
@@ -14,7 +15,6 @@ use crate::names::Names;
 use crate::read::File;
 use crate::run_spec::RunSpec;
 use crate::section::{Context, Entry};
-use crate::sweep::{self, Axis};
 
 /// The most runs of one file: cells × queues × repetitions.
 const MOST_RUNS: u64 = 1_000_000;
@@ -126,7 +126,7 @@ pub fn read(
     names: &Names,
 ) -> Result<Plan, ReadError> {
     let layout = Layout::read(source, overrides)?;
-    let combinations = sweep::combinations(&layout.axes);
+    let combinations = axes::combinations(&layout.axes);
     if combinations > MOST_RUNS {
         return Err(too_many(source.name, combinations));
     }
@@ -208,7 +208,7 @@ impl Layout {
             root.place(key, value)
                 .map_err(|what| ReadError::new(file, origin, "", what))?;
         }
-        let mut axes = sweep::take(file, &mut root)?;
+        let mut axes = axes::take(file, &mut root)?;
         axes.retain(|axis| overrides.iter().all(|(key, _)| *key != axis.key));
 
         Ok(Self {
@@ -221,23 +221,23 @@ impl Layout {
     /// Reads the file with the swept values of one combination in their places.
     pub fn read_cell(&self, index: u64, context: &Context<'_>) -> Result<Cell, ReadError> {
         let experiment_of = |root: &Node| File.read(&Entry::root(root, context));
-        let values = sweep::combination(&self.axes, index);
+        let values = axes::combination(&self.axes, index);
         let experiment = experiment_of(&self.swept(&values)?).map_err(|error| {
             match experiment_of(&self.root) {
                 // Wrong without the sweep as well: the sweep is not to blame.
                 Err(without) if without == error => error,
-                _ => error.within_sweep(&sweep::as_text(&values)),
+                _ => error.within_sweep(&axes::as_text(&values)),
             }
         })?;
         Ok(Cell {
             experiment: Arc::new(experiment),
-            set: sweep::as_json(&values),
+            set: axes::as_json(&values),
         })
     }
 
     /// As [`Plan::refuse`].
     pub fn refuse(&self, cell: u64, key: &str, must: &str) -> ReadError {
-        let values = sweep::combination(&self.axes, cell);
+        let values = axes::combination(&self.axes, cell);
         let root = match self.swept(&values) {
             Ok(root) => root,
             Err(error) => return error,
@@ -254,7 +254,7 @@ impl Layout {
         let error = ReadError::new(&self.file, origin, key, message);
         match values.is_empty() {
             true => error,
-            false => error.within_sweep(&sweep::as_text(&values)),
+            false => error.within_sweep(&axes::as_text(&values)),
         }
     }
 

@@ -1,122 +1,150 @@
-//! `[sweep]`: dotted keys, each with the values that it takes.
+//! A sweep too large to be held: its cells are read one by one, when they are asked for.
 
-use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::document::{Item, Node, path_segment};
+use crate::axes;
 use crate::error::{Origin, ReadError};
+use crate::names::Names;
+use crate::plan::{Cell, Layout, Source, text_of};
+use crate::run_spec::RunSpec;
+use crate::section::Context;
 
-/// A swept key with its values, at least one.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Axis {
-    pub key: String,
-    pub values: Vec<Node>,
+/// The runs of a file, read as far as is needed to count them and to find most mistakes: the first cell, and for every swept
+/// key each of its values with the first values of the others. What is wrong only with a combination of values is found when
+/// its cell is read.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    layout: Layout,
+    names: Names,
+    cells: u64,
+    seeds: u64,
+    arms: u64,
 }
 
-/// Takes the sweep out of a file. Keys are in the order of the file; `link.rate` without quotes, which
-/// TOML reads as tables, is as good as `"link.rate"`.
-///
-/// # Errors
-/// The sweep is no table, or a key has no array of different values, or stands there twice.
-pub(crate) fn take(file: &str, root: &mut Node) -> Result<Vec<Axis>, ReadError> {
-    let mut axes = Vec::new();
-    let sweep = match &mut root.item {
-        Item::Table(table) => table.remove("sweep"),
-        _ => None,
-    };
-    if let Some(sweep) = sweep {
-        if !matches!(sweep.item, Item::Table(_)) {
-            let what = format!("got {}; must be a table [sweep] of dotted keys", sweep.item);
-            return Err(ReadError::new(file, sweep.origin, "sweep", what));
-        }
-        collect(file, "", sweep, &mut axes)?;
-    }
-    Ok(axes)
-}
-
-fn collect(file: &str, key: &str, node: Node, axes: &mut Vec<Axis>) -> Result<(), ReadError> {
-    let refuse = |origin: &Origin, what: String| {
-        let path = format!("sweep.{}", path_segment(key));
-        Err(ReadError::new(file, origin.clone(), &path, what))
-    };
-    let values = match node.item {
-        Item::Table(table) => {
-            for (name, node) in table.0 {
-                let below = match key {
-                    "" => name,
-                    _ => format!("{key}.{name}"),
-                };
-                collect(file, &below, node, axes)?;
+impl Sweep {
+    /// Reads a text; see [`crate::read`].
+    ///
+    /// # Errors
+    /// As there; or a key is swept that changes how many runs a cell has.
+    pub fn read(
+        source: Source<'_>,
+        overrides: &[(String, String)],
+        names: &Names,
+    ) -> Result<Self, ReadError> {
+        let layout = Layout::read(source, overrides)?;
+        for axis in &layout.axes {
+            if ["queue", "experiment.repeat"].contains(&axis.key.as_str()) {
+                let what = "must not be swept here: every combination has as many runs";
+                let origin = axis.values[0].origin.clone();
+                return Err(ReadError::new(
+                    &layout.file,
+                    origin,
+                    &axis.key,
+                    what.to_owned(),
+                ));
             }
-            return Ok(());
         }
-        Item::Array(values) if !values.is_empty() => values,
-        other => {
-            let what = format!("got {other}; must be an array of the values to run");
-            return refuse(&node.origin, what);
+        let mut sweep = Self {
+            cells: axes::combinations(&layout.axes),
+            layout,
+            names: names.clone(),
+            seeds: 1,
+            arms: 1,
+        };
+        let first = sweep.cell(0)?.experiment;
+        sweep.seeds = first.repeat.into();
+        sweep.arms = first.queues.len() as u64;
+        let runs = u128::from(sweep.cells) * u128::from(sweep.seeds * sweep.arms);
+        if runs > u128::from(u64::MAX) {
+            let what = "asks for more runs than can be counted".to_owned();
+            return Err(ReadError::new(&sweep.layout.file, Origin::File, "", what));
         }
-    };
-    if key == "sweep" || key.starts_with("sweep.") {
-        return refuse(&node.origin, "a sweep cannot be swept".into());
+        for cell in sweep.edges() {
+            sweep.cell(cell)?;
+        }
+        Ok(sweep)
     }
-    let mut seen = HashSet::new();
-    for value in &values {
-        if !seen.insert(value.item.to_json().to_string()) {
-            return refuse(
-                &value.origin,
-                format!("got {} twice; must be different values", value.item),
-            );
+
+    /// As [`Sweep::read`], from a path.
+    ///
+    /// # Errors
+    /// As there; or the file cannot be read or is not UTF-8.
+    pub fn read_file(
+        path: &Path,
+        overrides: &[(String, String)],
+        names: &Names,
+    ) -> Result<Self, ReadError> {
+        let (name, text) = text_of(path)?;
+        let source = Source {
+            name: &name,
+            text: &text,
+        };
+        Self::read(source, overrides, names)
+    }
+
+    /// How many runs there are.
+    pub const fn runs(&self) -> u64 {
+        self.cells * self.seeds * self.arms
+    }
+
+    /// How many combinations of swept values there are.
+    pub const fn cells(&self) -> u64 {
+        self.cells
+    }
+
+    /// How many runs each has.
+    pub const fn runs_per_cell(&self) -> u64 {
+        self.seeds * self.arms
+    }
+
+    /// The swept keys with their values.
+    pub fn axes(&self) -> Vec<(String, Vec<Json>)> {
+        let json = |axis: &axes::Axis| {
+            axis.values
+                .iter()
+                .map(|value| value.item.to_json())
+                .collect()
+        };
+        let axes = self.layout.axes.iter();
+        axes.map(|axis| (axis.key.clone(), json(axis))).collect()
+    }
+
+    /// A cell by its number.
+    ///
+    /// # Errors
+    /// The combination of its values cannot be run.
+    pub fn cell(&self, number: u64) -> Result<Cell, ReadError> {
+        let context = Context::new(&self.layout.file, &self.names);
+        self.layout.read_cell(number, &context)
+    }
+
+    /// A run of a cell: seeds, then arms, as in [`crate::Plan::specs`].
+    pub fn run_of(&self, cell: &Cell, number: u64) -> RunSpec {
+        RunSpec {
+            experiment: Arc::clone(&cell.experiment),
+            queue: (number % self.arms) as usize,
+            seed: cell.experiment.seed.wrapping_add(number / self.arms),
+            set: cell.set.clone(),
         }
     }
-    match axes.iter_mut().find(|axis| axis.key == key) {
-        // An override of a swept key's values, which may be spelled the other way.
-        Some(axis) if matches!(node.origin, Origin::Set { .. }) => axis.values = values,
-        Some(_) => return refuse(&node.origin, "given twice".into()),
-        None => axes.push(Axis {
-            key: key.into(),
-            values,
-        }),
+
+    /// As [`crate::Plan::refuse`].
+    pub fn refuse(&self, cell: u64, key: &str, must: &str) -> ReadError {
+        self.layout.refuse(cell, key, must)
     }
-    Ok(())
-}
 
-/// How many combinations there are.
-pub(crate) fn combinations(axes: &[Axis]) -> u64 {
-    axes.iter().fold(1, |product, axis| {
-        product.saturating_mul(axis.values.len() as u64)
-    })
-}
-
-/// The values of combination `index`, the last key changing fastest.
-pub(crate) fn combination(axes: &[Axis], index: u64) -> Vec<(&str, &Node)> {
-    let mut rest = index;
-    let mut values: Vec<(&str, &Node)> = axes
-        .iter()
-        .rev()
-        .map(|axis| {
-            let count = axis.values.len() as u64;
-            let value = &axis.values[(rest % count) as usize];
-            rest /= count;
-            (axis.key.as_str(), value)
-        })
-        .collect();
-    values.reverse();
-    values
-}
-
-/// The values of a combination as JSON, by key.
-pub(crate) fn as_json(values: &[(&str, &Node)]) -> Vec<(String, Json)> {
-    values
-        .iter()
-        .map(|(key, node)| ((*key).to_string(), node.item.to_json()))
-        .collect()
-}
-
-/// The values of a combination as messages show them.
-pub(crate) fn as_text(values: &[(&str, &Node)]) -> String {
-    let values = values
-        .iter()
-        .map(|(key, node)| format!("{} = {}", path_segment(key), node.item));
-    values.collect::<Vec<_>>().join(", ")
+    /// The first cell, and those that differ from it in one value.
+    pub fn edges(&self) -> Vec<u64> {
+        let mut edges = vec![0];
+        let mut stride = 1;
+        for axis in self.layout.axes.iter().rev() {
+            let values = axis.values.len() as u64;
+            edges.extend((1..values).map(|value| value * stride));
+            stride *= values;
+        }
+        edges
+    }
 }

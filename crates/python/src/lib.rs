@@ -16,7 +16,6 @@
 use pyo3::prelude::*;
 
 mod errors;
-mod grid;
 mod linux;
 mod lists;
 mod own;
@@ -25,6 +24,7 @@ mod replay;
 mod run;
 mod run_spec;
 mod session;
+mod sweep;
 
 /// The compiled core: reads experiment files and runs them.
 #[pymodule]
@@ -33,8 +33,6 @@ mod _core {
 
     #[pymodule_export]
     use errors::{Cancelled, ExperimentError, RunError};
-    #[pymodule_export]
-    use grid::Grid;
     #[pymodule_export]
     use linux::{linux_job, linux_modules, linux_notes, linux_run};
     #[pymodule_export]
@@ -51,6 +49,8 @@ mod _core {
     use run_spec::{Monitor, RunSpec};
     #[pymodule_export]
     use session::Session;
+    #[pymodule_export]
+    use sweep::Sweep;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,7 +6,6 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from sojourn import storage
 from sojourn.api import read_plan, run_plan
@@ -14,10 +13,10 @@ from sojourn.backends import Backend, Simulator
 from sojourn.cli.options import Jobs, Json, Kernel, On, Out, Set, linux, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
+from sojourn.cli.shown import show
 from sojourn.manifest import Manifest
 from sojourn.results import Results
 from sojourn.saving import files_of
-from sojourn.tables import plain
 
 
 def command(
@@ -48,10 +47,8 @@ def command(
             raise Stopped(FAILED, storage.write_failed(out, error)) from None
     if json:
         sys.stdout.write(agreement.as_json(*both))
-    elif sys.stdout.isatty():
-        Console().print(agreement.table(*both))
     else:
-        print(plain(agreement.table(*both)))
+        show(agreement.table(*both))
     refuse_invalid(both[1].runs)
 
 

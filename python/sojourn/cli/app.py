@@ -9,7 +9,22 @@ from typing import Annotated
 import typer
 
 from sojourn import _core, own
-from sojourn.cli import agree, compare, completion, doctor, export, listing, replay, report, run, study, sweep, worker
+from sojourn.cli import (
+    agree,
+    compare,
+    completion,
+    doctor,
+    export,
+    listing,
+    query,
+    replay,
+    report,
+    run,
+    study,
+    sweep,
+    worker,
+)
+from sojourn.cli import status as status_
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
 from sojourn.notes import print_as_lines
 from sojourn.storage import OutputError
@@ -25,9 +40,9 @@ app.command("run")(run.command)
 app.command("compare")(compare.command)
 app.command("agree")(agree.command)
 app.command("sweep")(sweep.command)
-app.command("worker")(worker.worker)
-app.command("status")(worker.status)
-app.command("query")(worker.query)
+app.command("worker")(worker.command)
+app.command("status")(status_.command)
+app.command("query")(query.command)
 app.command("replay")(replay.command)
 app.command("report")(report.command)
 app.command("export")(export.command)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json as json_
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Timer
 from typing import NamedTuple, TypedDict
 
 from sojourn import _core
@@ -16,6 +14,7 @@ from sojourn.executors import default_workers
 from sojourn.journal import LeftBehind
 from sojourn.keys import plan_key
 from sojourn.linux import Linux
+from sojourn.trial import trial
 
 LARGE_RUNS = 20_000
 """From so many on the user is told before what they take."""
@@ -23,8 +22,8 @@ SAMPLES = 3
 """Runs that are tried."""
 SAMPLE_S = 0.5
 """How long each is tried."""
-PATIENCE_S = 15.0
-"""How long one may take to begin."""
+LIKELY_SUMMARY_KB = 4.0
+"""Size of a run's summary, where no trial was finished."""
 BASE_MB = 120.0
 """Memory of a small experiment."""
 PLAN_KB = 7.0
@@ -74,11 +73,12 @@ def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int = 0) -
     runs = len(plan.jobs)
     simulated_s = sum(spec.duration_s for spec in plan) * (runs - stored) / runs
     if isinstance(backend, Linux):
-        wall_s, summary_kb = backend.wall_s(simulated_s, runs - stored), 4.0
+        wall_s, summary_kb = backend.wall_s(simulated_s, runs - stored), None
     else:
-        pace, summary_kb = _tried(plan, backend, samples)
+        places = sorted({round(place * (runs - 1) / max(1, samples - 1)) for place in range(samples)})
+        pace, summary_kb = trial((plan[place] for place in places), backend, SAMPLE_S)
         wall_s = simulated_s / pace
-    return _Effort(runs, wall_s, runs * (PLAN_KB + SUMMARY_FACTOR * summary_kb) / 1000)
+    return _Effort(runs, wall_s, runs * (PLAN_KB + SUMMARY_FACTOR * (summary_kb or LIKELY_SUMMARY_KB)) / 1000)
 
 
 def _sum(efforts: Sequence[_Effort], jobs: int | None, stored: int = 0) -> Estimate:
@@ -117,35 +117,3 @@ def _time(seconds: float) -> str:
     if seconds < 120.0:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200.0 else f"{seconds / 3600:.1f} h"
-
-
-def _cancel_once_begun(monitor: _core.Monitor) -> None:
-    """Ends a trial; one that has not begun to simulate, as with very many flows, says nothing yet."""
-    until = time.monotonic() + PATIENCE_S
-    while not monitor.simulated_s and time.monotonic() < until:
-        time.sleep(0.05)
-    monitor.cancel()
-
-
-def _tried(plan: _core.Plan, backend: Backend, samples: int) -> tuple[float, float]:
-    """Simulated seconds per second of one thread, and kilobytes of a run's summary."""
-    runs = len(plan.jobs)
-    wall_s = simulated_s = 0.0
-    kilobytes: list[float] = []
-    for index in sorted({round(place * (runs - 1) / max(1, samples - 1)) for place in range(samples)}):
-        monitor = _core.Monitor()
-        timer = Timer(SAMPLE_S, _cancel_once_begun, [monitor])
-        timer.daemon = True
-        timer.start()
-        began = time.monotonic()
-        try:
-            core = backend.run(plan[index], monitor)
-            kilobytes.append(len(core.summary_json) / 1000)
-            simulated_s += plan[index].duration_s
-        except _core.Cancelled:
-            simulated_s += monitor.simulated_s
-        finally:
-            timer.cancel()
-        wall_s += time.monotonic() - began
-    mean_kb = sum(kilobytes) / len(kilobytes) if kilobytes else 4.0
-    return max(simulated_s, 1e-9) / max(wall_s, 1e-6), mean_kb

@@ -73,6 +73,9 @@ Figures = Annotated[
     ),
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at the same time; default: one per processor.")]
+StoreFolder = Annotated[
+    Path, typer.Option("--store", metavar="DIR", parser=out_directory, help="The folder that keeps the runs.")
+]
 Executor = Annotated[
     str,
     typer.Option(

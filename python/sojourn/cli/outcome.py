@@ -47,6 +47,8 @@ def stop_reason(stopped_by: BaseException, kept: str) -> Stopped:
     """The end of a command whose runs were stopped early; ``kept`` says what is left of them."""
     if isinstance(stopped_by, KeyboardInterrupt):
         return Stopped(INTERRUPTED, f"interrupted; {kept}")
+    if isinstance(stopped_by, OSError) and stopped_by.filename is not None:
+        return Stopped(FAILED, f"{stopped_by.filename}: {stopped_by.strerror}; {kept}")
     return Stopped(FAILED, f"{stopped_by}; {kept}")
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from sojourn import ExperimentError, storage
 from sojourn.backends import Backend as AnyBackend
@@ -17,9 +16,9 @@ from sojourn.cli import estimate, listing
 from sojourn.cli.options import Backend, DryRun, Jobs, Json, Kernel, On, chosen, out_directory
 from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
+from sojourn.cli.shown import show
 from sojourn.executors import default_workers
 from sojourn.linux import Linux
-from sojourn.tables import plain
 
 if TYPE_CHECKING:
     from sojourn.studies.recipe import Study
@@ -106,10 +105,7 @@ def run(
         refuse_invalid(results.runs)
         return
     table = report.claims_table(results, judgements, quick=quick)
-    if sys.stdout.isatty():
-        Console().print(table)
-    else:
-        print(plain(table))
+    show(table)
     print(f"figures: {directory}/*.png, .svg, .pdf; the study's page: {directory / 'claims.md'}")
     refuse_invalid(results.runs)
 

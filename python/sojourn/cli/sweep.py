@@ -14,21 +14,23 @@ from sojourn.cli.options import Jobs, Json, Set, out_directory, overrides
 from sojourn.cli.outcome import Stopped, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.executors import default_workers
-from sojourn.store import Store, StoredPlan
+from sojourn.store import Store
 from sojourn.store.planning import Estimate, batch_of, estimate, mend
 from sojourn.store.status import Status, status
-
-StoreOption = Annotated[
-    Path,
-    typer.Option(
-        "--store", metavar="DIR", parser=out_directory, help="The folder that keeps the runs; made if it is missing."
-    ),
-]
 
 
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
-    store: StoreOption,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store",
+            "--out",
+            metavar="DIR",
+            parser=out_directory,
+            help="The folder that keeps the runs; made if it is missing. Only --dry-run does without.",
+        ),
+    ] = None,
     set: Set = None,
     jobs: Jobs = None,
     dask: Annotated[
@@ -40,7 +42,7 @@ def command(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, and run nothing.")] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Nothing else: a sweep into a store always goes on where it stopped.")
+        bool, typer.Option("--resume", help="Go on where the sweep stopped; a sweep into a store always does.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -49,14 +51,17 @@ def command(
     from sojourn.store.work import index, work
 
     replaced = overrides(set)
-    grid = _core.Grid.read_file(file, replaced)
+    sweep = _core.Sweep.read_file(file, replaced)
     workers = jobs or default_workers()
     if dry_run:
-        takes = estimate(grid, Store(store) if (store / "store.json").exists() else None, workers)
+        known_store = Store(store) if store is not None and (store / "store.json").exists() else None
+        takes = estimate(sweep, known_store, workers)
         print(json_.dumps(takes) if json else _sentence(takes))
         return
+    if store is None:
+        raise _core.ExperimentError("sweep: needs --store, the folder that keeps the runs")
     kept = Store.make(store)
-    plan = kept.find(grid) or kept.add(Path(file), replaced, grid, batch_of(grid))
+    plan = kept.find(sweep) or kept.add(Path(file), replaced, sweep, batch_of(sweep))
     for path in mend(plan):
         print(f"{path}: damaged, its runs are made again", file=sys.stderr)
     if not plan_only and plan.missing():
@@ -67,7 +72,8 @@ def command(
             else:
                 stopped_by = on_dask.work(plan, dask, report=display)
         if stopped_by is not None:
-            raise _stopped(stopped_by, plan)
+            kept_runs = f"{plan.runs_done()} of {plan.meta.runs} runs are in the store"
+            raise stop_reason(stopped_by, f"{kept_runs}; the same command goes on from there")
     found = status([plan])
     print(json_.dumps(found) if json else _told(found, store, plan_only=plan_only))
     if found["failed"]:
@@ -76,13 +82,6 @@ def command(
             f"{found['failed']} of {found['runs']} runs failed: sojourn query --store {store} "
             '"select error, count(*) from runs where error is not null group by error"',
         )
-
-
-def _stopped(stopped_by: BaseException, plan: StoredPlan) -> Stopped:
-    kept = f"{plan.runs_done()} of {plan.meta.runs} runs are in the store; the same command goes on from there"
-    if isinstance(stopped_by, OSError):
-        return Stopped(1, f"{stopped_by.filename or plan.store}: {stopped_by.strerror or stopped_by}; {kept}")
-    return stop_reason(stopped_by, kept)
 
 
 def _told(found: Status, store: Path, *, plan_only: bool) -> str:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
 from pathlib import Path
-from threading import Timer
 from typing import TypedDict
 
 from sojourn import _core
+from sojourn.backends import backend_of
+from sojourn.store import files
+from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
 from sojourn.store.work import PART_RUNS
+from sojourn.trial import trial
 
 SAMPLE_S = 0.3
 """How long each of a few runs is tried."""
 BATCH_S = 3.0
 """What a batch takes, roughly: what is lost if its worker dies, and the time between two looks at the store."""
-ROW_KB = 0.9
-"""A run in a store, compressed, by the length of its summary: measured on examples/home.toml."""
+ROW_KB = 2.0
+"""Disk space of a run: measured on examples/home.toml, 400 runs of 60 s. Runs that are much alike take far less."""
 
 
 class Estimate(TypedDict):
@@ -31,52 +34,39 @@ class Estimate(TypedDict):
     """Disk space of all."""
 
 
-def batch_of(grid: _core.Grid) -> int:
+def batch_of(sweep: _core.Sweep) -> int:
     """Runs of a batch that takes a few seconds: a power of two, so that files of finished sweeps begin with a batch."""
+    one_s = run_s(sweep)
     runs = 1
-    while runs < PART_RUNS and 2 * runs * run_s(grid) <= BATCH_S:
+    while runs < PART_RUNS and 2 * runs * one_s <= BATCH_S:
         runs *= 2
     return runs
 
 
-def run_s(grid: _core.Grid) -> float:
-    """Wall time of a run on one processor, by a few that are tried for a moment."""
-    simulated_s = wall_s = whole_s = 0.0
-    last = len(grid) - 1
-    for place in sorted({0, last // 2, last}):
-        try:
-            spec = grid[place]
-        except _core.ExperimentError:
-            continue
-        whole_s = max(whole_s, spec.duration_s)
-        monitor = _core.Monitor()
-        timer = Timer(SAMPLE_S, monitor.cancel)
-        timer.daemon = True
-        timer.start()
-        began = time.monotonic()
-        try:
-            spec.run(monitor)
-            simulated_s += spec.duration_s
-        except _core.Cancelled:
-            simulated_s += monitor.simulated_s
-        except _core.RunError:
-            continue
-        finally:
-            timer.cancel()
-        wall_s += time.monotonic() - began
-    return whole_s * wall_s / max(simulated_s, 1e-9) if wall_s else 0.0
+def run_s(sweep: _core.Sweep) -> float:
+    """Wall time of a run on one processor: a few are tried for a moment. 0 if none of them can be run."""
+    specs = []
+    for place in sorted({0, len(sweep) // 2, len(sweep) - 1}):
+        with contextlib.suppress(_core.ExperimentError):
+            specs.append(sweep[place])
+    if not specs:
+        return 0.0
+    try:
+        return max(spec.duration_s for spec in specs) / trial(specs, backend_of("sim"), SAMPLE_S).pace
+    except _core.RunError:
+        return 0.0
 
 
-def estimate(grid: _core.Grid, store: Store | None, workers: int) -> Estimate:
+def estimate(sweep: _core.Sweep, store: Store | None, workers: int) -> Estimate:
     """What a sweep takes."""
-    runs = len(grid)
+    runs = len(sweep)
     stored = 0
     if store is not None:
-        plan = store.find(grid)
+        plan = store.find(sweep)
         stored = 0 if plan is None else plan.runs_done()
         if plan is None and store.plans():
-            stored = _shared(grid, store)
-    wall_s = run_s(grid) * (runs - stored) / max(1, min(workers, runs))
+            stored = _shared(sweep, store)
+    wall_s = run_s(sweep) * (runs - stored) / max(1, min(workers, runs))
     return {
         "runs": runs,
         "stored": stored,
@@ -85,33 +75,63 @@ def estimate(grid: _core.Grid, store: Store | None, workers: int) -> Estimate:
     }
 
 
-def _shared(grid: _core.Grid, store: Store) -> int:
+def _shared(sweep: _core.Sweep, store: Store) -> int:
     """How many runs other sweeps have made, by their hashes; of many runs a thousand are looked at."""
     from sojourn.store.work import index
 
     known = index(store.plans())
-    step = max(1, len(grid) // 1000)
-    places = range(0, len(grid), step)
+    step = max(1, len(sweep) // 1000)
+    places = range(0, len(sweep), step)
     found = 0
     for place in places:
         try:
-            found += grid[place].hash in known
+            found += sweep[place].hash in known
         except _core.ExperimentError:
             continue
-    return round(found * len(grid) / len(places))
+    return round(found * len(sweep) / len(places))
 
 
 def mend(plan: StoredPlan) -> list[Path]:
-    """Puts damaged files out of the way, and those with runs that failed: both are made again. Returns the damaged."""
-    import pyarrow.parquet as pq
+    """Takes out what has to be made again: damaged files, and batches with runs that failed as they ran.
 
+    Runs whose values cannot go together stay: they would fail again. Returns the damaged files; they are renamed.
+    """
     damaged = []
     for part in plan.parts():
         if not part.is_whole:
             damaged.append(part.path)
-            part.path.rename(part.path.with_name(f"damaged-{part.path.name}"))
-        elif part.last + 1 - part.first <= plan.meta.batch_runs:
-            errors = pq.read_table(part.path, columns=["error"], partitioning=None)["error"]
-            if errors.null_count < len(errors):
-                part.path.unlink()
+            part.path.rename(part.path.with_name(f"{part.path.name}.damaged"))
+        elif failed := _failed(plan, part):
+            _take_out(plan, part, failed)
     return damaged
+
+
+def _failed(plan: StoredPlan, part: Part) -> set[int]:
+    """The batches of a file in which a run failed."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    # Values that cannot go together are no run, and have no hash.
+    failed = pc.is_valid(pc.field("error")) & pc.is_valid(pc.field("hash"))
+    rows = pq.read_table(part.path, columns=["place"], filters=failed, partitioning=None)
+    return {place // plan.meta.batch_runs for place in rows["place"].to_pylist()}
+
+
+def _take_out(plan: StoredPlan, part: Part, failed: set[int]) -> None:
+    """Replaces a file by one for each of its batches but those that failed, as if they had not been made."""
+    import pyarrow.compute as pc
+
+    rows = part.read()
+    runs = plan.meta.batch_runs
+    for batch in range(part.first // runs, part.last // runs + 1):
+        places = plan.places(batch)
+        if batch in failed:
+            for folder in plan.recorded.glob("*/"):
+                for recorded in files.parts(folder):
+                    if recorded.first == places[0]:
+                        recorded.path.unlink(missing_ok=True)
+        elif (part.first, part.last) != (places[0], places[-1]):
+            of_batch = pc.field("place").isin(list(places))
+            files.write_part(plan.results, places[0], places[-1], rows.filter(of_batch))
+    # Last: until then the file has all its runs, and those of its batches do not count.
+    part.path.unlink(missing_ok=True)

@@ -29,7 +29,7 @@ class Meta(Strict, frozen=True):
     sojourn: str
     experiment: str
     hash: str
-    """``_core.Grid.hash``."""
+    """``_core.Sweep.hash``."""
     runs: int
     batch_runs: int
     """Runs of a batch; the last may have fewer."""
@@ -61,6 +61,11 @@ class StoredPlan:
         return self.store / "runs" / self.id
 
     @property
+    def recorded(self) -> Path:
+        """Where the tables are that its experiment records of packets or flows, a folder each."""
+        return self.store / "recorded" / self.id
+
+    @property
     def claims(self) -> Claims:
         """Who makes which batch."""
         return Claims(self.store / "claims" / self.id)
@@ -76,7 +81,7 @@ class StoredPlan:
         return range(first, min(first + self.meta.batch_runs, self.meta.runs))
 
     @cached_property
-    def grid(self) -> _core.Grid:
+    def sweep(self) -> _core.Sweep:
         """Its runs.
 
         Raises
@@ -86,12 +91,17 @@ class StoredPlan:
         """
         for name in self.meta.own:
             own.load(self.folder / name)
-        grid = _core.Grid.read_file(str(self.folder / EXPERIMENT), self.meta.overrides)
-        if grid.hash != self.meta.hash:
+        sweep = self.read_sweep()
+        if sweep.hash != self.meta.hash:
             raise _core.ExperimentError(
                 f"{self.folder}: planned by Sojourn {self.meta.sojourn}, and this version would make other runs of it"
             )
-        return grid
+        return sweep
+
+    def read_sweep(self) -> _core.Sweep:
+        """Its runs, as this version reads the stored file. A file without a name is called as it was outside."""
+        overrides = [("experiment.name", self.meta.experiment), *self.meta.overrides]
+        return _core.Sweep.read_file(str(self.folder / EXPERIMENT), overrides)
 
     def parts(self) -> list[Part]:
         """The files with its rows."""
@@ -127,7 +137,7 @@ class Store:
         self.path = Path(directory).absolute()
         mark = self.path / "store.json"
         if not mark.exists():
-            what = "there is no store.json in it" if self.path.is_dir() else "there is no such folder"
+            what = "there is no store.json in it" if self.path.exists() else "there is no such folder"
             raise _core.ExperimentError(f'store: got "{directory}"; {what}: must be what sojourn sweep --store made')
         try:
             known = json.loads(bounded.read_text(mark, LARGEST_TEXT)).get("format")
@@ -170,12 +180,12 @@ class Store:
             raise _core.ExperimentError(f"{self.path}: has no sweep {id_}")
         return StoredPlan(self.path, read_meta(path))
 
-    def find(self, grid: _core.Grid) -> StoredPlan | None:
+    def find(self, sweep: _core.Sweep) -> StoredPlan | None:
         """A sweep, if it is here."""
-        path = self.path / "plans" / grid.hash[:16] / "plan.json"
+        path = self.path / "plans" / sweep.hash[:16] / "plan.json"
         return StoredPlan(self.path, read_meta(path)) if path.exists() else None
 
-    def add(self, file: Path, overrides: Sequence[tuple[str, str]], grid: _core.Grid, batch_runs: int) -> StoredPlan:
+    def add(self, file: Path, overrides: Sequence[tuple[str, str]], sweep: _core.Sweep, batch_runs: int) -> StoredPlan:
         """Puts a sweep into the store, with all files that it needs.
 
         Raises
@@ -186,21 +196,21 @@ class Store:
         sources = own.registered().files
         names = [f"own-{number}-{Path(source).name}" for number, source in enumerate(sources)]
         meta = Meta(
-            FORMAT, _core.version, grid.name, grid.hash, len(grid), batch_runs, [(k, v) for k, v in overrides], names
+            FORMAT, _core.version, sweep.name, sweep.hash, len(sweep), batch_runs, [(k, v) for k, v in overrides], names
         )
         plan = StoredPlan(self.path, meta)
         for source, name in zip(sources, names, strict=True):
             files.write(plan.folder / name, bounded.read_bytes(Path(source), LARGEST_TEXT))
         experiment = bounded.read_bytes(file, LARGEST_TEXT)
         may_trace = b"trace" in experiment or any("trace" in value for _, value in overrides)
-        for name, text in (_traces(grid) if may_trace else {}).items():
+        for name, text in (_traces(sweep) if may_trace else {}).items():
             if Path(name).is_absolute() or ".." in Path(name).parts:
                 raise _core.ExperimentError(
                     f'{file}: trace: got "{name}"; must be in the file\'s folder or below, to be stored with the sweep'
                 )
             files.write(plan.folder / name, text.encode())
         files.write(plan.folder / EXPERIMENT, experiment)
-        if _core.Grid.read_file(str(plan.folder / EXPERIMENT), meta.overrides).hash != grid.hash:
+        if plan.read_sweep().hash != sweep.hash:
             raise _core.ExperimentError(f"{file}: cannot be stored: read from the store it would make other runs")
         # Last: a plan without it does not exist.
         files.write(plan.folder / "plan.json", msgspec.json.format(msgspec.json.encode(meta), indent=1) + b"\n")
@@ -218,9 +228,9 @@ def read_meta(path: Path) -> Meta:
     return typed.convert(typed.read_json(path), Meta, str(path))
 
 
-def _traces(grid: _core.Grid) -> dict[str, str]:
+def _traces(sweep: _core.Sweep) -> dict[str, str]:
     """The traces of its links, by name."""
     traces: dict[str, str] = {}
-    for place in grid.edges():
-        traces |= json.loads(grid[place].document).get("traces", {})
+    for place in sweep.edges():
+        traces |= json.loads(sweep[place].document).get("traces", {})
     return traces

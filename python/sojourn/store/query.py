@@ -54,9 +54,11 @@ def query(store: Store, sql: str) -> list[dict[str, Any]]:
 
     try:
         with connect(store) as connection:
-            found = connection.execute(sql)
-            names = [column[0] for column in found.description or []]
-            return [dict(zip(names, map(_finite, row), strict=True)) for row in found.fetchall()]
+            connection.execute(sql)
+            # None: there is no statement in it.
+            names = [column[0] for column in connection.description or []]
+            rows = connection.fetchall() if names else []
+            return [dict(zip(names, map(_finite, row), strict=True)) for row in rows]
     except duckdb.Error as error:
         damaged = [part.path for plan in store.plans() for part in plan.parts() if not part.is_whole]
         if damaged:

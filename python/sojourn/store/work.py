@@ -137,7 +137,7 @@ class Batches:
         self.made = 0
         """Runs made here."""
         self._known = known
-        self._grid = plan.grid
+        self._sweep = plan.sweep
         self._lock = threading.Lock()
         self._monitors: set[_core.Monitor] = set()
         self._cancelled = False
@@ -182,7 +182,7 @@ class Batches:
                 raise _core.Cancelled("cancelled")
             self._monitors.add(monitor)
             try:
-                spec = self._grid[place]
+                spec = self._sweep[place]
             except _core.ExperimentError as error:
                 return Made(place, None, None, str(error))
         if spec.hash in self._known and (run := _known_run(self._known[spec.hash], spec)) is not None:
@@ -208,9 +208,8 @@ class Batches:
                         hashes = pa.array([one.spec.hash] * len(table)).dictionary_encode()
                         tables.append(table.add_column(0, "hash", hashes))
                 if tables:
-                    folder = self.plan.store / "recorded" / self.plan.id / name
                     table = pa.concat_tables(tables, promote_options="permissive")
-                    files.write_part(folder, places[0], places[-1], table)
+                    files.write_part(self.plan.recorded / name, places[0], places[-1], table)
 
 
 class _Crew:

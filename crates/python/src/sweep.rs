@@ -15,15 +15,15 @@ use crate::run_spec::RunSpec;
 
 /// The runs of an experiment file, each read when it is asked for.
 #[pyclass(frozen, module = "sojourn._core")]
-pub struct Grid {
-    grid: sojourn_experiment::Grid,
+pub struct Sweep {
+    sweep: sojourn_experiment::Sweep,
     name: String,
     /// The cell that was read last, with the values in use of its arms: runs are asked for in their order.
     last: Mutex<Option<(u64, Cell, Arc<InUse>)>>,
     hash: OnceLock<String>,
 }
 
-impl Grid {
+impl Sweep {
     /// A cell that can be built.
     fn cell(&self, number: u64) -> PyResult<(Cell, Arc<InUse>)> {
         {
@@ -35,7 +35,7 @@ impl Grid {
             }
         }
         let cell = self
-            .grid
+            .sweep
             .cell(number)
             .map_err(|error| wrong_input(&error))?;
         let failure = own::Failure::default();
@@ -43,7 +43,7 @@ impl Grid {
         let refused = |error: &RunError| match (failure.take(), error) {
             (Some(raised), _) => raised,
             (None, RunError::Settings { key, message }) => {
-                wrong_input(&self.grid.refuse(number, key, message))
+                wrong_input(&self.sweep.refuse(number, key, message))
             }
             (None, error) => failed_run(error),
         };
@@ -59,23 +59,23 @@ impl Grid {
 }
 
 #[pymethods]
-impl Grid {
+impl Sweep {
     /// Reads a file; overrides are dotted keys with values.
     #[staticmethod]
     fn read_file(path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<Self> {
-        let grid = sojourn_experiment::Grid::read_file(&path, &overrides, &own::names())
+        let sweep = sojourn_experiment::Sweep::read_file(&path, &overrides, &own::names())
             .map_err(|error| wrong_input(&error))?;
-        let first = grid.cell(0).map_err(|error| wrong_input(&error))?;
-        let grid = Self {
+        let first = sweep.cell(0).map_err(|error| wrong_input(&error))?;
+        let sweep = Self {
             name: first.experiment.name.clone(),
-            grid,
+            sweep,
             last: Mutex::new(None),
             hash: OnceLock::new(),
         };
-        for cell in grid.grid.edges() {
-            grid.cell(cell)?;
+        for cell in sweep.sweep.edges() {
+            sweep.cell(cell)?;
         }
-        Ok(grid)
+        Ok(sweep)
     }
 
     /// The experiment's name.
@@ -86,24 +86,24 @@ impl Grid {
 
     /// How many runs there are.
     fn __len__(&self) -> usize {
-        self.grid.runs() as usize
+        self.sweep.runs() as usize
     }
 
     /// A run by its place: cells, then seeds, then queues.
     fn __getitem__(&self, place: usize) -> PyResult<RunSpec> {
-        if place as u64 >= self.grid.runs() {
+        if place as u64 >= self.sweep.runs() {
             return Err(PyIndexError::new_err("no such run"));
         }
-        let per_cell = self.grid.runs_per_cell();
+        let per_cell = self.sweep.runs_per_cell();
         let (cell, in_use) = self.cell(place as u64 / per_cell)?;
-        let spec = self.grid.run_of(&cell, place as u64 % per_cell);
+        let spec = self.sweep.run_of(&cell, place as u64 % per_cell);
         Ok(RunSpec::with_values(spec, &in_use))
     }
 
     /// The first runs of the cells that differ from the first one in at most one value: all values occur among them.
     fn edges(&self) -> Vec<u64> {
-        let per_cell = self.grid.runs_per_cell();
-        self.grid
+        let per_cell = self.sweep.runs_per_cell();
+        self.sweep
             .edges()
             .iter()
             .map(|cell| cell * per_cell)
@@ -113,7 +113,7 @@ impl Grid {
     /// The swept keys with their values, as JSON.
     #[getter]
     fn axes_json(&self) -> PyResult<String> {
-        Ok(json!(self.grid.axes()).to_string())
+        Ok(json!(self.sweep.axes()).to_string())
     }
 
     /// SHA-256, in hexadecimal, of all that decides what the runs give and what they are called.
@@ -122,13 +122,13 @@ impl Grid {
         if let Some(hash) = self.hash.get() {
             return Ok(hash);
         }
-        let mut text = format!("{} {}\n", self.grid.runs(), self.axes_json()?);
-        let per_cell = self.grid.runs_per_cell();
-        for cell in self.grid.edges() {
+        let mut text = format!("{} {}\n", self.sweep.runs(), self.axes_json()?);
+        let per_cell = self.sweep.runs_per_cell();
+        for cell in self.sweep.edges() {
             let (cell, in_use) = self.cell(cell)?;
             let arms = cell.experiment.queues.len() as u64;
             for arm in 0..arms.min(per_cell) {
-                let spec = RunSpec::with_values(self.grid.run_of(&cell, arm), &in_use);
+                let spec = RunSpec::with_values(self.sweep.run_of(&cell, arm), &in_use);
                 text += &spec.written()?.0;
                 text.push('\n');
             }

@@ -1,0 +1,41 @@
+"""``sojourn query``: SQL over the runs of a store."""
+
+from __future__ import annotations
+
+import json as json_
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from sojourn.cli.options import Json, StoreFolder
+from sojourn.cli.shown import show
+from sojourn.store import Store
+
+
+def command(
+    store: StoreFolder,
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="A statement of DuckDB over the tables runs and queues.")],
+    json: Json = False,
+) -> None:
+    """Ask a store: SQL over ``runs``, a row per run, and ``queues``, a row per run and queue."""
+    from sojourn.store.query import query
+
+    rows = query(Store(store), sql)
+    if json:
+        print(json_.dumps(rows, default=str))
+        return
+    if not rows:
+        print("no rows")
+        return
+    table = Table(*rows[0], box=box.SIMPLE)
+    for row in rows:
+        table.add_row(*map(_cell, row.values()))
+    show(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

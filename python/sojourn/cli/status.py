@@ -1,0 +1,28 @@
+"""``sojourn status``: how far the sweeps of a store have come."""
+
+from __future__ import annotations
+
+import json as json_
+
+from rich import box
+from rich.table import Table
+
+from sojourn.cli.options import Json, StoreFolder
+from sojourn.cli.shown import show
+from sojourn.store import Store
+
+
+def command(store: StoreFolder, json: Json = False) -> None:
+    """Show how far the sweeps of a store have come."""
+    from sojourn.store.status import status
+
+    plans = Store(store).plans()
+    if json:
+        print(json_.dumps(status(plans)))
+        return
+    table = Table("sweep", "runs", "done", "running", "failed", box=box.SIMPLE)
+    for plan in plans:
+        found = status([plan])
+        figures = (found["runs"], found["done"], found["running"], found["failed"])
+        table.add_row(f"{plan.meta.experiment} {plan.id[:8]}", *map(str, figures))
+    show(table)
