@@ -58,8 +58,8 @@ choice! {
         Rfc8289 = "rfc8289",
         /// As Linux does: units of 1024 ns, a 16-bit reciprocal square root, one Newton step per count.
         Linux = "linux",
-        /// Nichols and Jacobson 2012: a dropping state entered again soon begins with the last count but one; in RFC 8289
-        /// (§5) and Linux since 3.6 with the drops made in the last.
+        /// Nichols and Jacobson 2012: a dropping state re-entered soon starts at the last count less one. RFC 8289
+        /// (§5) and Linux since 3.6 start at the number of drops made in the last dropping state.
         Published2012 = "2012",
     }
 }
