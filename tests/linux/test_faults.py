@@ -90,7 +90,7 @@ def until(condition: Callable[[], object], *, patience_s: float = 60.0) -> None:
 def test_a_recording_that_is_damaged(fake_qemu, fake_kernel):
     # The results' descriptor is in the last argument.
     fake_qemu('for last; do :; done; printf SOJOURN1damaged > "${last##*path=}"; echo "@done 15"; sleep 1')
-    with pytest.raises(_core.RunError, match="the recording is not whole"):
+    with pytest.raises(_core.RunError, match="the recording is incomplete"):
         run(fake_kernel)
 
 

@@ -318,5 +318,5 @@ def test_what_linux_gives_otherwise_is_said_once(sojourn: Cli, short: Path):
     assert result.returncode == 0, result.stderr
     notes = [line for line in result.stderr.splitlines() if line.startswith("note:")]
     assert notes == [
-        "note: record.rtt: of TCP, Linux gives the smoothed round-trip time ten times a second, not every sample"
+        "note: record.rtt: for TCP, Linux records the smoothed round-trip time ten times a second, not every sample"
     ]

@@ -1,4 +1,4 @@
-//! The headers of the packets that pass the queues: a row each from the agent, a pcapng file in the results.
+//! Packet captures: the agent records the headers of the packets at the queues as rows, which become a pcapng file.
 
 use sojourn_experiment::derived::is_queued;
 use sojourn_experiment::model::{Experiment, Hop, Way};
@@ -7,16 +7,16 @@ use sojourn_units::Time;
 
 use crate::topology;
 
-/// Where packets were seen: the name of the interface, and the Ethernet addresses from and to which they go.
+/// An interface of the capture: its name, and the source and destination Ethernet addresses of its packets.
 pub struct Interface {
     /// Its name in the file.
     pub name: String,
-    /// The addresses.
+    /// The source and destination addresses.
     pub ends: [[u8; 6]; 2],
 }
 
-/// The interfaces as the simulator's captures have them: of `[link]` what leaves the queue downwards and the way back, of
-/// `[[link]]` what leaves each queue.
+/// The interfaces of the capture, as in the simulator: for `[link]` the packets that leave the queue downwards and the
+/// way back; for `[[link]]` the packets that leave each queue.
 pub fn interfaces(experiment: &Experiment) -> Vec<Interface> {
     let links = &experiment.links;
     let interface = |hop: Hop| {
@@ -39,14 +39,14 @@ pub fn interfaces(experiment: &Experiment) -> Vec<Interface> {
         .collect()
 }
 
-/// Bytes of a row before its headers: instant, length of the packet, interface, length of the headers.
+/// Bytes of a row before the headers: time, length of the packet, interface, length of the headers.
 const FIXED: usize = 12;
 const TCP: u8 = 6;
-/// Of UDP and of an echo.
+/// The header length of UDP and of an echo.
 const SHORT_HEADER: usize = 8;
 const ETHERTYPE_IPV4: [u8; 2] = [8, 0];
 
-/// Adds an IPv4 packet, of which the beginning is there, that passed `interface` at an instant of the run.
+/// Appends a row for an IPv4 packet, given its first bytes, that passed `interface` at a time of the run.
 pub fn note(rows: &mut Vec<u8>, at_ns: u64, interface: u8, packet: &[u8]) {
     let Some(headers) = headers(packet) else {
         return;
@@ -56,7 +56,7 @@ pub fn note(rows: &mut Vec<u8>, at_ns: u64, interface: u8, packet: &[u8]) {
     rows.extend(headers);
 }
 
-/// The headers of IP and of what it carries; `None` if it is not IPv4 or the beginning is too short.
+/// The headers of IP and of the protocol above it; `None` if it is not IPv4 or too few bytes are given.
 fn headers(packet: &[u8]) -> Option<&[u8]> {
     let first = *packet.first()?;
     let ip = usize::from(first & 15) * 4;
@@ -67,7 +67,7 @@ fn headers(packet: &[u8]) -> Option<&[u8]> {
     packet.get(..ip + carried).filter(|_| first >> 4 == 4)
 }
 
-/// The rows as a file, in order of time.
+/// The rows as a pcapng file, in order of time.
 pub fn pcapng(rows: &[u8], interfaces: &[Interface]) -> Vec<u8> {
     let mut packets = Vec::new();
     let mut rest = rows;
@@ -84,7 +84,7 @@ pub fn pcapng(rows: &[u8], interfaces: &[Interface]) -> Vec<u8> {
         ));
         rest = next;
     }
-    // Stable: packets of one instant stay in the order in which they were seen.
+    // A stable sort: packets of the same time keep the order in which they were seen.
     packets.sort_by_key(|packet| packet.0);
     let names: Vec<&str> = interfaces.iter().map(|of| of.name.as_str()).collect();
     let mut file = pcapng::head(&names);
@@ -136,7 +136,7 @@ mod tests {
         let file = pcapng(&rows, &interfaces);
         let head = pcapng::head(&["down", "up"]).len();
         let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|n| file[head + at + n]));
-        // Type, length, interface, two words of time, captured and whole length: 14 bytes of Ethernet more.
+        // Type, length, interface, two words of time, captured and original length: 14 bytes of Ethernet more.
         assert_eq!((word(8), word(16), word(20), word(24)), (0, 5, 42, 1514));
         let next = word(4) as usize;
         assert_eq!((word(next + 8), word(next + 16)), (1, 7));

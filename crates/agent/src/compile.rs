@@ -1,4 +1,4 @@
-//! From an experiment's arm to the job of one run.
+//! Compiles one run of an experiment's arm to a job.
 
 use sojourn_experiment::derived::{self, QueuePlace};
 use sojourn_experiment::model::{
@@ -10,19 +10,19 @@ use crate::disciplines::{self, Leaf, Refusal};
 use crate::job::{Bottleneck, FIRST_ASKED_PORT, FIRST_PORT, Flow, Job, Tcp};
 use crate::topology::{self, Names};
 
-/// TCP options of a segment with timestamps, which TCP_MAXSEG counts in.
+/// The timestamp option, which TCP_MAXSEG includes.
 const TIMESTAMPS: u32 = 12;
-/// Bytes that the agent writes into each echo request: its instant and its number.
+/// Bytes that the agent writes into each echo request: its time and its number.
 const STAMP: u32 = 16;
-/// Bytes that it writes into each datagram: its number.
+/// Bytes that the agent writes into each datagram: its number.
 const NUMBER: u32 = 8;
 /// TCP and IP headers without options.
 const HEADERS: u32 = 40;
 
-/// The job of arm number `queue` with `seed`. Namespaces get names that begin with `prefix`.
+/// The job for arm number `queue` with `seed`. The names of its namespaces begin with `prefix`.
 ///
 /// # Errors
-/// The kernel cannot do what a key asks for; the refusal holds the key's full path, `queue.0.target`.
+/// The kernel does not support the value of a key. The refusal contains the key's full path, `queue.0.target`.
 pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Result<Job, Refusal> {
     let names = Names {
         prefix: prefix.into(),
@@ -43,7 +43,7 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
     }));
     modules.sort();
     modules.dedup();
-    // Reno is always there and has no module.
+    // Reno is built in and has no module.
     modules.retain(|module| module != "tcp_reno");
     Ok(Job {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -65,7 +65,7 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
     })
 }
 
-/// What an experiment asks for and a kernel tells otherwise: a line each, for the user.
+/// Settings of an experiment that a kernel implements differently: a line each, for the user.
 pub fn notes(experiment: &Experiment) -> Vec<String> {
     let has_tcp = experiment.traffic.iter().any(|of| of.kind.tcp().is_some());
     let record = &experiment.record;
@@ -76,7 +76,7 @@ pub fn notes(experiment: &Experiment) -> Vec<String> {
             RttOf::Segments => "the time of every segment",
         };
         notes.push(format!(
-            "record.rtt: of TCP, Linux gives the smoothed round-trip time ten times a second, not {wanted}"
+            "record.rtt: for TCP, Linux records the smoothed round-trip time ten times a second, not {wanted}"
         ));
     }
     notes
@@ -89,14 +89,14 @@ fn refuse<T>(key: impl Into<String>, must: impl Into<String>) -> Result<T, Refus
     })
 }
 
-/// Refuses what no kernel can do here, whatever the discipline.
+/// Refuses settings that Linux does not support, whatever the discipline.
 fn check(experiment: &Experiment) -> Result<(), Refusal> {
     let with_device_queue = |place: &QueuePlace<'_>| place.link.device_queue > 0;
     let places = derived::queues(experiment, 0);
     if let Some(place) = places.iter().find(|place| with_device_queue(place)) {
         return refuse(
             format!("{}.device_queue", place.link_key()),
-            "must be 0 packets on Linux, whose virtual links have none; backends that have it: sim",
+            "must be 0 packets on Linux, whose virtual links have no device queue; backends that have it: sim",
         );
     }
     let flows: u64 = experiment
@@ -146,7 +146,8 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         })
 }
 
-/// Refuses one-way delays of segments that pass several queues: what one waits in each cannot be put together.
+/// Refuses one-way delays of segments that pass several queues, because the delays of one segment in several queues
+/// cannot be matched.
 fn check_one_way(experiment: &Experiment, traffic: &Traffic) -> Result<(), Refusal> {
     let queues = |way: &Way| {
         let hops = traffic.route.hops(*way).into_iter();
@@ -165,7 +166,7 @@ fn check_one_way(experiment: &Experiment, traffic: &Traffic) -> Result<(), Refus
     Ok(())
 }
 
-/// Congestion controls of documents and of other simulators that no kernel has.
+/// Congestion controls of documents and of other simulators that are not in any kernel.
 const NO_KERNELS: [&str; 4] = [
     "newreno",
     "cubic-2005",
@@ -177,7 +178,7 @@ fn is_whole_ms(span: Duration) -> bool {
     span.as_nanos() % 1_000_000 == 0
 }
 
-/// Refuses what the agent does not do; the error is a key and what is accepted of it.
+/// Refuses options that the agent does not support. The error holds a key and its accepted values.
 fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     if kind.tcp().is_some_and(|tcp| tcp.abe) {
         return Err(("abe", "false, as it is"));
@@ -201,7 +202,9 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     match kind {
         Kind::Ping(ping) if ping.protocol == EchoProtocol::Udp => Err(("protocol", "icmp")),
         Kind::Ping(ping) if ping.packet < STAMP => Err(("packet", "at least 16 B")),
-        Kind::Cbr(cbr) if cbr.mtu.is_some() => Err(("mtu", "left out, as it is the link's,")),
+        Kind::Cbr(cbr) if cbr.mtu.is_some() => {
+            Err(("mtu", "left out, because the link's MTU applies,"))
+        }
         Kind::Cbr(cbr) if cbr.packet < NUMBER => Err(("packet", "at least 8 B")),
         Kind::OnOff(onoff) if onoff.send_buffer.is_some() => Err(("send_buffer", "left out")),
         Kind::OnOff(onoff) if kind.tcp().is_none() && onoff.packet < NUMBER => {
@@ -263,7 +266,7 @@ impl Side<'_> {
     }
 }
 
-/// The flows whose packets pass a queue: of each number whether their data does, and whether what returns does.
+/// The flows whose packets pass a queue: by flow number, whether its data does, and whether its returning packets do.
 fn passed_by(experiment: &Experiment, seed: u64, queue: Hop) -> Vec<[bool; 2]> {
     let passes = |flow: derived::Flow<'_>| {
         [flow.way, flow.way.reversed()].map(|way| flow.traffic.route.hops(way).contains(&queue))
@@ -302,9 +305,9 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
     derived::flows(experiment, seed).filter_map(flow).collect()
 }
 
-/// Bulk flows connect a round trip ahead of their start: what they exchange then takes the handshake's place. A SYN that is
-/// lost delays the data as much as one at the start does. Not with a window of one segment: the exchange would fill and
-/// so double it.
+/// Bulk flows connect a round trip before their start. A small exchange at their start then takes the place of the
+/// handshake, so that a lost SYN delays the data as much as at the start. Not with a window of one segment: the
+/// exchange would fill this window and so double it.
 fn opens_ns(flow: &derived::Flow<'_>) -> Option<i64> {
     let ahead = flow.traffic.rtt.as_nanos() as i64;
     let tcp = flow.traffic.kind.tcp()?;

@@ -1,8 +1,8 @@
-//! Disciplines of the experiment file as `tc` words, and the counters that `tc -s` shows of them.
+//! Disciplines of the experiment file as `tc` arguments, and their counters in `tc -s`.
 //!
-//! One table says which keys the kernel has under which word. A key that it lacks is refused, unless it asks for what
-//! the kernel does anyway. Parameters that are not given are left to the kernel, except where `tc` has no default or
-//! derives one from a link that is not ours.
+//! A table lists the keys that the kernel supports, with their `tc` words. A key that it does not support is refused,
+//! unless its value is the kernel's fixed behaviour. Parameters that are not given are left to the kernel, except
+//! where `tc` has no default or derives one from a different link.
 
 use sojourn_experiment::derived::Limit;
 use sojourn_experiment::model::Queue;
@@ -14,21 +14,21 @@ mod derived;
 pub use counters::{Counters, counters};
 use derived::{perturb_words, pie_words, red_words};
 
-/// A discipline ready for `tc qdisc add … parent …`.
+/// A discipline as arguments for `tc qdisc add … parent …`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leaf {
-    /// The words from the qdisc's name on: `codel limit 1000 target 5000us`.
+    /// The arguments from the qdisc's name on: `codel limit 1000 target 5000us`.
     pub words: String,
-    /// The kernel module that it needs.
+    /// The kernel module of the discipline.
     pub module: String,
 }
 
 /// Why an arm cannot run on Linux.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// The key at fault, below the arm: `target`.
+    /// The refused key, relative to the arm: `target`.
     pub key: String,
-    /// What is accepted.
+    /// The accepted values.
     pub must: String,
 }
 
@@ -39,7 +39,7 @@ fn refuse<T>(key: &str, must: impl Into<String>) -> Result<T, Refusal> {
     })
 }
 
-/// In what a qdisc's limit is counted.
+/// The unit of a qdisc's limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counts {
     Packets,
@@ -47,29 +47,29 @@ enum Counts {
     Nothing,
 }
 
-/// What becomes of a key.
+/// How a key becomes `tc` arguments.
 #[derive(Clone, Copy)]
 enum Word {
     /// `word value`.
     Value(&'static str),
-    /// The one word if true, the other (if not empty) if false.
+    /// The first word if true, the second (if not empty) if false.
     Flag(&'static str, &'static str),
-    /// The value itself is the word.
+    /// The value is the word.
     Itself,
-    /// The kernel does this and nothing else; the value may say so.
+    /// The kernel's fixed behaviour. Only this value is accepted.
     Always(&'static str),
-    /// Handled by the discipline's own function, or says nothing to the kernel.
+    /// Handled by the discipline's own function, or without effect on the kernel.
     Apart,
 }
 
-/// Where the kernel counts drops for want of room.
+/// How to obtain the number of overflow drops from the counters.
 #[derive(Clone, Copy)]
 enum Overflow {
-    /// There are no other drops.
+    /// All drops are overflow drops.
     All,
-    /// Under these names.
+    /// The sum of these counters.
     Counted(&'static [&'static str]),
-    /// All drops but those under these names.
+    /// All drops except those in these counters.
     AllBut(&'static [&'static str]),
 }
 
@@ -249,7 +249,7 @@ const SFQ: Row = Row {
     overflow: Overflow::All,
 };
 
-/// The disciplines that a Linux kernel can have.
+/// The disciplines available in a Linux kernel.
 const ROWS: &[Row] = &[
     FIFO,
     Row {
@@ -349,20 +349,20 @@ fn row(aqm: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.aqm == aqm)
 }
 
-/// The disciplines that a Linux kernel can have, by their names in experiment files.
+/// The disciplines available in a Linux kernel, by their names in experiment files.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ROWS.iter().map(|row| row.aqm)
 }
 
-/// The module of a discipline.
+/// The kernel module of a discipline.
 pub fn module(aqm: &str) -> Option<&'static str> {
     row(aqm).map(|row| row.module)
 }
 
-/// An arm as `tc` words, on a link of `rate` whose full frame has `frame` bytes.
+/// An arm as `tc` arguments, on a link of `rate` with full frames of `frame` bytes.
 ///
 /// # Errors
-/// The kernel does not have the discipline, a key of it, or its limit in that unit.
+/// The kernel lacks the discipline, one of its keys, or its limit in that unit.
 pub fn leaf(arm: &Queue, limit: Option<Limit>, frame: u32, rate: Rate) -> Result<Leaf, Refusal> {
     let Some(row) = row(&arm.aqm) else {
         let have: Vec<&str> = names().collect();
@@ -380,10 +380,10 @@ pub fn leaf(arm: &Queue, limit: Option<Limit>, frame: u32, rate: Rate) -> Result
     match row.aqm {
         "red" | "ared" => words.extend(red_words(arm, frame, rate)?),
         "pie" | "fq_pie" => words.extend(pie_words(arm)?),
-        // A target that no packet reaches switches CoDel off.
+        // A target that no packet reaches disables CoDel.
         "fq_nocodel" => words.push("target 1000s interval 1000s noecn".into()),
         "sfq" | "sfq_red" => words.extend(perturb_words(arm)?),
-        // Our link sets the pace.
+        // The link's shaper sets the rate.
         "cake" if setting(arm, "bandwidth").is_none() => words.push("unlimited".into()),
         _ => {}
     }
@@ -405,7 +405,7 @@ pub fn leaf(arm: &Queue, limit: Option<Limit>, frame: u32, rate: Rate) -> Result
 fn limit_words(row: &Row, limit: Option<Limit>, frame: u32) -> Result<Option<String>, Refusal> {
     let given = match (row.counts, limit) {
         (Counts::Nothing, _) => return Ok(None),
-        // tc has no default for it; the experiment's is 1000 packets.
+        // tc has no default for this limit; the experiment's is 1000 packets.
         (Counts::Bytes, None) => 1000 * u64::from(frame),
         (_, None) => return Ok(None),
         (Counts::Packets, Some(Limit::Packets(packets))) => packets,
@@ -445,7 +445,7 @@ fn key_words(row: &Row, key: &str, word: Word, value: &Value) -> Result<Option<S
     })
 }
 
-/// A value as `tc` reads it.
+/// A value in `tc` notation.
 fn plain(value: &Value) -> String {
     match value {
         Value::Duration(span) => span_words(*span),
@@ -457,7 +457,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A span as `tc` reads it: whole milliseconds, else microseconds.
+/// A time in `tc` notation: whole milliseconds, otherwise microseconds.
 pub fn span_words(span: Duration) -> String {
     let nanos = span.as_nanos();
     if nanos % 1_000_000 == 0 {

@@ -1,20 +1,20 @@
 //! Experiments on the Linux kernel's own queue disciplines and TCP.
 //!
-//! The agent is one static program. It builds an experiment's network out of namespaces, sends its traffic over real
-//! sockets, and records what became of every packet from the kernel's tracepoints. It does so as the first process of
-//! a virtual machine, or as root on a running kernel.
+//! The agent is one static program. It builds an experiment's network from namespaces, sends its traffic over real
+//! sockets, and records the fate of every packet from the kernel's tracepoints. It runs as the first process of a
+//! virtual machine, or as root on a running kernel.
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`compile`] | an experiment's arm as a [`Job`], or why Linux cannot run it |
-//! | [`job`] | what the agent is told |
-//! | [`disciplines`] | disciplines as `tc` words, and their counters |
+//! | [`compile`] | compiles an experiment's arm to a [`Job`], or tells why Linux cannot run it |
+//! | [`job`] | the input of the agent |
+//! | [`disciplines`] | disciplines as `tc` arguments, and their counters |
 //! | [`topology`] | the network as `ip` and `tc` commands |
-//! | `executor` | the agent at work; on Linux only |
-//! | [`recording`] | what it hands back |
-//! | `replay` | a recording told to the probes and meters that every backend has |
-//! | `capture` | headers of packets as a pcapng file |
-//! | [`summary`] | a recording as results |
+//! | `executor` | carries out a job; on Linux only |
+//! | [`recording`] | the output of the agent |
+//! | `replay` | feeds a recording to the probes and meters of all backends |
+//! | `capture` | packet headers as a pcapng file |
+//! | [`summary`] | computes the results from a recording |
 
 mod capture;
 pub mod compile;

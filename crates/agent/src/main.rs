@@ -1,4 +1,4 @@
-//! The agent as a program: the first process of a virtual machine, or `sojourn-agent run JOB RECORDING` as root.
+//! The agent's program: the first process of a virtual machine, or `sojourn-agent run JOB RECORDING` as root.
 
 use std::fs;
 use std::process::ExitCode;
@@ -39,9 +39,9 @@ fn main() -> ExitCode {
 fn run(job: &str, recording: &str) -> Result<(), Failure> {
     let text = fs::read(job)?;
     let job = serde_json::from_slice(&text).map_err(|error| Failure(format!("{job}: {error}")))?;
-    // Whoever waits for the recording may be killed.
+    // End if the process that waits for the recording is killed.
     set_pdeathsig(Signal::SIGTERM).map_err(|error| Failure(error.to_string()))?;
-    // Blocked here, they are noticed by the run, which cleans up.
+    // Signals are blocked here; the run notices them and cleans up.
     interrupts()
         .thread_block()
         .map_err(|error| Failure(error.to_string()))?;

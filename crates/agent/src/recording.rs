@@ -1,7 +1,8 @@
-//! What the agent hands back: figures of flows, counters of queues, and a row per packet that met a queue.
+//! The output of the agent: figures of flows, counters of queues, and a row per packet at a queue.
 //!
-//! On a disk or in a file: `SOJOURN3`, the lengths of the three parts, the figures as JSON, the rows, the captured headers,
-//! and a checksum (FNV-1a, 64 bits) over all before it. Numbers are little-endian. Whatever follows is not looked at.
+//! Format on a disk or in a file: `SOJOURN3`, the lengths of the three parts, the figures as JSON, the rows, the
+//! captured headers, and a checksum (FNV-1a, 64 bits) of everything before it. Numbers are little-endian. Data after
+//! the checksum is ignored.
 
 use std::fmt;
 
@@ -9,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use sojourn_measure::playback::Playback;
 
 const MAGIC: &[u8; 8] = b"SOJOURN3";
-/// Magic and the three lengths.
+/// The magic and the three lengths.
 const HEAD: usize = 32;
 /// Bytes of a packet's row.
 const ROW: usize = 28;
 
-/// One run as it was seen.
+/// The recording of one run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Recording {
     /// The kernel's release.
@@ -23,17 +24,17 @@ pub struct Recording {
     pub flows: Vec<FlowFigures>,
     /// Counters of each queue, in the job's order.
     pub queues: Vec<QueueFigures>,
-    /// Why the run is not to be trusted, if it is not.
+    /// Why the run is invalid; empty if it is valid.
     pub faults: Vec<String>,
-    /// Retransmission timeouts of all hosts, as the kernel counted them.
+    /// Retransmission timeouts of all hosts, as counted by the kernel.
     #[serde(default)]
     pub timeouts: u64,
-    /// Tracepoints hit.
+    /// The number of tracepoint events.
     pub events: u64,
-    /// A row per packet that met a queue, in the order in which their fate was settled.
+    /// A row per packet at a queue, in the order in which their fate was decided.
     #[serde(skip)]
     pub packets: Vec<PacketRow>,
-    /// Headers of the packets that passed the bottleneck, if they are kept.
+    /// Headers of the packets that passed the bottleneck, if they are recorded.
     #[serde(skip)]
     pub captured: Vec<u8>,
 }
@@ -45,25 +46,26 @@ pub struct FlowFigures {
     pub sent: u64,
     /// Payload bytes received.
     pub received: u64,
-    /// Of datagrams that came while measuring: numbers of the first and of the highest, and how many came.
+    /// Of the datagrams that arrived after the warm-up: numbers of the first and of the highest, and how many arrived.
     pub seen: Option<(u64, u64, u64)>,
-    /// Of `received`, before measuring began.
+    /// The part of `received` before the end of the warm-up.
     pub received_before: u64,
     /// Segments retransmitted.
     pub retransmits: u64,
-    /// Datagrams or requests sent, and those that arrived or were answered.
+    /// Datagrams or requests sent, and the number that arrived or were answered.
     pub datagrams: Option<(u64, u64)>,
-    /// Instants in nanoseconds and round-trip times in microseconds: TCP's smoothed estimate ten times a second, or echoes.
+    /// Times in nanoseconds and round-trip times in microseconds: TCP's smoothed estimate ten times a second, or
+    /// echoes.
     pub round_trips: Vec<(u64, u32)>,
-    /// One-way delays of datagrams in microseconds, while measuring.
+    /// One-way delays of datagrams in microseconds, after the warm-up.
     pub one_way_us: Vec<u32>,
-    /// Instants in nanoseconds and completion times of files and web responses in microseconds.
+    /// Times in nanoseconds and completion times of files and web responses in microseconds.
     pub completions: Vec<(u64, u32)>,
-    /// Instants in nanoseconds and load times of pages in microseconds.
+    /// Times in nanoseconds and load times of pages in microseconds.
     pub page_loads: Vec<(u64, u32)>,
-    /// What a player of video saw.
+    /// The figures of a video player.
     pub playback: Playback,
-    /// Bytes received so far and the congestion window in segments, at the end of each bin of the series.
+    /// Bytes received so far and the congestion window in segments at the end of each bin of the series.
     pub series: Vec<(u64, Option<u32>)>,
 }
 
@@ -76,18 +78,18 @@ pub struct QueueFigures {
     pub series: Vec<String>,
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// It left the queue.
     Delivered,
     /// It left with Congestion Experienced.
     Marked,
-    /// The kernel says that the algorithm dropped it.
+    /// The algorithm dropped it, according to the kernel.
     DroppedAqm,
-    /// The kernel says that there was no room for it.
+    /// It was dropped for lack of room, according to the kernel.
     DroppedOverflow,
-    /// It was dropped and the kernel does not say why.
+    /// It was dropped, and the kernel gives no reason.
     Dropped,
 }
 
@@ -99,12 +101,12 @@ const FATES: [Fate; 5] = [
     Fate::Dropped,
 ];
 
-/// A packet that met a queue.
+/// A packet at a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketRow {
     /// When it entered, in nanoseconds since the run began.
     pub entered_ns: u64,
-    /// When its fate was settled.
+    /// When its fate was decided.
     pub settled_ns: u64,
     /// The flow's number.
     pub flow: u32,
@@ -112,21 +114,21 @@ pub struct PacketRow {
     pub bytes: u32,
     /// Index of the queue: down, up.
     pub queue: u8,
-    /// Whether it went from the receiver of data to the sender.
+    /// True if it was sent by the receiver of the data.
     pub returning: bool,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
-    /// It was dropped as it came: it was never in the queue.
+    /// It was dropped on arrival and never queued.
     pub refused: bool,
 }
 
-/// Bytes that are not a whole recording.
+/// The error that bytes are not a complete recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damaged(String);
 
 impl fmt::Display for Damaged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the recording is not whole: {}", self.0)
+        write!(f, "the recording is incomplete: {}", self.0)
     }
 }
 
@@ -136,7 +138,7 @@ impl Recording {
     /// The recording as bytes.
     ///
     /// # Errors
-    /// The figures cannot be written as JSON, which would take a number that is none.
+    /// The figures cannot be written as JSON, because a number is not finite.
     pub fn to_bytes(&self) -> serde_json::Result<Vec<u8>> {
         let figures = serde_json::to_vec(self)?;
         let parts = figures.len() + ROW * self.packets.len() + self.captured.len();
@@ -167,12 +169,12 @@ impl Recording {
     /// Reads a recording at the beginning of `bytes`.
     ///
     /// # Errors
-    /// There is none, or it is not whole.
+    /// There is no recording, or it is incomplete.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Damaged> {
         let damaged = |what: &str| Damaged(what.into());
         let mut reader = Reader(bytes);
         if reader.take(8) != Some(MAGIC) {
-            return Err(damaged("it does not begin as one"));
+            return Err(damaged("it has another header"));
         }
         let short = || damaged("it ends early");
         let figures = reader.u64().ok_or_else(short)? as usize;
@@ -204,7 +206,7 @@ impl PacketRow {
         matches!(self.fate, Fate::Delivered | Fate::Marked)
     }
 
-    /// How long it was in the queue, in nanoseconds.
+    /// The time in the queue in nanoseconds.
     pub const fn sojourn_ns(&self) -> u64 {
         self.settled_ns - self.entered_ns
     }

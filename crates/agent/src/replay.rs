@@ -1,4 +1,4 @@
-//! A recording told again, in order of time, to the probes and meters that the simulator has as well.
+//! Feeds a recording, in order of time, to the probes and meters that the simulator uses too.
 
 use sojourn_experiment::derived::QueuePlace;
 use sojourn_experiment::model::Link;
@@ -16,7 +16,7 @@ use crate::topology::ETHERNET;
 /// The longest segment without data, SYN or FIN: Ethernet, IPv4 and TCP with timestamps.
 const ACKNOWLEDGEMENT: u32 = 66;
 
-/// What was measured.
+/// The measurements.
 pub struct Replayed {
     /// Of each queue.
     pub probes: Vec<QueueProbe>,
@@ -26,7 +26,7 @@ pub struct Replayed {
     pub series: Option<Series>,
 }
 
-/// Replays a recording that was made with `job`.
+/// Replays a recording made with `job`.
 pub fn replay(
     scope: &Scope,
     places: &[QueuePlace<'_>],
@@ -67,7 +67,7 @@ fn bin_ends(scope: &Scope) -> Vec<Time> {
         .collect()
 }
 
-/// Bytes of a packet on the link. The kernel's length has an Ethernet header, whatever the link adds.
+/// Bytes of a packet on the link. The kernel counts an Ethernet header, whatever the link's overhead.
 pub fn on_link(link: &Link, row: &PacketRow) -> u32 {
     row.bytes + link.overhead - ETHERNET
 }
@@ -99,7 +99,7 @@ impl Packet for Seen<'_> {
     }
 }
 
-/// A queue while it is replayed.
+/// The state of a queue during the replay.
 struct Queue<'a> {
     place: &'a QueuePlace<'a>,
     probe: QueueProbe,
@@ -143,7 +143,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// A packet comes.
+    /// Handles the arrival of a packet.
     fn enter(&mut self, row: &PacketRow) {
         let packet = self.seen(row);
         self.probe.on_arrival(&packet);
@@ -153,7 +153,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// A packet's fate is settled.
+    /// Handles the fate of a packet.
     fn settle(&mut self, row: &PacketRow) {
         let (packet, now) = (self.seen(row), Time::from_nanos(row.settled_ns));
         if !row.refused {
@@ -174,7 +174,7 @@ impl<'a> Queue<'a> {
         self.probe.on_drop(&packet, reason, queued, now);
     }
 
-    /// A bin of the series ends.
+    /// Takes the sample at the end of a bin.
     fn sample(&mut self, number: usize, bin: usize, time: Time) -> QueueSample {
         let counted = self.counted.get(bin).copied().unwrap_or_default();
         QueueSample {
@@ -190,14 +190,14 @@ impl<'a> Queue<'a> {
     }
 }
 
-/// What happens to a packet; at the same instant packets come before the fate of any is settled.
+/// An event of a packet. At the same time, arrivals come before departures and drops.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     Enters,
     Settled,
 }
 
-/// What happens at the end of a bin is in the next one.
+/// Replays the packets. An event at the end of a bin belongs to the next one.
 fn replay_packets(
     scope: &Scope,
     packets: &[PacketRow],
@@ -236,7 +236,7 @@ fn replay_packets(
                 if let (Some(flow), Some(meter)) = (scope.flows.get(of), meters.get_mut(of)) {
                     let data = !row.returning && row.bytes > ACKNOWLEDGEMENT;
                     if data && row.is_delivered() {
-                        // Virtual Ethernet takes no time: behind the queue there is only the links' own delay.
+                        // Virtual Ethernet has no delay: behind the queue there is only the links' own delay.
                         let one_way = Duration::from_nanos(row.sojourn_ns()) + flow.link_delay;
                         let arrives = Time::from_nanos(row.settled_ns) + flow.link_delay;
                         meter.record_segment(one_way, arrives);
@@ -248,7 +248,7 @@ fn replay_packets(
     end_bins(queues, Time::MAX);
 }
 
-/// What was noted of flows while they ran. A round-trip time at the end of a bin is the bin's.
+/// Replays the figures of flows. A round-trip time at the end of a bin belongs to that bin.
 fn replay_flows(
     flows: &[FlowFigures],
     ends: &[Time],

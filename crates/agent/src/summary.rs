@@ -1,4 +1,4 @@
-//! A recording as results: what only Linux knows here, how probes and meters are told of it in [`replay`].
+//! Computes the results of a run from its recording: figures that only Linux provides, and the [`replay`].
 
 use serde::Serialize;
 use sojourn_experiment::derived::{self, QueuePlace};
@@ -14,7 +14,7 @@ use crate::job::Job;
 use crate::recording::{Fate, PacketRow, Recording};
 use crate::replay::{Replayed, on_link, replay};
 
-/// A run on Linux: the figures of every backend, and what only this one can say.
+/// A run on Linux: the figures of every backend, and those of this one only.
 #[derive(Clone, Debug, Serialize)]
 pub struct LinuxRun {
     /// The figures.
@@ -22,7 +22,7 @@ pub struct LinuxRun {
     pub result: RunResult,
     /// The kernel's release.
     pub kernel: String,
-    /// Why the run is not to be trusted; absent if it is.
+    /// Why the run is invalid; absent if it is valid.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub invalid: Vec<String>,
 }
@@ -71,7 +71,7 @@ pub fn summarise(
         let rows = recording.packets.iter();
         let left = rows.filter(|row| usize::from(row.queue) == index && row.is_delivered());
         let used = utilization(experiment, place, left);
-        // The discipline's own counters: the kernel may not say of each packet why it was dropped.
+        // The discipline's own counters, because the kernel may not give the reason of each drop.
         let figures = Bottleneck {
             dropped_aqm: counted.dropped - counted.overflow,
             dropped_overflow: counted.overflow,
@@ -104,8 +104,8 @@ pub fn summarise(
     }
 }
 
-/// Gives drops whose reason the kernel left out the one that the counters know, if they know only one. Which drops of a
-/// queue were for want of room cannot be told from their waits: they may be of packets just come, or of those at the head.
+/// Assigns a reason to drops without one, if the counters know only one reason. With both reasons, the overflow drops
+/// of a queue cannot be told apart by their sojourn times: they may be packets just arrived, or packets at the head.
 fn attribute_drops(packets: &mut [PacketRow], queue: usize, counted: Counters) {
     let fate = match counted.overflow {
         0 => Fate::DroppedAqm,
@@ -119,8 +119,8 @@ fn attribute_drops(packets: &mut [PacketRow], queue: usize, counted: Counters) {
     }
 }
 
-/// The share of the capacity used after the warm-up. When each packet was on the link follows from when it left and from
-/// the token bucket, as in the simulator: a packet under way at either end counts in part.
+/// The share of the capacity used after the warm-up. The time on the link follows from a packet's departure and the
+/// token bucket, as in the simulator: a packet in transmission at either end counts in part.
 fn utilization<'a>(
     experiment: &Experiment,
     place: &QueuePlace<'_>,

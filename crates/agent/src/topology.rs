@@ -1,4 +1,4 @@
-//! The network of an experiment as namespaces, virtual Ethernet pairs and `ip` and `tc` commands.
+//! The network of an experiment: namespaces, virtual Ethernet pairs and `ip` and `tc` commands.
 //!
 //! ```text
 //! near0 ─┐                                    ┌─ far0
@@ -6,12 +6,14 @@
 //!        └                                    ┘
 //! ```
 //!
-//! Every path (a traffic group in one direction) has hosts of its own: data that goes down flows from near to far. `router` and
-//! `remote` are the ends of `[link]`; with `[[link]]` there is a namespace for every node, and hosts are at the nodes at the
-//! ends of their route. A queue is the leaf of an HTB class at the link's end where its direction begins.
+//! Every path (a traffic group in one direction) has its own hosts; downward data flows from near to far. `router` and
+//! `remote` are the ends of `[link]`. With `[[link]]` there is a namespace for every node, and hosts are attached to
+//! the first and last nodes of their route. A queue is the leaf of an HTB class at the end of the link where its
+//! direction begins.
 //!
-//! The propagation of a path's links is a netem delay on the last hop towards the receiver. What that leaves of the base RTT is
-//! one on the receiving host's way out, the ACK path, away from the queues. Nothing else has a queue: virtual Ethernet has none.
+//! A netem on the last hop towards the receiver has the propagation delay of the path's links. Another, on the
+//! receiving host's egress (the ACK path), has the rest of the base RTT; it is away from the queues. There are no
+//! other queues: virtual Ethernet has none.
 
 use std::net::Ipv4Addr;
 
@@ -22,13 +24,13 @@ use sojourn_units::{Duration, Rate};
 use crate::disciplines::{Leaf, span_words};
 use crate::job::{Action, Step};
 
-/// The handle of the first root qdisc: an unlikely number, as other qdiscs of a host are traced by handle too.
+/// The handle of the first root qdisc: an unusual number, because other qdiscs of a host are traced by handle too.
 const FIRST_HANDLE: u16 = 0x5d01;
 /// Handle of a queue's discipline.
 pub const LEAF: &str = "10:";
 /// Packets that a netem holds: more than ever occur.
 const NETEM_LIMIT: u32 = 200_000;
-/// Ethernet header, which the kernel counts in a packet's length.
+/// The Ethernet header, which is part of a packet's length in the kernel.
 pub const ETHERNET: u32 = 14;
 
 /// A traffic group in one direction: a pair of hosts.
@@ -70,9 +72,9 @@ impl Path {
     }
 }
 
-/// Names of namespaces, told apart from those of other runs by a prefix.
+/// Names of namespaces, with a prefix that distinguishes them from those of other runs.
 pub struct Names {
-    /// What all of them begin with.
+    /// The common prefix.
     pub prefix: String,
 }
 
@@ -100,11 +102,11 @@ pub fn paths(experiment: &Experiment) -> Vec<Path> {
         .collect()
 }
 
-/// Host part of a host's address on its link, and of its router's.
+/// The host part of a host's address on its link, and of its router's.
 const HOST: u8 = 1;
 const ROUTER: u8 = 2;
 
-/// The most paths, which the second byte of an address numbers.
+/// The most paths: the second byte of an address is the path's number.
 pub const MOST_PATHS: usize = 250;
 
 const fn near(path: usize, host: u8) -> Ipv4Addr {
@@ -115,7 +117,7 @@ const fn far(path: usize, host: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 2, path as u8, host)
 }
 
-/// A device's Ethernet address, made from its IPv4 address: nothing is left to chance, and no ARP is needed.
+/// A device's Ethernet address, derived from its IPv4 address, so that it is deterministic and needs no ARP.
 const fn ethernet(address: Ipv4Addr) -> [u8; 6] {
     let [_, net, path, host] = address.octets();
     [2, 0, 0, net, path, host]
@@ -127,7 +129,7 @@ fn mac(address: Ipv4Addr) -> String {
         .join(":")
 }
 
-/// One end of a link: the device that packets leave by, in the direction that begins there.
+/// One end of a link: the egress device in the direction that begins there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Port {
     /// Its namespace, without the prefix.
@@ -193,7 +195,7 @@ struct End<'a> {
     address: Ipv4Addr,
 }
 
-/// A network being written down.
+/// Collects the commands that build a network.
 struct Writer<'a> {
     names: &'a Names,
     mtu: u32,
@@ -214,7 +216,7 @@ pub fn network(
         namespaces: Vec::new(),
         steps: Vec::new(),
     };
-    // The kernel-wide bounds of socket buffers belong to the first namespace.
+    // The kernel-wide limits of socket buffers belong to the first namespace.
     writer.sysctl(
         None,
         &[
@@ -269,8 +271,8 @@ pub fn network(
     (writer.namespaces, writer.steps)
 }
 
-/// The shaper at the root. What the link adds beyond an Ethernet header is told by a size table, so that the
-/// discipline below counts it too.
+/// The shaper at the root. A size table adds the link's overhead beyond an Ethernet header, so that the discipline
+/// below counts it too.
 fn root(device: &str, handle: u16, overhead: u32) -> String {
     let beyond = i64::from(overhead) - i64::from(ETHERNET);
     let sizes = match beyond {
@@ -280,10 +282,10 @@ fn root(device: &str, handle: u16, overhead: u32) -> String {
     format!("qdisc add dev {device} root handle {handle:x}: {sizes}htb default 1")
 }
 
-/// The words of the shaper's class: what a change of rate repeats.
+/// The arguments of the shaper's class, also used to change its rate.
 pub fn class(port: &Port, rate: Rate, link: &Link) -> String {
     let Port { device, handle, .. } = port;
-    // A bucket of one byte is a serial line: HTB lets a frame go into debt and waits until that is paid.
+    // A bucket of one byte is a serial line: HTB lets a frame exceed the credit and then waits until it is repaid.
     let burst = link.burst.max(1);
     format!(
         "dev {device} parent {handle:x}: classid {handle:x}:1 htb rate {}bit burst {burst} cburst {burst}",
@@ -317,7 +319,7 @@ impl Writer<'_> {
     fn namespace(&mut self, name: &str, values: &[(&str, &str)]) {
         self.namespaces.push(name.into());
         self.step(None, Action::Ip(vec![format!("netns add {name}")]));
-        // No neighbour or router discovery of IPv6 among the packets.
+        // Keep neighbour and router discovery of IPv6 out of the packets.
         self.sysctl(
             Some(name),
             &[
@@ -329,7 +331,7 @@ impl Writer<'_> {
         self.ip(name, vec!["link set lo up".into()]);
     }
 
-    /// Joins two namespaces by a link without a queue, their neighbours known.
+    /// Connects two namespaces by a link without a queue, with static neighbour entries.
     fn pair(&mut self, ends: &[End<'_>; 2]) {
         let [a, b] = ends;
         let create = format!(
@@ -364,7 +366,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The two hosts of a path, their links to the nodes at its ends, its routes and its delays.
+    /// Builds the two hosts of a path, their links to the nodes at its ends, its routes and its delays.
     fn path(&mut self, experiment: &Experiment, path: &Path) {
         let traffic = &experiment.traffic[path.group];
         let number = path.number;
@@ -415,7 +417,7 @@ impl Writer<'_> {
         self.delay(last_hop, delay);
     }
 
-    /// The routes to a path's two hosts, at every node on the way.
+    /// Adds the routes to a path's two hosts at every node on the way.
     fn routes(&mut self, ports: &[(Port, Port)], number: usize) {
         for (there, back) in ports {
             let (near, far) = (near(number, 0), far(number, 0));
@@ -448,11 +450,11 @@ const fn end(namespace: &str, device: String, address: Ipv4Addr) -> End<'_> {
     }
 }
 
-/// Bytes that wait in a socket to be sent for the first time, at most: always enough to send from. Megabytes of them,
-/// which buffers have room for, would put the kernel's TCP under memory pressure, where it holds windows at four segments.
+/// The most unsent bytes in a socket: always enough to send from. Buffers have room for megabytes, which would put the
+/// kernel's TCP under memory pressure, so that it holds windows at four segments.
 const UNSENT: &str = "262144";
 
-/// Settings of a path's hosts: buffers that never limit, ECN and SACK as the flows want them.
+/// Settings of a path's hosts: buffers that never limit; ECN and SACK according to the flows.
 fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
     let flag = |on: bool| if on { "1" } else { "0" };
     let (ecn, ecn_fallback, sack) = traffic.kind.tcp().map_or((false, true, true), |tcp| {
@@ -470,7 +472,7 @@ fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
         ("net/ipv4/tcp_ecn", flag(ecn)),
         ("net/ipv4/tcp_ecn_fallback", flag(ecn_fallback)),
         ("net/ipv4/tcp_sack", flag(sack)),
-        // Without: losses by three segments reported by SACK, no tail loss probes, no F-RTO.
+        // Without RACK: loss detection by three SACKed segments, no tail loss probes, no F-RTO.
         ("net/ipv4/tcp_recovery", flag(rack)),
         ("net/ipv4/tcp_early_retrans", if rack { "3" } else { "0" }),
         ("net/ipv4/tcp_frto", if rack { "2" } else { "0" }),

@@ -4,7 +4,7 @@ use sojourn_units::Kind as KeyKind;
 use super::*;
 use crate::job::Action;
 
-/// An experiment from its text, with a few disciplines known.
+/// An experiment from its text, with a few known disciplines.
 fn experiment(text: &str) -> Experiment {
     let key = |name: &str, kind| KeySpec {
         name: name.into(),
@@ -61,7 +61,7 @@ fn delays_lie_on_the_receivers_way_out_and_on_the_last_hop() {
         .filter(|words| words.contains("netem"))
         .map(String::as_str)
         .collect();
-    // Of 100 ms the link has 10; path 0 goes down, path 1 up, path 2 (40 ms) down.
+    // Of 100 ms the link has 10 ms; path 0 goes down, path 1 up, path 2 (40 ms) down.
     assert_eq!(
         delays,
         [
@@ -274,7 +274,7 @@ fn bulk_flows_connect_a_round_trip_ahead() {
     assert_eq!(opens(BASE), [ahead, ahead, ahead, ahead, None]);
     let later = BASE.replace("\"both\"", "\"down\", start = \"3 s\"");
     assert_eq!(opens(&later)[0], Some(2_900_000_000));
-    // The exchange would fill a window of one segment, and so double it.
+    // The exchange would fill a window of one segment and so double it.
     let small = BASE.replace("\"both\"", "\"both\", initial_window = 1");
     assert_eq!(opens(&small), [None; 5]);
 }

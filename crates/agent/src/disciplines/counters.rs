@@ -1,13 +1,13 @@
-//! The counters that `tc -s qdisc show` shows of a discipline.
+//! The counters of a discipline in `tc -s qdisc show`.
 
 use super::{Overflow, row};
 
-/// What `tc -s` counted of a discipline.
+/// The counters of a discipline in `tc -s`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Counters {
-    /// Drops of all reasons.
+    /// Drops for any reason.
     pub dropped: u64,
-    /// Drops for want of room.
+    /// Drops for lack of room.
     pub overflow: u64,
     /// Marks.
     pub marked: u64,
@@ -17,7 +17,7 @@ pub struct Counters {
     pub probability: Option<f64>,
 }
 
-/// Reads what `tc -s qdisc show` says of the qdisc with handle `leaf` (`10:`).
+/// Reads the counters of the qdisc with handle `leaf` (`10:`) from the output of `tc -s qdisc show`.
 pub fn counters(aqm: &str, leaf: &str, shown: &str) -> Option<Counters> {
     let row = row(aqm)?;
     let head = format!(" {leaf} ");
@@ -56,7 +56,7 @@ fn first_after(text: &str, name: &str) -> Option<f64> {
     rest.next()?.parse().ok()
 }
 
-/// The sum of all whole numbers right after the first `name`: CAKE has a column per tin.
+/// The sum of all whole numbers directly after the first `name`: CAKE has a column per tin.
 fn numbers_after(text: &str, name: &str) -> u64 {
     let rest = tokens(text).skip_while(|token| *token != name).skip(1);
     rest.map_while(|token| token.parse::<u64>().ok()).sum()

@@ -1,4 +1,4 @@
-//! Words for which a table of keys is not enough: what `tc` has no default for, or defaults for another link.
+//! `tc` arguments that need more than a table of keys: `tc` has no default, or derives it from a different link.
 
 use sojourn_experiment::model::Queue;
 use sojourn_units::{Duration, Rate, Value};
@@ -13,7 +13,7 @@ fn bytes(arm: &Queue, key: &str, frame: u32) -> Option<u64> {
     }
 }
 
-/// RED's thresholds, average and adaptation: all that tc has no defaults for, or defaults for another link.
+/// RED's thresholds, average and adaptation, for which tc has no defaults or derives them from a different link.
 pub(super) fn red_words(arm: &Queue, frame: u32, rate: Rate) -> Result<Vec<String>, Refusal> {
     let target = match setting(arm, "target") {
         Some(Value::Duration(span)) => Some(*span),
@@ -60,7 +60,7 @@ pub(super) fn red_words(arm: &Queue, frame: u32, rate: Rate) -> Result<Vec<Strin
     Ok(words)
 }
 
-/// PIE's variant and weights. The kernel writes weights in sixteenths; only `variant = "linux"` does so in a file.
+/// PIE's variant and gains. The kernel counts gains in sixteenths; in a file only `variant = "linux"` does.
 pub(super) fn pie_words(arm: &Queue) -> Result<Vec<String>, Refusal> {
     let variant = match setting(arm, "variant") {
         Some(Value::Word(word)) => word.as_str(),

@@ -51,7 +51,7 @@ fn adaptive_red_gets_all_that_tc_has_no_default_for() {
     );
 }
 
-/// 10 Mbit/s × 20 ms = 25000 B: thresholds at half and one and a half (Floyd et al. 2001, section 4).
+/// 10 Mbit/s × 20 ms = 25000 B: thresholds at half and one and a half of it (Floyd et al. 2001, section 4).
 #[test]
 fn a_target_sets_the_thresholds_of_adaptive_red() {
     let words = words("ared", None, &[("target", millis(20))]).unwrap();
@@ -60,7 +60,7 @@ fn a_target_sets_the_thresholds_of_adaptive_red() {
     assert!(words.starts_with("red limit 1514000 "), "{words}");
 }
 
-/// RFC 8033 writes alpha 0.125 per second, the kernel 2 sixteenths.
+/// RFC 8033's alpha of 0.125 per second is 2 sixteenths in the kernel.
 #[test]
 fn weights_of_pie_are_sixteenths_in_the_kernel() {
     let (alpha, beta) = (("alpha", Value::Number(0.125)), ("beta", Value::Number(1.25)));
@@ -105,7 +105,7 @@ fn limits_are_counted_as_the_kernel_counts_them() {
     assert_eq!(words("pfifo", Some(Limit::Packets(1 << 32)), &[]).unwrap_err().key, "limit");
 }
 
-/// What tc 6.1 prints, shortened.
+/// The output of tc 6.1, shortened.
 const CODEL: &str = "qdisc htb 5d01: root refcnt 2 r2q 10 default 0x1 direct_packets_stat 0 direct_qlen 1000
  Sent 17 bytes 3 pkt (dropped 9, overlimits 4 requeues 0)
  backlog 0b 0p requeues 0

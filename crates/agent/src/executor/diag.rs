@@ -1,4 +1,4 @@
-//! TCP_INFO of a namespace's connections, asked of the kernel by netlink (sock_diag(7)).
+//! TCP_INFO of a namespace's connections, read by netlink (sock_diag(7)).
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -20,7 +20,7 @@ const DUMP: u16 = 0x301;
 const INFO: u16 = 2;
 const AF_INET: u8 = 2;
 const IPPROTO_TCP: u8 = 6;
-/// TCP_ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING, a bit each.
+/// TCP_ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING: a bit for each.
 const CONNECTED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 /// TCPI_OPT_ECN (linux/tcp.h).
 const OPT_ECN: u8 = 8;
@@ -29,12 +29,12 @@ const HEADER: usize = 16;
 const MESSAGE: usize = 72;
 const ATTRIBUTE: usize = 4;
 
-/// What the kernel says of a connection.
+/// TCP_INFO of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Connection {
     /// The local port.
     pub local_port: u16,
-    /// The other side's.
+    /// The remote port.
     pub remote_port: u16,
     /// Smoothed round-trip time in microseconds (tcpi_rtt).
     pub rtt_us: u32,
@@ -48,14 +48,14 @@ pub struct Connection {
     pub ecn: bool,
 }
 
-/// A way to ask one namespace.
+/// A netlink socket in one namespace.
 pub struct Diag(OwnedFd);
 
 impl Diag {
-    /// Opens it.
+    /// Opens the socket.
     ///
     /// # Errors
-    /// The kernel does not have it.
+    /// The kernel does not support it.
     pub fn open(namespace: &str) -> Result<Self, Failure> {
         within(Some(namespace), || {
             let (family, kind) = (AddressFamily::Netlink, SockType::Raw);
@@ -73,7 +73,7 @@ impl Diag {
     /// All TCP connections of the namespace.
     ///
     /// # Errors
-    /// The kernel refuses, which it does if it lacks tcp_diag.
+    /// The kernel refuses, for example because it lacks tcp_diag.
     pub fn connections(&self) -> Result<Vec<Connection>, Failure> {
         let asking = || "asking for TCP_INFO".to_owned();
         send(self.0.as_raw_fd(), &request(), MsgFlags::empty()).context(asking)?;
@@ -112,7 +112,7 @@ fn request() -> Vec<u8> {
     request
 }
 
-/// The type and body of the first message, and what follows it.
+/// The type and body of the first message, and the bytes after it.
 fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = number::<4>(bytes, 0)? as usize;
     let kind = number::<2>(bytes, 4)? as u16;
@@ -135,7 +135,7 @@ fn connection(body: &[u8]) -> Option<Connection> {
         }
         attributes = attributes.get(length.next_multiple_of(4)..)?;
     };
-    // Offsets in tcp_info (linux/tcp.h), which only ever grows at its end.
+    // Offsets in tcp_info (linux/tcp.h), to which new fields are only appended.
     let sent = number::<8>(info, 200)?;
     let again = number::<8>(info, 208)?;
     Some(Connection {

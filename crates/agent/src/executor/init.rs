@@ -1,9 +1,9 @@
-//! Being the first process of a virtual machine: the machine is there for one run.
+//! The agent as the first process of a virtual machine, which exists for one run.
 //!
 //! The initial file system holds this program as `/init`, the job as `/job.json`, the tools, and modules in the order
-//! in which they are to be loaded: `/modules/` before the run, `/modules-late/` after it. Those for the way out come
-//! late, so that nothing outside of the machine's own time takes part in the run. The recording leaves by the first
-//! virtio serial port; what the host is to know meanwhile goes to the console, in lines that begin with `@`.
+//! in which to load them: `/modules/` before the run, `/modules-late/` after it. The modules for output are loaded
+//! late, so that nothing that depends on the host's time takes part in the run. The recording is written to the first
+//! virtio serial port. Messages to the host during the run are lines on the console that begin with `@`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -22,20 +22,21 @@ use super::setup::load_module;
 use super::{Context, Failure, execute, tools};
 use crate::job::Job;
 
-/// How much longer than the job the machine may take, in its own time, before it counts as hung.
+/// The machine counts as hung when it takes this much longer than the job, in its own time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The port of a service that no machine of ours has (RFC 863).
+/// A port on which none of the machines listens (RFC 863).
 const DISCARD: u16 = 9;
 
-/// After which a generator seeded at boot takes a new seed: a second, or half the time since boot if that is longer.
+/// After this time a generator seeded at boot takes a new seed; the kernel waits for a second, or half the time since
+/// boot if that is longer.
 const RESEED: Duration = Duration::from_secs(5);
 
-/// Runs the machine from beginning to end.
+/// Runs the machine from start to end.
 pub fn main() {
     let done = prepare().and_then(|mut console| {
         let line = match run(&mut console) {
-            // What was written may still be on its way: the host ends the machine once it has all.
+            // The data may still be in transit: the host ends the machine once it has everything.
             Ok(length) => format!("@done {length}"),
             Err(failure) => format!("@failed {failure}"),
         };
@@ -46,10 +47,11 @@ pub fn main() {
         Ok(())
     });
     if let Err(failure) = done {
-        // The kernel's own standard error, if there is one.
+        // Standard error, which the kernel may have opened.
         eprintln!("@failed {failure}");
     }
-    // Powering off does not return; if it fails, the kernel panics as its first process ends, which ends the machine.
+    // Powering off does not return. If it fails, the kernel panics when its first process ends, which ends the
+    // machine.
     let _ = reboot(RebootMode::RB_POWER_OFF);
 }
 
@@ -78,7 +80,7 @@ fn prepare() -> Result<File, Failure> {
         .context(|| "opening the console".into())
 }
 
-/// Makes the run and sends its recording; returns the recording's length.
+/// Makes the run and writes its recording; returns the recording's length.
 fn run(console: &mut File) -> Result<usize, Failure> {
     load_modules("/modules")?;
     let job = fs::read("/job.json").context(|| "reading the job".into())?;
@@ -87,12 +89,12 @@ fn run(console: &mut File) -> Result<usize, Failure> {
     seed_randomness(job.seed)?;
     connect_once()?;
     let mut progress = |seconds: u64| {
-        // Nobody is told, then; the run goes on.
+        // If this fails, the host gets no progress; the run continues.
         let _ = writeln!(console, "@second {seconds}");
     };
     progress(0);
     let recording = execute(&job, &mut progress)?;
-    // From here on the machine waits for the host, in time that it skips: the host's patience counts.
+    // From here on the machine waits for the host, in time that it skips, so the host's own timeout applies.
     over.store(true, Ordering::Relaxed);
     let bytes = recording
         .to_bytes()
@@ -103,8 +105,8 @@ fn run(console: &mut File) -> Result<usize, Failure> {
     Ok(bytes.len())
 }
 
-/// Makes the machine's first connection, to where nobody listens. It has the kernel draw 256 kB of random numbers for its
-/// choice of ports, some 6 ms of the machine's time, in which the first flow of a run would begin late.
+/// Makes the machine's first connection, to a port where nobody listens. The kernel then draws 256 kB of random
+/// numbers to choose ports, which takes some 6 ms of the machine's time and would delay the first flow of a run.
 fn connect_once() -> Result<(), Failure> {
     tools::run(None, "ip", &["link", "set", "lo", "up"])?;
     match TcpStream::connect((Ipv4Addr::LOCALHOST, DISCARD)) {
@@ -115,8 +117,9 @@ fn connect_once() -> Result<(), Failure> {
     }
 }
 
-/// Lets the kernel's random numbers follow from the seed: a machine in its own time has no other source of chance. What
-/// is written joins the pool; the generator takes from that when its last seed is over a second old (crng_reseed).
+/// Makes the kernel's random numbers depend on the seed only: a machine with virtual time has no other source of
+/// randomness. The bytes written join the pool; the generator takes a new seed from it when its last one is over a
+/// second old (crng_reseed).
 fn seed_randomness(seed: u64) -> Result<(), Failure> {
     fs::write("/dev/urandom", seed.to_le_bytes()).context(|| "seeding the kernel".into())?;
     sleep(RESEED);
@@ -136,7 +139,8 @@ fn load_modules(folder: &str) -> Result<(), Failure> {
     paths.iter().try_for_each(|path| load_module(path))
 }
 
-/// The port appears a moment after its driver, when the host gets round to it. Asleep, the machine would skip that moment.
+/// Opens the port, which appears some time after its driver was loaded, depending on the host. Waits busily: the
+/// virtual time would skip a sleep.
 fn open_port() -> Result<File, Failure> {
     let opening = || "opening the port for results".to_owned();
     let began = Instant::now();
@@ -153,8 +157,8 @@ fn open_port() -> Result<File, Failure> {
     Err(Failure("the machine has no port for results".into()))
 }
 
-/// Ends the machine if the run is not over after its patience. Set what is returned once it is: an idle machine skips
-/// that time at once.
+/// Ends the machine if the run is not over in time. The caller sets the returned flag when it is; an idle machine then
+/// skips the remaining time at once.
 fn watch_over(job: &Job) -> Arc<AtomicBool> {
     let limit = Duration::from_nanos(job.duration_ns) + PATIENCE;
     let over = Arc::new(AtomicBool::new(false));
@@ -164,7 +168,7 @@ fn watch_over(job: &Job) -> Arc<AtomicBool> {
         if !is_over.load(Ordering::Relaxed) {
             let seconds = limit.as_secs();
             let line = format!("@failed the guest hangs: not done after {seconds} s of its time\n");
-            // Nobody is told, then; the machine ends all the same.
+            // If this fails, the host gets no message; the machine ends all the same.
             let _ = fs::write("/dev/console", line);
             let _ = reboot(RebootMode::RB_POWER_OFF);
         }

@@ -1,17 +1,17 @@
-//! Whether the processors kept up: a run in which packets waited for a processor did not measure queues.
+//! Checks whether the processors kept up: a run in which packets waited for a processor did not measure queues.
 
 use std::fs;
 
 use super::{Context, Failure};
 
-/// The share of a second for which a processor may be idle at least: below, work was waiting for it.
+/// The minimum idle share of a processor in a second: below it, work was waiting for the processor.
 const LEAST_IDLE: f64 = 0.02;
-/// How late the agent may wake.
+/// The longest acceptable delay of a wake-up of the agent.
 const MOST_LATE_NS: u64 = 5_000_000;
 
-/// Watches the processors over a run.
+/// Observes the processors during a run.
 pub struct Load {
-    /// Idle time of each processor at the last look, in the kernel's ticks of 10 ms.
+    /// Idle time of each processor at the last call, in the kernel's ticks of 10 ms.
     idle: Vec<u64>,
     looked_ns: u64,
     busy_seconds: u32,
@@ -19,7 +19,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Begins watching.
+    /// Starts observing.
     ///
     /// # Errors
     /// /proc/stat cannot be read.
@@ -32,7 +32,7 @@ impl Load {
         })
     }
 
-    /// Looks at the last second.
+    /// Checks the last second.
     ///
     /// # Errors
     /// As [`Load::begin`].
@@ -49,12 +49,12 @@ impl Load {
         Ok(())
     }
 
-    /// The agent woke this much later than it wanted to.
+    /// Notes that the agent woke up this much too late.
     pub fn woke_late(&mut self, late_ns: u64) {
         self.latest_ns = self.latest_ns.max(late_ns);
     }
 
-    /// What was wrong, if anything was.
+    /// The problems found.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if self.busy_seconds > 0 {

@@ -1,15 +1,15 @@
-//! The agent at work: builds a job's network, sends its traffic, records what happened.
+//! The executor: builds a job's network, sends its traffic, records what happened.
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | `setup`, `namespace`, `tools` | building the network and taking it down |
-//! | `session` | the run itself: the loop that lets flows act when they are due |
+//! | `setup`, `namespace`, `tools` | build the network and remove it |
+//! | `session` | the run: a loop that lets flows act when they are due |
 //! | `traffic/` | the flows, a file per kind |
-//! | `tracing`, `ring`, `packets` | the kernel's tracepoints, and what they say of each packet |
-//! | `tap` | whose each packet was |
+//! | `tracing`, `ring`, `packets` | the kernel's tracepoints, and the fate of each packet from them |
+//! | `tap` | the flow of each packet |
 //! | `diag` | TCP_INFO |
-//! | `load` | whether the processor kept up |
-//! | [`init`] | being the first process of a virtual machine |
+//! | `load` | checks whether the processors kept up |
+//! | [`init`] | the first process of a virtual machine |
 
 mod diag;
 pub mod init;
@@ -33,7 +33,7 @@ use crate::recording::Recording;
 pub use session::interrupts;
 use setup::Network;
 
-/// Why a run did not end, in one line.
+/// Why a run failed, in one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure(pub String);
 
@@ -51,9 +51,9 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Saying what was being done when something failed.
+/// Adds to a failure what was being done.
 trait Context<T> {
-    /// The failure with what was being done before it.
+    /// Puts `doing` before the failure.
     fn context(self, doing: impl FnOnce() -> String) -> Result<T, Failure>;
 }
 
@@ -63,15 +63,15 @@ impl<T, E: fmt::Display> Context<T> for Result<T, E> {
     }
 }
 
-/// Carries out a job. `progress` hears the seconds done so far, once a second.
+/// Carries out a job. Calls `progress` once a second with the seconds done so far.
 ///
 /// # Errors
-/// The kernel cannot do it; everything that was set up is gone again.
+/// The kernel does not support the job; everything that was set up is removed again.
 pub fn execute(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Failure> {
     if job.version != env!("CARGO_PKG_VERSION") {
         let (theirs, ours) = (&job.version, env!("CARGO_PKG_VERSION"));
         return Err(Failure(format!(
-            "the job is of version {theirs}, the agent of {ours}"
+            "the job has version {theirs}, the agent {ours}"
         )));
     }
     let network = Network::build(job)?;
@@ -79,13 +79,14 @@ pub fn execute(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Fa
     let lost = network.lost_in_delays()?;
     if lost > 0 {
         recording.faults.push(format!(
-            "{lost} packets were lost in delay lines, which hold too few"
+            "{lost} packets were lost in netem delays, whose limit is too small"
         ));
     }
     // Under memory pressure receivers shrink their windows.
     if network.counted("TCPMemoryPressures")? > 0 {
         recording.faults.push(
-            "TCP came under memory pressure, under which receivers hold their windows at a few segments".into(),
+            "TCP was under memory pressure: receivers limited their windows to a few segments"
+                .into(),
         );
     }
     recording.timeouts = network.counted("TCPTimeouts")?;
@@ -97,7 +98,7 @@ pub fn execute(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Fa
     if oversize > 0 {
         let frame = job.frame;
         recording.faults.push(format!(
-            "{oversize} packets above {frame} B met a queue: segmentation offloads were on"
+            "{oversize} packets larger than {frame} B arrived at a queue: segmentation offload was on"
         ));
     }
     let release = uname().context(|| "asking for the kernel's release".into())?;

@@ -1,4 +1,4 @@
-//! Doing things inside a network namespace.
+//! Runs code inside a network namespace.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,11 +7,11 @@ use nix::sched::{CloneFlags, setns};
 
 use super::{Context, Failure};
 
-/// Where `ip netns` keeps its namespaces.
+/// The folder of the namespaces of `ip netns`.
 const NAMED: &str = "/run/netns";
 
-/// Runs `work` with this thread in namespace `name` (`None`: where it is), and comes back. What `work` creates,
-/// sockets and programs, stays there.
+/// Runs `work` with this thread in namespace `name` (`None` for its current one), and returns to the original one.
+/// Sockets and processes created by `work` stay in that namespace.
 ///
 /// # Errors
 /// As `work`, or the namespace cannot be entered.

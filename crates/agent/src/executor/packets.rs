@@ -1,8 +1,8 @@
-//! What became of each packet, put together from tracepoints.
+//! The fate of each packet, derived from tracepoints.
 //!
-//! A packet arrives (`net_dev_queue`), is taken in (`qdisc_enqueue`; missing where the discipline made room by
-//! dropping another of the same flow), and leaves (`qdisc_dequeue`) or is freed (`kfree_skb`). Between these it is
-//! known by its address.
+//! A packet arrives (`net_dev_queue`), is queued (`qdisc_enqueue`; missing if the discipline made room by dropping
+//! another packet of the same flow), and leaves (`qdisc_dequeue`) or is freed (`kfree_skb`). Between these events its
+//! address identifies it.
 
 use std::collections::HashMap;
 
@@ -11,36 +11,36 @@ use crate::recording::{Fate, PacketRow};
 /// A tracepoint's meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A packet of `bytes` is about to meet a queue.
+    /// A packet of `bytes` arrives at a queue.
     Arrival {
         /// Index of the queue.
         queue: u8,
-        /// With the Ethernet header.
+        /// Its length with the Ethernet header.
         bytes: u32,
     },
-    /// The queue took it.
+    /// The queue accepted it.
     Enqueue,
     /// It leaves.
     Dequeue,
-    /// It is freed as dropped.
+    /// It is freed because of a drop.
     Free(Reason),
 }
 
 /// Why the kernel freed a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// The algorithm decided so.
+    /// The algorithm dropped it.
     Aqm,
     /// There was no room.
     Overflow,
-    /// It does not say.
+    /// The kernel gives no reason.
     Unknown,
 }
 
 /// An event of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketEvent {
-    /// When, since the run began; below zero: before it.
+    /// Time since the run began; negative before it.
     pub time_ns: i64,
     /// The packet's address in the kernel.
     pub packet: u64,
@@ -48,43 +48,43 @@ pub struct PacketEvent {
     pub event: Event,
 }
 
-/// A packet in a queue.
+/// A queued packet.
 struct Waiting {
     queue: u8,
     bytes: u32,
     entered_ns: i64,
     label: Label,
-    /// The kernel said that the queue took it.
+    /// The kernel reported that the queue accepted it.
     taken: bool,
 }
 
-/// Whose a packet is, and its ECN field.
+/// The flow of a packet, its direction and its ECN state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Label {
     /// The flow's number.
     pub flow: u32,
-    /// Whether it goes from the receiver of data to the sender.
+    /// True if it was sent by the receiver of the data.
     pub returning: bool,
-    /// Whether it has Congestion Experienced.
+    /// True if it carries Congestion Experienced.
     pub ce: bool,
 }
 
-/// Labels of the packets of one queue, in order of arrival and of departure; empty if nobody looked.
+/// Labels of the packets of one queue, in order of arrival and of departure; empty if they were not observed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Labels {
-    /// Of packets that arrived.
+    /// Labels of packets that arrived.
     pub arrivals: Vec<Label>,
-    /// Of packets that left.
+    /// Labels of packets that left.
     pub departures: Vec<Label>,
 }
 
-/// Rows of all packets that entered since the run began and whose fate is settled by `end_ns`, in that order. `events`
-/// are in order of time and, as the `labels` of each queue, complete from before the run on.
+/// Rows of all packets that entered since the run began and whose fate is decided by `end_ns`, in that order. `events`
+/// and the `labels` of each queue are in order of time and complete, including the time before the run.
 pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<PacketRow> {
     let mut waiting: HashMap<u64, Waiting> = HashMap::new();
     let mut arrived = vec![0; labels.len()];
     let mut left = vec![0; labels.len()];
-    // Of each queue: the packet that has just come, until anything else happens there.
+    // By queue: the packet that has just arrived, until the next event of that queue.
     let mut coming: HashMap<u8, u64> = HashMap::new();
     let mut rows = Vec::new();
     for PacketEvent {
@@ -109,7 +109,7 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<Pac
                     taken: false,
                 };
                 coming.insert(queue, *packet);
-                // An address in use again: its packet was freed unseen.
+                // The address is in use again: its packet was freed unseen.
                 if let Some(gone) = waiting.insert(*packet, new) {
                     rows.extend(gone.row(time_ns, Fate::Dropped));
                 }
@@ -145,7 +145,7 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<Pac
                         Reason::Overflow => Fate::DroppedOverflow,
                         Reason::Unknown => Fate::Dropped,
                     };
-                    // The kernel frees what a queue refuses before anything else comes to that queue or leaves it.
+                    // The kernel frees a packet that a queue refuses before the next event of that queue.
                     let refused = !freed.taken && coming.get(&freed.queue) == Some(packet);
                     let row = freed.row(time_ns, fate);
                     rows.extend(row.map(|row| PacketRow { refused, ..row }));
@@ -163,7 +163,7 @@ fn next(counts: &mut [usize], queue: u8, labels: Option<&Vec<Label>>) -> Option<
 }
 
 impl Waiting {
-    /// `None` if it entered before the run.
+    /// The row of a packet; `None` if it entered before the run.
     fn row(&self, time_ns: i64, fate: Fate) -> Option<PacketRow> {
         Some(PacketRow {
             entered_ns: u64::try_from(self.entered_ns).ok()?,
@@ -240,8 +240,7 @@ mod tests {
         );
     }
 
-    /// A queue that is full refuses packet 2; packet 3 makes room for itself by dropping from its own flow, unsaid, and is
-    /// dropped later.
+    /// A full queue refuses packet 2. Packet 3 makes room by an unreported drop in its own flow, and is dropped later.
     #[test]
     fn a_packet_freed_before_anything_else_happens_was_refused() {
         let events = [

@@ -1,12 +1,12 @@
-//! The kernel's trace ring buffer as `trace_pipe_raw` gives it: pages of events, each with its fields at the offsets
-//! that its `format` file states.
+//! The kernel's trace ring buffer in the format of `trace_pipe_raw`: pages of events, whose fields are at the offsets
+//! listed in their `format` files.
 //!
 //! Source: Documentation/trace/ring-buffer-design.rst, and the `events/header_page` and `events/header_event` files.
 
-/// A tracepoint that was hit.
+/// A tracepoint event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry<'a> {
-    /// When, by the trace clock.
+    /// Its time by the trace clock.
     pub time_ns: u64,
     /// Its record.
     pub data: &'a [u8],
@@ -17,17 +17,17 @@ pub struct Entry<'a> {
 pub enum PageError {
     /// Events before this page were overwritten.
     Lost,
-    /// The page does not hold together.
+    /// The page is inconsistent.
     Malformed,
 }
 
-/// Where a page's data begins: after its time stamp and its length.
+/// Offset of a page's data, after its time stamp and its length.
 pub const PAGE_HEAD: usize = 16;
-/// In the length: events were lost before this page.
+/// Flag in the length: events were lost before this page.
 const MISSED: u64 = 1 << 31;
-/// In the length: what is length.
+/// The bits of the length itself.
 const LENGTH: u64 = (1 << 20) - 1;
-/// Types of entries from which on there is no data.
+/// Types of entries without data, from this one on.
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
@@ -52,14 +52,14 @@ pub fn read_page(page: &[u8], visit: &mut impl FnMut(Entry<'_>)) -> Result<(), P
         let size = match kind {
             PADDING if delta == 0 => return Ok(()),
             TIME_EXTEND | TIME_STAMP => 8,
-            // Its own length is in front of the data.
+            // The entry's own length precedes the data.
             0 | PADDING => 4 + u32_at(rest, 4)? as usize,
             words => 4 + 4 * words as usize,
         };
         match kind {
             TIME_EXTEND => time_ns += (u64::from(u32_at(rest, 4)?) << DELTA_BITS) + delta,
             TIME_STAMP => {
-                // Its 59 bits leave out the top of the clock.
+                // Its 59 bits omit the highest bits of the clock.
                 let stamp = (u64::from(u32_at(rest, 4)?) << DELTA_BITS) + delta;
                 time_ns = (time_ns & (31 << 59)) | stamp;
             }
@@ -104,7 +104,7 @@ impl Field {
     pub fn find(format: &str, name: &str) -> Option<Self> {
         format.lines().find_map(|line| {
             let (declared, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
-            // The last word; an array's length stands behind its name.
+            // The last word; an array's length follows its name.
             let declared = declared.rsplit([' ', '*']).next()?.split('[').next()?;
             if declared != name {
                 return None;
@@ -120,7 +120,7 @@ impl Field {
         })
     }
 
-    /// The field as a number, if the record has it.
+    /// The field as a number, if the record contains it.
     pub fn number(self, data: &[u8]) -> Option<u64> {
         let bytes = data.get(self.offset..self.offset.checked_add(self.size)?)?;
         (bytes.len() <= 8).then(|| {
@@ -131,7 +131,7 @@ impl Field {
         })
     }
 
-    /// The text that the field refers to: `__data_loc`, length in the upper half, offset in the lower.
+    /// The text that the field refers to: `__data_loc`, with the length in the upper half and the offset in the lower.
     pub fn text(self, data: &[u8]) -> Option<&str> {
         let place = self.number(data)?;
         let (offset, length) = ((place & 0xffff) as usize, (place >> 16 & 0xffff) as usize);

@@ -1,4 +1,4 @@
-//! The run itself: one loop that lets flows, samplers and changes of rate act when they are due.
+//! The run: one loop in which flows, samplers and changes of rate act when they are due.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -23,24 +23,24 @@ use super::{Context, Failure};
 use crate::job::Job;
 use crate::recording::{QueueFigures, Recording};
 
-/// From the end of building to the beginning of the run: what the kernel has put off gets done.
+/// Time from the end of building to the start of the run, in which the kernel completes deferred work.
 const SETTLE_NS: u64 = 500_000_000;
-/// Between two looks at TCP_INFO.
+/// Interval between two reads of TCP_INFO.
 const SAMPLE_NS: u64 = 100_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Packets that are read from a tap between two looks at the sockets: some 50 µs of work. A receiver that is not read from for
-/// longer holds back acknowledgements.
+/// Most packets read from a tap between two polls of the sockets: some 50 µs of work. If a receiver is not read from
+/// for longer, it delays acknowledgements.
 const AT_ONCE: usize = 16;
-/// Mark the timer and the signals among the sockets.
+/// Tokens of the timer and of the signals.
 const TIMER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
 
-/// The signals that end a run early. A program that blocks them lets a run take notice and clean up.
+/// The signals that end a run early. A program must block them; the run then notices them and cleans up.
 pub fn interrupts() -> SigSet {
     SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM])
 }
 
-/// Something that happens at fixed intervals.
+/// An event at fixed intervals.
 struct Every {
     interval_ns: u64,
     next_ns: u64,
@@ -54,7 +54,7 @@ impl Every {
         }
     }
 
-    /// Whether it is due, once per interval.
+    /// True once per interval, when the event is due.
     const fn is_due(&mut self, now_ns: u64) -> bool {
         let due = self.next_ns <= now_ns;
         if due {
@@ -64,23 +64,23 @@ impl Every {
     }
 }
 
-/// A run under way.
+/// A run in progress.
 struct Session<'a> {
     job: &'a Job,
     epoll: Epoll,
     timer: TimerFd,
-    /// Open for as long as it is waited for.
+    /// Kept open while it is polled.
     _signals: SignalFd,
-    /// The monotonic clock at the beginning.
+    /// The monotonic clock at the start of the run.
     zero_ns: u64,
     flows: Vec<Box<dyn Traffic>>,
-    /// Per sending host: how to ask for TCP_INFO, and its flows.
+    /// By sending host: its netlink socket for TCP_INFO, and its flows.
     hosts: BTreeMap<String, (Rc<Diag>, Vec<usize>)>,
     windows: Vec<Option<u32>>,
     shapers: Vec<Shaper>,
     tracing: Tracing,
     taps: Vec<Tap>,
-    /// Whether the taps hold packets that are still to be read.
+    /// Whether the taps hold packets that have not been read yet.
     behind: bool,
     load: Load,
     sample: Every,
@@ -98,7 +98,7 @@ struct Shaper {
 /// Runs a job's traffic over its network.
 ///
 /// # Errors
-/// The kernel refuses something, or the trace has gaps.
+/// The kernel refuses an operation, or the trace has gaps.
 pub fn run(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Failure> {
     let mut session = Session::prepare(job)?;
     session.run(progress)?;
@@ -182,7 +182,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Nanoseconds since the run began; below zero before it.
+    /// Nanoseconds since the run began; negative before it.
     fn now(&self) -> Result<i64, Failure> {
         Ok(clock()? as i64 - self.zero_ns as i64)
     }
@@ -209,12 +209,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// When a flow opens its connection next, ahead of its start.
+    /// When a flow next opens its connection before its start.
     fn next_opening(&self) -> Option<i64> {
         self.flows.iter().filter_map(|flow| flow.opens()).min()
     }
 
-    /// Opens the connections that are due to be; returns the time.
+    /// Opens the connections that are due before their flow's start; returns the time.
     fn open_ahead(&mut self) -> Result<i64, Failure> {
         let now_ns = self.now()?;
         for (index, flow) in self.flows.iter_mut().enumerate() {
@@ -225,7 +225,7 @@ impl<'a> Session<'a> {
         Ok(now_ns)
     }
 
-    /// When something else is to be done next.
+    /// When the next other event is due.
     fn next_due(&self) -> u64 {
         let flows = self.flows.iter().filter_map(|flow| flow.next_timer());
         let changes =
@@ -252,7 +252,8 @@ impl<'a> Session<'a> {
             .context(|| "setting a timer".into())
     }
 
-    /// Waits for the timer or sockets, serves the sockets and then reads from the taps. Returns whether the timer fired.
+    /// Waits for the timer or sockets, serves the sockets and then reads from the taps. Returns true if the timer
+    /// fired.
     fn wait(&mut self) -> Result<bool, Failure> {
         let mut events = [EpollEvent::empty(); 64];
         let timeout = if self.behind {
@@ -287,7 +288,7 @@ impl<'a> Session<'a> {
         Ok(fired)
     }
 
-    /// Does all that is due.
+    /// Handles everything that is due.
     fn act(&mut self, now_ns: u64, progress: &mut dyn FnMut(u64)) -> Result<(), Failure> {
         for (shaper, bottleneck) in self.shapers.iter_mut().zip(&self.job.bottlenecks) {
             while let Some((at_ns, command)) = bottleneck.rate_changes.get(shaper.changes_done) {
@@ -327,7 +328,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Looks at the connections, and takes a sample of their round-trip times if it is time for one.
+    /// Reads the connections, and samples their round-trip times if a sample is due.
     fn observe(&mut self, sample_at_ns: Option<u64>) -> Result<(), Failure> {
         for (diag, flows) in self.hosts.values() {
             let connections = diag.connections()?;
@@ -339,7 +340,7 @@ impl<'a> Session<'a> {
     }
 
     fn end_bin(&mut self, now_ns: u64) -> Result<(), Failure> {
-        // Not measuring: samples are taken at their own pace.
+        // Before the end of the warm-up, samples are taken at their own interval.
         if now_ns % SAMPLE_NS != 0 {
             self.observe(None)?;
         }
@@ -362,7 +363,7 @@ impl<'a> Session<'a> {
             })
     }
 
-    /// Takes what was recorded at the end.
+    /// Collects the recording at the end.
     fn finish(mut self) -> Result<Recording, Failure> {
         self.show_counters()?;
         let end_ns = self.job.duration_ns;
@@ -383,7 +384,7 @@ impl<'a> Session<'a> {
             labels.push(of_queue);
             captured.extend(rows);
         }
-        // Sockets close before the trace is read: nothing more is to come.
+        // Close the sockets before reading the trace, so that nothing more is added.
         drop(self.flows);
         let events = self.tracing.finish(self.zero_ns)?;
         Ok(Recording {
@@ -398,7 +399,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The answers to several `qdisc show`, each of which begins with the root.
+/// The outputs of several `qdisc show`, each of which begins with the root.
 fn shown(printed: &str) -> QueueFigures {
     let mut series: Vec<String> = printed
         .split("qdisc htb ")

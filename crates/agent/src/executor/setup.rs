@@ -1,4 +1,4 @@
-//! Building the network and taking it down.
+//! Builds the network and removes it.
 
 use std::fs;
 
@@ -8,18 +8,18 @@ use super::namespace::within;
 use super::{Context, Failure, tools};
 use crate::job::{Action, Job, Step};
 
-/// The network of a job, which is gone when this is dropped.
+/// The network of a job. It is removed when this is dropped.
 pub struct Network<'a> {
     job: &'a Job,
-    /// Settings of the first namespace, which outlives the network, as they were.
+    /// The original settings of the first namespace, which outlives the network.
     before: Vec<(String, String)>,
 }
 
 impl<'a> Network<'a> {
-    /// Builds it.
+    /// Builds the network.
     ///
     /// # Errors
-    /// The kernel refuses a step; what was built by then is taken down again.
+    /// The kernel refuses a step; the part already built is removed.
     pub fn build(job: &'a Job) -> Result<Self, Failure> {
         let mut network = Self {
             job,
@@ -36,7 +36,7 @@ impl<'a> Network<'a> {
         Ok(network)
     }
 
-    /// What every netem dropped: each loss is one that the queue under test did not make.
+    /// The packets dropped by all netems: losses that the queue under test did not cause.
     ///
     /// # Errors
     /// `tc` fails.
@@ -56,7 +56,7 @@ impl<'a> Network<'a> {
         Ok(lost)
     }
 
-    /// The sum of one of the kernel's further counters of TCP (`/proc/net/netstat`) over all hosts.
+    /// The sum over all hosts of one of the kernel's extended TCP counters (`/proc/net/netstat`).
     ///
     /// # Errors
     /// A namespace's counters cannot be read.
@@ -71,7 +71,7 @@ impl<'a> Network<'a> {
     }
 }
 
-/// A counter by its name from `/proc/net/netstat`, where a line of names is followed by one of values.
+/// A counter by its name from `/proc/net/netstat`, where a line of values follows each line of names.
 fn extended_counter(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
     let (names, values) = (lines.next()?, lines.next()?);
@@ -82,11 +82,11 @@ fn extended_counter(text: &str, name: &str) -> Option<u64> {
 impl Drop for Network<'_> {
     fn drop(&mut self) {
         for namespace in self.job.namespaces.iter().rev() {
-            // Those that were not made yet are not there: nothing to tell anybody.
+            // Namespaces that were not yet created are missing; ignore that.
             let _ = tools::run(None, "ip", &["netns", "delete", namespace]);
         }
         for (key, value) in &self.before {
-            // It could be set before.
+            // It could be set before, so it can be set again.
             let _ = sysctl(key, value);
         }
     }
@@ -127,7 +127,7 @@ fn read_sysctl(key: &str) -> Result<String, Failure> {
     Ok(value.trim().to_owned())
 }
 
-/// Loads the module in a file; one that is there already is fine.
+/// Loads the module in a file. A module that is already loaded is no error.
 ///
 /// # Errors
 /// The kernel refuses it.

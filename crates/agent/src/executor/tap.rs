@@ -1,5 +1,5 @@
-//! Whose the packets at a queue are: a packet socket in its node, which sees them come and go in the order of
-//! the queue's events.
+//! Identifies the flows of the packets at a queue: a packet socket in the queue's node, which sees them arrive and
+//! leave in the order of the queue's events.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,10 +22,10 @@ use crate::job::{Bottleneck, FIRST_ASKED_PORT, FIRST_PORT, Job};
 
 /// Enough for the packets between two reads.
 const BUFFER_BYTES: usize = 64 << 20;
-/// Bytes of a packet that are looked at: the longest headers of IPv4 and TCP.
+/// Bytes of a packet that are read: the longest headers of IPv4 and TCP.
 const SNAP: usize = 120;
 
-/// A view of one bottleneck's packets.
+/// Observes the packets of one bottleneck.
 pub struct Tap {
     socket: OwnedFd,
     /// Index of the bottleneck's device.
@@ -36,20 +36,21 @@ pub struct Tap {
     capture: Option<Capture>,
 }
 
-/// Packets kept for a capture. The socket tells the time by the calendar's clock.
+/// Packets recorded for a capture. The socket's time stamps are in calendar time.
 struct Capture {
-    /// What leaves by the device belongs to this interface.
+    /// The interface of packets that leave by the device.
     interface: u8,
-    /// So does what comes in by it to the other, where that has no queue with a tap of its own.
+    /// Whether packets that come in by the device belong to the other interface, because that has no queue with its
+    /// own tap.
     returning: bool,
-    /// The calendar's clock less the monotonic one.
+    /// Calendar time minus monotonic time.
     calendar_ns: i64,
-    /// Calendar instant, interface, headers and a bit more.
+    /// Calendar time, interface, and the first bytes with the headers.
     packets: Vec<(i64, u8, Vec<u8>)>,
 }
 
 impl Tap {
-    /// Opens one at a job's queue with this number.
+    /// Opens a tap at the queue of a job with this number.
     ///
     /// # Errors
     /// The kernel has no packet sockets.
@@ -86,7 +87,7 @@ impl Tap {
         })
     }
 
-    /// Takes packets that have come, `most` at most; returns whether there may be more.
+    /// Reads up to `most` packets. Returns true if there may be more.
     pub fn drain(&mut self, most: usize) -> bool {
         let mut packet = [0; SNAP];
         for _ in 0..most {
@@ -119,13 +120,13 @@ impl Tap {
         true
     }
 
-    /// Whether packets like this one pass the queue.
+    /// True if the flow of this label passes the queue in this direction.
     fn is_passed_by(&self, label: Label) -> bool {
         let of_flow = self.passed_by.get(label.flow as usize);
         of_flow.is_some_and(|passes| passes[usize::from(label.returning)])
     }
 
-    /// The next packet: its length, whence it came and, for a capture, when.
+    /// The next packet: its length, its origin and, for a capture, its time.
     fn receive(&self, packet: &mut [u8]) -> Option<(usize, LinkAddr, i64)> {
         let socket = self.socket.as_raw_fd();
         if self.capture.is_none() {
@@ -143,7 +144,7 @@ impl Tap {
         Some((got.bytes, got.address?, at_ns.unwrap_or_default()))
     }
 
-    /// All labels, and rows of a capture from `zero_ns` of the monotonic clock on for `span_ns`.
+    /// All labels, and the rows of a capture of `span_ns`, beginning at `zero_ns` of the monotonic clock.
     pub fn finish(mut self, zero_ns: u64, span_ns: u64) -> (Labels, Vec<u8>) {
         self.drain(usize::MAX);
         let mut rows = Vec::new();
@@ -172,7 +173,7 @@ const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ECHO_REPLY: u8 = 0;
 
-/// Whose an IPv4 packet is, as it says itself.
+/// The label of an IPv4 packet, from its headers.
 fn label(packet: &[u8]) -> Option<Label> {
     let first = *packet.first()?;
     if first >> 4 != 4 {
@@ -186,7 +187,7 @@ fn label(packet: &[u8]) -> Option<Label> {
     };
     let (number, returning) = match *packet.get(9)? {
         TCP | UDP => {
-            // The other side's port is below: hosts hand out none from there on.
+            // The remote port is below: hosts assign no ports from there on.
             let (from, to) = (word(0)?, word(2)?);
             let port = from.max(to);
             match port.checked_sub(FIRST_ASKED_PORT) {
@@ -235,7 +236,7 @@ mod tests {
             read(&packet(3, UDP, &ports(10_004, 1024))),
             Some((4, true, true))
         );
-        // Of a flow that is asked for, the requests go back.
+        // If the receiver opens the connections, requests go back.
         assert_eq!(
             read(&packet(0, TCP, &ports(1024, 38_003))),
             Some((3, true, false))

@@ -1,4 +1,4 @@
-//! `ip`, `tc` and `ethtool`, as programs.
+//! Runs `ip`, `tc` and `ethtool`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use super::namespace::within;
 use super::{Context, Failure};
 
-/// Where administration tools are.
+/// The folders of administration tools.
 const PLACES: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
 /// The path of a tool.
@@ -23,10 +23,10 @@ pub fn find(tool: &str) -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure(format!("{tool} is not installed")))
 }
 
-/// Runs a tool in a namespace and returns what it printed.
+/// Runs a tool in a namespace and returns its output.
 ///
 /// # Errors
-/// It is missing, cannot be started or complains.
+/// It is missing, cannot be started or reports an error.
 pub fn run(namespace: Option<&str>, tool: &str, arguments: &[&str]) -> Result<String, Failure> {
     let mut command = Command::new(find(tool)?);
     command.args(arguments).stdin(Stdio::null());
@@ -36,7 +36,7 @@ pub fn run(namespace: Option<&str>, tool: &str, arguments: &[&str]) -> Result<St
     checked(output, &format!("{tool} {}", arguments.join(" ")))
 }
 
-/// Has `ip` or `tc` carry out commands in a namespace, one process for all.
+/// Lets `ip` or `tc` execute commands in a namespace, in one process.
 ///
 /// # Errors
 /// As [`run`].
@@ -61,7 +61,7 @@ fn spawn(tool: &str, arguments: &[&str], out: Stdio) -> Result<Child, Failure> {
 
 fn feed(child: &mut Child, text: &str) -> Result<(), Failure> {
     let pipe = child.stdin.as_mut();
-    // The pipe is there until `wait` closes it.
+    // The pipe is open until `wait` closes it.
     pipe.map_or(Ok(()), |pipe| pipe.write_all(text.as_bytes()))
         .context(|| "writing to a tool".into())
 }
@@ -75,15 +75,15 @@ fn checked(output: Output, what: &str) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A `tc` that waits for commands, so that each takes effect at once.
+/// A `tc` process that waits for commands, so that each takes effect at once.
 pub struct WaitingTc {
     child: Child,
-    /// Its output so far: more than a pipe would hold. Without a name, so that nothing is left whatever happens.
+    /// Its output so far, which may exceed a pipe's buffer. The file has no name, so it never remains.
     output: File,
 }
 
 impl WaitingTc {
-    /// Starts one in a namespace; `number` tells it from others.
+    /// Starts the process in a namespace; `number` distinguishes it from others.
     ///
     /// # Errors
     /// It cannot be started.
@@ -105,15 +105,15 @@ impl WaitingTc {
         Ok(Self { child, output })
     }
 
-    /// Has it carry out a command.
+    /// Sends it a command.
     ///
     /// # Errors
-    /// It is gone.
+    /// The process has ended.
     pub fn tell(&mut self, command: &str) -> Result<(), Failure> {
         feed(&mut self.child, &format!("{command}\n"))
     }
 
-    /// Waits until all commands are carried out; returns what they printed.
+    /// Waits until all commands are executed; returns their output.
     ///
     /// # Errors
     /// One of them failed.

@@ -14,14 +14,14 @@ use super::{Context, Failure};
 use crate::job::Job;
 
 const TRACEFS: &str = "/sys/kernel/tracing";
-/// Per processor; emptied several times a second.
+/// Buffer per processor, which is emptied several times a second.
 const BUFFER_KB: &str = "32768";
 const PAGE: usize = 4096;
 
-/// Tracing under way; off and gone when dropped.
+/// Tracing in progress. It is switched off and removed when this is dropped.
 pub struct Tracing {
     instance: PathBuf,
-    /// Per processor: its pages, as a file and as read so far.
+    /// By processor: its pages, as a file and the bytes read so far.
     processors: Vec<(File, Vec<u8>)>,
     events: Events,
 }
@@ -102,10 +102,10 @@ impl Tracing {
         Ok(())
     }
 
-    /// Takes what the kernel has buffered.
+    /// Reads the events that the kernel has buffered.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// They cannot be read.
     pub fn drain(&mut self) -> Result<(), Failure> {
         let mut page = [0; PAGE];
         for (file, pages) in &mut self.processors {
@@ -124,10 +124,10 @@ impl Tracing {
         Ok(())
     }
 
-    /// Stops tracing; returns all events in order of time, which counts from `zero_ns` of the monotonic clock.
+    /// Stops tracing. Returns all events in order of time, which counts from `zero_ns` of the monotonic clock.
     ///
     /// # Errors
-    /// The kernel lost events, or wrote what cannot be read.
+    /// The kernel lost events, or wrote a page that cannot be read.
     pub fn finish(mut self, zero_ns: u64) -> Result<Vec<PacketEvent>, Failure> {
         self.set("tracing_on", "0")?;
         self.drain()?;
@@ -142,11 +142,13 @@ impl Tracing {
                     PageError::Lost => {
                         Failure("the kernel lost trace events: too many packets".into())
                     }
-                    PageError::Malformed => Failure("the kernel's trace cannot be read".into()),
+                    PageError::Malformed => {
+                        Failure("the kernel's trace has a malformed page".into())
+                    }
                 })?;
             }
         }
-        // Stable: events of one processor stay in its order.
+        // A stable sort: events of one processor keep their order.
         events.sort_by_key(|event| event.time_ns);
         Ok(events)
     }
@@ -155,7 +157,7 @@ impl Tracing {
 impl Drop for Tracing {
     fn drop(&mut self) {
         self.processors.clear();
-        // An instance goes once nobody reads it; there is nobody to tell if it does not.
+        // The kernel removes an instance when nobody reads it; a failure is ignored.
         let _ = OpenOptions::new()
             .write(true)
             .open(self.instance.join("events/enable"))
@@ -172,7 +174,7 @@ enum PointKind {
     Free,
 }
 
-/// A tracepoint and the fields of it that we read.
+/// A tracepoint and the fields of it that are read.
 struct Point {
     kind: PointKind,
     packet: Field,
@@ -182,7 +184,7 @@ struct Point {
     name: Option<Field>,
 }
 
-/// The tracepoints that are on, by the number that the kernel gave each.
+/// The enabled tracepoints, by the number that the kernel assigned to each.
 #[derive(Default)]
 struct Events {
     points: HashMap<u64, Point>,
@@ -243,8 +245,8 @@ impl Events {
     }
 }
 
-/// The drop reasons that tell an algorithm's drop from one for want of room, by number, out of the `format` file's
-/// `{ 6, "QDISC_OVERLIMIT" }`. Kernels before 6.14 know only QDISC_DROP.
+/// The drop reasons that distinguish an algorithm's drop from an overflow, by number, from the `format` file's `{ 6,
+/// "QDISC_OVERLIMIT" }`. Kernels before 6.14 have only QDISC_DROP.
 fn reasons(format: &str) -> HashMap<u64, Reason> {
     let entry = |text: &str| -> Option<(u64, Reason)> {
         let (number, rest) = text.split_once(',')?;

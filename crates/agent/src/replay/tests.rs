@@ -12,7 +12,7 @@ use crate::summary::summarise;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-/// A call over 8 Mbit/s, a byte per microsecond, with a base RTT of 100 ms of which the link has 10 each way.
+/// A call over 8 Mbit/s, a byte per microsecond, with a base RTT of 100 ms of which the link has 10 ms each way.
 fn experiment() -> Experiment {
     let link = Link {
         delay: MS(10),
@@ -86,7 +86,7 @@ fn column(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
-/// Bins of 10 ms: one packet from 5 to 25 ms waits over the ends of bins 0 and 1 and leaves in bin 2.
+/// Bins of 10 ms: a packet that waits from 5 to 25 ms is queued at the ends of bins 0 and 1 and leaves in bin 2.
 #[test]
 fn a_packet_is_backlog_at_the_end_of_every_bin_that_it_waits_through() {
     let replayed = replayed(&Recording {
@@ -128,8 +128,8 @@ fn round_trips_are_averaged_by_bin() {
     assert_eq!(replayed.meters[0].recorded.as_ref().map(Vec::len), Some(3));
 }
 
-/// Of a packet that was queued its wait counts, of one refused the time that the other two take at a byte per
-/// microsecond. A drop without a reason is told apart.
+/// For a packet that was queued its sojourn time counts; for a packet dropped on arrival, the time that the other two
+/// take at a byte per microsecond. Drops without a reason are listed separately.
 #[test]
 fn drops_are_measured_by_how_long_the_queue_was() {
     let refused = PacketRow {
@@ -156,8 +156,8 @@ fn drops_are_measured_by_how_long_the_queue_was() {
     assert_eq!(delays, expected.map(|(reason, ms)| (reason, Some(ms))));
 }
 
-/// One-way delays of 30 ms, 10 of them the link's: with half the base RTT of 100 ms a call has 70 ms. That
-/// sounds worse than 30.
+/// One-way delays of 30 ms, 10 of them on the link: with half the base RTT of 100 ms a call has 70 ms, which sounds
+/// worse than 30.
 #[test]
 fn a_call_has_half_of_the_base_rtt_each_way() {
     let flow = FlowFigures {

@@ -36,7 +36,7 @@ fn drops_without_a_reason_take_it_from_the_counters_if_they_know_only_one() {
     let (aqm, overflow) = (Fate::DroppedAqm, Fate::DroppedOverflow);
     assert_eq!(fates(counted(2, 0)), [aqm, aqm, Fate::Delivered]);
     assert_eq!(fates(counted(2, 2)), [overflow, overflow, Fate::Delivered]);
-    // One of each: which is which is not known, and not guessed.
+    // One of each: it is not known which is which, and not guessed.
     assert_eq!(
         fates(counted(2, 1)),
         [Fate::Dropped, Fate::Dropped, Fate::Delivered]

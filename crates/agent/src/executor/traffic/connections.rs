@@ -22,20 +22,20 @@ use crate::executor::namespace::within;
 use crate::executor::{Context, Failure};
 use crate::job::{Flow, Tcp};
 
-/// Bytes written or read at a time.
+/// Bytes per read or write.
 const BLOCK: usize = 128 << 10;
 
-/// The connections of a flow that are not over.
+/// The connections of a flow that have not ended.
 pub struct Connections {
     flow: Flow,
     tcp: Tcp,
     listener: TcpListener,
     diag: Rc<Diag>,
     opened: u32,
-    /// The connection that is open ahead of the flow's start, until the application opens it.
+    /// The connection opened before the flow's start, until the application opens it.
     ahead: Option<Id>,
     open: BTreeMap<Id, Connection>,
-    /// Segments sent again and payload bytes sent, over connections that are over.
+    /// Retransmitted segments and payload bytes sent, over connections that have ended.
     past: (u64, u64),
     /// Payload bytes received in the direction of the flow.
     pub received: u64,
@@ -45,17 +45,17 @@ pub struct Connections {
 /// Both ends of a connection.
 struct Connection {
     ends: [End; 2],
-    /// The port of the end that opened it.
+    /// The local port of the end that opened it.
     port: u16,
     greeting: Greeting,
-    /// Whether its ECN was looked at.
+    /// Whether its ECN negotiation was checked.
     checked: bool,
     retransmits: u64,
     sent: u64,
 }
 
 impl Connection {
-    /// Hands an end's socket what it takes, the greeting before all else.
+    /// Writes as much to an end's socket as it accepts, the greeting first.
     fn flush(&mut self, side: Side, block: &[u8]) {
         let end = &mut self.ends[side as usize];
         if side == Side::Sending && !self.greeting.is_over() {
@@ -71,16 +71,16 @@ impl Connection {
     }
 }
 
-/// One end.
+/// One end of a connection.
 #[derive(Default)]
 struct End {
     stream: Option<TcpStream>,
-    /// Given up.
+    /// The connection was abandoned.
     is_gone: bool,
-    /// Bytes still to be handed to the socket.
+    /// Bytes not yet written to the socket.
     to_write: u64,
     received: u64,
-    /// Nothing more will be written after that.
+    /// The application writes no more after these.
     closing: bool,
     has_shut_down: bool,
     peer_has_closed: bool,
@@ -96,20 +96,20 @@ impl End {
         self.is_gone = true;
     }
 
-    /// Gives the connection up at once: what the socket holds unsent is not sent.
+    /// Aborts the connection at once: unsent data in the socket is discarded.
     fn abort(&mut self) {
         if let Some(stream) = &self.stream {
             let at_once = linger {
                 l_onoff: 1,
                 l_linger: 0,
             };
-            // A connection that cannot be reset is closed all the same.
+            // If it cannot be reset, it is closed nevertheless.
             let _ = setsockopt(stream, sockopt::Linger, &at_once);
         }
         self.give_up();
     }
 
-    /// Hands the socket what it takes.
+    /// Writes as much to the socket as it accepts.
     fn flush(&mut self, block: &[u8]) {
         let Some(stream) = &mut self.stream else {
             return;
@@ -132,7 +132,7 @@ impl End {
     }
 }
 
-/// Whether an operation may succeed later. `NotConnected`: the handshake is under way.
+/// True if an operation may succeed later. `NotConnected`: the handshake is in progress.
 pub fn is_for_later(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
@@ -141,10 +141,10 @@ pub fn is_for_later(error: &std::io::Error) -> bool {
 }
 
 impl Connections {
-    /// None yet; the end that does not open them listens.
+    /// No connections yet. The end that does not open them listens.
     ///
     /// # Errors
-    /// The kernel refuses, most likely the congestion control.
+    /// The kernel refuses, probably because of the congestion control.
     pub fn listen(
         flow: &Flow,
         tcp: &Tcp,
@@ -177,7 +177,7 @@ impl Connections {
         })
     }
 
-    /// The connections as an application uses them.
+    /// The connections with the interface for an application.
     pub const fn live<'a>(&'a mut self, watch: &'a Watch<'a>) -> Live<'a> {
         Live {
             connections: self,
@@ -227,7 +227,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Takes the connections that have come in.
+    /// Accepts incoming connections.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -241,7 +241,7 @@ impl Connections {
             let of_client = |(_, connection): &(&Id, &mut Connection)| {
                 connection.port == client.port() && connection.ends[side as usize].stream.is_none()
             };
-            // None if its opener has given it up.
+            // `None` if its opener has aborted it.
             if let Some((id, connection)) = self.open.iter_mut().rev().find(of_client) {
                 watch_end(watch, &server, *id, side)?;
                 connection.ends[side as usize].stream = Some(server);
@@ -250,7 +250,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Opens the connection that the application will find open.
+    /// Opens the connection before the application does.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -270,14 +270,15 @@ impl Connections {
         id
     }
 
-    /// Hands an end's socket what it takes.
+    /// Writes as much to an end's socket as it accepts.
     pub fn flush(&mut self, id: Id, side: Side) {
         if let Some(connection) = self.open.get_mut(&id) {
             connection.flush(side, &self.block);
         }
     }
 
-    /// Takes what has arrived at an end; false if nothing has. An end whose peer has closed closes as well.
+    /// Reads the data that has arrived at an end. Returns false if there is none. An end whose peer has closed closes
+    /// as well.
     ///
     /// # Errors
     /// TCP_INFO cannot be read.
@@ -315,7 +316,7 @@ impl Connections {
             self.received += arrived;
         }
         if is_over {
-            // While the kernel still knows it.
+            // Ask while the kernel still knows the connection.
             let now = self.diag.connections()?;
             self.observe(&now)?;
             if let Some(connection) = self.open.get_mut(&id) {
@@ -326,12 +327,12 @@ impl Connections {
         Ok(arrived > 0)
     }
 
-    /// Forgets a connection that is over, and names it.
+    /// Removes a connection that has ended, and returns its id.
     pub fn take_over(&mut self) -> Option<Id> {
         let opener = self.opener() as usize;
         let is_over = |connection: &Connection| {
             let [sending, receiving] = &connection.ends;
-            // An opener that was refused has nobody on the other side.
+            // A refused connection has no other side.
             let refused =
                 connection.ends[opener].is_gone && connection.ends[1 - opener].stream.is_none();
             refused || (sending.is_over() && receiving.is_over())
@@ -347,10 +348,10 @@ impl Connections {
         Some(id)
     }
 
-    /// Takes note of the connections that are open, among all of the sender's host, and returns them.
+    /// Reads the open connections, given all of the sender's host, and returns them.
     ///
     /// # Errors
-    /// One is not what the job asked for.
+    /// A connection is not as the job requires.
     pub fn observe(&mut self, all: &[diag::Connection]) -> Result<Vec<diag::Connection>, Failure> {
         let mut seen = Vec::new();
         let (asked, port) = (self.flow.is_asked(), self.flow.port());
@@ -366,7 +367,7 @@ impl Connections {
             let Some(own) = own else {
                 continue;
             };
-            // A lost SYN goes out again without ECN, if the flow says so.
+            // A lost SYN is retransmitted without ECN, if the flow allows it.
             let fell_back = self.tcp.ecn_fallback && !own.ecn && own.retransmits > 0;
             if !connection.checked && own.ecn != self.tcp.ecn && !fell_back {
                 let (is, wanted) = (own.ecn, self.tcp.ecn);
@@ -385,7 +386,7 @@ impl Connections {
         Ok(seen)
     }
 
-    /// Segments sent again and payload bytes sent, over all connections.
+    /// Retransmitted segments and payload bytes sent, over all connections.
     pub fn sent(&self) -> (u64, u64) {
         self.open.values().fold(self.past, |(again, sent), one| {
             (again + one.retransmits, sent + one.sent)
@@ -393,7 +394,7 @@ impl Connections {
     }
 }
 
-/// By edge: a socket with nothing left to write is always writable.
+/// Watches an end edge-triggered, because a socket with nothing left to write is always writable.
 fn watch_end(watch: &Watch<'_>, stream: &TcpStream, id: Id, side: Side) -> Result<(), Failure> {
     let interest =
         EpollFlags::EPOLLOUT | EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
@@ -430,7 +431,7 @@ fn set_congestion_control(socket: &impl AsFd, name: &str) -> Result<(), Failure>
     )))
 }
 
-/// Connections as an application uses them; what goes wrong is told afterwards.
+/// Connections with the interface for an application. Errors are reported afterwards.
 pub struct Live<'a> {
     connections: &'a mut Connections,
     watch: &'a Watch<'a>,
@@ -438,7 +439,7 @@ pub struct Live<'a> {
 }
 
 impl Live<'_> {
-    /// What went wrong since.
+    /// The errors since the last call.
     ///
     /// # Errors
     /// The kernel refused a connection.
@@ -475,7 +476,8 @@ impl sojourn_traffic::Connections for Live<'_> {
         }
     }
 
-    /// What the socket has not taken yet: of no use to a send buffer of a given size, which is refused.
+    /// The bytes that the socket has not accepted yet. This does not implement a send buffer of a given size, so that
+    /// setting is refused.
     fn buffered(&mut self, id: Id, side: Side) -> u64 {
         let connection = self.connections.open.get(&id);
         connection.map_or(0, |connection| connection.ends[side as usize].to_write)
@@ -491,7 +493,7 @@ impl sojourn_traffic::Connections for Live<'_> {
             connection.flush(side, &self.connections.block);
             return;
         }
-        // While the kernel still knows it. What is on its way arrives; what it still held is not sent.
+        // Ask while the kernel still knows the connection. Data in transit arrives; unsent data is discarded.
         let outcome = self
             .connections
             .diag

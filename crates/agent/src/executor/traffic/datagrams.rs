@@ -1,4 +1,4 @@
-//! Datagrams one way; each carries its number.
+//! One-way datagrams, each with its number.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -14,7 +14,7 @@ use crate::executor::{Context, Failure};
 use crate::job::Flow;
 use crate::recording::FlowFigures;
 
-/// Bytes of a datagram's number, which it begins with.
+/// Bytes of a datagram's number at its beginning.
 const NUMBER: usize = 8;
 /// The largest payload of a datagram.
 const LARGEST: usize = 1 << 16;
@@ -33,7 +33,7 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// Opens its sockets; `None` if its kind does not send datagrams one way.
+    /// Opens the sockets of a flow; `None` if its kind does not send one-way datagrams.
     ///
     /// # Errors
     /// The kernel refuses.

@@ -1,9 +1,9 @@
-//! What goes over a connection before its data, where the flow connects ahead of its start.
+//! The exchange before the data of a flow whose connection opens before its start.
 //!
-//! A few bytes at the flow's start, whose acknowledgement lets the data begin: as the SYN's does in the simulator, a
-//! packet of the same length at the same instant. By it the kernel's congestion control gets a round-trip time before
-//! the flow has a queue of its own, which it does not take from the handshake: CUBIC's HyStart measures against that.
-//! Most protocols say something before their bulk.
+//! A few bytes are sent at the flow's start, and their acknowledgement starts the data, as that of the SYN does in the
+//! simulator: a packet of the same length at the same time. The exchange gives the kernel's congestion control a
+//! round-trip time before the flow has a queue of its own, because the kernel does not pass on that of the handshake.
+//! CUBIC's HyStart compares with that time. Most protocols exchange a message before bulk data too.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -13,44 +13,44 @@ use nix::sys::socket::{MsgFlags, TimestampingFlag, recvmsg, setsockopt, sockopt}
 
 use super::connections::is_for_later;
 
-/// The segment is as long as a SYN: timestamps, which it has as well, leave so much of a SYN's options.
+/// The segment is as long as a SYN: it also has timestamps, so this is the length of a SYN's other options.
 const BYTES: usize = 8;
-/// SOF_TIMESTAMPING_TX_ACK and SOF_TIMESTAMPING_OPT_TSONLY (linux/net_tstamp.h): a message, without the data, on the
-/// socket's error queue when what was written is acknowledged.
+/// SOF_TIMESTAMPING_TX_ACK and SOF_TIMESTAMPING_OPT_TSONLY (linux/net_tstamp.h): put a message, without the data, on
+/// the socket's error queue when the data written is acknowledged.
 const ON_ACKNOWLEDGEMENT: u32 = 1 << 9 | 1 << 11;
 
-/// How far it has come.
+/// The state of the exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// The flow has not started.
     Ahead,
-    /// To be sent as soon as the connection stands.
+    /// To be sent as soon as the connection is established.
     Due,
-    /// On its way.
+    /// In transit.
     Sent,
     /// There is none, or it is acknowledged.
     Over,
 }
 
-/// What a connection exchanges before its data.
+/// The exchange before the data of a connection.
 #[derive(Debug)]
 pub struct Greeting {
     state: State,
-    /// Bytes of it that went out.
+    /// Its bytes sent.
     pub sent: u64,
-    /// Bytes of it that the receiver has not read.
+    /// Its bytes that the receiver has not read.
     unread: u64,
 }
 
 impl Greeting {
-    /// Data begins at once.
+    /// No exchange: data begins at once.
     pub const NONE: Self = Self {
         state: State::Over,
         sent: 0,
         unread: 0,
     };
 
-    /// Waits for the flow's start.
+    /// An exchange that waits for the flow's start.
     pub const fn ahead() -> Self {
         Self {
             state: State::Ahead,
@@ -58,20 +58,20 @@ impl Greeting {
         }
     }
 
-    /// The flow starts.
+    /// Starts the flow.
     pub const fn start(&mut self) {
         self.state = State::Due;
     }
 
-    /// Whether data may go.
+    /// True if data may be sent.
     pub fn is_over(&self) -> bool {
         self.state == State::Over
     }
 
-    /// Goes on as far as it can. Once sent, the socket becomes ready when it is acknowledged.
+    /// Continues as far as possible. After sending, the socket becomes ready when the acknowledgement arrives.
     ///
     /// # Errors
-    /// The connection is gone.
+    /// The connection has failed.
     pub fn advance(&mut self, stream: &mut TcpStream) -> std::io::Result<()> {
         if self.state == State::Due {
             setsockopt(stream, sockopt::Timestamping, &flags(ON_ACKNOWLEDGEMENT))?;
@@ -92,7 +92,7 @@ impl Greeting {
         Ok(())
     }
 
-    /// Takes its bytes out of those that the receiver has read; returns the rest.
+    /// Subtracts the exchange's bytes from those that the receiver has read; returns the rest.
     pub fn strip(&mut self, bytes: u64) -> u64 {
         let own = bytes.min(self.unread);
         self.unread -= own;
@@ -100,7 +100,7 @@ impl Greeting {
     }
 }
 
-/// The crate names only some of them.
+/// The crate has names for only some of the flags.
 const fn flags(bits: u32) -> TimestampingFlag {
     TimestampingFlag::from_bits_retain(bits)
 }
@@ -136,7 +136,7 @@ mod tests {
         while read < 13 {
             read += receiver.read(&mut [0; 64]).unwrap();
         }
-        // Whichever way the bytes come, the first eight are the greeting's.
+        // However the bytes arrive, the first eight belong to the exchange.
         assert_eq!(
             (greeting.strip(3), greeting.strip(10), greeting.strip(4)),
             (0, 5, 4)

@@ -23,19 +23,19 @@ use super::{Context, Failure};
 use crate::job::Flow;
 use crate::recording::FlowFigures;
 
-/// Which of a flow's sockets something happened at.
+/// The socket of a flow at which an event happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Socket {
-    /// An end of a connection; without connections there is one of each.
+    /// An end of a connection; a flow without connections has one of each.
     End(Id, Side),
-    /// What connections come in at.
+    /// The socket that accepts connections.
     Listener,
 }
 
-/// Bits of a token for the socket, above them the flow: two for its kind, 32 for the connection.
+/// Bits of a token for the socket, with the flow above them: two for its kind, 32 for the connection.
 const SOCKET_BITS: u32 = 34;
 
-/// Where a flow says which sockets it waits for.
+/// Registers the sockets that a flow waits for.
 pub struct Watch<'a> {
     epoll: &'a Epoll,
     flow: usize,
@@ -47,7 +47,7 @@ impl<'a> Watch<'a> {
         Self { epoll, flow }
     }
 
-    /// Waits for a socket.
+    /// Registers a socket.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -63,7 +63,7 @@ impl<'a> Watch<'a> {
             .context(|| "waiting for a socket".into())
     }
 
-    /// The flow and socket that an event is of.
+    /// The flow and socket of an event.
     pub const fn origin(token: u64) -> (usize, Socket) {
         let of_socket = token & ((1 << SOCKET_BITS) - 1);
         ((token >> SOCKET_BITS) as usize, Socket::of_token(of_socket))
@@ -93,14 +93,14 @@ impl Socket {
     }
 }
 
-/// A flow under way. Instants are nanoseconds since the run began.
+/// A flow in progress. Times are nanoseconds since the run began.
 pub trait Traffic {
-    /// When its connection is to be opened ahead of its start; below zero: before the run. `None` once it is.
+    /// When its connection opens before its start; negative if before the run. `None` once it is open.
     fn opens(&self) -> Option<i64> {
         None
     }
 
-    /// It is time for that.
+    /// Opens that connection.
     ///
     /// # Errors
     /// As [`Traffic::on_timer`].
@@ -108,16 +108,16 @@ pub trait Traffic {
         Ok(())
     }
 
-    /// When it wants to act next.
+    /// When its next timer is due.
     fn next_timer(&self) -> Option<u64>;
 
-    /// It is time.
+    /// Handles its timer.
     ///
     /// # Errors
-    /// The kernel refuses what the flow needs.
+    /// The kernel refuses an operation of the flow.
     fn on_timer(&mut self, now_ns: u64, watch: &Watch<'_>) -> Result<(), Failure>;
 
-    /// A socket is ready.
+    /// Handles a socket that is ready.
     ///
     /// # Errors
     /// As [`Traffic::on_timer`].
@@ -126,11 +126,11 @@ pub trait Traffic {
     /// Its figures so far.
     fn figures(&mut self) -> &mut FlowFigures;
 
-    /// Takes note of its connections among those of the sender's host, and of their round-trip times if it is time for a
-    /// sample; returns the window.
+    /// Finds its connections among those of the sender's host, and samples their round-trip times if a sample is due;
+    /// returns the congestion window.
     ///
     /// # Errors
-    /// The connection is not what the job asked for.
+    /// The connection is not as the job requires.
     fn observe(
         &mut self,
         _connections: &[Connection],
@@ -139,17 +139,17 @@ pub trait Traffic {
         Ok(None)
     }
 
-    /// Whether it has TCP connections to be observed.
+    /// True if it has TCP connections to be observed.
     fn is_tcp(&self) -> bool {
         false
     }
 }
 
-/// Opens a flow's receiving sockets and makes it ready to start. `diag` asks its sender's host,
-/// measuring begins at `warmup_ns`.
+/// Opens a flow's receiving sockets and prepares it to start. `diag` is the netlink socket of its sender's host; the
+/// warm-up ends at `warmup_ns`.
 ///
 /// # Errors
-/// The kernel refuses what the flow needs, such as its congestion control.
+/// The kernel refuses an operation of the flow, such as setting its congestion control.
 pub fn open(
     flow: &Flow,
     seed: u64,
@@ -168,13 +168,13 @@ pub fn open(
     match Datagrams::open(flow, seed, warmup_ns, watch)? {
         Some(opened) => Ok(Box::new(opened)),
         None => Err(Failure(format!(
-            "flow {}: no kind of traffic that this agent has",
+            "flow {}: this agent does not support its kind of traffic",
             flow.number
         ))),
     }
 }
 
-/// Lets a socket's packets carry a flow's DiffServ code point.
+/// Sets a flow's DiffServ code point on a socket.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -184,7 +184,7 @@ fn set_dscp(socket: &impl AsFd, flow: &Flow) -> Result<(), Failure> {
         .context(|| format!("DiffServ code point {}", flow.dscp))
 }
 
-/// A span in microseconds, as recordings keep them.
+/// A span in microseconds, the unit of recordings.
 fn micros(span_ns: u64) -> u32 {
     u32::try_from(span_ns / 1000).unwrap_or(u32::MAX)
 }

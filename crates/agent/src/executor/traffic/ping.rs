@@ -1,4 +1,4 @@
-//! Echo requests at a fixed interval (RFC 792); the other host's kernel answers.
+//! Echo requests at a fixed interval (RFC 792); the kernel of the other host answers.
 
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -26,7 +26,7 @@ const ECHO_REPLY: u8 = 0;
 pub struct Ping {
     socket: OwnedFd,
     to: SockaddrIn,
-    /// Tells this flow's echoes from others'.
+    /// Distinguishes this flow's echoes from others.
     identifier: u16,
     sequence: u16,
     interval_ns: u64,
@@ -38,7 +38,7 @@ pub struct Ping {
 }
 
 impl Ping {
-    /// Opens its socket.
+    /// Opens the socket of a flow.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -76,7 +76,7 @@ impl Ping {
     }
 }
 
-/// An echo request whose payload begins with an instant.
+/// An echo request whose payload begins with a time.
 fn request(identifier: u16, sequence: u16, now_ns: u64, payload: usize) -> Vec<u8> {
     let mut packet = vec![0; HEADER + payload];
     packet[0] = ECHO_REQUEST;
@@ -98,7 +98,7 @@ fn checksum(bytes: &[u8]) -> u16 {
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-/// The instant in a reply to `identifier`, past its IP header.
+/// The time in a reply to `identifier`, after its IP header.
 fn reply(packet: &[u8], identifier: u16) -> Option<u64> {
     let header = usize::from(packet.first()? & 15) * 4;
     let echo = packet.get(header..)?;

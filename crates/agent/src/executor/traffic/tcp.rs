@@ -15,22 +15,23 @@ use crate::recording::FlowFigures;
 /// A TCP flow.
 pub struct TcpFlow {
     application: Box<dyn Application>,
-    /// When the connection opens that the application finds open; `None` once it is, or if there is none.
+    /// When the connection opens before the flow's start; `None` once it is open, or if it does not.
     opens_ns: Option<i64>,
     connections: Connections,
     meter: Meter,
 }
 
-/// The figures of a flow, told what its application's user would notice.
+/// The figures of a flow, updated with the performance that a user would notice.
 pub struct Meter {
     pub figures: FlowFigures,
 }
 
 impl TcpFlow {
-    /// A flow that has not started; `None` if its kind does not run over TCP. `diag` asks its sender's host.
+    /// A flow before its start; `None` if its kind does not run over TCP. `diag` is the netlink socket of its sender's
+    /// host.
     ///
     /// # Errors
-    /// The kernel refuses, most likely the congestion control.
+    /// The kernel refuses, probably because of the congestion control.
     pub fn open(
         flow: &Flow,
         tcp: &Tcp,
@@ -51,7 +52,7 @@ impl TcpFlow {
         }))
     }
 
-    /// Tells the application of connections that are over, until it has left none.
+    /// Notifies the application of connections that have ended, until none is left.
     fn settle(&mut self, now: Time, watch: &Watch<'_>) -> Result<(), Failure> {
         while let Some(id) = self.connections.take_over() {
             let mut live = self.connections.live(watch);
