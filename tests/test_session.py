@@ -50,7 +50,7 @@ def test_results_of_a_session_that_has_not_ended_run_it_to_its_end(file: Path):
     session.step(0.5)
     assert session.now_s == 0.5
     assert session.results().runs[0].summary["simulated_s"] == 5.0
-    with pytest.raises(sj.RunError, match="the session has given its results"):
+    with pytest.raises(sj.RunError, match="the session has finished"):
         session.step("1 s")
 
 

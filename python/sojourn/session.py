@@ -124,7 +124,7 @@ class Session:
         Raises
         ------
         RunError
-            A discipline in Python failed, or the session has given its results.
+            A discipline in Python failed, or the session has finished.
         """
         self._session.step(span)
 

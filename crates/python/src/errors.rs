@@ -15,12 +15,12 @@ create_exception!(
 create_exception!(sojourn, RunError, PyRuntimeError, "A run failed.");
 create_exception!(sojourn, Cancelled, PyRuntimeError, "A run was cancelled.");
 
-/// A file that cannot be read as an experiment.
+/// The error in an experiment file.
 pub fn wrong_input(error: &ReadError) -> PyErr {
     ExperimentError::new_err(error.to_string())
 }
 
-/// A queue that the simulator cannot build: the file's fault, at the key that the discipline refuses.
+/// A queue that the simulator cannot build: an error in the file, at the key that the discipline refuses.
 pub fn wrong_queue(plan: &Plan, cell: usize, error: &sojourn_sim::RunError) -> PyErr {
     match error {
         sojourn_sim::RunError::Settings { key, message } => {
@@ -30,8 +30,8 @@ pub fn wrong_queue(plan: &Plan, cell: usize, error: &sojourn_sim::RunError) -> P
     }
 }
 
-/// An algorithm in Python that raised an exception, which is the error's cause. The message ends with the place.
-/// A Ctrl-C that its code happened to be hit by stays one.
+/// An algorithm in Python raised an exception, which becomes the error's cause. The message ends with its place in the
+/// code. A Ctrl-C during its code remains a Ctrl-C.
 pub fn failed_algorithm(raised: PyErr) -> PyErr {
     Python::attach(|py| {
         if raised.is_instance_of::<PyKeyboardInterrupt>(py) {

@@ -1,16 +1,17 @@
-//! The Python bindings, module `sojourn._core`: convert, call, convert back. Nothing is decided here.
+//! The Python bindings, module `sojourn._core`. They convert arguments, call the other crates and convert the results;
+//! they contain no other logic.
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`plan`] | an experiment file, read, and its runs |
-//! | [`grid`] | a sweep too large to be held |
+//! | [`plan`] | a parsed experiment file, and its runs |
+//! | [`grid`] | a sweep too large for memory |
 //! | [`run_spec`] | one run as a value, and its monitor |
 //! | [`session`] | one run, driven step by step |
-//! | [`run`] | what a run gave |
-//! | [`replay`] | a recorded queue through a discipline |
-//! | [`linux`] | what the agent on Linux is told and what it recorded |
+//! | [`run`] | the results of a run |
+//! | [`replay`] | replays a recorded queue through a discipline |
+//! | [`linux`] | the input and the output of the agent on Linux |
 //! | [`own`] | algorithms written in Python |
-//! | [`lists`] | what can be named in a file, as JSON |
+//! | [`lists`] | the names accepted in a file, as JSON |
 //! | [`errors`] | Rust errors as Python exceptions |
 
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Runs on Linux: the agent's job before, its recording after. In between the caller runs the agent.
+//! Runs on Linux: compiles the agent's job and summarises its recording. The caller runs the agent in between.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::run::Run;
 use crate::run_spec::RunSpec;
 
-/// What the agent is to be told for a run, as JSON. Names of namespaces begin with `prefix`.
+/// The agent's job for a run, as JSON. Names of namespaces begin with `prefix`.
 #[pyfunction]
 pub fn linux_job(spec: &RunSpec, prefix: &str) -> PyResult<String> {
     let RunSpec { inner, .. } = spec;
@@ -19,7 +19,7 @@ pub fn linux_job(spec: &RunSpec, prefix: &str) -> PyResult<String> {
     serde_json::to_string(&compiled).map_err(failed)
 }
 
-/// The kernel modules that a plan's runs need; fails with the file's line if Linux cannot make one of them.
+/// The kernel modules that a plan's runs need. Fails with the file's line if Linux cannot make one of the runs.
 #[pyfunction]
 pub fn linux_modules(plan: &Plan) -> PyResult<Vec<String>> {
     let mut modules = BTreeSet::new();
@@ -36,7 +36,7 @@ pub fn linux_modules(plan: &Plan) -> PyResult<Vec<String>> {
     Ok(modules.into_iter().collect())
 }
 
-/// What an experiment asks for and Linux gives otherwise, in lines for the user.
+/// Settings of an experiment that Linux implements differently, in lines for the user.
 #[pyfunction]
 pub fn linux_notes(plan: &Plan) -> Vec<String> {
     let cells = plan.plan.cells.iter();
@@ -48,7 +48,7 @@ pub fn linux_notes(plan: &Plan) -> Vec<String> {
     notes
 }
 
-/// The results of a run from what the agent was told and what it recorded.
+/// The results of a run from the agent's job and its recording.
 #[pyfunction]
 pub fn linux_run(
     py: Python<'_>,

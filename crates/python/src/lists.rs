@@ -1,4 +1,4 @@
-//! What can be named in a file, as JSON.
+//! The names accepted in a file, as JSON.
 
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};

@@ -1,4 +1,4 @@
-//! An experiment file, read, and its runs.
+//! A parsed experiment file, and its runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::errors::{failed_run, wrong_input, wrong_queue};
 use crate::own;
 use crate::run_spec::RunSpec;
 
-/// A checked experiment, its sweep expanded into jobs.
+/// A checked experiment, with its sweep expanded into runs.
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct Plan {
-    /// All that the file asks for.
+    /// The content of the file.
     pub plan: sojourn_experiment::Plan,
     jobs: Vec<Job>,
 }
 
-/// A run by its place in a plan.
+/// The index of a run in a plan.
 #[derive(Clone, Copy)]
 struct Job {
     cell: usize,
@@ -31,7 +31,7 @@ struct Job {
 }
 
 impl Plan {
-    /// A plan all of whose queues can be built.
+    /// A plan whose queues can all be built.
     fn checked(plan: sojourn_experiment::Plan) -> PyResult<Self> {
         let failure = own::Failure::default();
         let catalogue = own::catalogue(&failure);
@@ -40,7 +40,7 @@ impl Plan {
             let queues = experiment.queues.len();
             for queue in 0..queues {
                 check(experiment, queue, &catalogue).map_err(|error| {
-                    // A Ctrl-C while a class was built is no fault of the file.
+                    // A Ctrl-C while a class was built is not an error in the file.
                     let raised = failure.take();
                     raised.unwrap_or_else(|| wrong_queue(&plan, cell, &error))
                 })?;
@@ -70,7 +70,7 @@ impl Plan {
         Self::checked(plan)
     }
 
-    /// Reads an experiment's text; `name` stands for the file in messages.
+    /// Reads an experiment's text; `name` replaces the file name in messages.
     #[staticmethod]
     fn read_text(text: &str, name: &str, overrides: Vec<(String, String)>) -> PyResult<Self> {
         let plan = read(Source { name, text }, &overrides, &own::names())
@@ -98,12 +98,12 @@ impl Plan {
             .collect()
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     fn __len__(&self) -> usize {
         self.jobs.len()
     }
 
-    /// A run by its place: cells, then seeds, then queues.
+    /// The run with this index: by cell, then seed, then queue.
     fn __getitem__(&self, index: usize) -> PyResult<RunSpec> {
         let (job, cell) = self.job(index)?;
         Ok(RunSpec::new(sojourn_experiment::RunSpec {
@@ -114,13 +114,13 @@ impl Plan {
         }))
     }
 
-    /// All runs in their order.
+    /// All runs in order.
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         let specs: Vec<RunSpec> = self.plan.specs().map(RunSpec::new).collect();
         PyList::new(py, specs)?.try_iter()
     }
 
-    /// The tables that some of its runs record because the file asks for them.
+    /// The tables that some of its runs record, as the file requires.
     #[getter]
     fn recorded(&self) -> Vec<&'static str> {
         let any = |asked: fn(&Record) -> bool| {
@@ -139,7 +139,7 @@ impl Plan {
         .collect()
     }
 
-    /// SHA-256, in hexadecimal, of all that decides what the runs give and what they are called.
+    /// SHA-256, in hexadecimal, of everything that determines the runs' results and their names.
     #[getter]
     fn hash(&self) -> PyResult<String> {
         let mut text = String::new();
@@ -153,8 +153,8 @@ impl Plan {
         Ok(sha256(&text))
     }
 
-    /// The experiment with every default filled in: one object per cell of the sweep, its swept
-    /// values under `set`.
+    /// The experiment with every default filled in: one object per cell of the sweep, with its swept values under
+    /// `set`.
     fn resolved_json(&self) -> PyResult<String> {
         let failure = own::Failure::default();
         let catalogue = own::catalogue(&failure);

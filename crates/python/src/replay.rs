@@ -1,4 +1,4 @@
-//! A recorded queue through a discipline.
+//! Replays a recorded queue through a discipline.
 
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -13,20 +13,21 @@ use sojourn_units::{Duration, Kind, Time, Value};
 use crate::errors::{ExperimentError, failed_algorithm, wrong_input};
 use crate::own;
 
-/// The most instants at which an algorithm can be looked at.
+/// The most times at which an algorithm's state is sampled.
 const MOST_INSTANTS: u64 = 1_000_000;
 
-/// A recording, read and checked.
+/// A parsed and checked recording.
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct Recording(Vec<Event>);
 
 #[pymethods]
 impl Recording {
-    /// Reads the text of a recording; `name` stands for the file in messages.
+    /// Reads the text of a recording; `name` replaces the file name in messages.
     #[staticmethod]
     fn read(py: Python<'_>, text: &[u8], name: &str) -> PyResult<Self> {
         let refuse = |what: String| ExperimentError::new_err(format!("{name}:{what}"));
-        let text = std::str::from_utf8(text).map_err(|_| refuse(" not a text of events".into()))?;
+        let text =
+            std::str::from_utf8(text).map_err(|_| refuse(" not a text file of events".into()))?;
         let events = py.detach(|| replay::read(text)).map_err(|error| {
             let space = if error.line.is_some() { "" } else { " " };
             refuse(format!("{space}{error}"))
@@ -34,7 +35,7 @@ impl Recording {
         Ok(Self(events))
     }
 
-    /// Replays it through a discipline; overrides are its keys with values. The outcome as JSON.
+    /// Replays it through a discipline; overrides are its keys with values. Returns the outcome as JSON.
     fn replay(
         &self,
         py: Python<'_>,
@@ -66,8 +67,8 @@ impl Recording {
         Ok(outcome.to_string())
     }
 
-    /// Shows the recorded queue to a discipline's algorithm: `t_us` and each of its variables, every
-    /// `every` from the first row on.
+    /// Shows the recorded queue to a discipline's algorithm. Returns `t_us` and each of its variables, every `every`
+    /// from the first row on.
     fn follow<'py>(
         &self,
         py: Python<'py>,
@@ -82,7 +83,7 @@ impl Recording {
             let mut qdisc = arm.build()?;
             let algorithm = qdisc.aqm().ok_or_else(|| {
                 ExperimentError::new_err(format!(
-                    "--follow: \"{aqm}\" is more than one algorithm on one queue; pie, red, codel and their like are not"
+                    "--follow: \"{aqm}\" is not a single algorithm on one queue, as pie, red and codel are"
                 ))
             })?;
             let mut row = 0;
@@ -108,7 +109,7 @@ impl Recording {
     }
 }
 
-/// Adds a value to its column at `row`; before its first it has NaN.
+/// Adds a value to its column at `row`. Earlier rows of a new column are NaN.
 fn note(series: &mut Vec<(&'static str, Vec<f64>)>, row: usize, name: &'static str, value: f64) {
     let place = series.iter().position(|(known, _)| *known == name);
     let place = place.unwrap_or_else(|| {
@@ -140,7 +141,7 @@ impl Recording {
     }
 }
 
-/// A discipline with its parameters, read as an experiment's queue is.
+/// A discipline with its parameters, parsed like a queue of an experiment.
 struct Arm {
     plan: Plan,
     limit: Option<Limit>,
@@ -148,7 +149,7 @@ struct Arm {
     failure: own::Failure,
 }
 
-/// What an experiment needs besides the queue.
+/// The rest of an experiment, besides the queue.
 const FRAME: &str = "\
 [experiment]
 duration = \"1 s\"
@@ -161,7 +162,7 @@ rtt = \"100 ms\"
 ";
 
 impl Arm {
-    /// Reads the queue. A key without a dot is one of the queue.
+    /// Reads the queue. A key without a dot belongs to the queue.
     fn read(aqm: &str, overrides: Vec<(String, String)>) -> PyResult<Self> {
         let names = own::names();
         let name = [("queue.0.aqm".into(), aqm.into())];

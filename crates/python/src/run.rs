@@ -1,4 +1,4 @@
-//! What a run gave.
+//! The results of a run.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,13 +12,13 @@ use serde_json::Value as Json;
 use sojourn_sim::RunResult;
 use sojourn_sim::result::{Column, Table};
 
-/// What one run left behind.
+/// The results of one run.
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct Run {
     summary_json: String,
-    /// Recorded tables that were not handed out yet; `None`: not recorded.
+    /// Recorded tables that have not been taken yet; `None` if not recorded.
     tables: Mutex<BTreeMap<&'static str, Option<Table>>>,
-    /// The capture, until it was handed out.
+    /// The capture, until it is taken.
     capture: Mutex<Option<Vec<u8>>>,
 }
 
@@ -61,26 +61,26 @@ impl Run {
         &self.summary_json
     }
 
-    /// Hands over the capture of packets, a pcapng file, once; `None` if there is none.
+    /// Takes the packet capture, a pcapng file; `None` if there is none or it was taken before.
     fn capture<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         let file = locked(&self.capture).take()?;
         Some(PyBytes::new(py, &file))
     }
 
-    /// Hands over the columns of `packets`, `queue_series`, `flow_series`, `rtts`, `completions` or `histogram` as
-    /// NumPy arrays, without a copy and therefore once; `None` if the table was not recorded.
+    /// Takes the columns of `packets`, `queue_series`, `flow_series`, `rtts`, `completions` or `histogram` as NumPy
+    /// arrays, without a copy and therefore only once; `None` if the table was not recorded.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let table = {
             let mut tables = locked(&self.tables);
             tables.remove(name).ok_or_else(|| {
-                PyValueError::new_err(format!("no table \"{name}\", or it was handed out before"))
+                PyValueError::new_err(format!("no table \"{name}\", or it was already taken"))
             })?
         };
         table.map(|table| columns(py, table)).transpose()
     }
 }
 
-/// What a lock holds. A poisoned one means that another thread panicked in here; what it holds is whole.
+/// The content of a lock. A poisoned lock means that another thread panicked; its content is still consistent.
 fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -16,20 +16,20 @@ use crate::errors::{Cancelled, ExperimentError, failed_algorithm, failed_run, wr
 use crate::own;
 use crate::run::Run;
 
-/// Events between two looks at the monitor.
+/// Events between two reads of the monitor.
 const EVENTS_PER_REPORT: u64 = 1 << 14;
 
 /// One run: an experiment, one of its arms, and a seed. It can be pickled, compared and used as a key of a dict.
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct RunSpec {
-    /// The core's.
+    /// The run in the experiment crate.
     pub inner: sojourn_experiment::RunSpec,
-    /// Its document as text, and the hash of that, once they were asked for.
+    /// Its document as text, and the hash of that, once requested.
     written: OnceLock<(String, String)>,
 }
 
 impl RunSpec {
-    /// A run as Python sees it.
+    /// A run for Python.
     pub const fn new(inner: sojourn_experiment::RunSpec) -> Self {
         Self {
             inner,
@@ -37,7 +37,7 @@ impl RunSpec {
         }
     }
 
-    /// A run whose arms are known to take these values.
+    /// A run whose arms use these values.
     pub fn with_values(inner: sojourn_experiment::RunSpec, in_use: &InUse) -> Self {
         let spec = Self::new(inner);
         let of_arm = InUse {
@@ -56,7 +56,7 @@ impl RunSpec {
         }
     }
 
-    /// A document as text, with the sources of own disciplines, and the hash of that.
+    /// A document as text, with the sources of user-defined disciplines, and the hash of that.
     fn texts(&self, mut document: Json) -> (String, String) {
         let own = own::digests(&self.inner);
         if !own.is_empty() {
@@ -106,13 +106,13 @@ impl RunSpec {
         Ok(Self::new(inner))
     }
 
-    /// The run as JSON, with every default: the same text, the same run, but for what things are called.
+    /// The run as JSON, with every default. Equal texts mean equal runs, except for names.
     #[getter]
     fn document(&self) -> PyResult<&str> {
         Ok(&self.written()?.0)
     }
 
-    /// SHA-256, in hexadecimal, of all that decides what the run gives.
+    /// SHA-256, in hexadecimal, of everything that determines the run's results.
     #[getter]
     fn hash(&self) -> PyResult<&str> {
         Ok(&self.written()?.1)
@@ -148,13 +148,13 @@ impl RunSpec {
         self.set_json().to_string()
     }
 
-    /// Simulated length, in seconds.
+    /// Simulated duration in seconds.
     #[getter]
     fn duration_s(&self) -> f64 {
         self.inner.experiment.duration.as_secs_f64()
     }
 
-    /// Runs it in the simulator; other threads go on meanwhile.
+    /// Runs it in the simulator; other threads continue meanwhile.
     fn run(&self, py: Python<'_>, monitor: &Monitor) -> PyResult<Run> {
         let failure = own::Failure::default();
         let run = py.detach(|| {
@@ -206,7 +206,7 @@ impl RunSpec {
     }
 }
 
-/// Watches one run from another thread.
+/// Monitors one run from another thread.
 #[pyclass(frozen, module = "sojourn._core")]
 #[derive(Default)]
 pub struct Monitor {
@@ -227,24 +227,24 @@ impl Monitor {
         Self::default()
     }
 
-    /// How far the run has come, in simulated seconds.
+    /// The simulated seconds so far.
     #[getter]
     fn simulated_s(&self) -> f64 {
         Time::from_nanos(self.simulated_ns.load(Ordering::Relaxed)).as_secs_f64()
     }
 
-    /// Makes the run stop soon.
+    /// Stops the run soon.
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the run was asked to stop.
+    /// True if the run was asked to stop.
     #[getter]
     fn cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Tells how far a run has come that is made outside of this module.
+    /// Sets the simulated seconds so far, for a run made outside of this module.
     fn report(&self, simulated_s: f64) {
         self.report_at(Time::ZERO + Duration::from_secs_f64(simulated_s));
     }

@@ -14,16 +14,16 @@ use crate::own;
 use crate::run::Run;
 use crate::run_spec::RunSpec;
 
-/// Events between two looks at whether Ctrl-C was pressed.
+/// Events between two checks for Ctrl-C.
 const EVENTS_PER_LOOK: u64 = 1 << 16;
 
-/// One run under way.
+/// One run in progress.
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct Session {
-    /// `None` once it has given its results.
+    /// `None` once it has finished.
     inner: Mutex<Option<sojourn_sim::Session>>,
     failure: own::Failure,
-    /// The names of the queues, in the order in which they are observed.
+    /// The names of the queues, in the order of observations.
     places: Vec<String>,
     end_s: f64,
     set_json: serde_json::Value,
@@ -39,8 +39,7 @@ impl Session {
     fn with<T>(&self, act: impl FnOnce(&mut sojourn_sim::Session) -> T) -> PyResult<T> {
         let mut guard = self.lock();
         let session = guard.as_mut();
-        let session =
-            session.ok_or_else(|| RunError::new_err("the session has given its results"))?;
+        let session = session.ok_or_else(|| RunError::new_err("the session has finished"))?;
         Ok(act(session))
     }
 
@@ -76,27 +75,28 @@ impl Session {
         })
     }
 
-    /// How far the run has come, in simulated seconds.
+    /// The simulated seconds so far.
     #[getter]
     fn now_s(&self) -> f64 {
         let now = self.lock().as_ref().map(sojourn_sim::Session::now);
         now.map_or(self.end_s, |now| now.as_secs_f64())
     }
 
-    /// Where it ends, in simulated seconds.
+    /// The end of the run in simulated seconds.
     #[getter]
     const fn end_s(&self) -> f64 {
         self.end_s
     }
 
-    /// Whether it has come to its end.
+    /// True if the run has reached its end.
     #[getter]
     fn finished(&self) -> bool {
         let guard = self.lock();
         guard.as_ref().is_none_or(sojourn_sim::Session::is_finished)
     }
 
-    /// Goes on for a span of simulated time, or to the end: text with a unit, or seconds. Other threads go on meanwhile.
+    /// Continues for a span of simulated time, as text with a unit or in seconds, or to the end. Other threads
+    /// continue meanwhile.
     fn step(&self, py: Python<'_>, span: &Bound<'_, PyAny>) -> PyResult<()> {
         let span = span_of(span)?;
         let until = self.with(|session| session.now().saturating_add(span).min(session.end()))?;
@@ -115,7 +115,7 @@ impl Session {
         }
     }
 
-    /// The queues and flows as they stand, and what has happened since the last call.
+    /// The state of the queues and flows, and the events since the last call.
     fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let seen = self.with(sojourn_sim::Session::observe)?;
         self.raised()?;
@@ -132,7 +132,7 @@ impl Session {
         Ok(observation)
     }
 
-    /// Gives a key another value from now on.
+    /// Sets a key to another value from now on.
     fn set(&self, key: &str, value: &str) -> PyResult<()> {
         let catalogue = own::catalogue(&self.failure);
         let set = self.with(|session| session.set(key, value, &catalogue))?;
@@ -140,12 +140,11 @@ impl Session {
         set.map_err(|error| ExperimentError::new_err(error.to_string()))
     }
 
-    /// What the run gave. One that has not come to its end is first run to there. The session ends.
+    /// Runs to the end if necessary, and returns the results. The session is then finished.
     fn finish(&self, py: Python<'_>) -> PyResult<Run> {
         self.step(py, self.end_s.into_pyobject(py)?.as_any())?;
         let session = self.lock().take();
-        let session =
-            session.ok_or_else(|| RunError::new_err("the session has given its results"))?;
+        let session = session.ok_or_else(|| RunError::new_err("the session has finished"))?;
         let result = py.detach(|| session.finish());
         self.raised()?;
         Run::new(result, self.set_json.clone())

@@ -1,4 +1,4 @@
-//! A sweep too large to be held.
+//! A sweep too large for memory.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,18 +13,18 @@ use crate::errors::{failed_run, wrong_input};
 use crate::own;
 use crate::run_spec::RunSpec;
 
-/// The runs of an experiment file, each read when it is asked for.
+/// The runs of an experiment file, each read on request.
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct Sweep {
     sweep: sojourn_experiment::Sweep,
     name: String,
-    /// The cell that was read last, with the values in use of its arms: runs are asked for in their order.
+    /// The last cell read, with the values in use of its arms, because runs are usually requested in their order.
     last: Mutex<Option<(u64, Cell, Arc<InUse>)>>,
     hash: OnceLock<String>,
 }
 
 impl Sweep {
-    /// A cell that can be built.
+    /// Reads a cell and checks that it can be built.
     fn cell(&self, number: u64) -> PyResult<(Cell, Arc<InUse>)> {
         {
             let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,12 +84,12 @@ impl Sweep {
         &self.name
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     fn __len__(&self) -> usize {
         self.sweep.runs() as usize
     }
 
-    /// A run by its place: cells, then seeds, then queues.
+    /// The run with this index: by cell, then seed, then queue.
     fn __getitem__(&self, place: usize) -> PyResult<RunSpec> {
         if place as u64 >= self.sweep.runs() {
             return Err(PyIndexError::new_err("no such run"));
@@ -100,7 +100,7 @@ impl Sweep {
         Ok(RunSpec::with_values(spec, &in_use))
     }
 
-    /// The first runs of the cells that differ from the first one in at most one value: all values occur among them.
+    /// The first runs of the cells that differ from the first cell in at most one value. They include every value.
     fn edges(&self) -> Vec<u64> {
         let per_cell = self.sweep.runs_per_cell();
         self.sweep
@@ -116,7 +116,7 @@ impl Sweep {
         Ok(json!(self.sweep.axes()).to_string())
     }
 
-    /// SHA-256, in hexadecimal, of all that decides what the runs give and what they are called.
+    /// SHA-256, in hexadecimal, of everything that determines the runs' results and their names.
     #[getter]
     fn hash(&self) -> PyResult<&str> {
         if let Some(hash) = self.hash.get() {

@@ -11,22 +11,22 @@ use sojourn_units::{Duration, Time};
 
 use super::views::{Chance, PacketView, QueueView};
 
-/// The first exception that Python code raised in a run; whoever drives the run then stops it.
+/// The first exception that Python code raised in a run. The driver of the run then stops it.
 #[derive(Clone, Default)]
 pub struct Failure(Arc<Mutex<Option<PyErr>>>);
 
 impl Failure {
-    /// What was raised.
+    /// Takes the exception.
     pub fn take(&self) -> Option<PyErr> {
         self.slot().take()
     }
 
-    /// Notes what was raised, if it is the first.
+    /// Records an exception, if it is the first.
     pub fn note(&self, error: PyErr) {
         self.slot().get_or_insert(error);
     }
 
-    /// Whether there was one.
+    /// True if there was an exception.
     pub fn has_happened(&self) -> bool {
         self.slot().is_some()
     }
@@ -36,7 +36,7 @@ impl Failure {
     }
 }
 
-/// The bound methods that the class has; all but `enqueue` and `dequeue` of either are optional.
+/// The bound methods of the class. All are optional, except that it needs `enqueue` or `dequeue`.
 struct Methods {
     enqueue: Option<Py<PyAny>>,
     dequeue: Option<Py<PyAny>>,
@@ -46,7 +46,7 @@ struct Methods {
     state: Option<Py<PyAny>>,
 }
 
-/// An algorithm written in Python. After its first exception it lets everything pass.
+/// An algorithm written in Python. After its first exception it lets every packet pass.
 pub struct PythonAqm {
     object: Py<PyAny>,
     methods: Methods,
@@ -57,10 +57,10 @@ pub struct PythonAqm {
 }
 
 impl PythonAqm {
-    /// The algorithm that `object` is. With `marks`, a verdict of "mark" marks ECN-capable packets.
+    /// The algorithm of `object`. With `marks`, a verdict of "mark" marks ECN-capable packets.
     ///
     /// # Errors
-    /// It decides nothing, or its `update_interval` is no time.
+    /// It has neither `enqueue` nor `dequeue`, or its `update_interval` is not a time.
     pub fn new(object: &Bound<'_, PyAny>, marks: bool, failure: Failure) -> PyResult<Self> {
         let method = |name| -> PyResult<Option<Py<PyAny>>> {
             Ok(object.getattr_opt(name)?.map(Bound::unbind))
@@ -75,7 +75,7 @@ impl PythonAqm {
         };
         if methods.enqueue.is_none() && methods.dequeue.is_none() {
             return Err(PyValueError::new_err(
-                "the class has neither enqueue nor dequeue; it needs one to decide",
+                "the class has neither enqueue nor dequeue; it needs at least one",
             ));
         }
         let mut aqm = Self {
@@ -240,7 +240,7 @@ impl Algorithm for PythonAqm {
     }
 }
 
-/// What a row of the recorded series has without the discipline's variables, and what says which run it is of.
+/// The columns of the recorded series besides the discipline's variables, and those that identify the run.
 const SERIES_COLUMNS: [&str; 12] = [
     "run",
     "label",
@@ -256,7 +256,7 @@ const SERIES_COLUMNS: [&str; 12] = [
     "marked",
 ];
 
-/// The name of a state variable as one that lasts; the same one for the same text.
+/// A name of a state variable with static lifetime; equal texts yield the same one.
 fn lasting(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);

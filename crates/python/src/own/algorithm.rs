@@ -1,4 +1,4 @@
-//! One of our algorithms for Python to build on.
+//! An algorithm in Rust for use in Python classes.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use super::keys::value_of;
 use super::views::{PacketView, QueueView};
 use crate::errors::ExperimentError;
 
-/// An algorithm of ours, with the methods of a class of one's own: ``algorithm("pie", target="20 ms")``.
+/// An algorithm in Rust, with the methods of a user-defined class: ``algorithm("pie", target="20 ms")``.
 #[pyclass(frozen, module = "sojourn")]
 pub struct Algorithm(Mutex<Box<dyn Qdisc<PacketView> + Send>>);
 
@@ -23,7 +23,7 @@ impl Algorithm {
 
     fn with<T>(&self, call: impl FnOnce(&mut dyn Aqm<PacketView>) -> T) -> PyResult<T> {
         let mut discipline = self.discipline();
-        // Checked when it was made.
+        // Checked on construction.
         let aqm = discipline
             .aqm()
             .ok_or_else(|| PyRuntimeError::new_err("has no algorithm"))?;
@@ -76,7 +76,7 @@ impl Algorithm {
             .map_err(|error| refuse(format!("{name}: {error}")))?;
         if built.aqm().is_none() {
             return Err(refuse(format!(
-                "got \"{name}\", which is more than an algorithm for one queue; pie, codel, red and their like are not"
+                "got \"{name}\", which is not an algorithm for one queue, as pie, red and codel are"
             )));
         }
         Ok(Self(Mutex::new(built)))
@@ -94,23 +94,23 @@ impl Algorithm {
         self.with(|aqm| word(aqm.on_dequeue(&packet, queue.backlog, time(now), &mut env)))
     }
 
-    /// Does what the algorithm does periodically.
+    /// Runs the algorithm's periodic update.
     fn update(&self, queue: &QueueView, now: f64) -> PyResult<()> {
         self.with(|aqm| aqm.on_timer(queue.backlog, time(now)))
     }
 
-    /// Tells it of an arrival for which there was no room.
+    /// Notifies it of an arrival for which there was no room.
     fn overflow(&self, queue: &QueueView, now: f64) -> PyResult<()> {
         self.with(|aqm| aqm.on_overflow(queue.backlog, time(now)))
     }
 
-    /// Tells it that a packet was asked for and there was none.
+    /// Notifies it that a packet was requested from the empty queue.
     #[pyo3(signature = (_queue, now, /))]
     fn empty(&self, _queue: &QueueView, now: f64) -> PyResult<()> {
         self.with(|aqm| aqm.on_empty(time(now)))
     }
 
-    /// Its variables by the names of its defining document.
+    /// Its variables, with the names of its defining document.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let state = PyDict::new(py);
         let mut variables = Vec::new();

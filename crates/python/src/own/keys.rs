@@ -1,7 +1,7 @@
-//! Constructor parameters as keys of a discipline, and values from one side to the other.
+//! Constructor parameters as keys of a discipline, and conversion of values.
 //!
-//! A parameter's kind is that of its default: `"5 ms"` makes it a time, `"10 Mbit/s"` a rate, `"83 packets"`
-//! a size, `"1514 B"` bytes, and numbers and flags are themselves. Python has times in seconds, rates in bits per
+//! A parameter has the kind of its default: `"5 ms"` makes it a time, `"10 Mbit/s"` a rate, `"83 packets"` a size,
+//! `"1514 B"` bytes; numbers and flags keep their type. Python code receives times in seconds, rates in bits per
 //! second, sizes in bytes.
 
 use pyo3::exceptions::PyValueError;
@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 use sojourn_aqm::{Key, Settings};
 use sojourn_units::{Duration, Kind, Rate, Value};
 
-/// What every discipline has besides its own keys.
+/// Keys that every discipline has besides its own.
 const RESERVED: [&str; 3] = ["aqm", "label", "limit"];
 
 /// A constructor parameter.
@@ -24,10 +24,10 @@ pub enum Parameter {
 }
 
 impl Parameter {
-    /// A parameter by its name and default. What it makes lasts as long as the process.
+    /// A parameter with its name and default. What it allocates lives as long as the process.
     ///
     /// # Errors
-    /// The name is not free, or the default missing or of no known kind.
+    /// The name is not free, or the default is missing or of an unknown kind.
     pub fn new(name: &str, default: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let Some(default) = default else {
             return match name {
@@ -64,7 +64,7 @@ impl Parameter {
         Ok(Self::Key(key, value))
     }
 
-    /// Puts its value by the settings among the arguments of a constructor.
+    /// Adds its value, by the settings, to the arguments of a constructor.
     pub fn pass(&self, settings: &Settings, arguments: &Bound<'_, PyDict>) -> PyResult<()> {
         match self {
             Self::Mtu => arguments.set_item("mtu", settings.mtu),
@@ -106,7 +106,7 @@ fn kind_of(default: &Bound<'_, PyAny>, text: &str) -> Option<(Kind, Value)> {
         .find_map(|&kind| kind.parse(text).ok().map(|value| (kind, value)))
 }
 
-/// A value that Python gives for a key: text as in an experiment file, or a number in the units above.
+/// The value that Python code gives for a key: text as in an experiment file, or a number in the units above.
 ///
 /// # Errors
 /// It is not of the key's kind.

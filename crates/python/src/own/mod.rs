@@ -1,12 +1,12 @@
-//! Algorithms written in Python: registered by name, built and called as any of ours, only slower.
+//! Algorithms written in Python: registered by name, and used like those in Rust, only more slowly.
 //!
 //! | module | what is there |
 //! | --- | --- |
 //! | [`registry`] | the registered classes; the catalogue with them |
-//! | [`keys`] | constructor parameters as keys; values from one side to the other |
+//! | [`keys`] | constructor parameters as keys; conversion of values |
 //! | [`adapter`] | an object of such a class as an `Aqm` |
-//! | [`views`] | a packet and a queue as Python sees them |
-//! | [`algorithm`] | one of our algorithms for Python to build on |
+//! | [`views`] | a packet and a queue for Python |
+//! | [`algorithm`] | an algorithm in Rust for use in Python classes |
 
 mod adapter;
 mod algorithm;

@@ -1,4 +1,4 @@
-//! The classes registered as algorithms, and the catalogue with them.
+//! The classes registered as algorithms, and the catalogue that includes them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,8 +31,8 @@ fn registry() -> MutexGuard<'static, Vec<Arc<Registered>>> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers a class under a name; one registered earlier under it is replaced. Parameters are names and
-/// defaults (a tuple of none or one); the digest tells its source from every other.
+/// Registers a class under a name, replacing any earlier one of that name. Parameters are names and defaults (a tuple
+/// of none or one); the digest identifies the source.
 #[pyfunction]
 pub fn register_aqm(
     name: &str,
@@ -72,7 +72,7 @@ pub fn register_aqm(
     Ok(())
 }
 
-/// Forgets the class registered under a name; runs under way keep it.
+/// Removes the class registered under a name; runs in progress keep it.
 #[pyfunction]
 pub fn unregister_aqm(name: &str) -> PyResult<()> {
     let mut registry = registry();
@@ -86,7 +86,7 @@ pub fn unregister_aqm(name: &str) -> PyResult<()> {
     Ok(())
 }
 
-/// Our disciplines and the registered ones, whose exceptions go to `failure`.
+/// The built-in disciplines and the registered ones. Their exceptions are recorded in `failure`.
 pub fn catalogue<P: Packet + Send + 'static>(failure: &Failure) -> Catalogue<P> {
     let mut catalogue = Catalogue::new();
     for registered in registry().iter() {
@@ -95,7 +95,7 @@ pub fn catalogue<P: Packet + Send + 'static>(failure: &Failure) -> Catalogue<P> 
     catalogue
 }
 
-/// The registered classes that a run names, each with the digest of its source.
+/// The registered classes that a run uses, each with the digest of its source.
 pub fn digests(spec: &RunSpec) -> serde_json::Map<String, serde_json::Value> {
     let links = spec.experiment.links.iter();
     let of_links = links.flat_map(|link| {
@@ -116,7 +116,7 @@ pub fn digests(spec: &RunSpec) -> serde_json::Map<String, serde_json::Value> {
         .collect()
 }
 
-/// What can be named in a file.
+/// The names accepted in a file.
 pub fn names() -> Names {
     sojourn_sim::names_in(&catalogue(&Failure::default()))
 }

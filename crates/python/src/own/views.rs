@@ -1,4 +1,4 @@
-//! A packet and a queue as an algorithm in Python sees them. Times are in seconds.
+//! A packet and a queue for algorithms in Python. Times are in seconds.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ pub struct PacketView {
 }
 
 impl PacketView {
-    /// What Python is shown of a packet.
+    /// The view of a packet.
     pub fn of(packet: &impl Packet) -> Self {
         Self {
             bytes: packet.bytes(),
@@ -75,7 +75,7 @@ impl PacketView {
     }
 }
 
-/// So that our algorithms can be called with it.
+/// Lets the algorithms in Rust be called with it.
 impl Packet for PacketView {
     fn bytes(&self) -> u32 {
         self.bytes
@@ -109,14 +109,14 @@ impl Chance {
         Self(Mutex::new(Environment::new(0)))
     }
 
-    /// The environment that one of our algorithms is called with.
+    /// The environment for calling an algorithm in Rust.
     pub fn environment(&self) -> MutexGuard<'_, Environment<PacketView>> {
-        // A poisoned lock means that another thread panicked; a stream of random numbers is whole all the same.
+        // A poisoned lock means that another thread panicked; a stream of random numbers is still consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is queued, not counting the packet that is decided about.
+/// The queued packets, without the one to be decided about.
 #[pyclass(frozen, name = "Queue", module = "sojourn")]
 pub struct QueueView {
     pub backlog: Backlog,
@@ -137,13 +137,13 @@ impl QueueView {
         self.backlog.bytes
     }
 
-    /// The part of ``bytes`` that carries CE.
+    /// The part of ``bytes`` in CE-marked packets.
     #[getter]
     fn ce_bytes(&self) -> u64 {
         self.backlog.ce_bytes
     }
 
-    /// A uniform random number in [0, 1), from the run's seed. Use no other, lest runs differ.
+    /// A uniform random number in [0, 1), from the run's seed. With other sources, runs would not be reproducible.
     fn random(&self) -> f64 {
         self.chance.get().environment().uniform()
     }
