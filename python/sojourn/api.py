@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+
+import msgspec
 
 from sojourn import _core, bounded, schema
 from sojourn.backends import Backend, backend_of
@@ -268,7 +269,7 @@ def as_run(core: CoreRun) -> Run:
         columns = core.table(name)
         return None if columns is None else pa.table({key: pa.array(column) for key, column in columns.items()})
 
-    return Run(cast("schema.Run", json.loads(core.summary_json)), cache(read_table), cache(core.capture))
+    return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), cache(read_table), cache(core.capture))
 
 
 def _pairs(overrides: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from sojourn._core import ExperimentError
 from sojourn.bounded import LARGEST_RESULTS
 from sojourn.groups import GroupIndex
 from sojourn.manifest import Manifest
-from sojourn.metrics import columns, has_queue, queue_at, queues
+from sojourn.metrics import Metric, columns, has_queue, queue_at, queues
 from sojourn.storage import Staging, file_name
 from sojourn.swept import number_columns, setting_text
 
@@ -186,7 +186,7 @@ class Results:
         """Whether the experiment has more links than one."""
         return any(len(run.summary.get("links", {})) > 1 for run in self.runs)
 
-    @property
+    @cached_property
     def places(self) -> tuple[str, ...]:
         """All queues: ``down`` and ``up``; with several links ``home/down`` and so on, link by link."""
         return tuple(dict.fromkeys(place for run in self.runs for place in queues(run.summary)))
@@ -247,7 +247,7 @@ class Results:
         """
         import pyarrow as pa
 
-        rows = list(self._rows())
+        rows = [row for run in self.runs for row in self.rows_of(run)]
         # A column may begin with rows that lack it.
         names = dict.fromkeys(name for row in rows for name in row)
         return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
@@ -256,22 +256,23 @@ class Results:
         """``to_arrow`` as a pandas frame; pandas must be installed."""
         return cast("pd.DataFrame", self.to_arrow().to_pandas())
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        metrics = columns(self)
-        for run in self.runs:
-            settings = run.summary["set"]
-            numbers = number_columns(settings)
-            for place in self.places:
-                if has_queue(run.summary, place):
-                    row: dict[str, Any] = {key: run.summary[key] for key in ("queue", "label", "seed")}
-                    row |= {
-                        key: value if isinstance(value, int | float) else str(value) for key, value in settings.items()
-                    }
-                    row |= {name: number for name, number in numbers.items() if name not in row}
-                    link, _, row["direction"] = place.rpartition("/")
-                    if link:
-                        row["link"] = link
-                    yield row | {metric.name: metric.value(run.summary, place) for metric in metrics}
+    def rows_of(self, run: Run) -> Iterator[dict[str, Any]]:
+        """The rows of a run in ``to_arrow``, as dictionaries. What is known of other runs only is NaN."""
+        settings = run.summary["set"]
+        numbers = number_columns(settings)
+        for place in self.places:
+            if has_queue(run.summary, place):
+                row: dict[str, Any] = {key: run.summary[key] for key in ("queue", "label", "seed")}
+                row |= {key: value if isinstance(value, int | float) else str(value) for key, value in settings.items()}
+                row |= {name: number for name, number in numbers.items() if name not in row}
+                link, _, row["direction"] = place.rpartition("/")
+                if link:
+                    row["link"] = link
+                yield row | {metric.name: metric.value(run.summary, place) for metric in self._columns}
+
+    @cached_property
+    def _columns(self) -> Sequence[Metric]:
+        return columns(self)
 
     def packets(self) -> pa.Table | None:
         """Every run's packet table, one after another, with columns ``run``, ``label`` and ``seed`` before it."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from sojourn import _core, schema
 from sojourn.results import Results, Run
@@ -32,6 +35,7 @@ def table_of(plan: str, made: Sequence[Made]) -> pa.Table:
     """The rows of runs. Of a run that failed there is one, without figures."""
     import pyarrow as pa
 
+    results = _results([one.run for one in made if one.run is not None])
     rows: list[dict[str, object]] = []
     for one in made:
         identity: dict[str, object] = {"plan": plan, "place": one.place, "backend": "sim", "error": one.error}
@@ -51,32 +55,32 @@ def table_of(plan: str, made: Sequence[Made]) -> pa.Table:
             continue
         # What the run took is not of the run: the same run gives the same row.
         summary = {key: value for key, value in one.run.summary.items() if key != "wall_s"}
-        identity["summary"] = json.dumps(summary, separators=(",", ":"))
-        rows += [identity | _figures(row) for row in _rows_of(one.run)]
+        identity["summary"] = msgspec.json.encode(summary).decode()
+        rows += [identity | _figures(row) for row in results.rows_of(one.run)]
     names = dict.fromkeys([*IDENTITY, *(name for row in rows for name in row)])
     return pa.table({name: pa.array([row.get(name) for row in rows], _type_of(name)) for name in names})
 
 
-def _rows_of(run: Run) -> list[dict[str, object]]:
+def _results(runs: list[Run]) -> Results:
     summary: schema.Summary = {
         "format": schema.FORMAT,
         "sojourn": _core.version,
         "experiment": "",
         "backend": "sim",
-        "runs": [run.summary],
+        "runs": [run.summary for run in runs],
     }
-    rows: list[dict[str, object]] = Results(summary, [run]).to_arrow().to_pylist()
-    return rows
+    return Results(summary, runs)
 
 
 def _figures(row: dict[str, object]) -> dict[str, object]:
-    own = {"queue", "label", "seed"}
-    # Whole numbers of one run may be fractions of another: columns of figures are all of one type.
-    return {
-        name: float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-        for name, value in row.items()
-        if name not in own
-    }
+    return {name: _figure(value) for name, value in row.items() if name not in ("queue", "label", "seed")}
+
+
+def _figure(value: object) -> object:
+    # Whole numbers of one run may be fractions of another: columns of figures are all of one type. SQL leaves out null.
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return None if math.isnan(value) else float(value)
+    return value
 
 
 def _plain(value: object) -> object:

@@ -1,0 +1,191 @@
+"""Sweeps into a store: what they cost, and what is left when workers are killed; writes docs/results/many-runs.md.
+
+``python validation/many_runs.py`` takes about ten minutes on two processors. Exit status: 0 if no promise was broken.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sojourn import _core
+from sojourn.store import Store
+from sojourn.store.claims import LEASE_S
+from sojourn.store.plans import StoredPlan
+from sojourn.store.work import work
+
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "many-runs.md"
+EXPERIMENT = """
+experiment = {{ duration = "{duration}", repeat = {seeds} }}
+link = {{ rate = "{rate}" }}
+queue = [{{ aqm = "codel" }}, {{ aqm = "pie" }}]
+traffic = [{{ kind = "bulk", flows = 2, rtt = "20 ms" }}, {{ kind = "web", rtt = "30 ms" }}]
+[sweep]
+"traffic.0.flows" = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+"""
+RUNS_PER_SEED = 20
+KILLS = 100
+BATCH_RUNS = 2
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A row of the page."""
+
+    what: str
+    measured: str
+    target: str
+    met: bool
+
+
+def main() -> int:
+    """Measures and writes."""
+    found: list[Finding] = []
+    with tempfile.TemporaryDirectory(prefix="sojourn-") as folder:
+        for measure in (planning, overhead, asked_again, kills):
+            for finding in measure(Path(folder) / measure.__name__):
+                print(finding, flush=True)
+                found.append(finding)
+    rows = "\n".join(
+        f"| {one.what} | {one.measured} | {one.target} | {'met' if one.met else '**missed**'} |" for one in found
+    )
+    PAGE.write_text(HEAD + rows + "\n", encoding="utf-8")
+    return 0 if all(one.met for one in found) else 1
+
+
+def written(folder: Path, *, seeds: int, duration: str, rate: str = "4 Mbit/s") -> Path:
+    """An experiment file with 20 runs per seed."""
+    folder.mkdir()
+    file = folder / "grid.toml"
+    file.write_text(EXPERIMENT.format(seeds=seeds, duration=duration, rate=rate), encoding="utf-8")
+    return file
+
+
+def planning(folder: Path) -> Iterator[Finding]:
+    """A million runs into a store."""
+    file = written(folder, seeds=50_000, duration="1 s")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    took_s = timed("sweep", file, "--store", folder / "store", "--plan")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    runs = Store(folder / "store").plans()[0].meta.runs
+    yield Finding(f"planning {runs:,} runs", f"{took_s:.1f} s", "5 s", took_s < 5.0)
+    megabytes = max(before, after) / 1000
+    yield Finding("memory of it", f"{megabytes:.0f} MB", "1000 MB", megabytes < 1000.0)
+
+
+def overhead(folder: Path) -> Iterator[Finding]:
+    """What a sweep takes of the processor besides its runs: short ones, so that it shows."""
+    file = written(folder, seeds=100, duration="100 ms")
+    sweep = _core.Sweep.read_file(str(file), [])
+    besides_ms = []
+    for turn in range(9):
+        began = time.process_time()
+        for place in range(len(sweep)):
+            sweep[place].run(_core.Monitor())
+        bare_s = time.process_time() - began
+        plan = Store.make(folder / f"store{turn}").add(file, [], sweep, 1000)
+        began = time.process_time()
+        work(plan, jobs=1)
+        besides_ms.append(1000 * (time.process_time() - began - bare_s) / len(sweep))
+    # The first turn loads libraries.
+    middle, least, most = (measure(besides_ms[1:]) for measure in (statistics.median, min, max))
+    told = f"{middle:.2f} ms a run ({least:.2f} to {most:.2f}): {2 * middle:.1f} % of 50 ms"
+    yield Finding("scheduling and storing", told, "1 % of runs of 50 ms", middle < 0.5)
+
+
+def asked_again(folder: Path) -> Iterator[Finding]:
+    """A finished sweep of 100 000 runs."""
+    file = written(folder, seeds=5_000, duration="100 ms")
+    first_s = timed("sweep", file, "--store", folder / "store")
+    size_mb = sum(path.stat().st_size for path in (folder / "store").rglob("*.parquet")) / 1e6
+    yield Finding("100,000 runs of 100 ms simulated", f"{first_s:.0f} s, {size_mb:.0f} MB", "", met=True)
+    again_s = timed("sweep", file, "--store", folder / "store")
+    yield Finding("asked for again", f"{again_s:.1f} s", "5 s", again_s < 5.0)
+    sql = "select aqm, quantile_cont(sojourn_p95_ms, 0.5) from runs group by aqm"
+    query_s = timed("query", "--store", folder / "store", sql)
+    yield Finding("a query over them", f"{query_s:.1f} s", "5 s", query_s < 5.0)
+
+
+def kills(folder: Path) -> Iterator[Finding]:
+    """Workers killed at random times, with two runs at a time each."""
+    file = written(folder, seeds=60, duration="200 s", rate="40 Mbit/s")
+    sweep = _core.Sweep.read_file(str(file), [])
+    plans = [Store.make(folder / name).add(file, [], sweep, BATCH_RUNS) for name in ("undisturbed", "disturbed")]
+    undisturbed, disturbed = plans
+    began = time.monotonic()
+    work(undisturbed, jobs=2)
+    batch_s = (time.monotonic() - began) * 2 / undisturbed.batches
+    chance = random.Random(7928)
+    lost = twice = most = 0
+    finished: set[str] = set()
+    done = 0
+    while done < KILLS and disturbed.missing():
+        worker = start("worker", "--store", folder / "disturbed", "--jobs", "2")
+        time.sleep(0.5 + 2.0 * chance.random())
+        worker.kill()
+        worker.wait()
+        done += 1
+        there = {part.path.name for part in disturbed.parts()}
+        lost += len(finished - there)
+        finished = there
+        most = max(most, len(disturbed.claims.held()))
+        twice += duplicates(disturbed)
+    if disturbed.missing():
+        timed("worker", "--store", folder / "disturbed", "--jobs", "2")
+    same = contents(undisturbed) == contents(disturbed)
+    yield Finding("workers killed while runs were missing", str(done), str(KILLS), done == KILLS)
+    yield Finding("finished batches lost", str(lost), "0", lost == 0)
+    yield Finding("runs with rows in two files", str(twice), "0", twice == 0)
+    # Each of the two threads loses at most the batch that it was making.
+    redone_s = 2 * batch_s
+    yield Finding("work redone after a kill, at most", f"{redone_s:.1f} s of a processor", "10 s", redone_s < 10.0)
+    yield Finding("claims of the dead at a time, at most", f"{most}; each lapses after {LEASE_S:.0f} s", "", met=True)
+    yield Finding("the same bytes as undisturbed", "yes" if same else "no", "yes", same)
+
+
+def duplicates(plan: StoredPlan) -> int:
+    """Runs that stand in two files."""
+    names = [path.name for path in plan.results.glob("*.parquet")]
+    return len(names) - len({name[:17] for name in names})
+
+
+def contents(plan: StoredPlan) -> dict[str, bytes]:
+    """The files with a plan's rows, by name."""
+    return {path.name: path.read_bytes() for path in plan.results.glob("*.parquet")}
+
+
+def start(*words: str | Path) -> subprocess.Popen[bytes]:
+    """Starts a command."""
+    command = [sys.executable, "-m", "sojourn", *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def timed(*words: str | Path) -> float:
+    """Runs a command and returns its seconds."""
+    began = time.monotonic()
+    if start(*words).wait() != 0:
+        raise SystemExit(f"sojourn {' '.join(map(str, words))} failed")
+    return time.monotonic() - began
+
+
+HEAD = """\
+# Many runs: costs and promises of a store
+
+Written by `python validation/many_runs.py`: [sweeps into a store](../many-runs.md) on this machine, two processors.
+Times of commands include starting Python.
+
+| what | measured | target | |
+| --- | --- | --- | --- |
+"""
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
