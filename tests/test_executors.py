@@ -146,7 +146,7 @@ def test_a_process_that_dies_fails_its_runs_in_one_line():
     specs = list(plan_of(EXPERIMENT))[:2]
     error = execute(specs, lambda *_: None, finish=lambda _, run: run, executor=executor)
     assert isinstance(error, sj.RunError)
-    assert str(error) == "a process that made runs has died, or could not be started"
+    assert str(error) == "a worker process died, or could not be started"
 
 
 def test_names_of_executors_and_where_they_go(file: Path):

@@ -179,7 +179,7 @@ def test_arms_that_recorded_nothing_are_named(sojourn: Cli, experiment: Path, tm
     result = sojourn("export", "out", "--format", "csv")
     assert result.returncode == 0
     assert result.stderr == (
-        "packets: without pfifo, record.packets False; codel, record.packets False, which did not record any\n"
+        "packets: without pfifo, record.packets False; codel, record.packets False, which did not record it\n"
     )
     results = sj.load(tmp_path / "out")
     assert [run.packets() is not None for run in results.runs] == [True] * 4 + [False] * 4

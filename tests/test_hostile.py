@@ -126,7 +126,7 @@ def test_an_interrupt_while_things_are_loaded_ends_quietly(module: str):
 def test_a_link_to_nothing_and_bytes_are_told_in_plain_words(sojourn: Cli, tmp_path: Path):
     (tmp_path / "link.toml").symlink_to("nowhere.toml")
     (tmp_path / "bytes").write_bytes(b"a\0\xff")
-    is_link = ("link.toml: is a link to", "nowhere.toml", "which is not there")
+    is_link = ("link.toml: is a link to", "nowhere.toml", "which does not exist")
     wrong(sojourn("run", "link.toml"), *is_link)
     wrong(sojourn("replay", "link.toml", "--aqm", "codel"), *is_link)
     wrong(sojourn("--load", "link.toml", "list", "aqm"), *is_link)
@@ -239,7 +239,7 @@ def test_an_altered_line_of_the_journal_is_run_again(sojourn: Cli, tmp_path: Pat
     journal.write_bytes(b"".join(lines))
     result = sojourn(*RUN, "--resume")
     assert result.returncode == 0, result.stderr
-    assert result.stderr.splitlines()[0] == f"{finished - 1} of 8 runs are finished already"
+    assert result.stderr.splitlines()[0] == f"{finished - 1} of 8 runs are already finished"
     assert {run.seed for run in sj.load(tmp_path / "out").runs} == {1, 2, 3, 4}
 
 

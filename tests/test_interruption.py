@@ -157,13 +157,13 @@ def test_a_killed_run_is_resumed_to_the_same_bytes(sojourn: Cli, tmp_path: Path)
 
     result = sojourn(*RUN, "--resume")
     assert result.returncode == 0, result.stderr
-    assert result.stderr.splitlines()[0] == f"{finished} of 8 runs are finished already"
+    assert result.stderr.splitlines()[0] == f"{finished} of 8 runs are already finished"
     assert [path.name for path in (tmp_path / "out").glob(".sojourn-*")] == [".sojourn-manifest.json"]
     assert sojourn(*RUN[:-1], "fresh").returncode == 0
     same(tmp_path / "out", tmp_path / "fresh")
 
     again = sojourn(*RUN, "--resume", "--json")
-    assert again.stderr == "all 8 runs are in out already\n"
+    assert again.stderr == "all 8 runs are already in out\n"
     assert json.loads(again.stdout) == sj.load(tmp_path / "out").summary
     other = sojourn(*RUN, "--resume", "--set", "link.rate=9 Mbit/s")
     assert other.returncode == 2
@@ -190,7 +190,7 @@ def test_an_interrupted_run_is_resumed(sojourn: Cli, tmp_path: Path):
     assert len(stdout.splitlines()) < 25
     result = sojourn("run", "experiment.toml", "--out", "out", "--figures", "none", "--resume")
     assert result.returncode == 0, result.stderr
-    assert "of 30 runs are finished already" in result.stderr
+    assert "of 30 runs are already finished" in result.stderr
     results = sj.load(tmp_path / "out")
     assert len(results.runs) == 30
     assert not results.partial
@@ -211,7 +211,7 @@ def test_a_second_interrupt_loses_no_finished_run(sojourn: Cli, tmp_path: Path):
     assert "Traceback" not in stderr
     result = sojourn("run", "experiment.toml", "--out", "out", "--figures", "none", "--resume")
     assert result.returncode == 0, result.stderr
-    told = re.search(r"^(\d+) of 30 runs are finished already", result.stderr, re.M)
+    told = re.search(r"^(\d+) of 30 runs are already finished", result.stderr, re.M)
     assert told is not None
     assert int(told[1]) >= finished > 0
     assert len(sj.load(tmp_path / "out").runs) == 30

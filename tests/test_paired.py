@@ -68,7 +68,7 @@ def test_what_applications_saw_is_compared_too(sojourn: Cli, experiment: Path):
     experiment.write_text(EXPERIMENT + CALLS)
     result = sojourn("run", experiment, "--baseline", "pfifo")
     assert result.returncode == 0, result.stderr
-    _, _, below = result.stdout.partition("What the traffic saw: difference from pfifo")
+    _, _, below = result.stdout.partition("Application-level figures: difference from pfifo")
     assert "MOS" in below
     assert [line.split()[1] for line in below.splitlines() if line.strip().startswith("codel")] == ["bulk", "talk"]
 

@@ -72,4 +72,4 @@ def test_what_repeat_does_not_suffice_for_is_told(sojourn: Cli, tmp_path: Path):
 def test_too_few_repeats_to_stop_before_the_last_are_refused(sojourn: Cli, experiment: Path):
     done = sojourn("run", experiment, "--until", "goodput_bps=2%")
     assert done.returncode == 2
-    assert done.stderr == "until: needs experiment.repeat, the most that it may run, above 5; got 2\n"
+    assert done.stderr == "until: experiment.repeat, the maximum number of repeats, must be above 5; got 2\n"

@@ -35,7 +35,7 @@ def test_a_divergence_names_the_event(sojourn: Cli, tmp_path: Path):
         "first_divergence": {"event": 4, "t_us": 2000, "expected": 2, "got": 1},
     }  # fmt: skip
     text = sojourn("replay", "events.txt", "--aqm", "pfifo").stdout
-    assert "event 4 at 0.002000 s: packet 2 left, pfifo lets go packet 1" in text
+    assert "event 4 at 0.002000 s: packet 2 left, pfifo sends packet 1" in text
     assert "do not agree" in text
 
 

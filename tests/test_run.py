@@ -199,7 +199,7 @@ def test_of_many_groups_a_row_per_queue_is_printed(sojourn: Cli, tmp_path: Path)
     (tmp_path / "e.toml").write_text(EXPERIMENT.replace("repeat = 2", "repeat = 1") + more, encoding="utf-8")
     said = sojourn("run", "e.toml").stdout
     assert "At a glance" in said
-    assert "What the traffic saw" not in said
+    assert "Application-level figures" not in said
     assert "--out DIR writes all" in said
 
 

@@ -4,13 +4,13 @@
 >>> results = sj.compare("pfifo", "codel", rate="10 Mbit/s", rtt="40 ms", flows=2, duration="5 s")
 >>> figure = results.plot.cdf()
 
-- ``run``, ``run_text``, ``compare``: run an experiment, get its ``Results``
-- ``Results``: runs, table, Arrow and pandas frames, figures; ``load`` reads saved ones back
-- ``aqm``, ``register_aqm``, ``unregister_aqm``, ``Algorithm``: queue disciplines of one's own, in Python
+- ``run``, ``run_text``, ``compare``: run an experiment and return its ``Results``
+- ``Results``: runs, table, Arrow and pandas frames, figures; ``load`` reads saved results
+- ``aqm``, ``register_aqm``, ``unregister_aqm``, ``Algorithm``: user-defined queue disciplines, in Python
 - ``plan``, ``RunSpec``: an experiment's runs as values, which can be pickled, sent, compared and run elsewhere
 - ``Session``: one run, driven step by step
-- ``replay``, ``follow``: a recorded queue through a discipline
-- ``ExperimentError``, ``RunError``: the input is wrong; a run failed
+- ``replay``, ``follow``: replay a recorded queue through a discipline
+- ``ExperimentError``, ``RunError``: an error in the input; a failed run
 """
 
 from importlib import import_module
@@ -61,7 +61,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    """Loads what is asked for: the command line is on its feet, and hears a Ctrl-C, before the rest is loaded."""
+    """Loads a name on first use, so that the command line can handle a Ctrl-C before most modules are loaded."""
     own = name.strip("_") if name == "__version__" else name
     if own not in _HOME_OF:
         raise AttributeError(f"module 'sojourn' has no attribute {name!r}")

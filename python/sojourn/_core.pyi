@@ -51,35 +51,35 @@ class Monitor:
     def __new__(cls) -> Monitor: ...
     @property
     def simulated_s(self) -> float:
-        """How far the run has come, in simulated seconds."""
+        """The simulated seconds so far."""
 
     def cancel(self) -> None:
-        """Makes the run stop at its next event."""
+        """Stops the run at its next event."""
 
     @property
     def cancelled(self) -> bool:
-        """Whether the run was asked to stop."""
+        """True if the run was asked to stop."""
 
     def report(self, simulated_s: float) -> None:
-        """Tells how far a run has come that is made outside of this module."""
+        """Sets the simulated seconds so far, for a run made outside of this module."""
 
 @final
 class Run:
-    """What one run left behind."""
+    """The results of one run."""
 
     @property
     def summary_json(self) -> str:
         """One element of ``runs`` in summary.json."""
 
     def table(self, name: str) -> dict[str, npt.NDArray[np.generic]] | None:
-        """Hands over what was recorded by name (``packets``, ``flow_series``, …), once; None if it was not."""
+        """Takes a recorded table (``packets``, ``flow_series``, …), only once; None if it was not recorded."""
 
     def capture(self) -> bytes | None:
-        """Hands over the capture of packets, a pcapng file, once; None if there is none."""
+        """Takes the packet capture, a pcapng file, only once; None if there is none."""
 
 @final
 class Plan:
-    """A checked experiment, its sweep expanded into jobs."""
+    """A checked experiment, with its sweep expanded into runs."""
 
     @staticmethod
     def read_file(path: str, overrides: list[tuple[str, str]]) -> Plan: ...
@@ -92,26 +92,26 @@ class Plan:
         """(cell, queue, seed, label) in result order: cells, then seeds, then queues."""
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
 
     def __getitem__(self, index: int, /) -> RunSpec:
-        """A run by its place: cells, then seeds, then queues."""
+        """The run with this index: by cell, then seed, then queue."""
 
     def __iter__(self) -> Iterator[RunSpec]: ...
     @property
     def recorded(self) -> list[str]:
-        """The tables that some of its runs record because the file asks for them."""
+        """The tables that some of its runs record, as the file requires."""
 
     @property
     def hash(self) -> str:
-        """SHA-256, in hexadecimal, of all that decides what the runs give and what they are called."""
+        """SHA-256, in hexadecimal, of everything that determines the runs' results and their names."""
 
     def resolved_json(self) -> str:
         """The experiment with every default filled in, one object per cell of the sweep."""
 
 @final
 class Sweep:
-    """The runs of an experiment file, each read when it is asked for: for sweeps too large to be held."""
+    """The runs of an experiment file, each read on request, for sweeps too large for memory."""
 
     @staticmethod
     def read_file(path: str, overrides: Sequence[tuple[str, str]]) -> Sweep: ...
@@ -120,10 +120,10 @@ class Sweep:
         """The experiment's name."""
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
 
     def __getitem__(self, place: int, /) -> RunSpec:
-        """A run by its place: cells, then seeds, then queues; ExperimentError if its values cannot go together."""
+        """The run with this index: by cell, then seed, then queue; ExperimentError if its values conflict."""
 
     def edges(self) -> list[int]:
         """The first runs of the cells that differ from the first one in at most one value."""
@@ -134,7 +134,7 @@ class Sweep:
 
     @property
     def hash(self) -> str:
-        """SHA-256, in hexadecimal, of all that decides what the runs give and what they are called."""
+        """SHA-256, in hexadecimal, of everything that determines the runs' results and their names."""
 
 @final
 class RunSpec:
@@ -150,7 +150,7 @@ class RunSpec:
 
     @property
     def hash(self) -> str:
-        """SHA-256, in hexadecimal, of all that decides what the run gives; names and swept values are not in it."""
+        """SHA-256, in hexadecimal, of everything that determines the run's results, without names and swept values."""
 
     @property
     def name(self) -> str:
@@ -172,55 +172,55 @@ class RunSpec:
 
     @property
     def duration_s(self) -> float:
-        """Simulated length, in seconds."""
+        """Simulated duration in seconds."""
 
     def run(self, monitor: Monitor) -> Run:
-        """Runs it in the simulator; other threads go on meanwhile."""
+        """Runs it in the simulator; other threads continue meanwhile."""
 
 @final
 class Session:
-    """One run under way."""
+    """One run in progress."""
 
     def __new__(cls, spec: RunSpec) -> Session: ...
     @property
     def now_s(self) -> float:
-        """How far the run has come, in simulated seconds."""
+        """The simulated seconds so far."""
 
     @property
     def end_s(self) -> float:
-        """Where it ends, in simulated seconds."""
+        """The end of the run in simulated seconds."""
 
     @property
     def finished(self) -> bool:
-        """Whether it has come to its end."""
+        """True if the run has reached its end."""
 
     def step(self, span: str | float) -> None:
-        """Goes on for a span of simulated time, or to the end: text with a unit, or seconds."""
+        """Continues for a span of simulated time, as text with a unit or in seconds, or to the end."""
 
     def observe(self) -> dict[str, Any]:
-        """The queues and flows as they stand, and what has happened since the last call."""
+        """The state of the queues and flows, and the events since the last call."""
 
     def set(self, key: str, value: str) -> None:
-        """Gives a key another value from now on; ExperimentError if that cannot be."""
+        """Sets a key to another value from now on; ExperimentError if it cannot be set."""
 
     def finish(self) -> Run:
-        """What the run gave, run to its end if it has not come there. The session ends."""
+        """Runs to the end if necessary, and returns the results. The session is then finished."""
 
 @final
 class Recording:
-    """A recording, read and checked."""
+    """A parsed and checked recording."""
 
     @staticmethod
     def read(text: bytes, name: str) -> Recording: ...
     def replay(self, aqm: str, overrides: list[tuple[str, str]]) -> str:
-        """Replays it through a discipline; the outcome as JSON."""
+        """Replays it through a discipline; returns the outcome as JSON."""
 
     def follow(self, aqm: str, overrides: list[tuple[str, str]], every: str) -> dict[str, npt.NDArray[np.generic]]:
-        """Shows the recorded queue to a discipline's algorithm: ``t_us`` and its variables."""
+        """Shows the recorded queue to a discipline's algorithm; returns ``t_us`` and its variables."""
 
 @final
 class Packet:
-    """A packet in a queue, as an algorithm in Python sees it."""
+    """A packet in a queue, for algorithms in Python."""
 
     @property
     def bytes(self) -> int:
@@ -244,7 +244,7 @@ class Packet:
 
 @final
 class Queue:
-    """What is queued, not counting the packet that is decided about."""
+    """The queued packets, without the one to be decided about."""
 
     @property
     def packets(self) -> int: ...
@@ -252,14 +252,14 @@ class Queue:
     def bytes(self) -> int: ...
     @property
     def ce_bytes(self) -> int:
-        """The part of ``bytes`` that carries CE."""
+        """The part of ``bytes`` in CE-marked packets."""
 
     def random(self) -> float:
-        """A uniform random number in [0, 1), from the run's seed. Use no other, lest runs differ."""
+        """A uniform random number in [0, 1), from the run's seed. With other sources, runs are not reproducible."""
 
 @final
 class Algorithm:
-    """An algorithm of ours, with the methods of a class of one's own: ``Algorithm("pie", target="20 ms")``.
+    """A built-in algorithm, with the methods of a user-defined class: ``Algorithm("pie", target="20 ms")``.
 
     Values are text as in an experiment file, or numbers: seconds, bit/s, bytes. ``mtu`` is a full frame in bytes and
     ``rate`` the link's rate, for algorithms that depend on them.
@@ -274,28 +274,28 @@ class Algorithm:
     def overflow(self, queue: Queue, now: float) -> None: ...
     def empty(self, queue: Queue, now: float, /) -> None: ...
     def state(self) -> dict[str, float]:
-        """Its variables by the names of its defining document."""
+        """Its variables, with the names of its defining document."""
 
 def register_aqm(
     name: str, class_: type, summary: str, parameters: list[tuple[str, list[object]]], digest: str
 ) -> None:
-    """Registers a class under a name; parameters are names and defaults (none or one), the digest is of its source."""
+    """Registers a class under a name; parameters are names and defaults (none or one); the digest is of its source."""
 
 def unregister_aqm(name: str) -> None:
-    """Forgets the class registered under a name."""
+    """Removes the class registered under a name."""
 
 def disciplines_json() -> str: ...
 def congestion_controls_json() -> str: ...
 def traffic_json() -> str: ...
 def schema_json() -> str: ...
 def linux_job(spec: RunSpec, prefix: str) -> str:
-    """What the agent on Linux is to be told for a run, as JSON; RunError if Linux cannot make it."""
+    """The job of the agent on Linux for a run, as JSON; RunError if Linux cannot make it."""
 
 def linux_modules(plan: Plan) -> list[str]:
     """The kernel modules that a plan's runs need; ExperimentError, with the file's line, if Linux cannot make one."""
 
 def linux_notes(plan: Plan) -> list[str]:
-    """What an experiment asks for and Linux gives otherwise, in lines for the user."""
+    """Settings of an experiment that Linux implements differently, in lines for the user."""
 
 def linux_run(spec: RunSpec, told: str, recording: bytes, wall_s: float) -> Run:
-    """The results of a run from what the agent was told and what it recorded; RunError if that is damaged."""
+    """The results of a run from the agent's job and its recording; RunError if that is damaged."""

@@ -1,4 +1,4 @@
-"""Running experiments from Python; the command line goes through the same functions."""
+"""Runs experiments from Python; the command line uses the same functions."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ def run(
     Parameters
     ----------
     file
-        The experiment, TOML.
+        The experiment, a TOML file.
     set
-        Values that replace those of the file, by dotted key: ``{"queue.0.target": "10 ms"}``.
+        Values that override those in the file, by dotted key: ``{"queue.0.target": "10 ms"}``.
     jobs
-        Runs at the same time; default: one per processor. Results do not depend on it.
+        Number of parallel runs; default: one per processor. Results do not depend on it.
     backend
         ``"sim"``, ``"linux"``, or ``Linux(on=…, kernel=…)``.
     executor
-        Where runs are made: ``"threads"``; ``"processes"``, beside which disciplines in Python do not wait for each
-        other; or what makes an ``Executor`` of one's own from a backend and a number of workers.
+        Where to make the runs: ``"threads"``; ``"processes"``, in which disciplines in Python run in parallel; or a
+        function that returns an ``Executor``, given a backend and a number of workers.
     until
-        ``"goodput_bps=2%"``: repeats end as soon as the 95 % interval of this metric's mean, of every queue of a cell
-        of the sweep, reaches no further than this share of the mean; the file's ``repeat`` is then the most.
+        ``"goodput_bps=2%"``: stop repeating a cell of the sweep as soon as, for each of its queues, the 95 % interval
+        of this metric's mean is within this share of the mean. The file's ``repeat`` is then the maximum.
     report
         Called about ten times a second with the progress so far.
 
     Raises
     ------
     ExperimentError
-        The file is wrong; the message names file, line, key, what was given and what is accepted.
+        The file has an error; the message names file, line, key, the given value and the accepted values.
     RunError
         A run failed.
     """
@@ -68,14 +68,14 @@ def run(
 
 
 def plan(file: str | Path, *, set: Mapping[str, object] | None = None) -> _core.Plan:
-    """The runs of an experiment file, to be run elsewhere: ``len(plan)``, ``plan[0]``, ``for spec in plan``.
+    """Returns the runs of an experiment file, to be run elsewhere: ``len(plan)``, ``plan[0]``, ``for spec in plan``.
 
     Parameters are those of ``run``.
 
     Raises
     ------
     ExperimentError
-        The file, a key or a value is wrong.
+        The file, a key or a value has an error.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def run_text(
     jobs: int | None = None,
     report: Report | None = None,
 ) -> Results:
-    """Runs an experiment given as TOML text; otherwise as ``run``. ``name`` stands for the file in messages."""
+    """Runs an experiment given as TOML text; otherwise like ``run``. ``name`` replaces the file name in messages."""
     plan = _core.Plan.read_text(text, name, _pairs(set or {}))
     return _finished(*run_plan(plan, jobs=jobs, report=report))
 
@@ -123,17 +123,17 @@ def compare(
     queues
         Disciplines by name, with parameters after a colon: ``"codel:target=10ms,interval=50ms"``.
     rate, rtt
-        Of the bottleneck and of all flows, with units: ``"10 Mbit/s"`` (or ``"10mbit"``), ``"100 ms"``.
+        Of the bottleneck and of all flows: ``"10 Mbit/s"`` (or ``"10mbit"``), ``"100 ms"``.
     flows, tcp, ecn
         Bulk flows that start within the first 100 ms, their congestion control, and whether flows and queues use ECN.
     buffer
         Limit of every queue: ``"1000 packets"``, ``"150 kB"``, ``"1 bdp"``.
     duration, warmup
-        Length of a run, and its beginning that the statistics leave out.
+        Duration of a run, and its first part that the statistics omit.
     repeat, seed
         Runs per queue, with seeds ``seed``, ``seed + 1``, …
     jobs, report
-        As for ``run``.
+        As in ``run``.
 
     Raises
     ------
@@ -157,9 +157,9 @@ def compare(
 
 
 def compare_plan(queues: Sequence[str], **options: object) -> _core.Plan:
-    """The plan that ``compare`` runs; options as there."""
+    """Returns the plan that ``compare`` runs, with the same options."""
     if not queues:
-        raise _core.ExperimentError("compare: got no queue; name at least one discipline, see sojourn list aqm")
+        raise _core.ExperimentError("compare: got no queue; must name at least one discipline, see sojourn list aqm")
     try:
         return _core.Plan.read_text(experiment_text(queues, options), "compare", overrides_for_queues(queues))
     except _core.ExperimentError as error:
@@ -174,12 +174,12 @@ def read_plan(
     Raises
     ------
     ExperimentError
-        The file or an override is wrong, there is no such backend, or it does not have what the file asks for.
+        The file or an override has an error, or the backend does not exist or does not support the experiment.
     RunError
-        Something that the backend needs is missing.
+        The backend's requirements are not met.
     """
     where = backend_of(backend)
-    with contextlib.suppress(OSError):  # What cannot be looked at is told by the reader.
+    with contextlib.suppress(OSError):  # The reader reports files that cannot be read.
         bounded.check(Path(file), bounded.LARGEST_TEXT)
     plan = _core.Plan.read_file(str(file), list(overrides))
     where.check(plan)
@@ -197,12 +197,12 @@ def run_plan(
     keep: Callable[[Run], Run] | None = None,
     journal: Journal | None = None,
 ) -> tuple[Results, BaseException | None]:
-    """Runs a plan. Returns its results, and what stopped it early if something did: they are then partial.
+    """Runs a plan. Returns its results and the reason for an early stop, if any: the results are then partial.
 
-    With ``until`` only as many repeats as it takes; the plan's are the most.
+    With ``until`` it makes only as many repeats as necessary; the plan's number is the maximum.
 
-    ``keep`` is given each run as soon as it and those before it are finished; its answer is kept instead. ``journal``
-    is told of each as soon as it is finished; what it has stored is not run again.
+    ``keep`` is called with each run as soon as it and those before it are finished; its return value replaces the run.
+    ``journal`` receives each run as soon as it is finished; runs already in it are not repeated.
     """
     runs: list[Run] = []
     where = backend_of(backend)
@@ -258,9 +258,9 @@ def run_plan(
 
 
 def as_run(core: CoreRun) -> Run:
-    """A run of the core with its tables as Arrow, which share the core's memory.
+    """Converts a run of the core, with its tables as Arrow, which share the core's memory.
 
-    The core hands over what it recorded once; it is kept here.
+    The core returns each table only once; the run keeps it.
     """
 
     def read_table(name: Recorded) -> pa.Table | None:
@@ -277,7 +277,7 @@ def _pairs(overrides: Mapping[str, object]) -> list[tuple[str, str]]:
 
 
 def written(value: object) -> str:
-    """A value as one would write it in a file."""
+    """A value as written in a file."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""The backends: what makes the runs of a plan."""
+"""The backends, which make the runs of a plan."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Backend(Protocol):
         """The name in summaries and on the command line."""
 
     def check(self, plan: _core.Plan) -> None:
-        """Makes sure, as far as that can be known before, that it can run a plan.
+        """Checks, as far as possible before a run, that the backend can run a plan.
 
         Raises
         ------
         ExperimentError
-            The plan asks for what this backend does not have.
+            The backend does not support an option of the plan.
         RunError
-            Something that it needs is missing.
+            A requirement of the backend is not met.
         """
 
     def notes(self, plan: _core.Plan) -> list[str]:
-        """What it gives otherwise than a plan asks for, a line each for the user."""
+        """Differences from the plan's requirements, a line each for the user."""
 
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
         """Makes one run.
@@ -38,22 +38,22 @@ class Backend(Protocol):
         Raises
         ------
         RunError
-            It failed.
+            The run failed.
         Cancelled
-            The monitor was told to stop.
+            The monitor was cancelled.
         """
 
 
 class Simulator:
-    """The simulator: all that a plan can hold, it can run."""
+    """The simulator, which can run every plan."""
 
     name = "sim"
 
     def check(self, plan: _core.Plan) -> None:
-        """Nothing is left to check: reading the plan did."""
+        """Checks nothing: reading the plan did."""
 
     def notes(self, plan: _core.Plan) -> list[str]:
-        """Nothing: it measures all that a plan can ask for."""
+        """Returns nothing: the simulator supports every option of a plan."""
         return []
 
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
@@ -62,7 +62,7 @@ class Simulator:
 
 
 def backend_of(backend: str | Backend) -> Backend:
-    """A backend by its name, or itself.
+    """Returns a backend by its name; a backend is returned unchanged.
 
     Raises
     ------

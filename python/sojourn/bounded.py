@@ -1,4 +1,4 @@
-"""Input files, none of which is read without a bound: regular files of a sane size."""
+"""Reads input files of limited size: only regular files."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from sojourn._core import ExperimentError
 
 MEGABYTE = 1_000_000
 LARGEST_TEXT = 16 * MEGABYTE
-"""Of an experiment file, a study's file, a Python file."""
+"""Largest experiment file, study file or Python file."""
 LARGEST_EVENTS = 2_000 * MEGABYTE
-"""Of recorded events, plain: some hundred million of them."""
+"""Largest recording, uncompressed: some hundred million events."""
 LARGEST_RESULTS = 4_000 * MEGABYTE
-"""Of summary.json and experiment.json: some hundred thousand runs."""
+"""Largest summary.json or experiment.json: some hundred thousand runs."""
 
 _GZIP = b"\x1f\x8b"
 
 
 def check(path: Path, largest: int) -> None:
-    """Makes sure that there is a regular file of at most so many bytes, or no file at all.
+    """Checks that a path is a regular file of at most ``largest`` bytes, or that it does not exist.
 
     Raises
     ------
     ExperimentError
-        It is something else, or larger.
+        It is not a regular file, or too large.
     OSError
-        The file cannot be looked at.
+        The file's status cannot be read.
     """
     try:
         status = path.stat()
     except FileNotFoundError:
         if path.is_symlink():
-            raise ExperimentError(f'{path}: is a link to "{path.readlink()}", which is not there') from None
-        return  # Whoever reads it has the words for that.
+            raise ExperimentError(f'{path}: is a link to "{path.readlink()}", which does not exist') from None
+        return  # The reader of the file reports the error.
     if stat.S_ISDIR(status.st_mode):
         raise ExperimentError(f"{path}: is a directory; must be a file")
     if not stat.S_ISREG(status.st_mode):
@@ -44,12 +44,12 @@ def check(path: Path, largest: int) -> None:
 
 
 def read_bytes(path: Path, largest: int) -> bytes:
-    """A file's content.
+    """Reads a file.
 
     Raises
     ------
     ExperimentError
-        It is no regular file, or larger.
+        It is not a regular file, or too large.
     OSError
         It cannot be read.
     """
@@ -57,12 +57,12 @@ def read_bytes(path: Path, largest: int) -> bytes:
     with path.open("rb") as file:
         content = file.read(largest + 1)
     if len(content) > largest:
-        raise ExperimentError(f"{path}: grows while it is read; at most {_size(largest)} are read")
+        raise ExperimentError(f"{path}: grew while it was read; at most {_size(largest)} are read")
     return content
 
 
 def read_text(path: Path, largest: int) -> str:
-    """A file's content as UTF-8; errors as of ``read_bytes``, and ExperimentError if it is something else."""
+    """Reads a file as UTF-8; errors as for ``read_bytes``, and ExperimentError if it is not UTF-8."""
     try:
         return read_bytes(path, largest).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -70,12 +70,12 @@ def read_text(path: Path, largest: int) -> str:
 
 
 def unzipped(content: bytes, path: Path, largest: int) -> bytes:
-    """Content that may be compressed by gzip, as it was before.
+    """Decompresses content if it is compressed by gzip.
 
     Raises
     ------
     ExperimentError
-        It is larger, or no whole gzip file.
+        It is too large, or an incomplete gzip file.
     """
     if not content.startswith(_GZIP):
         return content
@@ -83,17 +83,17 @@ def unzipped(content: bytes, path: Path, largest: int) -> bytes:
     room = largest
     rest = content
     try:
-        while rest:  # A gzip file is one member or several, one after another.
+        while rest:  # A gzip file consists of one or more members.
             member = zlib.decompressobj(wbits=31)
             parts.append(member.decompress(rest, room + 1))
             room -= len(parts[-1])
             if room < 0:
                 raise ExperimentError(f"{path}: decompresses to more than {_size(largest)}, the most that is read")
             if not member.eof:
-                raise ExperimentError(f"{path}: not a whole gzip file: it ends early")
+                raise ExperimentError(f"{path}: incomplete or damaged gzip file: it ends early")
             rest = member.unused_data.lstrip(b"\0")
     except zlib.error as error:
-        raise ExperimentError(f"{path}: not a whole gzip file: {error}") from None
+        raise ExperimentError(f"{path}: incomplete or damaged gzip file: {error}") from None
     return b"".join(parts)
 
 

@@ -26,7 +26,7 @@ def experiment_text(queues: Sequence[str], options: Mapping[str, object]) -> str
         f"flows = {value['flows']}",
         f"tcp = {value['tcp']}",
         f"rtt = {value['rtt']}",
-        # Flows that start at once would make the seeds of a deterministic queue all alike.
+        # Flows that start at the same time would make the runs of a deterministic queue equal for all seeds.
         'start = "0..100 ms"',
         f"ecn = {value['ecn']}",
     ]
@@ -51,7 +51,7 @@ def overrides_for_queues(queues: Sequence[str]) -> list[tuple[str, str]]:
                 )
             if key.strip() == "aqm":
                 raise ExperimentError(
-                    f'compare: got "{parameter}" in queue "{queue}"; the discipline goes before the colon'
+                    f'compare: got "{parameter}" in queue "{queue}"; the discipline stands before the colon'
                 )
             if key.strip() in given:
                 raise ExperimentError(f'compare: got {key.strip()} twice in queue "{queue}"; must be given once')
@@ -61,7 +61,7 @@ def overrides_for_queues(queues: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def as_in_compare(message: str, queues: Sequence[str]) -> str:
-    """A message about the experiment as one about the arguments, since nobody wrote its file and overrides."""
+    """Rewrites a message about the experiment for the arguments of ``compare``, from which it was generated."""
     override = re.match(r"--set queue\.(\d+)\.(.*)", message, re.DOTALL)
     if override:
         return f'compare: in queue "{queues[int(override[1])]}": {override[2]}'
@@ -73,5 +73,5 @@ def _toml(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    # JSON strings are TOML strings, except for DEL, which TOML wants escaped.
+    # JSON strings are TOML strings, except that TOML requires DEL to be escaped.
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

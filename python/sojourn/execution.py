@@ -1,4 +1,4 @@
-"""A batch of runs on an executor: progress, failures, Ctrl-C, and results in their order."""
+"""Makes a batch of runs on an executor: progress, failures, Ctrl-C, and results in order."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from sojourn.executors import CoreRun, Executor, Outcome
 from sojourn.interrupts import Presses
 
 POLL_S = 0.1
-"""How often progress is reported and a Ctrl-C is noticed."""
+"""Interval of progress reports, and of checks for Ctrl-C, in seconds."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a batch of runs has come."""
+    """The progress of a batch of runs."""
 
     finished: int
     runs: int
     fraction: float
-    """Simulated time done, of all there is to simulate."""
+    """Share of the total simulated time that is done."""
     elapsed_s: float
     stopping: bool = False
-    """The user has asked to stop: what is still running is being cancelled."""
+    """The user has asked to stop: runs in progress are being cancelled."""
 
     @property
     def left_s(self) -> float | None:
-        """Estimated wall time left at the pace so far; None before anything is known."""
+        """Estimated wall time left at the speed so far; None before there is an estimate."""
         return self.elapsed_s * (1.0 - self.fraction) / self.fraction if self.fraction > 0.0 else None
 
 
@@ -46,16 +46,16 @@ def execute(
     executor: Executor,
     report: Report | None = None,
 ) -> BaseException | None:
-    """Makes all runs and hands each result to ``take`` with its place, in their order. The executor is closed.
+    """Makes all runs and passes each result to ``take`` with its index, in order. Closes the executor.
 
-    ``finish`` makes the result of a run, as soon as it is finished and in whatever order. A run that fails leaves the
-    others alone; a Ctrl-C cancels what is still running, and a second one does not wait for that. What is finished is
-    handed over all the same.
+    ``finish`` computes the result of a run as soon as the run ends, in any order. If a run fails, the others continue.
+    A Ctrl-C cancels the runs in progress, and a second one does not wait for them to end. Finished results are passed
+    on in every case.
 
     Returns
     -------
     BaseException or None
-        Why not all is there: a KeyboardInterrupt, or the RunError of the first run that failed.
+        Why results are missing: a KeyboardInterrupt, or the RunError of the first run that failed.
     """
     batch = _Batch(specs, executor, finish)
     began = time.monotonic()
@@ -68,7 +68,7 @@ def execute(
                     if taken in batch.finished:
                         take(taken, batch.finished.pop(taken))
                     taken += 1
-                # Asked once: a Ctrl-C that comes while the report is written is told by the next.
+                # Read only once: a Ctrl-C during the report appears in the next one.
                 stopping = bool(presses)
                 if report is not None:
                     elapsed_s = time.monotonic() - began
@@ -84,7 +84,7 @@ def execute(
 
 
 class _Batch(Generic[T]):
-    """Runs on an executor, a few handed out ahead."""
+    """Runs on an executor, with a few runs started ahead."""
 
     def __init__(self, specs: Sequence[_core.RunSpec], executor: Executor, finish: Callable[[int, CoreRun], T]) -> None:
         self.finished: dict[int, T] = {}
@@ -100,7 +100,7 @@ class _Batch(Generic[T]):
         self._stopping = False
 
     def advance(self) -> bool:
-        """Waits a moment for runs to end; false once all have been seen to."""
+        """Waits shortly for runs to end; returns False once all are processed."""
         while self._next < len(self._specs) and self._running < 2 * self._executor.workers:
             self._executor.start(self._next, self._specs[self._next])
             self._next += 1
@@ -111,12 +111,12 @@ class _Batch(Generic[T]):
         return True
 
     def fraction(self) -> float:
-        """Simulated time done, of all there is."""
+        """Share of the total simulated time that is done."""
         done_s = self._done_s + self._executor.simulated_s()
         return min(1.0, done_s / self._total_s) if self._total_s else 1.0
 
     def close(self, presses: Presses) -> None:
-        """Cancels what is still running; what ended well in the meantime counts as finished."""
+        """Cancels the runs in progress; runs that succeed meanwhile count as finished."""
         self._stopping = True
         self._executor.close(presses)
         self._settle(self._executor.ended(0.0))

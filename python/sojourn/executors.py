@@ -1,4 +1,4 @@
-"""Executors: where a batch of runs is made. Threads of this process, or processes beside it."""
+"""Executors, which make a batch of runs in threads of this process or in other processes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from sojourn.interrupts import Presses
 from sojourn.results import RECORDED
 
 POLL_S = 0.1
-"""How often threads that are to end are looked at."""
+"""Interval of checks for threads that are to end, in seconds."""
 CALM_S = 0.3
-"""What a cancelled run gets to end by itself, before an exception is raised in it."""
+"""Time for a cancelled run to end by itself, before an exception is raised in it."""
 PATIENCE_S = 1.2
-"""What it gets altogether. Then its thread is left to itself: Python code in it may be waiting for ever."""
+"""Total time for it to end. Then its thread is abandoned: its Python code may never return."""
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,48 +36,48 @@ if TYPE_CHECKING:
 
 
 class CoreRun(Protocol):
-    """What a run gave, as the core hands it over."""
+    """The results of a run, as returned by the core."""
 
     @property
     def summary_json(self) -> str:
         """One element of ``runs`` in summary.json."""
 
     def table(self, name: str) -> Columns | None:
-        """What was recorded by name, once; None if it was not."""
+        """Returns the recorded table ``name``, only once; None if it was not recorded."""
 
     def capture(self) -> bytes | None:
-        """The capture of packets, once; None if there is none."""
+        """Returns the packet capture, only once; None if there is none."""
 
 
 Outcome = CoreRun | BaseException
 
 
 class Executor(Protocol):
-    """Makes runs, several at a time. Outcomes come in whatever order."""
+    """Makes several runs in parallel. Outcomes come in any order."""
 
     @property
     def workers(self) -> int:
-        """Runs at the same time."""
+        """Number of parallel runs."""
 
     def start(self, index: int, spec: _core.RunSpec) -> None:
-        """Takes on a run; ``index`` is what its outcome is called."""
+        """Starts a run; ``index`` identifies its outcome."""
 
     def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
-        """The outcomes since the last call. Waits for the first, for at most ``wait_s``."""
+        """Returns the outcomes since the last call. Waits at most ``wait_s`` for the first."""
 
     def simulated_s(self) -> float:
-        """Simulated seconds of the runs under way, as far as that is known."""
+        """Simulated seconds of the runs in progress, as far as known."""
 
     def close(self, presses: Presses) -> None:
-        """Cancels what is under way and waits for it; a further Ctrl-C ends the wait where it can."""
+        """Cancels the runs in progress and waits for them; another Ctrl-C ends the wait if possible."""
 
 
 MakeExecutor = Callable[[Backend, int], Executor]
-"""What makes an executor for a batch: given the backend and how many runs at the same time."""
+"""Returns an executor for a batch, given the backend and the number of parallel runs."""
 
 
 def executor_by_name(name: str) -> MakeExecutor:
-    """``threads`` or ``processes``.
+    """Returns the executor ``threads`` or ``processes``.
 
     Raises
     ------
@@ -92,12 +92,12 @@ def executor_by_name(name: str) -> MakeExecutor:
 
 
 def default_workers() -> int:
-    """As many as this process may use processors."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_on(backend: Backend, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
-    """Makes one run; a failure names the arm and the seed."""
+    """Makes one run; the error of a failed run names the arm and the seed."""
     try:
         return backend.run(spec, monitor)
     except _core.RunError as error:
@@ -110,31 +110,32 @@ def run_on(backend: Backend, spec: _core.RunSpec, monitor: _core.Monitor) -> _co
 class Threads:
     """Threads of this process.
 
-    The simulator runs without the GIL, so they are all that is needed; only disciplines in Python take turns.
+    The simulator runs without the GIL, so threads are sufficient, except that disciplines in Python do not run in
+    parallel.
     """
 
     def __init__(self, backend: Backend, workers: int) -> None:
         self.workers = workers
         self._backend = backend
         self._monitors: dict[int, _core.Monitor] = {}
-        """Of what was taken on and has not ended."""
+        """The runs started that have not ended."""
         self._stopping = False
         self._todo: queue.SimpleQueue[tuple[int, _core.RunSpec] | None] = queue.SimpleQueue()
         self._ended: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     def start(self, index: int, spec: _core.RunSpec) -> None:
-        """Takes on a run."""
+        """Starts a run."""
         self._monitors[index] = _core.Monitor()
         self._todo.put((index, spec))
         if len(self._threads) < self.workers:
-            # A daemon: a thread that hangs in somebody's Python code must not keep the process from ending.
+            # A daemon thread, so that Python code that hangs does not keep the process from ending.
             name = f"sojourn_{len(self._threads)}"
             self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
             self._threads[-1].start()
 
     def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
-        """The outcomes since the last call."""
+        """Returns the outcomes since the last call."""
         with contextlib.suppress(queue.Empty):
             index, outcome = self._ended.get(timeout=wait_s)
             while True:
@@ -143,13 +144,13 @@ class Threads:
                 index, outcome = self._ended.get_nowait()
 
     def simulated_s(self) -> float:
-        """Simulated seconds of the runs under way."""
+        """Simulated seconds of the runs in progress."""
         return sum(monitor.simulated_s for monitor in self._monitors.values())
 
     def close(self, presses: Presses) -> None:
-        """Cancels what is under way and waits for it.
+        """Cancels the runs in progress and waits for them.
 
-        Python code that does not end gets an exception; where that does not help, its thread is left to itself.
+        Raises an exception in Python code that does not end; if this has no effect, abandons its thread.
         """
         self._stopping = True
         for monitor in self._monitors.values():
@@ -158,7 +159,7 @@ class Threads:
             self._todo.put(None)
         began = time.monotonic()
         asked = presses.count
-        # Of a backend that has processes and devices something would stay behind.
+        # A backend with processes and devices would leave them behind.
         can_be_left = self._backend.name == "sim"
         while alive := [thread for thread in self._threads if thread.is_alive()]:
             waited_s = time.monotonic() - began
@@ -189,7 +190,7 @@ _left: list[threading.Thread] = []
 
 
 def left_behind() -> bool:
-    """Whether threads were left to themselves and still live: the process then ends without waiting for them."""
+    """True if abandoned threads are still alive: the process then ends without waiting for them."""
     return any(thread.is_alive() for thread in _left)
 
 
@@ -204,37 +205,37 @@ def _raise_in(thread: threading.Thread, what: type[BaseException]) -> None:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What a run in another process gave."""
+    """The results of a run in another process."""
 
     summary_json: str
     tables: dict[str, Columns]
     pcapng: bytes | None
 
     def table(self, name: str) -> Columns | None:
-        """What was recorded by name; None if it was not."""
+        """Returns the recorded table ``name``; None if it was not recorded."""
         return self.tables.get(name)
 
     def capture(self) -> bytes | None:
-        """The capture of packets; None if there is none."""
+        """Returns the packet capture; None if there is none."""
         return self.pcapng
 
 
 class Processes:
-    """Processes of their own: disciplines written in Python run beside each other.
+    """Other processes, in which disciplines written in Python run in parallel.
 
-    A discipline that was not registered by a file (``own.load``) must be of a module that can be imported.
+    A discipline that was not registered by a file (``own.load``) must be in a module that can be imported.
     """
 
     def __init__(self, backend: Backend, workers: int) -> None:
-        """Raises ExperimentError for a backend that makes processes of its own."""
+        """Raises ExperimentError for a backend that starts processes itself."""
         if backend.name != "sim":
             raise _core.ExperimentError(
-                f'executor: got "processes"; runs on {backend.name} are processes of their own: must be "threads"'
+                f'executor: got "processes"; runs on {backend.name} are separate processes already: must be "threads"'
             )
         self.workers = workers
         self._pool = ProcessPoolExecutor(
             workers,
-            # Other than a fork it takes no locks of our threads along.
+            # Unlike a fork it does not copy locks held by our threads.
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_begin,
             initargs=(backend, own.registered()),
@@ -242,9 +243,9 @@ class Processes:
         self._running: dict[Future[FinishedRun], int] = {}
 
     def start(self, index: int, spec: _core.RunSpec) -> None:
-        """Takes on a run."""
-        # A Ctrl-C at the terminal reaches all processes. Those that are started here inherit that it is blocked; the
-        # one that asked for the runs ends them.
+        """Starts a run."""
+        # A Ctrl-C at the terminal reaches all processes. Processes started here inherit that the signal is blocked;
+        # the process that requested the runs ends them.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._running[self._pool.submit(_run, spec)] = index
@@ -252,13 +253,13 @@ class Processes:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
-        """The outcomes since the last call."""
+        """Returns the outcomes since the last call."""
         done, _ = concurrent.futures.wait(self._running, timeout=wait_s, return_when=concurrent.futures.FIRST_COMPLETED)
         for future in sorted(done, key=self._running.__getitem__):
             index = self._running.pop(future)
             error = future.exception()
             if isinstance(error, concurrent.futures.BrokenExecutor):
-                error = _core.RunError("a process that made runs has died, or could not be started")
+                error = _core.RunError("a worker process died, or could not be started")
             yield index, future.result() if error is None else error
 
     def simulated_s(self) -> float:
@@ -266,7 +267,7 @@ class Processes:
         return 0.0
 
     def close(self, presses: Presses) -> None:
-        """Ends the processes and what they are running."""
+        """Ends the processes and their runs."""
         for future in self._running:
             future.cancel()
         if any(not future.done() for future in self._running):
@@ -276,10 +277,10 @@ class Processes:
 
 
 EXECUTORS: dict[str, MakeExecutor] = {"threads": Threads, "processes": Processes}
-"""The executors that this version has."""
+"""The executors of this version."""
 
 _backend: Backend
-"""In a process that makes runs: where."""
+"""In a worker process: the backend of its runs."""
 
 
 def _begin(backend: Backend, registered: own.Registered) -> None:

@@ -1,9 +1,9 @@
-"""What the figures of results are called: known without drawing any."""
+"""The names of the figures of results, known without drawing them."""
 
 from __future__ import annotations
 
 FORMATS = ("png", "svg", "pdf")
-"""What figures are saved as."""
+"""The file formats of figures."""
 
 CDF = "sojourn_cdf"
 BOX = "sojourn_box"
@@ -14,7 +14,7 @@ SOJOURN_SERIES = "sojourn_over_time"
 GOODPUT_SERIES = "goodput_over_time"
 OVERVIEW = "overview"
 OVER = "over_"
-"""How the name of a figure over a swept key begins."""
+"""Prefix of the name of a figure over a swept key."""
 
 FIGURES = (
     *(
@@ -24,4 +24,4 @@ FIGURES = (
     ),
     OVERVIEW,
 )
-"""All figures but those over swept keys, without the suffixes of ``FORMATS``."""
+"""All figures except those over swept keys, without the suffixes of ``FORMATS``."""

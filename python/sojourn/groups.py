@@ -1,4 +1,4 @@
-"""Groups of flows: what an application saw of a queue, a group per traffic entry and direction."""
+"""Groups of flows: the application-level figures, a group per traffic entry and direction."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Group = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Merit:
-    """A number per group of flows."""
+    """A figure of a group of flows."""
 
     name: str
-    """With its unit as suffix."""
+    """Its name, with its unit as suffix."""
     heading: str
     value: Callable[[Group], float]
     shown_per: float = 1.0
     digits: int = 2
     words: str = ""
     is_of_application: bool = False
-    """Whether it is what a user of the application feels."""
+    """True if a user of the application perceives it."""
     scale: tuple[float, float] | None = None
-    """The ends of the scale that it is on, where that does not begin at zero."""
+    """The ends of its scale, if that does not begin at zero."""
     counted_by: str = ""
-    """The figure that says of how many values it is a quantile, where those may be few."""
+    """The figure with the number of values, for a quantile that may have few."""
 
 
 def _number(key: str) -> Callable[[Group], float]:
@@ -65,7 +65,7 @@ def _goodput(group: Group) -> float:
 
 
 def _times(stem: str, one: str, words: str) -> list[Merit]:
-    """How long pages or files took, and how many there were."""
+    """The completion or load times of files or pages, and their number."""
     quantiles = [
         Merit(
             f"{stem}_{at}_ms", f"{one} {at} ms", _spread(f"{stem}_ms", at), words=f"{of} {words}",
@@ -102,10 +102,10 @@ MERITS: tuple[Merit, ...] = (
 
 
 def groups_of(run: Run) -> list[Group]:
-    """The groups of a run, with the ``lost_packets`` of their flows together.
+    """The groups of a run, with the total ``lost_packets`` of their flows.
 
-    Of results from before there were any, they are put together from the flows; then only a group of one flow has
-    distributions, for quantiles of several cannot be added.
+    For results of versions without groups, they are computed from the flows. Then only a group of one flow has
+    distributions, because quantiles of several flows cannot be combined.
     """
     kept = cast("Mapping[str, Any]", run).get("groups")
     groups = list(kept) if kept is not None else _of_flows(run)
@@ -145,7 +145,7 @@ def _of_flows(run: Run) -> list[Group]:
 
 
 class GroupIndex:
-    """The groups of results by title: by name, with the direction after it where the name goes both ways."""
+    """The groups of results by title: by name, with the direction if the name occurs in both."""
 
     def __init__(self, results: Results) -> None:
         self._groups = {id(run.summary): groups_of(run.summary) for run in results.runs}
@@ -164,20 +164,20 @@ class GroupIndex:
         return tuple(self._titles.values())
 
     def title(self, group: Group) -> str:
-        """What a group is called."""
+        """The title of a group."""
         return self._titles[group["name"], group["direction"]]
 
     def at(self, run: Run, title: str) -> Group | None:
-        """A run's group; None if it has none of this title."""
+        """The group of a run with this title; None if there is none."""
         return self._by_title[id(run)].get(title)
 
     def value(self, run: Run, title: str, merit: Merit) -> float:
-        """A number of a run's group; NaN where there is none."""
+        """A figure of a run's group; NaN if there is none."""
         group = self.at(run, title)
         return math.nan if group is None else merit.value(group)
 
     def pairs(self) -> list[tuple[str, Merit]]:
-        """The groups and what is known of them: every title with every merit that some run has."""
+        """All titles, each with every figure that some run has."""
         return [
             (title, merit)
             for title in self.titles

@@ -1,4 +1,4 @@
-"""Ctrl-C and its like, told instead of raised: so nothing is torn apart on its way to a file."""
+"""Ctrl-C as a counter instead of an exception, so that no file is left half-written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class Presses:
-    """How often the user has asked to stop."""
+    """How many times the user has asked to stop."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,9 +1,9 @@
-"""Runs kept as they finish, so that a killed process loses none: ``--resume`` goes on from them.
+"""Keeps runs as they finish, so that a killed process loses none: ``--resume`` continues from them.
 
-A workspace has them in two files that only grow. ``journal.jsonl`` begins with a line about the experiment and has a
-line per finished run: its place in the plan, its part of summary.json, and where its recorded tables are in
-``tables.arrow``, each an Arrow stream, with its length and CRC-32; a capture is there as it is. A run whose line is
-cut, or does not fit the tables, is made again.
+A workspace has two files for this, to which entries are only appended. ``journal.jsonl`` begins with a line about the
+experiment, followed by a line per finished run: its index in the plan, its part of summary.json, and the position of
+its recorded tables in ``tables.arrow``, each an Arrow stream, with its length and CRC-32. A capture is stored there
+unchanged. A run whose line is incomplete, or does not match the tables, is repeated.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = 3
-"""Version of these files; raised when a key changes its meaning."""
+"""Version of these files; incremented when the meaning of a key changes."""
 LINES = "journal.jsonl"
 TABLES = "tables.arrow"
 SYNC_EVERY_S = 5.0
-"""What a power cut can lose. A killed process loses nothing."""
+"""Seconds between syncs: what a power failure can lose. A killed process loses nothing."""
 CAPTURE = "capture"
 
 
 @dataclass(frozen=True)
 class Header:
-    """What the runs of a journal are of."""
+    """The experiment of a journal."""
 
     sojourn: str
     experiment: str
     key: str
     """``keys.plan_key``."""
     runs: int
-    """As many as are planned."""
+    """Number of planned runs."""
     format: int = FORMAT
 
 
@@ -55,11 +55,11 @@ class Journal:
         self.workspace = workspace
         self.header = header
         self.stored: dict[int, Run] = {}
-        """The runs of an earlier process, by their place in the plan."""
+        """The runs of an earlier process, by their index in the plan."""
         self.kept = 0
-        """Runs that are safe here."""
+        """Number of runs stored."""
         self.failed: OSError | None = None
-        """Why it was given up."""
+        """Why the journal was abandoned."""
         self._lines: IO[bytes] | None = None
         self._tables: IO[bytes] | None = None
         self._end = 0
@@ -67,7 +67,7 @@ class Journal:
 
     @classmethod
     def start(cls, directory: Path, header: Header) -> Journal:
-        """An empty one in a new workspace."""
+        """Starts an empty journal in a new workspace."""
         journal = cls(Workspace.make(directory), header)
         try:
             journal._open()
@@ -78,7 +78,7 @@ class Journal:
 
     @classmethod
     def resume(cls, workspace: Workspace, header: Header) -> Journal:
-        """One that another process left, with the runs that it finished."""
+        """Takes over the journal of another process, with the runs that it finished."""
         journal = cls(workspace, header)
         path = workspace.path / LINES
         content_ends = path.stat().st_size
@@ -100,7 +100,7 @@ class Journal:
         return journal
 
     def add(self, index: int, summary_json: str, run: Run) -> None:
-        """Keeps a finished run."""
+        """Stores a finished run."""
         if self._lines is None or self._tables is None:
             return
         try:
@@ -123,7 +123,7 @@ class Journal:
             self._give_up(error)
 
     def close(self, *, keep: bool) -> None:
-        """Ends it; with ``keep`` what it holds stays for ``--resume``."""
+        """Closes the journal; with ``keep`` its content is kept for ``--resume``."""
         for file in (self._lines, self._tables):
             if file is not None:
                 file.close()
@@ -138,7 +138,7 @@ class Journal:
         self._lines = (self.workspace.path / LINES).open("ab", buffering=0)
 
     def _store(self, content: bytes | memoryview) -> list[int]:
-        """Keeps bytes; where they are, how many, and their checksum."""
+        """Stores bytes; returns their offset, length and checksum."""
         assert self._tables is not None
         _write_all(self._tables, content)
         place = [self._end, len(content), zlib.crc32(content)]
@@ -150,7 +150,7 @@ class Journal:
         _write_all(self._lines, f"{line}\n".encode())
 
     def _give_up(self, error: OSError) -> None:
-        """Gives the room back, which the results need more."""
+        """Frees the disk space, which the results need more."""
         self.failed = error
         self.kept = len(self.stored)
         for file in (self._lines, self._tables):
@@ -184,7 +184,7 @@ class Journal:
 
 
 class LeftBehind:
-    """What processes that are gone left in a directory."""
+    """Workspaces in a directory whose processes have ended."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -192,16 +192,16 @@ class LeftBehind:
         self._found = {one: found for one in self._workspaces if (found := _header(one.path)) is not None}
 
     def runs_of(self, key: str) -> int:
-        """How many finished runs of an experiment there are."""
+        """The number of finished runs of an experiment."""
         return max((_count(one.path) for one, header in self._found.items() if header.key == key), default=0)
 
     def take(self, header: Header) -> Journal | None:
-        """The journal of an experiment with the most runs.
+        """Returns the journal of an experiment with the most runs.
 
         Raises
         ------
         OutputError
-            There are only those of other experiments.
+            There are only journals of other experiments.
         """
         own = [one for one, found in self._found.items() if found.key == header.key]
         if not own:
@@ -209,7 +209,7 @@ class LeftBehind:
             if others:
                 raise OutputError(
                     f'--resume: {self._directory} has finished runs of another experiment, "{others[0].experiment}" '
-                    f"(its file, the options or the version differ); leave out --resume to start anew"
+                    f"(the file, options or version differ); omit --resume to start again"
                 )
             return None
         chosen = max(own, key=lambda one: _count(one.path))
@@ -218,7 +218,7 @@ class LeftBehind:
         return Journal.resume(chosen, header)
 
     def close(self, *, remove: bool) -> None:
-        """Lets go of all that was not taken; with ``remove`` it goes."""
+        """Releases all journals that were not taken; with ``remove`` deletes them."""
         for one in self._workspaces:
             if remove:
                 one.remove()
@@ -228,7 +228,7 @@ class LeftBehind:
 
 
 def _checked(line: bytes) -> dict[str, Any]:
-    """A line's entry.
+    """Parses a line of the journal.
 
     Raises
     ------
@@ -250,7 +250,7 @@ def _header(folder: Path) -> Header | None:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """A file of ours; what is no ordinary file, such as a pipe, is refused as one that is missing."""
+    """Opens a journal file; anything but a regular file, such as a pipe, is treated as missing."""
     if not path.is_file():
         raise FileNotFoundError(path)
     return path.open("rb")
@@ -279,7 +279,7 @@ def _as_stream(table: pa.Table) -> memoryview:
 
 
 def _write_all(file: IO[bytes], content: bytes | memoryview) -> None:
-    # An unbuffered file may take less than all, as on a disk that is nearly full.
+    # An unbuffered write may be partial, for example on a disk that is nearly full.
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) :]

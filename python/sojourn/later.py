@@ -1,4 +1,4 @@
-"""Modules that are loaded when something of theirs is first used: the command line starts sooner without them."""
+"""Modules that are loaded on first use, so that the command line starts sooner."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 
 
 class Later:
-    """Stands for a module until then."""
+    """Stands for a module until its first use."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,7 +1,7 @@
-"""The list of what we wrote to a folder. A file that is not in it, or differs from it, is the user's and stays.
+"""The list of the files that Sojourn wrote to a folder. Other files, and files changed since, belong to the user.
 
-The list is ``.sojourn-manifest.json`` in the folder. It knows files by size and time, or by their SHA-256 where the
-time differs, as in a copy. A folder without a list holds nothing of ours, whatever its files are called.
+The list is ``.sojourn-manifest.json`` in the folder. It identifies files by size and time, or by their SHA-256 if the
+time differs, as in a copy. In a folder without a list every file belongs to the user, whatever its name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 FILE = ".sojourn-manifest.json"
 FORMAT = 1
-"""Version of the list; raised when a key changes its meaning."""
+"""Version of the list; incremented when the meaning of a key changes."""
 LARGEST_BYTES = 100_000_000
 
 
@@ -27,42 +27,42 @@ class OutputError(ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """A file as we left it."""
+    """A file as Sojourn wrote it."""
 
     by: str
-    """What wrote it: ``results``, ``report``, ``csv``, …"""
+    """The writer: ``results``, ``report``, ``csv``, …"""
     size: int
     mtime_ns: int
     sha256: str
 
     @classmethod
     def of(cls, path: Path, by: str) -> Entry:
-        """A file that we have just written."""
+        """The entry of a file just written."""
         status = path.stat()
         return cls(by, status.st_size, status.st_mtime_ns, _sha256(path))
 
     def is_of(self, path: Path, status: os.stat_result) -> bool:
-        """Whether a file is as we left it."""
+        """True if a file is as Sojourn wrote it."""
         return self.size == status.st_size and (self.mtime_ns == status.st_mtime_ns or self.sha256 == _sha256(path))
 
 
 class Manifest:
-    """What we wrote to a folder. While files are put in place a name has two entries, the old one and the new one."""
+    """The files written to a folder. While files are replaced, a name has two entries, the old one and the new one."""
 
     def __init__(self, folder: Path, entries: dict[str, list[Entry]], key: str | None = None) -> None:
         self.folder = folder
         self.entries = entries
         self.key = key
-        """``keys.plan_key`` of the experiment whose results are here, if it is known."""
+        """``keys.plan_key`` of the experiment whose results are in the folder, if known."""
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """The list of a folder; an empty one where there is none.
+        """Reads the list of a folder; an empty one if there is none.
 
         Raises
         ------
         OutputError
-            There is a file of its name that is no such list.
+            A file of that name is not such a list.
         """
         path = folder / FILE
         try:
@@ -94,7 +94,7 @@ class Manifest:
         return (self.folder / FILE).is_file()
 
     def owns(self, name: str) -> bool:
-        """Whether there is a file of this name, and it is as we left it."""
+        """True if a file of this name exists and is as Sojourn wrote it."""
         path = self.folder / name
         if self._blocked(name) is not None:
             return False
@@ -107,7 +107,7 @@ class Manifest:
             return False
 
     def foreign(self, names: Iterable[str]) -> list[str]:
-        """What is in the way of files of these names and is not ours to replace, sorted."""
+        """Returns existing files that block files of these names and must not be replaced, sorted."""
         found = {
             self._blocked(name) or (name if os.path.lexists(self.folder / name) and not self.owns(name) else None)
             for name in names
@@ -115,12 +115,12 @@ class Manifest:
         return sorted(name for name in found if name is not None)
 
     def refuse_foreign(self, names: Iterable[str]) -> None:
-        """Makes sure that files of these names may be written.
+        """Checks that files of these names may be written.
 
         Raises
         ------
         OutputError
-            There are such files, and they are not ours to replace.
+            There are such files, and they must not be replaced.
         """
         found = self.foreign(names)
         if not found:
@@ -133,7 +133,7 @@ class Manifest:
         )
 
     def _blocked(self, name: str) -> str | None:
-        """The part of a name's path that should be a folder and is none, or is a link to one elsewhere."""
+        """The part of a name's path that should be a folder and is not, or is a link to a folder elsewhere."""
         for parent in list(PurePosixPath(name).parents)[-2::-1]:
             path = self.folder / parent
             if path.is_symlink() or (path.exists() and not path.is_dir()):
@@ -141,7 +141,7 @@ class Manifest:
         return None
 
     def write(self) -> None:
-        """Writes the list, whole or not at all."""
+        """Writes the list atomically."""
         files = {name: [asdict(entry) for entry in self.entries[name]] for name in sorted(self.entries)}
         text = json.dumps({"format": FORMAT, "key": self.key, "files": files}, indent=1, ensure_ascii=False) + "\n"
         temporary = self.folder / f".sojourn-manifest.{os.getpid()}.partial"
@@ -157,7 +157,7 @@ class Manifest:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keeps other processes of ours from changing the same folder, where the file system can."""
+    """Locks a folder against other processes of Sojourn, if the file system supports it."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError, ImportError):
             import fcntl
@@ -169,7 +169,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _is_inside(name: str) -> bool:
-    # A list that came with a folder from elsewhere must not reach out of it.
+    # A list copied from elsewhere with its folder must not refer to files outside of the folder.
     path = PurePosixPath(name)
     return name not in ("", ".") and not path.is_absolute() and ".." not in path.parts
 

@@ -1,4 +1,4 @@
-"""The figures of merit that a run's summary holds: name, unit, and where each is found."""
+"""The metrics of a run's summary: name, unit, and how to obtain each."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """A number per run and place: ``down``, ``up``, or one of several links, ``home/down``."""
+    """A number per run and place: ``down``, ``up``, or with several links ``home/down``."""
 
     name: str
     """Column name in Arrow and pandas, with its unit as suffix."""
     heading: str
     """Column heading in a table for people, with the unit used there."""
     value: Callable[[Run, str], float]
-    """The number, in the unit of ``name``; NaN where the run has none."""
+    """The number, in the unit of ``name``; NaN if the run has none."""
     shown_per: float = 1.0
-    """``name``'s unit per unit of ``heading``."""
+    """Divisor from ``name``'s unit to that of ``heading``."""
     digits: int = 2
-    """Digits after the point in a table."""
+    """Decimal places in a table."""
     words: str = ""
-    """What it is, for an axis or a heading with room."""
+    """Its description, for an axis or a wide heading."""
     group: str = ""
-    """The group of flows that it is of; empty if it is of the bottleneck or of all flows."""
+    """Its group of flows; empty if it belongs to the bottleneck or to all flows."""
     scale: tuple[float, float] | None = None
-    """The ends of the scale that it is on, where that does not begin at zero."""
+    """The ends of its scale, if that does not begin at zero."""
     counted_by: str = ""
-    """The metric that says of how many values it is a quantile, where those may be few."""
+    """The metric with the number of values, for a quantile that may have few."""
 
     @property
     def axis_label(self) -> str:
@@ -45,7 +45,7 @@ class Metric:
 
 
 def queues(run: Run) -> dict[str, Bottleneck]:
-    """The queues of a run by place: ``down`` and ``up`` of its link; of several links ``home/down`` and so on."""
+    """The queues of a run by place: ``down`` and ``up`` of its link; with several links ``home/down`` and so on."""
     links = run.get("links", {})
     if len(links) < 2:
         return run["bottleneck"]
@@ -53,17 +53,17 @@ def queues(run: Run) -> dict[str, Bottleneck]:
 
 
 def queue_at(run: Run, place: str) -> Bottleneck:
-    """The queue at a place; ``down`` and ``up`` are those of the first link under test, whatever others there are."""
+    """The queue at a place; ``down`` and ``up`` are those of the first link under test, even with several links."""
     return run["bottleneck"][place] if place in run["bottleneck"] else queues(run)[place]
 
 
 def has_queue(run: Run, place: str) -> bool:
-    """Whether the run has a queue at a place."""
+    """True if the run has a queue at a place."""
     return place in run["bottleneck"] or place in queues(run)
 
 
 def goodput_bps(run: Run, direction: str) -> float:
-    """Goodput of all flows that send data this way, in bit/s of payload; NaN at one of several links."""
+    """Goodput of all flows in this direction, in bit/s of payload; NaN at one of several links."""
     if direction not in ("down", "up"):
         return math.nan
     return float(sum(flow["goodput_bps"] for flow in run["flows"] if flow["direction"] == direction))
@@ -108,7 +108,7 @@ METRICS: tuple[Metric, ...] = (
 
 
 def group_metrics(results: Results) -> list[Metric]:
-    """What is known of every group of flows, as metrics called ``movie.goodput_bps``."""
+    """The figures of every group of flows, as metrics called ``movie.goodput_bps``."""
     index = results.groups
 
     def reader(title: str, merit: Merit) -> Callable[[Run, str], float]:
@@ -131,7 +131,7 @@ def group_metrics(results: Results) -> list[Metric]:
 
 
 def inner_queues(results: Results) -> list[str]:
-    """The queues inside disciplines that some run has, each once: ``l`` and ``c`` of dualpi2, CAKE's tins and so on."""
+    """The inner queues of disciplines in some run, each once: ``l`` and ``c`` of dualpi2, CAKE's tins and so on."""
     named = (
         name
         for run in results.runs
@@ -143,7 +143,7 @@ def inner_queues(results: Results) -> list[str]:
 
 
 def inner_metrics(name: str) -> list[Metric]:
-    """What is known of a queue inside a discipline, as metrics called ``queue.sparse.sojourn_p95_ms``."""
+    """The figures of an inner queue, as metrics called ``queue.sparse.sojourn_p95_ms``."""
 
     def reader(value: Callable[[InnerQueue], float]) -> Callable[[Run, str], float]:
         def read(run: Run, direction: str) -> float:
@@ -169,13 +169,13 @@ def inner_metrics(name: str) -> list[Metric]:
 
 
 def columns(results: Results) -> list[Metric]:
-    """Every number that is known of a run and direction: of the queue, its inner queues and the groups of flows."""
+    """Every number of a run and direction: of the queue, its inner queues and the groups of flows."""
     inner = [metric for name in inner_queues(results) for metric in inner_metrics(name)]
     return [*METRICS, *inner, *group_metrics(results)]
 
 
 def samples_note(results: Results, metric: Metric) -> str:
-    """Of how many values a quantile is, where they may be few: ``of 12 to 40 pages a run``; else nothing."""
+    """The number of values of a quantile that may have few: ``of 12 to 40 pages a run``; otherwise empty."""
     counter = next((one for one in group_metrics(results) if one.name == metric.counted_by), None)
     counts = [] if counter is None else [counter.value(run.summary, "down") for run in results.runs]
     known = [count for count in counts if not math.isnan(count)]
@@ -186,7 +186,7 @@ def samples_note(results: Results, metric: Metric) -> str:
 
 
 def overview_metrics(results: Results) -> list[tuple[Metric, Direction]]:
-    """What an overview shows: delay and goodput each way, what applications felt, the delay of other datagrams."""
+    """The metrics of an overview: delay and goodput each way, application quality, the delay of other datagrams."""
     of_queue = [metric for metric in METRICS if metric.name in ("sojourn_p95_ms", "goodput_bps")]
     known: list[tuple[Metric, Direction]] = [
         (metric, direction) for direction in results.directions for metric in of_queue
@@ -204,12 +204,12 @@ def overview_metrics(results: Results) -> list[tuple[Metric, Direction]]:
 
 
 def metric_called(name: str, results: Results | None = None) -> Metric:
-    """The metric of this name; of a group of ``results`` ``movie.rtt_p50_ms``, or ``mos`` where one alone has it.
+    """The metric of this name. For a group of ``results`` it is ``movie.rtt_p50_ms``, or ``mos`` if only one has it.
 
     Raises
     ------
     ValueError
-        There is none, or several groups have it; the message names those that there are.
+        There is none, or several groups have it; the message lists the accepted names.
     """
     known = list(METRICS) if results is None else columns(results)
     found = [metric for metric in known if metric.name == name] or [

@@ -1,4 +1,4 @@
-"""What the user should know and need not act on."""
+"""Notes for the user that require no action."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TextIO
 
 
 class Note(UserWarning):
-    """A remark in words for a user; the command line prints it as one line."""
+    """A remark for the user; the command line prints it as one line."""
 
 
 def print_as_lines() -> None:
-    """From now on a note is a line on standard error, without the place in our code that Python tells of a warning."""
+    """Prints notes as lines on standard error from now on, without the place in the code that a warning has."""
     otherwise = warnings.showwarning
 
     def show(

@@ -1,4 +1,4 @@
-"""Queue disciplines of one's own, written in Python: slower than ours, in the same experiments."""
+"""User-defined queue disciplines, written in Python: slower than those in Rust, in the same experiments."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from sojourn.bounded import LARGEST_TEXT
 Class = TypeVar("Class", bound=type)
 
 _files: dict[str, set[str]] = {}
-"""The files that ``load`` ran, with the names of what they registered."""
+"""The files that ``load`` ran, with the names that they registered."""
 _classes: dict[str, type] = {}
 """The registered classes."""
 
 
 class Registered(NamedTuple):
-    """What another process needs to have the same disciplines."""
+    """The data with which another process obtains the same disciplines."""
 
     files: tuple[str, ...]
     classes: tuple[tuple[str, type], ...]
-    """Those that no file registered."""
+    """Classes that no file registered."""
 
 
 def registered() -> Registered:
-    """All that is registered."""
+    """Everything that is registered."""
     of_files = set[str]().union(*_files.values())
     return Registered(tuple(_files), tuple(item for item in _classes.items() if item[0] not in of_files))
 
 
 def register_all(wanted: Registered) -> None:
-    """Registers what another process had."""
+    """Registers the disciplines of another process."""
     for file in wanted.files:
         load(Path(file))
     for name, cls in wanted.classes:
@@ -45,32 +45,34 @@ def register_all(wanted: Registered) -> None:
 
 
 def register_aqm(name: str, cls: type) -> None:
-    """Makes a class usable as ``aqm = "name"`` in experiments; an own one of the same name is replaced.
+    """Makes a class usable as ``aqm = "name"`` in experiments, replacing any user-defined one of the same name.
 
-    An object of the class governs one FIFO. Times are in seconds of the run; each method is optional, but the class
+    An object of the class governs one FIFO. Times are in seconds of the run. Each method is optional, but the class
     needs ``enqueue`` or ``dequeue``:
 
     - ``enqueue(packet, queue, now)`` and ``dequeue(packet, queue, now)`` return ``"pass"`` (or None), ``"mark"``
-      (a drop if the packet is not ECN-capable or the queue has no ``ecn = true``) or ``"drop"``. ``queue`` holds what
-      is queued besides the packet; ``queue.random()`` is the only source of random numbers that keeps runs repeatable.
-    - ``update(queue, now)`` is called every ``self.update_interval`` seconds, an attribute that may change.
-    - ``overflow(queue, now)``: an arrival found no room. ``empty(queue, now)``: there was nothing to dequeue.
+      (a drop if the packet is not ECN-capable or the queue has no ``ecn = true``) or ``"drop"``. ``queue`` describes
+      the
+        queued packets without this one; ``queue.random()`` is the only source of random numbers that keeps runs
+        reproducible.
+    - ``update(queue, now)`` is called every ``self.update_interval`` seconds; this attribute may change.
+    - ``overflow(queue, now)``: there was no room for an arrival. ``empty(queue, now)``: the queue was empty at dequeue.
     - ``state()`` returns numbers by name, for the recorded series.
 
     Parameters
     ----------
     name
-        Lower-case letters, digits and underscores; not that of a discipline of Sojourn.
+        Lower-case letters, digits and underscores; not the name of a built-in discipline.
     cls
-        Its constructor's parameters are the discipline's keys. A default says what a key accepts and in which unit
-        the object gets it: ``"5 ms"`` a time (seconds), ``"10 Mbit/s"`` a rate (bit/s), ``"83 packets"`` or
-        ``"1514 B"`` a size (bytes), else a number or a flag. ``mtu`` (bytes) and ``rate`` (bit/s) without a default
-        are those of the link; ``ecn`` is the queue's.
+        The parameters of its constructor are the discipline's keys. A default determines the values that a key accepts
+        and the unit that the object receives: ``"5 ms"`` a time (seconds), ``"10 Mbit/s"`` a rate (bit/s), ``"83
+        packets"`` or ``"1514 B"`` a size (bytes), otherwise a number or a flag. ``mtu`` (bytes) and ``rate`` (bit/s)
+        without a default are those of the link; ``ecn`` is the queue's.
 
     Raises
     ------
     ExperimentError
-        The name is taken or malformed, or a parameter has no default that says what it is.
+        The name is taken or malformed, or a parameter has no default that determines its type.
     """
     parameters = [
         (parameter.name, [] if parameter.default is parameter.empty else [parameter.default])
@@ -83,12 +85,12 @@ def register_aqm(name: str, cls: type) -> None:
 
 
 def unregister_aqm(name: str) -> None:
-    """Forgets the class registered under a name.
+    """Removes the class registered under a name.
 
     Raises
     ------
     ExperimentError
-        There is none.
+        There is none of this name.
     """
     _core.unregister_aqm(name)
     _classes.pop(name, None)
@@ -120,7 +122,7 @@ def load(file: Path) -> None:
         raise _core.ExperimentError(f"{file}: cannot be read: {error.strerror or error}") from None
     before = dict(_classes)
     try:
-        # Named after the file, as an import would: the class is shown as what defines it.
+        # Named after the file, as an import would name it, so that messages about the class show the file.
         runpy.run_path(str(file), run_name=file.stem)
     except _core.ExperimentError as error:
         raise _core.ExperimentError(f"{file}:{_line(error, file)}: {error}") from error
@@ -137,7 +139,7 @@ def load(file: Path) -> None:
 
 
 def _digest(cls: type) -> str:
-    """SHA-256 of the file that defines a class; of its code where there is none. What that imports is not in it."""
+    """SHA-256 of the file that defines a class, or of its code if there is no file. Imported modules are excluded."""
     codes = [member.__code__ for member in vars(cls).values() if inspect.isfunction(member)]
     digest = hashlib.sha256()
     for file in dict.fromkeys(code.co_filename for code in codes):

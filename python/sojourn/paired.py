@@ -1,6 +1,6 @@
-"""Queues compared on the same seeds: what one does better than another, with the luck of the draw taken out.
+"""Compares queues on the same seeds, which removes the variation between seeds from their differences.
 
-Two queues with the same seed meet the same traffic, so the difference of the two runs varies less than either.
+Two queues with the same seed get the same traffic, so the difference of the two runs varies less than either run.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Difference:
-    """How much more of a metric an arm has than the baseline, over the seeds that both were run with."""
+    """The difference of a metric between an arm and the baseline, over the seeds of both."""
 
     arm: Arm
     place: str
-    """As in ``Results.places``."""
+    """A place of ``Results.places``."""
     metric: Metric
     interval: Interval
     """The median of the differences, in the unit of the metric's name, with its bootstrap interval."""
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval leaves out zero; never with fewer than six seeds, whose interval is not a 95 % one."""
+        """True if the interval excludes zero; never with fewer than six seeds, whose interval does not reach 95 %."""
         return self.interval.n > 5 and (self.interval.low > 0.0 or self.interval.high < 0.0)
 
 
 def differences(results: Results, baseline: str, metrics: Sequence[Metric] = METRICS) -> list[Difference]:
-    """Every other arm against the arm with the label ``baseline`` in the same cell of the sweep.
+    """Every other arm compared with the arm labelled ``baseline`` in the same cell of the sweep.
 
     Raises
     ------
@@ -59,14 +59,14 @@ def differences(results: Results, baseline: str, metrics: Sequence[Metric] = MET
 
 
 def check_baseline(baseline: str, labels: Sequence[str]) -> None:
-    """Raises ExperimentError unless an arm is called so."""
+    """Raises ExperimentError unless an arm has this label."""
     if baseline not in labels:
         known = ", ".join(dict.fromkeys(labels))
         raise ExperimentError(f'baseline: got "{baseline}"; must be the label of a queue: {known}')
 
 
 def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] = METRICS) -> Sheet:
-    """``differences`` as a table, a row per arm and direction; an asterisk marks those that are clear."""
+    """``differences`` as a table, a row per arm and direction; an asterisk marks the clear ones."""
     found = differences(results, baseline, metrics)
     several = len(results.places) > 1 and not all(metric.group for metric in metrics)
     rows: dict[tuple[str, ...], dict[str, str]] = {}
@@ -86,7 +86,7 @@ def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] = ME
 
 
 def paired_groups_sheet(results: Results, baseline: str) -> Sheet | None:
-    """``differences`` of what the traffic saw, a row per arm and group; None where there is no table of groups."""
+    """``differences`` for groups of flows, a row per arm and group; None if there is no table of groups."""
     shown = groups_sheet(results)
     if shown is None:
         return None
@@ -98,7 +98,7 @@ def paired_groups_sheet(results: Results, baseline: str) -> Sheet | None:
             row = rows.setdefault((*_words_of(one.arm, results), one.metric.group), {})
             row[one.metric.heading] = _text(one)
     return Sheet(
-        f"What the traffic saw: difference from {baseline}",
+        f"Application-level figures: difference from {baseline}",
         _caption(found),
         shown.headings,
         tuple((*words, *(row.get(heading, "–") for heading in headings)) for words, row in rows.items()),

@@ -1,4 +1,4 @@
-"""Repeats until a metric is known well enough."""
+"""Repeats runs until a metric is precise enough."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sojourn.results import Run
 from sojourn.statistics import CONFIDENCE, mean_interval
 
 FEWEST = 5
-"""Repeats before the first look: fewer say too little of their own spread."""
+"""Repeats before the first test: the spread of fewer is too uncertain."""
 
 
 @dataclass(frozen=True)
 class Precision:
-    """Repeat until the interval of a metric's mean reaches no further than a share of that mean.
+    """Repeat until the interval of a metric's mean is within a share of that mean.
 
-    The interval is Student's t at 95 %. Since it is looked at after every repeat, repeats end a little early by
-    chance, and it covers the truth somewhat less often than that.
+    The interval is Student's t at 95 %. Because it is tested after every repeat, some sequences stop too early by
+    chance, and its true coverage is slightly below that.
     """
 
     metric: Metric
@@ -36,7 +36,7 @@ class Precision:
         Raises
         ------
         ExperimentError
-            It is not METRIC=SHARE%, or there is no such metric.
+            It is not METRIC=SHARE%, or the metric does not exist.
         """
         name, _, share = text.partition("=")
         metric = next((metric for metric in METRICS if metric.name == name.strip()), None)
@@ -50,9 +50,9 @@ class Precision:
         return cls(metric, float(percent) / 100.0)
 
     def missed_by(self, runs: Sequence[Run]) -> dict[str, float]:
-        """The queues of one cell whose interval still reaches further, and how far, as shares of their means.
+        """The queues of one cell whose interval is still too wide, with its half width as a share of the mean.
 
-        Of a queue that is a bottleneck both ways the wider one counts.
+        If a queue is a bottleneck in both directions, the wider interval counts.
         """
         values: dict[tuple[str, str], list[float]] = defaultdict(list)
         for run in runs:
@@ -76,9 +76,9 @@ def _is_share(percent: str) -> bool:
 
 
 class Rounds:
-    """The jobs of a plan, round by round: a cell of the sweep is repeated, all its queues alike, until it is precise.
+    """The jobs of a plan in rounds: a cell of the sweep is repeated, with all its queues, until it is precise enough.
 
-    What is run depends on the results and never on how fast they come.
+    The jobs depend on the results and never on the speed of the runs.
     """
 
     def __init__(self, plan: _core.Plan, precision: Precision) -> None:
@@ -94,23 +94,23 @@ class Rounds:
         most = max(len(repeats) for repeats in self._waiting.values())
         if most <= FEWEST:
             raise _core.ExperimentError(
-                f"until: needs experiment.repeat, the most that it may run, above {FEWEST}; got {most}"
+                f"until: experiment.repeat, the maximum number of repeats, must be above {FEWEST}; got {most}"
             )
         self._runs: dict[int, list[Run]] = {cell: [] for cell in self._waiting}
         self._cells = [cell for cell, _, _, _ in plan.jobs]
 
     def __iter__(self) -> Iterator[list[int]]:
-        """The jobs of each round; their runs are to be taken before the next."""
+        """The jobs of each round; pass their runs to ``take`` before requesting the next round."""
         yield self._next(FEWEST)
         while jobs := self._next(1):
             yield jobs
 
     def take(self, job: int, run: Run) -> None:
-        """A run of the present round has ended."""
+        """Takes a run of the current round."""
         self._runs[self._cells[job]].append(run)
 
     def missed(self) -> list[str]:
-        """What did not become precise, a line for each cell: empty if all did."""
+        """The cells that are not precise enough, a line for each."""
         lines = []
         for runs in self._runs.values():
             for label, reach in self._precision.missed_by(runs).items():

@@ -1,4 +1,4 @@
-"""Recorded queues through disciplines: whether they let the same packets go at the same instants."""
+"""Replays recorded queues through disciplines, to test whether they send the same packets at the same times."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ Columns: TypeAlias = "dict[str, npt.NDArray[np.generic]]"
 
 
 class Divergence(TypedDict):
-    """The first departure that was not of the recorded packet."""
+    """The first departure of a packet other than the recorded one."""
 
     event: int
     """Row of the recording, from 0."""
     t_us: int
     expected: int
-    """The packet that left by the recording."""
+    """The packet that left in the recording."""
     got: int | None
-    """The packet that the discipline let go; None if it had none."""
+    """The packet that the discipline sent; None if it had none."""
 
 
 class Outcome(TypedDict):
-    """How far a discipline and a recording agree, in packets."""
+    """The agreement of a discipline with a recording, in packets."""
 
     enqueued: int
     dequeued: int
     dropped_recorded: int
     dropped_ours: int
     agree: bool
-    """Every departure was of the recorded packet, and as many packets were dropped."""
+    """True if the discipline sent the recorded packet at every departure and dropped as many packets."""
     first_divergence: Divergence | None
 
 
 def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = None) -> Outcome:
-    """Offers a discipline the recorded arrivals and asks it for a packet at each recorded departure.
+    """Offers a discipline the recorded arrivals and requests a packet at each recorded departure.
 
     Parameters
     ----------
     events
-        A recording, plain or gzip: a row ``E id t_us [bytes]`` per arrival, ids ascending, and ``D id t_us`` per
-        departure, times not going back. A packet without bytes has 1514.
+        A recording, plain or gzip: a row ``E id t_us [bytes]`` per arrival, with increasing ids, and ``D id t_us`` per
+        departure; times never decrease. A packet without bytes has 1514.
     aqm, set
         The discipline and its keys: ``{"target": "10 ms", "limit": "1000 packets"}``; also ``link.rate`` (by default
         10 Mbit/s, for disciplines that depend on it) and ``experiment.seed``.
@@ -58,7 +58,7 @@ def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = N
     Raises
     ------
     ExperimentError
-        The recording or a key is wrong; the message names file and line, or the key.
+        The recording or a key has an error; the message names file and line, or the key.
     RunError
         A discipline in Python failed.
     """
@@ -67,17 +67,17 @@ def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = N
 
 
 def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object] | None = None) -> Columns:
-    """Shows a discipline's algorithm the recorded queue, whatever it decides, and reads its variables.
+    """Shows a discipline's algorithm the recorded queue, ignoring its decisions, and reads its variables.
 
-    For algorithms that drop arrivals, which a recording of what entered does not determine packet by packet. Only for
-    those that govern one FIFO.
+    For algorithms that drop arrivals: a recording of the packets that entered does not determine them packet by packet.
+    Only for algorithms that govern one FIFO.
 
     Parameters
     ----------
     events, aqm, set
         As for ``replay``.
     every
-        Time between two readings, from the first row on: ``"100 ms"``.
+        Interval between two samples, from the first row on: ``"100 ms"``.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def _read(events: str | Path) -> _core.Recording:
 
 
 def _told_as_option(error: _core.ExperimentError) -> _core.ExperimentError:
-    # The queue was read as that of an experiment, which nobody sees.
+    # The queue was parsed as part of an experiment that the user does not see.
     text = re.sub(r"^--set queue\.0\.aqm: ", "--aqm: ", str(error))
     text = re.sub(r"^replay: queue\.0\.(\w+): ", r"\1: ", text)
     return _core.ExperimentError(re.sub(r"^--set queue\.0\.", "--set ", text))

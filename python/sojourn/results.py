@@ -1,4 +1,4 @@
-"""The results of an experiment: what ``run`` and ``compare`` return and ``load`` reads back."""
+"""The results of an experiment, returned by ``run`` and ``compare`` and read by ``load``."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ TABLE_FILES: dict[TableName, str] = {
     "rtts": "rtts.parquet",
     "histogram": "histograms.parquet",
 }
-"""Where each recorded table is kept beside summary.json."""
+"""The file of each recorded table, beside summary.json."""
 
 RECORDED: tuple[Recorded, ...] = (*TABLE_FILES, "completions")
-"""All that a run may have recorded."""
+"""All recorded tables."""
 
 SMALL_FILES = ("summary.json", "summary.csv", "experiment.json")
-"""What is kept of an experiment first of all."""
+"""The most important files of an experiment."""
 
 BY = "results"
-"""How the list of our files calls an experiment's, and what is made of them, which new results replace."""
+"""The writers, in the list of our files, of an experiment's files and of files made from them."""
 MADE_OF_RESULTS = (BY, "report", "csv", "parquet", "flent")
 
 
@@ -56,9 +56,9 @@ class Run:
     summary: schema.Run
     """The run's element of ``runs`` in summary.json."""
     read_table: Callable[[Recorded], pa.Table | None]
-    """Where its recorded tables come from."""
+    """Returns its recorded tables."""
     read_capture: Callable[[], bytes | None] = lambda: None
-    """Where its capture comes from."""
+    """Returns its capture."""
 
     @property
     def label(self) -> str:
@@ -75,11 +75,11 @@ class Run:
         return queue_at(self.summary, place)["sojourn_ms"]
 
     def packets(self) -> pa.Table | None:
-        """A row per packet that met the queue; None unless ``[record] packets = true``."""
+        """A row per packet at the queue; None unless ``[record] packets = true``."""
         return self.read_table("packets")
 
     def capture(self) -> bytes | None:
-        """Headers of what passed the bottleneck, a pcapng file; None unless ``[record] pcap = true``."""
+        """Headers of the packets at the bottleneck, a pcapng file; None unless ``[record] pcap = true``."""
         return self.read_capture()
 
     def queue_series(self) -> pa.Table | None:
@@ -91,13 +91,13 @@ class Run:
         return self.read_table("flow_series")
 
     def rtts(self) -> pa.Table | None:
-        """A row per round-trip time that a flow measured; None unless ``[record] rtt = true``."""
+        """A row per round-trip time measured by a flow; None unless ``[record] rtt = true``."""
         return self.read_table("rtts")
 
     def histogram(self) -> pa.Table | None:
-        """Sojourn times after the warm-up: a row per direction and bucket with packets, ``sojourn_ms`` its upper edge.
+        """Sojourn times after the warm-up: a row per direction and non-empty bucket, ``sojourn_ms`` its upper edge.
 
-        None of results that an older version saved.
+        None for results that an older version saved.
         """
         return self.read_table("histogram")
 
@@ -128,7 +128,7 @@ class Arm:
 
 
 class Results:
-    """All runs of an experiment, and what can be made of them.
+    """All runs of an experiment, with tables and figures.
 
     Examples
     --------
@@ -148,12 +148,12 @@ class Results:
 
     @property
     def partial(self) -> bool:
-        """Whether the experiment was stopped before all its runs were done."""
+        """True if the experiment was stopped before all its runs were done."""
         return self.summary.get("partial", False)
 
     @property
     def missed(self) -> list[str]:
-        """What repeats did not make as precise as was asked for, a line per queue and cell."""
+        """The metrics that did not become as precise as requested, a line per queue and cell."""
         until = self.summary.get("until")
         return [] if until is None else until["missed"]
 
@@ -183,7 +183,7 @@ class Results:
 
     @property
     def has_several_links(self) -> bool:
-        """Whether the experiment has more links than one."""
+        """True if the experiment has several links."""
         return any(len(run.summary.get("links", {})) > 1 for run in self.runs)
 
     @cached_property
@@ -193,7 +193,7 @@ class Results:
 
     @cached_property
     def groups(self) -> GroupIndex:
-        """What the groups of flows saw, by name."""
+        """The figures of the groups of flows, by name."""
         return GroupIndex(self)
 
     def table(self) -> Table:
@@ -203,9 +203,9 @@ class Results:
         return results_table(self)
 
     def paired(self, baseline: str, metrics: Sequence[str] | None = None) -> Table:
-        """Every other queue's difference from the one labelled ``baseline``, on the same seeds.
+        """The difference of every other queue from the one labelled ``baseline``, on the same seeds.
 
-        ``metrics`` are names as for ``plot.bars``, of groups of flows too: ``["sojourn_p95_ms", "mos"]``; by default
+        ``metrics`` are names as for ``plot.bars``, also of groups of flows: ``["sojourn_p95_ms", "mos"]``; by default
         the columns of the table.
 
         Raises
@@ -241,14 +241,14 @@ class Results:
     def to_arrow(self) -> pa.Table:
         """One row per run, link and direction; units are in the column names.
 
-        A swept key is a column as it is written in the file, ``link.rate``, and one of numbers, ``link.rate_bps``. What
-        is known of a group of flows is in columns such as ``movie.rtt_p50_ms``, the same in both of a run's rows, and
-        of a queue inside a discipline in ``queue.sparse.sojourn_p95_ms``.
+        A swept key has a column with the text of the file, ``link.rate``, and a numeric one, ``link.rate_bps``. The
+        figures of a group of flows are in columns such as ``movie.rtt_p50_ms``, the same in both rows of a run, and
+        those of an inner queue in ``queue.sparse.sojourn_p95_ms``.
         """
         import pyarrow as pa
 
         rows = [row for run in self.runs for row in self.rows_of(run)]
-        # A column may begin with rows that lack it.
+        # The first rows may lack a column.
         names = dict.fromkeys(name for row in rows for name in row)
         return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
 
@@ -257,7 +257,7 @@ class Results:
         return cast("pd.DataFrame", self.to_arrow().to_pandas())
 
     def rows_of(self, run: Run) -> Iterator[dict[str, Any]]:
-        """The rows of a run in ``to_arrow``, as dictionaries. What is known of other runs only is NaN."""
+        """The rows of a run in ``to_arrow``, as dictionaries. Figures that only other runs have are NaN."""
         settings = run.summary["set"]
         numbers = number_columns(settings)
         for place in self.places:
@@ -275,29 +275,29 @@ class Results:
         return columns(self)
 
     def packets(self) -> pa.Table | None:
-        """Every run's packet table, one after another, with columns ``run``, ``label`` and ``seed`` before it."""
+        """The packet tables of all runs, concatenated, with the columns ``run``, ``label`` and ``seed`` first."""
         return self.recorded("packets")
 
     def queue_series(self) -> pa.Table | None:
-        """Every run's queue series, as ``packets``."""
+        """The queue series of all runs, as in ``packets``."""
         return self.recorded("queue_series")
 
     def flow_series(self) -> pa.Table | None:
-        """Every run's flow series, as ``packets``."""
+        """The flow series of all runs, as in ``packets``."""
         return self.recorded("flow_series")
 
     def rtts(self) -> pa.Table | None:
-        """Every run's round-trip times, as ``packets``."""
+        """The round-trip times of all runs, as in ``packets``."""
         return self.recorded("rtts")
 
     def histogram(self) -> pa.Table | None:
-        """Every run's histogram of sojourn times, as ``packets``."""
+        """The histograms of sojourn times of all runs, as in ``packets``."""
         return self.recorded("histogram")
 
     def recorded(self, name: TableName) -> pa.Table | None:
         """A recorded table of all runs; None if it was not recorded. Columns are not copied.
 
-        A column that only some runs have, as the state of one discipline, is null for the others.
+        A column that only some runs have, such as the state of one discipline, is null for the others.
         """
         import pyarrow as pa
 
@@ -306,7 +306,7 @@ class Results:
         return pa.concat_tables(parts, promote_options="default") if parts else None
 
     def lacking(self, name: TableName) -> list[str]:
-        """The arms of which a table was not recorded, though it was of others."""
+        """The arms without a table that was recorded for other arms."""
         recorded = {arm.name: any(run.read_table(name) is not None for run in arm.runs) for arm in self.arms}
         return [arm for arm, has in recorded.items() if not has] if any(recorded.values()) else []
 
@@ -325,7 +325,7 @@ class Results:
         """Writes summary.json, summary.csv, experiment.json, recorded tables and plots.
 
         All files appear together under their final names, or none does. Files of earlier results that are not written
-        anew are removed, unless they were changed since.
+        again are removed, unless they were changed since.
 
         Returns
         -------
@@ -337,7 +337,7 @@ class Results:
         OSError
             The directory cannot be written to, or the disk is full.
         OutputError
-            A file of yours, or one that was changed since we wrote it, would be replaced.
+            A file of the user's, or one that was changed since Sojourn wrote it, would be replaced.
         """
         from sojourn.tablefiles import TableFiles
 
@@ -363,7 +363,7 @@ class Results:
 
 
 def load(directory: str | Path) -> Results:
-    """Reads what ``Results.save`` or ``sojourn run --out`` wrote.
+    """Reads results written by ``Results.save`` or ``sojourn run --out``.
 
     Parameters
     ----------
@@ -373,9 +373,9 @@ def load(directory: str | Path) -> Results:
     Raises
     ------
     NoResultsError
-        There is no such file; a FileNotFoundError as well.
+        There is no such file. This is also a FileNotFoundError.
     ExperimentError
-        It does not hold results, or those of a newer version.
+        It does not contain results, or those of a newer version.
     OSError
         It cannot be read.
     """
@@ -383,7 +383,7 @@ def load(directory: str | Path) -> Results:
     folder = path.parent if path.name == "summary.json" and not path.is_dir() else path
     if not (folder / "summary.json").exists():
         what = "there is no summary.json in it" if folder.is_dir() else "there is no such folder"
-        raise NoResultsError(f'load: got "{path}"; {what}: must be what sojourn run --out wrote')
+        raise NoResultsError(f'load: got "{path}"; {what}: must be a folder that sojourn run --out wrote')
     summary = _read_summary(folder / "summary.json")
     is_ours = _listed(folder)
 
@@ -414,7 +414,7 @@ class NoResultsError(ExperimentError, FileNotFoundError):
 
 
 def _listed(folder: Path) -> Callable[[str], bool]:
-    """Whether a file belongs to the results, by the folder's list; where there is none, by its name alone."""
+    """Tells whether a file belongs to the results, by the folder's list; without a list, by its name alone."""
     manifest = Manifest.read(folder)
     return manifest.entries.__contains__ if manifest.exists else lambda _: True
 
@@ -437,11 +437,11 @@ def _other_format(path: Path, found: object) -> str:
 
 
 RUN_COLUMNS = ["run", "label", "seed"]
-"""What comes before a recorded table's own columns when several runs are put together."""
+"""The first columns of a recorded table of several runs."""
 
 
 def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:
-    """A run's table with ``RUN_COLUMNS`` before its own, which are not copied."""
+    """A run's table with ``RUN_COLUMNS`` first, without copying its own columns."""
     import pyarrow as pa
 
     rows = table.num_rows
@@ -456,12 +456,12 @@ def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:
 
 
 def capture_file(index: int, run: Run) -> str:
-    """The name of a run's capture; ``index`` is its place in ``runs``."""
+    """The file name of a run's capture; ``index`` is its index in ``runs``."""
     return file_name(f"capture_{index}_{run.label}_seed_{run.seed}.pcapng")
 
 
 def without_formulas(table: pa.Table) -> pa.Table:
-    """A table for a CSV file, none of whose texts a spreadsheet takes for a formula: those get an apostrophe before."""
+    """A table for a CSV file: texts that a spreadsheet would take for a formula get an apostrophe in front."""
     import pyarrow as pa
 
     for place, field in enumerate(table.schema):

@@ -1,4 +1,4 @@
-"""Runs a plan into a folder: runs are kept as they finish, and whatever happens then, what is finished stays."""
+"""Runs a plan into a folder. Runs are kept as they finish, so that finished runs survive any failure."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from sojourn.storage import Staging, prepare, why
 from sojourn.tablefiles import CAPTURES, TableFiles
 
 Runner = Callable[[Callable[[Run], Run] | None, Journal | None], tuple[Results, BaseException | None]]
-"""Runs the plan: given what keeps each run, and a journal."""
+"""Runs the plan, given a function that keeps each run, and a journal."""
 
 IF_ASKED_FOR = frozenset({"packets", "queue_series", "flow_series", "rtts"})
-"""Tables that are there only if the experiment records them."""
+"""Tables that exist only if the experiment records them."""
 
 
 @dataclass
 class Saved:
-    """What came of it."""
+    """The outcome."""
 
     results: Results
     stopped_by: BaseException | None = None
-    """Why not all runs are there."""
+    """Why runs are missing."""
     left_out: dict[str, OSError] = field(default_factory=dict)
-    """What the disk had no room for, and why."""
+    """The files left out because the disk was full, with the errors."""
 
 
 class Unsaved(Exception):
-    """The results could not be put in place; finished runs may wait for ``--resume``."""
+    """The results could not be saved; finished runs may be kept for ``--resume``."""
 
     def __init__(self, cause: BaseException, resumable: int) -> None:
         super().__init__(str(cause))
@@ -48,7 +48,7 @@ class Unsaved(Exception):
 def files_of(plan: _core.Plan, directory: Path) -> list[str]:
     """The files that running a plan into a directory may write.
 
-    Captures, and figures over a swept key, have names of many parts: what is there and called like one counts.
+    Captures and figures over a swept key have generated names: existing files with such names count.
     """
     recorded = plan.recorded
     tables = [file for name, file in TABLE_FILES.items() if name in recorded or name not in IF_ASKED_FOR]
@@ -69,38 +69,38 @@ def run_into(
     figures: Sequence[str],
     say: Callable[[str], None],
 ) -> Saved:
-    """Runs a plan and puts its results into a directory.
+    """Runs a plan and saves its results in a directory.
 
     Parameters
     ----------
     resume
-        Go on from what an earlier process left.
+        Continue with the runs of an earlier process.
     figures
-        The formats to save figures in.
+        The file formats of figures.
     say
-        Takes a line for the user.
+        Called with a line for the user.
 
     Raises
     ------
     OutputError
-        The directory cannot be used; or, with ``resume``, it holds runs of another experiment. Nothing was run.
+        The directory cannot be used; or, with ``resume``, it contains runs of another experiment. Nothing was run.
     Unsaved
-        The results could not be written, or the user was in a hurry.
+        The results could not be written, or the user interrupted the saving.
     """
     prepare(directory, files_of(plan, directory))
     header = Header(_core.version, plan.name, plan_key(plan, backend), len(plan.jobs))
     if resume and (there := _complete(directory, header)) is not None:
-        say(f"all {len(there.runs)} runs are in {directory} already")
+        say(f"all {len(there.runs)} runs are already in {directory}")
         return Saved(there)
     others = LeftBehind(directory)
     try:
         journal = others.take(header) if resume else None
         if journal is not None:
-            say(f"{journal.kept} of {header.runs} runs are finished already")
+            say(f"{journal.kept} of {header.runs} runs are already finished")
         elif count := others.runs_of(header.key):
             say(
                 f"note: {count} of {header.runs} runs were finished before and are run again; "
-                f"stop this and use --resume to go on from them"
+                f"stop this and use --resume to continue from them"
             )
         journal = journal or Journal.start(directory.absolute(), header)
     except BaseException:
@@ -119,12 +119,12 @@ def run_into(
 
 
 def _complete(directory: Path, header: Header) -> Results | None:
-    """The results of the same experiment, all of them, if they are there.
+    """The complete results of the same experiment, if the directory has them.
 
     Raises
     ------
     OutputError
-        There are results of another experiment.
+        It has results of another experiment.
     """
     manifest = Manifest.read(directory)
     if manifest.key is None or not manifest.owns("summary.json"):
@@ -133,14 +133,14 @@ def _complete(directory: Path, header: Header) -> Results | None:
     if manifest.key != header.key:
         raise OutputError(
             f'--resume: {directory} has results of another experiment, "{results.summary["experiment"]}" '
-            f"(its file, the options or the version differ); leave out --resume to replace them"
+            f"(the file, options or version differ); omit --resume to replace them"
         )
     return None if results.partial else results
 
 
 @contextmanager
 def _here() -> Iterator[None]:
-    """Comes back to the working directory: somebody's discipline may have left it, and paths are relative to it."""
+    """Restores the working directory, to which paths are relative: a user's discipline may have changed it."""
     place = os.open(".", os.O_RDONLY)
     try:
         yield
@@ -170,20 +170,20 @@ def _run_and_save(directory: Path, header: Header, run: Runner, journal: Journal
 
 
 def _stage(saved: Saved, staging: Staging, tables: TableFiles, figures: Sequence[str]) -> None:
-    """Stages what is small first: where the disk is full it takes the room of the rest."""
+    """Stages small files first, because they take precedence when the disk is full."""
     try:
         saved.results.stage_small(staging)
     except OSError as error:
         tables.drop_all(error)
         saved.results.stage_small(staging)
     if saved.stopped_by is None:
-        # An interrupted user waits for nothing but what cannot be made again.
+        # After an interrupt, save only what cannot be made again.
         try:
             saved.results.plot.save_all(staging, figures)
         except KeyboardInterrupt as interrupt:
             saved.stopped_by = interrupt
         except Exception as error:
-            # Whatever a figure fails on, the results are worth more.
+            # The results are saved even if a figure fails.
             tables.dropped["figures"] = error if isinstance(error, OSError) else OSError(0, _line(error))
     saved.left_out = tables.dropped
 
@@ -193,6 +193,6 @@ def _line(error: Exception) -> str:
 
 
 def told(left_out: dict[str, OSError]) -> str:
-    """What was left out, and why: ``packets.parquet, figures: No space left on device``."""
+    """The files left out, and why: ``packets.parquet, figures: No space left on device``."""
     reasons = dict.fromkeys(why(error) for error in left_out.values())
     return f"{', '.join(left_out)}: {', '.join(reasons)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NotRequired, TypeAlias, TypedDict
 
 FORMAT = 1
-"""Version of the layout; raised when a key changes its meaning."""
+"""Version of the layout; incremented when the meaning of a key changes."""
 
 QUANTILES: dict[str, float] = {
     "min": 0.0,
@@ -21,10 +21,10 @@ QUANTILES: dict[str, float] = {
     "p99_9": 0.999,
     "max": 1.0,
 }
-"""The quantiles that a summary holds of a distribution, by key."""
+"""The quantiles of a distribution in a summary, by key."""
 
 
-# Whoever reads a distribution looks at its ``n`` first; a damaged file is told from one without packets.
+# Readers check ``n`` of a distribution first: this distinguishes damaged files from empty distributions.
 if TYPE_CHECKING:
     Statistic: TypeAlias = float
 else:
@@ -32,7 +32,7 @@ else:
 
 
 class Distribution(TypedDict):
-    """Summary of per-packet values, in the unit that its key names. Without packets ``n`` is 0 and the rest null."""
+    """Summary of per-packet values, in the unit of its key. Without packets ``n`` is 0 and the rest null."""
 
     n: int
     mean: Statistic
@@ -51,7 +51,7 @@ class Distribution(TypedDict):
 
 
 class Spread(TypedDict):
-    """A distribution in short, in the unit that its key names; null without values."""
+    """The main quantiles of a distribution, in the unit of its key; null without values."""
 
     n: int
     mean: float | None
@@ -66,7 +66,7 @@ class Spread(TypedDict):
 
 
 class InnerQueue(TypedDict):
-    """One of several queues that a discipline has. Counters cover the whole run."""
+    """One of several queues of a discipline. Counters cover the whole run."""
 
     sojourn_ms: Distribution
     delivered_packets: int
@@ -93,7 +93,7 @@ class Bottleneck(TypedDict):
 
 
 class Video(TypedDict):
-    """What a player of adaptive video saw, over the whole run."""
+    """The figures of a player of adaptive video, over the whole run."""
 
     segments: int
     media_rate_bps: float | None
@@ -109,7 +109,7 @@ class Flow(TypedDict):
     traffic: int
     flow: int
     name: NotRequired[str]
-    """Its group's name; absent from results of older versions."""
+    """Its group's name; absent in results of older versions."""
     kind: str
     direction: str
     dscp: NotRequired[int]
@@ -133,7 +133,7 @@ class Flow(TypedDict):
 
 
 class Group(TypedDict):
-    """The flows of a traffic group whose data goes one way; distributions are of all their values together."""
+    """The flows of a traffic group in one direction; distributions cover all their values together."""
 
     traffic: int
     name: str
@@ -160,37 +160,37 @@ class Run(TypedDict):
     seed: int
     set: dict[str, object]
     bottleneck: dict[str, Bottleneck]
-    """Of the first link under test, by direction."""
+    """The first link under test, by direction."""
     bottleneck_link: NotRequired[str]
-    """Its name; absent from results of older versions, as is what follows."""
+    """Its name; absent in results of older versions, like the following keys."""
     links: NotRequired[dict[str, dict[str, Bottleneck]]]
     """Every link by name and direction."""
     flows: list[Flow]
     groups: NotRequired[list[Group]]
-    """Per traffic group and direction; absent from results of older versions."""
+    """Per traffic group and direction; absent in results of older versions."""
     jain_goodput: float | None
     jain_drop_share: NotRequired[float | None]
     power_bps_per_s: NotRequired[float | None]
     transferred_kilobytes: NotRequired[float]
     timeouts: NotRequired[int]
-    """Retransmission timeouts of all ends of TCP connections, those of a SYN or SYN-ACK included."""
+    """Retransmission timeouts of all ends of TCP connections, including those of a SYN or SYN-ACK."""
     simulated_s: float
     wall_s: float
     events: int
     kernel: NotRequired[str]
     """Linux only: the kernel's release."""
     invalid: NotRequired[list[str]]
-    """Linux only: why the run is not to be trusted; absent if it is."""
+    """Linux only: why the run is invalid; absent if it is valid."""
 
 
 class Until(TypedDict):
-    """What repeats went on for."""
+    """The requested precision."""
 
     metric: str
     share: float
-    """How far the interval of the metric's mean may reach, of that mean."""
+    """The largest half width of the interval of the metric's mean, as a share of that mean."""
     missed: list[str]
-    """What did not become so precise, in words."""
+    """The cells that did not become so precise, in words."""
 
 
 class Summary(TypedDict):

@@ -1,4 +1,4 @@
-"""Time series and per-packet values out of the recorded tables, in the units of figures."""
+"""Time series and per-packet values from the recorded tables, in the units of figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FATES = {
     "delivered": 0,
     "marked": 1,
     "dropped by the algorithm": 2,
-    "dropped for want of room": 3,
+    "dropped for lack of room": 3,
     "dropped, reason unknown": 4,
 }
 """The ``fate`` column of recorded packets."""
@@ -29,12 +29,12 @@ class Series(NamedTuple):
     """Values over time."""
 
     t_s: FloatArray
-    """Where each value was taken, in seconds of simulated time."""
+    """The time of each value, in simulated seconds."""
     value: FloatArray
 
 
 class Passages(NamedTuple):
-    """Packets on their way through a queue, in order of departure."""
+    """Packets that passed a queue, in order of departure."""
 
     arrival_s: FloatArray
     departure_s: FloatArray
@@ -42,18 +42,18 @@ class Passages(NamedTuple):
 
 
 def goodput(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
-    """Goodput in bit/s of all flows that send data this way together, at the middle of each bin.
+    """Total goodput in bit/s of all flows in this direction, at the middle of each bin.
 
-    With ``traffic``, of the flows of that ``[[traffic]]`` entry only. None if no series was recorded.
+    With ``traffic``, only of the flows of that ``[[traffic]]`` entry. None if no series was recorded.
     """
     found = _flows(run, "goodput_bps", direction, traffic)
     return None if found is None else Series(found[0], np.nansum(found[1], axis=1))
 
 
 def received(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
-    """Payload in bytes received by all flows together until each bin's end, at the middle of the bin.
+    """Total payload in bytes received by all flows until each bin's end, at the middle of the bin.
 
-    Arguments and None as of ``goodput``.
+    Arguments and None as for ``goodput``.
     """
     found = goodput(run, direction, traffic=traffic)
     if found is None or found.t_s.size < 2:
@@ -64,7 +64,7 @@ def received(run: Run, direction: Direction = "down", *, traffic: int | None = N
 def rtt(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
     """Round-trip time in ms within each bin: the mean over the flows that measured one; NaN if none did.
 
-    Arguments and None as of ``goodput``.
+    Arguments and None as for ``goodput``.
     """
     found = _flows(run, "rtt_ms", direction, traffic)
     if found is None:
@@ -76,9 +76,9 @@ def rtt(run: Run, direction: Direction = "down", *, traffic: int | None = None) 
 
 
 def round_trips(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
-    """Every recorded round-trip time in ms, flow by flow, at the instant at which it ended.
+    """Every recorded round-trip time in ms, flow by flow, at the time of its end.
 
-    Arguments as of ``goodput``. None if round-trip times were not recorded.
+    Arguments as for ``goodput``. None if round-trip times were not recorded.
     """
     table = run.rtts()
     if table is None:
@@ -90,9 +90,9 @@ def round_trips(run: Run, direction: Direction = "down", *, traffic: int | None 
 
 
 def downloads(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> FloatArray:
-    """How long each file or response took that was complete after the warm-up, in ms; arguments as of ``goodput``.
+    """The time in ms of each file or response completed after the warm-up; arguments as for ``goodput``.
 
-    Empty for runs that were read from a directory, where downloads are not kept one by one.
+    Empty for runs read from a directory, which does not contain individual completions.
     """
     table = run.read_table("completions")
     if table is None:
@@ -110,7 +110,7 @@ def _flows(run: Run, column: str, direction: Direction, traffic: int | None) -> 
         return None
     flows = run.summary["flows"]
     wanted = [flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in flows]
-    # Rows come bin by bin, with every flow in each.
+    # Rows are ordered by bin, with every flow in each bin.
     values = table[column].to_numpy().reshape(-1, len(flows))[:, wanted]
     return _middle(table["time_s"].to_numpy()[:: len(flows)]), values.astype(np.float64)
 
@@ -137,7 +137,7 @@ def queue(run: Run, column: str, place: str = "down") -> Series | None:
 
 
 def passages(run: Run, place: str = "down") -> Passages | None:
-    """When each packet that left the queue came and went, and its size; None if packets were not recorded."""
+    """The arrival, departure and size of each packet that left the queue; None if packets were not recorded."""
     rows = _delivered(run, place)
     if rows is None:
         return None
@@ -146,7 +146,7 @@ def passages(run: Run, place: str = "down") -> Passages | None:
 
 
 def delay_at_drops(run: Run, place: str = "down") -> Series | None:
-    """The queueing delay in ms whenever a packet was dropped: that of the next packet to be let in.
+    """The queueing delay in ms at each drop: that of the next packet to enter.
 
     For queues served in order of arrival. None if packets were not recorded.
     """
@@ -179,7 +179,7 @@ def steady_sojourn(run: Run, place: str) -> FloatArray | None:
     rows = _delivered(run, place)
     if rows is None:
         return None
-    # The summary says how many they were, and they are the last.
+    # They are the last packets; the summary has their number.
     count = run.sojourn_ms(place)["n"]
     sojourn_ns = rows["sojourn_ns"].to_numpy()
     return cast("FloatArray", sojourn_ns[sojourn_ns.size - count :] / 1e6)
@@ -188,7 +188,7 @@ def steady_sojourn(run: Run, place: str) -> FloatArray | None:
 def histogram(run: Run, place: str) -> tuple[FloatArray, FloatArray] | None:
     """(upper edges in ms, packets at or below each) of the sojourn times after the warm-up.
 
-    None if the run was kept without its histogram, as before there was one.
+    None if the run was saved without its histogram, by an older version.
     """
     table = run.histogram()
     if table is None:
@@ -211,7 +211,7 @@ def _delivered(run: Run, place: str) -> pa.Table | None:
 
 
 def _at_place(run: Run, table: pa.Table, place: str) -> npt.NDArray[np.bool_]:
-    """Which rows of a recorded table are of the queue at a place, as ``Results.places`` has it."""
+    """Selects the rows of a recorded table that belong to the queue at a place of ``Results.places``."""
     name, _, way = place.rpartition("/")
     of_way: npt.NDArray[np.bool_] = table["direction"].to_numpy() == DIRECTIONS[way]
     links = list(run.summary.get("links", {}))
@@ -222,7 +222,7 @@ def _at_place(run: Run, table: pa.Table, place: str) -> npt.NDArray[np.bool_]:
 
 
 def binned(found: Series, bin_s: float) -> Series:
-    """The means over longer bins, each at its middle; what is NaN does not count."""
+    """The means over longer bins, each at the middle of its bin; NaN values are ignored."""
     known = ~np.isnan(found.value)
     places = np.floor(found.t_s[known] / bin_s).astype(np.int64)
     bins, index = np.unique(places, return_inverse=True)

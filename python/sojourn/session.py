@@ -1,4 +1,4 @@
-"""One run, driven step by step: looked at on the way, and changed."""
+"""One run, driven step by step, with observations and changes of parameters."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class QueueState:
     sojourn_mean_ms: float
     """Mean of their sojourn times; NaN if there were none."""
     sojourn_max_ms: float
-    """The longest of them."""
+    """The longest of their sojourn times."""
     backlog_packets: int
     backlog_bytes: int
-    """What is queued now."""
+    """The packets queued at this time."""
     dropped: int
     marked: int
     """Packets dropped for any reason, and marked, since the run began."""
     state: dict[str, float]
-    """The algorithm's variables, by the names of its defining document."""
+    """The algorithm's variables, with the names of its defining document."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,18 @@ class FlowState:
     goodput_bps: float
     """Payload bits per second received since the last observation."""
     cwnd_segments: float
-    """Congestion window now; NaN for traffic without one."""
+    """Congestion window at this time; NaN for traffic without one."""
     rtt_ms: float
     """Mean of the round-trip times measured since the last observation; NaN if there were none."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A run as it stands, and what has happened since the last observation."""
+    """The state of a run, and the events since the last observation."""
 
     since_s: float
     now_s: float
-    """The last observation, and this one, in simulated seconds."""
+    """The times of the last observation and of this one, in simulated seconds."""
     queues: dict[str, QueueState]
     """By place: ``down``, ``up``; with several links ``home/down`` and so on."""
     flows: list[FlowState]
@@ -59,7 +59,7 @@ class Observation:
 class Session:
     """One run of an experiment in the simulator.
 
-    However it is cut into steps, it gives the results of ``run``; only what ``set`` changes makes a difference.
+    However it is divided into steps, it has the results of ``run``; only ``set`` makes a difference.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ class Session:
     seed
         Default: the experiment's.
     set
-        Values that replace those of the file, by dotted key. The first combination of a sweep is run.
+        Values that override those in the file, by dotted key. The first combination of a sweep is run.
 
     Raises
     ------
     ExperimentError
-        The file is wrong, or has no such queue.
+        The file has an error, or no such queue.
 
     Examples
     --------
@@ -105,21 +105,21 @@ class Session:
 
     @property
     def now_s(self) -> float:
-        """How far the run has come, in simulated seconds."""
+        """The simulated seconds so far."""
         return self._session.now_s
 
     @property
     def end_s(self) -> float:
-        """Where it ends, in simulated seconds."""
+        """The end of the run in simulated seconds."""
         return self._session.end_s
 
     @property
     def finished(self) -> bool:
-        """Whether it has come to its end."""
+        """True if the run has reached its end."""
         return self._session.finished
 
     def step(self, span: str | float) -> None:
-        """Goes on for a span of simulated time, ``"15 ms"`` or seconds, at most to the end.
+        """Continues for a span of simulated time, ``"15 ms"`` or seconds, at most to the end.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class Session:
         self._session.step(span)
 
     def observe(self) -> Observation:
-        """The queues and flows as they stand, and what has happened since the last call."""
+        """The state of the queues and flows, and the events since the last call."""
         seen = self._session.observe()
         return Observation(
             seen["since_s"],
@@ -139,25 +139,25 @@ class Session:
         )
 
     def set(self, key: str, value: object) -> None:
-        """Gives a key another value from now on: what is queued, and the algorithm's state, stay.
+        """Changes a key from now on: queued packets and the algorithm's state are kept.
 
         Parameters
         ----------
         key
-            ``queue.target`` is a key of the queue under test, ``link.rate``, ``link.up.rate`` or ``link.home.rate`` the
-            rate of a link, ``link.home.queue.target`` a key of the discipline that a link has of its own.
+            ``queue.target`` is a key of the queue under test; ``link.rate``, ``link.up.rate`` or ``link.home.rate`` is
+            the rate of a link; ``link.home.queue.target`` is a key of a link's own discipline.
         value
             As in a file: ``"10 ms"``.
 
         Raises
         ------
         ExperimentError
-            There is no such key, the value is refused, or the discipline does not change while it runs.
+            The key does not exist or does not accept the value, or the discipline cannot be changed while it runs.
         """
         self._session.set(key, written(value))
 
     def results(self) -> Results:
-        """The results, as of ``run``. A run that has not come to its end is first run to there."""
+        """The results, as from ``run``. A run that has not reached its end is first continued to it."""
         if self._results is None:
             run = as_run(self._session.finish())
             summary: schema.Summary = {

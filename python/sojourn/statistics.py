@@ -25,7 +25,7 @@ _RESAMPLES = 10_000
 
 @dataclass(frozen=True)
 class Interval:
-    """The median or mean of some repeats and a confidence interval for it."""
+    """The median or mean of some repeats and its confidence interval."""
 
     middle: float
     low: float
@@ -35,14 +35,14 @@ class Interval:
 
 @lru_cache(maxsize=64)
 def _resamples(n: int) -> npt.NDArray[np.int64]:
-    # A fixed seed: the same runs give the same interval on every machine.
+    # A fixed seed: the same runs have the same interval on every machine.
     return np.random.default_rng(20120506).integers(0, n, size=(_RESAMPLES, n))
 
 
 def median_interval(values: Sequence[float]) -> Interval:
     """The median and its 95 % percentile-bootstrap interval (Efron 1979), 10 000 resamples.
 
-    NaN values are left out. The interval of a single value is that value; of none, NaN. It can never be wider than
+    NaN values are ignored. The interval of a single value is that value; of none, NaN. The interval is never wider than
     the range of the values, so its true coverage is at most ``coverage_limit(n)``.
     """
     sample = np.asarray([value for value in values if not math.isnan(value)], dtype=np.float64)
@@ -58,9 +58,9 @@ def median_interval(values: Sequence[float]) -> Interval:
 
 
 def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
-    """The mean and its 95 % interval by Student's t, which takes the repeats to be normally distributed.
+    """The mean and its 95 % interval by Student's t, which assumes that repeats are normally distributed.
 
-    NaN values are left out. The interval of a single value is that value; of none, NaN.
+    NaN values are ignored. The interval of a single value is that value; of none, NaN.
     """
     sample = np.asarray([value for value in values if not math.isnan(value)], dtype=np.float64)
     n = int(sample.size)
@@ -97,28 +97,28 @@ def _within(t: float, freedom: int) -> float:
 
 
 def coverage_limit(n: int) -> float:
-    """The most that any interval inside the range of ``n`` repeats can cover the median: 1 - 2^(1-n).
+    """The largest coverage of the median by any interval inside the range of ``n`` repeats: 1 - 2^(1-n).
 
-    The median lies below all of ``n`` independent values with probability 2^-n, and as often above all. Five repeats
-    cannot give more than 93.75 %.
+    The median lies below all of ``n`` independent values with probability 2^-n, and above all with the same. Five
+    repeats cannot reach more than 93.75 %.
     """
     return 1.0 - 2.0 ** (1 - n) if n > 0 else 0.0
 
 
 def interval_note(repeats: int) -> str:
-    """What a table's numbers are, for its caption."""
+    """The meaning of a table's numbers, for its caption."""
     if repeats < 2:
-        return "one run per row: no spread to show"
+        return "one run per row, so no interval"
     note = f"median of {repeats} repeats, below it its {CONFIDENCE:.0%} bootstrap confidence interval"
     if coverage_limit(repeats) < CONFIDENCE:
-        note += f" (so few cannot cover more than {math.floor(100 * coverage_limit(repeats))}%)"
+        note += f" (with so few it cannot cover more than {math.floor(100 * coverage_limit(repeats))}%)"
     return note
 
 
 def quantile(values: FloatArray, level: float) -> float:
-    """The smallest of the values that at least the share ``level`` (0 to 1) of them does not exceed; NaN without any.
+    """The smallest of the values that at least the share ``level`` (0 to 1) of all values does not exceed; or NaN.
 
-    As in a summary, nothing is interpolated.
+    As in a summary, there is no interpolation.
     """
     return float(quantiles(values, np.array([level]))[0]) if values.size else math.nan
 
@@ -135,10 +135,10 @@ def quantile_curve(distribution: Distribution) -> tuple[FloatArray, FloatArray]:
 
 
 def pooled_curve(distributions: Sequence[Distribution]) -> tuple[FloatArray, FloatArray]:
-    """The distribution of several runs' packets together, as (values, cumulative probability).
+    """The distribution of the packets of several runs together, as (values, cumulative probability).
 
-    Each run's distribution function is interpolated linearly between its quantiles; the pooled one is their mean,
-    weighted by packets. A value that many packets share comes twice: the curve goes straight up there.
+    Each run's distribution function is interpolated linearly between its quantiles. The pooled one is their mean,
+    weighted by packets. A value shared by many packets occurs twice: the curve has a vertical step there.
     """
     curves = [(quantile_curve(d), d["n"]) for d in distributions if d["n"] > 0]
     if not curves:
@@ -153,13 +153,13 @@ def pooled_curve(distributions: Sequence[Distribution]) -> tuple[FloatArray, Flo
 
 
 def pooled_quantile(distributions: Sequence[Distribution], level: float) -> float:
-    """The quantile at ``level`` (0 to 1) of several runs' packets together; NaN without packets."""
+    """The quantile at ``level`` (0 to 1) of the packets of several runs together; NaN without packets."""
     values, levels = pooled_curve(distributions)
     return float(np.interp(level, levels, values)) if values.size else math.nan
 
 
 def _around(grid: FloatArray, values: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A distribution function just below each place and at it: the first and last of the quantiles that are there."""
+    """A distribution function just below each value and at it: the first and last of the matching quantiles."""
     first, after = np.searchsorted(values, grid, side="left"), np.searchsorted(values, grid, side="right")
     between = np.interp(grid, values, levels, left=0.0, right=1.0)
     known = after > first

@@ -1,4 +1,4 @@
-"""Result files: written whole or not at all, and never over a file that is not ours."""
+"""Writes result files atomically, and never over a file of the user's."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from sojourn.workspace import Workspace
 __all__ = ["OutputError", "Staging", "file_name", "prepare", "write_failed"]
 
 _LONGEST_NAME = 200
-"""Bytes of a file name; what file systems take is 255."""
+"""Most bytes in a file name; file systems allow 255."""
 
 
 def prepare(directory: Path, names: Iterable[str] = ()) -> None:
-    """Makes sure that files of these names can be written to ``directory``, before any work is done for them.
+    """Checks that files of these names can be written to ``directory``, before any work is done for them.
 
     Raises
     ------
     OutputError
-        It cannot be created or written to, or is no directory; or there are such files that are not ours to replace.
+        The directory cannot be created or written to, or is not a directory; or such files exist and are the user's.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -39,20 +39,20 @@ def prepare(directory: Path, names: Iterable[str] = ()) -> None:
 
 
 def write_failed(directory: Path, error: OSError) -> str:
-    """One line for a write that the operating system refused halfway."""
+    """The message for a write that the operating system refused."""
     return f"{directory}: cannot write the results: {why(error)}"
 
 
 def why(error: OSError) -> str:
-    """What the operating system says, on one line."""
-    # Libraries put words of their own around those of the system.
+    """The operating system's message, on one line."""
+    # Libraries add text of their own to the system's message.
     return os.strerror(error.errno) if error.errno else error.strerror or " ".join(str(error).split())
 
 
 def file_name(text: str) -> str:
-    """A text as the name of a file: what is not a letter, digit, dot, plus or hyphen becomes an underscore.
+    """A text as a file name: characters other than letters, digits, dots, plus and hyphens become underscores.
 
-    A name too long for a file system is cut, and its hash stands for the rest.
+    A name too long for a file system is shortened and ends with its hash.
     """
     name = re.sub(r"[^\w.+-]+", "_", text)
     encoded = name.encode("utf-8")
@@ -63,29 +63,29 @@ def file_name(text: str) -> str:
 
 
 class Staging:
-    """Files written to a hidden folder of the directory and put in place together.
+    """Files that are written to a hidden folder of the directory and then moved into place together.
 
-    Leaving the ``with`` block normally puts all files in place; leaving it by an exception removes them, and the
-    directories that were made for them. A killed process can leave the hidden folder behind, but never half a file
-    under a final name.
+    Leaving the ``with`` block normally moves all files into place. Leaving it by an exception removes them, and the
+    directories created for them. A killed process can leave the hidden folder behind, but never a partial file under a
+    final name.
 
     Parameters
     ----------
     directory
         Where the files go.
     by
-        What writes them, for the directory's list of our files.
+        The writer, for the directory's list of our files.
     replaces
-        Files of ours that these wrote go when the new files come, unless the user has changed them since.
+        Files of these writers are removed when the new files are in place, unless the user has changed them.
     inside
-        A folder of the directory that the names are in.
+        A folder of the directory to which the names are relative.
     key
         ``keys.plan_key`` of the experiment whose results these are.
     workspace
-        The hidden folder to use, which stays; by default one of its own.
+        The hidden folder to use, which is kept; by default a new one.
     rescue
-        Where a file of the user's turns out to be in the way at the end, the new files are left beside it, in a folder
-        that the error names.
+        If a file of the user's blocks a new file at the end, keep the new files beside it, in a folder named in the
+        error.
     """
 
     def __init__(
@@ -111,15 +111,15 @@ class Staging:
         self._made: list[Path] = []
 
     def reserve(self, name: str) -> tuple[Path, Path]:
-        """A temporary path to be filled before the block ends, and the final path that it will get."""
+        """Returns a temporary path to be written before the block ends, and its final path."""
         name, temporary, final = self._paths(name)
         self._complete[name] = temporary
         return temporary, final
 
     def add(self, name: str, write: Callable[[Path], object]) -> Path:
-        """Lets ``write`` fill the temporary file that will become ``name``; returns the final path.
+        """Calls ``write`` with the path of the temporary file that becomes ``name``; returns the final path.
 
-        A file whose writing is interrupted is dropped, whatever becomes of the others.
+        A file whose writing is interrupted is removed, independently of the others.
         """
         name, temporary, final = self._paths(name)
         try:
@@ -132,11 +132,11 @@ class Staging:
         return final
 
     def add_text(self, name: str, text: str) -> Path:
-        """A text file, UTF-8."""
+        """Adds a text file in UTF-8."""
         return self.add(name, lambda path: path.write_text(text, encoding="utf-8"))
 
     def drop(self, final: Path) -> None:
-        """Takes a file out again, by its final path."""
+        """Removes a file again, by its final path."""
         temporary = self._complete.pop(final.relative_to(self._directory).as_posix(), None)
         if temporary is not None:
             temporary.unlink(missing_ok=True)
@@ -176,10 +176,10 @@ class Staging:
                         path.rmdir()
 
     def _commit(self) -> None:
-        """Puts the files in place, the one that was staged first as the last.
+        """Moves the files into place, the first staged file last.
 
-        The list of our files names the old and the new ones before the first changes its place, so that a process
-        killed in between leaves none that would be taken for the user's.
+        The list of our files contains the old and the new ones before the first is moved, so that a process killed in
+        between leaves none that would be taken for the user's.
         """
         if not self._complete:
             return

@@ -1,4 +1,4 @@
-"""Swept keys and their values: words for a reader, numbers for a program."""
+"""Swept keys and their values: as text for people, as numbers for programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 
 class Quantity(NamedTuple):
-    """A value as a number, with the unit that a column's name ends in."""
+    """A value as a number, with the unit for the suffix of a column's name."""
 
     value: float
     unit: str
@@ -32,11 +32,11 @@ SHOWN: dict[str, tuple[float, str]] = {
     "bdp": (1.0, "BDP"),
     "percent": (1.0, "%"),
 }
-"""How a unit is shown: divided by what, and called what."""
+"""How a unit is displayed: its divisor and its name."""
 
 
 def quantity(value: object) -> Quantity | None:
-    """A value of an experiment file as a number; None for what is none, such as a name, a flag or a list."""
+    """A value of an experiment file as a number; None if it is not numeric, such as a name, a flag or a list."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -61,7 +61,7 @@ def quantity(value: object) -> Quantity | None:
 
 
 def number_columns(settings: Mapping[str, object]) -> dict[str, float]:
-    """Swept values as numbers, units in the column names: ``link.rate_bps``. Bare numbers keep their key."""
+    """Swept values as numbers, with units in the column names: ``link.rate_bps``. Bare numbers keep their key."""
     columns = {}
     for key, value in settings.items():
         found = quantity(value)
@@ -71,13 +71,13 @@ def number_columns(settings: Mapping[str, object]) -> dict[str, float]:
 
 
 OF_LINK = ("link.rate", "link.buffer", "link.delay", "link.burst", "link.overhead")
-"""Keys of the link that others end like."""
+"""Keys of the link with the same last part as other keys."""
 
 
 def words(keys: Sequence[str]) -> dict[str, str]:
-    """What each dotted key is called for a reader: its last part, and as much before it as tells it from the others.
+    """The display name of each dotted key: its last part, with as many parts before it as distinguish it from others.
 
-    The keys of the link are among the others, swept or not: nobody takes the rate of a CBR flow for them.
+    The keys of the link count even if they are not swept, so that the rate of a CBR flow is not taken for the link's.
 
     >>> words(["link.rate", "link.up.rate", "queue.0.target"])
     {'link.rate': 'link rate', 'link.up.rate': 'up rate', 'queue.0.target': 'target'}

@@ -1,4 +1,4 @@
-"""Recorded tables as Parquet files: written run by run, read back run by run."""
+"""Recorded tables as Parquet files, written and read run by run."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series", "rtts", "h
 """The tables that grow with packets, flows or runs, and have the same columns in every run."""
 
 CAPTURES = "capture_*.pcapng"
-"""All captures together."""
+"""The name for all captures together."""
 
 
 class TableFiles:
-    """Writes what runs recorded while later runs are still going, so that memory holds one run's packets at a time.
+    """Writes the recorded tables of runs while later runs continue, so that memory holds one run's packets at a time.
 
-    A streamed table has a row group per run, a capture is a file of its own. The queue series, small and with columns
-    that depend on the discipline, are put together at the end. Leaving the ``with`` block completes the files.
+    A streamed table has a row group per run; a capture is a separate file. The queue series, which are small and have
+    columns that depend on the discipline, are concatenated at the end. Leaving the ``with`` block completes the files.
 
-    A file that the disk has no room for is dropped and its room given back; the rest goes on.
+    If the disk is full, a file is removed to free its space; the others continue.
     """
 
     def __init__(self, staging: Staging) -> None:
@@ -40,7 +40,7 @@ class TableFiles:
         self._captures: list[Path] = []
         self._runs = 0
         self.dropped: dict[str, OSError] = {}
-        """What could not be written, and why."""
+        """The files that could not be written, with the errors."""
         self.paths: list[Path] = []
         """The files, under their final names; known once they are complete."""
 
@@ -66,7 +66,7 @@ class TableFiles:
                 self._captures.append(self._staging.add(name_of_file, lambda path: path.write_bytes(capture)))
         self._runs += 1
 
-        # Holds on to nothing of the given run, whose tables are to be freed.
+        # Keep no reference to the given run, so that its tables are freed.
         def read_table(name: Recorded) -> pa.Table | None:
             if name == "completions":
                 return None
@@ -97,12 +97,12 @@ class TableFiles:
                     self.paths.append(self._staging.add(TABLE_FILES[name], partial(_write_together, tables)))
 
     def check(self) -> None:
-        """Raises the error by which the first file was dropped, if one was."""
+        """Raises the error because of which the first file was removed, if one was."""
         for error in self.dropped.values():
             raise error
 
     def drop_all(self, error: OSError) -> None:
-        """Drops all files, to give their room to others."""
+        """Removes all files, to free their space."""
         for path in self.paths:
             self._staging.drop(path)
         names = {CAPTURES if path in self._captures else path.name for path in self.paths}
@@ -135,7 +135,7 @@ def _write_together(tables: list[pa.Table], path: Path) -> None:
 
 
 class _File:
-    """One Parquet file, a row group per run."""
+    """One Parquet file with a row group per run."""
 
     def __init__(self, staging: Staging, name: str) -> None:
         self._temporary, self.final = staging.reserve(name)

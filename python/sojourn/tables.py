@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sojourn.results import Arm, Results
 
 EXPENDABLE = ("sojourn_mean_ms", "marked_packets", "jain_goodput", "dropped_packets", "utilization", "sojourn_p50_ms")
-"""The columns that a narrow terminal goes without, the first one first; the queue and what is swept never go."""
+"""The columns to omit on a narrow terminal, in this order; the queue and swept keys are never omitted."""
 EXPENDABLE_OF_GROUPS = (
     "jain_goodput",
     "one_way_p95_ms",
@@ -39,19 +39,19 @@ EXPENDABLE_OF_GROUPS = (
 )
 """The same for the table of groups."""
 PLAIN_WIDTH = 160
-"""Columns of a table that goes to a file."""
+"""The columns of a table in a file."""
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table before it is drawn: text only, a line break between a number and its interval."""
+    """A table before it is drawn: text only, with a line break between a number and its interval."""
 
     title: str
     caption: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     words: int
-    """How many columns, from the left, are words; the others are numbers."""
+    """The number of text columns, from the left; the others are numbers."""
 
     def without(self, headings: Collection[str], caption: str) -> Sheet:
         """The sheet without some columns, with another caption."""
@@ -64,7 +64,7 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
     """One row per arm and queue of the network: medians over the repeats, confidence intervals below."""
     shown = shown_metrics(results) if metrics is None else metrics
     if results.has_several_links:
-        # Goodput is the flows', not a link's.
+        # Goodput belongs to the flows, not to a link.
         shown = [metric for metric in shown if metric.name != "goodput_bps"]
     summary = results.summary
     swept = swept_keys(results)
@@ -94,14 +94,14 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
 
 
 def place_heading(results: Results) -> str:
-    """The heading of the column that tells the queues of a network apart."""
+    """The heading of the column that identifies the queues of a network."""
     return "link" if results.has_several_links else "way"
 
 
 def shown_metrics(results: Results) -> list[Metric]:
     """The columns of the results table.
 
-    Fairness is among them only where all TCP flows are alike; else the table of groups has it, group by group.
+    Fairness is included only if all TCP flows are alike; otherwise the table of groups has it for each group.
     """
     mixed = any(
         sum(1 for group in groups_of(run.summary) if group["kind"] not in _WITHOUT_TCP) > 1 for run in results.runs[:1]
@@ -113,7 +113,7 @@ _WITHOUT_TCP = ("ping", "cbr", "voip", "game")
 
 
 def _caption(metrics: Sequence[Metric], repeats: int) -> str:
-    """What the numbers are, of the columns that are there."""
+    """The meaning of the numbers in the present columns."""
     names = {metric.name for metric in metrics}
     times = [short for short in ("p50", "p95", "mean") if f"sojourn_{short}_ms" in names]
     counts = [word for word, name in (("drops", "dropped_packets"), ("marks", "marked_packets")) if name in names]
@@ -126,9 +126,9 @@ def _caption(metrics: Sequence[Metric], repeats: int) -> str:
 
 
 def groups_sheet(results: Results) -> Sheet | None:
-    """One row per arm and group of flows: what the applications saw; None if one group is all there is.
+    """One row per arm and group of flows: application-level figures; None if there is only one group.
 
-    A single group of bulk flows is told by the results table.
+    The results table covers a single group of bulk flows.
     """
     index = results.groups
     pairs = index.pairs()
@@ -148,11 +148,11 @@ def groups_sheet(results: Results) -> Sheet | None:
     headings = ("queue", *swept, "traffic", *(merit.heading for merit in merits))
     whole = "; lost counts the whole run" if "lost_packets" in known else ""
     caption = f"flows of a group together, after the warm-up{whole}; {interval_note(repeats_of(results))}"
-    return Sheet("What the traffic saw", caption, headings, tuple(rows), 2 + len(swept))
+    return Sheet("Application-level figures", caption, headings, tuple(rows), 2 + len(swept))
 
 
 def overview_sheet(results: Results) -> Sheet | None:
-    """One row per arm: delay and goodput each way and what the applications felt; None where they felt nothing."""
+    """One row per arm: delay and goodput each way and application quality; None without application quality."""
     shown = overview_metrics(results)
     if not any(metric.group for metric, _ in shown):
         return None
@@ -177,7 +177,7 @@ def overview_sheet(results: Results) -> Sheet | None:
 
 
 def inner_sheet(results: Results) -> Sheet | None:
-    """One row per arm, place and queue inside its discipline; None where no discipline has any."""
+    """One row per arm, place and inner queue; None if no discipline has inner queues."""
     swept = swept_keys(results)
     both = len(results.places) > 1
     rows = [
@@ -214,8 +214,8 @@ def results_table(
 ) -> Table:
     """``results_sheet`` for a terminal.
 
-    Where it is too wide, columns go in the order of ``EXPENDABLE``. Beyond ``rows``, rows are left out, and the caption
-    says so and ``where`` the rest is.
+    If it is too wide, columns are omitted in the order of ``EXPENDABLE``. At most ``rows`` rows are shown; the caption
+    then says so, and ``where`` the others are.
     """
     metrics = shown_metrics(results)
     sheet = shortened(results_sheet(results, metrics), rows, where)
@@ -230,12 +230,12 @@ def results_table(
             sheet = shortened(results_sheet(results, metrics), rows, where)
     if dropped:
         words = ", ".join(metric.heading.partition(" ")[0] for metric in dropped)
-        sheet = replace(sheet, caption=f"{sheet.caption}; without {words}, for want of width")
+        sheet = replace(sheet, caption=f"{sheet.caption}; without {words}, for lack of width")
     return as_table(sheet, narrow=natural_width(sheet) > width)
 
 
 def groups_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
-    """``groups_sheet`` for a terminal; where it is too wide, columns go in the order of ``EXPENDABLE_OF_GROUPS``."""
+    """``groups_sheet`` for a terminal; if it is too wide, columns are omitted as in ``EXPENDABLE_OF_GROUPS``."""
     sheet = groups_sheet(results)
     if sheet is None:
         return None
@@ -243,7 +243,7 @@ def groups_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None
 
 
 def groups_as_table(sheet: Sheet, width: int = PLAIN_WIDTH) -> Table:
-    """A sheet of groups for a terminal; where it is too wide, columns go in the order of ``EXPENDABLE_OF_GROUPS``."""
+    """A sheet of groups for a terminal; if it is too wide, columns are omitted as in ``EXPENDABLE_OF_GROUPS``."""
     caption = sheet.caption
     dropped: list[str] = []
     for name in EXPENDABLE_OF_GROUPS:
@@ -252,18 +252,18 @@ def groups_as_table(sheet: Sheet, width: int = PLAIN_WIDTH) -> Table:
         heading = next(merit.heading for merit in MERITS if merit.name == name)
         if heading in sheet.headings:
             dropped.append(heading)
-            sheet = sheet.without([heading], f"{caption}; without {', '.join(dropped)}, for want of width")
+            sheet = sheet.without([heading], f"{caption}; without {', '.join(dropped)}, for lack of width")
     return as_table(sheet, narrow=natural_width(sheet) > width)
 
 
 def overview_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table | None:
-    """``overview_sheet`` for a terminal; where it is too wide, columns go from the right."""
+    """``overview_sheet`` for a terminal; if it is too wide, columns are omitted from the right."""
     sheet = overview_sheet(results)
     return None if sheet is None else _fitting(sheet, width)
 
 
 def inner_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
-    """``inner_sheet`` for a terminal, as ``overview_table``; None as well beyond ``rows``."""
+    """``inner_sheet`` for a terminal, as ``overview_table``; also None if it has more than ``rows`` rows."""
     sheet = inner_sheet(results)
     return None if sheet is None or (rows is not None and len(sheet.rows) > rows) else _fitting(sheet, width)
 
@@ -273,12 +273,12 @@ def _fitting(sheet: Sheet, width: int) -> Table:
     fitting = sheet
     while natural_width(fitting) > width and len(fitting.headings) > sheet.words + 1:
         gone.append(fitting.headings[-1])
-        fitting = fitting.without(gone[-1:], f"{sheet.caption}; without {', '.join(gone)}, for want of width")
+        fitting = fitting.without(gone[-1:], f"{sheet.caption}; without {', '.join(gone)}, for lack of width")
     return as_table(fitting, narrow=natural_width(fitting) > width)
 
 
 def shortened(sheet: Sheet, rows: int | None, where: str) -> Sheet:
-    """The sheet's first rows, with a note ``where`` the others are."""
+    """The first rows of a sheet, with a note ``where`` the others are."""
     if rows is None or len(sheet.rows) <= rows:
         return sheet
     note = f"the first {rows} of {len(sheet.rows)} rows; {where}"
@@ -286,13 +286,13 @@ def shortened(sheet: Sheet, rows: int | None, where: str) -> Sheet:
 
 
 def natural_width(sheet: Sheet) -> int:
-    """Columns that a sheet takes without breaking a word or a number."""
+    """The width of a sheet, in characters, without breaking a word or a number."""
     console = Console(width=10_000)
     return Measurement.get(console, console.options, as_table(replace(sheet, title="", caption=""))).maximum
 
 
 def as_table(sheet: Sheet, *, narrow: bool = False) -> Table:
-    """A sheet for a terminal; a ``narrow`` one breaks the headings of swept keys at their dots, and their values."""
+    """A sheet for a terminal; if ``narrow``, breaks the headings of swept keys at their dots, and their values."""
     table = Table(
         title=Text(sheet.title),
         caption=Text(sheet.caption),
@@ -310,7 +310,7 @@ def as_table(sheet: Sheet, *, narrow: bool = False) -> Table:
     for heading in sheet.headings[sheet.words :]:
         table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
     for row in sheet.rows:
-        # As text: rich would take brackets in a label for markup.
+        # As text: rich would interpret brackets in a label as markup.
         table.add_row(*map(Text, row))
     return table
 
@@ -334,7 +334,7 @@ def swept_keys(results: Results) -> list[str]:
 
 
 def repeats_of(results: Results) -> int:
-    """The most repeats that an arm has."""
+    """The largest number of repeats of an arm."""
     return max((len(arm.runs) for arm in results.arms), default=0)
 
 
@@ -354,14 +354,14 @@ def _cell(metric: Metric, arm: Arm, place: str) -> str:
 def interval_text(interval: Interval, digits: int) -> str:
     """``5.12`` for one value, with its interval ``4.90–5.31`` on a second line for several; ``–`` for none.
 
-    ``digits`` are those after the point; large numbers get fewer, about three that mean something.
+    ``digits`` is the number of decimal places; large numbers get fewer, about three significant digits.
     """
     if math.isnan(interval.middle):
         return "–"
     if interval.middle >= 10.0:
         digits = min(digits, 1 if interval.middle < 100.0 else 0)
     elif digits > 0 and 0.0 < interval.middle < 0.095:
-        # A small value must not look like nothing: two digits that mean something.
+        # A small value must not be shown as zero: use two significant digits.
         digits = 1 - math.floor(math.log10(interval.middle))
     text = f"{interval.middle:.{digits}f}"
     return text if interval.n < 2 else f"{text}\n{interval.low:.{digits}f}–{interval.high:.{digits}f}"

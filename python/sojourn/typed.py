@@ -1,4 +1,4 @@
-"""Files as types: what does not fit is told by its key, with what was given and what is accepted."""
+"""Reads files into types. An error names the key, the given value and the accepted values."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from sojourn._core import ExperimentError
 
 T = TypeVar("T")
 LONGEST = 200
-"""Letters of a value that are repeated."""
+"""Most letters of a value that a message repeats."""
 Hook = Callable[[type, Any], Any]
-"""Makes a type of ours of what a file holds; raises ValueError with what it must be."""
+"""Converts a value in a file to a type of ours; raises ValueError with what it must be."""
 
 
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of a file that has no other keys than these."""
+    """A table of a file that accepts only these keys."""
 
 
 class Texts(tuple[str, ...]):
-    """Texts, of which a file may give a single one without a list."""
+    """Texts, which a file may give as a single one without a list."""
 
 
 def texts(kind: type, value: object) -> object:
-    """``Texts`` of what a file holds; where anything may stand, that."""
+    """Converts a value to ``Texts``; a single text is accepted."""
     if kind is object:
         return value
     given = [value] if isinstance(value, str) else value
@@ -41,7 +41,7 @@ def texts(kind: type, value: object) -> object:
 
 
 def must_be(name: str, accepted: Collection[str], where: str) -> None:
-    """Raises ValueError unless something is among the accepted ones."""
+    """Raises ValueError unless a name is among the accepted ones."""
     if name not in accepted:
         known = sorted(accepted) if isinstance(accepted, Set) else accepted
         raise ValueError(f'{where}: got "{name}"; must be one of {", ".join(known)}')
@@ -51,12 +51,12 @@ _STEP = re.compile(r"\.([\w-]+)|\[(\d+|\.\.\.)\]")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file.
+    """Reads a TOML file.
 
     Raises
     ------
     ExperimentError
-        It is none.
+        It is not TOML.
     OSError
         It cannot be read.
     """
@@ -69,7 +69,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file that we wrote; errors as of ``read_toml``."""
+    """Reads a JSON file that Sojourn wrote; errors as for ``read_toml``."""
     try:
         return json.loads(bounded.read_bytes(path, bounded.LARGEST_RESULTS).decode("utf-8"))
     except json.JSONDecodeError as error:
@@ -82,7 +82,7 @@ def read_json(path: Path) -> Any:
 
 
 def convert(data: object, kind: type[T], where: str = "", hook: Hook = texts) -> T:
-    """What a file holds, as a type; ``where`` names the whole in complaints.
+    """Converts a file's data to a type; ``where`` names the data in messages.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def convert(data: object, kind: type[T], where: str = "", hook: Hook = texts) ->
 
 
 def _told(message: str, data: Any, kind: Any, where: str, hook: Hook) -> str:
-    """What msgspec says of data that is not of a kind, in the words of our other complaints."""
+    """Rewrites msgspec's message about data of the wrong type in the form of our other messages."""
     problem, _, at = message.partition(" - at `$")
     path: list[str] = []
     is_key = False
@@ -147,7 +147,7 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 
 
 def _holding(kind: Any, value: object) -> Any:
-    """Of alternatives the one that holds others as this value does: by key, or by place."""
+    """The alternative of a union that contains other types as this value does: by key, or by index."""
     fits = _is_list if isinstance(value, list) else _is_table
     return next(filter(fits, _alternatives(kind)))
 
@@ -161,7 +161,7 @@ def _is_table(kind: Any) -> bool:
 
 
 def _fields(kind: Any) -> dict[str, Any]:
-    """A table's keys, and what each may be."""
+    """A table's keys, with the type of each."""
     if is_typeddict(kind):
         return get_type_hints(kind)
     return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
@@ -177,7 +177,7 @@ _WORDS: dict[Any, str] = {
 
 
 def _accepted(kind: Any) -> str:
-    """What a value may be, in words."""
+    """The accepted values of a type, in words."""
     kinds = [one for one in _alternatives(kind) if one is not NoneType]
     if len(kinds) > 1:
         return " or ".join(dict.fromkeys(map(_accepted, kinds)))

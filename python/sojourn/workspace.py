@@ -1,4 +1,4 @@
-"""A hidden folder in the output directory for what is not finished, locked as long as its process lives."""
+"""A hidden folder in the output directory for unfinished results, locked while its process lives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOCK = "lock"
 
 
 class Workspace:
-    """Such a folder. One that a killed process left behind can be taken over, or removed."""
+    """A hidden folder. One left behind by a killed process can be taken over or removed."""
 
     def __init__(self, path: Path, lock: IO[bytes]) -> None:
         self.path = path
@@ -25,7 +25,7 @@ class Workspace:
 
     @classmethod
     def make(cls, directory: Path) -> Workspace:
-        """A new one in a directory."""
+        """Creates a new one in a directory."""
         path = directory / f".sojourn-{os.getpid()}-{secrets.token_hex(3)}.partial"
         with locked(directory):
             path.mkdir()
@@ -40,7 +40,7 @@ class Workspace:
 
     @classmethod
     def left_behind(cls, directory: Path) -> list[Workspace]:
-        """Takes over those of a directory whose processes are gone."""
+        """Takes over the folders in a directory whose processes have ended."""
         found = []
         with locked(directory):
             for path in sorted(directory.glob(".sojourn-*.partial")):
@@ -51,17 +51,17 @@ class Workspace:
         return found
 
     def remove(self) -> None:
-        """Removes it with all that is in it."""
+        """Removes it with its content."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.leave()
 
     def leave(self) -> None:
-        """Leaves it to whoever comes next."""
+        """Releases it for another process."""
         self._lock.close()
 
 
 def _take_lock(path: Path) -> IO[bytes] | None:
-    """The lock of a folder; None if a living process has it."""
+    """Takes the lock of a folder; None if a living process has it."""
     lock = (path / _LOCK).open("ab")
     with contextlib.suppress(ImportError):
         import fcntl

@@ -207,8 +207,8 @@ def test_the_table_of_a_run(cases: dict[str, dict]):
     ("name", "line"),
     [
         ("missing", r"sojourn: the running kernel \S+ has no sch_choke: the discipline choke needs another kernel "
-                    r"\(leave out --on host\) or another backend \(sim\)"),
-        ("not root", "sojourn: --on host needs root: it makes network namespaces; without root leave it out"),
+                    r"\(omit --on host\) or another backend \(sim\)"),
+        ("not root", "sojourn: --on host needs root: it creates network namespaces; without root omit it"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_told_in_one_line(cases: dict[str, dict], name: str, line: str):
