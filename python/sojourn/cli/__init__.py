@@ -22,15 +22,15 @@ def main() -> NoReturn:
     """Runs the command line and exits with its status."""
     try:
         signal.signal(signal.SIGTERM, _terminate)
-        # What draws on a screen, as a notebook asks for, cannot save files.
+        # Backends that draw on a screen, as in a notebook, cannot save files.
         os.environ["MPLBACKEND"] = "agg"
-        if sys.stdout is None:  # closed by whoever called us: what is printed is not wanted
+        if sys.stdout is None:  # closed by the calling process, which does not want the output
             sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
-                # A terminal that cannot show a character gets a question mark, not a traceback.
+                # A terminal that cannot show a character shows a question mark; there is no traceback.
                 stream.reconfigure(errors="replace")
-        # Loading the commands takes long enough for a Ctrl-C to fall into it.
+        # Loading the commands takes long enough for a Ctrl-C to arrive meanwhile.
         from sojourn.cli.app import status
 
         _leave(status())
@@ -40,8 +40,8 @@ def main() -> NoReturn:
 
 
 def _leave(status: int) -> NoReturn:
-    """Ends the process, without waiting for threads that hang in somebody's Python code."""
-    # Not loaded now, if it was not: an interrupt may have come in the middle of loading something.
+    """Ends the process without waiting for threads that hang in a user's Python code."""
+    # Do not load modules now: an interrupt may have come while one was being loaded.
     left_behind = getattr(sys.modules.get("sojourn.executors"), "left_behind", None)
     if left_behind is not None and left_behind():
         for stream in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""``sojourn agree``: the same file on two backends, and how far they agree."""
+"""``sojourn agree``: runs the same file on two backends and compares the results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def command(
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """Run an experiment file on the simulator and on Linux, and show how far they agree."""
+    """Run an experiment file on the simulator and on Linux, and compare the results."""
     from sojourn.linux import agreement
 
     replaced = overrides(set)

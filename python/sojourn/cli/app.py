@@ -58,7 +58,7 @@ def _root(
     context: typer.Context,
     load: Annotated[
         list[Path] | None,
-        typer.Option("--load", metavar="FILE", help="Run a Python file first that registers disciplines of your own."),
+        typer.Option("--load", metavar="FILE", help="First run a Python file that registers user-defined disciplines."),
     ] = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:

@@ -13,7 +13,7 @@ from sojourn import _core
 from sojourn.cli.listing import What
 
 HELPER = "_complete"
-"""The hidden command that the scripts ask; it prints a candidate per line, ``FILES`` where a file fits."""
+"""The hidden command that the scripts call; it prints a candidate per line, ``FILES`` if a file name is accepted."""
 FILES = ":files"
 
 
@@ -26,19 +26,19 @@ class Shell(StrEnum):
 
 
 def command(shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish")]) -> None:
-    """Print what makes a shell complete sojourn's commands, options and names; how is in its first line."""
+    """Print the completion script of a shell; its first line tells how to install it."""
     print(_SCRIPTS[shell].replace("HELPER", HELPER).replace("FILES", FILES), end="")
 
 
 def helper(context: typer.Context, words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
-    """Print what can stand in place of the last of these words."""
+    """Print the candidates for the last of these words."""
     *before, current = words or [""]
     for candidate in candidates(context.find_root().command, before, current):
         print(candidate)
 
 
 def candidates(root: Any, before: list[str], current: str) -> list[str]:
-    """What can follow the words ``before``, as far as it begins with ``current``; ``FILES`` if a file can.
+    """The candidates that begin with ``current`` after the words ``before``; ``FILES`` if a file name is accepted.
 
     ``root`` is typer's command.
     """
@@ -93,7 +93,7 @@ _VALUES: dict[str, Callable[[], list[str]]] = {
     "--format": _formats,
     **dict.fromkeys(("--out", "--load", "--kernel"), lambda: [FILES]),
 }
-"""What an option takes; options that are not here take what only the user knows."""
+"""The values of an option; an option that is not here has values that only the user knows."""
 _ARGUMENTS: dict[str, Callable[[], list[str]]] = {
     "compare": _aqms,
     "list": lambda: [what.value for what in What],
@@ -102,7 +102,7 @@ _ARGUMENTS: dict[str, Callable[[], list[str]]] = {
     "study list": lambda: [],
     "doctor": lambda: [],
 }
-"""What a command takes; commands that are not here take files."""
+"""The arguments of a command; a command that is not here takes files."""
 
 _SCRIPTS = {
     Shell.BASH: """\

@@ -1,4 +1,4 @@
-"""``sojourn doctor``: what each part needs, and whether it is here."""
+"""``sojourn doctor``: shows requirements and whether they are met."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(json: Json = False) -> None:
         "processors": default_workers(),
         "backends": {
             "sim": {"available": True, "needs": "nothing beyond this package"},
-            "linux": {"available": linux.is_available(), "needs": "what the lines below list"},
+            "linux": {"available": linux.is_available(), "needs": "the programs listed below"},
             **{
                 name: {"available": False, "needs": "a later version: real packets through our queues"}
                 for name in _PLANNED_BACKENDS

@@ -13,7 +13,7 @@ from sojourn.storage import write_failed
 
 
 def command(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What run or compare wrote with --out.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory that run or compare wrote with --out.")],
     format: Annotated[str, typer.Option(help="csv, flent, parquet.")],
 ) -> None:
     """Write results as CSV, Parquet or data files of Flent into DIR/FORMAT."""
@@ -26,4 +26,4 @@ def command(
     for path in written:
         print(path)
     for table, arms in not_recorded(directory).items():
-        print(f"{table}: without {'; '.join(arms)}, which did not record any", file=sys.stderr)
+        print(f"{table}: without {'; '.join(arms)}, which did not record it", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``sojourn list``: what can be named in an experiment."""
+"""``sojourn list``: lists the names accepted in an experiment."""
 
 from __future__ import annotations
 

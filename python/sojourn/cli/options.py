@@ -15,7 +15,7 @@ from sojourn.linux import Linux
 
 
 def out_directory(given: str) -> Path:
-    """The value of ``--out``: an empty one is a variable without a value rather than the working directory.
+    """The value of ``--out``; an empty one is an error, since it is probably an unset variable.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def out_directory(given: str) -> Path:
 
 
 def is_text(given: str) -> bool:
-    """Whether it can be written as UTF-8: bytes of the command line that could not be read cannot."""
+    """True if it can be written as UTF-8, which is not so for undecodable bytes of the command line."""
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -47,7 +47,7 @@ def formats_of(given: str) -> tuple[str, ...]:
     Raises
     ------
     ExperimentError
-        It is no format, or one that there is not.
+        It is not a format, or not one of this version.
     """
     named = tuple(dict.fromkeys(part.strip() for part in given.split(",")))
     if named == ("none",):
@@ -69,10 +69,12 @@ Out = Annotated[
 Figures = Annotated[
     str,
     typer.Option(
-        "--figures", metavar="FORMATS", help="What --out saves figures as: png, svg, pdf, several with commas, or none."
+        "--figures",
+        metavar="FORMATS",
+        help="Formats of the figures that --out saves: png, svg, pdf, several with commas, or none.",
     ),
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at the same time; default: one per processor.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Parallel runs; default: one per processor.")]
 StoreFolder = Annotated[
     Path, typer.Option("--store", metavar="DIR", parser=out_directory, help="The folder that keeps the runs.")
 ]
@@ -81,22 +83,20 @@ Executor = Annotated[
     typer.Option(
         "--executor",
         metavar="NAME",
-        help="Where runs are made: threads, or processes, which disciplines in Python need to run beside each other.",
+        help="Where to make runs: threads, or processes, in which disciplines in Python run in parallel.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else.")]
 Resume = Annotated[
     bool,
-    typer.Option(
-        "--resume", help="Go on where an interrupted or killed run of the same experiment into --out stopped."
-    ),
+    typer.Option("--resume", help="Continue an interrupted or killed run of the same experiment into --out."),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only say how many runs there are, and what time and memory they take.")
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the number of runs, and their time and memory.")]
 Baseline = Annotated[
     str | None,
-    typer.Option("--baseline", metavar="LABEL", help="Also show how the other queues differ from this one, by seed."),
+    typer.Option(
+        "--baseline", metavar="LABEL", help="Also show the differences of the other queues from this one, seed by seed."
+    ),
 ]
 Until = Annotated[
     str | None,
@@ -104,7 +104,7 @@ Until = Annotated[
         "--until",
         metavar="METRIC=SHARE",
         help="Repeat until the interval of the metric's mean is within this share of it: --until goodput_bps=2%; "
-        "the file's repeat is then the most.",
+        "the file's repeat is then the maximum.",
     ),
 ]
 Backend = Annotated[str, typer.Option("--backend", help="Where to run it: sim or linux.")]
@@ -123,12 +123,12 @@ Set = Annotated[
 
 
 def overrides(assignments: list[str] | None) -> list[tuple[str, str]]:
-    """``KEY=VALUE`` strings as pairs.
+    """Splits ``KEY=VALUE`` strings into pairs.
 
     Raises
     ------
     ExperimentError
-        One has no key or no equals sign.
+        A string has no key or no equals sign.
     """
     pairs = []
     for assignment in assignments or []:
@@ -142,27 +142,27 @@ def overrides(assignments: list[str] | None) -> list[tuple[str, str]]:
 
 
 def linux(on: str | None, kernel: str | None) -> Linux:
-    """The Linux backend that options describe.
+    """The Linux backend for these options.
 
     Raises
     ------
     ExperimentError
-        There is no such place, or it takes no kernel.
+        ``on`` is unknown, or does not accept a kernel.
     """
     if on not in (None, "vm", "host"):
         raise ExperimentError(f'--on: got "{on}"; must be vm or host')
     if on == "host" and kernel is not None:
-        raise ExperimentError(f'--kernel: got "{kernel}"; the host runs its own: leave out --kernel or --on host')
+        raise ExperimentError(f'--kernel: got "{kernel}"; the host runs its own: omit --kernel or --on host')
     return Linux(on="host" if on == "host" else "vm", kernel=kernel)
 
 
 def chosen(backend: str, on: str | None, kernel: str | None) -> AnyBackend:
-    """The backend that options name.
+    """The backend for these options.
 
     Raises
     ------
     ExperimentError
-        There is no such backend, or an option is not one of its.
+        The backend is unknown, or does not accept an option.
     """
     if backend == "linux":
         return linux(on, kernel)

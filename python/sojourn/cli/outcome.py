@@ -17,7 +17,7 @@ FAILED = 1
 WRONG_INPUT = 2
 INTERRUPTED = 130
 LONGEST = 2000
-"""Characters of a complaint; more can only be what somebody's code said."""
+"""Most characters of an error message; only a user's code produces more."""
 
 
 class Stopped(Exception):
@@ -30,7 +30,7 @@ class Stopped(Exception):
 
 
 def complain(message: str) -> None:
-    """Says what went wrong, on one line of standard error, with nothing in it that a terminal would obey."""
+    """Prints an error on one line of standard error, without control characters."""
     line = " ".join(message.split())
     if len(line) > LONGEST:
         line = f"{line[:LONGEST]}… ({len(line)} characters)"
@@ -38,13 +38,13 @@ def complain(message: str) -> None:
 
 
 def announce_notes(backend: Backend, plan: _core.Plan) -> None:
-    """Says on standard error what a backend gives otherwise than a plan asks for."""
+    """Prints on standard error how a backend differs from the plan's requirements."""
     for note in backend.notes(plan):
         print(f"note: {note}", file=sys.stderr)
 
 
 def stop_reason(stopped_by: BaseException, kept: str) -> Stopped:
-    """The end of a command whose runs were stopped early; ``kept`` says what is left of them."""
+    """The error for runs that were stopped early; ``kept`` tells which results exist."""
     if isinstance(stopped_by, KeyboardInterrupt):
         return Stopped(INTERRUPTED, f"interrupted; {kept}")
     if isinstance(stopped_by, OSError) and stopped_by.filename is not None:
@@ -53,16 +53,16 @@ def stop_reason(stopped_by: BaseException, kept: str) -> Stopped:
 
 
 def refuse_invalid(runs: Sequence[Run]) -> None:
-    """Ends a command some of whose runs are not to be trusted.
+    """Ends the command if some of its runs are invalid.
 
     Raises
     ------
     Stopped
-        There is such a run; the message says why.
+        A run is invalid; the message says why.
     """
     invalid = [run for run in runs if "invalid" in run.summary]
     if invalid:
         first = invalid[0]
         reason = "; ".join(first.summary["invalid"])
-        count = f"{len(invalid)} of {len(runs)} runs are not to be trusted"
+        count = f"{len(invalid)} of {len(runs)} runs are invalid"
         raise Stopped(FAILED, f"{count}: {first.label}, seed {first.seed}: {reason}")

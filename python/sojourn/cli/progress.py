@@ -12,16 +12,16 @@ from rich.progress import Progress as Bar
 from sojourn.execution import Progress
 
 QUIET_S = 1.0
-"""Nothing is shown before."""
+"""Seconds before anything is shown."""
 LINE_EVERY_S = 5.0
-"""Between lines where standard error is no terminal."""
+"""Seconds between lines if standard error is not a terminal."""
 
 
 class Display:
-    """Shows progress: a live bar on a terminal, else a line now and then. Call it with each report."""
+    """Shows progress: a live bar on a terminal, otherwise a line now and then. Call it with each report."""
 
     def __init__(self, what: str = "runs", *, then: str = "", again: str = "stops at once") -> None:
-        """``then`` says what is done with finished runs when the user stops it, ``again`` what a second Ctrl-C does."""
+        """``then`` says what happens to finished runs when the user stops, ``again`` what a second Ctrl-C does."""
         self._what = what
         self._then = then
         self._again = again
@@ -30,7 +30,7 @@ class Display:
         self._last_line_s = -LINE_EVERY_S
 
     def __call__(self, progress: Progress) -> None:
-        """Shows how far the batch has come, if it has been going long enough for that to matter."""
+        """Shows the progress of the batch, if it has been running for long enough."""
         if progress.stopping:
             self._hide()
             kept = f"keeping {progress.finished} finished of {progress.runs} {self._what}{self._then}"

@@ -1,4 +1,4 @@
-"""``sojourn replay``: a recorded queue through a discipline."""
+"""``sojourn replay``: replays a recorded queue through a discipline."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def command(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Keep the queue as recorded and show the algorithm's variables this often: 100ms. For algorithms "
-            "that drop arrivals.",
+            help="Keep the queue as recorded and show the algorithm's variables at this interval: 100ms. "
+            "For algorithms that drop arrivals.",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Drive a discipline with recorded arrivals and departures, and tell whether it lets the same packets go."""
+    """Replay recorded arrivals and departures through a discipline, and show whether it sends the same packets."""
     if follow is not None:
         series = follow_with(events, aqm, overrides(set), follow)
         print(_as_json(series) if json else _as_text(series))
@@ -40,14 +40,14 @@ def command(
 def _sentences(aqm: str, outcome: Outcome) -> str:
     lines = [
         f"{outcome['enqueued']} packets entered, {outcome['dequeued']} left",
-        f"given up: {outcome['dropped_recorded']} by the recorded queue, {outcome['dropped_ours']} by {aqm}",
+        f"dropped: {outcome['dropped_recorded']} by the recorded queue, {outcome['dropped_ours']} by {aqm}",
     ]
     first = outcome["first_divergence"]
     if first is not None:
         got = "none" if first["got"] is None else f"packet {first['got']}"
         lines.append(
             f"first divergence: event {first['event']} at {first['t_us'] / 1e6:.6f} s:"
-            f" packet {first['expected']} left, {aqm} lets go {got}"
+            f" packet {first['expected']} left, {aqm} sends {got}"
         )
     return "\n".join([*lines, "they agree" if outcome["agree"] else "they do not agree"])
 

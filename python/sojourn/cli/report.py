@@ -1,4 +1,4 @@
-"""``sojourn report``: a page of what was written with ``--out``."""
+"""``sojourn report``: writes a page about the results in a directory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from sojourn.storage import write_failed
 
 
 def command(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What run, compare or study run wrote with --out.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A directory that run, compare or study run wrote with --out.")
+    ],
 ) -> None:
-    """Write DIR/report.html: what was run, figures, tables, published against measured."""
+    """Write DIR/report.html: experiment, figures, tables, published values."""
     from sojourn.report import write_report
 
     try:

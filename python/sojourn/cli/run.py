@@ -100,16 +100,16 @@ def run_and_show(
     until: Precision | None = None,
     resume: bool = False,
 ) -> None:
-    """Runs a plan, writes what was asked for and prints the tables, or summary.json.
+    """Runs a plan, saves its results and prints the tables, or summary.json.
 
     Raises
     ------
     ExperimentError
-        No queue is called like the baseline, or there are too few repeats for ``until``; nothing was run.
+        No queue has the baseline's label, or there are too few repeats for ``until``; nothing was run.
     Stopped
         A run failed, the user interrupted, or the results could not be written.
     OutputError
-        ``out`` cannot be written to, or holds files that are not ours to replace.
+        ``out`` cannot be written to, or contains files of the user's that must not be replaced.
     """
     if baseline is not None:
         check_baseline(baseline, [label for _, _, _, label in plan.jobs])
@@ -120,7 +120,7 @@ def run_and_show(
         keep: Callable[[Run], Run] | None = None, journal: Journal | None = None
     ) -> tuple[Results, BaseException | None]:
         display = Display() if out is None else Display(then=f", writing {out}", again="leaves them for --resume")
-        # What a discipline of the user's prints is not part of our output.
+        # The output of a user's discipline does not belong to standard output.
         with display, redirect_stdout(sys.stderr):
             return run_plan(
                 plan,
@@ -140,7 +140,7 @@ def run_and_show(
     if out is not None and finished.runs:
         kept += f", kept in {out / 'summary.json'}"
         if saved.stopped_by is not None:
-            kept += "; --resume goes on from there"
+            kept += "; --resume continues from there"
     if finished.runs:
         _print(finished, baseline=baseline, json=json, out=out, short=saved.stopped_by is not None)
     if saved.stopped_by is not None:
@@ -175,11 +175,11 @@ def _saved(
 
 
 SHORT = 12
-"""Queues and cells in the table of an interrupted run."""
+"""Rows in the table of an interrupted run: queues and cells."""
 SCREEN = 20
-"""Queues that the table of a finished experiment names; with more rows than that, a row per queue takes its place."""
+"""Most queues and cells listed by name for a finished experiment; with more, there is a row per queue."""
 INNER_ROWS = 8
-"""Rows beyond which the queues inside disciplines are left to summary.csv."""
+"""Most rows of inner queues; with more, they are only in summary.csv."""
 
 
 def _print(results: Results, *, baseline: str | None, json: bool, out: Path | None, short: bool) -> None:
@@ -209,12 +209,12 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
     if more:
         print(f"and {more} more: {where}")
     elif left_out:
-        print(f"Drops, utilization, RTTs and what else was measured: {where}")
+        print(f"Drops, utilization, RTTs and other measurements: {where}")
     sys.stdout.flush()
 
 
 def _tables(results: Results, width: int, *, short: bool) -> tuple[list[Table], bool]:
-    """The tables that fit on a screen, and whether they leave figures out."""
+    """The tables that fit on a screen, and whether they omit figures."""
     whole = results_table(results, width=width)
     if short:
         return [whole], False

@@ -37,20 +37,20 @@ def list_(json: Json = False) -> None:
 def run(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A study's name, or its folder.")],
     figure: Annotated[
-        str | None, typer.Option("--figure", metavar="F", help="Run only what this figure shows.")
+        str | None, typer.Option("--figure", metavar="F", help="Make only the runs of this figure.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer or shorter runs: a first look.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer or shorter runs, for a quick look.")] = False,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             metavar="DIR",
             parser=out_directory,
-            help="Where figures and claims go; default: results/NAME.",
+            help="Directory for figures and claims; default: results/NAME.",
         ),
     ] = None,
     variants: Annotated[
-        bool, typer.Option("--variants", help="Also run what the recipe tries otherwise, and set each miss beside it.")
+        bool, typer.Option("--variants", help="Also run the recipe's variants, and compare them with each miss.")
     ] = False,
     backend: Backend = "sim",
     on: On = None,
@@ -59,7 +59,7 @@ def run(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Run a study and set what was published beside what was measured."""
+    """Run a study and compare its results with the published ones."""
     from sojourn.studies import find, report, run_study
     from sojourn.studies.runner import check_claims, choose_figures, run_variants
 
@@ -68,7 +68,7 @@ def run(
     choose_figures(study, figure)
     check_claims(study)
     if variants and (figure is not None or isinstance(where, Linux)):
-        raise ExperimentError("--variants: runs the whole study on the simulator; leave out --figure and --backend")
+        raise ExperimentError("--variants: runs the whole study on the simulator; omit --figure and --backend")
     if variants and not study.variants:
         raise ExperimentError(f"--variants: the study {study.name} has none")
     if dry_run:
@@ -113,7 +113,7 @@ def run(
 def _show_plan(
     study: Study, where: AnyBackend, *, figure: str | None, quick: bool, variants: bool, jobs: int | None, json: bool
 ) -> None:
-    """Prints what a study would run, and how long that takes."""
+    """Prints the runs of a study and their estimated duration."""
     from sojourn.studies.rehearsal import rehearse
     from sojourn.studies.runner import experiments_shown, plan_study, plan_variants
 

@@ -1,7 +1,7 @@
-"""Results in the formats of other tools, from what ``--out`` wrote.
+"""Converts the results in a directory to the formats of other tools.
 
 - ``export``: writes DIR/FORMAT/… in one of ``FORMATS``
-- ``not_recorded``: what it leaves out, because not all arms recorded it
+- ``not_recorded``: the tables that it leaves out for some arms, because these did not record them
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ FORMATS: dict[str, Callable[[Results, Staging], list[Path]]] = {
     "flent": flent.stage,
     "parquet": columnar.stage_parquet,
 }
-"""What writes each format."""
+"""The function that writes each format."""
 
 
 def export(directory: str | Path, format: str) -> list[Path]:
-    """Writes a directory of results in another format, into a folder of it that is called like the format.
+    """Converts a directory of results to another format, in a subfolder named after the format.
 
     Parameters
     ----------
     directory
-        What ``Results.save`` or ``sojourn run --out`` wrote.
+        A directory written by ``Results.save`` or ``sojourn run --out``.
     format
-        ``"csv"`` and ``"parquet"``: runs, flows and everything recorded as tables, units in the column names;
-        ``"flent"``: a data file of Flent for every run, from its recorded series.
+        ``"csv"`` and ``"parquet"``: tables of runs, flows and recordings, with units in the column names; ``"flent"``:
+        a data file of Flent for every run, from its recorded series.
 
     Returns
     -------
@@ -43,11 +43,11 @@ def export(directory: str | Path, format: str) -> list[Path]:
     Raises
     ------
     ExperimentError
-        There is no such format, the directory holds no results, or they lack what the format needs.
+        The format is unknown, the directory contains no results, or they lack data that the format needs.
     OSError
         The files cannot be written.
     OutputError
-        A file would be replaced that is not ours, or was changed since.
+        A file that Sojourn did not write, or that was changed since, would be replaced.
     """
     if format not in FORMATS:
         raise ExperimentError(f'--format: got "{format}"; must be one of {", ".join(FORMATS)}')
@@ -57,7 +57,7 @@ def export(directory: str | Path, format: str) -> list[Path]:
     try:
         results = load(folder)
         if not results.runs:
-            raise ExperimentError(f'export: got "{folder}"; it holds no finished run')
+            raise ExperimentError(f'export: got "{folder}"; it contains no finished run')
         with Staging(folder, by=format, replaces=(format,), inside=format) as staging:
             return FORMATS[format](results, staging)
     except (KeyError, TypeError, AttributeError) as error:
@@ -65,7 +65,7 @@ def export(directory: str | Path, format: str) -> list[Path]:
 
 
 def not_recorded(directory: str | Path) -> dict[str, list[str]]:
-    """The arms without a table that others recorded, by the table's name."""
+    """The arms without a table that other arms recorded, by the table's name."""
     results = load(directory)
     lacking = {Path(file).stem: results.lacking(name) for name, file in TABLE_FILES.items()}
     return {name: arms for name, arms in lacking.items() if arms}

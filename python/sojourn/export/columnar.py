@@ -34,9 +34,9 @@ def stage_parquet(results: Results, staging: Staging) -> list[Path]:
 
 
 def flows_table(results: Results) -> pa.Table:
-    """A row per run and flow: which run, and all that the summary says of the flow.
+    """A row per run and flow, with all data of the flow in the summary.
 
-    A distribution becomes a column per statistic, ``rtt_p50_ms``; a list is left out.
+    A distribution becomes a column per statistic, ``rtt_p50_ms``; a list is omitted.
     """
     import pyarrow as pa
 
@@ -45,7 +45,7 @@ def flows_table(results: Results) -> pa.Table:
         for index, run in enumerate(results.runs)
         for flow in run.summary["flows"]
     ]
-    # A column may begin with rows that lack it.
+    # The first rows may lack a column.
     names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({name: [row.get(name) for row in rows] for name in names})
 
@@ -72,7 +72,7 @@ def _tables(results: Results) -> Iterator[tuple[str, pa.Table]]:
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """The table without dictionary columns, which CSV has no words for."""
+    """The table without dictionary columns, which CSV cannot represent."""
     import pyarrow as pa
 
     for place, field in enumerate(table.schema):

@@ -1,8 +1,8 @@
 """Flent's data files, format version 4 (Flent's documentation, "The data file format").
 
-A run becomes a test of Flent by what its TCP flows do: ``tcp_ndown``, ``tcp_nup``, or ``rrul_be_nflows`` for both
-ways, so that Flent knows which plots there are. ``Ping (ms) ICMP`` is the mean round-trip time of the pings in each
-bin, null where there is none.
+The Flent test of a run follows from its TCP flows: ``tcp_ndown``, ``tcp_nup``, or ``rrul_be_nflows`` for both
+directions, so that Flent knows the available plots. ``Ping (ms) ICMP`` is the mean round-trip time of the pings in each
+bin, null if there is none.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from sojourn.statistics import FloatArray
 from sojourn.storage import Staging, file_name
 
 VERSION = 4
-"""Of the data file's format."""
+"""Version of the data file's format."""
 _PING = "Ping (ms) ICMP"
 _DELAY_S = 5.0
-"""Flent's tests end so long after their flows, and its plots of distributions leave out that much at either end."""
+"""Seconds by which Flent's tests are longer than their flows; its distribution plots omit this time at either end."""
 _EPOCH = "1970-01-01T00:00:00.000000Z"
-"""A simulated run has no date, and the same run is to give the same file."""
+"""A simulated run has no date, and equal runs must produce equal files."""
 
 Samples = dict[str, FloatArray]
-"""Values per bin by the name of the data set; NaN where there is none."""
+"""Values per bin by the name of the data set; NaN if there is none."""
 
 
 def stage(results: Results, staging: Staging) -> list[Path]:
-    """A data file per run.
+    """Stages a data file per run.
 
     Raises
     ------
     ExperimentError
-        No series was recorded, or an empty one.
+        No series was recorded, or it is empty.
     """
     written = []
     for run in results.runs:
@@ -57,7 +57,7 @@ def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
     Raises
     ------
     ExperimentError
-        It recorded no series, or an empty one.
+        The run recorded no series, or an empty one.
     """
     table = run.flow_series()
     if table is None:
@@ -68,8 +68,8 @@ def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
     starts = np.unique(table["time_s"].to_numpy())
     if not starts.size:
         raise ExperimentError(
-            f"export: flent needs a time series; that of {_title(run)} has no bin: "
-            "run the experiment with a narrower [record] series"
+            f"export: flent needs a time series; that of {_title(run)} is empty: "
+            "run the experiment with narrower bins in [record] series"
         )
     step_s = float(starts[1] - starts[0]) if starts.size > 1 else run.summary["simulated_s"]
     x_values = [round(float(start) + step_s, 9) for start in starts]
@@ -115,11 +115,11 @@ def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
 
 
 def _test(run: Run, columns: Mapping[str, Any]) -> tuple[str, dict[str, str], Samples]:
-    """Flent's test that a run is like, its parameters, and the data sets that it has."""
+    """The corresponding test of Flent, its parameters, and its data sets."""
     flows = list(enumerate(run.summary["flows"]))
 
     def goodputs(direction: Direction) -> list[FloatArray]:
-        """Of each TCP flow that sends this way, in Mbit/s."""
+        """The goodput of each TCP flow in this direction, in Mbit/s."""
         sending = [index for index, flow in flows if flow["direction"] == direction and _is_tcp(columns, index)]
         return [_of_flow(columns, index, "goodput_bps") / 1e6 for index in sending]
 
@@ -152,7 +152,7 @@ def _is_combined(name: str) -> bool:
 
 
 def _is_tcp(columns: Mapping[str, Any], flow: int) -> bool:
-    """Whether a flow ever had a congestion window."""
+    """True if a flow ever had a congestion window."""
     return not np.isnan(_of_flow(columns, flow, "cwnd_segments")).all()
 
 

@@ -6,7 +6,7 @@
 | ``machine`` | a virtual machine whose clock is driven by executed instructions |
 | ``host`` | the running kernel, in real time |
 | ``kernel``, ``programs``, ``cpio`` | kernels and their modules; QEMU, agent and tools; initial file systems |
-| ``doctor`` | what is needed, and whether it is here |
+| ``doctor`` | the requirements, and whether they are met |
 """
 
 from sojourn.linux.backend import Linux, Place

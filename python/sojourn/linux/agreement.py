@@ -1,4 +1,4 @@
-"""How far two backends agree on the same experiment: per arm, direction and metric, and by distribution."""
+"""The agreement of two backends on the same experiment: per arm, direction and metric, and by distribution."""
 
 from __future__ import annotations
 
@@ -30,25 +30,24 @@ class Agreement:
 
     arm: str
     direction: str
-    """``down`` or ``up``; of several links ``home/down`` and so on."""
+    """``down`` or ``up``; with several links ``home/down`` and so on."""
     metric: str
-    """Its name, with the unit as suffix."""
+    """The metric's name, with the unit as suffix."""
     first: float
     second: float
 
     @property
     def relative(self) -> float:
-        """(second − first) / first; NaN where that says nothing."""
+        """(second − first) / first; NaN if undefined."""
         return (self.second - self.first) / self.first if self.first else math.nan
 
 
 def compare(first: Results, second: Results) -> list[Agreement]:
-    """All metrics of all arms. The results are those of one plan, so their arms are the same.
+    """All metrics of all arms. Both results are of the same plan, so their arms are the same.
 
-    Those of groups of flows, such as ``movie.rtt_p50_ms``, are there where both results have them, with the way that
-    the group's data goes. The last metric of each bottleneck queue, ``sojourn_distance``, is the largest vertical
-    distance between the two distribution functions of the sojourn time (Kolmogorov and Smirnov's): 0 if they are the
-    same.
+    Metrics of groups of flows, such as ``movie.rtt_p50_ms``, are included if both results have them, with the direction
+    of the group's data. The last metric of each bottleneck queue, ``sojourn_distance``, is the largest vertical
+    distance between the two distribution functions of the sojourn time (Kolmogorov and Smirnov's): 0 if they are equal.
     """
     groups = _group_metrics(first, second)
     rows: list[Agreement] = []
@@ -66,7 +65,7 @@ def compare(first: Results, second: Results) -> list[Agreement]:
 
 
 def _group_metrics(first: Results, second: Results) -> list[tuple[Metric, Metric]]:
-    """What both know of groups of flows."""
+    """The metrics of groups of flows in both results."""
     of_second = {metric.name: metric for metric in group_metrics(second)}
     return [(one, of_second[one.name]) for one in group_metrics(first) if one.name in of_second]
 
@@ -94,7 +93,7 @@ def distance(one: Arm, other: Arm, place: str) -> float:
 
 
 def overlay(first: Results, second: Results) -> Results:
-    """Both results as one, every arm named after its backend: for figures over each other."""
+    """Both results as one, with every arm named after its backend, to be drawn in the same figures."""
     runs = []
     for one, other in zip(first.runs, second.runs, strict=True):
         for results, run in ((first, one), (second, other)):
@@ -105,21 +104,21 @@ def overlay(first: Results, second: Results) -> Results:
 
 
 FEW_SEEDS = 5
-"""With fewer a difference may be chance alone."""
+"""With fewer seeds a difference may be due to chance."""
 
 
 def _caption(one: str, other: str, *, seeds: int) -> str:
     said = (
-        f"difference: ({other} - {one}) / {one}; distance: the largest gap between the two distribution functions of "
-        f"the sojourn time, 0 to 1"
+        f"difference: ({other} - {one}) / {one}; distance: the largest vertical distance between the two "
+        "distribution functions of the sojourn time, 0 to 1"
     )
     if seeds < FEW_SEEDS:
-        said += f"; with fewer than {FEW_SEEDS} seeds, as here, two of one backend can lie as far apart"
+        said += f"; with fewer than {FEW_SEEDS} seeds, as here, two results of one backend can differ as much"
     return said
 
 
 def table(first: Results, second: Results) -> Table:
-    """The agreement for people."""
+    """The agreement as a table for people."""
     names = [results.summary["backend"] for results in (first, second)]
     shown = Table(
         title=Text(f"{first.summary['experiment']}: {names[0]} and {names[1]}"),
@@ -173,12 +172,12 @@ def as_json(first: Results, second: Results) -> str:
 
 
 def figure(first: Results, second: Results, direction: Direction = "down") -> Figure:
-    """The distribution functions of the sojourn time over each other."""
+    """The distribution functions of the sojourn time in one figure."""
     return overlay(first, second).plot.cdf(direction)
 
 
 def files() -> list[str]:
-    """What ``save`` may write besides the folders of the backends."""
+    """The files that ``save`` may write besides the folders of the backends."""
     from sojourn.filenames import FORMATS
 
     return ["agreement.json", *(f"agreement_cdf{suffix}.{kind}" for suffix in ("", "_up") for kind in FORMATS)]

@@ -1,4 +1,4 @@
-"""Runs of a plan on Linux: each job is compiled, carried out by the agent, and summed up."""
+"""Runs a plan on Linux: compiles each job, runs it with the agent, and computes its results."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Linux:
     on
         ``"vm"``: in a virtual machine in virtual time, without root. ``"host"``: on the running kernel, as root.
     kernel
-        For the virtual machine: a directory with ``boot/`` and ``lib/modules/``, or ``IMAGE:MODULES``; None: the
-        cached download of the distribution's package, the host's own, or a new download, whichever is there first.
+        For the virtual machine: a directory with ``boot/`` and ``lib/modules/``, or ``IMAGE:MODULES``. By default the
+        first that exists of: the cached download of the distribution's package, the host's own kernel, a new download.
     """
 
     on: Place = "vm"
@@ -37,7 +37,7 @@ class Linux:
     name: ClassVar[str] = "linux"
 
     def wall_s(self, simulated_s: float, runs: int) -> float:
-        """Wall time of runs one after another, roughly: measured at 10 Mbit/s with a processor to itself."""
+        """Rough wall time of successive runs: measured at 10 Mbit/s with a dedicated processor."""
         start_s, pace = (20.0, 2.0) if self.on == "vm" else (1.0, 1.0)
         return runs * start_s + simulated_s / pace
 
@@ -46,12 +46,12 @@ class Linux:
         return locate(self.kernel)
 
     def check(self, plan: _core.Plan) -> None:
-        """Makes sure that Linux can run every job of a plan, as far as that can be known before.
+        """Checks, as far as possible before a run, that Linux can run every job of a plan.
 
         Raises
         ------
         ExperimentError
-            The experiment asks for what no Linux has; the message names the file's line.
+            Linux does not support an option of the experiment; the message names the file's line.
         LinuxError
             There is no kernel, or it lacks a module.
         """
@@ -62,7 +62,7 @@ class Linux:
             host.check(modules)
 
     def notes(self, plan: _core.Plan) -> list[str]:
-        """What Linux gives otherwise than a plan asks for, a line each for the user."""
+        """Differences of Linux from the plan's requirements, a line each for the user."""
         return _core.linux_notes(plan)
 
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
@@ -71,12 +71,12 @@ class Linux:
         Raises
         ------
         LinuxError
-            It failed.
+            The run failed.
         Cancelled
-            The monitor was told to stop.
+            The monitor was cancelled.
         """
         began = time.monotonic()
-        # Namespaces of a machine are its own; on a host they are told apart by process and run.
+        # A machine has its own namespaces; on a host they are distinguished by process and run.
         prefix = "sj" if self.on == "vm" else f"sj{os.getpid()}-{next(_host_runs)}"
         told = _core.linux_job(spec, prefix)
         if self.on == "vm":

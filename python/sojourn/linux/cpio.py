@@ -8,21 +8,21 @@ from pathlib import PurePosixPath
 
 
 class Archive:
-    """An archive in memory. The same content gives the same bytes: no times, no owners but root."""
+    """An archive in memory. Equal content yields equal bytes: there are no times, and root owns everything."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._seen: set[PurePosixPath] = set()
 
     def add_file(self, path: str, content: bytes, *, executable: bool = False) -> None:
-        """Adds a regular file, and the directories above it that are not there yet. A file that is there stays."""
+        """Adds a regular file and its missing parent directories. An existing file is kept."""
         target = PurePosixPath(path.lstrip("/"))
         if target not in self._seen:
             self.add_directories([target.parent])
             self._add(target, stat.S_IFREG | (0o755 if executable else 0o644), content)
 
     def add_directories(self, paths: Iterable[PurePosixPath | str]) -> None:
-        """Adds directories, and those above them."""
+        """Adds directories and their parents."""
         for path in map(PurePosixPath, paths):
             for directory in (*reversed(path.parents), path):
                 if directory != PurePosixPath(".") and directory not in self._seen:

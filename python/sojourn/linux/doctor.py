@@ -1,4 +1,4 @@
-"""What the Linux backend needs, whether it is here, and the command that gets it."""
+"""The requirements of the Linux backend, whether they are met, and the commands that install them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from sojourn.linux import kernel, programs
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that is needed."""
+    """One requirement."""
 
     name: str
     found: str | None
-    """Where it is; None: missing."""
+    """Where it is; None if it is missing."""
     remedy: str
-    """The command that gets it."""
+    """The command that installs it."""
     needed_for: str = "the virtual machine and the host"
 
 
 def checks() -> list[Check]:
-    """All that the backend needs. Nothing is downloaded for it."""
+    """All requirements of the backend. Nothing is downloaded."""
     found = {program: programs.find(program) for program in programs.PACKAGE_OF}
     results = [
         Check(
@@ -48,5 +48,5 @@ def checks() -> list[Check]:
 
 
 def is_available() -> bool:
-    """Whether a virtual machine can be run."""
+    """True if a virtual machine can be run."""
     return all(check.found is not None for check in checks() if check.name != "root")

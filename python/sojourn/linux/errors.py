@@ -1,4 +1,4 @@
-"""What can go wrong with a run on Linux."""
+"""The error of a run on Linux."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from sojourn._core import RunError
 
 
 class LinuxError(RunError):
-    """A run on Linux cannot be made or failed; the message is one line, with the way out where there is one."""
+    """A run on Linux cannot be made or failed; the message is one line, with a remedy if there is one."""

@@ -1,4 +1,4 @@
-"""Runs on the running kernel, in real time and one after the other: needs root, and the kernel's disciplines."""
+"""Runs on the running kernel, in real time and one at a time: needs root, and the kernel's disciplines."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from sojourn.linux.kernel import Kernel, meaning
 from sojourn.linux.machine import POLL_S, Console
 
 CLEAN_UP_S = 30.0
-"""How long the agent may take to clean up after it was told to stop."""
+"""Seconds for the agent to clean up after it was told to stop."""
 LOCK = Path("/run/sojourn-host.lock")
-"""Held by the run under way."""
+"""Held by the current run."""
 
 
 def check(modules: Iterable[str]) -> None:
-    """Makes sure that runs that need these modules can be made here, as far as that can be known before.
+    """Checks, as far as possible before a run, that runs with these modules can be made on this host.
 
     Raises
     ------
@@ -36,32 +36,30 @@ def check(modules: Iterable[str]) -> None:
         Rights, a program or a module are missing.
     """
     if os.geteuid() != 0:
-        raise LinuxError("--on host needs root: it makes network namespaces; without root leave it out")
+        raise LinuxError("--on host needs root: it creates network namespaces; without root omit it")
     programs.require_agent()
     for tool in programs.TOOLS:
         programs.require(tool)
     release = platform.release()
     running = Kernel(Path("/boot", f"vmlinuz-{release}"), Path("/lib/modules", release))
-    # Without the list of what is built in, a missing module shows when it is used.
+    # Without the list of built-in modules, a missing module is only noticed when it is used.
     if (running.modules / "modules.builtin").is_file():
         for module in modules:
             if not running.has(module):
-                raise LinuxError(
-                    f"the running kernel {release} has no {module}{meaning(module, 'leave out --on host')}"
-                )
+                raise LinuxError(f"the running kernel {release} has no {module}{meaning(module, 'omit --on host')}")
 
 
 def run(told: str, monitor: _core.Monitor) -> bytes:
-    """Has the agent carry out a job here; returns its recording. Whatever happens, the network is gone afterwards.
+    """Runs a job with the agent on this host; returns its recording. In every case the network is removed afterwards.
 
-    One run waits for another: their packets would pass the same tracepoints, and each takes its time from the clock.
+    Only one run is made at a time: the packets of two would pass the same tracepoints, and each would delay the other.
 
     Raises
     ------
     LinuxError
         Rights, a program or a module are missing, or the run failed.
     Cancelled
-        The monitor was told to stop.
+        The monitor was cancelled.
     """
     job = json.loads(told)
     try:
@@ -83,11 +81,11 @@ def run(told: str, monitor: _core.Monitor) -> bytes:
 
 @contextmanager
 def _alone(monitor: _core.Monitor) -> Iterator[None]:
-    """Waits until no other run is under way here, of this process or another."""
+    """Waits until no other run is in progress on this host, of this process or another."""
     with LOCK.open("w") as lock:
         while True:
             try:
-                # A file opened anew: it holds off this process's other threads as well.
+                # A file opened again: this also excludes this process's other threads.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
@@ -100,7 +98,7 @@ def _alone(monitor: _core.Monitor) -> Iterator[None]:
 def _load_modules(modules: list[str]) -> None:
     modprobe = programs.find("modprobe")
     if modprobe is not None:
-        # One that is built in, or missing, shows when it is used.
+        # A built-in or missing module is only noticed when it is used.
         subprocess.run([str(modprobe), "-qa", *modules], check=False, stderr=subprocess.DEVNULL)
 
 
@@ -147,7 +145,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def _restored(job: dict[str, Any]) -> Iterator[None]:
-    """Afterwards the host is as it was, even if the agent was killed and could not see to that itself."""
+    """Restores the host's settings afterwards, even if the agent was killed before it could."""
     steps = [step for step in job["setup"] if step["namespace"] is None and "Sysctl" in step["action"]]
     settings = [Path("/proc/sys", key) for step in steps for key, _ in step["action"]["Sysctl"]]
     before = [(setting, setting.read_bytes()) for setting in settings]

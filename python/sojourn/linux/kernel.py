@@ -1,4 +1,4 @@
-"""The kernel that a virtual machine runs: its image, its modules, and where they come from."""
+"""The kernel of a virtual machine: its image, its modules, and where to find them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Kernel:
 
     @property
     def release(self) -> str:
-        """The kernel's release, after its modules' directory."""
+        """The kernel's release, from its modules' directory."""
         return self.modules.name
 
     @cached_property
@@ -46,16 +46,16 @@ class Kernel:
         return {_name(line) for line in listing.read_text(encoding="utf-8").splitlines()} | _NEVER_MODULES
 
     def has(self, module: str) -> bool:
-        """Whether the kernel has a module, or what it does built in."""
+        """True if the kernel has a module, or has it built in."""
         return module in self._built_in or module in self._files
 
     def in_order(self, modules: Iterable[str]) -> list[Path]:
-        """Files of modules and of what they need, each after what it needs; none for what is built in.
+        """Files of modules and their dependencies, each after its dependencies; none for built-in modules.
 
         Raises
         ------
         LinuxError
-            The kernel lacks one.
+            The kernel lacks a module.
         """
         order: dict[Path, None] = {}
 
@@ -75,7 +75,7 @@ class Kernel:
 
 
 _NEVER_MODULES = {"sch_fifo"}
-"""What no kernel with queue disciplines lacks, and some do not list."""
+"""Modules of every kernel with queue disciplines that some kernels do not list."""
 
 
 def _name(path: str) -> str:
@@ -83,13 +83,13 @@ def _name(path: str) -> str:
 
 
 def _needs(module: bytes) -> list[str]:
-    """The modules that a module needs, as it says itself: depmod need not have been here."""
+    """The dependencies listed in a module itself, since depmod may not have been run."""
     match = re.search(rb"\0depends=([^\0]*)\0", module)
     return [_name(name) for name in match[1].decode().split(",") if name] if match else []
 
 
 def meaning(module: str, way: str) -> str:
-    """What a missing module means for the user; ``way`` leads to another kernel."""
+    """What a missing module means for the user; ``way`` is an option that selects another kernel."""
     kind, _, name = module.partition("_")
     if kind == "sch" and name not in ("htb", "netem"):
         return f": the discipline {name} needs another kernel ({way}) or another backend (sim)"
@@ -104,7 +104,7 @@ def module_content(path: Path) -> bytes:
     Raises
     ------
     LinuxError
-        It is compressed in a way that this Python cannot undo.
+        It is compressed in a format that this Python does not support.
     """
     content = path.read_bytes()
     if path.suffix == ".xz":
@@ -120,14 +120,14 @@ def module_content(path: Path) -> bytes:
 
 
 def locate(given: str | None) -> Kernel:
-    """The kernel to run: the given one, else the cached package's, else the host's own.
+    """The kernel to run: the given one, otherwise the cached package's, otherwise the host's own.
 
     Raises
     ------
     ExperimentError
-        What was given is none.
+        The given path is not a kernel.
     LinuxError
-        There is none; the message says how to get one.
+        There is no kernel; the message says how to get one.
     """
     if given is not None:
         return _given(given)
@@ -138,7 +138,7 @@ def locate(given: str | None) -> Kernel:
 
 
 def _given(given: str) -> Kernel:
-    """A kernel as named by ``--kernel``: IMAGE:MODULES, or the root of an unpacked kernel package."""
+    """The kernel named by ``--kernel``: IMAGE:MODULES, or the root of an unpacked kernel package."""
     image, colon, modules = given.partition(":")
     if colon:
         kernel = Kernel(Path(image), Path(modules))
@@ -155,7 +155,7 @@ def _given(given: str) -> Kernel:
 
 
 def _in_root(root: Path) -> Kernel | None:
-    """The newest kernel below a root directory that has its modules there too."""
+    """The newest kernel below a root directory that also has its modules there."""
     for image in sorted(root.glob("boot/vmlinuz-*"), key=lambda path: _version(path.name), reverse=True):
         modules = root / "lib/modules" / image.name.removeprefix("vmlinuz-")
         if os.access(image, os.R_OK) and (modules / "modules.builtin").is_file():
@@ -168,19 +168,19 @@ def _version(name: str) -> list[int]:
 
 
 def cache_directory() -> Path:
-    """Where downloaded kernels are kept: ``$XDG_CACHE_HOME/sojourn`` or ``~/.cache/sojourn``."""
+    """The folder of downloaded kernels: ``$XDG_CACHE_HOME/sojourn`` or ``~/.cache/sojourn``."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "sojourn"
 
 
 def own() -> Kernel | None:
-    """The host's newest installed kernel, if this user may read it and it can be a guest's."""
+    """The host's newest installed kernel, if this user may read it and it can run as a guest."""
     kernel = _in_root(Path("/"))
     return kernel if kernel is not None and kernel.has("sch_htb") and kernel.has("virtio_blk") else None
 
 
 def cached() -> Kernel | None:
-    """The newest kernel in the cache whose package is still the one that was downloaded."""
+    """The newest kernel in the cache whose package still has the downloaded checksum."""
     for checksum in sorted(cache_directory().glob("*.sha256"), key=lambda path: _version(path.name), reverse=True):
         package = checksum.with_suffix(".deb")
         kernel = _in_root(checksum.with_suffix(""))
@@ -190,12 +190,12 @@ def cached() -> Kernel | None:
 
 
 def download() -> Kernel:
-    """Gets the distribution's kernel package into the cache and unpacks it there; needs no root.
+    """Downloads the distribution's kernel package into the cache and unpacks it there; needs no root.
 
     Raises
     ------
     LinuxError
-        This is no Debian, or the package cannot be had.
+        This system is not Debian, or the package cannot be downloaded.
     """
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
     if apt is None or dpkg is None:
@@ -208,7 +208,7 @@ def download() -> Kernel:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as temporary:
-            # As root, apt would drop its rights and then miss those to this directory.
+            # As root, apt would drop its privileges and then could not write to this directory.
             _call([apt, "-o", "APT::Sandbox::User=root", "download", name], Path(temporary))
             (package,) = Path(temporary).glob("*.deb")
             _call([dpkg, "-x", package.name, "root"], Path(temporary))
@@ -218,7 +218,7 @@ def download() -> Kernel:
 
 
 def _keep(package: Path, root: Path, folder: Path) -> Kernel:
-    """Moves a package and what was in it to the cache; its checksum, written last, says that all is there."""
+    """Moves a package and its content to the cache. Its checksum is written last and marks it as complete."""
     target = folder / package.stem
     shutil.rmtree(target, ignore_errors=True)
     root.rename(target)
@@ -232,7 +232,7 @@ def _keep(package: Path, root: Path, folder: Path) -> Kernel:
 
 
 def _real_package() -> str:
-    """The package that holds the kernel: the one that the metapackage depends on."""
+    """The package with the kernel: the dependency of the metapackage."""
     listing = _call(["apt-cache", "depends", PACKAGE], Path("/"))
     match = re.search(r"Depends: (linux-image-\S+)", listing)
     if match is None:

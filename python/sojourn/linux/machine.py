@@ -1,8 +1,8 @@
 """A virtual machine for one run: QEMU's software emulation, its clock driven by executed instructions.
 
-Nothing of the host takes part in the run: guest time advances by a nanosecond per instruction and skips idle spans,
-the guest's random numbers come from the run's seed, the calendar clock starts at a fixed date, and no device answers
-when the host gets round to it. A disk would: results leave by a serial port instead, after the run.
+Nothing of the host affects the run: guest time advances by a nanosecond per instruction and skips idle spans, the
+guest's random numbers derive from the run's seed, the calendar clock starts at a fixed date, and no device depends on
+the host's timing. A disk would: therefore the results leave by a serial port, after the run.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from sojourn.linux.errors import LinuxError
 from sojourn.linux.kernel import Kernel, module_content
 
 PATIENCE_S = 300.0
-"""Wall time without a sign of life after which a guest counts as hung; a second of its time takes a few at most."""
+"""Wall time in seconds without output after which a guest counts as hung; a second of its time takes a few at most."""
 POLL_S = 0.2
 MEMORY_MIB = 1024
-"""The guest's memory; what it does not touch is not taken from the host."""
+"""The guest's memory; the host allocates only what the guest uses."""
 MACHINE = "q35,sata=off,smbus=off,smm=off"
 _TAKING_TURNS = "rr=record,rrfile=/dev/null"
-"""While QEMU records, its main thread and the processor's take turns. Otherwise the main thread, when it wakes for
-whatever reason just as the guest halts, moves the clock on from where it was before the guest's last instructions. The
-record itself is of no use."""
+"""While QEMU records, its main thread and the processor's take turns. Otherwise, if the main thread wakes just as the
+guest halts, it advances the clock from its value before the guest's last instructions. The record itself is not
+used."""
 _RESULT_MODULES = ("virtio_pci", "virtio_console")
-"""For the port that results leave by."""
+"""Modules for the serial port of the results."""
 
 _APPEND = " ".join(
     [
         "console=ttyS0",
         "quiet",
         "loglevel=2",
-        # The clock is exact: no need to watch or calibrate it, and no other one to fall back to.
+        # The clock is exact: it needs no watchdog or calibration, and there is no other clock to fall back to.
         "tsc=reliable",
         "nokaslr",
         "mitigations=off",
-        # Asking for TCP_INFO walks through the whole table of connections, once per host.
+        # Reading TCP_INFO walks through the whole table of connections, once per host.
         "thash_entries=256",
         "random.trust_cpu=on",
         # A guest that hangs in the kernel for 20 s of its own time, or panics, ends.
@@ -54,25 +54,25 @@ _APPEND = " ".join(
 
 
 def run(told: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core.Monitor) -> bytes:
-    """Boots a machine that carries out a job, and returns its recording.
+    """Boots a machine that runs a job, and returns its recording.
 
     Parameters
     ----------
     told
-        The job as the agent reads it.
+        The job in the agent's format.
     seed
-        Of the guest's random numbers.
+        Seed of the guest's random numbers.
     modules
         The modules that the job needs.
     monitor
-        Hears how far the run has come, and can stop it.
+        Receives the progress of the run, and can stop it.
 
     Raises
     ------
     LinuxError
         The machine cannot be started, fails, hangs or is killed.
     Cancelled
-        The monitor was told to stop.
+        The monitor was cancelled.
     """
     qemu = programs.require(programs.QEMU)
     try:
@@ -86,7 +86,7 @@ def run(told: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core
 
 
 def initial_files(told: str, kernel: Kernel, modules: list[str]) -> bytes:
-    """The initial file system: agent, job, tools with their libraries, modules in order.
+    """The initial file system: agent, job, tools with their libraries, and modules in order.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def _run_qemu(command: list[str], monitor: _core.Monitor) -> bytes:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=[of_qemu],
-            # Ctrl-C is ours to handle.
+            # Ctrl-C is handled by this process.
             start_new_session=True,
         )
     except OSError:
@@ -153,7 +153,7 @@ def _run_qemu(command: list[str], monitor: _core.Monitor) -> bytes:
 
 
 def _follow(process: subprocess.Popen[bytes], results: int, console: Console, monitor: _core.Monitor) -> bytes:
-    """Reads what the guest says, and its recording, until all of that is there or the guest has gone."""
+    """Reads the guest's console and its recording, until the recording is complete or the guest has ended."""
     assert process.stdout is not None
     recording = bytearray()
     waited_s = 0.0
@@ -179,21 +179,21 @@ def _follow(process: subprocess.Popen[bytes], results: int, console: Console, mo
 
 
 class Console:
-    """The guest's console. Lines that begin with ``@`` are the agent's, others the kernel's or QEMU's."""
+    """The guest's console. Lines that begin with ``@`` come from the agent, others from the kernel or QEMU."""
 
     def __init__(self, monitor: _core.Monitor) -> None:
         self.seconds = 0
-        """Of guest time that the run has come."""
+        """Guest time of the run so far."""
         self.recorded: int | None = None
         """Length of the recording, once the guest has sent it."""
         self.failure: str | None = None
         self.last_words = ""
-        """The last line that is not the agent's."""
+        """The last line that does not come from the agent."""
         self._monitor = monitor
         self._rest = b""
 
     def take(self, said: bytes) -> None:
-        """Takes what was said since."""
+        """Processes new output."""
         *lines, self._rest = (self._rest + said).split(b"\n")
         for line in lines:
             self._line(line.decode(errors="replace").strip())
@@ -212,7 +212,7 @@ class Console:
 
 
 def _explain(status: int, console: Console) -> NoReturn:
-    """Why a guest ended without a whole recording."""
+    """Raises the error for a guest that ended without a complete recording."""
     if console.failure is not None:
         raise LinuxError(console.failure)
     after = f"after {console.seconds} s of the guest's time"

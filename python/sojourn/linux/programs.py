@@ -13,11 +13,11 @@ from sojourn.linux.errors import LinuxError
 
 QEMU = "qemu-system-x86_64"
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "ethtool": "ethtool"}
-"""What the agent calls, with Debian's package of each."""
+"""The programs that the agent calls, with Debian's package of each."""
 PACKAGE_OF = {QEMU: "qemu-system-x86", **TOOLS}
 
 _ADMINISTRATION = os.pathsep.join(["/usr/local/sbin", "/usr/sbin", "/sbin"])
-"""Where administration programs are, which a user's PATH may leave out."""
+"""Folders of administration programs, which a user's PATH may not contain."""
 
 
 def find(program: str) -> Path | None:
@@ -65,7 +65,7 @@ def require_agent() -> Path:
 def ending_with_us(command: list[str]) -> list[str]:
     """A command that is killed when the thread that starts it ends, even if this process is killed itself.
 
-    Where setpriv(1) cannot see to that it is the same command.
+    Without a suitable setpriv(1), the command is unchanged.
     """
     return [*_death_signal(), *command]
 
@@ -76,7 +76,7 @@ def _death_signal() -> tuple[str, ...]:
     if setpriv is None:
         return ()
     words = (str(setpriv), "--pdeathsig", "KILL", "--")
-    # Those of util-linux before 2.33 and of BusyBox do not have it.
+    # util-linux before 2.33 and BusyBox do not have this option.
     done = subprocess.run([*words, "true"], check=False, capture_output=True)
     return words if done.returncode == 0 else ()
 
@@ -89,7 +89,7 @@ def libraries(program: Path) -> list[Path]:
     LinuxError
         One of them is missing.
     """
-    # What this process has preloaded, or finds in folders of its own, is none of the program's.
+    # Ignore the libraries that this process has preloaded, or finds in its own folders.
     plain = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
     listing = subprocess.run(["ldd", str(program)], env=plain, capture_output=True, text=True, check=False)
     missing = re.findall(r"(\S+) => not found", listing.stdout)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure that results give: its file's name without a suffix, what it shows, and how it is drawn."""
+    """A figure of results: its file's name without a suffix, its caption, and the function that draws it."""
 
     name: str
     caption: str
@@ -34,22 +34,22 @@ class Drawing:
 
 
 MOST_ARMS = 24
-"""Arms with which the figures of single arms are still drawn unasked."""
+"""Most arms for which the figures of single arms are drawn by default."""
 
 
 class Plots:
-    r"""The figures of some results; each is a matplotlib Figure, saved with ``savefig``.
+    r"""The figures of results; each is a matplotlib Figure, saved with ``savefig``.
 
     ``width="column"`` or ``"page"`` makes a figure as wide as one or both columns of a paper (3.5 and 7.16 inches): in
-    LaTeX ``\includegraphics{cdf.pdf}`` without scaling keeps its letters at 8 and 9 points. An axis is logarithmic
-    where arms differ by more than a factor of eight (``style.LOG_FROM``), which would flatten the small.
+    LaTeX, ``\includegraphics{cdf.pdf}`` without scaling keeps its letters at 8 and 9 points. An axis is logarithmic if
+    arms differ by more than a factor of eight (``style.LOG_FROM``), so that small values remain visible.
     """
 
     def __init__(self, results: Results) -> None:
         self._results = results
 
     def cdf(self, direction: Direction = "down", *, width: Width | None = None) -> Figure:
-        """Distribution function of the sojourn time, one line per arm, repeats together."""
+        """Distribution function of the sojourn time, one line per arm, repeats combined."""
         return distributions.cdf(self._results, direction, width)
 
     def box(
@@ -77,8 +77,8 @@ class Plots:
     def bars(self, metric: str = "goodput_bps", direction: Direction = "down", *, width: Width | None = None) -> Figure:
         """A metric as bars: medians over the repeats with their 95 % confidence intervals.
 
-        ``metric`` is a column of the results table, or one of a group of flows: ``"movie.rtt_p95_ms"``, or ``"mos"``
-        where one group alone has it.
+        ``metric`` is a column of the results table, or one of a group of flows: ``"movie.rtt_p95_ms"``, or ``"mos"`` if
+        only one group has it.
 
         Raises
         ------
@@ -107,8 +107,8 @@ class Plots:
     def overview(self, metrics: Sequence[str] | None = None, *, width: Width | None = None) -> Figure:
         """Several metrics (as for ``bars``) beside each other, a panel each.
 
-        By default the p95 of the sojourn time and the goodput, each way, and what applications felt: opinion scores of
-        calls, load times of pages, completion times of files, rates of video.
+        By default the p95 of the sojourn time and the goodput in each direction, and the application quality: opinion
+        scores of calls, load times of pages, completion times of files, rates of video.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class Plots:
     def timeseries(
         self, middle: Middle = "median", direction: Direction = "down", *, width: Width | None = None
     ) -> Figure:
-        """Sojourn time over time, all repeats together.
+        """Sojourn time over time, repeats combined.
 
         ``"median"`` draws the median of the repeats in a band of their range, ``"mean"`` their mean in a band of its
         95 % confidence interval.
@@ -145,13 +145,13 @@ class Plots:
         return timeseries.goodput_figure(self._results, middle, direction, width)
 
     def drawings(self) -> Iterator[Drawing]:
-        """The figures that these results give unasked: those that sum up, and of few arms those per arm."""
+        """The figures drawn by default: the overviews and, with few arms, those per arm."""
         yield from self.overviews()
         if len(self._results.arms) <= MOST_ARMS:
             yield from self.per_arm()
 
     def overviews(self) -> Iterator[Drawing]:
-        """What sums the results up: metrics over every swept key, or, without a sweep, beside each other."""
+        """The overviews: metrics over every swept key or, without a sweep, beside each other."""
         results = self._results
         swept = swept_values(results)
         called = words(list(swept))
@@ -167,7 +167,7 @@ class Plots:
                     partial(self.over, key, metric.name, direction),
                 )
         if not swept and results.arms:
-            yield Drawing(filenames.OVERVIEW, "Delay and goodput, and what applications felt", self.overview)
+            yield Drawing(filenames.OVERVIEW, "Delay, goodput and application quality", self.overview)
 
     def per_arm(self) -> Iterator[Drawing]:
         """The figures with a line, box or mark per arm."""
@@ -207,7 +207,7 @@ class Plots:
                 )
 
     def save_all(self, staging: Staging, formats: Sequence[str] = FORMATS) -> list[Path]:
-        """Stages every figure of ``drawings`` in each format; draws nothing if there are none."""
+        """Stages every figure of ``drawings`` in each format; nothing if there are none."""
         if not formats:
             return []
         return [path for one in self.drawings() for path in style.save(staging, one.name, one.draw(), formats)]

@@ -1,4 +1,4 @@
-"""A figure of merit per arm, as bars with confidence intervals."""
+"""A metric per arm, as bars with confidence intervals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def draw_bars(
 ) -> None:
     """Bars from zero, or from the beginning of their scale.
 
-    Where zero would flatten some, on a logarithmic axis with a mark at each end, which counts.
+    If bars from zero would be too small, the axis is logarithmic, with a mark at each value.
     """
     is_log = wants_log([interval.middle for interval in intervals])
     for place, (interval, one) in enumerate(zip(intervals, look, strict=True)):

@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from sojourn.results import Arm, Direction, Results
 
 _WITHIN = 8
-"""Arms whose names a legend between the curves has room for."""
+"""Most arms for which a legend fits between the curves."""
 _LEVELS = np.linspace(0.0, 1.0, 1001)
 _FLOOR = 0.02
-"""From which share of the packets on a logarithmic axis shows a distribution function at least."""
+"""On a logarithmic axis, the share of packets from which a distribution function is drawn at least."""
 _SHOWN = 0.999
-"""Up to where a distribution function is drawn: the last thousandth of the packets would take most of the axis."""
+"""The share up to which a distribution function is drawn: the last thousandth would take most of the axis."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """What a box plot draws of a distribution: box p25 to p75, line p50, whiskers p10 and p90 unless told otherwise."""
+    """The elements of a box plot: box p25 to p75, line p50, whiskers p10 and p90 by default."""
 
     low: float
     p25: float
@@ -53,10 +53,10 @@ class Box:
 
 
 def sojourn_curve(arm: Arm, place: str) -> tuple[FloatArray, FloatArray]:
-    """(sojourn in ms, share of packets at or below it) of all repeats of an arm together.
+    """(sojourn in ms, share of packets at or below it) of all repeats of an arm combined.
 
-    From the packets themselves where all repeats recorded them, else from the runs' histograms, whose buckets are about
-    1 % wide; of results without those, from the quantiles of the summaries.
+    From the packets if all repeats recorded them, otherwise from the runs' histograms, whose buckets are about 1 %
+    wide; for results without histograms, from the quantiles of the summaries.
     """
     runs = [run for run in arm.runs if has_queue(run.summary, place)]
     recorded = [each for run in runs if (each := steady_sojourn(run, place)) is not None]
@@ -70,7 +70,7 @@ def sojourn_curve(arm: Arm, place: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _steps(counted: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
-    """Histograms as one distribution function, straight up at the edge of every bucket."""
+    """Histograms as one distribution function, with a vertical step at the edge of every bucket."""
     edges, index = np.unique(np.concatenate([edges for edges, _ in counted]), return_inverse=True)
     packets = np.concatenate([np.diff(upto, prepend=0.0) for _, upto in counted])
     upto = np.cumsum(np.bincount(index, packets, minlength=edges.size))
@@ -81,9 +81,9 @@ def _steps(counted: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray
 
 
 def sojourn_box(arm: Arm, direction: Direction, whiskers: tuple[float, float]) -> Box | None:
-    """The box of an arm's sojourn times in ms, all repeats together; None if no packet left the queue.
+    """The box of an arm's sojourn times in ms, repeats combined; None if no packet left the queue.
 
-    ``whiskers`` are the percentiles at which they end.
+    ``whiskers`` are the percentiles of their ends.
     """
     values, levels = sojourn_curve(arm, direction)
     if not values.size:
@@ -124,13 +124,13 @@ def _looks(results: Results) -> list[Look]:
 
 
 def _floor(lows: Sequence[float], highs: Sequence[float]) -> float:
-    """Where a logarithmic axis begins: at the least positive value, four decades below the top at most."""
+    """The beginning of a logarithmic axis: the least positive value, at most four decades below the top."""
     top = max(highs)
     return max(min((low for low in lows if low > 0.0), default=0.0), top / 1e4) / 1.1
 
 
 def _up_to(level: float, values: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The curve's part below a level, and where it reaches it."""
+    """The curve's part below a level, and the value at which it reaches the level."""
     if not values.size:
         return values, levels
     below = levels < level
@@ -163,7 +163,7 @@ def box(results: Results, direction: Direction, whiskers: tuple[float, float], w
 def draw_boxes(
     axes: Axes, positions: Sequence[float], boxes: Sequence[Box | None], look: Sequence[Look], *, width: float
 ) -> None:
-    """Draws boxes at positions; what is None leaves its place empty."""
+    """Draws boxes at positions; None leaves its position empty."""
     for position, box, one in zip(positions, boxes, look, strict=True):
         if box is None:
             continue

@@ -1,4 +1,4 @@
-"""One look for all figures: legible in print, distinguishable without colour."""
+"""The common style of all figures: legible in print, distinguishable without colour."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _UNDATED: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow; then darker and duller ones.
+# Okabe and Ito's palette for colour-blind readers, without its yellow; then darker and duller colours.
 _BLUE, _VERMILION, _GREEN, _PINK, _SKY, _ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"
 _BLACK, _WINE, _OLIVE, _INDIGO, _GREY, _BROWN = "#000000", "#882255", "#8A8A2B", "#332288", "#8C8C8C", "#8C510A"
 COLORS = (_BLUE, _VERMILION, _GREEN, _PINK, _SKY, _ORANGE, _BLACK, _WINE, _OLIVE, _INDIGO, _GREY, _BROWN)
-"""All colours, the plainest first."""
+"""All colours, in order of preference."""
 COLOR_OF = {
     **dict.fromkeys(("pfifo", "pfifo_head_drop"), _BLACK),
     "bfifo": _GREY,
@@ -49,19 +49,19 @@ COLOR_OF = {
     **dict.fromkeys(("sfq", "sfq_red", "sfq_ared", "pi2"), _OLIVE),
     "fq_nocodel": _GREY,
 }
-"""The colour of a discipline, in every figure that has no two of the same colour."""
+"""The colour of a discipline in every figure, unless another arm of the figure has it."""
 _DASHES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "D", "^", "v", "P", "*", "X", "p", "h", "<", ">")
 _PALEST = 0.6
-"""How far the last of a discipline's many arms goes towards white."""
+"""How far the colour of the last of a discipline's many arms is lightened."""
 
 Width = Literal["column", "page"]
 WIDTHS_IN: dict[Width, float] = {"column": 3.5, "page": 7.16}
-"""One and two columns of a paper (IEEE's), in inches."""
+"""The widths of one and two columns of a paper (IEEE's), in inches."""
 LOG_FROM = 8.0
-"""Values that differ by more than this factor are drawn on a logarithmic axis; a linear one would flatten the small."""
+"""Values that differ by more than this factor are drawn on a logarithmic axis, so that small ones remain visible."""
 
-# What systems have for Chinese, Japanese and Korean.
+# Common fonts for Chinese, Japanese and Korean.
 _CJK = (
     *(f"Noto Sans {name}" for name in ("CJK SC", "CJK JP", "CJK TC", "CJK KR", "SC", "JP", "TC", "KR")),
     *("Source Han Sans SC", "Source Han Sans", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback"),
@@ -90,14 +90,14 @@ _RC: dict[Any, Any] = {
 }
 
 
-# What a legend in the house style takes: per row, per name without its letters, and per letter of it.
+# Size of a legend in this style: per row, per name without its letters, and per letter.
 _ROW_IN, _NAME_IN, _LETTER_IN = 0.17, 0.45, 0.065
 _ABOVE = 12
-"""Names that a legend above the axes has room for; more stand to their right."""
+"""Most names in a legend above the axes; a longer legend stands to their right."""
 
 
 class Look(NamedTuple):
-    """How one arm is drawn, in every figure the same."""
+    """How one arm is drawn, the same in every figure."""
 
     color: str
     dashes: str
@@ -105,15 +105,15 @@ class Look(NamedTuple):
 
 
 def looks(count: int) -> list[Look]:
-    """``count`` looks, told apart by colour as well as by dashes."""
+    """``count`` looks, distinguished by colour and by dashes."""
     return list(islice(map(Look, cycle(COLORS), cycle(_DASHES), cycle(_MARKERS)), count))
 
 
 def looks_of(disciplines: Sequence[str]) -> list[Look]:
-    """The looks of arms by their disciplines; no two are alike.
+    """The looks of arms by their disciplines; no two are equal.
 
-    A discipline has its colour of ``COLOR_OF``, or, where another in the figure has that already, the next free one. As
-    long as there are colours every arm has one of its own; then the arms of a discipline are shades of its colour.
+    A discipline has its colour of ``COLOR_OF`` or, if another in the figure already has it, the next free one. While
+    there are enough colours every arm has its own; otherwise the arms of a discipline are shades of its colour.
     """
     distinct = list(dict.fromkeys(disciplines))
     colors = _own_colors(distinct)
@@ -135,7 +135,7 @@ def looks_of(disciplines: Sequence[str]) -> list[Look]:
 
 
 def _own_colors(disciplines: Sequence[str]) -> dict[str, str]:
-    """A colour by discipline; different ones as long as there are enough."""
+    """A colour for each discipline; different ones while there are enough."""
     wanted = {name: COLOR_OF[name] for name in disciplines if name in COLOR_OF}
     colors: dict[str, str] = {}
     for name, color in wanted.items():
@@ -156,21 +156,21 @@ def _paler(color: str, share: float) -> str:
 
 @lru_cache(maxsize=1)
 def _families() -> tuple[str, ...]:
-    """The fonts: matplotlib's own, and for what it lacks the first installed one of ``_CJK``."""
+    """The fonts: matplotlib's own and, for characters that it lacks, the first installed one of ``_CJK``."""
     installed = {font.name for font in font_manager.fontManager.ttflist}
     return ("DejaVu Sans", *(name for name in _CJK if name in installed))[:2]
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The house style, for what is drawn inside."""
+    """The common style, for everything drawn in the context."""
     with matplotlib.rc_context({**_RC, "font.family": list(_families())}):
         yield
 
 
 @contextmanager
 def _one_note_of_glyphs() -> Iterator[None]:
-    """Lets pass, of the warnings about characters that no font has, one in words."""
+    """Replaces the warnings about characters missing from all fonts by one note."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -186,19 +186,19 @@ def _one_note_of_glyphs() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _tell_of_glyphs() -> None:
-    """Says it once in a process."""
+    """Prints the note once per process."""
     text = "figures: no installed font has some characters of the labels; for Chinese, Japanese and Korean install one"
     warnings.warn(f"{text} such as Noto Sans CJK", Note, stacklevel=4)
 
 
 class StyledFigure(Figure):
-    """A figure that keeps the house style when it is saved, and that a notebook shows by itself."""
+    """A figure that keeps the style when it is saved, and that a notebook displays."""
 
     is_fixed = False
-    """Whether its width is that of a column or a page."""
+    """True if its width is that of a column or a page."""
 
     def savefig(self, fname: Any, **options: Any) -> None:
-        """As matplotlib's; without a date, so that the same figure gives the same bytes."""
+        """Like matplotlib's, but without a date, so that equal figures produce equal bytes."""
         kind = options.get("format") or Path(str(fname)).suffix.removeprefix(".") or "png"
         with style(), _one_note_of_glyphs():
             super().savefig(fname, **{"metadata": _UNDATED.get(kind), **options})
@@ -210,12 +210,12 @@ class StyledFigure(Figure):
 
 
 def figure(width_in: float = 5.2, height_in: float = 3.4, *, width: Width | None = None) -> Figure:
-    """An empty figure; with ``width`` as wide as that, whatever it was to be.
+    """An empty figure; ``width`` takes precedence over ``width_in``.
 
     Raises
     ------
     ValueError
-        There is no such width.
+        The width is unknown.
     """
     if width is None:
         return StyledFigure(figsize=(width_in, height_in))
@@ -228,12 +228,12 @@ def figure(width_in: float = 5.2, height_in: float = 3.4, *, width: Width | None
 
 
 def width_for(arms: int) -> float:
-    """The width in inches of a figure with a place per arm."""
+    """The width in inches of a figure with a position per arm."""
     return max(4.2, min(12.0, 1.4 + 0.65 * arms))
 
 
 def name_ticks(axes: Axes, names: Sequence[str]) -> None:
-    """Names the places 0, 1, … on the horizontal axis, slanted where they would run into each other."""
+    """Labels the positions 0, 1, … on the horizontal axis, slanted if they would overlap."""
     width_in = axes.bbox.width / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
     room = max(1, int((width_in - 0.7) / 0.08))
     crowded = max(map(len, names), default=0) * len(names) > room
@@ -241,13 +241,13 @@ def name_ticks(axes: Axes, names: Sequence[str]) -> None:
 
 
 def name_y(axes: Axes, text: str) -> None:
-    """Names the vertical axis, in several lines where one would be longer than the figure is high."""
+    """Labels the vertical axis, in several lines if one would be longer than the height of the figure."""
     height_in = axes.get_figure(root=True).get_size_inches()[1]  # type: ignore[union-attr]
     axes.set_ylabel(_wrapped(text, height_in - 0.6))
 
 
 def title(axes: Axes, text: str, width_in: float) -> None:
-    """A title over axes in a panel of this width, in several lines where one would be wider."""
+    """A title over axes in a panel of this width, in several lines if one would be wider."""
     axes.set_title(_wrapped(text, width_in - 0.5), loc="left", fontsize=9)
 
 
@@ -256,9 +256,9 @@ def _wrapped(text: str, room_in: float) -> str:
 
 
 def legend(drawn: Figure, axes: Axes) -> None:
-    """A legend above the axes, or to their right where the names are many; the figure grows by it.
+    """A legend above the axes, or to their right if there are many names; the figure grows accordingly.
 
-    Above, names are read row by row. A figure of a fixed width only grows in height.
+    Above, names are ordered by row. A figure of a fixed width only grows in height.
     """
     handles, names = axes.get_legend_handles_labels()
     if not names:
@@ -285,7 +285,7 @@ def legend(drawn: Figure, axes: Axes) -> None:
 
 
 def note(axes: Axes, *parts: str) -> None:
-    """A line above the axes that says what marks mean; empty parts are left out."""
+    """A line above the axes that explains the marks; empty parts are omitted."""
     text = "; ".join(part for part in parts if part)
     if text:
         width_in = axes.get_figure(root=True).get_size_inches()[0]  # type: ignore[union-attr]
@@ -293,18 +293,18 @@ def note(axes: Axes, *parts: str) -> None:
 
 
 def way(results: Results, direction: Direction) -> str:
-    """Which way a figure shows, in words; nothing where there is only the way down."""
+    """The direction of a figure, in words; empty if there is only the downward direction."""
     return "" if results.directions == ("down",) and direction == "down" else f"{direction}ward direction"
 
 
 def wants_log(values: Iterable[float]) -> bool:
-    """Whether positive values differ by more than ``LOG_FROM``."""
+    """True if positive values differ by more than ``LOG_FROM``."""
     known = [value for value in values if value > 0.0 and math.isfinite(value)]
     return len(known) > 1 and max(known) / min(known) > LOG_FROM
 
 
 def log_axis(axes: Axes, name: Literal["x", "y"]) -> None:
-    """A logarithmic axis with plain numbers: 1, 2, 5, 10 …, or the powers of ten where those would be many."""
+    """A logarithmic axis with plain numbers: 1, 2, 5, 10 …, or powers of ten if those would be too many."""
     if name == "x":
         axes.set_xscale("log")
     else:

@@ -1,4 +1,4 @@
-"""A figure of merit over a swept key, and several of them beside each other."""
+"""A metric over a swept key, and several metrics beside each other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sojourn.results import Arm, Direction, Results
 
 MOST_LINES = 24
-"""Lines that can still be told apart."""
+"""Most lines that can be distinguished."""
 
 
 def over(results: Results, key: str, name: str, direction: Direction, width: Width | None = None) -> Figure:

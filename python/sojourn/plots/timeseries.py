@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NotRecordedError(ValueError):
-    """The experiment did not record what a figure shows."""
+    """The experiment did not record the data of a figure."""
 
 
 Middle = Literal["median", "mean"]
@@ -89,14 +89,14 @@ def _figure(
 
 
 def _mean_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(lower end, mean, upper end) of the mean's interval in each bin; NaN where no repeat has a value."""
+    """(lower end, mean, upper end) of the mean's interval in each bin; NaN if no repeat has a value."""
     intervals = [mean_interval(column) for column in values.T]
     low, line, high = np.array([(one.low, one.middle, one.high) for one in intervals]).T
     return low, line, high
 
 
 def _median_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(least, median, greatest) of each bin; NaN where no repeat has a value."""
+    """(minimum, median, maximum) of each bin; NaN if no repeat has a value."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="All-NaN", category=RuntimeWarning)
         low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)

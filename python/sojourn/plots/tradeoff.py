@@ -1,4 +1,4 @@
-"""Goodput against delay: what a queue gives for what it takes.
+"""Goodput against delay: the trade-off of a queue.
 
 The delay axis runs backwards, so that better is up and to the right (RFC 7928 §2.7; Winstein and Balakrishnan 2013).
 """
@@ -56,7 +56,7 @@ def one_sigma_ellipse(sample: FloatArray) -> FloatArray:
     (with n - 1 in the denominator).
     """
     lengths, axes = np.linalg.eigh(np.cov(sample, rowvar=False))
-    # Rounding can make a variance of nothing slightly negative.
+    # Rounding can make a zero variance slightly negative.
     radii = np.sqrt(np.maximum(lengths, 0.0))
     circle = np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=1)
     contour: FloatArray = sample.mean(axis=0) + (circle * radii) @ axes.T
@@ -64,9 +64,9 @@ def one_sigma_ellipse(sample: FloatArray) -> FloatArray:
 
 
 def ellipse(results: Results, direction: Direction, statistic: str, width: Width | None = None) -> Figure:
-    """Per arm: the repeats as dots, their medians as a mark, from three repeats on their 1-sigma ellipse.
+    """Per arm: the repeats as dots, their medians as a mark, and their 1-sigma ellipse from three repeats on.
 
-    The mark is a circle; where there are more arms than colours, arms have other marks as well.
+    The mark is a circle; if there are more arms than colours, arms also have different marks.
     """
     few = len(results.arms) <= len(COLORS)
 
@@ -127,7 +127,7 @@ def _figure(
 
 
 def _widen(axes: Axes) -> None:
-    """Keeps differences of thousandths from filling the goodput axis."""
+    """Keeps tiny differences from filling the goodput axis."""
     low, high = axes.get_ylim()
     lacking = _LEAST_SPAN * high - (high - low)
     if lacking > 0.0:

@@ -1,4 +1,4 @@
-"""One self-contained HTML page of what ``--out`` wrote: what was run, figures, tables, published against measured.
+"""One self-contained HTML page about the results in a directory: experiment, figures, tables, published values.
 
 - ``write_report``: writes DIR/report.html for the results of ``sojourn run``, ``compare`` or ``study run``
 """
@@ -18,7 +18,7 @@ FILE = "report.html"
 
 
 def write_report(directory: str | Path) -> Path:
-    """Writes the report of a directory of results into it.
+    """Writes the report of a directory of results into this directory.
 
     Returns
     -------
@@ -28,11 +28,11 @@ def write_report(directory: str | Path) -> Path:
     Raises
     ------
     ExperimentError
-        The directory holds no results, or what it holds cannot be read.
+        The directory contains no results, or they cannot be read.
     OSError
         The page cannot be written.
     OutputError
-        There is a report.html that is not ours, or was changed since.
+        There is a report.html that Sojourn did not write, or that was changed since.
     """
     folder = Path(directory)
     if not folder.is_dir():
@@ -40,7 +40,7 @@ def write_report(directory: str | Path) -> Path:
     sections = [room for room in (study, experiment) if (folder / room.NEEDS).is_file()]
     if not sections:
         needed = " nor ".join(room.NEEDS for room in (experiment, study))
-        raise ExperimentError(f'report: got "{folder}"; there are no results in it, neither {needed}')
+        raise ExperimentError(f'report: got "{folder}"; it contains no results: neither {needed}')
     try:
         contexts = [room.context(folder) for room in sections]
     except (KeyError, TypeError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""The section about an experiment: summary.json and what lies beside it."""
+"""The section about an experiment, from summary.json and the files beside it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEEDS = "summary.json"
 
 @dataclass(frozen=True)
 class Setting:
-    """A part of the experiment: what it is, and its keys with their values."""
+    """A part of the experiment: its name, and its keys with their values."""
 
     name: str
     values: Mapping[str, str]
@@ -39,13 +39,13 @@ class Gallery:
 
 
 MOST_ROWS = 100
-"""Rows of a table in the page."""
+"""Most rows of a table in the page."""
 PICTURES_SIZE = 1_000_000
-"""Characters of figures, from which on those of further cells of a sweep are left out."""
+"""Size of figures, in characters, above which the figures of further cells of a sweep are omitted."""
 
 
 def context(folder: Path) -> dict[str, Any]:
-    """What the template shows of an experiment's results."""
+    """The template's variables for an experiment's results."""
     results = load(folder)
     summary = results.summary
     repeats = repeats_of(results)
@@ -87,7 +87,7 @@ def _bounded(sheet: Sheet | None, where: str = "all are in summary.csv") -> Shee
 
 
 def _facts(results: Results) -> dict[str, str]:
-    """What identifies the runs."""
+    """The facts that identify the runs."""
     summary = results.summary
     seeds = sorted({run.seed for run in results.runs})
     facts = {
@@ -113,7 +113,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def _settings(results: Results) -> list[Setting]:
-    """The experiment as it was run: every key, from the first cell of the sweep."""
+    """The experiment as run: every key, from the first cell of the sweep."""
     if results.resolved_json is None:
         return []
     cells = json.loads(results.resolved_json)
@@ -130,14 +130,14 @@ def _settings(results: Results) -> list[Setting]:
             continue
         for index, part in enumerate(cell.get(name, [])):
             title = part.get("label") or part.get("name") or part.get("kind") or name
-            # A link and a named group are swept by name or by number.
+            # A link and a named group can be swept by name or by index.
             places = [f"{name}.{index}", f"{name}.{part.get('name')}"]
             settings.append(Setting(f"{name} {index}: {title}", _plain(part, places, swept)))
     return settings
 
 
 def _plain(part: Mapping[str, Any], places: Sequence[str], swept: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Keys and values in words; a key that is swept, under any of its places, shows no value of one cell."""
+    """Keys and values as text; a swept key, under any of its names, does not show the value of one cell."""
     return {
         key: "swept" if any(f"{place}.{key}" in swept for place in places) else _value(value)
         for key, value in part.items()
@@ -156,7 +156,7 @@ def _value(value: object) -> str:
 
 
 def _galleries(results: Results, taken: int) -> list[Gallery]:
-    """The figures with a line, box or mark per arm; of a sweep those of its first cells, as far as there is room."""
+    """The figures with a line, box or mark per arm; for a sweep those of its first cells, up to a limit."""
     galleries: list[Gallery] = []
     size = taken
     for place, (name, cell) in enumerate(results.by_cell().items()):

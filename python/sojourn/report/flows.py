@@ -1,4 +1,4 @@
-"""Flows as a table: whatever figures a summary holds of them, group by group."""
+"""Flows as a table, group by group, with all figures of a summary."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sojourn.statistics import interval_note, median_interval
 from sojourn.tables import Sheet, interval_text, repeats_of, swept_keys
 
 _SCALES = {"bps": (1e6, "Mbit/s"), "bytes": (1e6, "MB"), "ms": (1.0, "ms"), "s": (1.0, "s")}
-"""How a key's unit is shown: divided by what, and called what."""
+"""How a key's unit is displayed: its divisor and its name."""
 _LEFT_OUT = ("traffic", "flow", "sent_bytes", "received_bytes")
-"""Keys of a flow that say which it is, or count what its goodput says."""
+"""Keys that identify a flow, or whose count its goodput replaces."""
 _NOT_OF_PING = ("goodput_bps", "retransmits")
 
 
@@ -40,7 +40,7 @@ def flows_sheet(results: Results) -> Sheet | None:
 
 
 def _numbers(flow: Mapping[str, Any]) -> dict[str, float]:
-    """A flow's figures of merit by key; of a distribution its median and 95th percentile."""
+    """A flow's metrics by key; for a distribution its median and 95th percentile."""
     numbers: dict[str, float] = {}
     for key, value in flow.items():
         if key in _LEFT_OUT or (flow["kind"] == "ping" and key in _NOT_OF_PING):

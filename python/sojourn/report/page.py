@@ -1,4 +1,4 @@
-"""The page itself: templates and style sheet put together, nothing left to fetch."""
+"""The page: templates and style sheet combined, without external resources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from sojourn import _core
 
 LARGEST_SVG = 400_000
-"""Bytes beyond which a figure is shown as PNG."""
+"""Bytes above which a figure is shown as PNG."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Picture:
     name: str
     caption: str
     source: str
-    """A ``data:`` address, so that figures cannot disturb each other's identifiers."""
+    """A ``data:`` address, so that the identifiers of figures do not conflict."""
 
 
 def picture(name: str, caption: str, read: Callable[[str], bytes]) -> Picture:
-    """A figure as vector graphics, or as pixels where those are many; ``read`` gives its ``svg`` or ``png``."""
+    """A figure as vector graphics, or as pixels if it is large; ``read`` returns its ``svg`` or ``png``."""
     kind, content = "svg+xml", read("svg")
     if len(content) > LARGEST_SVG:
         kind, content = "png", read("png")
@@ -45,7 +45,7 @@ def saved(drawn: Figure, kind: str) -> bytes:
 
 
 def render(sections: Sequence[Mapping[str, Any]]) -> str:
-    """The page of one or two sections; each names its ``template``, ``title`` and ``subtitle``."""
+    """The page with one or two sections; each names its ``template``, ``title`` and ``subtitle``."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("sojourn.report", "templates"),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""The section about a study: claims.json, inputs.json and the figures beside them."""
+"""The section about a study, from claims.json, inputs.json and the figures beside them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MARKS = {
 
 
 def context(folder: Path) -> dict[str, Any]:
-    """What the template shows of a study's results."""
+    """The template's variables for a study's results."""
     document = typed.read_json(folder / NEEDS)
     inputs = typed.read_json(folder / INPUTS) if (folder / INPUTS).is_file() else {}
     tolerances = inputs.get("tolerances", {})
@@ -68,13 +68,13 @@ def context(folder: Path) -> dict[str, Any]:
 
 
 def _causes(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The misses by what they are put down to; of results that were written before causes were kept, none."""
+    """The claims not reproduced, by cause; empty for results of older versions, which have no causes."""
     found = {cause: [one["id"] for one in claims if one.get("cause") == cause] for cause in CAUSES}
     return [{"name": cause, "meaning": CAUSES[cause], "claims": ids} for cause, ids in found.items() if ids]
 
 
 def _pictures(folder: Path, figures: list[str], titles: dict[str, str]) -> list[Picture]:
-    """The figures that lie in the folder, wherever it was when they were written."""
+    """The figures in the folder, even if it was moved since they were written."""
     pictures = []
     for name in dict.fromkeys(Path(figure).stem for figure in figures):
         svg, png = folder / f"{name}.svg", folder / f"{name}.png"

@@ -1,11 +1,11 @@
 """Published studies as data: claims, experiments and figures of a paper, re-run and compared.
 
-- ``available``, ``find``: the studies there are
+- ``available``, ``find``: the available studies
 - ``run_study``: runs one and judges every claim of its paper
 - ``Verdict``: reproduced, not reproduced, not comparable, not run
 
-A study is a folder with ``claims.toml`` (what the paper published), ``study.toml`` (the recipe) and experiment files;
-no study has code of its own.
+A study is a folder with ``claims.toml`` (the published results), ``study.toml`` (the recipe) and experiment files; it
+has no code of its own.
 """
 
 from sojourn.studies.catalogue import available, find

@@ -1,4 +1,4 @@
-"""Where studies are found: in the package, or in any folder given by path."""
+"""Finds studies, in the package or in any folder given by path."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def available() -> list[Study]:
 
 
 def find(name: str) -> Study:
-    """A study by name, or by the path of its folder.
+    """Finds a study by name, or by the path of its folder.
 
     Raises
     ------
     ExperimentError
-        There is none, or its recipe is wrong.
+        There is no such study, or its recipe has an error.
     """
     known = {study.name: study for study in available()}
     if name in known:

@@ -15,7 +15,7 @@ Number = int | float
 
 
 class Verdict(StrEnum):
-    """What became of a claim."""
+    """The verdict on a claim."""
 
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not reproduced"
@@ -24,7 +24,7 @@ class Verdict(StrEnum):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """One published result, in our words; a ``[[claim]]`` table, which may have notes of its own."""
+    """One published result, in our words: a ``[[claim]]`` table, which may have additional notes."""
 
     id: str
     experiment: str
@@ -37,7 +37,7 @@ class Claim(msgspec.Struct, frozen=True):
     statistic: str = ""
     unit: str = ""
     qdisc: str = ""
-    """The schemes that it is about, with commas or ``vs`` between them."""
+    """The schemes of the claim, separated by commas or ``vs``."""
     condition: dict[str, Any] = {}
     relation: str | None = None
     value: Number | None = None
@@ -62,22 +62,22 @@ class Claim(msgspec.Struct, frozen=True):
 
     @property
     def schemes(self) -> tuple[str, ...]:
-        """The schemes that it names."""
+        """The names of its schemes."""
         return tuple(name.strip() for name in self.qdisc.replace(" vs ", ",").split(",") if name.strip())
 
     @property
     def low(self) -> Number | None:
-        """A published value, or the lower end of a published range, or of a bound."""
+        """The published value, or the lower end of a published range or bound."""
         return self.value if self.least is None else self.least
 
     @property
     def high(self) -> Number | None:
-        """The value, or the upper end."""
+        """The published value, or the upper end of a range."""
         return self.value if self.most is None else self.most
 
     @property
     def published(self) -> str:
-        """The published result, short: a value with its tolerance, or a relation."""
+        """The published result in short: a value with its tolerance, or a relation."""
         if self.relation is not None:
             return self.relation
         if self.low is None and self.high is None:
@@ -96,7 +96,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     @property
     def tolerance(self) -> str:
-        """What is accepted beyond what ``published`` says: ``inequalities relaxed by 5%``."""
+        """The tolerance that ``published`` does not show: ``inequalities relaxed by 5%``."""
         unit = "" if self.unit in ("", "1") else f" {self.unit}"
         is_said = self.relation is None and self.low is not None and self.bound is None
         parts = [
@@ -109,17 +109,17 @@ class Claim(msgspec.Struct, frozen=True):
 
     @property
     def exact(self) -> Claim:
-        """The claim without tolerance, where that can be met: one number is never measured to the last digit."""
+        """The claim without tolerance, except for single numbers, which can never be measured to the last digit."""
         is_one_number = self.relation is None and self.bound is None and self.low == self.high
         if is_one_number:
             return self
         if self.relation is not None:
-            # What is about equal is so within a tolerance; an inequality needs none.
+            # Approximate equality needs a tolerance; an inequality needs none.
             return msgspec.structs.replace(self, tol_margin=0.0)
         return msgspec.structs.replace(self, tol_rel=0.0, tol_abs=0.0)
 
     def accepts(self, value: float) -> bool:
-        """Whether a measured number agrees with the published one, within the tolerance."""
+        """True if a measured number agrees with the published one within the tolerance."""
         if self.low is None or self.high is None:
             raise ValueError(f"claim {self.id} publishes no number")
         floor = self.low - max(self.tol_rel * abs(self.low), self.tol_abs)
@@ -137,7 +137,7 @@ def load_claims(path: Path) -> list[Claim]:
     Raises
     ------
     ValueError
-        A claim lacks a field or has one that is wrong, or two have the same id.
+        A claim lacks a field or has a wrong one, or two have the same id.
     """
     tables = typed.read_toml(path).get("claim", [])
     try:

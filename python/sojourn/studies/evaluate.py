@@ -1,4 +1,4 @@
-"""Evaluates a formula over a grid: once for every cell of the axes, and every scheme, that it leaves free."""
+"""Evaluates a formula over a grid: once for every value of the axes and every scheme that it leaves open."""
 
 from __future__ import annotations
 
@@ -30,42 +30,42 @@ from sojourn.studies.relation import (
 ANY = frozenset({"any", "each"})
 OTHER = "any_other"
 _OVER_AXIS = {"increasing": 2, "decreasing": 2, "slope": 2, "range": 2, "mean": 2, "median": 2, "reaching": 4}
-"""The functions that run along an axis, their last argument, and how many arguments they then have."""
+"""The functions along an axis, which is their last argument, with their number of arguments."""
 
 
 @dataclass(frozen=True)
 class Slack:
-    """How closely a comparison must hold."""
+    """The tolerance of comparisons."""
 
     margin: float = 0.0
     """Relative slack of inequalities."""
     relative: float = 0.0
-    """Of ``~=``: of the larger side."""
+    """Tolerance of ``~=``, relative to the larger side."""
     absolute: float = 0.0
-    """Of ``~=``: in the metric's unit."""
+    """Tolerance of ``~=``, in the metric's unit."""
 
 
 class Missing(StrEnum):
     """Why a formula has no value at a place."""
 
     NOT_RUN = "not run"
-    """A run that it needs was not made."""
+    """A run that the formula needs was not made."""
     NOT_SEEN = "not seen"
-    """The runs were made, and what it needs did not happen in any of them."""
+    """The runs were made, but the event that the formula needs did not happen in any of them."""
 
 
 class Side(NamedTuple):
-    """What was compared at one place."""
+    """The values compared at one place."""
 
     values: tuple[float, ...]
     signs: tuple[str, ...]
-    """Between them, as the relation has them."""
+    """The operators between them, as in the relation."""
     holds: bool
 
 
 @dataclass(frozen=True)
 class Instance:
-    """The outcome at one place: a truth value of a relation, a number of a formula."""
+    """The result at one place: a truth value for a relation, a number for a formula."""
 
     scheme: str | None
     point: Point
@@ -74,17 +74,17 @@ class Instance:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a formula at one place, also if it has no value there."""
+    """The result of a formula at one place, even if it has no value there."""
 
     scheme: str | None
     point: Point
     value: float | bool | Missing
     sides: tuple[Side, ...] = ()
-    """Of a relation: its comparisons, in order."""
+    """For a relation: its comparisons, in order."""
     empty_repeats: int = 0
-    """Repeats in which something that the formula needs did not happen; the value is of the others."""
+    """Repeats in which an event that the formula needs did not happen; the value is that of the others."""
     relation: int = 0
-    """Of several relations that a claim is read as, which: from 1."""
+    """For a claim read as several relations: the number of this one, from 1."""
 
 
 def instances(
@@ -97,7 +97,7 @@ def instances(
     within: Grid | None = None,
     given: Mapping[Reference, float] | None = None,
 ) -> list[Instance]:
-    """Evaluates a formula everywhere.
+    """Evaluates a formula at every place.
 
     Parameters
     ----------
@@ -106,25 +106,25 @@ def instances(
     grid
         The experiment's runs.
     schemes
-        What ``any``, ``each``, ``any_other`` and a metric without a scheme range over; default: all of the grid.
+        The range of ``any``, ``each``, ``any_other`` and a metric without a scheme; default: all schemes of the grid.
     slack
         Tolerances of comparisons.
     derived
-        Metrics that are formulas of others for one scheme, which they call ``each``.
+        Metrics defined by formulas over other metrics of one scheme, which they call ``each``.
     within
-        The part of the grid whose places are looked at; what the formula itself places may lie outside. Default: all.
+        The part of the grid to evaluate; places named in the formula itself may lie outside. Default: all.
     given
-        What references of the formula, derived metrics expanded, are taken to be instead of what was measured.
+        Values to use for references of the formula (with derived metrics expanded) instead of measured ones.
 
     Returns
     -------
     list of Instance
-        Places without data are left out.
+        Places without data are omitted.
 
     Raises
     ------
     RelationError
-        The formula is not in the language, or names something that the grid does not have.
+        The formula has a syntax error, or names something that the grid does not have.
     """
     return [
         Instance(one.scheme, one.point, one.value)
@@ -143,7 +143,7 @@ def outcomes(
     within: Grid | None = None,
     given: Mapping[Reference, float] | None = None,
 ) -> list[Outcome]:
-    """As ``instances``, but for every place, also those where the formula has no value."""
+    """Like ``instances``, but for every place, including those where the formula has no value."""
     evaluator = _Evaluator(
         parse(formula), grid, schemes or grid.schemes, slack or Slack(), derived or {}, within or grid, given or {}
     )
@@ -151,21 +151,21 @@ def outcomes(
 
 
 class Names(NamedTuple):
-    """What formulas about an experiment may name."""
+    """The names that formulas about an experiment may use."""
 
     schemes: frozenset[str]
     metrics: frozenset[str]
     axes: frozenset[str]
-    """Other words for one and constants are among them."""
+    """Includes aliases and constants."""
 
 
 def check_names(formula: str, names: Names, derived: Mapping[str, str], *, number: bool = True) -> None:
-    """Checks a formula, before there is anything to evaluate it on: for a ``number``, or for whatever it is.
+    """Checks a formula before there is data: one for a ``number``, or of any kind.
 
     Raises
     ------
     RelationError
-        It is not in the language, no number, or names something that the experiment does not have.
+        It has a syntax error, is not a number, or uses a name that the experiment does not have.
     """
     root = parse(formula)
     for node in walk(expand(root, derived)):
@@ -197,7 +197,7 @@ def _must_be(name: str, accepted: frozenset[str], what: str) -> None:
 
 
 class _NoDataError(Exception):
-    """Some value that the formula needs is not there."""
+    """A value that the formula needs is missing."""
 
     def __init__(self, why: Missing) -> None:
         super().__init__(why)
@@ -244,7 +244,7 @@ class _Evaluator:
         return [None]
 
     def _points(self) -> list[Point]:
-        """The places to look at: every combination that was run of the axes that the formula does not settle."""
+        """The places to evaluate: every combination that was run of values of the axes that the formula leaves open."""
         settled = {self._axis(name) for reference in self._references for name, _ in reference.at}
         for node in walk(self._root):
             if (
@@ -286,7 +286,7 @@ class _Evaluator:
                 return all(self._values(parts, scheme, point))
 
     def _values(self, nodes: Sequence[Node], scheme: str | None, point: Point) -> list[float | bool]:
-        """All of them, so that what is missing never depends on the order in which a claim is written."""
+        """Evaluates all of them, so that the result does not depend on the order in which a claim is written."""
         values: list[float | bool] = []
         missing = []
         for node in nodes:
@@ -302,7 +302,7 @@ class _Evaluator:
         return [float(value) for value in self._values(nodes, scheme, point)]
 
     def _judged(self, values: Sequence[float], operators: Sequence[str]) -> bool:
-        """Whether values stand to each other as the operators between them say."""
+        """True if the operators hold between the values."""
         pairs = zip(values, operators, values[1:], strict=False)
         holds = all(self._compare(left, operator, right) for left, operator, right in pairs)
         self._sides.append(Side(tuple(values), tuple(operators), holds))
@@ -429,7 +429,7 @@ class _Evaluator:
 
 
 def _reaching(values: Sequence[float], heights: Sequence[float], level: float) -> float:
-    """The value where the height first reaches a level, on the line between the points before and after."""
+    """The value at which the height first reaches a level, interpolated linearly between two points."""
     for (before, low), (after, high) in pairwise(zip(values, heights, strict=True)):
         if low < level <= high:
             return before + (after - before) * (level - low) / (high - low)
@@ -450,7 +450,7 @@ def _arithmetic(operator: str, left: float, right: float) -> float:
 
 
 def expand(node: Node, derived: Mapping[str, str]) -> Node:
-    """Puts the formulas of derived metrics in their place."""
+    """Replaces derived metrics by their formulas."""
     match node:
         case Reference(names, at):
             metric = names[0] if names[0] in derived else names[1] if len(names) > 1 and names[1] in derived else None

@@ -1,4 +1,4 @@
-"""The ``[[figure]]`` and ``[[table]]`` parts of a recipe: what is drawn and tabulated."""
+"""The ``[[figure]]`` and ``[[table]]`` parts of a recipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sojourn.studies.measures import SERIES, Measure, is_statistic
 from sojourn.typed import Strict, Texts, must_be
 
 SCHEME = "scheme"
-"""What tables call the discipline, beside the names of axes."""
+"""The name for the discipline in tables, beside the names of axes."""
 KINDS = {
     "box": "boxes over ``x``, a panel per value of ``panels``",
     "series": "a metric over time",
@@ -22,7 +22,7 @@ KINDS = {
     "spread": "a metric's mean over the distribution of another, ``x``: median, box and whiskers lie flat",
     "packets": "every packet as it came to the queue and left it, from the metric's ``from_s`` to its ``to_s``",
 }
-"""What kinds of figure there are, and what they show."""
+"""The kinds of figures and their content."""
 OVER_METRIC = ("ellipse", "spread")
 """The kinds whose ``x`` is a metric."""
 
@@ -39,29 +39,29 @@ class FigureSpec(Strict, frozen=True):
     panels: str = ""
     where: dict[str, Any] = {}
     schemes: tuple[str, ...] = ()
-    """Only these, in this order; empty: all."""
+    """The schemes to draw, in this order; empty for all."""
     whiskers: tuple[int | float, ...] = (10, 90)
-    """Percentiles that a box's whiskers reach to."""
+    """Percentiles of the ends of a box's whiskers."""
     of_runs: bool = False
-    """A box is of one number per run, not of a distribution within each."""
+    """Draw boxes of one number per run instead of the distribution within each run."""
     statistic: str = "value"
-    """The number per run that ``of_runs`` means."""
+    """The number per run for ``of_runs``."""
     bin_s: int | float = 0.0
-    """A series is drawn as means over so many seconds; 0: as it was recorded."""
+    """Draw a series as means over bins of this many seconds; 0 to draw it as recorded."""
     from_zero: bool = True
-    """Whether the metric's axis begins at zero, unless it is logarithmic."""
+    """Whether the metric's axis begins at zero, if it is not logarithmic."""
     log: bool = False
-    """Whether the metric's axis is logarithmic: where one scheme would flatten the others."""
+    """Whether the metric's axis is logarithmic, so that one scheme does not hide the differences of the others."""
     below: tuple[str, ...] = ()
-    """Metrics drawn beneath the first one, alike and over the same axis."""
+    """Metrics drawn below the first one, in the same way and over the same axis."""
     beside: tuple[str, ...] = ()
-    """Of bars: metrics drawn beside the first one, in the same group."""
+    """For bars: metrics drawn beside the first one, in the same group."""
     label: str = ""
-    """Of the first metric's axis; default: the metric's own."""
+    """Label of the first metric's axis; default: the metric's own."""
     published: tuple[str, ...] = ()
-    """Further metrics whose published values are drawn: other ways to measure what the figure shows."""
+    """Further metrics whose published values are drawn: other measures of the same quantity."""
     shows: str = ""
-    """Where the paper has it; default: what its name says, ``Fig 3`` for ``fig3a``."""
+    """Its location in the paper; by default derived from its name, ``Fig 3`` for ``fig3a``."""
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -73,18 +73,18 @@ class FigureSpec(Strict, frozen=True):
 
     @property
     def location(self) -> str:
-        """Where the paper has it."""
+        """Its location in the paper."""
         return self.shows or _location(self.name)
 
     def is_called(self, name: str) -> bool:
-        """Whether a user means this figure: ``fig3``, ``Fig 3``, ``3``; ``3`` also means ``fig3a``."""
+        """True if a user's name means this figure: ``fig3``, ``Fig 3``, ``3``; ``3`` also means ``fig3a``."""
         wanted = name.lower().replace(" ", "").removeprefix("fig").removeprefix("ure")
         own = self.name.removeprefix("fig")
         return own == wanted or own.rstrip("abcd") == wanted
 
 
 class Value(Strict, frozen=True):
-    """A number that a table has in every row."""
+    """A number in every row of a table."""
 
     heading: str
     metric: str
@@ -92,31 +92,31 @@ class Value(Strict, frozen=True):
 
 
 class TableSpec(Strict, frozen=True):
-    """A table of the paper: published and measured numbers, in its rows and columns."""
+    """A table of the paper: published and measured numbers in the paper's rows and columns."""
 
     name: str
     title: str
     experiment: str
     rows: Texts
-    """Axes, or ``scheme``, whose values make the rows."""
+    """Axes, or ``scheme``, whose values are the rows."""
     values: tuple[Value, ...]
     across: str = ""
-    """An axis, or ``scheme``, whose values each have a column of every value."""
+    """An axis, or ``scheme``; there is a column of every value for each of its values."""
     where: dict[str, Any] = {}
     shows: str = ""
-    """Where the paper has it; default: what its name says."""
+    """Its location in the paper; by default derived from its name."""
 
     def __post_init__(self) -> None:
         _check_name(self.name)
 
     @property
     def location(self) -> str:
-        """Where the paper has it."""
+        """Its location in the paper."""
         return self.shows or _location(self.name)
 
 
 class Names(NamedTuple):
-    """What figures and tables may name."""
+    """The names that figures and tables may use."""
 
     measures: Mapping[str, Measure]
     derived: frozenset[str]
@@ -127,18 +127,18 @@ class Names(NamedTuple):
 
 
 def _check_name(name: str) -> None:
-    """A name becomes that of files, which stay in the folder of results."""
+    """Checks a name that is used in file names, which must stay in the folder of results."""
     if not re.fullmatch(r"\w[\w.+-]{0,99}", name):
         raise ValueError(f"name: got {name!r}; must be letters, digits, _ . + - and no longer than 100")
 
 
 def check_names(figures: Sequence[FigureSpec], of_tables: Sequence[TableSpec], names: Names) -> None:
-    """Checks that what figures and tables name is there.
+    """Checks that the names used by figures and tables exist.
 
     Raises
     ------
     ValueError
-        Something is not; the message says what may be named.
+        A name does not exist; the message lists the accepted ones.
     """
     for index, spec in enumerate(figures):
         _check_figure(spec, f"figure.{index}", names)

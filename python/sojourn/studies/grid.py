@@ -1,4 +1,4 @@
-"""The runs of one published experiment, arranged by scheme and by place on the experiment's grid."""
+"""The runs of one published experiment, arranged by scheme and by place: the values of the experiment's axes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Point = Mapping[str, AxisValue]
 
 
 class Alias(Strict, frozen=True):
-    """An axis that is another one in other words: its value is ``factor`` times that of ``axis``."""
+    """An alias of another axis: its value is ``factor`` times that of ``axis``."""
 
     axis: str
     factor: int | float
@@ -42,9 +42,9 @@ class Grid:
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     constants: Point = field(default_factory=dict)
     over_runs: Callable[[Sequence[float]], float] = fmean
-    """How one number is made of the repeats' numbers."""
+    """How one number is computed from the repeats' numbers."""
     _known: dict[tuple[int, str, str], tuple[float, ...]] = field(default_factory=dict)
-    """Statistics taken so far, by cell, metric and name; parts of a grid share them."""
+    """Statistics computed so far, by cell, metric and name; parts of a grid share them."""
 
     @cached_property
     def schemes(self) -> list[str]:
@@ -53,15 +53,15 @@ class Grid:
 
     @cached_property
     def axes(self) -> list[str]:
-        """All axes, aliases left out."""
+        """All axes, without aliases."""
         return list(dict.fromkeys(axis for cell in self.cells for axis in cell.point))
 
     def knows(self, name: str) -> bool:
-        """Whether ``name`` is an axis, another word for one, or constant in this experiment."""
+        """True if ``name`` is an axis, an alias, or a constant of this experiment."""
         return name in self.axes or name in self.aliases or name in self.constants
 
     def place(self, name: str, value: AxisValue) -> tuple[str, AxisValue]:
-        """An axis and a value on it, aliases resolved."""
+        """An axis and a value on it, with aliases resolved."""
         alias = self.aliases.get(name)
         if alias is None or isinstance(value, bool | str):
             return name, value
@@ -79,12 +79,12 @@ class Grid:
 
     @property
     def repeats(self) -> int:
-        """How often every cell was run; 0 if some were run more often than others."""
+        """The number of repeats of every cell; 0 if it differs between cells."""
         counts = {len(cell.runs) for cell in self.cells}
         return counts.pop() if len(counts) == 1 else 0
 
     def first(self, repeats: int) -> Grid:
-        """The grid of the first repeats; of all if that is 0."""
+        """The grid of the first repeats, or of all if ``repeats`` is 0."""
         if repeats in (0, self.repeats):
             return self
         return replace(
@@ -92,12 +92,12 @@ class Grid:
         )
 
     def repeat(self, index: int) -> Grid:
-        """The grid of one repeat, from 0; those of one index share their seed."""
+        """The grid of one repeat, from 0; runs with the same index share their seed."""
         cells = [Cell(cell.scheme, cell.point, cell.runs[index : index + 1]) for cell in self.cells]
         return replace(self, cells=cells, _known={})
 
     def is_at(self, cell: Cell, place: Mapping[str, Any]) -> bool:
-        """Whether a cell is at a place; a list there means any of its values."""
+        """True if a cell is at a place; a list there matches any of its values."""
         own = {**self.constants, **cell.point}
         for name, accepted in place.items():
             values = accepted if isinstance(accepted, list) else [accepted]
@@ -107,7 +107,7 @@ class Grid:
         return True
 
     def at(self, scheme: str, point: Point) -> Iterator[Cell]:
-        """The scheme's cells at a place; the place need not name every axis."""
+        """The scheme's cells at a place, which need not name every axis."""
         exact = self._exact.get((scheme, frozenset(point.items())))
         if exact is not None:
             yield exact
@@ -118,7 +118,7 @@ class Grid:
 
     @cached_property
     def _exact(self) -> dict[tuple[str, frozenset[tuple[str, AxisValue]]], Cell]:
-        """The cells of schemes that have one for every place, by that: nearly all that is asked for."""
+        """An index of the cells of schemes with one cell per place, which serves nearly all requests."""
         found: dict[tuple[str, frozenset[tuple[str, AxisValue]]], Cell] = {}
         for scheme, cells in self._by_scheme.items():
             own = {(scheme, frozenset(cell.point.items())): cell for cell in cells}
@@ -134,7 +134,7 @@ class Grid:
         return cells
 
     def value(self, scheme: str, metric: str, statistic: str, point: Point) -> float:
-        """A statistic of a metric at a place, over the repeats; NaN where nothing was run, or nothing seen.
+        """A statistic of a metric at a place, over the repeats; NaN if nothing was run or nothing was seen.
 
         Raises
         ------
@@ -145,9 +145,9 @@ class Grid:
         return self.over_runs(known) if known else math.nan
 
     def of_repeats(self, scheme: str, metric: str, statistic: str, point: Point) -> tuple[float, ...]:
-        """A statistic of every repeat at a place, NaN where one has nothing to measure; empty where nothing was run.
+        """A statistic of every repeat at a place, NaN for one with nothing to measure; empty if nothing was run.
 
-        Of a metric that is pooled there is one, of the values of all repeats.
+        A pooled metric has a single one, over the values of all repeats.
 
         Raises
         ------
@@ -168,11 +168,11 @@ class Grid:
 
 
 class AmbiguousPlaceError(ValueError):
-    """A formula leaves open which cell it means."""
+    """A formula does not determine a single cell."""
 
 
 def same(left: AxisValue, right: AxisValue) -> bool:
-    """Whether two axis values are equal, numbers but for rounding."""
+    """True if two axis values are equal, numbers within rounding."""
     if left == right:
         return isinstance(left, bool) == isinstance(right, bool)
     if isinstance(left, str | bool) or isinstance(right, str | bool):

@@ -1,4 +1,4 @@
-"""What a study's verdicts rest on: files with their hashes, experiments with their seeds, tolerances."""
+"""The inputs of a study's verdicts: files with their hashes, experiments with their seeds, tolerances."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sojourn.bounded import LARGEST_TEXT
 from sojourn.studies.runner import StudyResults
 
 FILE = "inputs.json"
-"""Its name beside claims.json."""
+"""The file's name, beside claims.json."""
 
 
 class InputFile(TypedDict):
@@ -21,11 +21,11 @@ class InputFile(TypedDict):
     file: str
     sha256: str
     text: NotRequired[str]
-    """Of experiment files."""
+    """For experiment files only."""
 
 
 class ExperimentRuns(TypedDict):
-    """An experiment of the paper, and what was run of it."""
+    """An experiment of the paper, and its runs."""
 
     id: str
     title: str
@@ -42,18 +42,18 @@ class Inputs(TypedDict):
     source: str
     backend: str
     departures: list[str]
-    """From what the files ask for, where the backend lacks it."""
+    """Differences from the study's files, if the backend lacks a feature."""
     overrides: dict[str, str]
     files: list[InputFile]
     experiments: list[ExperimentRuns]
     figures: dict[str, str]
-    """The title of each figure by the name of its file."""
+    """The title of each figure by its file name."""
     tolerances: dict[str, str]
-    """What is accepted of each claim, by its id."""
+    """The tolerance of each claim, by its id."""
 
 
 def inputs(results: StudyResults, *, quick: bool) -> Inputs:
-    """What these results were made from."""
+    """The inputs of these results."""
     study = results.study
     experiments: list[ExperimentRuns] = []
     for experiment in study.experiments:

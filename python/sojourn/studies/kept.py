@@ -1,4 +1,4 @@
-"""What was measured of a study's runs, small enough to keep: claims are judged on it again without running anything."""
+"""The measurements of a study's runs in a small file, from which claims can be judged again without runs."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from sojourn.studies.measures import Measure
 
 FILE = "measured.json"
-"""Its name beside claims.json."""
+"""The file's name, beside claims.json."""
 STATISTICS = ("mean", "min", "p5", "p10", "p25", "median", "p75", "p90", "p95", "max")
-"""What is kept of a distribution."""
+"""The statistics stored for a distribution."""
 
 
 @dataclass(frozen=True)
 class KeptRun:
-    """A run of which only its metrics are known: lists of ``STATISTICS``, or single numbers, in the paper's terms."""
+    """A run with only its metrics: lists of ``STATISTICS``, or single numbers, in the paper's units."""
 
     seed: int
     metrics: Mapping[str, list[float | None] | dict[str, list[float]] | float]
 
     def statistic(self, metric: str, name: str) -> float:
-        """A statistic of a metric; NaN if it was not kept."""
+        """A statistic of a metric; NaN if it was not stored."""
         values = self.metrics.get(metric)
         if isinstance(values, dict):
             return Values(np.array(values["values"])).statistic(name)
@@ -49,7 +49,7 @@ class KeptRun:
 
 @dataclass(frozen=True)
 class KeptMeasure:
-    """A metric of kept runs."""
+    """A metric of stored runs."""
 
     name: str
     pooled: bool = False
@@ -57,29 +57,29 @@ class KeptMeasure:
     def of_repeats(
         self, runs: Sequence[KeptRun], name: str, place: Mapping[str, float | bool | str]
     ) -> tuple[float, ...]:
-        """A statistic of each repeat, or of all together if they are pooled."""
+        """A statistic of each repeat, or of all combined if they are pooled."""
         if not self.pooled:
             return tuple(self.statistic(run, name, place) for run in runs)
         kept = [values["values"] for run in runs if isinstance(values := run.metrics.get(self.name), dict)]
         return (Values(np.array([value for values in kept for value in values])).statistic(name),)
 
     def statistic(self, run: KeptRun, name: str, _place: Mapping[str, float | bool | str]) -> float:
-        """A statistic; the place's offsets are in it."""
+        """A statistic; it already includes the place's offsets."""
         return run.statistic(self.name, name)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A study's runs as they were kept."""
+    """The stored runs of a study."""
 
     backend: str
     kernels: tuple[str, ...]
-    """Releases of the kernels that ran them; empty for the simulator."""
+    """Releases of the kernels that made them; empty for the simulator."""
     departures: tuple[str, ...]
-    """How they departed from the study, in words."""
+    """Differences from the study's files, in words."""
     runs: int
     grids: Mapping[str, Grid]
-    """By experiment; enough to judge claims on, not to draw."""
+    """By experiment; sufficient to judge claims, not to draw figures."""
 
 
 def as_json(results: StudyResults) -> str:
@@ -108,12 +108,12 @@ def as_json(results: StudyResults) -> str:
 
 
 def read(path: Path, study: Study) -> Kept:
-    """Reads what ``as_json`` wrote.
+    """Reads the output of ``as_json``.
 
     Raises
     ------
     ValueError
-        It is of another study, or keeps other statistics.
+        It belongs to another study, or has other statistics.
     """
     document = typed.read_json(path)
     if document["study"] != study.name or tuple(document["statistics"]) != STATISTICS:
@@ -121,7 +121,7 @@ def read(path: Path, study: Study) -> Kept:
     cells: dict[str, list[Cell]] = {}
     for row in document["cells"]:
         runs = tuple(KeptRun(run.pop("seed"), run) for run in row["runs"])
-        # Of a run and a measure a grid asks a statistic, which these have.
+        # A grid asks only for statistics of a run and a measure, which these have.
         cells.setdefault(row["experiment"], []).append(Cell(row["scheme"], row["at"], cast("tuple[Run, ...]", runs)))
     measures = cast("dict[str, Measure]", {name: KeptMeasure(name, one.pooled) for name, one in study.measures.items()})
     return Kept(
@@ -143,7 +143,7 @@ def _metrics(grid: Grid, cell: Cell, run: Run) -> dict[str, Any]:
             metrics[name] = {"values": [_short(value) for value in measure.values(run, place)]}
             continue
         values = [measure.statistic(run, statistic, place) for statistic in STATISTICS]
-        # Only what is one number has a count.
+        # Only single numbers have a count.
         if not math.isnan(measure.statistic(run, "count", place)):
             metrics[name] = _short(measure.statistic(run, "value", place))
         elif not all(map(math.isnan, values)):
@@ -152,5 +152,5 @@ def _metrics(grid: Grid, cell: Cell, run: Run) -> dict[str, Any]:
 
 
 def _short(value: float) -> float | None:
-    """Six digits, which is more than any claim's tolerance needs."""
+    """Rounds to six digits, more than the tolerance of any claim needs."""
     return None if math.isnan(value) else float(f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""What a study measures of a run: a distribution, a series, a number, of which statistics are taken."""
+"""The metrics of a study: a distribution, a series or a number of a run, and their statistics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sojourn.statistics import FloatArray, quantile, quantile_curve
 
 NAMED_QUANTILES = {"median": 0.5, "min": 0.0, "max": 1.0}
 STATISTICS = ("value", "mean", *NAMED_QUANTILES, "std", "total", "count")
-"""All statistics but the percentiles."""
+"""All statistics except the percentiles."""
 
 
 QUEUE_COLUMNS = frozenset(
@@ -25,19 +25,19 @@ QUEUE_COLUMNS = frozenset(
     | {"active_flows", "avg", "bulk_flows", "burst_allowance_ms", "count", "drop_prob", "dropping", "max_p"}
     | {"p_drop", "p_max", "p_prime", "probability", "probability_l", "qdelay_ms", "sparse_flows"}
 )
-"""The columns of the queue's series that a metric may be of."""
+"""The columns of the queue's series that a metric may use."""
 DROP_REASONS = frozenset({"aqm", "deterministic", "overflow"})
 
 
 @dataclass(frozen=True)
 class Quantiles:
-    """A distribution known by its quantiles and its mean."""
+    """A distribution given by its quantiles and its mean."""
 
     levels: FloatArray
     values: FloatArray
     mean: float
     between: bool = True
-    """Whether there are enough to interpolate between them."""
+    """True if there are enough quantiles to interpolate between them."""
 
     def statistic(self, name: str) -> float:
         """``mean``, ``median``, ``min``, ``max`` or ``p`` and a percentage; NaN for any other."""
@@ -51,12 +51,12 @@ class Quantiles:
 
 @dataclass(frozen=True)
 class Values:
-    """A distribution known by all its values."""
+    """A distribution given by all its values."""
 
     values: FloatArray
 
     def statistic(self, name: str) -> float:
-        """As of ``Quantiles``, and ``std``."""
+        """As for ``Quantiles``, and ``std``."""
         if not self.values.size:
             return math.nan
         if name in ("mean", "value", "std"):
@@ -67,12 +67,12 @@ class Values:
 
 @dataclass(frozen=True)
 class Single:
-    """One number per run, which is its own value, mean, median and total."""
+    """One number per run, which is its value, mean, median and total."""
 
     value: float
 
     def statistic(self, name: str) -> float:
-        """The number; NaN for what one number does not have."""
+        """The number; NaN for statistics that a single number does not have."""
         return self.value if name in ("value", "mean", "median", "total", "count") else math.nan
 
 
@@ -80,7 +80,7 @@ Sample = Quantiles | Values | Single
 
 
 def quantile_level(statistic: str) -> float | None:
-    """0.9 for ``p90``, 0.5 for ``median``; None if the statistic is no quantile."""
+    """0.9 for ``p90``, 0.5 for ``median``; None if the statistic is not a quantile."""
     if statistic in NAMED_QUANTILES:
         return NAMED_QUANTILES[statistic]
     percent = statistic.removeprefix("p").replace("_", ".")
@@ -88,26 +88,26 @@ def quantile_level(statistic: str) -> float | None:
 
 
 def is_statistic(name: str) -> bool:
-    """Whether something is a statistic that a metric may have."""
+    """True if a metric can have this statistic."""
     return name in STATISTICS or quantile_level(name) is not None
 
 
 @dataclass(frozen=True)
 class Part:
-    """The part of a run that a metric is about; by default all of what is sent down the link."""
+    """The part of a run that a metric measures; by default all data sent down the link."""
 
     traffic: int | None = None
     """Only the flows of this ``[[traffic]]`` entry, from 0."""
     direction: Literal["down", "up", "both"] = "down"
-    """Which queue, and flows that send data that way; both: of rates and counts, the two together."""
+    """The queue, and the flows in that direction; with ``both``, rates and counts are those of the two together."""
     from_s: float = 0.0
-    """Of series: from this time on."""
+    """For series: from this time on."""
     to_s: float = math.inf
-    """Of series: before this time."""
+    """For series: before this time."""
     column: str = ""
-    """Of ``queue_series``: the column."""
+    """For ``queue_series``: the column."""
     reason: str = ""
-    """Of drops: why, as in ``drop_delay_ms`` of a summary."""
+    """For drops: the reason, as in ``drop_delay_ms`` of a summary."""
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -115,7 +115,7 @@ class Part:
         return ("down", "up") if self.direction == "both" else (self.direction,)
 
     def flows(self, run: Run) -> list[schema.Flow]:
-        """The flows that the metric is about."""
+        """The flows that the metric measures."""
         return [
             flow
             for flow in run.summary["flows"]
@@ -132,28 +132,28 @@ class Part:
 
 @dataclass(frozen=True)
 class Measure:
-    """A metric of a study: where it comes from, and how it is put in the paper's terms."""
+    """A metric of a study: its source, and its conversion to the paper's terms."""
 
     name: str
     source: str
     """One of ``SOURCES``."""
     unit: str
     label: str
-    """What figures call it."""
+    """Its name in figures."""
     factor: float = 1.0
-    """From the source's unit and convention to the paper's."""
+    """Factor from the source's unit and convention to the paper's."""
     plus: Mapping[str, float] = field(default_factory=dict)
-    """Axes or constants that are added, so many times: a base RTT makes a queueing delay a round-trip time."""
+    """Axes or constants to add, with their multiples: a base RTT makes a queueing delay a round-trip time."""
     at_least: float | None = None
-    """Instead of the values, something about those that reach this."""
+    """Measure the values that reach this level instead of the values themselves."""
     tell: Literal["share", "first", "last", "until"] = "share"
-    """How many of them; or in s when the first or last one is, or until when it is so from the first on."""
+    """Their share; or in s the time of the first or last one, or the end of the time that they last from the first."""
     part: Part = Part()
     pooled: bool = False
-    """A statistic is of the values of all repeats together, not the mean of their statistics."""
+    """A statistic is over the values of all repeats together, not the mean of their statistics."""
 
     def sample(self, run: Run) -> Sample:
-        """What was measured in a run, in the source's unit."""
+        """The measurements of a run, in the source's unit."""
         if self.at_least is None:
             return SOURCES[self.source](run, self.part)
         found = self.part.of(SERIES[self.source](run, self.part))
@@ -174,12 +174,12 @@ class Measure:
         return Single(float(found.t_s[at[self.tell]]))
 
     def applies_to(self, run: Run, place: Mapping[str, float | bool | str]) -> bool:
-        """Whether a run has the bottleneck that it looks at, and its place what is to be added."""
+        """True if a run has the bottleneck to measure, and its place has the values to add."""
         has_bottleneck = all(direction in run.summary["bottleneck"] for direction in self.part.directions)
         return has_bottleneck and all(name in place for name in self.plus)
 
     def statistic(self, run: Run, name: str, place: Mapping[str, float | bool | str]) -> float:
-        """A statistic in ``unit``, for a run at a place of the grid; NaN if the run has no such thing."""
+        """A statistic in ``unit``, for a run at a place of the grid; NaN if the run does not have it."""
         value = self.sample(run).statistic(name)
         if self.at_least is not None:
             return value
@@ -188,8 +188,8 @@ class Measure:
     def quantiles(self, run: Run, levels: FloatArray, place: Mapping[str, float | bool | str]) -> FloatArray:
         """Many quantiles of a run in ``unit``, for a curve.
 
-        Those of sojourn times are from the run's histogram, whose buckets are about 1 % wide; its summary has only a
-        dozen.
+        Quantiles of sojourn times are from the run's histogram, whose buckets are about 1 % wide, because its summary
+        has only a dozen.
         """
         found = series.histogram(run, self.part.directions[0]) if self.source == "sojourn_ms" else None
         if found is not None and found[1].size:
@@ -201,7 +201,7 @@ class Measure:
         return np.asarray(values * self.factor + self.offset(place), dtype=np.float64)
 
     def of_repeats(self, runs: Sequence[Run], name: str, place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
-        """A statistic of each repeat, or of all together if they are pooled."""
+        """A statistic of each repeat, or of all combined if they are pooled."""
         if not self.pooled:
             return tuple(self.statistic(run, name, place) for run in runs)
         return (Values(np.concatenate([self.values(run, place) for run in runs])).statistic(name),)
@@ -212,7 +212,7 @@ class Measure:
         Raises
         ------
         ValueError
-            The source has only statistics of them.
+            The source has only statistics, no values.
         """
         sample = self.sample(run)
         if not isinstance(sample, Values):
@@ -226,7 +226,7 @@ class Measure:
         return None if found is None else Series(found.t_s, found.value * self.factor + self.offset(place))
 
     def offset(self, place: Mapping[str, float | bool | str]) -> float:
-        """What is added at a place."""
+        """The sum of the values to add at a place."""
         return sum(times * float(place[name]) for name, times in self.plus.items())
 
 
@@ -243,7 +243,7 @@ def _sojourn_ms(run: Run, part: Part) -> Sample:
 
 
 def _rtt_ms(run: Run, part: Part) -> Sample:
-    # Every flow counts the same, however often it was measured.
+    # Every flow has the same weight, however often it was measured.
     return _of_spreads([flow["rtt_ms"] for flow in part.flows(run)])
 
 
@@ -386,13 +386,13 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "first_flow_sojourn_ms": _values(_first_flow_sojourn),
     "first_flow_jitter_ms": _first_flow_jitter_ms,
 }
-"""Everything that a study may measure, by the name that its recipe uses."""
+"""The sources of metrics, by their names in recipes."""
 
 VALUES = frozenset(
     {"download_ms", "goodput_series_bps", "rtt_series_ms", "recorded_rtt_ms", "queue_series", "packet_sojourn_ms"}
     | {"drop_delay_ms", "first_flow_sojourn_ms", "first_flow_jitter_ms"}
 )
-"""The sources that have values one by one, which can be pooled over repeats."""
+"""The sources with individual values, which can be pooled over repeats."""
 
 SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
     "sojourn_ms": lambda run, part: series.sojourn(run, part.directions[0]),

@@ -1,4 +1,4 @@
-"""A study's page, as Markdown: a summary, the misses by their causes, and every claim beside its figure."""
+"""A study's page in Markdown: a summary, the misses by cause, and every claim beside its figure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sojourn.studies.variants import Tried
 from sojourn.studies.verdict import Judgement
 
 Beside = tuple[str, Sequence[Judgement]]
-"""Another place, and what was judged there."""
+"""Another place of execution, and the judgements there."""
 _OF_MISSES = (
     "What each variant measured of every miss; **bold** where it reproduces what as many repeats of the set-up do not."
 )
@@ -23,7 +23,7 @@ OF_QUICK = (
     "its full run showed."
 )
 Exhibits = Callable[[str], str]
-"""The Markdown of the figures and tables that show a place of the paper, ``Fig 3``."""
+"""The Markdown of the figures and tables for a location in the paper, ``Fig 3``."""
 
 _COMPARED = (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)
 
@@ -35,14 +35,14 @@ def tally(judgements: Sequence[Judgement]) -> str:
 
 
 def by_cause(judgements: Iterable[Judgement]) -> dict[str, list[Judgement]]:
-    """The misses, by what they are put down to."""
+    """The misses by cause."""
     misses = [one for one in judgements if one.verdict == Verdict.NOT_REPRODUCED]
     found = {cause: [one for one in misses if one.cause == cause] for cause in CAUSES}
     return {cause: own for cause, own in found.items() if own}
 
 
 def summary(judgements: Sequence[Judgement]) -> list[str]:
-    """What holds and what does not, in a few sentences."""
+    """A summary of the verdicts in a few sentences."""
     compared = [one for one in judgements if one.verdict in _COMPARED]
     held = [one for one in compared if one.verdict == Verdict.REPRODUCED]
     by_tolerance = [one.id for one in held if one.only_by_tolerance]
@@ -74,7 +74,7 @@ def causes_table(judgements: Sequence[Judgement]) -> list[str]:
 
 
 def misses(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> list[str]:
-    """Every miss by its cause, with its numbers, its reason and what each variant does to it."""
+    """Every miss by cause, with its numbers, its reason and the effect of each variant."""
     lines: list[str] = []
     for cause, own in by_cause(judgements).items():
         lines += [f"### {cause}: {CAUSES[cause]}", ""]
@@ -120,7 +120,7 @@ def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> lis
 def by_place(
     judgements: Sequence[Judgement], exhibits: Exhibits, known: Sequence[str], beside: Beside | None = None
 ) -> list[str]:
-    """Every claim that was compared, by figure, table or section of the paper, beside what is drawn of it."""
+    """Every claim that was compared, by figure, table or section of the paper, with the corresponding exhibits."""
     groups: dict[str, list[Judgement]] = {}
     for one in judgements:
         if one.verdict in _COMPARED:
@@ -136,13 +136,13 @@ def by_place(
 
 
 def place_of(location: str) -> str:
-    """The figure or table that a claim is about: ``Fig 3`` of ``sec 4.1.1, Fig 3(a)``; else all that is said."""
+    """The figure or table of a claim: ``Fig 3`` for ``sec 4.1.1, Fig 3(a)``; otherwise the whole location."""
     found = re.search(r"(Fig|Table) \d+", location)
     return found.group() if found else location or "elsewhere"
 
 
 def measured(judgement: Judgement) -> str:
-    """What was measured, with the numbers of a relation and what the verdict rests on."""
+    """The measured result, with the numbers of a relation and the basis of the verdict."""
     numbers = f" ({judgement.numbers})" if judgement.numbers else ""
     return "; ".join(filter(None, [judgement.measured + numbers, judgement.basis]))
 
@@ -165,9 +165,9 @@ def markdown(
     after_summary: Sequence[str] = (),
     quick: bool = False,
 ) -> str:
-    """The page up to its last table; ``known`` are the places of the paper that ``exhibits`` shows.
+    """The page up to its last table; ``known`` are the locations of the paper that ``exhibits`` covers.
 
-    The page of a ``quick`` run leaves out the recipe's summary, which is of the full one.
+    The page of a ``quick`` run omits the recipe's summary, which is about the full run.
     """
     lines = [
         f"# {results.study.title}",
@@ -215,7 +215,7 @@ def _tried(id_: str, tried: Tried) -> str:
 
 
 def _in_short(judgement: Judgement) -> str:
-    """What was measured, of a relation at one place its numbers; the verdict where nothing was."""
+    """The measured result in short, with the numbers of a relation at one place; without a result, the verdict."""
     if judgement.expected == 1 and judgement.numbers:
         return judgement.numbers
     return judgement.measured.partition("; not at")[0] or str(judgement.verdict)
@@ -235,6 +235,6 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown shows as it is: no tag, no link, no line of its own."""
+    """Text that Markdown shows unchanged: without tags, links or line breaks."""
     words = " ".join(text.split())
     return words.replace("&", "&amp;").replace("<", "&lt;").replace("](", "\\](")

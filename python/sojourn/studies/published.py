@@ -1,4 +1,4 @@
-"""What the paper published, as numbers at places of the grid: for figures and tables to set beside the runs."""
+"""Published numbers at places of the grid, for figures and tables that compare them with the runs."""
 
 from __future__ import annotations
 
@@ -15,45 +15,46 @@ from sojourn.studies.verdict import NO_RESULT, experiments_of, formulas_of, plai
 
 _FLIPPED: dict[Bound, Bound] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TRIED = (1.0, 2.0, 3.0)
-"""Values of a reference on which it is seen how the published number depends on it."""
+"""Trial values of a reference, to find how the published number depends on it."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A published number: what a metric should have measured at a place."""
+    """A published number: the expected value of a metric at a place."""
 
     claim: Claim
     scheme: str
     metric: str
     statistic: str
     point: Point
-    """What the claim says of the place; axes that it does not name may have any value of ``places``."""
+    """The place as far as the claim determines it; other axes may have any value of ``places``."""
     places: tuple[Point, ...]
-    """The cells of the grid that it is about."""
+    """The cells of the grid that it refers to."""
     low: float
-    """In the metric's unit, as ``high``; both the published number, or the ends of a range."""
+    """In the metric's unit, like ``high``; both are the published number, or the ends of a range."""
     high: float
     bound: Bound | None
-    """Whether it is a bound, and then which."""
+    """The direction of a bound, if it is one."""
     relative: bool
-    """Whether it was published against something else, which is taken as it was measured: a gain, a difference."""
+    """True if it was published relative to another value, for which the measured one is used: a gain, a difference."""
     measured: float
-    """What was measured instead, in the claim's unit; NaN if it was never seen."""
+    """The measured value, in the claim's unit; NaN if it was never seen."""
     judged: bool = True
-    """Whether that is to be set beside it: some of what was published cannot be compared."""
+    """Whether to show the measured value beside it: some published numbers cannot be compared."""
 
     def is_at(self, point: Point) -> bool:
-        """Whether one of its places is at a point, which need not name every axis."""
+        """True if one of its places is at a point, which need not name every axis."""
         return any(
             all(axis not in place or same(place[axis], value) for axis, value in point.items()) for place in self.places
         )
 
 
 def marks(study: Study, grids: Mapping[str, Grid], experiment: str, metrics: Collection[str]) -> list[Mark]:
-    """What was published of some metrics, by claims about an experiment or one that shares its runs.
+    """Published values of some metrics, from claims about an experiment or about one that shares its runs.
 
-    A claim counts if its number follows in a straight line from one statistic of such a metric: the statistic itself,
-    its difference to another, a reduction in percent. Of the others in its formula it is then taken what was measured.
+    A claim counts if its number depends linearly on one statistic of such a metric: the statistic itself, its
+    difference from another, a reduction in percent. For the other statistics in its formula the measured values are
+    used.
     """
     wanted = _runs(study, experiment)
     found: list[Mark] = []
@@ -67,9 +68,9 @@ def marks(study: Study, grids: Mapping[str, Grid], experiment: str, metrics: Col
 
 
 def entries(study: Study, grids: Mapping[str, Grid], experiment: str, metric: str) -> list[Mark]:
-    """What the claims about a metric, by its name, published and measured, as they stand: for tables.
+    """The claims about a metric, by its name, with published and measured numbers as they are, for tables.
 
-    Of a number that cannot be compared nothing is measured.
+    A number that cannot be compared has no measured value.
     """
     wanted = _runs(study, experiment)
     found: list[Mark] = []
@@ -93,7 +94,7 @@ def _entries(study: Study, grid: Grid, claim: Claim, reading: Reading) -> Iterat
         named = [node.names[0] for node in walk(parse(formula)) if isinstance(node, Reference) and len(node.names) > 1]
     except (RelationError, AmbiguousPlaceError):
         return
-    # Of "100 * (1 - a.x / b.x)" it is a that the number is about.
+    # The number of "100 * (1 - a.x / b.x)" is about a.
     by_name = [*[name for name in named if name in grid.schemes], *schemes[:1], ""][0]
     for one in measured:
         scheme = one.scheme or by_name
@@ -107,14 +108,14 @@ def _entries(study: Study, grid: Grid, claim: Claim, reading: Reading) -> Iterat
 
 
 def _is_number(claim: Claim, reading: Reading) -> bool:
-    """Whether a program measures the number that a claim publishes."""
+    """True if a program measures the number that a claim publishes."""
     judged = claim.check not in NO_RESULT and not reading.not_comparable and not reading.not_run
     is_relation = not reading.measure and bool(claim.relation or reading.relation or reading.relations)
     return judged and claim.low is not None and not is_relation
 
 
 def _runs(study: Study, experiment: str) -> set[str]:
-    """The experiments that a study really makes for one of its own."""
+    """The experiments whose runs serve an experiment of the study."""
     one = study.experiment(experiment)
     return {experiment} if one is None else set(one.runs_of or (experiment,))
 
@@ -125,7 +126,7 @@ def _marks(study: Study, grid: Grid, claim: Claim, reading: Reading, metrics: Co
     try:
         part = selected(grid, claim, reading)
         statistics = _statistics(expand(parse(formula), study.derived), study.measures)
-        # Whichever comes first: of "1 - a / b" it is a whose place the gain is about.
+        # The first in order: the gain "1 - a / b" is at the place of a.
         node, metric, statistic = next(one for one in statistics if one[1] in metrics)
         measured, *tried = (
             {_key(one): one for one in instances(formula, part, schemes=schemes, derived=study.derived, given=given)}
@@ -143,7 +144,7 @@ def _marks(study: Study, grid: Grid, claim: Claim, reading: Reading, metrics: Co
         bound = claim.bound if claim.bound is None or slope > 0.0 else _FLIPPED[claim.bound]
         scheme = _scheme(node, metric, outcome)
         point = {**outcome.point, **dict(grid.place(axis, value) for axis, value in node.at)}
-        # What its claim selects, unless its formula looks elsewhere.
+        # The claim's selection, unless its formula names another place.
         places = tuple(cell.point for cell in [*part.at(scheme, point)] or grid.at(scheme, point))
         if places:
             value = float(measured[key].value) if key in measured else math.nan
@@ -155,13 +156,13 @@ def _key(outcome: Instance) -> tuple[str | None, tuple[tuple[str, AxisValue], ..
 
 
 def _scheme(node: Reference, metric: str, outcome: Instance) -> str:
-    """Whose metric it is: the one that the formula names, or the one that it was evaluated for."""
+    """The scheme of a metric: the one named in the formula, or the one for which it was evaluated."""
     names_one = node.names[0] != metric and node.names[0] not in ("any", "each", "any_other")
     return node.names[0] if names_one else outcome.scheme or ""
 
 
 def _line(values: list[float]) -> tuple[float, float] | None:
-    """Height at zero and slope of the straight line through the values at ``_TRIED``; None if there is none."""
+    """Intercept and slope of the straight line through the values at ``_TRIED``; None if they are not on a line."""
     if len(values) < len(_TRIED) or not all(map(math.isfinite, values)):
         return None
     first, second, third = values
@@ -172,9 +173,9 @@ def _line(values: list[float]) -> tuple[float, float] | None:
 
 
 def _statistics(node: Node, measures: Collection[str]) -> list[tuple[Reference, str, str]]:
-    """The statistics that a formula is made of: where each stands in it, its metric and its name.
+    """The statistics in a formula: where each stands in it, its metric and its name.
 
-    What takes the larger or smaller of several is left out: such a formula is about none of them.
+    Formulas with the larger or smaller of several values are omitted, because they are about none of them.
     """
     match node:
         case Reference(names):

@@ -1,4 +1,4 @@
-"""A study's recipe, study.toml: which files stand for which experiment, what is measured, what is drawn."""
+"""A study's recipe, study.toml: the files of each experiment, the metrics, the figures."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ CAUSES: dict[str, str] = {
     "band": "the direction agrees; the number that counts as agreeing was chosen by us, or is tight",
     UNEXPLAINED: "no explanation was found",
 }
-"""What a miss may be put down to."""
+"""The causes of a miss."""
 
 
 class Part(Strict, frozen=True):
-    """An experiment file, and the axis values that all of its runs share."""
+    """An experiment file, and axis values common to all of its runs."""
 
     file: Path
     at: dict[str, AxisValue] = {}
@@ -50,40 +50,40 @@ class Published(Strict, frozen=True):
     id: str
     title: str = ""
     parts: tuple[Part, ...] = ()
-    """Empty if it cannot be run; then ``unavailable`` says why."""
+    """Empty if it cannot be run; ``unavailable`` then says why."""
     arms: str = "{scheme}"
-    """What the labels in its files look like: ``"{scheme} {target_ms} ms"``."""
+    """The pattern of the labels in its files: ``"{scheme} {target_ms} ms"``."""
     axes: dict[str, str] = {}
-    """Axis by axis, the swept key that it is."""
+    """The swept key of each axis."""
     aliases: dict[str, Alias] = {}
     constants: dict[str, AxisValue] = {}
     unavailable: str = ""
     runs_of: Texts = Texts()
-    """The experiments whose runs, together, are also those of this one."""
+    """The experiments whose runs together also serve this one."""
 
 
 class Reading(Strict, frozen=True, kw_only=True):
-    """How a claim that is not fully formal is read, or why it cannot be judged."""
+    """How to read a claim that is not fully formal, or why it cannot be judged."""
 
     because: str
     measure: str | None = None
-    """A formula for the number that a ``number`` claim publishes."""
+    """A formula for the number of a ``number`` claim."""
     relation: str | None = None
     relations: tuple[str, ...] = ()
-    """Instead of one relation several, each of which counts: of metrics that differ where the paper has an axis."""
+    """Several relations instead of one, each of which counts: for metrics that differ where the paper has an axis."""
     condition: dict[str, Any] | None = None
     cells: tuple[dict[str, Any], ...] | None = None
-    """Places to look at, instead of a condition."""
+    """Places to evaluate, instead of a condition."""
     experiments: tuple[str, ...] | None = None
     schemes: tuple[str, ...] | None = None
-    """What the claim is about, where it does not name schemes."""
+    """The schemes, if the claim does not name them."""
     not_comparable: bool = False
     not_run: bool = False
-    """What it would take cannot be measured; ``because`` says what is missing."""
+    """The necessary quantity cannot be measured; ``because`` says what is missing."""
     only_where: str | None = None
-    """A relation: the claim is about the places where it holds, and says nothing about others."""
+    """A relation: the claim covers only the places where it holds."""
     cause: Annotated[str, Meta(extra_json_schema={"enum": list(CAUSES)})] = ""
-    """If the claim is not reproduced."""
+    """The cause, if the claim is not reproduced."""
 
     def __post_init__(self) -> None:
         if self.cause:
@@ -91,45 +91,45 @@ class Reading(Strict, frozen=True, kw_only=True):
 
 
 class ReadingOf(Reading, frozen=True, kw_only=True):
-    """A reading with its claim, or the claims that are read alike."""
+    """A reading with its claim, or with the claims that share it."""
 
     claim: Texts
 
 
 class Question(Strict, frozen=True):
-    """Something that the paper asks and leaves open, with an experiment about it."""
+    """An open question of the paper, with an experiment about it."""
 
     asks: str
     location: str
     """Section of the paper."""
     experiment: str
     answer: str
-    """What was measured, in words with formulas in braces."""
+    """The measured answer, in words with formulas in braces."""
 
 
 class Elsewhere(Strict, frozen=True):
-    """What a backend other than the simulator needs changed, because it lacks something that the study has."""
+    """Changes for a backend other than the simulator, because it lacks a feature that the study needs."""
 
     set: dict[str, str] = {}
-    """What is overridden in every experiment file."""
+    """Overrides of every experiment file."""
     quick: dict[str, str] = {}
-    """What ``--quick`` overrides further there."""
+    """Further overrides for ``--quick``."""
     constants: dict[str, AxisValue] = {}
-    """What is different there of the experiments' constants."""
+    """Changed constants of the experiments."""
     without: Texts = Texts()
     """Experiments that it cannot run."""
     departures: Texts = Texts()
-    """How that departs from the study, in words."""
+    """The differences from the study, in words."""
 
 
 class Metric(Strict, frozen=True, kw_only=True):
-    """How a metric is measured of a run: a ``Measure`` as it is written, under its name."""
+    """How a metric is measured: a ``Measure`` as written in the recipe, under its name."""
 
     source: Annotated[str, Meta(extra_json_schema={"enum": sorted(SOURCES)})] = msgspec.field(name="from")
     unit: str = "1"
     label: str | None = None
     factor: int | float | str = 1.0
-    """A number, or a fraction written out to show where it comes from: ``"1500/1448"``."""
+    """A number, or a fraction that shows where it comes from: ``"1500/1448"``."""
     plus: str | tuple[str, ...] | dict[str, int | float] = ()
     at_least: int | float | None = None
     tell: Literal["share", "first", "last", "until"] | None = None
@@ -170,7 +170,7 @@ class Metric(Strict, frozen=True, kw_only=True):
             raise ValueError(f'factor: got "{self.factor}"; must be a number or "1500/1448"') from None
 
     def measure(self, name: str) -> Measure:
-        """What it measures."""
+        """The measure."""
         plus = (self.plus,) if isinstance(self.plus, str) else self.plus
         to_s = math.inf if self.to_s is None else self.to_s
         part = RunPart(self.traffic, self.direction, self.from_s, to_s, self.column or "", self.reason or "")
@@ -228,37 +228,37 @@ class Study:
     title: str
     source: str
     quick: Mapping[str, str]
-    """What ``--quick`` overrides in every experiment file."""
+    """Overrides of ``--quick`` for every experiment file."""
     measures: Mapping[str, Measure]
     derived: Mapping[str, str]
     experiments: tuple[Published, ...]
     readings: Mapping[str, Reading]
     figures: tuple[FigureSpec, ...]
     labels: Mapping[str, str]
-    """Schemes as figures name them."""
+    """The schemes' names in figures."""
     elsewhere: Mapping[str, Elsewhere] = field(default_factory=dict)
     """By backend."""
     questions: tuple[Question, ...] = ()
     tables: tuple[TableSpec, ...] = ()
     variants: tuple[Variant, ...] = ()
     summary: str = ""
-    """What holds, what does not, and why; with formulas in braces, each with its experiment."""
+    """The summary of what holds and why; with formulas in braces, each with its experiment."""
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """Every claim of the paper, in its order."""
+        """Every claim of the paper, in order."""
         return load_claims(self.folder / "claims.toml")
 
     def experiment(self, id_: str) -> Published | None:
-        """The experiment called so."""
+        """The experiment with this id."""
         return next((experiment for experiment in self.experiments if experiment.id == id_), None)
 
     def on(self, backend: str) -> Elsewhere:
-        """What is different on a backend."""
+        """The changes for a backend."""
         return self.elsewhere.get(backend, Elsewhere())
 
     def overrides(self, backend: str, *, quick: bool) -> dict[str, str]:
-        """What replaces values of every experiment file."""
+        """The overrides of every experiment file."""
         there = self.on(backend)
         return {**there.set, **(self.quick if quick else {}), **(there.quick if quick else {})}
 
@@ -269,7 +269,7 @@ def load_study(folder: Path) -> Study:
     Raises
     ------
     ValueError
-        Its recipe is wrong.
+        Its recipe has an error.
     OSError
         It cannot be read.
     """
@@ -303,7 +303,7 @@ def load_study(folder: Path) -> Study:
 
 
 def _of_file(folder: Path, kind: type, value: object) -> object:
-    """``Texts``, and files of the study's folder: what lies elsewhere is none of its business."""
+    """Converts ``Texts``, and files of the study's folder; files elsewhere are not accepted."""
     if kind is not Path:
         return typed.texts(kind, value)
     if not isinstance(value, str) or not (folder / value).resolve().is_relative_to(folder.resolve()):
@@ -322,13 +322,13 @@ def json_schema() -> dict[str, Any]:
 
 
 class RecipeText(NamedTuple):
-    """A text of a recipe that may have formulas in it."""
+    """A text of a recipe that may contain formulas."""
 
     where: str
     """Its key."""
     text: str
     experiments: tuple[str, ...]
-    """What it is about; empty: what its claim is."""
+    """The places of the text; empty for those of its claim."""
     claim: str = ""
 
 
@@ -360,7 +360,7 @@ def _check_texts(study: Study) -> None:
 
 
 def _names_of(study: Study) -> exhibits.Names:
-    """What figures and tables may name."""
+    """The names that figures and tables may use."""
     return exhibits.Names(
         study.measures,
         frozenset(study.derived),
@@ -373,7 +373,7 @@ def _names_of(study: Study) -> exhibits.Names:
 
 
 def axes_of(study: Study, id_: str) -> set[str]:
-    """What an experiment's runs may differ in."""
+    """The axes of an experiment's runs."""
     known: set[str] = set()
     for experiment in experiments_with(study, id_):
         known |= {*experiment.axes, *experiment.aliases, *re.findall(r"{(\w+)}", experiment.arms)} - {"scheme"}

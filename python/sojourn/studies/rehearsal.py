@@ -1,6 +1,6 @@
-"""A recipe checked before anything is run: every formula is evaluated on the places that its files will run.
+"""Checks a recipe before anything is run: evaluates every formula on the places that its files will run.
 
-What a recipe names and its files do not have would otherwise end as a claim without a verdict.
+Otherwise a name that the files do not have would be found only after the runs, as a claim without a verdict.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Plans = Sequence[tuple[Published, Part, _core.Plan]]
 
 @dataclass(frozen=True)
 class _Planned:
-    """A run that was not made."""
+    """A planned run."""
 
     label: str
     summary: Mapping[str, Any]
@@ -40,7 +40,7 @@ class _Planned:
 
 
 class _Anything:
-    """A metric that has every statistic, since nothing was measured."""
+    """A metric with every statistic, since nothing was measured."""
 
     def of_repeats(self, runs: Sequence[Run], name: str, _place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
         if not is_statistic(name):
@@ -49,12 +49,12 @@ class _Anything:
 
 
 def rehearse(study: Study, plans: Plans) -> None:
-    """Checks everything that a study's recipe and claims name against all that its files will run.
+    """Checks every name in a study's recipe and claims against the planned runs.
 
     Raises
     ------
     ExperimentError
-        Something is misspelt, or about places that are not run.
+        A name is misspelt, or refers to places that are not run.
     """
     try:
         grids = _planned_grids(study, plans)
@@ -80,7 +80,7 @@ def _planned_grids(study: Study, plans: Plans) -> dict[str, Grid]:
 
 
 def _check_axes(study: Study, plans: Plans) -> None:
-    """An axis that no file sweeps would have no values."""
+    """Checks that the files sweep every axis."""
     swept: dict[str, set[str]] = {}
     for experiment, _, plan in plans:
         for cell in json.loads(plan.resolved_json()):
@@ -102,7 +102,7 @@ def _names(study: Study, grid: Grid, id_: str) -> Names:
 
 
 def _check_words(study: Study, grids: Mapping[str, Grid]) -> None:
-    """The names that stand in a recipe outside of formulas."""
+    """Checks the names outside of formulas in a recipe."""
     schemes = {scheme for grid in grids.values() for scheme in grid.schemes}
     for label in study.labels:
         must_be(label, schemes, "labels")
@@ -178,7 +178,7 @@ def _places(
 
 
 def _check_texts(study: Study, names: Mapping[str, Names]) -> None:
-    """The formulas in a recipe's texts."""
+    """Checks the formulas in a recipe's texts."""
     experiment_of = {claim.id: claim.experiment for claim in study.claims}
     for one in texts_of(study):
         ids = one.experiments or (experiment_of.get(one.claim, ""),)

@@ -1,4 +1,4 @@
-"""The formulas in which claims are written: text to syntax tree.
+"""The language of claims' formulas: parses text to a syntax tree.
 
 ::
 
@@ -9,8 +9,8 @@
     factor     = number [unit] | "(" sum ")" | function "(" sum { "," sum } ")" [ "." reference ] | reference
     reference  = name { "." name } [ "[" name "=" value { "," name "=" value } "]" ]
 
-A reference is ``scheme.metric.statistic[axis=value]``; what its names mean is for ``evaluate`` to say.
-``max(a, b).metric`` stands for ``max(a.metric, b.metric)``.
+A reference is ``scheme.metric.statistic[axis=value]``; ``evaluate`` resolves its names. ``max(a, b).metric`` stands for
+``max(a.metric, b.metric)``.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ FUNCTIONS = frozenset(
 _COMPARISONS = ("<=", ">=", "==", "~=", "<", ">")
 _UNITS = frozenset({"ms", "s", "packets", "bytes", "kB"})
 
-# A hyphen or plus inside a word belongs to it (m16-poc, fq_codel+abe); between words it stands free.
+# A hyphen or plus inside a word belongs to it (m16-poc, fq_codel+abe); an operator stands between words.
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+\.?\d*|\.\d+)|(?P<name>[A-Za-z_]\w*(?:[-+][A-Za-z]\w*)*)|(?P<mark><=|>=|==|~=|[-+*/()\[\],.<>=]))"
 )
 
 
 class RelationError(ValueError):
-    """A formula is not in the language above."""
+    """A formula has a syntax error."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Reference:
-    """``scheme.metric.statistic`` or any part of it, and where on the grid."""
+    """``scheme.metric.statistic`` or any part of it, and a place on the grid."""
 
     names: tuple[str, ...]
     at: tuple[tuple[str, float | bool | str], ...] = ()
@@ -52,7 +52,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Call:
-    """A function of formulas."""
+    """A function call."""
 
     function: str
     arguments: tuple[Node, ...]
@@ -69,7 +69,7 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Sums joined by comparison signs; all must hold: ``a > b >= c``."""
+    """Sums with comparison operators between them; all must hold: ``a > b >= c``."""
 
     terms: tuple[Node, ...]
     operators: tuple[str, ...]
@@ -86,12 +86,12 @@ Node = Number | Reference | Call | Arithmetic | Comparison | All
 
 
 def parse(text: str) -> Node:
-    """Reads a relation or a formula.
+    """Parses a relation or a formula.
 
     Raises
     ------
     RelationError
-        The text is not in the language.
+        The text has a syntax error.
     """
     parser = _Parser(text)
     node = parser.relation()

@@ -1,4 +1,4 @@
-"""Published against measured: as a table, as Markdown, as JSON, and everything together in a folder."""
+"""Published and measured results: as a table, as Markdown, as JSON, and all files together in a folder."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from sojourn.studies.verdict import Judgement
 
 
 def basis(results: StudyResults, *, quick: bool) -> str:
-    """What the verdicts rest on."""
+    """The basis of the verdicts."""
     where = "" if results.backend == "sim" else f" on {results.backend}"
     return f"{results.planned} runs{where}" + (", quick: fewer or shorter than the paper's" if quick else "")
 
 
 def departures(results: StudyResults) -> str:
-    """How the runs depart from the study's files, as a sentence; empty if they do not."""
+    """The differences of the runs from the study's files, as a sentence; empty if there are none."""
     return f"On {results.backend}: {'; '.join(results.departures)}." if results.departures else ""
 
 
@@ -54,13 +54,13 @@ def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quic
         claim = f"{judgement.statement} ({judgement.location})"
         tolerance = f" [{judgement.tolerance}]" if judgement.tolerance else ""
         cells = (claim, judgement.published + tolerance, page.measured(judgement), judgement.verdict)
-        # As text: rich would take the [ecn=true] of a relation for markup.
+        # As text: rich would interpret the [ecn=true] of a relation as markup.
         table.add_row(*map(Text, cells))
     return table
 
 
 def closing(results: StudyResults, judgements: Sequence[Judgement]) -> list[str]:
-    """The end of what the terminal shows: counts, and the misses by cause."""
+    """The last lines on the terminal: counts, and the misses by cause."""
     return [
         f"{len(judgements)} claims: {page.tally(judgements)}",
         *page.summary(judgements)[1:],
@@ -82,7 +82,7 @@ def markdown(
     picture: Callable[[FigureSpec], str] = lambda spec: f"{spec.name}.png",
     after_summary: Sequence[str] = (),
 ) -> str:
-    """The page; ``picture`` says where a figure lies, ``beside`` names another place and what was judged there."""
+    """The page; ``picture`` returns a figure's path, ``beside`` names another backend and its judgements."""
     study, grids = results.study, results.grids
     drawn = [spec for spec in study.figures if spec.experiment in grids]
     of_tables = [spec for spec in study.tables if spec.experiment in grids]
@@ -117,7 +117,7 @@ def _place(spec: FigureSpec | TableSpec) -> str:
 
 
 def questions(results: StudyResults) -> str:
-    """What was measured of the questions that the paper leaves open, as Markdown; empty if there are none."""
+    """The answers to the paper's open questions, as Markdown; empty if there are none."""
     lines = [f"\n**{one.question}** ({one.location})\n\n{one.answer}\n" for one in results.answers()]
     return "".join(["\n## What the paper leaves open\n", *lines]) if lines else ""
 
@@ -130,7 +130,7 @@ def as_json(
     quick: bool,
     tried: Sequence[Tried] = (),
 ) -> str:
-    """What ``sojourn study run --json`` prints."""
+    """The output of ``sojourn study run --json``."""
     document: dict[str, Any] = {
         "study": results.study.name,
         "backend": results.backend,

@@ -24,7 +24,7 @@ from sojourn.studies.verdict import Answer, Judgement, answers, experiments_of, 
 
 @dataclass(frozen=True)
 class StudyResults:
-    """What came of running a study."""
+    """The results of a study."""
 
     study: Study
     grids: Mapping[str, Grid]
@@ -33,11 +33,11 @@ class StudyResults:
     planned: int
     stopped_by: BaseException | None
     backend: str = "sim"
-    """Where it was run."""
+    """The backend."""
 
     @property
     def departures(self) -> tuple[str, ...]:
-        """How the runs depart from the study's files, because the backend lacks something that they ask for."""
+        """The differences from the study's files, because the backend lacks a feature that they need."""
         return self.study.on(self.backend).departures
 
     @property
@@ -46,20 +46,20 @@ class StudyResults:
         return list({id(run): run for grid in self.grids.values() for cell in grid.cells for run in cell.runs}.values())
 
     def judgements(self) -> list[Judgement]:
-        """Every claim of the paper beside what was measured."""
+        """Every claim of the paper, with its measured result."""
         return judge(self.study, self.grids)
 
     def summary(self) -> str:
-        """What the recipe says of the whole."""
+        """The recipe's summary."""
         return summary(self.study, self.grids)
 
     def answers(self) -> list[Answer]:
-        """What was measured of the questions that the paper leaves open."""
+        """The answers to the paper's open questions."""
         return answers(self.study, self.grids)
 
 
 def choose_figures(study: Study, name: str | None) -> tuple[FigureSpec, ...]:
-    """The figures that a user asked for; all without a name.
+    """The figures that a user requested; all without a name.
 
     Raises
     ------
@@ -74,12 +74,12 @@ def choose_figures(study: Study, name: str | None) -> tuple[FigureSpec, ...]:
 
 
 def check_claims(study: Study) -> None:
-    """Reads the claims: what is wrong with one is not to be told after hours of runs.
+    """Reads the claims, so that errors in them are found before the runs.
 
     Raises
     ------
     ExperimentError
-        They cannot be read, or one of them is wrong.
+        They cannot be read, or one of them has an error.
     """
     try:
         _ = study.claims
@@ -97,12 +97,12 @@ def plan_study(
     backend: str | Backend = "sim",
     variant: Variant | None = None,
 ) -> Plans:
-    """Reads the experiment files, before anything is run.
+    """Reads the experiment files before anything is run.
 
     Raises
     ------
     ExperimentError
-        One of them is wrong.
+        One of them has an error.
     """
     wanted = None if experiments is None else set(experiments)
     where = backend_of(backend)
@@ -121,7 +121,7 @@ def plan_study(
 
 
 def plan_variants(study: Study, *, quick: bool = False) -> list[tuple[Variant, Plans]]:
-    """What each variant of a study runs: the experiments that claims are judged on, on the simulator."""
+    """The plans of each variant of a study: the experiments on which claims are judged, on the simulator."""
     experiments = {id_ for claim in study.claims for id_ in experiments_of(claim, study.readings.get(claim.id))}
     shared = {id_ for experiment in study.experiments if experiment.id in experiments for id_ in experiment.runs_of}
     return [
@@ -131,7 +131,7 @@ def plan_variants(study: Study, *, quick: bool = False) -> list[tuple[Variant, P
 
 
 def experiments_shown(study: Study, figure: str | None) -> set[str] | None:
-    """The experiments that a figure needs; None, all, without one."""
+    """The experiments that a figure needs; None, all of them, without a figure."""
     return None if figure is None else {spec.experiment for spec in choose_figures(study, figure)}
 
 
@@ -152,18 +152,18 @@ def run_study(
     study
         From ``find``.
     figure
-        Run only what this figure shows.
+        Make only the runs of this figure.
     quick
-        Fewer or shorter runs, as the recipe says: for a first look, not for a verdict.
+        Fewer or shorter runs, as in the recipe: for a quick look, not for a verdict.
     backend, jobs, report
         As for ``sojourn.run``.
     announce
-        Hears how many runs there will be, and of how many simulated seconds, before the first.
+        Called before the first run with the number of runs and their total of simulated seconds.
 
     Raises
     ------
     ExperimentError
-        There is no such figure, or an experiment file or a claim is wrong.
+        There is no such figure, or an experiment file or a claim has an error.
     """
     check_claims(study)
     where = backend_of(backend)
@@ -185,7 +185,7 @@ def run_variants(
     report: Report | None = None,
     announce: Callable[[int, float], None] | None = None,
 ) -> tuple[list[Tried], BaseException | None]:
-    """Runs every variant of a study on the simulator and judges the claims on each; what stopped it, if something did.
+    """Runs every variant of a study on the simulator and judges the claims on each. Also returns what stopped it early.
 
     Parameters are those of ``run_study``, after its results.
     """
@@ -218,7 +218,7 @@ def _specs(plans: Plans) -> list[_core.RunSpec]:
 def _run(
     plans: Plans, batch: Sequence[_core.RunSpec], executor: Executor, report: Report | None
 ) -> tuple[dict[str, list[Cell]], int, BaseException | None]:
-    """Runs what was planned: the cells of each experiment, how many runs were made, and what stopped them."""
+    """Makes planned runs. Returns the cells of each experiment, the number of runs, and what stopped them early."""
     runs: dict[int, Run] = {}
     stopped_by = execute(batch, runs.__setitem__, finish=lambda _, core: as_run(core), executor=executor, report=report)
     cells: dict[str, list[Cell]] = {}

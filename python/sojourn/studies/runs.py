@@ -1,4 +1,4 @@
-"""What was run of a study, arranged as its recipe says: labels and swept values become places of a grid."""
+"""Arranges the runs of a study as in its recipe: labels and swept values become places of a grid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 def grids_of(
     study: Study, cells: Mapping[str, list[Cell]], measures: Mapping[str, Measure], backend: str
 ) -> dict[str, Grid]:
-    """The grids of a study's experiments from the cells that were run of each."""
+    """The grids of a study's experiments, from the cells of each."""
     different = study.on(backend).constants
     grids = {}
     for experiment in study.experiments:
@@ -31,7 +31,7 @@ def grids_of(
 
 
 def cells_of(experiment: Published, part: Part, runs: Sequence[Run]) -> list[Cell]:
-    """Groups repeats by scheme and place, which labels and swept values tell."""
+    """Groups repeats by scheme and place, which follow from labels and swept values."""
     groups: dict[tuple[str, tuple[tuple[str, AxisValue], ...]], list[Run]] = {}
     for run in runs:
         named = _named(experiment, part, run.label)
@@ -48,7 +48,7 @@ def cells_of(experiment: Published, part: Part, runs: Sequence[Run]) -> list[Cel
 
 
 def _named(experiment: Published, part: Part, label: str) -> dict[str, str]:
-    """The scheme, and the axis values, that an arm's label names."""
+    """The scheme and the axis values in an arm's label."""
     arms = re.sub(r"\\\{(\w+)\\\}", _group, re.escape(experiment.arms))
     match = re.fullmatch(arms, label)
     if match is None:
@@ -66,7 +66,7 @@ def _axis_value(text: str) -> AxisValue:
 
 
 def in_axis_unit(value: object, axis: str) -> AxisValue:
-    """A swept value in the unit that the axis' name ends in: ``"0.1 s"`` on ``rtt_ms`` is 100."""
+    """A swept value in the unit of the axis' name: ``"0.1 s"`` on ``rtt_ms`` is 100."""
     if isinstance(value, bool):
         return value
     if isinstance(value, int | float):

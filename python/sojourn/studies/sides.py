@@ -1,4 +1,4 @@
-"""What a relation compared, in numbers: ``6.2 < 8.1 and 3 > 2.4``."""
+"""The values compared in a relation: ``6.2 < 8.1 and 3 > 2.4``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_PLACES = 3
 
 
 def in_numbers(outcomes: Sequence[Outcome]) -> str:
-    """What each side of a relation measured: at the places where it fails, or if it holds, over all places."""
+    """The values of each side of a relation: at the places where it fails or, if it holds, over all places."""
     judged = [one for one in outcomes if not isinstance(one.value, Missing)]
     failed = [one for one in judged if not one.value]
     if not failed:
@@ -42,7 +42,7 @@ def _failing(sides: Sequence[Side]) -> str:
 
 
 def _over_places(places: Sequence[Sequence[Side]]) -> str:
-    """Side by side the span of its values over the places; of a relation that holds at all of them."""
+    """The range of each side's values over the places, for a relation that holds at all of them."""
     if len({tuple(side.signs for side in sides) for sides in places}) != 1:
         return ""
     return _joined([_span([sides[index] for sides in places]) for index in range(len(places[0]))])
@@ -70,7 +70,7 @@ def _side(side: Side) -> str:
 
 
 def _actual(left: float, sign: str, right: float, *, holds: bool) -> str:
-    """How two values stand to each other, whatever was claimed."""
+    """The actual relation between two values, whatever was claimed."""
     if sign == "~=":
         return "≈" if holds else "≠"
     if math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12):

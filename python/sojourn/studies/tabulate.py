@@ -1,4 +1,4 @@
-"""The tables of a paper, published numbers above measured ones: as Markdown and as CSV."""
+"""The tables of a paper, with published numbers above measured ones, as Markdown and as CSV."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from sojourn.studies.recipe import Study
 from sojourn.studies.verdict import plain_statistic
 
 OUTSIDE = "✗"
-"""Beside a measured number outside of what its claim accepts."""
+"""Marks a measured number that its claim does not accept."""
 _EMPTY = "–"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A number of a table: what was published, and what was measured instead."""
+    """A number of a table: published and measured."""
 
     at: Mapping[str, AxisValue]
-    """The row's and the column's place; ``scheme`` is among its axes."""
+    """The place of the row and column; ``scheme`` is one of its axes."""
     value: Value
     published: Mark | None
     measured: float
 
     @property
     def is_outside(self) -> bool:
-        """Whether its claim accepts what was measured; of what cannot be compared nothing is said."""
+        """True if its claim does not accept the measured value; False if they cannot be compared."""
         mark = self.published
         return mark is not None and mark.judged and not mark.claim.accepts(mark.measured)
 
@@ -61,7 +61,7 @@ def entries_of(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> list
 
 
 def markdown(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
-    """A table in the paper's rows and columns; each row twice, as it was published and as it was measured."""
+    """A table in the paper's rows and columns; each row twice, published and measured."""
     of_table = entries_of(spec, study, grids)
     columns = _columns(of_table, spec, study)
     has_published = any(entry.published for entry in of_table)
@@ -121,7 +121,7 @@ def _title(spec: TableSpec) -> str:
 
 
 def _places(spec: TableSpec, grid: Grid) -> list[dict[str, AxisValue]]:
-    """Where a table has numbers: what its rows and columns combine, as far as it was run."""
+    """The places of a table's numbers: the combinations of its rows and columns that were run."""
     axes = [*spec.rows, *filter(None, [spec.across])]
     values = [[*grid.schemes] if axis == SCHEME else _values(grid, axis) for axis in axes]
     every = [dict(zip(axes, place, strict=True)) for place in product(*values)]
@@ -129,14 +129,14 @@ def _places(spec: TableSpec, grid: Grid) -> list[dict[str, AxisValue]]:
 
 
 def _values(grid: Grid, axis: str) -> list[AxisValue]:
-    """The values on an axis, in its own terms if it is another one in other words."""
+    """The values on an axis; on an alias, in its own unit."""
     alias = grid.aliases.get(axis)
     values = grid.values(axis)
     return values if alias is None else [float(value) * alias.factor for value in values]
 
 
 def _is_of(scheme: str, point: Point, place: Mapping[str, AxisValue], grid: Grid) -> bool:
-    """Whether a scheme's cell belongs to a table's place."""
+    """True if a scheme's cell belongs to a table's place."""
     axes = dict(grid.place(axis, value) for axis, value in place.items() if axis != SCHEME)
     if place.get(SCHEME, scheme) != scheme:
         return False
@@ -144,7 +144,7 @@ def _is_of(scheme: str, point: Point, place: Mapping[str, AxisValue], grid: Grid
 
 
 def _measured(grid: Grid, part: Grid, study: Study, value: Value) -> list[tuple[str, Point, float]]:
-    """A value of every scheme and place in a part of the grid; a derived one may rest on what lies outside."""
+    """A value of every scheme and place in a part of the grid; a derived value may use places outside of it."""
     formula = f"each.{value.metric}" + ("" if value.metric in study.derived else f".{value.statistic}")
     found = instances(formula, grid, derived=study.derived, within=part)
     return [(one.scheme or "", one.point, float(one.value)) for one in found]
@@ -156,7 +156,7 @@ def _at(measured: Sequence[tuple[str, Point, float]], place: Mapping[str, AxisVa
 
 
 def _belongs(mark: Mark, spec: TableSpec, value: Value) -> bool:
-    """Whether what was published is a table's: of its statistic, and not of another table of the paper."""
+    """True if a published number belongs to a table: it has its statistic, and is in no other table of the paper."""
     own, its = (set(re.findall(r"Table \d+", text)) for text in (spec.location, mark.claim.location))
     return plain_statistic(mark.claim) == value.statistic and (not own or not its or bool(own & its))
 

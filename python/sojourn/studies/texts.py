@@ -1,7 +1,7 @@
 """Texts with measured numbers in them: ``CoDel holds {codel.queue_delay.median[flows=4]:.1f} ms``.
 
-In braces stands a formula of ``relation``; after ``@`` the experiment that it is about, if that is another one than the
-text's; after a colon how the number is printed, as Python formats numbers.
+Braces contain a formula of ``relation``; after ``@`` the experiment of the formula, if it differs from the text's;
+after a colon the number's format, as in Python.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from sojourn.studies.grid import AmbiguousPlaceError, Grid
 from sojourn.studies.relation import RelationError
 
 NOT_MEASURED = "(not run)"
-"""In place of a number that was not measured."""
+"""Replaces a number that was not measured."""
 _PLACE = re.compile(r"\{([^{}:@]*)(?:@ *([^{}:@]*))?(?::([^{}:]*))?\}")
 _FORMAT = re.compile(r"(\.\d+)?[fg%]")
 
 
 def check_form(text: str) -> None:
-    """Checks what can be checked of a text by itself.
+    """Checks a text as far as possible without an experiment.
 
     Raises
     ------
     RelationError
-        A brace lacks the other, or a format is none.
+        A brace has no counterpart, or a format is invalid.
     """
     if "{" in (rest := _PLACE.sub("", text)) or "}" in rest:
         raise RelationError(f"a brace without the other in {text!r}; accepted: {{formula}} or {{formula:.1f}}")
@@ -42,12 +42,12 @@ def experiments_named(text: str) -> set[str]:
 
 
 def check(text: str, names: Names, derived: Mapping[str, str], others: Mapping[str, Names] | None = None) -> None:
-    """Checks the formulas of a text against what its experiment, or that of ``others`` which they name, has.
+    """Checks the formulas of a text against the names of its experiment, or of the one in ``others`` that they name.
 
     Raises
     ------
     RelationError
-        One of them is wrong.
+        One of them has an error.
     """
     check_form(text)
     for formula, experiment, _ in _PLACE.findall(text):
@@ -63,12 +63,12 @@ def fill(
     schemes: Sequence[str] = (),
     others: Mapping[str, Grid] | None = None,
 ) -> str:
-    """Puts numbers in the place of formulas; where one has several values, the lowest and the highest.
+    """Replaces formulas by numbers; if a formula has several values, by the lowest and the highest.
 
     Parameters
     ----------
     grids
-        The experiments: of each the places that the text is about, and everything that was run.
+        The experiments: for each, the places of the text, and everything that was run.
     derived, schemes
         As for ``instances``.
     others
@@ -79,7 +79,7 @@ def fill(
         values: list[float] = []
         other = (others or {}).get(match[2].strip()) if match[2] else None
         for within, grid in [(other, other)] if other is not None else () if match[2] else grids:
-            # Of several experiments one may lack what another has.
+            # Some of several experiments may lack a value.
             with suppress(RelationError, AmbiguousPlaceError):
                 found = instances(match[1], grid, schemes=schemes, derived=derived, within=within)
                 values += [float(one.value) for one in found]
@@ -89,7 +89,7 @@ def fill(
 
 
 def short(value: float) -> str:
-    """Three digits, or all before the point."""
+    """Three digits, or all before the decimal point."""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 

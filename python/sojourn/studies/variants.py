@@ -1,6 +1,6 @@
-"""A study run otherwise than its paper says, or where the paper does not say: what each switch does to its claims.
+"""Runs a study with changes to its set-up, to find the effect of each change on its claims.
 
-A variant is never the set-up. It tells whether a miss hangs on something that the paper leaves open.
+A variant is never the set-up. It shows whether a miss depends on something that the paper leaves open.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from sojourn.studies.verdict import Judgement
 
 FILE = "variants.json"
-"""Its name beside claims.json."""
+"""The file's name, beside claims.json."""
 
 _ENTRIES = {"queue": "aqm", "traffic": "kind"}
-"""The lists of an experiment file whose entries may be named by what they are, and the key that says it."""
+"""The lists of an experiment file whose entries can be selected by a key, with that key."""
 
 
 class Variant(Strict, frozen=True):
-    """A switch, and why it was tried."""
+    """A change of the set-up, and why it was tried."""
 
     name: str
     because: str
     set: dict[str, str]
-    """What is overridden in every experiment file: ``queue.pie.gains`` is of every queue that is a PIE."""
+    """Overrides for every experiment file: ``queue.pie.gains`` applies to every queue with PIE."""
     claims: Texts = Texts()
-    """The misses that it was tried for."""
+    """The misses for which it was tried."""
     constants: dict[str, AxisValue] = {}
-    """What it changes of the experiments' constants."""
+    """Changed constants of the experiments."""
 
     def overrides(self, file: Mapping[str, Any]) -> dict[str, str]:
-        """What it overrides in an experiment file, of which this is the content."""
+        """Its overrides for an experiment file with this content."""
         found: dict[str, str] = {}
         for key, value in self.set.items():
             found |= dict.fromkeys(keys_in(file, key), value)
@@ -46,17 +46,17 @@ class Variant(Strict, frozen=True):
 
 @dataclass(frozen=True)
 class Tried:
-    """What a variant did."""
+    """The results of a variant."""
 
     variant: Variant
     runs: int
     judgements: Mapping[str, Judgement]
-    """By claim; all that were judged."""
+    """By claim, for all that were judged."""
     control: Mapping[str, Judgement]
-    """The same of the set-up, from as many repeats: a verdict that these alone change is none of the variant's."""
+    """The same for the set-up with as many repeats: a verdict that fewer repeats change is no effect of the variant."""
 
     def turns(self, id_: str) -> bool:
-        """Whether it reproduces what the set-up does not."""
+        """True if it reproduces a claim that the set-up does not."""
         return self._changes(id_, Verdict.NOT_REPRODUCED, Verdict.REPRODUCED)
 
     def turned(self, base: Sequence[Judgement]) -> list[str]:
@@ -64,12 +64,12 @@ class Tried:
         return [one.id for one in base if one.verdict == Verdict.NOT_REPRODUCED and self.turns(one.id)]
 
     def lost(self, base: Sequence[Judgement]) -> list[str]:
-        """What it does not reproduce, and the set-up does."""
+        """The claims that the set-up reproduces and it does not."""
         yes, no = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
         return [one.id for one in base if one.verdict == yes and self._changes(one.id, yes, no)]
 
     def count(self) -> tuple[int, int]:
-        """How many claims it reproduces, and how many could be judged."""
+        """The number of claims that it reproduces, and the number that could be judged."""
         verdicts = [one.verdict for one in self.judgements.values()]
         yes, no = (verdicts.count(verdict) for verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED))
         return yes, yes + no
@@ -84,7 +84,7 @@ def as_json(base: Sequence[Judgement], tried: Sequence[Tried]) -> str:
 
 
 def as_document(base: Sequence[Judgement], tried: Sequence[Tried]) -> dict[str, Any]:
-    """What every variant turned and lost, and what it measured of those claims and of every miss."""
+    """The claims that every variant turned and lost, with its results for those and for every miss."""
     misses = [one.id for one in base if one.verdict == Verdict.NOT_REPRODUCED]
     return {
         "variants": [
@@ -113,7 +113,7 @@ _ALONE = "The variant does not reproduce it."
 
 
 def explained(miss: Judgement, tried: Sequence[Tried]) -> str:
-    """Which variants turn a miss, as a sentence; empty without variants."""
+    """The variants that turn a miss, as a sentence; empty without variants."""
     turning = [one for one in tried if one.turns(miss.id)]
     others = [one for one in tried if one not in turning and one.judgements[miss.id].verdict != Verdict.NOT_RUN]
     if not turning:
@@ -124,7 +124,7 @@ def explained(miss: Judgement, tried: Sequence[Tried]) -> str:
 
 
 def keys_in(file: Mapping[str, Any], key: str) -> list[str]:
-    """A key as this file has it: ``queue.pie.target`` is ``queue.1.target`` if the second queue is a PIE."""
+    """The actual keys in this file: ``queue.pie.target`` is ``queue.1.target`` if the second queue is a PIE."""
     head, _, rest = key.partition(".")
     kind, _, last = rest.partition(".")
     if head not in _ENTRIES or not last or kind.isdigit():

@@ -1,4 +1,4 @@
-"""Judges claims: what was measured, whether it agrees with what was published, and why."""
+"""Judges claims: compares measured with published results, and gives reasons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sojourn.studies.sides import in_numbers, place_of
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim beside what was measured."""
+    """A claim and its measured result."""
 
     id: str
     statement: str
@@ -30,32 +30,32 @@ class Judgement:
     verdict: Verdict
     reason: str
     tolerance: str = ""
-    """What is accepted beyond what was published, where ``published`` does not say it."""
+    """The tolerance, if ``published`` does not show it."""
     numbers: str = ""
-    """Of a relation: what its sides measured."""
+    """For a relation: the measured values of its sides."""
     only_by_tolerance: bool = False
-    """Reproduced, but would not be if inequalities, bounds and ranges were taken to the letter."""
+    """Reproduced, but only because of the tolerance."""
     expected: int = 0
-    """The places that the claim is about."""
+    """The number of places of the claim."""
     judged: int = 0
-    """Those of them that were run."""
+    """The number of places that were run."""
     left_out: int = 0
-    """Further places, about which the claim says nothing, as the reading tells."""
+    """The number of further places that the reading excludes, because the claim does not cover them."""
     runs_per_place: int = 0
-    """0: some places were run more often than others."""
+    """Repeats per place; 0 if it differs between places."""
     not_seen: int = 0
-    """Those of them where what the claim is about did not happen, which counts as not reproduced."""
+    """Places where the event of the claim did not happen, which counts as not reproduced."""
     empty_repeats: int = 0
     """The most repeats, at one place, in which it did not happen."""
     repeats: int = 0
-    """How many repeats of a relation were judged one by one; 0: of many places, or run once."""
+    """Repeats judged individually, for a relation; 0 for several places, or for a single run."""
     repeats_held: int = 0
     cause: str = ""
-    """Of a miss, what explains it, as the recipe says: one of ``CAUSES``."""
+    """The cause of a miss, as in the recipe: one of ``CAUSES``."""
 
     @property
     def basis(self) -> str:
-        """What the verdict rests on, where that is not every place that the claim is about."""
+        """The basis of the verdict, if it is not every place of the claim."""
         return "; ".join(
             [
                 *([f"{self.judged} of {self.expected} places run"] if self.judged < self.expected else []),
@@ -69,13 +69,13 @@ class Judgement:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """As an element of ``claims`` in ``study run --json``."""
+        """The element of ``claims`` in ``study run --json``."""
         return {**asdict(self), "verdict": str(self.verdict), "basis": self.basis}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A question that the paper leaves open, and what was measured of it."""
+    """An open question of the paper, and its measured answer."""
 
     question: str
     location: str
@@ -83,7 +83,7 @@ class Answer:
 
 
 NOT_SEEN = "not seen"
-"""Measured: what the claim is about did not happen."""
+"""Measured result of a claim whose event did not happen."""
 NO_RESULT = {
     "cited": "quoted by the paper from another work",
     "manual": "published without a relation that a program could check",
@@ -93,14 +93,14 @@ NO_RESULT = {
 
 
 def judge(study: Study, grids: Mapping[str, Grid]) -> list[Judgement]:
-    """A judgement for every claim of the study, in the paper's order.
+    """Judges every claim of the study, in the paper's order.
 
     Parameters
     ----------
     study
         The paper.
     grids
-        What was run, by experiment; claims about any other experiment are not run.
+        The runs, by experiment; claims about other experiments were not run.
     """
     return [_judge(claim, study, grids) for claim in study.claims]
 
@@ -129,7 +129,7 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
 
 
 def formulas_of(claim: Claim, reading: Reading) -> tuple[str, ...]:
-    """What is evaluated: relations, or the measure of a number; nothing if the claim has neither."""
+    """The formulas to evaluate: relations, or the measure of a number; empty if the claim has neither."""
     if reading.measure:
         return (reading.measure,)
     relations = reading.relations or tuple(filter(None, (reading.relation or claim.relation,)))
@@ -139,12 +139,12 @@ def formulas_of(claim: Claim, reading: Reading) -> tuple[str, ...]:
 
 
 def experiments_of(claim: Claim, reading: Reading | None) -> tuple[str, ...]:
-    """The experiments that a claim is judged on."""
+    """The experiments on which a claim is judged."""
     return (reading.experiments if reading is not None else None) or (claim.experiment,)
 
 
 def _because(claim: Claim, reading: Reading, study: Study, grids: Mapping[str, Grid]) -> str:
-    """The reading's reason, with what was measured in it."""
+    """The reading's reason, with its formulas replaced by measured values."""
     found = [grids[id_] for id_ in experiments_of(claim, reading) if id_ in grids]
     try:
         parts = [(selected(grid, claim, reading), grid) for grid in found]
@@ -155,7 +155,7 @@ def _because(claim: Claim, reading: Reading, study: Study, grids: Mapping[str, G
 
 
 def answers(study: Study, grids: Mapping[str, Grid]) -> list[Answer]:
-    """What was measured of every question that the paper leaves open; those whose experiment was not run left out."""
+    """The measured answers to the paper's open questions, without those whose experiment was not run."""
     return [
         Answer(
             question.asks,
@@ -168,7 +168,7 @@ def answers(study: Study, grids: Mapping[str, Grid]) -> list[Answer]:
 
 
 def summary(study: Study, grids: Mapping[str, Grid]) -> str:
-    """What the recipe says of the whole, with what was measured in it."""
+    """The recipe's summary, with its formulas replaced by measured values."""
     return texts.fill(study.summary, [], study.derived, others=grids)
 
 
@@ -180,19 +180,19 @@ def _why_not_run(study: Study, wanted: Sequence[str]) -> str:
 
 
 def plain_measure(claim: Claim) -> str:
-    """The formula for what a claim without a reading publishes: its statistic of its metric."""
+    """The formula of a claim without a reading: its statistic of its metric."""
     return f"each.{claim.metric}.{plain_statistic(claim)}"
 
 
 def plain_statistic(claim: Claim) -> str:
-    """The statistic that a claim names first, in the language of formulas: ``mean`` of ``mean over runs``."""
+    """The first statistic that a claim names, in the language of formulas: ``mean`` for ``mean over runs``."""
     statistic = claim.statistic.split()[0] if claim.statistic else "value"
     known = statistic in ("mean", "std", "value") or quantile_level(statistic) is not None
     return statistic if known else "value"
 
 
 def selected(grid: Grid, claim: Claim, reading: Reading) -> Grid:
-    """The part of a grid that a claim is about."""
+    """The part of a grid that a claim covers."""
     places = (
         reading.cells
         if reading.cells is not None
@@ -206,7 +206,7 @@ def selected(grid: Grid, claim: Claim, reading: Reading) -> Grid:
 
 @dataclass(frozen=True)
 class _Case:
-    """A claim, and how it is evaluated."""
+    """A claim and its evaluation."""
 
     claim: Claim
     reading: Reading
@@ -222,7 +222,7 @@ class _Case:
         return self.claim.schemes if self.reading.schemes is None else self.reading.schemes
 
     def outcomes(self, grids: Sequence[Grid]) -> list[Outcome]:
-        """What became of the claim at every place that it is about."""
+        """The results of the claim at every place that it covers."""
         slack = Slack(self.claim.tol_margin, self.claim.tol_rel, self.claim.tol_abs)
         found: list[Outcome] = []
         for grid in grids:
@@ -234,14 +234,14 @@ class _Case:
         return found
 
     def left_out(self, grids: Sequence[Grid]) -> int:
-        """How many places the reading leaves out, because the claim says nothing about them."""
+        """The number of places that the reading excludes, because the claim does not cover them."""
         if self.reading.only_where is None:
             return 0
         whole = replace(self, reading=structs.replace(self.reading, only_where=None))
         return len(whole.outcomes(grids)) - len(self.outcomes(grids))
 
     def holds(self, outcome: Outcome) -> bool:
-        """Whether the claim holds at a place; what did not happen there does not."""
+        """True if the claim holds at a place; False if its event did not happen there."""
         if isinstance(outcome.value, Missing):
             return False
         return bool(outcome.value) if self.is_relation else self.claim.accepts(float(outcome.value))
@@ -285,7 +285,7 @@ def _weigh(case: _Case, grids: Sequence[Grid]) -> Judgement:
 
 
 def _by_repeat(case: _Case, grids: Sequence[Grid]) -> list[bool]:
-    """Whether a claim about one place holds in each repeat by itself; empty if it was run once."""
+    """For a claim about one place, whether it holds in each repeat; empty for a single run."""
     (grid,) = grids if len(grids) == 1 else (None,)
     if grid is None or grid.repeats < 2:
         return []
@@ -297,7 +297,7 @@ def _suffices(claim: Claim, holds: Sequence[bool]) -> bool:
 
 
 def _of_relation(claim: Claim, judged: Sequence[Outcome], holds: Sequence[bool]) -> tuple[str, str]:
-    """What was measured of a relation, and what is needed."""
+    """The measured result of a relation, and the requirement."""
     measured = f"holds in {sum(holds)} of {len(holds)}"
     if not all(holds) and any(holds):
         measured += f"; not at {_places(judged, holds)}"
@@ -305,7 +305,7 @@ def _of_relation(claim: Claim, judged: Sequence[Outcome], holds: Sequence[bool])
 
 
 def _of_number(claim: Claim, judged: Sequence[Outcome], holds: Sequence[bool]) -> tuple[str, str]:
-    """What was measured of a number, and how much of that is accepted."""
+    """The measured result of a number, and how many values are within the tolerance."""
     values = [float(one.value) for one in judged if not isinstance(one.value, Missing)]
     unit = "" if claim.unit in ("", "1") else f" {claim.unit}"
     measured = f"{texts.span(values, texts.short)}{unit}" if values else NOT_SEEN

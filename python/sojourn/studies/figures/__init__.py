@@ -1,4 +1,4 @@
-"""Draws a study's figures from its grids, as its recipe describes them."""
+"""Draws a study's figures from its grids, as described in its recipe."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from sojourn.studies.recipe import Study
 __all__ = ["caption", "draw", "drawn_claims", "stage_figures"]
 
 _COLUMN_IN, _PAGE_IN = 3.6, 7.16
-"""One and two columns of a paper."""
+"""Widths of one and two columns of a paper."""
 _LETTERS_PER_IN = 17
-"""Of a caption."""
+"""Font size of a caption."""
 _ROW_IN = 0.14
 _LABEL_LETTERS = 24
-"""As many letters as a row is high."""
+"""The number of letters as wide as a row is high."""
 _DRAW: dict[str, Callable[[Panel], None]] = {
     "box": draw_box,
     "bars": draw_bars,
@@ -60,12 +60,12 @@ def stage_figures(staging: Staging, study: Study, grids: Mapping[str, Grid]) -> 
 
 
 def draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> Figure:
-    """One figure: a panel per value of its panel axis, all on the same scale, with what the paper published."""
+    """One figure: a panel per value of its panel axis, all on the same scale, with the published values."""
     return _draw(spec, study, grids)[0]
 
 
 def caption(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> str:
-    """What a figure shows, which way, and what its whiskers and bands mean."""
+    """The caption of a figure: its content, direction, and the meaning of its whiskers and bands."""
     return words.caption(spec, study, _shown(spec, grids))
 
 
@@ -115,7 +115,7 @@ def _shown(spec: FigureSpec, grids: Mapping[str, Grid]) -> Grid:
 
 
 def _published(spec: FigureSpec, metric: str, study: Study, grids: Mapping[str, Grid]) -> list[Mark]:
-    """What was published of a metric, and of those that say something about what it draws."""
+    """The published values of a metric, and of other metrics of the same quantity."""
     drawn = study.measures[metric]
     alike = {name for name, one in study.measures.items() if name == metric or _says_of(spec, drawn, one)}
     further = {*spec.published, *([spec.x] if spec.kind == "spread" else [])} if metric == spec.metric else set()
@@ -127,7 +127,7 @@ def _published(spec: FigureSpec, metric: str, study: Study, grids: Mapping[str, 
 
 
 def _says_of(spec: FigureSpec, drawn: Measure, other: Measure) -> bool:
-    """Whether another metric is the one that is drawn, but for what is added to it, or, of a series, its time."""
+    """True if another metric is the drawn one except for the values added to it or, for a series, its time."""
     ours, theirs = drawn.part, other.part
     if spec.kind == "series":
         theirs = replace(theirs, from_s=ours.from_s, to_s=ours.to_s)
@@ -137,7 +137,7 @@ def _says_of(spec: FigureSpec, drawn: Measure, other: Measure) -> bool:
 
 
 def _shifted(drawn: Measure, study: Study, grid: Grid, mark: Mark) -> Mark:
-    """A mark of such a metric, where it belongs in the figure: a delay of 5 ms is an RTT of 105 ms."""
+    """A mark of such a metric, shifted to the figure: a delay of 5 ms is an RTT of 105 ms."""
     if study.measures[mark.metric].at_least is not None:
         return mark
     place = {**grid.constants, **mark.places[0]}
@@ -146,12 +146,12 @@ def _shifted(drawn: Measure, study: Study, grid: Grid, mark: Mark) -> Mark:
 
 
 def _is_shown(mark: Mark, spec: FigureSpec, shown: Grid) -> bool:
-    """Whether a mark is about a cell that the figure shows."""
+    """True if a mark refers to a cell that the figure shows."""
     return any(mark.scheme == cell.scheme and mark.is_at(cell.point) for cell in shown.cells)
 
 
 def _label(spec: FigureSpec, metric: str, row: list[Axes], grid: Grid) -> None:
-    """Names a row's axes and sets where they begin."""
+    """Labels a row's axes and sets their limits."""
     text = (spec.label if metric == spec.metric else "") or with_unit(grid.measures[metric])
     if spec.kind == "packets":
         return
@@ -182,6 +182,6 @@ def _handles(spec: FigureSpec, study: Study, grid: Grid, looks: Mapping[str, Loo
 
 
 def _columns(handles: list[Artist], width_in: float) -> int:
-    """As many as the names leave room for."""
+    """The number of columns for which the names leave room."""
     longest = max(len(str(handle.get_label())) for handle in handles)
     return max(1, min(len(handles), int(width_in / (0.45 + 0.065 * longest))))

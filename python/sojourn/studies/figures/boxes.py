@@ -15,7 +15,7 @@ from sojourn.studies.grid import AmbiguousPlaceError, AxisValue, Cell
 from sojourn.studies.published import Mark
 
 _OF_ONE = frozenset({"value", "mean", "median"})
-"""Statistics that are the same of what is one number per run."""
+"""Statistics that are equal for a single number per run."""
 
 
 def draw_box(panel: Panel) -> None:
@@ -37,7 +37,7 @@ def draw_box(panel: Panel) -> None:
 
 
 def draw_bars(panel: Panel) -> None:
-    """Means over the repeats with their intervals: groups of schemes, or with ``x`` of its values."""
+    """Means over the repeats with their intervals, in groups by scheme or, with ``x``, by its values."""
     spec, axes = panel.spec, panel.axes
     metrics = (panel.metric, *spec.beside)
     ticks: list[AxisValue | None] = [*panel.grid.values(spec.x)] if spec.x else [None]
@@ -60,7 +60,7 @@ def draw_bars(panel: Panel) -> None:
 
 
 def shade(index: int, count: int) -> float:
-    """How strong the fill of a group's bars is, from the first to the last."""
+    """The darkness of the fill of a group's bars, from the first to the last."""
     return 0.35 if count == 1 else 0.15 + 0.7 * index / (count - 1)
 
 
@@ -93,7 +93,7 @@ def _box(panel: Panel, cells: Sequence[Cell]) -> Box | None:
 
 
 def _range_of_medians(panel: Panel, cells: Sequence[Cell], x: float) -> None:
-    """How far the repeats' medians lie apart."""
+    """The range of the repeats' medians."""
     if panel.spec.of_runs:
         return
     medians = [value for value in panel.of_runs(panel.metric, "median", cells) if not np.isnan(value)]

@@ -1,4 +1,4 @@
-"""A metric over another: a dot per run with its ellipse, or a mean over a distribution."""
+"""A metric against another: a dot per run with its ellipse, or a mean over a distribution."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def draw_ellipse(panel: Panel) -> None:
 
 
 def draw_spread(panel: Panel) -> None:
-    """Per scheme a metric's mean over the distribution of another, whose box and whiskers lie flat."""
+    """Per scheme, a metric's mean against the distribution of another, whose box and whiskers are horizontal."""
     axes, spec = panel.axes, panel.spec
     low, high = spec.whiskers
     for scheme, look in panel.looks.items():
@@ -52,7 +52,7 @@ def draw_spread(panel: Panel) -> None:
 
 
 def _logarithmic(panel: Panel) -> None:
-    """A horizontal axis in powers of ten, with plain numbers."""
+    """A logarithmic horizontal axis with plain numbers."""
     axis = panel.axes.xaxis
     panel.axes.set_xscale("log")
     low, high = panel.axes.get_xlim()

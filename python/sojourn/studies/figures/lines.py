@@ -20,7 +20,7 @@ _LEVELS = np.array([*np.arange(0.0, 0.995, 0.005), 0.995, 0.998, 0.999, 0.9995, 
 
 
 def draw_series(panel: Panel) -> None:
-    """The metric over time: of one run, or with bins the mean over the repeats in a band of its interval."""
+    """The metric over time: of one run or, with bins, the mean over the repeats in a band of its interval."""
     axes, spec = panel.axes, panel.spec
     for scheme, look in panel.looks.items():
         for cell in panel.cells(scheme):
@@ -43,7 +43,7 @@ def draw_series(panel: Panel) -> None:
 
 
 def _rows(panel: Panel, cell: Cell) -> list[series.Series]:
-    """The series of the runs that are drawn: all if they can be put in the same bins, else the first."""
+    """The series to draw: all runs if they can be put in the same bins, otherwise the first."""
     runs = cell.runs if panel.spec.bin_s > 0.0 else cell.runs[:1]
     place = {**panel.grid.constants, **cell.point}
     found = [one for run in runs if (one := panel.measure.series(run, place)) is not None]
@@ -72,7 +72,7 @@ def _draw_mark(panel: Panel, mark: Mark, start: float, end: float, place: float)
 
 
 def draw_cdf(panel: Panel) -> None:
-    """The distribution function: a line per scheme, and per value of ``x`` told apart by its dashes."""
+    """The distribution function: a line per scheme, and per value of ``x``, distinguished by dashes."""
     axes, spec = panel.axes, panel.spec
     values: list[AxisValue | None] = [*panel.grid.values(spec.x)] if spec.x else [None]
     for scheme, look in panel.looks.items():

@@ -1,4 +1,4 @@
-"""Draws what the paper published beside what was measured."""
+"""Draws published values beside the measured ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MIDDLE = frozenset({"median", "value", "mean", "p50"})
 
 
 class Drawn:
-    """What was drawn of published values on some axes, for the legend and for what needs the final limits."""
+    """The published values drawn on some axes, for the legend and for marks that need the final limits."""
 
     def __init__(self) -> None:
         self.claims: set[str] = set()
@@ -24,7 +24,7 @@ class Drawn:
         self._later: list[tuple[Axes, Mark, float, float]] = []
 
     def upright(self, axes: Axes, mark: Mark, x: float, width: float, *, named: bool = True) -> None:
-        """At a place of the horizontal axis: a diamond, or a band as wide as a box."""
+        """Draws a mark at a position of the horizontal axis: a diamond, or a band as wide as a box."""
         self._note(mark)
         if mark.bound is not None:
             axes.plot([x - width / 2, x + width / 2], [mark.low] * 2, color=INK, linewidth=1.0, zorder=6)
@@ -48,7 +48,7 @@ class Drawn:
             )
 
     def level(self, axes: Axes, mark: Mark, start: float, end: float, place: float, color: str) -> None:
-        """Over time: a level from a start to an end, with its diamond at a place between them."""
+        """Draws a level over time, with its diamond at a place between its ends."""
         self._note(mark)
         if mark.bound is not None:
             axes.plot([start, end], [mark.low] * 2, color=color, linewidth=0.9, linestyle=(0, (4, 2)), zorder=5)
@@ -60,7 +60,7 @@ class Drawn:
             self._diamond(axes, mark, start + place * (end - start), mark.low, color)
 
     def point(self, axes: Axes, mark: Mark, low: tuple[float, float], high: tuple[float, float], color: str) -> None:
-        """At a point, or between two."""
+        """Draws a mark at a point, or between two."""
         self._note(mark)
         if low == high:
             self._diamond(axes, mark, *low, color)
@@ -75,7 +75,7 @@ class Drawn:
             axes.plot(*zip(low, high, strict=True), color=INK, linewidth=4, alpha=0.35, zorder=6)
 
     def finish(self) -> None:
-        """Draws the bands of bounds, which reach as far as the axes do."""
+        """Draws the bands of bounds, which extend to the limits of the axes."""
         for axes, mark, start, end in self._later:
             bottom, top = axes.get_ylim()
             limits = axes.get_xlim()
@@ -99,7 +99,7 @@ class Drawn:
         self._has.add("band" if not is_number else "relative" if mark.relative else "number")
 
     def _bound(self, axes: Axes, mark: Mark, start: float, end: float) -> None:
-        """Leaves room on the side of a bound where values are accepted; its band is drawn at last."""
+        """Leaves room on the accepted side of a bound; its band is drawn last."""
         beyond = 1.15 if mark.bound in (">", ">=") else 0.9
         axes.update_datalim([(start, beyond * mark.low)])
         axes.autoscale_view(scalex=False)

@@ -1,4 +1,4 @@
-"""Every packet on its way through the queue."""
+"""Every packet that passes the queue."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sojourn.studies.figures.panel import Panel
 
 
 def draw_packets(panel: Panel) -> None:
-    """Arrivals above, departures below, and from one to the other a line that slants by the packet's wait.
+    """Arrivals above, departures below, and for each packet a line whose slant is its waiting time.
 
-    A packet is as wide as its time on the wire and as high as the rate, so that its area is its size.
+    A packet is as wide as its transmission time and as high as the rate, so that its area is its size.
     """
     axes, part = panel.axes, panel.measure.part
     for scheme, look in panel.looks.items():

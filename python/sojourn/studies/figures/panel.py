@@ -1,4 +1,4 @@
-"""One set of axes of a figure: what it draws from."""
+"""One set of axes of a figure, with its data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sojourn.studies.published import Mark
 
 @dataclass(frozen=True)
 class Panel:
-    """A metric at a value of the panels' axis."""
+    """A metric at one value of the panels' axis."""
 
     axes: Axes
     spec: FigureSpec
@@ -30,7 +30,7 @@ class Panel:
     looks: Mapping[str, Look]
     """By scheme, in the order of drawing."""
     marks: Sequence[Mark]
-    """What was published of the metric here."""
+    """The published values of the metric here."""
     drawn: Drawn
 
     @property
@@ -39,7 +39,7 @@ class Panel:
         return self.grid.measures[self.metric]
 
     def cells(self, scheme: str) -> list[Cell]:
-        """What was run of a scheme here."""
+        """The cells of a scheme here."""
         return list(self.grid.at(scheme, self.at))
 
     def of_run(self, metric: str, statistic: str, cell: Cell, run: Run) -> float:
@@ -47,11 +47,11 @@ class Panel:
         return self.grid.measures[metric].statistic(run, statistic, {**self.grid.constants, **cell.point})
 
     def of_runs(self, metric: str, statistic: str, cells: Sequence[Cell]) -> list[float]:
-        """The same of every run of some cells."""
+        """A metric's statistic of every run of some cells."""
         return [self.of_run(metric, statistic, cell, run) for cell in cells for run in cell.runs]
 
     def over_repeats(self, metric: str, statistic: str, cell: Cell) -> float:
-        """The same of a cell, as claims are judged on it: the mean over its repeats, or of all together."""
+        """A metric's statistic of a cell, as for claims: the mean over its repeats, or of all combined."""
         place = {**self.grid.constants, **cell.point}
         known = [one for one in self.grid.measures[metric].of_repeats(cell.runs, statistic, place) if not isnan(one)]
         return fmean(known) if known else nan

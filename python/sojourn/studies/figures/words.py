@@ -1,4 +1,4 @@
-"""Names of axes, places and schemes in figures and tables, and what a figure's parts mean."""
+"""Names of axes, places and schemes in figures and tables, and explanations of a figure's parts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sojourn.studies.measures import Measure
 from sojourn.studies.recipe import Study
 
 _DISCIPLINES = {"droptail": "pfifo"}
-"""What studies call otherwise."""
+"""Disciplines with other names in studies."""
 _NAMES = {"rtt": "RTT", "rtt_base": "base RTT", "link": "rate", "mtu": "MTU", "buffer": "buffer"}
-"""What axes are called that do not read well as they are."""
+"""Names of axes that need other words."""
 _UNITS = {"packets": "packets", "ms": "ms", "s": "s", "mbps": "Mbit/s", "kbps": "kbit/s", "bytes": "B"}
 
 
 def scheme_looks(schemes: Sequence[str]) -> list[Look]:
-    """How schemes are drawn: a discipline as everywhere, no two of a figure alike."""
+    """The looks of schemes: a discipline has its usual look; no two in a figure are equal."""
     return looks_of([_DISCIPLINES.get(scheme, scheme.partition("+")[0]) for scheme in schemes])
 
 
@@ -57,7 +57,7 @@ def with_unit(measure: Measure) -> str:
 
 
 def caption(spec: FigureSpec, study: Study, grid: Grid) -> str:
-    """What a figure shows, which way, and what its whiskers and bands mean."""
+    """The caption of a figure: its content, direction, and the meaning of its whiskers and bands."""
     measures = [study.measures[name] for name in spec.metrics]
     if spec.kind in ("ellipse", "spread"):
         measures.append(study.measures[spec.x])
@@ -73,7 +73,7 @@ def caption(spec: FigureSpec, study: Study, grid: Grid) -> str:
 
 
 def _marks_of(spec: FigureSpec, repeats: int, pooled: bool) -> str:
-    """What boxes, whiskers, bands and dots are."""
+    """The meaning of boxes, whiskers, bands and dots."""
     low, high = spec.whiskers
     statistic = {"value": "number", "mean": "mean"}.get(spec.statistic, spec.statistic)
     several = repeats > 1
