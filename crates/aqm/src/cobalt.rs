@@ -243,7 +243,7 @@ pub(crate) fn require_span(key: &'static str, span: Duration) -> Result<(), Sett
 pub fn cobalt<P: Packet + Send + 'static>() -> Discipline<P> {
     Discipline {
         name: "cobalt",
-        summary: "CoDel and BLUE alternate: one queue of CAKE",
+        summary: "CoDel and BLUE combined: one queue of CAKE",
         source: "Palmei et al. 2019; Høiland-Jørgensen et al. 2018",
         keys: Box::new(|| Config::default().keys()),
         make: Box::new(|settings| {

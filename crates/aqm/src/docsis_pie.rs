@@ -236,7 +236,7 @@ impl Algorithm for DocsisPie {
 pub fn docsis_pie<P: Packet + Send + 'static>() -> Discipline<P> {
     Discipline {
         name: "docsis_pie",
-        summary: "PIE as cable modems run it",
+        summary: "PIE for cable modems",
         source: "RFC 8034",
         keys: Box::new(|| Config::new(Rate::from_mbps(10)).keys()),
         make: Box::new(|settings| {
