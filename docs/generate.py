@@ -1,4 +1,4 @@
-"""Writes what follows from types: the page of the experiment file's keys, the JSON schema of a study's recipe."""
+"""Generates documentation from types: the page of the experiment file's keys, the JSON schema of a study's recipe."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ HEAD = """\
 # The experiment file
 
 A TOML file. Quantities are text with a unit: `"10 Mbit/s"`, `"100 ms"`, `"150 kB"`. A key that is not listed here is
-an error, as is a value out of its range; the message names the line. `--set` replaces any value by its dotted key:
+an error, and so is a value out of its range; the message names the line. `--set` overrides a value by its dotted key:
 `--set queue.0.target="10 ms"`.
 
-A link whose rate varies has a schedule of rates, or a trace in the format of
-[mahimahi](https://github.com/ravinet/mahimahi): a text file with a line per opportunity to deliver a packet of 1500
-bytes (beside its headers on the link), its time a whole number of milliseconds, none before the line above. Equal lines
-are several packets at once; an opportunity that finds no packet is lost; small packets share one. At its last instant
-the trace begins anew. [varying-rate.toml](../examples/varying-rate/varying-rate.toml) has one. Its path is relative to
-the experiment file, in `--set link.rate.trace=PATH` to the working directory.
+A link with a varying rate has a schedule of rates, or a trace in the format of
+[mahimahi](https://github.com/ravinet/mahimahi): a text file with one line per opportunity to deliver a packet of 1500
+bytes (without its headers on the link). Each line is a time in whole milliseconds, not before that of the line above.
+Equal lines are several packets at once; an opportunity without a packet is lost; small packets share one. The trace
+repeats after its last time. [varying-rate.toml](../examples/varying-rate/varying-rate.toml) has one. Its path is
+relative to the experiment file, in `--set link.rate.trace=PATH` to the working directory.
 
 This page is generated from the schema of the file (`make docs`).
 """
@@ -33,14 +33,14 @@ This page is generated from the schema of the file (`make docs`).
 LINKS = """\
 ## [[link]]
 
-In place of `[link]`: the links of a network, each between two nodes. Packets queue at every link that they pass.
-Traffic says by `from` and `to` between which nodes it goes. Links without a `queue` are under test: there the arms of
-`[[queue]]` are tried, the same one at all of them. `--set link.home.rate="5 Mbit/s"` addresses a link by its name.
-[parking-lot.toml](../examples/parking-lot.toml) has three links in a row, [modem.toml](../examples/modem.toml) an
+The links of a network, instead of `[link]`, each between two nodes. Packets queue at every link that they pass.
+The keys `from` and `to` of traffic name its source and destination nodes. Links without a `queue` are under test: the
+arms of `[[queue]]` are compared there, each at all of these links. `--set link.home.rate="5 Mbit/s"` selects a link by
+name. [parking-lot.toml](../examples/parking-lot.toml) has three links in a row, [modem.toml](../examples/modem.toml) an
 unmanaged queue behind the managed one. Each accepts the keys of `[link]` and:
 """
 
-# Each way of writing a value, by the end of its pattern in the schema.
+# The notation of a value, by the end of its pattern in the schema.
 WRITTEN = (
     ("bdp$", '`"1 bdp"`'),
     ("(ns|us|µs|ms|s|min)$", 'a time, `"5 ms"`'),
@@ -50,7 +50,7 @@ WRITTEN = (
 
 
 def accepts(schema: Schema) -> str:
-    """What a key accepts, in words."""
+    """The accepted values of a key, in words."""
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(map(accepts, schema["anyOf"])))
     if "oneOf" in schema:

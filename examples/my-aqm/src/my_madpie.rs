@@ -44,7 +44,7 @@ impl Algorithm for MyMadpie {
 
 sojourn_aqm::parameters! {
     struct Config {
-        /// delay above which each update has one packet dropped
+        /// delay above which each update drops one packet
         deterministic_above: Duration,
     }
 }
