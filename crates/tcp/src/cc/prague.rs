@@ -115,12 +115,7 @@ impl CongestionControl for Prague {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            samples: true,
-            governs_window: true,
-            paces: true,
-            ..Capabilities::default()
-        }
+        Capabilities::RATE_BASED
     }
 
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {

@@ -17,6 +17,16 @@ pub struct Capabilities {
     pub keeps_unused: bool,
 }
 
+impl Capabilities {
+    /// Those of a rate-based congestion control: it takes samples, sets the window itself and paces.
+    pub const RATE_BASED: Self = Self {
+        samples: true,
+        governs_window: true,
+        paces: true,
+        keeps_unused: false,
+    };
+}
+
 /// The phase of loss recovery.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum RecoveryPhase {

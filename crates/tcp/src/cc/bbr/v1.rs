@@ -284,7 +284,7 @@ impl Bbr {
         }
     }
 
-    // ---- What follows from it --------------------------------------------------------------------------
+    // ---- Rate and window -------------------------------------------------------------------------------
 
     /// Linux: the rate follows the estimate; in start-up it only rises.
     fn update_rate(&mut self, sample: &Sample, cwnd: u32) {
@@ -379,12 +379,7 @@ impl CongestionControl for Bbr {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            samples: true,
-            governs_window: true,
-            paces: true,
-            ..Capabilities::default()
-        }
+        Capabilities::RATE_BASED
     }
 
     /// Takes the handshake's RTT, measured before the connection filled the path (Linux's bbr_init).

@@ -586,12 +586,7 @@ impl CongestionControl for Bbr3 {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            samples: true,
-            governs_window: true,
-            paces: true,
-            ..Capabilities::default()
-        }
+        Capabilities::RATE_BASED
     }
 
     /// Takes the handshake's RTT, measured before the connection filled the path.
