@@ -99,7 +99,7 @@ impl Endpoint {
         }
     }
 
-    /// Adds `bytes` to send; [`crate::sender::UNLIMITED`] for data without end.
+    /// Adds `bytes` to send; [`crate::UNLIMITED`] for data without end.
     pub fn write(&mut self, bytes: u64) {
         self.sender.write(bytes);
     }

@@ -139,10 +139,6 @@ impl Receiver {
     pub const fn wants_ack(&self) -> bool {
         self.ack_now
     }
-    /// The timestamp to echo (RFC 7323 §4.3).
-    pub const fn ts_recent(&self) -> u32 {
-        self.ts_recent
-    }
     /// Records the timestamp of a segment that begins at or before the last acknowledged byte.
     pub fn note_timestamp(&mut self, segment: &Segment) {
         if !segment.seq.after(self.acknowledged) {

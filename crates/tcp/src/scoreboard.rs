@@ -14,8 +14,6 @@ use crate::segment::{MAX_SACK_BLOCKS, SackBlock};
 use crate::seq::Seq;
 use losses::{RackPoint, is_sent_after};
 
-pub use losses::Losses;
-
 /// The state recorded for a segment at each transmission.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stamp {
