@@ -83,19 +83,29 @@ struct Row {
     overflow: Overflow,
 }
 
+/// A key with the same name in `tc`.
+const fn value(key: &'static str) -> (&'static str, Word) {
+    (key, Word::Value(key))
+}
+
+/// A key that `tc` has as a word without a value.
+const fn flag(key: &'static str) -> (&'static str, Word) {
+    (key, Word::Flag(key, ""))
+}
+
 const ECN: (&str, Word) = ("ecn", Word::Flag("ecn", "noecn"));
 const VARIANT: (&str, Word) = ("variant", Word::Apart);
 const CE_EXCLUDE: (&str, Word) = ("ce_exclude", Word::Always("false"));
 const RED_KEYS: &[(&str, Word)] = &[
-    ("ecn", Word::Flag("ecn", "")),
-    ("harddrop", Word::Flag("harddrop", "")),
+    flag("ecn"),
+    flag("harddrop"),
     ("min", Word::Apart),
     ("max", Word::Apart),
     ("avpkt", Word::Apart),
     ("burst", Word::Apart),
     ("bandwidth", Word::Apart),
     ("target", Word::Apart),
-    ("probability", Word::Value("probability")),
+    value("probability"),
     ("gentle", Word::Always("false")),
     ("wait", Word::Always("false")),
     ("bytemode", Word::Always("false")),
@@ -104,14 +114,14 @@ const RED_KEYS: &[(&str, Word)] = &[
     VARIANT,
 ];
 const PIE_KEYS: &[(&str, Word)] = &[
-    ("ecn", Word::Flag("ecn", "noecn")),
+    ECN,
     ("bytemode", Word::Flag("bytemode", "nobytemode")),
     (
         "dq_rate_estimator",
         Word::Flag("dq_rate_estimator", "no_dq_rate_estimator"),
     ),
-    ("target", Word::Value("target")),
-    ("tupdate", Word::Value("tupdate")),
+    value("target"),
+    value("tupdate"),
     ("alpha", Word::Apart),
     ("beta", Word::Apart),
     ("max_burst", Word::Always("150ms")),
@@ -126,80 +136,80 @@ const PIE_KEYS: &[(&str, Word)] = &[
 ];
 const CODEL_KEYS: &[(&str, Word)] = &[
     ECN,
-    ("target", Word::Value("target")),
-    ("interval", Word::Value("interval")),
-    ("ce_threshold", Word::Value("ce_threshold")),
+    value("target"),
+    value("interval"),
+    value("ce_threshold"),
     CE_EXCLUDE,
     VARIANT,
 ];
 const FQ_CODEL_KEYS: &[(&str, Word)] = &[
     ECN,
-    ("target", Word::Value("target")),
-    ("interval", Word::Value("interval")),
-    ("ce_threshold", Word::Value("ce_threshold")),
-    ("flows", Word::Value("flows")),
-    ("quantum", Word::Value("quantum")),
-    ("memory_limit", Word::Value("memory_limit")),
-    ("drop_batch", Word::Value("drop_batch")),
+    value("target"),
+    value("interval"),
+    value("ce_threshold"),
+    value("flows"),
+    value("quantum"),
+    value("memory_limit"),
+    value("drop_batch"),
     CE_EXCLUDE,
     VARIANT,
 ];
 const SFQ_KEYS: &[(&str, Word)] = &[
-    ("flows", Word::Value("flows")),
-    ("depth", Word::Value("depth")),
-    ("divisor", Word::Value("divisor")),
-    ("quantum", Word::Value("quantum")),
+    value("flows"),
+    value("depth"),
+    value("divisor"),
+    value("quantum"),
     ("perturb", Word::Apart),
-    ("headdrop", Word::Flag("headdrop", "")),
+    flag("headdrop"),
     VARIANT,
 ];
 const SFQ_RED_KEYS: &[(&str, Word)] = &[
-    ("flows", Word::Value("flows")),
-    ("depth", Word::Value("depth")),
-    ("divisor", Word::Value("divisor")),
-    ("quantum", Word::Value("quantum")),
+    value("flows"),
+    value("depth"),
+    value("divisor"),
+    value("quantum"),
     ("perturb", Word::Apart),
-    ("headdrop", Word::Flag("headdrop", "")),
-    ("min", Word::Value("min")),
-    ("max", Word::Value("max")),
-    ("probability", Word::Value("probability")),
-    ("avpkt", Word::Value("avpkt")),
-    ("burst", Word::Value("burst")),
-    ("redflowlimit", Word::Value("redflowlimit")),
-    ("ecn", Word::Flag("ecn", "")),
-    ("harddrop", Word::Flag("harddrop", "")),
+    flag("headdrop"),
+    value("min"),
+    value("max"),
+    value("probability"),
+    value("avpkt"),
+    value("burst"),
+    value("redflowlimit"),
+    flag("ecn"),
+    flag("harddrop"),
     ("gentle", Word::Always("false")),
     CE_EXCLUDE,
     VARIANT,
 ];
 const CHOKE_KEYS: &[(&str, Word)] = &[
-    ("min", Word::Value("min")),
-    ("max", Word::Value("max")),
-    ("avpkt", Word::Value("avpkt")),
-    ("burst", Word::Value("burst")),
-    ("bandwidth", Word::Value("bandwidth")),
-    ("probability", Word::Value("probability")),
-    ("ecn", Word::Flag("ecn", "")),
+    value("min"),
+    value("max"),
+    value("avpkt"),
+    value("burst"),
+    value("bandwidth"),
+    value("probability"),
+    flag("ecn"),
     VARIANT,
 ];
 const CAKE_KEYS: &[(&str, Word)] = &[
-    ("bandwidth", Word::Value("bandwidth")),
-    ("rtt", Word::Value("rtt")),
+    value("bandwidth"),
+    value("rtt"),
     ("diffserv", Word::Itself),
     ("isolation", Word::Itself),
     ("ack_filter", Word::Itself),
-    ("overhead", Word::Value("overhead")),
-    ("mpu", Word::Value("mpu")),
+    value("overhead"),
+    value("mpu"),
     ("framing", Word::Itself),
-    ("memlimit", Word::Value("memlimit")),
+    value("memlimit"),
     ("ecn", Word::Always("true")),
     VARIANT,
 ];
 const DUALPI2_KEYS: &[(&str, Word)] = &[
-    ("target", Word::Value("target")),
-    ("tupdate", Word::Value("tupdate")),
-    ("alpha", Word::Value("alpha")),
-    ("beta", Word::Value("beta")),
+    value("target"),
+    value("tupdate"),
+    value("alpha"),
+    value("beta"),
     VARIANT,
 ];
 
@@ -287,10 +297,10 @@ const ROWS: &[Row] = &[
     Row {
         aqm: "fq_nocodel",
         keys: &[
-            ("flows", Word::Value("flows")),
-            ("quantum", Word::Value("quantum")),
-            ("memory_limit", Word::Value("memory_limit")),
-            ("drop_batch", Word::Value("drop_batch")),
+            value("flows"),
+            value("quantum"),
+            value("memory_limit"),
+            value("drop_batch"),
             ("ecn", Word::Always("false")),
             VARIANT,
         ],
@@ -303,13 +313,13 @@ const ROWS: &[Row] = &[
         keys: &[
             ECN,
             ("bytemode", Word::Flag("bytemode", "nobytemode")),
-            ("target", Word::Value("target")),
-            ("tupdate", Word::Value("tupdate")),
+            value("target"),
+            value("tupdate"),
             ("alpha", Word::Apart),
             ("beta", Word::Apart),
-            ("flows", Word::Value("flows")),
-            ("quantum", Word::Value("quantum")),
-            ("memory_limit", Word::Value("memory_limit")),
+            value("flows"),
+            value("quantum"),
+            value("memory_limit"),
             ("ecn_threshold", Word::Apart),
             CE_EXCLUDE,
             VARIANT,
