@@ -40,12 +40,29 @@ name. [parking-lot.toml](../examples/parking-lot.toml) has three links in a row,
 unmanaged queue behind the managed one. Each accepts the keys of `[link]` and:
 """
 
+WIFI = """\
+### [[link]] with kind = "wifi"
+
+An access point and its stations, whose frames contend for one medium: the simulator only. Down is from the access
+point, up are the stations. `to` names the stations, which are nodes like others: traffic goes to them and comes from
+them. The queues are Linux's, per station with airtime fairness and airtime queue limits. The arm `fq_codel` is then
+mac80211's own FQ-CoDel, whose defaults differ from the qdisc's (target 20 ms, quantum 300 B, 4096 flows and 8192
+packets for all stations together; it takes `target`, `interval`, `flows`, `quantum`, `limit` and `ecn`); every other
+arm stands in its place, once per station and access category. With `queueing = "qdisc"` the arm stands above a device
+ring, as all disciplines did before Linux 4.10. Packets have a category by their code point, as Linux maps them.
+`--set link.wifi.standard="802.11g"` addresses a link by its name, `--set link.wifi.station.phone.rate="6.5 Mbit/s"` a
+station. [wifi.toml](../examples/wifi.toml) shows what a slow station does to the others.
+"""
+
 # The notation of a value, by the end of its pattern in the schema.
 WRITTEN = (
     ("bdp$", '`"1 bdp"`'),
     ("(ns|us|µs|ms|s|min)$", 'a time, `"5 ms"`'),
     ("gbit)$", 'a rate, `"10 Mbit/s"`'),
     ("(packets?|p)$", '`"10 packets"`'),
+    ("dB$", '`"35 dB"`'),
+    ("{1,3}$", '`"6.12"`'),
+    ("{0,39}$", 'a name, `"gateway"`'),
 )
 
 
@@ -142,8 +159,15 @@ def _links(schema: Schema) -> list[str]:
     lines += rows(only["properties"], only["required"])
     lines += ["### [link.up]", "", up["description"].partition(" Default: ")[0], ""]
     lines += rows(up["properties"], up["required"])
-    own = {key: value for key, value in several["items"]["properties"].items() if key not in only["properties"]}
-    return [*lines, LINKS, *rows(own, several["items"]["required"])]
+    wired, wifi = several["items"]["anyOf"]
+    own = {key: value for key, value in wired["properties"].items() if key not in only["properties"]}
+    lines += [LINKS, *rows(own, wired["required"]), WIFI, *rows(wifi["properties"], wifi["required"])]
+    for title, table in (
+        ("link.station.NAME", wifi["properties"]["station"]["additionalProperties"]),
+        ("link.up of Wi-Fi", wifi["properties"]["up"]),
+    ):
+        lines += [f"#### [{title}]", "", *rows(table["properties"], table["required"])]
+    return lines
 
 
 def _queues(schema: Schema) -> list[str]:

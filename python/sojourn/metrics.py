@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn.groups import Merit
-from sojourn.schema import Bottleneck, InnerQueue, Run
+from sojourn.schema import DIRECTIONS, Bottleneck, InnerQueue, Run
 
 if TYPE_CHECKING:
     from sojourn.results import Direction, Results
@@ -49,7 +49,7 @@ def queues(run: Run) -> dict[str, Bottleneck]:
     links = run.get("links", {})
     if len(links) < 2:
         return run["bottleneck"]
-    return {f"{name}/{way}": queue for name, ways in links.items() for way, queue in ways.items()}
+    return {f"{name}/{way}": link[way] for name, link in links.items() for way in DIRECTIONS if way in link}
 
 
 def queue_at(run: Run, place: str) -> Bottleneck:

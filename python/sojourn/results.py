@@ -224,15 +224,17 @@ class Results:
 
     def __str__(self) -> str:
         from sojourn.tables import groups_table, inner_table, plain
+        from sojourn.wifi import stations_table
 
-        tables = [self.table(), groups_table(self), inner_table(self)]
+        tables = [self.table(), groups_table(self), stations_table(self), inner_table(self)]
         return "\n".join(plain(table) for table in tables if table is not None)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         from sojourn.tables import groups_sheet, inner_sheet, results_sheet, sheet_html
+        from sojourn.wifi import stations_sheet
 
-        sheets = [results_sheet(self), groups_sheet(self), inner_sheet(self)]
+        sheets = [results_sheet(self), groups_sheet(self), stations_sheet(self), inner_sheet(self)]
         return "\n".join(sheet_html(sheet) for sheet in sheets if sheet is not None)
 
     def __repr__(self) -> str:

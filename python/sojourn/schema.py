@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NotRequired, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict
 
 FORMAT = 1
 """Version of the layout; incremented when the meaning of a key changes."""
@@ -22,6 +22,10 @@ QUANTILES: dict[str, float] = {
     "max": 1.0,
 }
 """The quantiles of a distribution in a summary, by key."""
+
+
+DIRECTIONS: tuple[Literal["down"], Literal["up"]] = ("down", "up")
+"""The keys of a link's queues."""
 
 
 # Readers check ``n`` of a distribution first: this distinguishes damaged files from empty distributions.
@@ -90,6 +94,44 @@ class Bottleneck(TypedDict):
     loss_synchronization: NotRequired[float | None]
     queues: NotRequired[dict[str, InnerQueue]]
     """Simulator only: ``l`` and ``c`` of dualpi2, CAKE's tins, ``sparse`` and ``bulk`` of flow queueing."""
+
+
+class Exchanged(TypedDict):
+    """What went over Wi-Fi between a station and its access point. Counters cover the whole run."""
+
+    airtime_share: float
+    """Frames and their acknowledgements, collisions left out."""
+    aggregate_frames: float | None
+    """Frames per transmission, the mean; null without transmissions."""
+    retries: int
+    goodput_bps: float
+    """IP packets that were received, headers included."""
+    lost_packets: int
+    """Packets that left their queue and were sent in vain."""
+
+
+class Station(Exchanged):
+    """A station of Wi-Fi: both ways together, and each way."""
+
+    down: Exchanged
+    up: Exchanged
+
+
+class Medium(TypedDict):
+    """What a medium was used for beside the stations' frames; all shares together are 1."""
+
+    idle_share: float
+    collision_share: float
+    collisions: int
+
+
+class Link(TypedDict):
+    """A link's queues by direction, and the stations of one that is Wi-Fi."""
+
+    down: NotRequired[Bottleneck]
+    up: NotRequired[Bottleneck]
+    stations: NotRequired[dict[str, Station]]
+    medium: NotRequired[Medium]
 
 
 class Video(TypedDict):
@@ -163,8 +205,8 @@ class Run(TypedDict):
     """The first link under test, by direction."""
     bottleneck_link: NotRequired[str]
     """Its name; absent in results of older versions, like the following keys."""
-    links: NotRequired[dict[str, dict[str, Bottleneck]]]
-    """Every link by name and direction."""
+    links: NotRequired[dict[str, Link]]
+    """Every link by name."""
     flows: list[Flow]
     groups: NotRequired[list[Group]]
     """Per traffic group and direction; absent in results of older versions."""

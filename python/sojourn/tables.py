@@ -259,22 +259,23 @@ def groups_as_table(sheet: Sheet, width: int = PLAIN_WIDTH) -> Table:
 def overview_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table | None:
     """``overview_sheet`` for a terminal; if it is too wide, columns are omitted from the right."""
     sheet = overview_sheet(results)
-    return None if sheet is None else _fitting(sheet, width)
+    return None if sheet is None else fitting(sheet, width)
 
 
 def inner_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
     """``inner_sheet`` for a terminal, as ``overview_table``; also None if it has more than ``rows`` rows."""
     sheet = inner_sheet(results)
-    return None if sheet is None or (rows is not None and len(sheet.rows) > rows) else _fitting(sheet, width)
+    return None if sheet is None or (rows is not None and len(sheet.rows) > rows) else fitting(sheet, width)
 
 
-def _fitting(sheet: Sheet, width: int) -> Table:
+def fitting(sheet: Sheet, width: int) -> Table:
+    """A sheet for a terminal; where it is too wide, columns go from the right."""
     gone: list[str] = []
-    fitting = sheet
-    while natural_width(fitting) > width and len(fitting.headings) > sheet.words + 1:
-        gone.append(fitting.headings[-1])
-        fitting = fitting.without(gone[-1:], f"{sheet.caption}; without {', '.join(gone)}, for lack of width")
-    return as_table(fitting, narrow=natural_width(fitting) > width)
+    kept = sheet
+    while natural_width(kept) > width and len(kept.headings) > sheet.words + 1:
+        gone.append(kept.headings[-1])
+        kept = kept.without(gone[-1:], f"{sheet.caption}; without {', '.join(gone)}, for lack of width")
+    return as_table(kept, narrow=natural_width(kept) > width)
 
 
 def shortened(sheet: Sheet, rows: int | None, where: str) -> Sheet:
@@ -305,7 +306,9 @@ def as_table(sheet: Sheet, *, narrow: bool = False) -> Table:
     for heading in sheet.headings[1 : sheet.words]:
         told = heading.replace(".", ".\n") if narrow else heading
         table.add_column(
-            told, justify="left" if heading in ("way", "traffic", "inner queue") else "right", overflow="fold"
+            told,
+            justify="left" if heading in ("way", "traffic", "inner queue", "station") else "right",
+            overflow="fold",
         )
     for heading in sheet.headings[sheet.words :]:
         table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)

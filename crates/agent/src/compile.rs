@@ -93,6 +93,12 @@ fn refuse<T>(key: impl Into<String>, must: impl Into<String>) -> Result<T, Refus
 fn check(experiment: &Experiment) -> Result<(), Refusal> {
     let with_device_queue = |place: &QueuePlace<'_>| place.link.device_queue > 0;
     let places = derived::queues(experiment, 0);
+    if let Some(place) = places.iter().find(|place| place.link.wifi.is_some()) {
+        return refuse(
+            format!("{}.kind", place.link_key()),
+            "must be left out on Linux; a Wi-Fi link needs sim",
+        );
+    }
     if let Some(place) = places.iter().find(|place| with_device_queue(place)) {
         return refuse(
             format!("{}.device_queue", place.link_key()),

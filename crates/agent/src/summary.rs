@@ -82,6 +82,7 @@ pub fn summarise(
     let measured = Measured {
         queues: queues.collect(),
         probes,
+        cells: Vec::new(),
         meters: meters.iter_mut().collect(),
         series,
         capture: experiment.record.pcap.map(|_| {

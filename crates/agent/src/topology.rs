@@ -150,7 +150,7 @@ impl Port {
             (None, Way::Down) => "router".into(),
             (None, Way::Up) => "remote".into(),
             (Some(nodes), Way::Down) => node_name(&nodes.from),
-            (Some(nodes), Way::Up) => node_name(&nodes.to),
+            (Some(nodes), Way::Up) => node_name(&nodes.to.concat()),
         };
         let device = match links[number].nodes {
             None => format!("sj-{}", way.name()),

@@ -201,7 +201,8 @@ impl QueuePlace<'_> {
     }
 }
 
-/// The queues of an experiment where arm number `queue` is tried: link by link, down before up.
+/// The queues of an experiment where arm number `queue` is tried: link by link, down before up, those of Wi-Fi after all
+/// others.
 pub fn queues(experiment: &Experiment, queue: usize) -> Vec<QueuePlace<'_>> {
     let tried = &experiment.queues[queue];
     let mut places = Vec::new();
@@ -239,6 +240,7 @@ pub fn queues(experiment: &Experiment, queue: usize) -> Vec<QueuePlace<'_>> {
             });
         }
     }
+    places.sort_by_key(|place| place.link.wifi.is_some());
     places
 }
 

@@ -334,6 +334,14 @@ impl Form for BufferForm {
 /// One of the words that the file format knows, each with what it stands for.
 pub(crate) struct Word<T: 'static>(pub &'static [(&'static str, T)]);
 
+impl<T: PartialEq> Word<T> {
+    /// The word for something.
+    pub fn word(&self, meaning: &T) -> &'static str {
+        let word = self.0.iter().find(|(_, known)| known == meaning);
+        word.map_or("", |(word, _)| *word)
+    }
+}
+
 impl<T: Copy + PartialEq> Form for Word<T> {
     type Out = T;
 
@@ -347,8 +355,7 @@ impl<T: Copy + PartialEq> Form for Word<T> {
     }
 
     fn write(&self, value: &T) -> Json {
-        let word = self.0.iter().find(|(_, meaning)| meaning == value);
-        word.map(|(word, _)| *word).into()
+        self.word(value).into()
     }
 
     fn accepts(&self) -> String {

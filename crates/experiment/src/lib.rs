@@ -16,6 +16,7 @@
 //! | [`measured`] | what is measured in a run |
 //! | [`derived`] | what every backend works out alike: flows with their instants, limits |
 //! | [`topology`] | links, nodes, and the routes of traffic over them |
+//! | [`wifi`] | what makes a link a cell of Wi-Fi |
 //! | `written` | quantities as one would write them |
 //! | [`resolved()`] | an experiment written out again with every default |
 //! | [`RunSpec`] | one run as a value with a hash |
@@ -39,6 +40,7 @@ mod section;
 mod suggest;
 mod sweep;
 pub mod topology;
+pub mod wifi;
 mod written;
 
 pub use error::ReadError;

@@ -24,7 +24,7 @@ pub type Values = Vec<(String, Value)>;
 pub struct InUse {
     /// Of each arm.
     pub queues: Vec<Values>,
-    /// Of the disciplines that links have of their own, by link and direction.
+    /// Of the disciplines that links have of their own, by link; those of their reverse directions with the way up.
     pub links: BTreeMap<(usize, Way), Values>,
 }
 

@@ -264,6 +264,12 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// All its values, by key.
+    pub fn entries(&self) -> impl Iterator<Item = (&'a str, Entry<'a>)> + '_ {
+        let entries = self.table.0.iter();
+        entries.map(|(key, node)| (key.as_str(), self.entry.below(node, key)))
+    }
+
     /// The value at `name`, if the file has one.
     ///
     /// # Panics

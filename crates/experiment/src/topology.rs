@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use sojourn_units::{Capacity, Duration, Hop, Rate, Way};
 
 use crate::model::{Buffer, Queue};
+use crate::wifi::Wifi;
 
 /// A link between two nodes.
 #[derive(Clone, PartialEq, Debug)]
@@ -13,7 +14,7 @@ pub struct Link {
     pub name: String,
     /// The nodes at its ends; `None`: `[link]`, the only link that there is.
     pub nodes: Option<Nodes>,
-    /// What it can carry downwards.
+    /// What it can carry downwards; of Wi-Fi the fastest rate that a frame can have.
     pub rate: Capacity,
     /// One-way propagation, part of the base RTT of every flow that passes it.
     pub delay: Duration,
@@ -30,6 +31,8 @@ pub struct Link {
     pub queue: Option<Queue>,
     /// The reverse direction, if that has a queue as well.
     pub up: Option<UpLink>,
+    /// What makes it a cell of Wi-Fi: up are its stations' queues.
+    pub wifi: Option<Wifi>,
 }
 
 /// The reverse direction of a link.
@@ -43,13 +46,13 @@ pub struct UpLink {
     pub queue: Option<Queue>,
 }
 
-/// The nodes at the ends of a link: down is from the first to the second.
+/// The nodes at the ends of a link: down is from the first to the others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Nodes {
-    /// Where packets that go down enter.
+    /// Where packets that go down enter: of Wi-Fi the access point.
     pub from: String,
-    /// Where they leave.
-    pub to: String,
+    /// Where they leave: one node, or the stations of Wi-Fi.
+    pub to: Vec<String>,
 }
 
 /// How traffic gets from one node to another.
@@ -59,6 +62,9 @@ pub struct Route {
     pub nodes: Vec<String>,
     /// The links in order, for what goes down.
     pub hops: Vec<Hop>,
+    /// Of each of these links the place of the node that it leads to, or upwards from, among its [`Nodes::to`]: of Wi-Fi the
+    /// station.
+    pub stations: Vec<u16>,
 }
 
 impl Route {
@@ -70,6 +76,7 @@ impl Route {
                 link: 0,
                 way: Way::Down,
             }],
+            stations: vec![0],
         }
     }
 
@@ -82,6 +89,14 @@ impl Route {
         match way {
             Way::Down => self.hops.clone(),
             Way::Up => self.hops.iter().rev().map(reversed).collect(),
+        }
+    }
+
+    /// [`Route::stations`] for what goes this way.
+    pub fn stations(&self, way: Way) -> Vec<u16> {
+        match way {
+            Way::Down => self.stations.clone(),
+            Way::Up => self.stations.iter().rev().copied().collect(),
         }
     }
 
@@ -103,13 +118,16 @@ pub enum NoRoute {
     Twice(String),
 }
 
-/// The links from the first of some nodes to the last by way of all between them: from each to the next over the fewest,
+/// The route from the first of some nodes to the last by way of all between them: from each to the next over the fewest links,
 /// of several such ways the one whose links stand first in the file.
 ///
 /// # Errors
 /// As [`NoRoute`] says.
-pub fn route(links: &[Link], nodes: &[String]) -> Result<Vec<Hop>, NoRoute> {
-    let mut hops: Vec<Hop> = Vec::new();
+pub fn route(links: &[Link], nodes: &[String]) -> Result<Route, NoRoute> {
+    let mut route = Route {
+        nodes: nodes.to_vec(),
+        ..Route::default()
+    };
     let known = names(links);
     if let Some(unknown) = nodes.iter().find(|node| !known.contains(&node.as_str())) {
         return Err(NoRoute::UnknownNode(unknown.clone()));
@@ -118,30 +136,35 @@ pub fn route(links: &[Link], nodes: &[String]) -> Result<Vec<Hop>, NoRoute> {
         let part = shortest(links, &pair[0], &pair[1])
             .filter(|part| !part.is_empty())
             .ok_or_else(|| NoRoute::Apart(pair[0].clone(), pair[1].clone()))?;
-        for hop in part {
-            if hops.iter().any(|passed| passed.link == hop.link) {
+        for (hop, station) in part {
+            // From station to station a packet passes its cell twice: up, and down again.
+            let is_cell = links[hop.link].wifi.is_some();
+            let clash =
+                |passed: &Hop| passed.link == hop.link && !(is_cell && passed.way != hop.way);
+            if route.hops.iter().any(clash) {
                 return Err(NoRoute::Twice(links[hop.link].name.clone()));
             }
-            hops.push(hop);
+            route.hops.push(hop);
+            route.stations.push(station);
         }
     }
-    Ok(hops)
+    Ok(route)
 }
 
 /// The names of all nodes, in the order in which links name them.
 pub fn names(links: &[Link]) -> Vec<&str> {
     let nodes = links.iter().filter_map(|link| link.nodes.as_ref());
     let mut names = Vec::new();
-    for name in nodes.flat_map(|nodes| [nodes.from.as_str(), nodes.to.as_str()]) {
-        if !names.contains(&name) {
+    for name in nodes.flat_map(|nodes| std::iter::once(&nodes.from).chain(&nodes.to)) {
+        if !names.contains(&name.as_str()) {
             names.push(name);
         }
     }
     names
 }
 
-/// The fewest links from one node to another, found breadth first.
-fn shortest(links: &[Link], from: &str, to: &str) -> Option<Vec<Hop>> {
+/// The fewest links from one node to another, found breadth first, each with the place of its station.
+fn shortest(links: &[Link], from: &str, to: &str) -> Option<Vec<(Hop, u16)>> {
     let mut reached = vec![from];
     let mut to_visit = VecDeque::from([(from, Vec::new())]);
     while let Some((node, hops)) = to_visit.pop_front() {
@@ -149,22 +172,29 @@ fn shortest(links: &[Link], from: &str, to: &str) -> Option<Vec<Hop>> {
             return Some(hops);
         }
         for (link, nodes) in links.iter().enumerate().filter_map(with_nodes) {
-            let (next, way) = if nodes.from == node {
-                (nodes.to.as_str(), Way::Down)
-            } else if nodes.to == node {
-                (nodes.from.as_str(), Way::Up)
-            } else {
-                continue;
-            };
-            if !reached.contains(&next) {
-                reached.push(next);
-                let mut hops: Vec<Hop> = hops.clone();
-                hops.push(Hop { link, way });
-                to_visit.push_back((next, hops));
+            for (next, way, station) in steps(nodes, node) {
+                if !reached.contains(&next) {
+                    reached.push(next);
+                    let mut hops: Vec<(Hop, u16)> = hops.clone();
+                    hops.push((Hop { link, way }, station));
+                    to_visit.push_back((next, hops));
+                }
             }
         }
     }
     None
+}
+
+/// Where a link leads from a node.
+fn steps<'a>(nodes: &'a Nodes, node: &str) -> Vec<(&'a str, Way, u16)> {
+    let stations = (0..).zip(&nodes.to);
+    if nodes.from == node {
+        let step = |(station, name): (u16, &'a String)| (name.as_str(), Way::Down, station);
+        return stations.map(step).collect();
+    }
+    let from_here = stations.filter(|(_, name)| *name == node);
+    let step = |(station, _)| (nodes.from.as_str(), Way::Up, station);
+    from_here.map(step).collect()
 }
 
 fn with_nodes((number, link): (usize, &Link)) -> Option<(usize, &Nodes)> {
@@ -185,6 +215,7 @@ impl Link {
             burst: 1600,
             queue: None,
             up: None,
+            wifi: None,
         }
     }
 }
@@ -198,7 +229,7 @@ mod tests {
             name: name.into(),
             nodes: Some(Nodes {
                 from: from.into(),
-                to: to.into(),
+                to: vec![to.into()],
             }),
             ..Link::of_rate(Rate::from_mbps(1))
         }
@@ -206,7 +237,7 @@ mod tests {
 
     fn found(links: &[Link], nodes: &[&str]) -> Result<Vec<(String, Way)>, NoRoute> {
         let nodes: Vec<String> = nodes.iter().map(|&node| node.into()).collect();
-        let hops = route(links, &nodes)?.into_iter();
+        let hops = route(links, &nodes)?.hops.into_iter();
         Ok(hops
             .map(|hop| (links[hop.link].name.clone(), hop.way))
             .collect())
@@ -258,10 +289,7 @@ mod tests {
 
     #[test]
     fn upwards_a_route_is_passed_the_other_way_round() {
-        let route = Route {
-            hops: route(&ring(), &["d".into(), "b".into()]).expect("they are joined"),
-            ..Route::default()
-        };
+        let route = route(&ring(), &["d".into(), "b".into()]).expect("they are joined");
         let numbers = |way| {
             route
                 .hops(way)

@@ -218,6 +218,7 @@ fn every_key_is_read() {
                     settings: vec![("target".into(), Value::Duration(Duration::from_millis(15)))],
                 }),
             }),
+            wifi: None,
         }
     );
     assert_eq!(

@@ -17,6 +17,7 @@
 //! | [`playback`] | the experience of a video player |
 //! | [`pcapng`] | packet captures in the same format from every backend |
 
+pub mod cell;
 pub mod delays;
 pub mod distribution;
 pub mod emodel;

@@ -261,6 +261,16 @@ impl QueueProbe {
         self.record(packet, now, fate);
     }
 
+    /// A packet that left the queue is lost before it reaches the next.
+    pub fn on_loss(&mut self, packet: &impl Packet, now: Time) {
+        if !packet.is_returning() {
+            self.flows[packet.flow() as usize].dropped += 1;
+            if now >= self.warmup {
+                self.loss_events.on_drop(packet.flow(), now);
+            }
+        }
+    }
+
     /// The queue's figures. The link provides the share of its capacity used, the discipline the number of marks.
     pub fn figures(&self, utilization: f64, marked: u64) -> Bottleneck {
         let dropped = |reason: Reason| self.drops[reason as usize].packets;

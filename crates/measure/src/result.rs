@@ -5,6 +5,7 @@ use std::ops::Index;
 
 use serde::{Serialize, Serializer};
 
+pub use crate::cell::{Cell, Exchanged, Medium, Station};
 pub use crate::distribution::{Quantiles, Spread};
 pub use crate::groups::{Group, Pooled};
 use sojourn_units::Hop;
@@ -22,7 +23,7 @@ pub struct RunResult {
     pub bottleneck: BTreeMap<&'static str, Bottleneck>,
     /// The name of that link.
     pub bottleneck_link: String,
-    /// The same figures for every link.
+    /// The same figures for every link, and for Wi-Fi those of its stations.
     pub links: Links,
     /// Figures per flow, in the order of the file.
     pub flows: Vec<Flow>,
@@ -81,10 +82,11 @@ impl RunResult {
         bottleneck_link: &str,
         queues: Vec<(Hop, Bottleneck)>,
     ) -> Self {
-        let unmeasured = links.iter().map(|name| (name.clone(), BTreeMap::new()));
+        let unmeasured = links.iter().map(|name| (name.clone(), Link::default()));
         let mut links = Links(unmeasured.collect());
         for (place, figures) in queues {
-            links.0[place.link].1.insert(place.way.name(), figures);
+            let link = &mut links.0[place.link].1;
+            link.queues.insert(place.way.name(), figures);
         }
         let flows = &self.flows;
         let over_tcp = |flow: &&Flow| flow.is_over_tcp;
@@ -209,7 +211,7 @@ pub struct Flow {
     pub retransmits: u64,
     /// Packets of its data that arrived at the first queue of their route; whole run, like the next two.
     pub bottleneck_packets: u64,
-    /// Packets of its data that a queue dropped.
+    /// Packets of its data that a queue dropped, or that Wi-Fi lost on the air.
     pub dropped_packets: u64,
     /// Packets of its data that left the last queue of their route marked.
     pub marked_packets: u64,
@@ -269,9 +271,31 @@ pub struct Table {
     pub columns: Vec<(&'static str, Column)>,
 }
 
-/// The figures of every link's queues, by name in the order of the file, and by direction. Serialises to a map.
+/// The figures of every link, by name in the order of the file. Serialises to a map.
 #[derive(Clone, Debug, Default)]
-pub struct Links(Vec<(String, BTreeMap<&'static str, Bottleneck>)>);
+pub struct Links(Vec<(String, Link)>);
+
+/// The figures of a link: of its queues by direction, and of the cell if it is one of Wi-Fi.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Link {
+    #[serde(flatten)]
+    queues: BTreeMap<&'static str, Bottleneck>,
+    #[serde(flatten)]
+    cell: Option<Cell>,
+}
+
+impl Links {
+    /// The cell that a link is, if it is one of Wi-Fi.
+    pub fn cell(&self, name: &str) -> Option<&Cell> {
+        let mut links = self.0.iter();
+        links.find(|(known, _)| known == name)?.1.cell.as_ref()
+    }
+
+    /// Adds the figures of the cell that the link of this number is.
+    pub(crate) fn add_cell(&mut self, link: usize, cell: Cell) {
+        self.0[link].1.cell = Some(cell);
+    }
+}
 
 impl Index<&str> for Links {
     type Output = BTreeMap<&'static str, Bottleneck>;
@@ -281,7 +305,7 @@ impl Index<&str> for Links {
     fn index(&self, name: &str) -> &Self::Output {
         let mut links = self.0.iter();
         let (_, figures) = links.find(|(known, _)| known == name).expect("a link");
-        figures
+        &figures.queues
     }
 }
 

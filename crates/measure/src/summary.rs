@@ -2,6 +2,7 @@
 
 use sojourn_units::{Duration, Hop};
 
+use crate::cell::Cell;
 use crate::delays::Delays;
 use crate::emodel;
 use crate::groups::{Pooled, groups};
@@ -17,6 +18,8 @@ pub struct Measured<'m> {
     pub probes: Vec<QueueProbe>,
     /// Figures of queues; those of missing queues are not known.
     pub queues: Vec<(Hop, Bottleneck)>,
+    /// Figures of the links that are cells of Wi-Fi, by the link's number.
+    pub cells: Vec<(usize, Cell)>,
     /// The meters of the flows.
     pub meters: Vec<&'m mut Meter>,
     /// The series, if there is one.
@@ -53,7 +56,7 @@ pub fn summarise(scope: &Scope, measured: Measured<'_>) -> RunResult {
     });
     let tables =
         (scope.queues.iter().zip(probes)).filter_map(|(queue, probe)| probe.into_table(*queue));
-    RunResult {
+    let mut result = RunResult {
         flows,
         groups,
         timeouts: meters.iter().map(|meter| meter.timeouts).sum(),
@@ -70,7 +73,11 @@ pub fn summarise(scope: &Scope, measured: Measured<'_>) -> RunResult {
         histogram,
         ..RunResult::default()
     }
-    .with_totals(&scope.links, &scope.bottleneck_link, measured.queues)
+    .with_totals(&scope.links, &scope.bottleneck_link, measured.queues);
+    for (link, cell) in measured.cells {
+        result.links.add_cell(link, cell);
+    }
+    result
 }
 
 /// The fate of a flow's data on its route: arrivals at the first queue, drops at all queues, marks at the last.

@@ -10,6 +10,7 @@ use sojourn_units::{Duration, Rate, Time};
 use crate::delay_line::DelayLine;
 use crate::event_queue::EventQueue;
 use crate::link::{Link, LinkConfig};
+use crate::medium::Medium;
 use crate::network::{AccessLink, Hop, Network, Observer, Packet, Route};
 
 /// A stage of a route.
@@ -23,6 +24,9 @@ pub enum Stage {
     Access(usize),
     /// A link whose headers are longer by so many bytes than those before.
     ChangeBytes(i32),
+    /// A queue of a shared medium: the medium's place among those that [`Builder::build_with_media`] is given, and the entry
+    /// that it knows the queue by.
+    Shared(u16, u16),
 }
 
 /// A network being built.
@@ -83,6 +87,7 @@ impl<P: Packet> Builder<P> {
                 Stage::Link(link) => Hop::Link(link as u32),
                 Stage::Access(access) => Hop::Access(access as u32),
                 Stage::ChangeBytes(by) => Hop::ChangeBytes(by),
+                Stage::Shared(medium, entry) => Hop::Shared(medium, entry),
                 Stage::Delay(_) => unreachable!("it was summed up"),
             };
             hops.push(next);
@@ -110,6 +115,15 @@ impl<P: Packet> Builder<P> {
 
     /// The network, seen by `observer`.
     pub fn build<O: Observer<P>>(self, observer: O) -> Network<P, O> {
+        self.build_with_media(observer, Vec::new())
+    }
+
+    /// The network with shared media, seen by `observer`.
+    pub fn build_with_media<O, M>(self, observer: O, media: Vec<M>) -> Network<P, O, M>
+    where
+        O: Observer<P>,
+        M: Medium<P, O>,
+    {
         let mut lines: Vec<DelayLine<P>> = Vec::new();
         lines.extend(self.lines.iter().map(|(delay, _)| DelayLine::new(*delay)));
         let mut accesses = Vec::new();
@@ -123,8 +137,9 @@ impl<P: Packet> Builder<P> {
             });
         }
         let mut network = Network {
-            events: EventQueue::new(lines.len() + self.links.len()),
+            events: EventQueue::new(lines.len() + self.links.len() + media.len()),
             links: self.links,
+            media,
             lines,
             accesses,
             hops: self.hops,
@@ -134,6 +149,10 @@ impl<P: Packet> Builder<P> {
         for (number, link) in network.links.iter_mut().enumerate() {
             let due = link.note_timer();
             network.events.set(network.lines.len() + number, due);
+        }
+        let before = network.lines.len() + network.links.len();
+        for (number, medium) in network.media.iter().enumerate() {
+            network.events.set(before + number, medium.due());
         }
         network
     }

@@ -47,6 +47,7 @@
 //! | [`network`] | links, delay lines and routes together: where a packet's next hop is chosen |
 //! | [`builder`] | a network from links and the stages of routes |
 //! | [`link`] | one direction of a link: a discipline, a device queue and a shaper |
+//! | [`medium`] | a medium that several queues share |
 //! | [`shaper`] | when a link may send |
 //! | [`delay_line`] | propagation |
 //! | `event_queue` | what acts next |
@@ -57,6 +58,7 @@ pub mod builder;
 pub mod delay_line;
 mod event_queue;
 pub mod link;
+pub mod medium;
 pub mod network;
 pub mod shaper;
 #[cfg(test)]
@@ -64,4 +66,5 @@ mod test_packet;
 
 pub use builder::{Builder, Stage};
 pub use link::{Link, LinkConfig};
+pub use medium::{Medium, NoMedium};
 pub use network::{Hosts, Network, NoObserver, Observer, Packet, Place, Route};

@@ -1,4 +1,4 @@
-//! Links, delay lines and the routes over them.
+//! Links, delay lines, shared media and the routes over them.
 //!
 //! A route is a list of hops that was worked out when the network was built. Every packet carries the place of its next
 //! hop in the table of all routes, so that sending it on takes one look-up.
@@ -12,6 +12,7 @@ use sojourn_units::{Duration, Rate, Time, cold_path};
 use crate::delay_line::DelayLine;
 use crate::event_queue::EventQueue;
 use crate::link::Link;
+use crate::medium::{Medium, NoMedium};
 
 /// A packet that a network can carry.
 pub trait Packet: sojourn_aqm::Packet {
@@ -56,9 +57,9 @@ pub struct NoObserver;
 impl<P> Observer<P> for NoObserver {}
 
 /// The hosts at the ends of routes.
-pub trait Hosts<P, O> {
+pub trait Hosts<P, O, M = NoMedium> {
     /// A packet reaches the end of its route. What a host sends in answer it may send at once.
-    fn deliver(&mut self, packet: P, now: Time, network: &mut Network<P, O>);
+    fn deliver(&mut self, packet: P, now: Time, network: &mut Network<P, O, M>);
 }
 
 /// The place of a route's first hop in the table of all hops.
@@ -76,6 +77,8 @@ pub(crate) enum Hop {
     Access(u32),
     /// Onto a link whose headers are longer by so many bytes.
     ChangeBytes(i32),
+    /// Into a queue of a shared medium: the medium's number, and the entry that it knows the queue by.
+    Shared(u16, u16),
     /// The end.
     End,
 }
@@ -97,8 +100,8 @@ impl AccessLink {
     }
 }
 
-/// A part of the network that acts: a delay line or a link. At the same instant lines act before links, and each in the
-/// order of their numbers.
+/// A part of the network that acts: a delay line, a link or a shared medium. At the same instant lines act before links and
+/// links before media, and each in the order of their numbers.
 ///
 /// A flight that is clocked by acknowledgements arrives at the very instants at which packets leave, until the queue has
 /// been empty in between. On Linux the arrivals then come first, by some ten microseconds.
@@ -106,8 +109,9 @@ impl AccessLink {
 pub struct Place(usize);
 
 /// A network. Built by a [`crate::Builder`].
-pub struct Network<P, O> {
+pub struct Network<P, O, M = NoMedium> {
     pub(crate) links: Vec<Link<P>>,
+    pub(crate) media: Vec<M>,
     pub(crate) lines: Vec<DelayLine<P>>,
     pub(crate) accesses: Vec<AccessLink>,
     pub(crate) hops: Vec<Hop>,
@@ -118,7 +122,7 @@ pub struct Network<P, O> {
     pub(crate) delivered: VecDeque<P>,
 }
 
-impl<P: Packet, O: Observer<P>> Network<P, O> {
+impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// Sends a packet over a route. Returns when it has left its host: `now`, or later over an access link.
     #[inline]
     pub fn send(&mut self, mut packet: P, route: Route, now: Time) -> Time {
@@ -134,7 +138,8 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         now
     }
 
-    /// Sends a packet over a route that begins with an access link or with longer headers, or has no hops at all.
+    /// Sends a packet over a route that begins with an access link, with longer headers or with a shared medium, or has no
+    /// hops at all.
     #[cold]
     #[inline(never)]
     fn send_otherwise(&mut self, mut packet: P, first: Hop, now: Time) -> Time {
@@ -151,6 +156,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
                     self.delivered.push_back(packet);
                 }
             }
+            Hop::Shared(medium, entry) => self.enter_medium(medium, entry, packet, now),
             Hop::End => self.delivered.push_back(packet),
             Hop::Link(_) | Hop::Line(_) => unreachable!("it is the usual case"),
         }
@@ -171,21 +177,39 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
                 packet.set_hop(at + 1);
                 self.enter_line(line as usize, packet, now);
             }
-            Hop::ChangeBytes(by) => {
+            rare => {
                 cold_path();
                 packet.set_hop(at + 1);
-                packet.change_bytes(by);
-                return self.forward_changed(packet, now);
+                return self.forward_otherwise(packet, rare, now);
             }
-            Hop::Access(_) => unreachable!("an access link begins its route"),
         }
         None
     }
 
+    /// Sends a packet to a next hop that few networks have.
     #[cold]
     #[inline(never)]
-    fn forward_changed(&mut self, packet: P, now: Time) -> Option<P> {
-        self.forward(packet, now)
+    fn forward_otherwise(&mut self, mut packet: P, next: Hop, now: Time) -> Option<P> {
+        match next {
+            Hop::ChangeBytes(by) => {
+                packet.change_bytes(by);
+                self.forward(packet, now)
+            }
+            Hop::Shared(medium, entry) => {
+                self.enter_medium(medium, entry, packet, now);
+                None
+            }
+            Hop::Access(_) => unreachable!("an access link begins its route"),
+            Hop::Link(_) | Hop::Line(_) | Hop::End => unreachable!("it is the usual case"),
+        }
+    }
+
+    fn enter_medium(&mut self, number: u16, entry: u16, packet: P, now: Time) {
+        let number = usize::from(number);
+        let medium = &mut self.media[number];
+        medium.enter(entry, packet, now, &mut self.observer);
+        let place = self.lines.len() + self.links.len() + number;
+        self.events.set(place, medium.due());
     }
 
     #[inline(always)]
@@ -218,7 +242,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
 
     /// Lets a place act, at the instant that [`Network::next_before`] gave.
     #[inline]
-    pub fn act(&mut self, place: Place, now: Time, hosts: &mut impl Hosts<P, O>) {
+    pub fn act(&mut self, place: Place, now: Time, hosts: &mut impl Hosts<P, O, M>) {
         let Place(place) = place;
         if place < self.lines.len() {
             while let Some(packet) = self.lines[place].pop_due(now) {
@@ -231,7 +255,12 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
             return;
         }
         let number = place - self.lines.len();
-        if self.links[number].wake() <= now {
+        let Some(link) = self.links.get(number) else {
+            cold_path();
+            self.act_on_medium(number - self.links.len(), now, hosts);
+            return;
+        };
+        if link.wake() <= now {
             while let Some(packet) = self.links[number].serve(now, number, &mut self.observer) {
                 self.observer.on_departure(number, &packet, now);
                 if let Some(packet) = self.forward(packet, now) {
@@ -244,6 +273,19 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         }
         let due = self.links[number].note_timer();
         self.events.set(place, due);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn act_on_medium(&mut self, number: usize, now: Time, hosts: &mut impl Hosts<P, O, M>) {
+        self.media[number].act(now, &mut self.observer);
+        while let Some(packet) = self.media[number].leaves() {
+            if let Some(packet) = self.forward(packet, now) {
+                hosts.deliver(packet, now, self);
+            }
+        }
+        let place = self.lines.len() + self.links.len() + number;
+        self.events.set(place, self.media[number].due());
     }
 
     /// Gives the discipline of a link other parameters; see [`sojourn_aqm::Qdisc::change`].
@@ -267,11 +309,22 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         &self.links
     }
 
-    /// Packets on their way: in queues, in device queues and in delay lines.
+    /// The shared media, by number.
+    pub fn media(&self) -> &[M] {
+        &self.media
+    }
+
+    /// The shared media, for what they keep count of.
+    pub fn media_mut(&mut self) -> &mut [M] {
+        &mut self.media
+    }
+
+    /// Packets on their way: in queues, in device queues, in shared media and in delay lines.
     pub fn packets(&self) -> u64 {
         let queued = self.links.iter().map(Link::packets);
         let travelling = self.lines.iter().map(|line| line.len() as u64);
-        queued.chain(travelling).sum::<u64>() + self.delivered.len() as u64
+        let shared = self.media.iter().map(Medium::packets);
+        queued.chain(travelling).chain(shared).sum::<u64>() + self.delivered.len() as u64
     }
 
     /// When [`Network::poll`] is to be called next; `None`: not before a packet is sent.
@@ -287,8 +340,8 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// until `None`. For callers whose hosts do not answer within the same instant.
     pub fn poll(&mut self, now: Time) -> Option<P> {
         struct Collect<P>(VecDeque<P>);
-        impl<P, O> Hosts<P, O> for Collect<P> {
-            fn deliver(&mut self, packet: P, _now: Time, _network: &mut Network<P, O>) {
+        impl<P, O, M> Hosts<P, O, M> for Collect<P> {
+            fn deliver(&mut self, packet: P, _now: Time, _network: &mut Network<P, O, M>) {
                 self.0.push_back(packet);
             }
         }

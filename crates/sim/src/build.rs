@@ -19,9 +19,9 @@ use sojourn_units::Time;
 use crate::capture::{Capture, Facts, Interfaces};
 use crate::network::Watch;
 use crate::packet::{Packets, SimPacket};
-use crate::sampler::Sampler;
 use crate::simulation::Simulation;
 use crate::traffic::{Identity, Source};
+use crate::wifi;
 
 /// Why a run did not end.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,6 +68,7 @@ pub fn check(
     catalogue: &Catalogue<SimPacket>,
 ) -> Result<(), RunError> {
     build_links(experiment, queue, 0, catalogue).map(drop)?;
+    build_cells(experiment, queue, 0, catalogue).map(drop)?;
     experiment
         .traffic
         .iter()
@@ -83,6 +84,9 @@ pub fn in_use(
     catalogue: &Catalogue<SimPacket>,
 ) -> Result<InUse, RunError> {
     let values = |place: &QueuePlace<'_>, queue| -> Result<Values, RunError> {
+        if let Some(values) = wifi::in_use(experiment, queue, place)? {
+            return Ok(values);
+        }
         let discipline = discipline(place.arm, catalogue)?;
         let settings = settings(experiment, place);
         discipline.build(&settings).map_err(at(place, queue))?;
@@ -105,9 +109,14 @@ pub fn in_use(
                 (Owner::Comparison, None) => arm = Some(values),
                 // One table of [[queue]] for several links: what follows from a link's rate cannot stand there.
                 (Owner::Comparison, Some(arm)) => arm.retain(|value| values.contains(value)),
-                (Owner::Link | Owner::Up, _) => {
-                    let key = (place.hop.link, place.hop.way);
-                    in_use.links.insert(key, values);
+                (Owner::Link, _) => {
+                    // One table for both directions of the link.
+                    let known = in_use.links.entry((place.hop.link, Way::Down));
+                    let known = known.or_insert_with(|| values.clone());
+                    known.retain(|value| values.contains(value));
+                }
+                (Owner::Up, _) => {
+                    in_use.links.insert((place.hop.link, Way::Up), values);
                 }
             }
         }
@@ -126,7 +135,7 @@ pub fn document(spec: &RunSpec, catalogue: &Catalogue<SimPacket>) -> Result<Json
 
 // ---- Building ------------------------------------------------------------------------------------------
 
-/// The queues of arm number `queue`, in the order in which links are added to a network.
+/// The queues of arm number `queue` that are no cell's, in the order in which links are added to a network.
 fn build_links(
     experiment: &Experiment,
     queue: usize,
@@ -141,11 +150,48 @@ fn build_links(
             .map_err(at(place, queue))?;
         Ok((qdisc, config(experiment, place, seed)))
     };
-    places.iter().map(link).collect()
+    let places = places.iter().filter(|place| place.link.wifi.is_none());
+    places.map(link).collect()
+}
+
+/// A cell of Wi-Fi, built.
+struct BuiltCell {
+    /// The number of its link.
+    link: usize,
+    /// The number of its access point's queue; the stations' is the next.
+    queue: usize,
+    medium: sojourn_wifi::Medium<SimPacket>,
+    /// The names of the inner queues: down, up.
+    inner: [&'static [&'static str]; 2],
+}
+
+/// The cells of Wi-Fi where arm number `queue` is tried.
+fn build_cells(
+    experiment: &Experiment,
+    queue: usize,
+    seed: u64,
+    catalogue: &Catalogue<SimPacket>,
+) -> Result<Vec<BuiltCell>, RunError> {
+    let places = derived::queues(experiment, queue);
+    let of_links = places.iter().filter(|place| place.link.wifi.is_none());
+    let first = of_links.count();
+    let mut cells = Vec::new();
+    // A cell has two queues, the access point's and the stations'.
+    for (number, pair) in places[first..].chunks_exact(2).enumerate() {
+        let (medium, inner) =
+            wifi::build(experiment, queue, seed, catalogue, [&pair[0], &pair[1]])?;
+        cells.push(BuiltCell {
+            link: pair[0].hop.link,
+            queue: first + 2 * number,
+            medium,
+            inner,
+        });
+    }
+    Ok(cells)
 }
 
 /// A discipline's complaint about one of its keys, as one about the experiment's.
-fn at(place: &QueuePlace<'_>, queue: usize) -> impl Fn(SettingError) -> RunError {
+pub(crate) fn at(place: &QueuePlace<'_>, queue: usize) -> impl Fn(SettingError) -> RunError {
     move |error| RunError::Settings {
         key: place.key_of(queue, &error.key),
         message: error.message,
@@ -208,6 +254,7 @@ pub(crate) fn build(
     catalogue: &Catalogue<SimPacket>,
 ) -> Result<Simulation, RunError> {
     let links = build_links(experiment, queue, seed, catalogue)?;
+    let cells = build_cells(experiment, queue, seed, catalogue)?;
     let places = derived::queues(experiment, queue);
     let scope = measured::scope(experiment, queue, seed);
     let mut builder = Builder::new();
@@ -218,9 +265,15 @@ pub(crate) fn build(
         probes.push(probe);
         builder.add_link(qdisc, config);
     }
+    for inner in cells.iter().flat_map(|cell| cell.inner) {
+        let mut probe = scope.probe(probes.len());
+        probe.tell_apart(inner);
+        probes.push(probe);
+    }
     let network = Topology {
         links: &experiment.links,
         queues: places.iter().map(|place| place.hop).collect(),
+        cells: cells.iter().map(|cell| cell.link).collect(),
     };
     // Propagation behind the only queue of its way comes before all other lines.
     let delay = experiment.links[0].delay;
@@ -235,7 +288,7 @@ pub(crate) fn build(
         let algorithm = algorithm(&traffic.kind)?;
         let there = traffic.route.hops(flow.way);
         let back = traffic.route.hops(flow.way.reversed());
-        let mut forward = network.stages(&there);
+        let mut forward = network.stages(&there, &traffic.route.stations(flow.way));
         let interfaces = network.interfaces(&there, &back);
         // A host's link leads to a queue; where there is none nothing has to wait.
         if let (Some(rate), [true, _]) = (traffic.access, interfaces.meets_queue) {
@@ -244,22 +297,33 @@ pub(crate) fn build(
                 .or_insert_with(|| builder.add_access(rate));
             forward.insert(0, Stage::Access(*access));
         }
-        let returning = network.stages_back(&back, traffic);
+        let returning = network.stages_back(&back, traffic, flow.way.reversed());
         let routes = [builder.add_route(&forward), builder.add_route(&returning)];
         seen_at.push(interfaces);
         let identity = identity(experiment, &flow, routes, measured.measures);
         sources.push(Source::new(identity, &traffic.kind, algorithm, seed));
     }
-    let network = builder.build(Watch {
+    let watch = Watch {
         probes,
         packets: Packets::default(),
         capture: experiment
             .record
             .pcap
             .map(|point| capture(experiment, point, &network.queues, seen_at)),
-    });
-    let sampler = Sampler::new(&scope);
-    Ok(Simulation::new(scope, network, sources, sampler))
+    };
+    let stations = |cell: &BuiltCell| {
+        let nodes = experiment.links[cell.link].nodes.as_ref();
+        (
+            cell.link,
+            nodes.map_or(Vec::new(), |nodes| nodes.to.clone()),
+        )
+    };
+    let named = cells.iter().map(stations).collect();
+    let media = cells
+        .into_iter()
+        .map(|cell| wifi::Cell::new(cell.medium, cell.queue));
+    let network = builder.build_with_media(watch, media.collect());
+    Ok(Simulation::new(scope, named, network, sources))
 }
 
 /// From the hops of a route to the stages of the network.
@@ -267,6 +331,8 @@ struct Topology<'a> {
     links: &'a [model::Link],
     /// The queues in the order of their numbers.
     queues: Vec<Hop>,
+    /// The links that are cells of Wi-Fi, in the order of the media.
+    cells: Vec<usize>,
 }
 
 impl Topology<'_> {
@@ -274,9 +340,9 @@ impl Topology<'_> {
         self.queues.iter().position(|queue| *queue == hop)
     }
 
-    /// Each hop's queue, if it has one, and its propagation. Hosts make packets with the headers of the first link of the
-    /// file, and get them with those.
-    fn stages(&self, hops: &[Hop]) -> Vec<Stage> {
+    /// Each hop's queue, if it has one, and its propagation; of Wi-Fi the queue towards or of the hop's station. Hosts make
+    /// packets with the headers of the first link of the file, and get them with those.
+    fn stages(&self, hops: &[Hop], stations: &[u16]) -> Vec<Stage> {
         let at_hosts = self.links[0].overhead;
         let mut stages = Vec::new();
         let mut overhead = at_hosts;
@@ -286,11 +352,15 @@ impl Topology<'_> {
                 overhead = to;
             }
         };
-        for hop in hops {
+        for (hop, station) in hops.iter().zip(stations) {
             let link = &self.links[hop.link];
             if let Some(queue) = self.queue(*hop) {
                 change(&mut stages, link.overhead);
-                stages.push(Stage::Link(queue));
+                let cell = self.cells.iter().position(|cell| *cell == hop.link);
+                stages.push(match cell {
+                    Some(cell) => Stage::Shared(cell as u16, wifi::entry(*station, hop.way)),
+                    None => Stage::Link(queue),
+                });
             }
             stages.push(Stage::Delay(link.delay));
         }
@@ -299,12 +369,12 @@ impl Topology<'_> {
     }
 
     /// The way back from the receiver, where the rest of the base RTT lies.
-    fn stages_back(&self, hops: &[Hop], traffic: &Traffic) -> Vec<Stage> {
+    fn stages_back(&self, hops: &[Hop], traffic: &Traffic, way: Way) -> Vec<Stage> {
         let one_way = traffic.route.delay(self.links);
         if hops.iter().all(|hop| self.queue(*hop).is_none()) {
             return vec![Stage::Delay(traffic.rtt.saturating_sub(one_way))];
         }
-        let mut stages = self.stages(hops);
+        let mut stages = self.stages(hops, &traffic.route.stations(way));
         stages.insert(0, Stage::Delay(traffic.rtt.saturating_sub(one_way * 2)));
         stages
     }

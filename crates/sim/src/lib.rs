@@ -11,6 +11,7 @@
 //! | [`packet`] | a packet in the simulator |
 //! | `simulation` | the event loop: the network acts, or a host's timer |
 //! | `network` | what is measured on the network of `sojourn-path`, and how hosts send over it |
+//! | `wifi/` | cells of Wi-Fi as places of that network |
 //! | `sampler` | the time series |
 //! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections with a file per application |
 //! | `timers` | the hosts' timers |
@@ -32,6 +33,7 @@ mod simulation;
 mod summary;
 mod timers;
 mod traffic;
+mod wifi;
 
 pub use build::{RunError, catalogue, check, document, in_use};
 pub use names::{names, names_in};

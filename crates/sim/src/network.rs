@@ -7,9 +7,10 @@ use sojourn_units::{Duration, Time, cold_path};
 
 use crate::capture::{Capture, Stage};
 use crate::packet::{Packets, SimPacket};
+use crate::wifi::Cell;
 
-/// Links, delay lines and routes, under watch.
-pub type Network = sojourn_path::Network<SimPacket, Watch>;
+/// Links, delay lines, cells of Wi-Fi and routes, under watch.
+pub type Network = sojourn_path::Network<SimPacket, Watch, Cell>;
 
 /// What sees the packets on their way.
 pub struct Watch {
@@ -59,13 +60,17 @@ impl Observer<SimPacket> for Watch {
         queued: Duration,
         now: Time,
     ) {
-        let reason = match reason {
-            DropReason::Aqm => Reason::Aqm,
-            DropReason::Deterministic => Reason::Deterministic,
-            DropReason::Overflow => Reason::Overflow,
-        };
-        self.probes[link].on_drop(&packet, reason, queued, now);
+        self.probes[link].on_drop(&packet, self::reason(reason), queued, now);
         self.packets.give_back(packet);
+    }
+}
+
+/// Why a packet was dropped, as probes know it.
+pub const fn reason(reason: DropReason) -> Reason {
+    match reason {
+        DropReason::Aqm => Reason::Aqm,
+        DropReason::Deterministic => Reason::Deterministic,
+        DropReason::Overflow => Reason::Overflow,
     }
 }
 

@@ -72,6 +72,8 @@ pub struct Contents {
     pub ecn: Ecn,
     /// The inner queue that it was in last, of a discipline that has several.
     pub inner_queue: u8,
+    /// In a cell of Wi-Fi, the station that it goes to or comes from.
+    station: u16,
     /// The segment, if it carries one.
     pub segment: Segment,
 }
@@ -100,6 +102,7 @@ impl SimPacket {
             returning: false,
             ecn: Ecn::NotEct,
             inner_queue: 0,
+            station: 0,
             segment: Segment::default(),
         }))
     }
@@ -274,6 +277,15 @@ impl sojourn_path::Packet for SimPacket {
     }
     fn change_bytes(&mut self, by: i32) {
         self.bytes = self.bytes.saturating_add_signed(by);
+    }
+}
+
+impl sojourn_wifi::Packet for SimPacket {
+    fn station(&self) -> u16 {
+        self.station
+    }
+    fn set_station(&mut self, station: u16) {
+        self.station = station;
     }
 }
 

@@ -2,10 +2,11 @@
 
 use sojourn_measure::scope::Scope;
 use sojourn_measure::series::{FlowSample, Looker, QueueSample, Series};
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, Way};
 
 use crate::network::Network;
 use crate::traffic::Source;
+use crate::wifi::Backlog;
 
 /// The instants at which the series is sampled, and what was seen.
 pub struct Sampler {
@@ -42,6 +43,9 @@ impl Sampler {
     pub fn act(&mut self, now: Time, network: &mut Network, sources: &mut [Source]) {
         if self.warmup.is_some_and(|at| at <= now) {
             self.warmup = None;
+            for cell in network.media_mut() {
+                cell.mark_warmup(now);
+            }
             for source in &mut *sources {
                 source.meter().mark_warmup();
             }
@@ -57,27 +61,43 @@ impl Sampler {
     }
 }
 
-/// All queues as they stand.
+/// All queues as they stand: those of links, then two of each cell of Wi-Fi.
 pub fn look_at_queues(network: &mut Network, now: Time, looker: Looker) -> Vec<QueueSample> {
-    let queues = network.links().len();
+    let links = network.links().len();
+    let queues = network.observer.probes.len();
     let look = |number: usize| {
         let recent = network.observer.probes[number].take_recent(looker);
-        let (link, probe) = (&network.links()[number], &network.observer.probes[number]);
         let mut state = Vec::new();
-        link.qdisc()
-            .state(&mut |name, value| state.push((name, value)));
+        let (backlog, marked) = if let Some(link) = network.links().get(number) {
+            let qdisc = link.qdisc();
+            qdisc.state(&mut |name, value| state.push((name, value)));
+            let (packets, bytes) = (qdisc.packets(), qdisc.bytes());
+            (Backlog { packets, bytes }, link.marked())
+        } else {
+            let (cell, way) = place_in_cells(number - links);
+            let cell = &network.media()[cell];
+            (cell.backlog(way), cell.marked(way))
+        };
         QueueSample {
             time: now,
             queue: number,
-            backlog_packets: link.qdisc().packets(),
-            backlog_bytes: link.qdisc().bytes(),
-            dropped: probe.dropped(),
-            marked: link.marked(),
+            backlog_packets: backlog.packets,
+            backlog_bytes: backlog.bytes,
+            dropped: network.observer.probes[number].dropped(),
+            marked,
             recent,
             state,
         }
     };
     (0..queues).map(look).collect()
+}
+
+/// The cell and the direction of a queue, by its number among those of cells.
+pub const fn place_in_cells(number: usize) -> (usize, Way) {
+    match number % 2 {
+        0 => (number / 2, Way::Down),
+        _ => (number / 2, Way::Up),
+    }
 }
 
 /// All flows as they stand. `span`: the time since the last look.

@@ -157,6 +157,9 @@ impl Session {
             .iter()
             .position(|place| key == format!("{}.rate", place.key()));
         if let Some(link) = rate_of {
+            if places[link].link.wifi.is_some() {
+                return Err(refuse("a link of Wi-Fi has no rate".into()));
+            }
             let rate = match Kind::Rate.parse(value) {
                 Ok(Value::Rate(rate)) => rate,
                 _ => {
@@ -178,6 +181,12 @@ impl Session {
                 Owner::Link | Owner::Up => format!("{}.queue.", place.key()),
             };
             if let Some(name) = key.strip_prefix(&prefix) {
+                if place.link.wifi.is_some() {
+                    return Err(refuse(format!(
+                        "the disciplines of {} do not change while it runs, as it is Wi-Fi",
+                        place.link_key()
+                    )));
+                }
                 let discipline = discipline(place.arm, catalogue)?;
                 let settings = self.settings[link].with(discipline, name, value);
                 let settings = settings.map_err(|error| refuse(error.message))?;
@@ -188,14 +197,16 @@ impl Session {
             }
         }
         if changed.is_empty() {
-            let rates: Vec<String> = places
-                .iter()
-                .map(|place| format!("{}.rate", place.key()))
-                .collect();
-            return Err(refuse(format!(
-                "no such key of a run; keys that can be set are queue.KEY and {}",
-                rates.join(", ")
-            )));
+            let wired = places.iter().filter(|place| place.link.wifi.is_none());
+            let rates: Vec<String> = wired.map(|place| format!("{}.rate", place.key())).collect();
+            let known = match rates.as_slice() {
+                [] => "none can be set".to_owned(),
+                rates => format!(
+                    "keys that can be set are queue.KEY and {}",
+                    rates.join(", ")
+                ),
+            };
+            return Err(refuse(format!("no such key of a run; {known}")));
         }
         // Where the first of several equal disciplines agrees, so do the others.
         for (link, settings) in changed {

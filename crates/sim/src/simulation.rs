@@ -11,11 +11,14 @@ use crate::packet::SimPacket;
 use crate::sampler::Sampler;
 use crate::timers::Timers;
 use crate::traffic::Source;
+use crate::wifi::Cell;
 
 /// A run under way.
 pub struct Simulation {
     /// What is measured.
     pub scope: Scope,
+    /// Of each cell of Wi-Fi the number of its link, and its stations.
+    pub cells: Vec<(usize, Vec<String>)>,
     /// The network.
     pub network: Network,
     /// The hosts.
@@ -33,7 +36,7 @@ pub struct Endpoints {
     timers: Timers,
 }
 
-impl Hosts<SimPacket, Watch> for Endpoints {
+impl Hosts<SimPacket, Watch, Cell> for Endpoints {
     /// A packet reaches the host that it is for.
     #[inline]
     fn deliver(&mut self, packet: SimPacket, now: Time, network: &mut Network) {
@@ -66,13 +69,20 @@ impl Endpoints {
 
 impl Simulation {
     /// A run at its beginning.
-    pub fn new(scope: Scope, network: Network, sources: Vec<Source>, sampler: Sampler) -> Self {
+    pub fn new(
+        scope: Scope,
+        cells: Vec<(usize, Vec<String>)>,
+        network: Network,
+        sources: Vec<Source>,
+    ) -> Self {
+        let sampler = Sampler::new(&scope);
         let mut timers = Timers::new(sources.len());
         for (flow, source) in sources.iter().enumerate() {
             timers.set_both(flow as u32, source.next_timers());
         }
         Self {
             scope,
+            cells,
             network,
             hosts: Endpoints { sources, timers },
             sampler,

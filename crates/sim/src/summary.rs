@@ -1,25 +1,41 @@
 //! What a simulation amounts to.
 
+use sojourn_measure::probe::QueueProbe;
 use sojourn_measure::summary::{Measured, summarise as figures};
+use sojourn_units::Time;
 
 use crate::result::RunResult;
+use crate::sampler::place_in_cells;
 use crate::simulation::{Endpoints, Simulation};
 
 /// The results of a simulation that has ended, without the names of the arm.
 pub fn summarise(simulation: Simulation) -> RunResult {
     let Simulation {
         scope,
+        cells,
         network,
         hosts: Endpoints { mut sources, .. },
         sampler,
         events,
     } = simulation;
-    let watched = network.links().iter().zip(&network.observer.probes);
-    let queues = watched
-        .zip(&scope.queues)
-        .map(|((link, probe), queue)| (*queue, probe.figures(link.utilization(), link.marked())));
+    let end = Time::ZERO + scope.duration;
+    let links = network.links();
+    let figures_of = |(number, probe): (usize, &QueueProbe)| {
+        if let Some(link) = links.get(number) {
+            return probe.figures(link.utilization(), link.marked());
+        }
+        let (cell, way) = place_in_cells(number - links.len());
+        let cell = &network.media()[cell];
+        probe.figures(cell.utilization(way, end), cell.marked(way))
+    };
+    let queues = network.observer.probes.iter().enumerate().map(figures_of);
+    let queues = scope.queues.iter().copied().zip(queues).collect();
+    let cells = cells.iter().zip(network.media());
+    let cells = cells.map(|((link, stations), cell)| (*link, cell.figures(stations, end)));
+    let cells = cells.collect();
     let measured = Measured {
-        queues: queues.collect(),
+        queues,
+        cells,
         probes: network.observer.probes,
         meters: sources.iter_mut().map(|source| source.meter()).collect(),
         series: sampler.into_series(),

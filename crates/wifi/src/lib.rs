@@ -76,26 +76,9 @@
 //!
 //! # How it fits into a network
 //!
-//! [`sojourn_path::Network`] knows links and delay lines as places that act at a due time. A cell is one more such place,
-//! with a queue per direction and station. What a network needs of it is what [`Medium`] has already:
-//!
-//! ```
-//! # use sojourn_units::{Time, Way};
-//! trait SharedMedium<P, O> {
-//!     /// A packet comes to the queue of one of its senders: `entry` is what the route's hop carries.
-//!     fn enter(&mut self, entry: u32, packet: P, now: Time, observer: &mut O);
-//!     /// When it is due; Time::MAX: not before a packet comes.
-//!     fn due(&self) -> Time;
-//!     /// Acts at `now`, and gives the packets that leave it then, each to go on to its next hop.
-//!     fn act(&mut self, now: Time, observer: &mut O);
-//!     fn leaves(&mut self) -> Option<P>;
-//! }
-//! ```
-//!
-//! A hop of a route would be `Hop::Shared(medium, entry)` beside `Hop::Link(link)`, with `entry` the station twice and the
-//! direction. Links stay as they are, by value in their own vector and without dynamic dispatch: the event loop compares the
-//! due times of places as it does today, and only a place behind the last link calls through the trait. A network without a
-//! cell costs what it costs now.
+//! A cell is a [`sojourn_path::Medium`] of a network: a place with a queue per direction and station, which a route names by
+//! its stage `Shared(medium, entry)`. Whoever has an observer that tells cells apart implements the trait over [`Medium`]; the
+//! simulator's `wifi` does.
 #![no_std]
 extern crate alloc;
 

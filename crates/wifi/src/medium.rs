@@ -228,6 +228,25 @@ impl<P: Packet> Medium<P> {
         &self.airtime
     }
 
+    /// What the medium has been used for until `now`, or, if somebody sends, until he began.
+    pub fn airtime_until(&self, now: Time) -> Airtime {
+        let mut airtime = self.airtime.clone();
+        if self.on_air.phase == Phase::Idle {
+            airtime.note_idle(now);
+        }
+        airtime
+    }
+
+    /// Packets that disciplines have marked: down those of the access point, up those of all stations.
+    pub fn marked(&self, way: Way) -> u64 {
+        let (access_point, stations) = self.members.split_at(1);
+        let members = match way {
+            Way::Down => access_point,
+            Way::Up => stations,
+        };
+        members.iter().map(|member| member.env.marked()).sum()
+    }
+
     /// Packets in it: queued, on the air, or received and waiting for those before them.
     pub fn packets(&self) -> u64 {
         let of_member = |member: &Member<P>| {

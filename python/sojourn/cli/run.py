@@ -44,6 +44,7 @@ from sojourn.precision import Precision
 from sojourn.results import Results, Run
 from sojourn.saving import Runner, Saved, Unsaved, run_into, told
 from sojourn.tables import PLAIN_WIDTH, groups_as_table, groups_table, inner_table, overview_table, plain, results_table
+from sojourn.wifi import stations_table
 
 
 def command(
@@ -223,5 +224,6 @@ def _tables(results: Results, width: int, *, short: bool) -> tuple[list[Table], 
     rows = whole.row_count + (0 if of_groups is None else of_groups.row_count)
     if glance is not None and rows > SCREEN:
         return [glance], True
+    on_air = stations_table(results, width=width, rows=SCREEN)
     inner = inner_table(results, width=width, rows=INNER_ROWS)
-    return [table for table in (whole, of_groups, inner) if table is not None], False
+    return [table for table in (whole, of_groups, on_air, inner) if table is not None], False

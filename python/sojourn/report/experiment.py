@@ -17,6 +17,7 @@ from sojourn.report.flows import flows_sheet
 from sojourn.report.page import Picture, picture, saved
 from sojourn.results import Results, load
 from sojourn.tables import Sheet, groups_sheet, inner_sheet, overview_sheet, repeats_of, results_sheet, shortened
+from sojourn.wifi import stations_sheet
 
 NEEDS = "summary.json"
 
@@ -71,6 +72,7 @@ def context(folder: Path) -> dict[str, Any]:
                 _bounded(paired_sheet(results, baseline)) if rivals and repeats > 1 else None,
                 _bounded(groups_sheet(results)),
                 _bounded(paired_groups_sheet(results, baseline)) if rivals and repeats > 1 else None,
+                _bounded(stations_sheet(results)),
                 _bounded(inner_sheet(results)),
             )
             if sheet is not None

@@ -287,3 +287,21 @@ fn smoothed_round_trip_times_are_told() {
     assert_eq!(told.len(), 1);
     assert!(told[0].ends_with("not the time of every segment"));
 }
+
+/// A cell's stations contend for a medium that a virtual machine does not have.
+#[test]
+fn wifi_is_refused() {
+    let text = r#"
+        experiment = { duration = "10 s" }
+        queue = [{ aqm = "codel" }]
+        link = [{ kind = "wifi", name = "cell", standard = "802.11n", from = "ap", to = ["a", "b"] }]
+        traffic = [{ kind = "bulk", rtt = "20 ms", from = "ap", to = "b" }]
+    "#;
+    let refusal = compiled(text).unwrap_err();
+    assert_eq!(refusal.key, "link.cell.kind");
+    assert!(
+        refusal.must.ends_with("a Wi-Fi link needs sim"),
+        "{}",
+        refusal.must
+    );
+}

@@ -5,6 +5,7 @@ use sojourn_units::{Duration, Kind, Rate};
 
 use super::queue::QueueForm;
 use super::routes::NodeName;
+use super::wifi::CellForm;
 use crate::document::Item;
 use crate::error::ReadError;
 use crate::form::{Form, Keys, TableOf, keys, table_schema};
@@ -90,6 +91,7 @@ impl LinkKeys {
             burst: self.burst,
             queue: None,
             up: self.up,
+            wifi: None,
         }
     }
 
@@ -111,7 +113,7 @@ impl NetworkLinkKeys {
         Link {
             nodes: Some(Nodes {
                 from: self.from,
-                to: self.to,
+                to: vec![self.to],
             }),
             queue: self.queue,
             ..self.link.link(self.name)
@@ -122,7 +124,7 @@ impl NetworkLinkKeys {
         Self {
             name: link.name.clone(),
             from: nodes.from.clone(),
-            to: nodes.to.clone(),
+            to: nodes.to.concat(),
             queue: link.queue.clone(),
             link: LinkKeys::of(link),
         }
@@ -147,7 +149,7 @@ impl Form for LinksForm {
         }
         let mut links: Vec<Link> = Vec::with_capacity(entries.len());
         for entry in &entries {
-            let link = OF_NETWORK.read(entry)?.link();
+            let link = OneOfNetwork.read(entry)?;
             if let Some(twin) = links.iter().position(|other| other.name == link.name) {
                 return Err(entry.at("name").error(format!(
                     "link.{twin} is called \"{}\" as well; give each a name of its own",
@@ -165,13 +167,9 @@ impl Form for LinksForm {
     }
 
     fn write(&self, links: &Vec<Link>) -> Json {
-        let of_network = |link: &Link| {
-            let nodes = link.nodes.as_ref()?;
-            Some(OF_NETWORK.write(&NetworkLinkKeys::of(link, nodes)))
-        };
         match links.as_slice() {
             [link] if link.nodes.is_none() => ONLY.write(&LinkKeys::of(link)),
-            links => links.iter().filter_map(of_network).collect(),
+            links => links.iter().map(|link| OneOfNetwork.write(link)).collect(),
         }
     }
 
@@ -180,13 +178,43 @@ impl Form for LinksForm {
     }
 
     fn schema(&self, names: &Names) -> Json {
-        let link = OF_NETWORK.schema(names);
+        let link = OneOfNetwork.schema(names);
         json!({
             "anyOf": [
                 ONLY.schema(names),
                 {"type": "array", "minItems": 1, "maxItems": MOST_LINKS, "items": link},
             ],
         })
+    }
+}
+
+/// A link of a network: one with a rate, or a cell of Wi-Fi.
+struct OneOfNetwork;
+
+impl Form for OneOfNetwork {
+    type Out = Link;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Link, ReadError> {
+        if Section::open(entry, self)?.given("kind").is_some() {
+            CellForm.read(entry)
+        } else {
+            Ok(OF_NETWORK.read(entry)?.link())
+        }
+    }
+
+    fn write(&self, link: &Link) -> Json {
+        match (&link.nodes, &link.wifi) {
+            (Some(nodes), None) => OF_NETWORK.write(&NetworkLinkKeys::of(link, nodes)),
+            _ => CellForm.write(link),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        ACCEPTS.into()
+    }
+
+    fn schema(&self, names: &Names) -> Json {
+        json!({"anyOf": [OF_NETWORK.schema(names), CellForm.schema(names)]})
     }
 }
 

@@ -8,6 +8,7 @@ mod record;
 mod routes;
 mod tcp;
 mod traffic;
+mod wifi;
 
 pub use traffic::{TrafficSummary, traffic_kinds};
 

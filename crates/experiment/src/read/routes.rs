@@ -95,7 +95,7 @@ pub(super) fn resolve(
         )));
     }
     match topology::route(links, &nodes) {
-        Ok(hops) => Ok(Route { nodes, hops }),
+        Ok(route) => Ok(route),
         Err(NoRoute::UnknownNode(node)) => {
             let place = ends.into_iter().filter_map(given);
             let named = |entry: &Entry<'_>| entry.text() == Some(&node);

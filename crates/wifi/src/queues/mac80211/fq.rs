@@ -28,16 +28,19 @@ pub struct FqSettings {
     pub codel: (Duration, Duration),
     /// The same for slow stations, without ECN.
     pub slow_codel: (Duration, Duration),
+    /// CoDel marks packets of flows that support ECN.
+    pub ecn: bool,
 }
 
 impl FqSettings {
-    /// 4096 flows, 300 bytes, 8192 packets, 20 ms and 100 ms; 50 ms and 300 ms.
+    /// 4096 flows, 300 bytes, 8192 packets, 20 ms and 100 ms with ECN; 50 ms and 300 ms.
     pub const LINUX: Self = Self {
         flows: 4096,
         quantum: 300,
         packets: 8192,
         codel: (Duration::from_millis(20), Duration::from_millis(100)),
         slow_codel: (Duration::from_millis(50), Duration::from_millis(300)),
+        ecn: true,
     };
 
     fn codel(&self, slow: bool) -> codel::Config {
@@ -45,7 +48,7 @@ impl FqSettings {
         codel::Config {
             target,
             interval,
-            ecn: !slow,
+            ecn: self.ecn && !slow,
             variant: codel::Variant::Linux,
             // mac80211 leaves `codel_params.mtu` at zero: the last packet is not spared.
             mtu: 0,

@@ -1,0 +1,323 @@
+//! `[[link]]` with `kind = "wifi"`: what the file says, and what it must not say.
+
+mod common;
+
+use common::{names, read_text, read_with};
+use sojourn_experiment::model::{Experiment, Way};
+use sojourn_experiment::wifi::{Guard, Queueing, RateControl, Standard, Width};
+use sojourn_experiment::{InUse, RunSpec, schema};
+
+const CELL: &str = r#"
+experiment = { duration = "10 s" }
+queue = [{ aqm = "codel" }]
+
+[[link]]
+name = "line"
+from = "isp"
+to = "ap"
+rate = "100 Mbit/s"
+up = { rate = "10 Mbit/s" }
+queue = { aqm = "pfifo" }
+
+[[link]]
+kind = "wifi"
+name = "wifi"
+from = "ap"
+to = ["laptop", "phone"]
+standard = "802.11n"
+streams = 2
+station = { laptop = { snr = "35 dB" }, phone = { rate = "6.5 Mbit/s", snr = "12.5 dB", fading = "50 ms" } }
+
+[[traffic]]
+kind = "bulk"
+from = "isp"
+to = "phone"
+rtt = "40 ms"
+
+[[traffic]]
+kind = "bulk"
+from = "laptop"
+to = "phone"
+rtt = "5 ms"
+"#;
+
+fn one(text: &str) -> Experiment {
+    let plan = read_text(text).unwrap_or_else(|error| panic!("{error}"));
+    Experiment::clone(&plan.cells[0].experiment)
+}
+
+#[test]
+fn a_cell_is_read_with_its_defaults() {
+    let experiment = one(CELL);
+    let link = &experiment.links[1];
+    let wifi = link.wifi.as_ref().expect("it is a cell");
+    assert_eq!(
+        (wifi.standard, wifi.width, wifi.streams, wifi.guard),
+        (Standard::N, Width::Mhz20, 2, Guard::Long)
+    );
+    assert_eq!((wifi.queueing, wifi.kernel), (Queueing::Mac80211, (6, 12)));
+    assert_eq!((wifi.rts_above, link.device_queue), (None, 64));
+    let [laptop, phone] = wifi.stations.as_slice() else {
+        panic!("two stations");
+    };
+    assert_eq!(laptop.rate, RateControl::Minstrel);
+    assert_eq!((laptop.snr_db, laptop.fading), (Some(35.0), None));
+    let RateControl::Fixed(mode) = phone.rate else {
+        panic!("a fixed rate");
+    };
+    assert_eq!((mode.rate().as_bps(), mode.streams()), (6_500_000, 1));
+    assert_eq!(phone.snr_db, Some(12.5));
+    // MCS 7 on two streams.
+    assert_eq!(link.rate.nominal().as_bps(), 130_000_000);
+}
+
+#[test]
+fn routes_lead_to_stations_and_from_one_to_another() {
+    let experiment = one(CELL);
+    let passed = |group: usize, way: Way| {
+        let route = &experiment.traffic[group].route;
+        let hops = route.hops(way).into_iter().zip(route.stations(way));
+        hops.map(|(hop, station)| (hop.link, hop.way, station))
+            .collect::<Vec<_>>()
+    };
+    use Way::{Down, Up};
+    assert_eq!(passed(0, Down), [(0, Down, 0), (1, Down, 1)]);
+    assert_eq!(passed(0, Up), [(1, Up, 1), (0, Up, 0)]);
+    assert_eq!(passed(1, Down), [(1, Up, 0), (1, Down, 1)]);
+    assert_eq!(passed(1, Up), [(1, Up, 1), (1, Down, 0)]);
+}
+
+#[test]
+fn rates_are_those_of_tables() {
+    for (standard, width, rate, kbps) in [
+        ("802.11b", "20 MHz", "5.5 Mbit/s", 5_500),
+        ("802.11g", "20 MHz", "54 Mbit/s", 54_000),
+        ("802.11n", "20 MHz", "7.2 Mbit/s", 7_222),
+        ("802.11n", "40 MHz", "300 Mbit/s", 300_000),
+        ("802.11ac", "80 MHz", "866.7 Mbit/s", 866_666),
+    ] {
+        let streams = if standard < "802.11n" && standard != "802.11ac" {
+            "1"
+        } else {
+            "2"
+        };
+        let set = [
+            ("link.wifi.standard", standard),
+            ("link.wifi.width", width),
+            ("link.wifi.streams", streams),
+            ("link.wifi.station.phone.rate", rate),
+        ];
+        let plan = read_with(CELL, &set).unwrap_or_else(|error| panic!("{error}"));
+        let link = &plan.cells[0].experiment.links[1];
+        let wifi = link.wifi.as_ref().expect("it is a cell");
+        let RateControl::Fixed(mode) = wifi.stations[1].rate else {
+            panic!("a fixed rate");
+        };
+        assert_eq!(mode.rate().as_bps() / 1000, kbps, "{standard} {rate}");
+    }
+}
+
+#[test]
+fn a_run_written_down_and_read_is_the_same() {
+    let text = format!(
+        "{CELL}\n[sweep]\n\"link.wifi.station.laptop.rate\" = ['minstrel', 'ideal', '144.4 Mbit/s']\n\
+         \"link.wifi.guard\" = ['800 ns', '400 ns']\n\"link.wifi.queueing\" = ['qdisc', 'mac80211']\n\
+         \"link.wifi.up\" = [{{}}, {{ queue = {{ aqm = 'codel', target = '9 ms' }}, buffer = '30 packets' }}]\n"
+    );
+    let plan = read_text(&text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan.cells.len(), 24);
+    for spec in plan.specs() {
+        let document = spec.document(&InUse::default());
+        let again = RunSpec::read(&document.to_string(), &names());
+        let again = again.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(again.experiment.links, spec.experiment.links);
+        assert_eq!(again.experiment.traffic, spec.experiment.traffic);
+        assert_eq!(again.document(&InUse::default()), document);
+    }
+}
+
+#[test]
+fn editors_accept_a_cell() {
+    let mut schemas = boon::Schemas::new();
+    let mut compiler = boon::Compiler::new();
+    compiler
+        .add_resource("mem:experiment", schema(&names()))
+        .expect("a resource");
+    let root = compiler
+        .compile("mem:experiment", &mut schemas)
+        .expect("a schema");
+    let mut file = sojourn_experiment::resolved(&one(CELL));
+    assert!(schemas.validate(&file, root).is_ok());
+    file["link"][1]["to"] = "laptop".into();
+    assert!(schemas.validate(&file, root).is_ok());
+    for (key, wrong) in [
+        ("standard", "802.11x"),
+        ("width", "30 MHz"),
+        ("kernel", "six"),
+    ] {
+        let mut file = file.clone();
+        file["link"][1][key] = wrong.into();
+        assert!(schemas.validate(&file, root).is_err(), "{key} = {wrong}");
+    }
+}
+
+/// Each is one line that names the place, what was given and what is accepted.
+#[test]
+fn what_a_cell_cannot_be_is_refused() {
+    for (from, to, expected) in [
+        (
+            "kind = \"wifi\"",
+            "kind = \"wlan\"",
+            "link.1.kind: got \"wlan\"; accepted: wifi",
+        ),
+        (
+            "standard = \"802.11n\"",
+            "",
+            "link.1.standard: missing; must be one of \"802.11b\", \"802.11g\", \"802.11n\", \"802.11ac\"",
+        ),
+        (
+            "\"802.11n\"",
+            "\"802.11q\"",
+            "link.1.standard: got \"802.11q\"; did you mean \"802.11b\"? accepted: 802.11b, 802.11g, 802.11n, 802.11ac",
+        ),
+        (
+            "\"802.11n\"",
+            "11",
+            "link.1.standard: got 11; must be one of \"802.11b\"",
+        ),
+        (
+            "\"802.11n\"",
+            "\"802.11g\"",
+            "link.1.streams: got 2; must be 1 with 802.11g",
+        ),
+        (
+            "streams = 2",
+            "streams = 0",
+            "link.1.streams: got 0; must be a whole number from 1 to 4",
+        ),
+        (
+            "streams = 2",
+            "streams = 5",
+            "link.1.streams: got 5; must be a whole number from 1 to 4",
+        ),
+        (
+            "streams = 2",
+            "width = \"80 MHz\"",
+            "link.1.width: got \"80 MHz\"; must be \"20 MHz\" or \"40 MHz\" with 802.11n",
+        ),
+        (
+            "streams = 2",
+            "width = \"22 MHz\"",
+            "link.1.width: got \"22 MHz\"; accepted: 20 MHz, 40 MHz, 80 MHz",
+        ),
+        (
+            "\"802.11n\"\nstreams = 2",
+            "\"802.11b\"\nguard = \"400 ns\"",
+            "link.1.guard: got \"400 ns\"; must be \"800 ns\" with 802.11b",
+        ),
+        (
+            "\"802.11n\"\nstreams = 2",
+            "\"802.11b\"\nwidth = \"40 MHz\"",
+            "link.1.width: got \"40 MHz\"; must be \"20 MHz\" with 802.11b",
+        ),
+        (
+            "\"6.5 Mbit/s\"",
+            "\"7 Mbit/s\"",
+            "link.1.station.phone.rate: got \"7 Mbit/s\"; must be \"minstrel\", \"ideal\", or a rate of 802.11n, width and streams in Mbit/s: 6.5, 13.0, 19.5",
+        ),
+        (
+            "\"6.5 Mbit/s\"",
+            "\"fast\"",
+            "link.1.station.phone.rate: got \"fast\"; must be \"minstrel\", \"ideal\" or a rate like \"6.5 Mbit/s\"",
+        ),
+        (
+            "\"6.5 Mbit/s\"",
+            "6.5",
+            "link.1.station.phone.rate: got 6.5; must be \"minstrel\", \"ideal\" or a rate like \"6.5 Mbit/s\"",
+        ),
+        (
+            "\"35 dB\"",
+            "\"-3 dB\"",
+            "link.1.station.laptop.snr: got \"-3 dB\"; must be a ratio from \"0 dB\" to \"100 dB\"",
+        ),
+        (
+            "\"35 dB\"",
+            "\"101 dB\"",
+            "link.1.station.laptop.snr: got \"101 dB\"; must be a ratio from \"0 dB\" to \"100 dB\"",
+        ),
+        (
+            "\"35 dB\"",
+            "35",
+            "link.1.station.laptop.snr: got 35; must be a ratio from",
+        ),
+        (
+            "\"35 dB\"",
+            "\"nan dB\"",
+            "link.1.station.laptop.snr: got \"nan dB\"; must be a ratio from",
+        ),
+        (
+            "snr = \"12.5 dB\", ",
+            "",
+            "link.1.station.phone.fading: the signal that fades is missing; must have snr beside it",
+        ),
+        (
+            "phone = {",
+            "phnoe = {",
+            "link.1.station.phnoe: unknown station; did you mean \"phone\"? accepted as a station of this link: laptop, phone",
+        ),
+        (
+            "snr = \"35 dB\"",
+            "sn = \"35 dB\"",
+            "link.1.station.laptop.sn: unknown key; did you mean \"snr\"? accepted by a station: rate, snr, fading",
+        ),
+        (
+            "[\"laptop\", \"phone\"]",
+            "[]",
+            "link.1.to: got an empty array; must be a station like \"laptop\", or an array of 1 to 250",
+        ),
+        (
+            "[\"laptop\", \"phone\"]",
+            "[\"laptop\", \"phone\", \"phone\"]",
+            "link.1.to.2: got \"phone\"; must be another station; each stands once",
+        ),
+        (
+            "[\"laptop\", \"phone\"]",
+            "[\"laptop\", \"phone\", \"ap\"]",
+            "link.1.to: got an array; must be other nodes than from",
+        ),
+        (
+            "streams = 2",
+            "queueing = \"tc\"",
+            "link.1.queueing: got \"tc\"; accepted: mac80211, qdisc",
+        ),
+        (
+            "streams = 2",
+            "device_queue = \"0 packets\"",
+            "link.1.device_queue: got \"0 packets\"; must be from \"1 packet\" to",
+        ),
+        (
+            "streams = 2",
+            "kernel = \"4.9\"",
+            "link.1.kernel: got \"4.9\"; must be a version of Linux like \"6.12\", from \"4.10\" on",
+        ),
+        (
+            "streams = 2",
+            "kernel = \"six\"",
+            "link.1.kernel: got \"six\"; must be a version of Linux",
+        ),
+        (
+            "streams = 2",
+            "rate = \"10 Mbit/s\"",
+            "link.1.rate: unknown key; accepted by a link of Wi-Fi: kind, name, from, to,",
+        ),
+    ] {
+        assert!(CELL.contains(from), "{from}");
+        let error = read_text(&CELL.replacen(from, to, 1)).expect_err(to);
+        let message = error.to_string();
+        assert!(
+            message.contains(expected),
+            "{from} -> {to}\n{message}\n{expected}"
+        );
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+}

@@ -1,0 +1,203 @@
+//! A cell, built from the link that describes it.
+
+use sojourn_aqm::{Catalogue, Limit, Settings};
+use sojourn_experiment::Values;
+use sojourn_experiment::derived::QueuePlace;
+use sojourn_experiment::model::Experiment;
+use sojourn_experiment::wifi::{Queueing, Wifi};
+use sojourn_path::link::BoxedQdisc;
+use sojourn_traffic::streams;
+use sojourn_units::Value;
+use sojourn_wifi::queues::mac80211::{self, FqSettings};
+use sojourn_wifi::{Medium, Protection, Station, modes};
+
+use crate::build::{RunError, at, discipline, settings};
+use crate::packet::SimPacket;
+
+/// Categories of a station, each with a queue of its own in mac80211.
+const CATEGORIES: usize = 4;
+
+/// The discipline that mac80211 has by itself.
+const OWN: &str = "fq_codel";
+
+/// The cell of a link, from its queues: the access point's and the stations'. Also the names of the inner queues of both.
+///
+/// # Errors
+/// A discipline refuses its settings, or has no place where it is asked for.
+pub fn build(
+    experiment: &Experiment,
+    queue: usize,
+    seed: u64,
+    catalogue: &Catalogue<SimPacket>,
+    places: [&QueuePlace<'_>; 2],
+) -> Result<(Medium<SimPacket>, [&'static [&'static str]; 2]), RunError> {
+    let [down, up] = places;
+    let link = down.link;
+    let wifi = link.wifi.as_ref().expect("it is a cell");
+    let mut makers = places.map(|place| Maker {
+        experiment,
+        queue,
+        catalogue,
+        place,
+        wifi,
+        inner: &[],
+    });
+    let access_point = makers[0].queueing(wifi.stations.len())?;
+    let known = modes(wifi.standard, wifi.width, wifi.streams, wifi.guard);
+    let mut stations = Vec::with_capacity(wifi.stations.len());
+    for station in &wifi.stations {
+        stations.push(Station {
+            modes: known.clone(),
+            rate_control: station.rate,
+            snr_db: station.snr_db,
+            fading: station.fading,
+            queueing: makers[1].queueing(1)?,
+        });
+    }
+    debug_assert_eq!(up.hop.link, down.hop.link);
+    let cell = sojourn_wifi::Cell {
+        protection: Protection::RtsAbove(wifi.rts_above.unwrap_or(u32::MAX)),
+        seed: streams::seed(seed, &format!("wifi/{}", link.name)),
+        ..sojourn_wifi::Cell::new(wifi.standard)
+    };
+    let inner = [makers[0].inner, makers[1].inner];
+    Ok((Medium::new(cell, access_point, stations), inner))
+}
+
+/// The values that mac80211's own FQ-CoDel takes at a place; `None` if another discipline queues there.
+///
+/// # Errors
+/// As [`build`].
+pub fn in_use(
+    experiment: &Experiment,
+    queue: usize,
+    place: &QueuePlace<'_>,
+) -> Result<Option<Values>, RunError> {
+    if let Some(wifi) = &place.link.wifi {
+        check(queue, place, wifi)?;
+    }
+    match &place.link.wifi {
+        Some(wifi) if has_own(wifi, place) => {
+            let settings = settings(experiment, place);
+            let fq = flow_queueing(&settings).map_err(|(key, message)| RunError::Settings {
+                key: place.key_of(queue, &key),
+                message,
+            })?;
+            let mut values: Values = vec![
+                ("ecn".into(), Value::Flag(fq.ecn)),
+                ("flows".into(), Value::Count(fq.flows.into())),
+                ("quantum".into(), Value::Bytes(fq.quantum.into())),
+                ("target".into(), Value::Duration(fq.codel.0)),
+                ("interval".into(), Value::Duration(fq.codel.1)),
+            ];
+            if settings.limit.is_none() {
+                values.push(("limit".into(), Value::Packets(fq.packets)));
+            }
+            Ok(Some(values))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn has_own(wifi: &Wifi, place: &QueuePlace<'_>) -> bool {
+    wifi.queueing == Queueing::Mac80211 && place.arm.aqm == OWN
+}
+
+/// The constants of mac80211's FQ-CoDel with what an arm gives in their place; else the key at fault and what must be.
+fn flow_queueing(settings: &Settings) -> Result<FqSettings, (String, String)> {
+    let mut fq = FqSettings::LINUX;
+    match settings.limit {
+        None => {}
+        Some(Limit::Packets(packets)) => fq.packets = packets,
+        Some(Limit::Bytes(_)) => {
+            let must = "must be in packets, as mac80211's FQ-CoDel counts them";
+            return Err(("limit".into(), must.into()));
+        }
+    }
+    for (key, value) in &settings.values {
+        match (key.as_str(), value) {
+            ("ecn", Value::Flag(ecn)) => fq.ecn = *ecn,
+            ("flows", Value::Count(flows)) => fq.flows = *flows as u32,
+            ("quantum", Value::Bytes(quantum)) => fq.quantum = *quantum as u32,
+            ("target", Value::Duration(target)) => fq.codel.0 = *target,
+            ("interval", Value::Duration(interval)) => fq.codel.1 = *interval,
+            _ => {
+                let must = "must be left out at a link of Wi-Fi, as mac80211's FQ-CoDel has no such parameter";
+                return Err((key.clone(), must.into()));
+            }
+        }
+    }
+    Ok(fq)
+}
+
+/// Refuses an arm that does not work where a cell has its disciplines.
+fn check(queue: usize, place: &QueuePlace<'_>, wifi: &Wifi) -> Result<(), RunError> {
+    let shapes =
+        place.arm.aqm == "cake" && place.arm.settings.iter().any(|(key, _)| key == "bandwidth");
+    if shapes && wifi.queueing == Queueing::Mac80211 {
+        return Err(RunError::Settings {
+            key: place.key_of(queue, "bandwidth"),
+            message: "must be left out inside mac80211's queues, which do not wait for a shaper; with queueing = \"qdisc\" it may shape above the device".into(),
+        });
+    }
+    Ok(())
+}
+
+/// Makes the queues of a cell's nodes.
+struct Maker<'a> {
+    experiment: &'a Experiment,
+    queue: usize,
+    catalogue: &'a Catalogue<SimPacket>,
+    place: &'a QueuePlace<'a>,
+    wifi: &'a Wifi,
+    /// The names of the discipline's inner queues.
+    inner: &'static [&'static str],
+}
+
+impl Maker<'_> {
+    /// The queues of a node with so many peers.
+    fn queueing(&mut self, peers: usize) -> Result<sojourn_wifi::Queueing<SimPacket>, RunError> {
+        check(self.queue, self.place, self.wifi)?;
+        let (major, minor) = self.wifi.kernel;
+        let rules = mac80211::Settings::of_kernel(major, minor);
+        if self.wifi.queueing == Queueing::Qdisc {
+            return Ok(sojourn_wifi::Queueing::Ring {
+                qdisc: self.discipline()?,
+                packets: self.place.link.device_queue,
+            });
+        }
+        if has_own(self.wifi, self.place) {
+            // The arm's values are checked as those of the discipline.
+            self.discipline()?;
+            self.inner = &[];
+            let fq = flow_queueing(&settings(self.experiment, self.place));
+            let fq = fq.map_err(|(key, message)| self.refusal(&key, message))?;
+            return Ok(sojourn_wifi::Queueing::Mac80211(mac80211::Settings {
+                fq,
+                ..rules
+            }));
+        }
+        let mut made = Vec::with_capacity(peers * CATEGORIES);
+        for _ in 0..peers * CATEGORIES {
+            made.push(self.discipline()?);
+        }
+        let make = move || made.pop().expect("one per peer and category");
+        Ok(sojourn_wifi::Queueing::PerStation(rules, Box::new(make)))
+    }
+
+    fn discipline(&mut self) -> Result<BoxedQdisc<SimPacket>, RunError> {
+        let discipline = discipline(self.place.arm, self.catalogue)?;
+        let qdisc = discipline
+            .build(&settings(self.experiment, self.place))
+            .map_err(at(self.place, self.queue))?;
+        self.inner = qdisc.inner_queues();
+        Ok(qdisc)
+    }
+
+    fn refusal(&self, key: &str, message: String) -> RunError {
+        RunError::Settings {
+            key: self.place.key_of(self.queue, key),
+            message,
+        }
+    }
+}

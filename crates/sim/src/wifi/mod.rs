@@ -1,0 +1,175 @@
+//! Cells of Wi-Fi as places of the network.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | `build` | a cell, built from the link that describes it |
+//! | `figures` | what a cell amounts to |
+
+mod build;
+mod figures;
+
+use sojourn_measure::probe::Packet as _;
+use sojourn_units::{Duration, Time, Way};
+use sojourn_wifi::{Airtime, Loss, Medium, Node, Observer};
+
+use crate::capture::Stage;
+use crate::network::{Watch, reason};
+use crate::packet::SimPacket;
+
+pub use build::{build, in_use};
+
+/// A cell at work, and what is counted in it.
+pub struct Cell {
+    medium: Medium<SimPacket>,
+    counts: Counts,
+    /// What the medium had been used for when the warm-up ended.
+    at_warmup: Airtime,
+}
+
+/// What is counted in a cell.
+struct Counts {
+    /// The number of the access point's queue among the probes; the stations' is the next.
+    queue: usize,
+    /// What waits in disciplines: down, up.
+    backlog: [Backlog; 2],
+    /// Packets lost on the air, by station: down, up.
+    lost: Vec<[u64; 2]>,
+}
+
+/// What waits.
+#[derive(Clone, Copy, Default)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Backlog {
+    fn add(&mut self, packet: &SimPacket) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.bytes());
+    }
+
+    fn remove(&mut self, packet: &SimPacket) {
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.bytes());
+    }
+}
+
+/// By which entry of a cell a route enters it.
+pub const fn entry(station: u16, way: Way) -> u16 {
+    station * 2 + way as u16
+}
+
+impl Cell {
+    /// A cell whose access point's queue has this number among the probes, and whose stations' queue has the next.
+    pub fn new(medium: Medium<SimPacket>, queue: usize) -> Self {
+        Self {
+            at_warmup: medium.airtime().clone(),
+            counts: Counts {
+                queue,
+                backlog: [Backlog::default(); 2],
+                lost: vec![[0; 2]; medium.stations()],
+            },
+            medium,
+        }
+    }
+
+    /// What waits in the disciplines of the access point (down) or of the stations (up).
+    pub const fn backlog(&self, way: Way) -> Backlog {
+        self.counts.backlog[way as usize]
+    }
+
+    /// Marks that the disciplines of the access point (down) or of the stations (up) have made.
+    pub fn marked(&self, way: Way) -> u64 {
+        self.medium.marked(way)
+    }
+
+    /// The warm-up ends.
+    pub fn mark_warmup(&mut self, now: Time) {
+        self.at_warmup = self.medium.airtime_until(now);
+    }
+}
+
+impl sojourn_path::Medium<SimPacket, Watch> for Cell {
+    fn enter(&mut self, entry: u16, packet: SimPacket, now: Time, watch: &mut Watch) {
+        let way = if entry % 2 == Way::Down as u16 {
+            Way::Down
+        } else {
+            Way::Up
+        };
+        let counts = &mut self.counts;
+        let mut seen = Seen { watch, counts };
+        self.medium.enqueue(packet, entry / 2, way, now, &mut seen);
+    }
+
+    fn due(&self) -> Time {
+        self.medium.next_event()
+    }
+
+    fn act(&mut self, now: Time, watch: &mut Watch) {
+        let counts = &mut self.counts;
+        self.medium.act(now, &mut Seen { watch, counts });
+    }
+
+    fn leaves(&mut self) -> Option<SimPacket> {
+        self.medium.poll().map(|departed| departed.packet)
+    }
+
+    fn packets(&self) -> u64 {
+        self.medium.packets()
+    }
+}
+
+/// What sees the packets of a cell.
+struct Seen<'a> {
+    watch: &'a mut Watch,
+    counts: &'a mut Counts,
+}
+
+const fn side(sender: Node) -> usize {
+    match sender {
+        Node::AccessPoint => Way::Down as usize,
+        Node::Station(_) => Way::Up as usize,
+    }
+}
+
+impl Observer<SimPacket> for Seen<'_> {
+    fn on_arrival(&mut self, sender: Node, packet: &SimPacket, _now: Time) {
+        let side = side(sender);
+        self.counts.backlog[side].add(packet);
+        self.watch.probes[self.counts.queue + side].on_arrival(packet);
+    }
+
+    fn on_dequeue(&mut self, sender: Node, packet: &SimPacket, now: Time) {
+        let side = side(sender);
+        self.counts.backlog[side].remove(packet);
+        self.watch.probes[self.counts.queue + side].on_departure(packet, now);
+    }
+
+    fn on_departure(&mut self, sender: Node, packet: &SimPacket, now: Time) {
+        let queue = self.counts.queue + side(sender);
+        self.watch.capture(Stage::Left { queue }, packet, now);
+    }
+
+    fn on_drop(&mut self, sender: Node, packet: SimPacket, why: Loss, queued: Duration, now: Time) {
+        let side = side(sender);
+        let probe = &mut self.watch.probes[self.counts.queue + side];
+        match why {
+            Loss::Queue(why) => {
+                self.counts.backlog[side].remove(&packet);
+                probe.on_drop(&packet, reason(why), queued, now);
+            }
+            Loss::Retries | Loss::Late => {
+                probe.on_loss(&packet, now);
+                let station = match sender {
+                    Node::AccessPoint => sojourn_wifi::Packet::station(&packet),
+                    Node::Station(station) => station,
+                };
+                self.counts.lost[usize::from(station)][side] += 1;
+            }
+        }
+        self.watch.packets.give_back(packet);
+    }
+}

@@ -1,0 +1,363 @@
+//! Runs over Wi-Fi.
+
+mod common;
+
+use std::path::Path;
+
+use common::text;
+use sojourn_experiment::{RunSpec, Source, read};
+use sojourn_sim::result::{Cell, Station};
+use sojourn_sim::{RunResult, catalogue, check, document, names, run};
+
+/// A cell of two stations, one of them slow, and traffic to each.
+fn cell(link: &str, queue: &str, traffic: &str) -> String {
+    format!(
+        r#"
+        experiment = {{ duration = "4 s", warmup = "1 s", seed = 3 }}
+        queue = [{queue}]
+        [[link]]
+        kind = "wifi"
+        name = "wifi"
+        from = "ap"
+        to = ["near", "far"]
+        {link}
+        {traffic}
+        "#
+    )
+}
+
+fn cbr(to: &str, rate: &str) -> String {
+    format!(
+        "[[traffic]]\nkind = 'cbr'\nname = '{to}'\nfrom = 'ap'\nto = '{to}'\nrtt = '1 ms'\nrate = '{rate}'\npacket = '1472 B'\nstop = '3500 ms'\n"
+    )
+}
+
+fn figures(run: &RunResult) -> &Cell {
+    run.links.cell("wifi").expect("a cell")
+}
+
+fn station<'r>(run: &'r RunResult, name: &str) -> &'r Station {
+    let mut stations = figures(run).stations.iter();
+    &stations
+        .find(|(known, _)| known == name)
+        .expect("a station")
+        .1
+}
+
+fn shares(run: &RunResult) -> f64 {
+    let cell = figures(run);
+    let of_stations = cell
+        .stations
+        .iter()
+        .map(|(_, station)| station.both.airtime_share);
+    of_stations.sum::<f64>() + cell.medium.idle_share + cell.medium.collision_share
+}
+
+const SLOW: &str = "standard = '802.11n'\nstation = { far = { rate = '6.5 Mbit/s' }, near = { rate = '65 Mbit/s' } }";
+
+/// Frames lost in the noise, in queues and after too many retries: of every datagram it is known what became of it. They stop
+/// half a second before the end, and queues are short.
+#[test]
+fn every_packet_arrives_or_is_counted_as_lost() {
+    let noisy = "standard = '802.11n'\nstreams = 2\nstation = { near = { snr = '24 dB' }, far = { rate = '13 Mbit/s', snr = '7 dB', fading = '20 ms' } }";
+    let traffic = cbr("near", "60 Mbit/s") + &cbr("far", "9 Mbit/s") + "direction = 'both'\n";
+    let lost_on_air = ["qdisc", "mac80211"].map(|queueing| {
+        let link = format!("{noisy}\nqueueing = '{queueing}'");
+        let run = text(&cell(
+            &link,
+            "{ aqm = 'pfifo', limit = '50 packets' }",
+            &traffic,
+        ))
+        .remove(0);
+        for flow in &run.flows {
+            assert!(flow.bottleneck_packets > 1000, "{queueing} {}", flow.name);
+            assert_eq!(
+                flow.lost_packets,
+                Some(flow.dropped_packets),
+                "{queueing} {}",
+                flow.name
+            );
+        }
+        let of_stations = figures(&run).stations.iter();
+        let lost: u64 = of_stations
+            .map(|(_, station)| station.both.lost_packets)
+            .sum();
+        let ways = ["down", "up"].map(|way| &run.links["wifi"][way]);
+        let dropped: u64 = ways
+            .iter()
+            .map(|queue| queue.dropped_aqm + queue.dropped_overflow)
+            .sum();
+        let arrived: u64 = run.flows.iter().map(|flow| flow.bottleneck_packets).sum();
+        let left: u64 = ways.iter().map(|queue| queue.delivered_packets).sum();
+        assert_eq!(arrived, left + dropped, "{queueing}");
+        let of_flows: u64 = run.flows.iter().map(|flow| flow.dropped_packets).sum();
+        assert_eq!(of_flows, dropped + lost, "{queueing}");
+        assert!(dropped > 0, "{queueing}: the queues overflow");
+        lost
+    });
+    assert!(lost_on_air.iter().any(|lost| *lost > 0), "{lost_on_air:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let link = "standard = '802.11n'\nstreams = 2\nstation = { far = { snr = '12 dB', fading = '30 ms' } }";
+    let traffic = "[[traffic]]\nkind = 'bulk'\nfrom = 'ap'\nto = 'near'\nrtt = '20 ms'\ndirection = 'both'\n\
+                   [[traffic]]\nkind = 'bulk'\nfrom = 'ap'\nto = 'far'\nrtt = '20 ms'\n";
+    let bytes = |seed: &str| {
+        let text = cell(link, "{ aqm = 'fq_codel' }", traffic);
+        let mut run = common::text(&text.replace("seed = 3", seed)).remove(0);
+        run.wall_s = 0.0;
+        run.seed = 0;
+        serde_json::to_string(&run).expect("numbers and text")
+    };
+    assert_eq!(bytes("seed = 3"), bytes("seed = 3"));
+    assert_ne!(bytes("seed = 3"), bytes("seed = 4"));
+}
+
+/// Both stations always have packets. Where they take turns, each with one aggregate of up to 4 ms, the slow one takes as much
+/// of the airtime as two packets of 1.9 ms each; by airtime they share alike; behind a common ring the slow one takes most.
+#[test]
+fn who_shares_by_time_is_not_held_up_by_the_slow() {
+    let without_end = |traffic: String| traffic.replace("stop = '3500 ms'", "");
+    let traffic = without_end(cbr("near", "60 Mbit/s") + &cbr("far", "60 Mbit/s"));
+    let shares_of = |link: &str, aqm: &str| {
+        let run = text(&cell(
+            &format!("{SLOW}\n{link}"),
+            &format!("{{ aqm = '{aqm}' }}"),
+            &traffic,
+        ))
+        .remove(0);
+        assert!((shares(&run) - 1.0).abs() < 1e-9, "{}", shares(&run));
+        let down = &run.links["wifi"]["down"];
+        let of_stations = ["near", "far"].map(|name| station(&run, name).down.airtime_share);
+        assert!((of_stations.iter().sum::<f64>() - down.utilization).abs() < 1e-9);
+        of_stations
+    };
+    for aqm in ["fq_codel", "pfifo"] {
+        let [near, far] = shares_of("", aqm);
+        assert!((near / far - 1.0).abs() < 0.05, "{aqm}: {near} {far}");
+    }
+    let [near, far] = shares_of("queueing = 'qdisc'", "pfifo");
+    assert!(far > 3.0 * near, "{near} {far}");
+}
+
+/// 1472 bytes in IP packets of 1500 at 2 Mbit/s of payload: 169.8 a second.
+#[test]
+fn goodput_is_what_stations_receive() {
+    let traffic = cbr("near", "2 Mbit/s")
+        + &cbr("far", "1 Mbit/s").replace("stop = '3500 ms'", "direction = 'up'");
+    let run = text(&cell(SLOW, "{ aqm = 'pfifo' }", &traffic)).remove(0);
+    let (near, far) = (station(&run, "near"), station(&run, "far"));
+    // 2.5 of 3 s.
+    let expected = 2e6 * 1500.0 / 1472.0 * 2.5 / 3.0;
+    assert!(
+        (near.both.goodput_bps / expected - 1.0).abs() < 0.01,
+        "{}",
+        near.both.goodput_bps
+    );
+    assert!(
+        (far.up.goodput_bps / (1e6 * 1500.0 / 1472.0) - 1.0).abs() < 0.01,
+        "{}",
+        far.up.goodput_bps
+    );
+    assert_eq!((near.up.goodput_bps, near.up.aggregate_frames), (0.0, None));
+    assert_eq!(
+        (near.both.aggregate_frames, near.both.lost_packets),
+        (Some(1.0), 0)
+    );
+}
+
+/// A packet that needs no queue takes DIFS, its frame, and nothing else that a round trip does not have. From station to station
+/// it passes the air four times.
+#[test]
+fn stations_reach_each_other_over_the_access_point() {
+    let ping = |from: &str| {
+        let traffic = format!(
+            "[[traffic]]\nkind = 'ping'\nfrom = '{from}'\nto = 'far'\nrtt = '1 ms'\ninterval = '50 ms'\n"
+        );
+        let link = "standard = '802.11g'\nstation = { near = { rate = '54 Mbit/s' }, far = { rate = '54 Mbit/s' } }";
+        let run = text(&cell(link, "{ aqm = 'pfifo' }", &traffic)).remove(0);
+        let rtt = run.flows[0].rtt_ms;
+        assert_eq!(rtt.n, 60);
+        (rtt.min.expect("replies") - 1.0) * 1000.0
+    };
+    // 84 bytes of IP, 8 of LLC and 28 of MAC at 54 Mbit/s: 20 + 4 · ceil((16 + 960 + 6) / 216) + 6 = 46 µs.
+    let (once, twice) = (ping("ap"), ping("near"));
+    assert!((92.0..200.0).contains(&once), "{once} µs");
+    assert!(
+        (1.9 * once..2.6 * once + 400.0).contains(&twice),
+        "{twice} µs"
+    );
+}
+
+/// Every discipline stands above a ring, and in place of mac80211's.
+#[test]
+fn every_discipline_has_a_place() {
+    for discipline in names().disciplines {
+        for queueing in ["qdisc", "mac80211"] {
+            let link = format!("{SLOW}\nqueueing = '{queueing}'");
+            let traffic = cbr("near", "40 Mbit/s") + &cbr("far", "2 Mbit/s");
+            let arm = format!("{{ aqm = '{}' }}", discipline.name);
+            let short = cell(&link, &arm, &traffic)
+                .replace("4 s", "600 ms")
+                .replace("1 s\"", "100 ms\"");
+            let short = short.replace("stop = '3500 ms'", "");
+            let run = text(&short).remove(0);
+            assert!(
+                run.links["wifi"]["down"].delivered_packets > 500,
+                "{} {queueing}",
+                discipline.name
+            );
+        }
+    }
+}
+
+/// All that a file can say of a cell can be built, and sends packets.
+#[test]
+fn every_cell_works() {
+    let traffic = "[[traffic]]\nkind = 'bulk'\nfrom = 'ap'\nto = 'near'\nrtt = '5 ms'\n[[traffic]]\nkind = 'voip'\nfrom = 'far'\nto = 'ap'\nrtt = '5 ms'\ndscp = 'EF'\n";
+    let mut cells = 0;
+    for (standard, widths, most_streams, guards) in [
+        ("802.11b", &["20 MHz"][..], 1, &["800 ns"][..]),
+        ("802.11g", &["20 MHz"], 1, &["800 ns"]),
+        ("802.11n", &["20 MHz", "40 MHz"], 4, &["800 ns", "400 ns"]),
+        (
+            "802.11ac",
+            &["20 MHz", "40 MHz", "80 MHz"],
+            4,
+            &["800 ns", "400 ns"],
+        ),
+    ] {
+        for width in widths {
+            for streams in [1, most_streams] {
+                for guard in guards {
+                    for rate in ["minstrel", "ideal"] {
+                        let link = format!(
+                            "standard = '{standard}'\nwidth = '{width}'\nstreams = {streams}\nguard = '{guard}'\nrts_above = '500 B'\n\
+                             kernel = '4.10'\nstation = {{ near = {{ rate = '{rate}', snr = '30 dB' }}, far = {{ rate = '{rate}', snr = '0 dB' }} }}"
+                        );
+                        let text = cell(&link, "{ aqm = 'fq_codel', target = '7 ms' }", traffic);
+                        let run =
+                            common::text(&text.replace("4 s", "400 ms").replace("1 s", "100 ms"))
+                                .remove(0);
+                        assert!(
+                            run.flows[0].received_bytes > 10_000,
+                            "{standard} {width} {streams} {guard} {rate}"
+                        );
+                        assert!((shares(&run) - 1.0).abs() < 1e-9);
+                        cells += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(cells, 48);
+}
+
+/// What the reader of files cannot know, and a run written down with the values that mac80211's own FQ-CoDel takes.
+#[test]
+fn what_has_no_place_in_mac80211_is_refused() {
+    let traffic = cbr("near", "2 Mbit/s");
+    let checked = |queue: &str| {
+        let text = cell(SLOW, queue, &traffic);
+        let source = Source {
+            name: "test.toml",
+            text: &text,
+        };
+        let plan = read(source, &[], &names()).unwrap_or_else(|error| panic!("{error}"));
+        let spec = plan.specs().next().expect("one run");
+        let written = document(&spec, &catalogue());
+        assert_eq!(
+            check(&spec.experiment, 0, &catalogue()).is_ok(),
+            written.is_ok()
+        );
+        written.map_err(|error| error.to_string())
+    };
+    for (queue, refusal) in [
+        (
+            "{ aqm = 'fq_codel', memory_limit = '1 MB' }",
+            "queue.0.memory_limit: must be left out at a link of Wi-Fi",
+        ),
+        (
+            "{ aqm = 'fq_codel', limit = '100 kB' }",
+            "queue.0.limit: must be in packets",
+        ),
+        (
+            "{ aqm = 'cake', bandwidth = '10 Mbit/s' }",
+            "queue.0.bandwidth: must be left out inside mac80211's queues",
+        ),
+    ] {
+        let error = checked(queue).expect_err(queue);
+        assert!(error.starts_with(refusal), "{error}");
+    }
+    let written =
+        checked("{ aqm = 'fq_codel', target = '7 ms', quantum = '1514 B' }").expect("a document");
+    let arm = &written["experiment"]["queue"][0];
+    let values =
+        ["target", "interval", "flows", "quantum", "limit", "ecn"].map(|key| arm[key].clone());
+    assert_eq!(
+        values,
+        [
+            "\"7 ms\"",
+            "\"100 ms\"",
+            "4096",
+            "\"1514 B\"",
+            "\"8192 packets\"",
+            "true"
+        ]
+        .map(|json| serde_json::from_str::<serde_json::Value>(json).expect("JSON"))
+    );
+}
+
+/// The example: behind a common ring the phone holds up the others; with queues per station and airtime fairness it does not.
+#[test]
+fn the_example_shows_the_anomaly_and_its_cure() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/wifi.toml");
+    let set = [
+        ("experiment.duration", "8 s"),
+        ("experiment.warmup", "2 s"),
+        ("queue", "[{ aqm = 'fq_codel' }]"),
+    ];
+    let runs = common::file_with(&file, &set);
+    let [ring, stations] = runs.as_slice() else {
+        panic!("two runs");
+    };
+    let share = |run| station(run, "phone").both.airtime_share;
+    assert!(share(ring) > 0.5, "{}", share(ring));
+    assert!(share(stations) < 0.4, "{}", share(stations));
+    let goodput = |run: &RunResult| run.flows[0].goodput_bps + run.flows[1].goodput_bps;
+    assert!(
+        goodput(stations) > 1.5 * goodput(ring),
+        "{} {}",
+        goodput(stations),
+        goodput(ring)
+    );
+}
+
+/// A link's own discipline stands both ways, of wire and of Wi-Fi alike: the document of a run has it once, and reads back.
+#[test]
+fn a_run_with_disciplines_of_links_is_written_down_and_read() {
+    let text = cell(
+        &format!("{SLOW}\nqueue = {{ aqm = 'fq_codel' }}"),
+        "{ aqm = 'codel' }",
+        "[[link]]\nname = 'line'\nfrom = 'isp'\nto = 'ap'\nrate = '9 Mbit/s'\nup = { rate = '1 Mbit/s' }\nqueue = { aqm = 'pie' }\n\
+         [[link]]\nname = 'core'\nfrom = 'core'\nto = 'isp'\nrate = '90 Mbit/s'\n\
+         [[traffic]]\nkind = 'bulk'\nfrom = 'core'\nto = 'near'\nrtt = '20 ms'\n",
+    );
+    let source = Source {
+        name: "test.toml",
+        text: &text,
+    };
+    let plan = read(source, &[], &names()).unwrap_or_else(|error| panic!("{error}"));
+    let spec = plan.specs().next().expect("one run");
+    let written = document(&spec, &catalogue()).unwrap_or_else(|error| panic!("{error}"));
+    let again = RunSpec::read(&written.to_string(), &names());
+    let again = again.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(document(&again, &catalogue()), Ok(written));
+    let bytes = |spec: RunSpec| {
+        let mut run = run(spec, &catalogue()).unwrap_or_else(|error| panic!("{error}"));
+        run.wall_s = 0.0;
+        serde_json::to_string(&run).expect("numbers and text")
+    };
+    assert_eq!(bytes(again), bytes(spec));
+}

@@ -1,0 +1,144 @@
+"""Wi-Fi from the command line and from Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "examples" / "wifi.toml"
+SHORT = {"experiment.duration": "4 s", "experiment.warmup": "1 s", "experiment.repeat": "1"}
+FLAGS = [part for key, value in SHORT.items() for part in ("--set", f"{key}={value}")]
+STATIONS = ["laptop", "tablet", "phone"]
+
+
+@pytest.fixture(scope="module")
+def results() -> sj.Results:
+    return sj.run(FILE, set=SHORT | {"record.series": "500 ms", "record.packets": "true"})
+
+
+def test_the_summary_has_stations_beside_queues(results: sj.Results):
+    for run in results.runs:
+        assert list(run.summary["bottleneck"]) == ["down", "up"]
+        link = run.summary["links"]["wifi"]
+        assert link["down"] == run.summary["bottleneck"]["down"]
+        assert list(link["stations"]) == STATIONS
+        keys = {"airtime_share", "aggregate_frames", "retries", "goodput_bps", "lost_packets"}
+        for station in link["stations"].values():
+            assert set(station) == keys | {"down", "up"}
+            assert set(station["down"]) == set(station["up"]) == keys
+            assert station["goodput_bps"] == pytest.approx(
+                station["down"]["goodput_bps"] + station["up"]["goodput_bps"]
+            )
+        medium = link["medium"]
+        airtime = sum(station["airtime_share"] for station in link["stations"].values())
+        assert 0.5 < airtime < 1.0
+        assert airtime + medium["idle_share"] + medium["collision_share"] == pytest.approx(1.0)
+
+
+def test_the_slow_station_takes_most_of_the_airtime_but_for_airtime_fairness(results: sj.Results):
+    share = {
+        (run.label, run.summary["set"]["link.wifi.queueing"]): run.summary["links"]["wifi"]["stations"]["phone"][
+            "airtime_share"
+        ]
+        for run in results.runs
+    }
+    for label in ("pfifo", "fq_codel"):
+        assert share[label, "mac80211"] < 0.35
+        assert share[label, "qdisc"] > 1.3 * share[label, "mac80211"]
+
+
+def test_goodput_of_flows_and_of_stations_agree(results: sj.Results):
+    """Payload of 1448 bytes in 1500 of IP; a little is sent again."""
+    for run in results.runs:
+        stations = run.summary["links"]["wifi"]["stations"]
+        for flow in run.summary["flows"]:
+            if flow["kind"] == "bulk":
+                seen = stations[flow["name"]]["down"]["goodput_bps"]
+                assert seen == pytest.approx(flow["goodput_bps"] * 1500 / 1448, rel=0.03)
+
+
+def test_tables_have_a_row_per_station(results: sj.Results):
+    shown = str(results)
+    assert "On the air" in shown
+    lines = [line.split() for line in shown.partition("On the air")[2].splitlines()]
+    rows = [line[2] for line in lines if len(line) > 2 and line[0] in ("pfifo", "fq_codel") and line[2] in STATIONS]
+    assert rows == STATIONS * 4
+
+
+def test_recorded_tables_have_both_queues(results: sj.Results):
+    for run in results.runs:
+        packets, series = run.packets(), run.queue_series()
+        assert packets is not None
+        assert series is not None
+        for number, way in enumerate(("down", "up")):
+            rows = [row for row in packets.to_pylist() if row["direction"] == number and row["fate"] < 2]
+            assert len(rows) == run.summary["links"]["wifi"][way]["delivered_packets"]
+        assert max(series["backlog_packets"].to_pylist()) > 10
+
+
+def test_a_run_from_the_command_line_is_whole(sojourn, tmp_path: Path):
+    ran = sojourn("run", FILE, *FLAGS, "--out", "out", "--figures", "none")
+    assert ran.returncode == 0, ran.stderr
+    assert "On the air" in ran.stdout
+    resolved = json.loads((tmp_path / "out" / "experiment.json").read_text(encoding="utf-8"))
+    ring, stations = (cell["link"][0] for cell in resolved)
+    assert (ring["queueing"], stations["queueing"]) == ("qdisc", "mac80211")
+    assert ring["station"]["phone"] == {"rate": "6500 kbit/s"}
+    assert ring["to"] == STATIONS
+    reported = sojourn("report", "out")
+    assert reported.returncode == 0, reported.stderr
+    assert "On the air" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_station_and_a_standard_are_set_by_their_names(sojourn):
+    """The arm is written down with what mac80211 takes where mac80211 queues."""
+    ran = sojourn(
+        "run", FILE, *FLAGS, "--json", "--set", "link.wifi.standard=802.11g", "--set", "link.wifi.streams=1",
+        "--set", "link.wifi.station.phone.rate=6 Mbit/s",
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    for run in json.loads(ran.stdout)["runs"]:
+        for station in run["links"]["wifi"]["stations"].values():
+            assert station["aggregate_frames"] == 1.0
+
+
+def test_the_same_file_gives_the_same_bytes(sojourn):
+    def told() -> list[dict[str, object]]:
+        runs = json.loads(sojourn("run", FILE, *FLAGS, "--json").stdout)["runs"]
+        return [{**run, "wall_s": 0} for run in runs]
+
+    assert told() == told()
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("link.wifi.standard=802.11q", 'link.0.standard: got "802.11q"; did you mean "802.11b"?'),
+        ("link.wifi.width=80 MHz", 'link.0.width: got "80 MHz"; must be "20 MHz" or "40 MHz" with 802.11n'),
+        ("link.wifi.station.phone.rate=7 Mbit/s", 'link.0.station.phone.rate: got "7 Mbit/s"; must be'),
+        ("link.wifi.station.phone.snr=-3 dB", 'link.0.station.phone.snr: got "-3 dB"; must be a ratio from'),
+        ("link.wifi.station.fridge.rate=ideal", "link.0.station.fridge: unknown station; accepted as"),
+        ("traffic.laptop.to=fridge", 'traffic.0.to: got "fridge"; accepted: ap, laptop, tablet, phone'),
+        ("queue.fq_codel.memory_limit=1 MB", "must be left out at a link of Wi-Fi"),
+    ],
+)
+def test_a_wrong_value_is_one_line(sojourn, setting: str, message: str):
+    if setting.startswith("queue"):
+        setting = setting.replace("queue.fq_codel", "queue.0")
+    ran = sojourn("run", FILE, *FLAGS, "--set", setting)
+    assert ran.returncode == 2
+    assert message in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert ran.stdout == ""
+
+
+def test_linux_has_no_wifi(sojourn):
+    ran = sojourn("run", FILE, "--backend", "linux")
+    assert ran.returncode == 2
+    assert "a Wi-Fi link needs sim" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
