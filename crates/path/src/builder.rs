@@ -87,7 +87,9 @@ impl<P: Packet> Builder<P> {
                 Stage::Link(link) => Hop::Link(link as u32),
                 Stage::Access(access) => Hop::Access(access as u32),
                 Stage::ChangeBytes(by) => Hop::ChangeBytes(by),
-                Stage::Shared(medium, entry) => Hop::Shared(medium, entry),
+                Stage::Shared(medium, entry) => {
+                    Hop::Shared(u32::from(medium) << 16 | u32::from(entry))
+                }
                 Stage::Delay(_) => unreachable!("it was summed up"),
             };
             hops.push(next);

@@ -77,8 +77,8 @@ pub(crate) enum Hop {
     Access(u32),
     /// Onto a link whose headers are longer by so many bytes.
     ChangeBytes(i32),
-    /// Into a queue of a shared medium: the medium's number, and the entry that it knows the queue by.
-    Shared(u16, u16),
+    /// Into a queue of a shared medium: 65,536 times the medium's number, and the entry that it knows the queue by.
+    Shared(u32),
     /// The end.
     End,
 }
@@ -156,7 +156,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                     self.delivered.push_back(packet);
                 }
             }
-            Hop::Shared(medium, entry) => self.enter_medium(medium, entry, packet, now),
+            Hop::Shared(queue) => self.enter_medium(queue, packet, now),
             Hop::End => self.delivered.push_back(packet),
             Hop::Link(_) | Hop::Line(_) => unreachable!("it is the usual case"),
         }
@@ -195,8 +195,8 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                 packet.change_bytes(by);
                 self.forward(packet, now)
             }
-            Hop::Shared(medium, entry) => {
-                self.enter_medium(medium, entry, packet, now);
+            Hop::Shared(queue) => {
+                self.enter_medium(queue, packet, now);
                 None
             }
             Hop::Access(_) => unreachable!("an access link begins its route"),
@@ -204,8 +204,8 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         }
     }
 
-    fn enter_medium(&mut self, number: u16, entry: u16, packet: P, now: Time) {
-        let number = usize::from(number);
+    fn enter_medium(&mut self, queue: u32, packet: P, now: Time) {
+        let (number, entry) = ((queue >> 16) as usize, queue as u16);
         let medium = &mut self.media[number];
         medium.enter(entry, packet, now, &mut self.observer);
         let place = self.lines.len() + self.links.len() + number;
