@@ -263,7 +263,7 @@ pub(crate) fn config(settings: &Settings, limit: Limit) -> Result<red::Config, S
         is(red.min, min) && is(red.max, max)
     };
     if thresholds_given && !asked.target.is_none_or(agrees) {
-        let message = "cannot go with min or max, which it would set: give one or the other";
+        let message = "excludes min and max, which it would set: give one or the other";
         return Err(SettingError::new("target", message));
     }
     if variant == Variant::Floyd && red.weight.is_none() && red.burst.is_none() {
@@ -298,7 +298,7 @@ pub(crate) fn adaptation(settings: &Settings) -> Result<Option<Adaptation>, Sett
     ] {
         if variant != Variant::Floyd && given != fixed {
             let message =
-                format!("is fixed at {fixed} in Linux's variants: leave one of the two out");
+                format!("is fixed at {fixed} in Linux's variants: omit this or variant");
             return Err(SettingError::new(key, message));
         }
     }

@@ -208,7 +208,7 @@ impl Parameters {
         ] {
             if linux && given {
                 let message =
-                    "got true; Linux has no such mode: leave out this or variant = \"linux\"";
+                    "got true; Linux has no such mode: omit this or variant = \"linux\"";
                 return Err(SettingError::new(key, message));
             }
         }
