@@ -297,8 +297,7 @@ pub(crate) fn adaptation(settings: &Settings) -> Result<Option<Adaptation>, Sett
         ("beta", given.beta, default.beta),
     ] {
         if variant != Variant::Floyd && given != fixed {
-            let message =
-                format!("is fixed at {fixed} in Linux's variants: omit this or variant");
+            let message = format!("is fixed at {fixed} in Linux's variants: omit this or variant");
             return Err(SettingError::new(key, message));
         }
     }

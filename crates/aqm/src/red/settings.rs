@@ -207,8 +207,7 @@ impl Parameters {
             ("bytemode", self.bytemode),
         ] {
             if linux && given {
-                let message =
-                    "got true; Linux has no such mode: omit this or variant = \"linux\"";
+                let message = "got true; Linux has no such mode: omit this or variant = \"linux\"";
                 return Err(SettingError::new(key, message));
             }
         }
