@@ -16,11 +16,12 @@ from sojourn.studies.verdict import Judgement
 Beside = tuple[str, Sequence[Judgement]]
 """Another place of execution, and the judgements there."""
 _OF_MISSES = (
-    "What each variant measured of every miss; **bold** where it reproduces what as many repeats of the set-up do not."
+    "The results of each variant for every miss; **bold** if it reproduces a claim "
+    "that as many repeats of the set-up do not."
 )
 OF_QUICK = (
-    "A first look, not a verdict: what the study concludes is left out, and causes and reasons below are those that "
-    "its full run showed."
+    "A quick look, not a verdict: the study's conclusions are omitted, and the causes and reasons below are those "
+    "of its full run."
 )
 Exhibits = Callable[[str], str]
 """The Markdown of the figures and tables for a location in the paper, ``Fig 3``."""
@@ -96,7 +97,8 @@ def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> lis
     lines = [
         "## Variants",
         "",
-        "Each changes one thing of the set-up. None is the set-up: they show what a miss hangs on.",
+        "Each variant changes one thing of the set-up and shows whether a miss depends on it. "
+        "None of them is the set-up.",
         "",
     ]
     rows = []
@@ -106,7 +108,7 @@ def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> lis
         turned, lost = (_few(ids) for ids in (one.turned(judgements), one.lost(judgements)))
         why = f"{one.variant.because}; {what}"
         rows.append([str(number), one.variant.name, why, str(one.runs), f"{reproduced} of {compared}", turned, lost])
-    lines += table(["", "variant", "why, and what it sets", "runs", "reproduced", "turned", "lost"], rows)
+    lines += table(["", "variant", "reason and settings", "runs", "reproduced", "turned", "lost"], rows)
     lines += ["", _OF_MISSES, ""]
     headings = ["miss", "published", "set-up", *(str(number) for number in range(1, len(tried) + 1))]
     found = [one for one in judgements if one.verdict == Verdict.NOT_REPRODUCED]
@@ -185,11 +187,11 @@ def markdown(
         *after_summary,
     ]
     if found := misses(judgements, tried):
-        lines += ["## What is not reproduced, by cause", "", *found]
+        lines += ["## Claims not reproduced, by cause", "", *found]
     lines += tried_tables(judgements, tried)
-    lines += ["## Every claim that was compared, by figure", "", *by_place(judgements, exhibits, known, beside)]
+    lines += ["## All compared claims, by figure", "", *by_place(judgements, exhibits, known, beside)]
     if others := [one for one in judgements if one.verdict not in _COMPARED]:
-        lines += ["## What was not compared", "", *_claims(others, beside)]
+        lines += ["## Claims not compared", "", *_claims(others, beside)]
     return "\n".join(lines).rstrip() + "\n"
 
 

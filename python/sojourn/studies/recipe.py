@@ -26,12 +26,12 @@ from sojourn.typed import Strict, Texts, must_be
 
 UNEXPLAINED = "unexplained"
 CAUSES: dict[str, str] = {
-    "set-up": "the paper does not say, or says in two ways, how it was set up, and the outcome depends on it",
-    "code": "the kernel or simulator of the paper behaved in a way that is not, or not known to be, ours",
-    "model": "ours leaves something out, or does it otherwise",
-    "chance": "the difference is smaller than that between repeats, or one run has more than one course",
+    "set-up": "the paper's set-up is not stated or ambiguous, and the outcome depends on it",
+    "code": "the paper's kernel or simulator behaved differently from ours, or its behaviour is not known",
+    "model": "our model omits something, or does it differently",
+    "chance": "the difference is smaller than that between repeats, or a single run can take several courses",
     "contradiction": "the paper contradicts itself, its own original or its own code",
-    "band": "the direction agrees; the number that counts as agreeing was chosen by us, or is tight",
+    "band": "the direction agrees; the tolerance was chosen by us, or is tight",
     UNEXPLAINED: "no explanation was found",
 }
 """The causes of a miss."""
