@@ -91,6 +91,10 @@ fn routes_lead_to_stations_and_from_one_to_another() {
 fn rates_are_those_of_tables() {
     for (standard, width, rate, kbps) in [
         ("802.11b", "20 MHz", "5.5 Mbit/s", 5_500),
+        // Of an older standard in the same band.
+        ("802.11g", "20 MHz", "1 Mbit/s", 1_000),
+        ("802.11n", "20 MHz", "11 Mbit/s", 11_000),
+        ("802.11ac", "80 MHz", "6 Mbit/s", 6_000),
         ("802.11g", "20 MHz", "54 Mbit/s", 54_000),
         ("802.11n", "20 MHz", "7.2 Mbit/s", 7_222),
         ("802.11n", "40 MHz", "300 Mbit/s", 300_000),

@@ -237,6 +237,7 @@ impl QueueProbe {
 
     /// Counts a dropped packet. `queued` is the queueing delay: the packet's sojourn time or, if it was dropped on
     /// arrival, the time that the backlog takes to leave.
+    #[inline(always)]
     pub fn on_drop(&mut self, packet: &impl Packet, reason: Reason, queued: Duration, now: Time) {
         let steady = now >= self.warmup;
         let drops = &mut self.drops[reason as usize];

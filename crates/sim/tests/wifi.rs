@@ -361,3 +361,20 @@ fn a_run_with_disciplines_of_links_is_written_down_and_read() {
     };
     assert_eq!(bytes(again), bytes(spec));
 }
+
+/// A station of 1 Mbit/s in a cell of 802.11n: its frames take 13 ms each and are not aggregated, and still each station has its share
+/// of the airtime.
+#[test]
+fn an_old_station_in_a_new_cell_takes_its_share_and_no_more() {
+    let link = "standard = '802.11n'\nstation = { far = { rate = '1 Mbit/s' }, near = { rate = '65 Mbit/s' } }";
+    let traffic =
+        (cbr("near", "60 Mbit/s") + &cbr("far", "2 Mbit/s")).replace("stop = '3500 ms'", "");
+    let text = cell(link, "{ aqm = 'fq_codel' }", &traffic).replace("4 s", "11 s");
+    let run = common::text(&text).remove(0);
+    let [near, far] = ["near", "far"].map(|name| &station(&run, name).down);
+    assert_eq!(far.aggregate_frames, Some(1.0));
+    assert!(
+        (near.airtime_share / far.airtime_share - 1.0).abs() < 0.1,
+        "{near:?} {far:?}"
+    );
+}

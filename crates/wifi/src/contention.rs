@@ -117,8 +117,8 @@ impl Contention {
         }
     }
 
-    /// It waits without a frame, and now has one; the medium has been busy since `busy`. If its back-off was over before, it
-    /// begins another.
+    /// It waits without a frame, and now has one; the medium has been busy since `busy`. If no slots of its back-off were left
+    /// then, it begins another (§10.3.4.2, §10.23.2.2 a).
     pub(crate) fn add_frame_while_busy(
         &mut self,
         edcaf: Edcaf,
@@ -128,7 +128,9 @@ impl Contention {
         if let Some(at) = self.place(edcaf) {
             let contender = &mut self.waiting[at];
             contender.has_frame = true;
-            if contender.due <= busy {
+            let is_over = contender.from <= busy
+                && contender.backoff <= passed(contender.from, busy, self.slot, self.rule);
+            if is_over {
                 contender.backoff = draw();
                 contender.from = Time::MAX;
                 contender.due = Time::MAX;

@@ -73,7 +73,7 @@ keys! {
     #[derive(Clone, Copy)]
     struct StationKeys {
         /// How the station and the access point choose the rate of frames to each other: minstrel, as Linux does; ideal, the
-        /// fastest that the signal carries; or always the same rate.
+        /// fastest that the signal carries; or always the same rate, of the standard or of an older one.
         rate: Choice = ChoiceForm, Is("minstrel");
         /// The signal-to-noise ratio, both ways.
         snr: Option<f64> = Maybe(Decibels), Words("only collisions lose frames");
@@ -293,12 +293,25 @@ impl WifiKeys {
         modes(self.standard, self.width, self.streams as u8, guard)
     }
 
-    /// The mode with a rate as tables print it, to a tenth of a Mbit/s: of several that with the fewest streams.
+    /// The mode with a rate as tables print it, to a tenth of a Mbit/s: of the standard itself, else of an older one in its band; of
+    /// several that with the fewest streams.
     fn mode(&self, rate: Rate) -> Option<Mode> {
+        let older: &[Standard] = match self.standard {
+            Standard::B => &[],
+            Standard::G => &[Standard::B],
+            Standard::N => &[Standard::G, Standard::B],
+            // 802.11a, which has the modes of 802.11g at 5 GHz.
+            Standard::Ac => &[Standard::G],
+        };
+        let older = older
+            .iter()
+            .flat_map(|standard| modes(*standard, Width::Mhz20, 1, Guard::Long));
+        let own = [Guard::Long, Guard::Short].map(|guard| self.modes(guard));
         let off = |mode: &Mode| mode.rate().as_bps().abs_diff(rate.as_bps());
-        let all = [Guard::Long, Guard::Short].map(|guard| self.modes(guard));
-        let near = all.into_iter().flatten().filter(|mode| off(mode) <= 50_000);
-        near.min_by_key(|mode| (off(mode), mode.streams()))
+        let is_near = |mode: &Mode| off(mode) <= 50_000;
+        let own = own.into_iter().flatten().filter(is_near);
+        own.min_by_key(|mode| (off(mode), mode.streams()))
+            .or_else(|| older.filter(is_near).min_by_key(off))
     }
 
     /// The rates that there are, in words.
