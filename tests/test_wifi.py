@@ -18,7 +18,8 @@ STATIONS = ["laptop", "tablet", "phone"]
 
 @pytest.fixture(scope="module")
 def results() -> sj.Results:
-    return sj.run(FILE, set=SHORT | {"record.series": "500 ms", "record.packets": "true"})
+    longer = {"experiment.duration": "22 s", "experiment.warmup": "2 s"}
+    return sj.run(FILE, set=SHORT | longer | {"record.series": "500 ms", "record.packets": "true"})
 
 
 def test_the_summary_has_stations_beside_queues(results: sj.Results):
@@ -53,13 +54,14 @@ def test_the_slow_station_takes_most_of_the_airtime_but_for_airtime_fairness(res
 
 
 def test_goodput_of_flows_and_of_stations_agree(results: sj.Results):
-    """Payload of 1448 bytes in 1500 of IP; a little is sent again."""
+    """Payload of 1448 bytes in 1500 of IP; what TCP sends again, the station may have received before."""
     for run in results.runs:
         stations = run.summary["links"]["wifi"]["stations"]
         for flow in run.summary["flows"]:
             if flow["kind"] == "bulk":
-                seen = stations[flow["name"]]["down"]["goodput_bps"]
-                assert seen == pytest.approx(flow["goodput_bps"] * 1500 / 1448, rel=0.03)
+                seen = stations[flow["name"]]["down"]["goodput_bps"] * 1448 / 1500
+                again = flow["retransmits"] * 1448 * 8 / 20
+                assert 0.99 * flow["goodput_bps"] < seen < 1.01 * (flow["goodput_bps"] + again)
 
 
 def test_tables_have_a_row_per_station(results: sj.Results):
