@@ -15,6 +15,7 @@ from sojourn.cli import (
     completion,
     doctor,
     export,
+    kernel,
     listing,
     query,
     replay,
@@ -50,6 +51,7 @@ app.command("list")(listing.command)
 app.command("doctor")(doctor.command)
 app.command("completion")(completion.command)
 app.command(completion.HELPER, hidden=True)(completion.helper)
+app.add_typer(kernel.app, name="kernel")
 app.add_typer(study.app, name="study")
 
 

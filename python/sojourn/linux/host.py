@@ -18,8 +18,8 @@ from typing import Any
 from sojourn import _core
 from sojourn.linux import programs
 from sojourn.linux.errors import LinuxError
+from sojourn.linux.guest import POLL_S, Console
 from sojourn.linux.kernel import Kernel, meaning
-from sojourn.linux.machine import POLL_S, Console
 
 CLEAN_UP_S = 30.0
 """Seconds for the agent to clean up after it was told to stop."""

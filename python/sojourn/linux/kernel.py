@@ -29,6 +29,8 @@ class Kernel:
     image: Path
     modules: Path
     """The directory of one release, ``lib/modules/6.1.0-…``."""
+    user_mode: bool = False
+    """Whether it is User-Mode Linux, a program with everything built in."""
 
     @property
     def release(self) -> str:
@@ -138,7 +140,12 @@ def locate(given: str | None) -> Kernel:
 
 
 def _given(given: str) -> Kernel:
-    """The kernel named by ``--kernel``: IMAGE:MODULES, or the root of an unpacked kernel package."""
+    """A kernel as named by ``--kernel``: the version of a built one, IMAGE:MODULES, or an unpacked kernel package."""
+    if is_version(given):
+        found = next((kernel for kernel in built() if is_of(kernel.release, given)), None)
+        if found is None:
+            raise ExperimentError(f'--kernel: got "{given}"; is not built: sojourn kernel build {given}')
+        return found
     image, colon, modules = given.partition(":")
     if colon:
         kernel = Kernel(Path(image), Path(modules))
@@ -149,8 +156,8 @@ def _given(given: str) -> Kernel:
         if kernel_or_none is not None:
             return kernel_or_none
     raise ExperimentError(
-        f'--kernel: got "{given}"; must be a directory with boot/vmlinuz-RELEASE and lib/modules/RELEASE, '
-        "or IMAGE:MODULES_DIRECTORY"
+        f'--kernel: got "{given}"; must be a version like 6.1, a directory with boot/vmlinuz-RELEASE and '
+        "lib/modules/RELEASE, or IMAGE:MODULES_DIRECTORY"
     )
 
 
@@ -171,6 +178,28 @@ def cache_directory() -> Path:
     """The folder of downloaded kernels: ``$XDG_CACHE_HOME/sojourn`` or ``~/.cache/sojourn``."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "sojourn"
+
+
+def is_version(text: str) -> bool:
+    """Whether it is the version of a kernel: ``6.1`` or ``6.1.192``."""
+    return re.fullmatch(r"\d+\.\d+(\.\d+)?", text) is not None
+
+
+def is_of(release: str, version: str) -> bool:
+    """Whether a release is of a version: 6.1.192 is of 6.1."""
+    return release == version or release.startswith(f"{version}.")
+
+
+def built_directory() -> Path:
+    """Where ``sojourn kernel build`` keeps kernels, a folder each."""
+    return cache_directory() / "user-mode"
+
+
+def built() -> list[Kernel]:
+    """The kernels that were built as User-Mode Linux, the newest first."""
+    folders = [path.parent for path in built_directory().glob("[0-9]*/linux") if os.access(path, os.X_OK)]
+    folders.sort(key=lambda folder: _version(folder.name), reverse=True)
+    return [Kernel(folder / "linux", folder, user_mode=True) for folder in folders]
 
 
 def own() -> Kernel | None:

@@ -1,9 +1,10 @@
-//! The agent as the first process of a virtual machine, which exists for one run.
+//! The agent as the first process of a machine that exists for one run: an emulated one, or User-Mode Linux.
 //!
 //! The initial file system holds this program as `/init`, the job as `/job.json`, the tools, and modules in the order
 //! in which to load them: `/modules/` before the run, `/modules-late/` after it. The modules for output are loaded
 //! late, so that nothing that depends on the host's time takes part in the run. The recording is written to the first
-//! virtio serial port. Messages to the host during the run are lines on the console that begin with `@`.
+//! virtio serial port, or to a folder of the host where the kernel has `hostfs`. Messages to the host during the run are
+//! lines on the console that begin with `@`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -101,8 +102,30 @@ fn run(console: &mut File) -> Result<usize, Failure> {
         .context(|| "writing the recording".into())?;
     load_modules("/modules-late")?;
     let writing = || format!("writing {} bytes of results", bytes.len());
-    open_port()?.write_all(&bytes).context(writing)?;
+    match folder_of_host()? {
+        Some(folder) => {
+            let mut file = File::create(folder.join("recording")).context(writing)?;
+            file.write_all(&bytes).context(writing)?;
+            file.sync_all().context(writing)?;
+        }
+        None => open_port()?.write_all(&bytes).context(writing)?,
+    }
     Ok(bytes.len())
+}
+
+/// The host's folder for results, if this kernel is a program on the host (User-Mode Linux). The kernel's command line
+/// names the folder.
+fn folder_of_host() -> Result<Option<PathBuf>, Failure> {
+    let known =
+        fs::read_to_string("/proc/filesystems").context(|| "reading /proc/filesystems".into())?;
+    if !known.contains("hostfs") {
+        return Ok(None);
+    }
+    let place = "/results";
+    fs::create_dir_all(place).context(|| format!("creating {place}"))?;
+    let (kind, flags) = (Some("hostfs"), MsFlags::empty());
+    mount(kind, place, kind, flags, None::<&str>).context(|| format!("mounting {place}"))?;
+    Ok(Some(place.into()))
 }
 
 /// Makes the machine's first connection, to a port where nobody listens. The kernel then draws 256 kB of random

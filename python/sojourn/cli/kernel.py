@@ -1,0 +1,58 @@
+"""``sojourn kernel``: the kernels of the Linux backend."""
+
+from __future__ import annotations
+
+import json as json_
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from sojourn.cli.options import Json
+from sojourn.cli.shown import show
+
+app = typer.Typer(help="List and build the kernels of the Linux backend.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """Show the kernels that runs on Linux can take."""
+    from sojourn.linux.kernel import built, cached, own
+
+    found = [*built(), *(kernel for kernel in (cached(), own()) if kernel is not None)]
+    rows = [
+        {"release": one.release, "machine": "user-mode" if one.user_mode else "emulated", "image": str(one.image)}
+        for one in found
+    ]
+    if json:
+        print(json_.dumps(rows))
+        return
+    if not rows:
+        print("none yet: sojourn kernel build 6.1 builds one, and the first run downloads Debian's")
+        return
+    table = Table("kernel", "machine", "image", box=box.SIMPLE)
+    for row in rows:
+        table.add_row(*row.values())
+    show(table)
+
+
+@app.command("build")
+def build(
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Like 6.1.")],
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--source",
+            metavar="PATH",
+            help="The kernel's source: a tarball or an unpacked folder; without it Debian's linux-source-VERSION.",
+        ),
+    ] = None,
+) -> None:
+    """Build a kernel as User-Mode Linux. Takes minutes, once; --kernel VERSION then runs it."""
+    from sojourn.linux.build import build as made
+
+    kernel = made(version, source, lambda line: print(line, file=sys.stderr, flush=True))
+    print(f"{kernel.release}: {kernel.image}; sojourn run FILE --backend linux --kernel {version} runs it")

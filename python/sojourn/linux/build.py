@@ -1,0 +1,199 @@
+"""Builds User-Mode Linux from a kernel's source: a program that runs the kernel's own network code in virtual time."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from sojourn._core import ExperimentError
+from sojourn.linux import kernel, programs
+from sojourn.linux.errors import LinuxError
+from sojourn.linux.kernel import Kernel
+
+TOOLS = {"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "tar": "tar", "xz": "xz-utils"}
+"""Programs that a build calls, with Debian's package of each."""
+WANTED = Path(__file__).with_name("user_mode.config")
+NEEDED = ("UML_TIME_TRAVEL_SUPPORT", "HOSTFS", "VETH", "NET_SCH_HTB", "NET_SCH_NETEM", "ENABLE_DEFAULT_TRACERS")
+"""Options without which no run is possible."""
+HZ = 250
+"""Timer interrupts a second, as Debian's kernels have."""
+_HZ = re.compile(r"(config HZ\n\tint\n\tdefault) \d+")
+_RANDOM = """\
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __ASM_UM_ARCHRANDOM_H__
+#define __ASM_UM_ARCHRANDOM_H__
+
+#include <linux/types.h>
+
+/* The same numbers in every run: its first process mixes in the run's seed. */
+static inline size_t __must_check arch_get_random_longs(unsigned long *v, size_t max_longs)
+{
+\tsize_t n;
+
+\tfor (n = 0; n < max_longs; n++)
+\t\tv[n] = 0x9e3779b97f4a7c15UL * (n + 1);
+\treturn max_longs;
+}
+
+static inline size_t __must_check arch_get_random_seed_longs(unsigned long *v, size_t max_longs)
+{
+\treturn 0;
+}
+
+#endif
+"""
+"""In place of arch/um/include/asm/archrandom.h, which asks the host."""
+
+Say = Callable[[str], None]
+
+
+def build(version: str, source: Path | None, say: Say) -> Kernel:
+    """Builds a kernel into the cache. Takes some minutes and three gigabytes of disk while it does.
+
+    Parameters
+    ----------
+    version
+        Like ``6.1``: the source must be of it.
+    source
+        A tarball or an unpacked source, which is left alone; None: Debian's package ``linux-source-VERSION``.
+    say
+        Hears what is being done.
+
+    Raises
+    ------
+    ExperimentError
+        The version or the source is none.
+    LinuxError
+        A program is missing, the package cannot be had, or the build fails.
+    """
+    if not kernel.is_version(version):
+        raise ExperimentError(f'kernel build: got "{version}"; must be a version like 6.1')
+    if source is not None and not source.exists():
+        raise ExperimentError(f'--source: got "{source}"; there is no such file or folder')
+    missing = [package for program, package in TOOLS.items() if programs.find(program) is None]
+    if missing:
+        raise LinuxError(f"a kernel build needs more programs; on Debian: apt-get install {' '.join(missing)}")
+    folder = kernel.built_directory()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
+            tree = _tree(version, source, Path(temporary), say)
+            release = _release(tree)
+            if not kernel.is_of(release, version):
+                raise ExperimentError(f"--source: got {source}, which is Linux {release}; must be {version}")
+            say(f"configuring Linux {release}")
+            _adapt(tree)
+            _configure(tree)
+            say("compiling: some minutes of every processor")
+            _make(tree, f"-j{os.cpu_count() or 1}", "linux", log=folder / f"{release}.log")
+            return _keep(tree, folder / release)
+    except OSError as error:
+        raise LinuxError(f"{error.filename or folder}: {error.strerror}") from None
+
+
+def _tree(version: str, source: Path | None, temporary: Path, say: Say) -> Path:
+    """A copy of the source that may be changed."""
+    if source is not None and source.is_dir():
+        say(f"copying {source}")
+        tree = temporary / "linux"
+        _call(["cp", "-a", str(source.resolve()), str(tree)], temporary)
+        return tree
+    if source is None:
+        say(f"downloading linux-source-{version}")
+        source = _download(version, temporary)
+    say(f"unpacking {source.name}")
+    unpacked = temporary / "unpacked"
+    unpacked.mkdir()
+    _call(["tar", "-xf", str(source.resolve())], unpacked)
+    trees = [path.parent for path in unpacked.glob("*/Makefile")]
+    if len(trees) != 1:
+        raise ExperimentError(f"--source: {source} is no source of a kernel")
+    return trees[0]
+
+
+def _download(version: str, temporary: Path) -> Path:
+    apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
+    if apt is None or dpkg is None:
+        raise LinuxError("this is no Debian: name the kernel's source with --source")
+    # As root, apt would drop its rights and then miss those to this directory.
+    _call([apt, "-o", "APT::Sandbox::User=root", "download", f"linux-source-{version}"], temporary)
+    (package,) = temporary.glob("*.deb")
+    _call([dpkg, "-x", package.name, "package"], temporary)
+    (tarball,) = temporary.glob("package/usr/src/*.tar.*")
+    return tarball
+
+
+def _release(tree: Path) -> str:
+    """The version in a source's Makefile."""
+    try:
+        head = (tree / "Makefile").read_text(encoding="utf-8")[:1000]
+    except (OSError, UnicodeDecodeError):
+        head = ""
+    parts = [re.search(rf"^{name} = (\d+)$", head, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
+    if not all(parts) or not (tree / "arch/um").is_dir():
+        raise ExperimentError(f"--source: {tree.name} is no source of a kernel")
+    return ".".join(part[1] for part in parts if part is not None)
+
+
+def _adapt(tree: Path) -> None:
+    """Debian's timer frequency, and random numbers that do not come from the host."""
+    options = tree / "arch/um/Kconfig"
+    changed, times = _HZ.subn(rf"\g<1> {HZ}", options.read_text(encoding="utf-8"))
+    random = tree / "arch/um/include/asm/archrandom.h"
+    if times != 1 or not random.is_file():
+        raise LinuxError("this version of the kernel is not known: its arch/um has another form")
+    options.write_text(changed, encoding="utf-8")
+    random.write_text(_RANDOM, encoding="utf-8")
+
+
+def _configure(tree: Path) -> None:
+    _make(tree, "defconfig")
+    _call(["scripts/kconfig/merge_config.sh", "-m", "-O", ".", ".config", str(WANTED)], tree)
+    _make(tree, "olddefconfig")
+    config = (tree / ".config").read_text(encoding="utf-8")
+    lacking = [option for option in NEEDED if f"CONFIG_{option}=y\n" not in config]
+    if lacking:
+        raise LinuxError(f"this version of the kernel has no {lacking[0]}")
+
+
+def _make(tree: Path, *words: str, log: Path | None = None) -> None:
+    command = ["make", "ARCH=um", *words]
+    # Settings of the caller's own builds are not for this one.
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("ARCH", "CROSS_COMPILE", "MAKEFLAGS")
+    }
+    done = subprocess.run(
+        programs.ending_with_us(command), cwd=tree, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        said = done.stdout + done.stderr
+        where = ""
+        if log is not None:
+            log.write_text(said, encoding="utf-8")
+            where = f" (all of it: {log})"
+        errors = [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines()[-1:]
+        raise LinuxError(f"{' '.join(command)} failed: {errors[0] if errors else ''}{where}")
+
+
+def _keep(tree: Path, target: Path) -> Kernel:
+    """Moves what was built to the cache, in place of an earlier build."""
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".keep-") as temporary:
+        whole = Path(temporary) / "whole"
+        whole.mkdir()
+        for name, kept in (("linux", "linux"), ("modules.builtin", "modules.builtin"), (".config", "config")):
+            shutil.copy2(tree / name, whole / kept)
+        shutil.rmtree(target, ignore_errors=True)
+        whole.rename(target)
+    return Kernel(target / "linux", target, user_mode=True)
+
+
+def _call(command: list[str], folder: Path) -> None:
+    done = subprocess.run(programs.ending_with_us(command), cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        why = " ".join(done.stderr.split()) or f"status {done.returncode}"
+        raise LinuxError(f"{' '.join(command)}: {why}")

@@ -1,0 +1,116 @@
+"""What a guest says, and how it is followed to its end: an emulated machine or User-Mode Linux."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+from sojourn import _core
+from sojourn.linux.errors import LinuxError
+
+PATIENCE_S = 300.0
+"""Wall time without a sign of life after which a guest counts as hung; a second of its time takes a few at most."""
+POLL_S = 0.2
+
+
+class Console:
+    """The guest's console. Lines that begin with ``@`` come from the agent, others from the kernel or QEMU."""
+
+    def __init__(self, monitor: _core.Monitor) -> None:
+        self.seconds = 0
+        """Guest time of the run so far."""
+        self.recorded: int | None = None
+        """Length of the recording, once the guest has sent it."""
+        self.failure: str | None = None
+        self.last_words = ""
+        """The last line that does not come from the agent."""
+        self._monitor = monitor
+        self._rest = b""
+
+    def take(self, said: bytes) -> None:
+        """Processes new output."""
+        *lines, self._rest = (self._rest + said).split(b"\n")
+        for line in lines:
+            self._line(line.decode(errors="replace").strip())
+
+    def _line(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "@second":
+            self.seconds = int(rest)
+            self._monitor.report(float(rest))
+        elif word == "@done":
+            self.recorded = int(rest)
+        elif word == "@failed":
+            self.failure = rest
+        elif line:
+            self.last_words = line
+
+
+def start(command: list[str], pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
+    """Starts a guest with its console on standard output."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        pass_fds=pass_fds,
+        # Ctrl-C is ours to handle.
+        start_new_session=True,
+    )
+
+
+def follow(
+    listeners: Mapping[int, Callable[[bytes], None]],
+    is_over: Callable[[], bool],
+    console: Console,
+    monitor: _core.Monitor,
+) -> None:
+    """Hands over what is read from file descriptors until it is over, or all of them have ended.
+
+    Raises
+    ------
+    LinuxError
+        The guest hangs.
+    Cancelled
+        The monitor was told to stop.
+    """
+    waited_s = 0.0
+    with selectors.DefaultSelector() as selector:
+        for descriptor, listener in listeners.items():
+            selector.register(descriptor, selectors.EVENT_READ, listener)
+        while selector.get_map() and not is_over():
+            if monitor.cancelled:
+                raise _core.Cancelled("cancelled")
+            ready = selector.select(POLL_S)
+            waited_s = 0.0 if ready else waited_s + POLL_S
+            if waited_s > PATIENCE_S:
+                raise LinuxError(
+                    f"the guest hangs: no sign of life for {PATIENCE_S:.0f} s, after {console.seconds} s of its time"
+                )
+            for key, _ in ready:
+                said = os.read(key.fd, 1 << 16)
+                if said:
+                    key.data(said)
+                else:
+                    selector.unregister(key.fd)
+
+
+def explain(program: str, status: int, console: Console) -> NoReturn:
+    """Why a guest ended without a whole recording; ``status`` is that of the program that it ran in.
+
+    Raises
+    ------
+    LinuxError
+        Always.
+    """
+    if console.failure is not None:
+        raise LinuxError(console.failure)
+    after = f"after {console.seconds} s of the guest's time"
+    if status < 0:
+        raise LinuxError(f"{program} was killed by {signal.Signals(-status).name} {after}")
+    why = f": {console.last_words}" if console.last_words else ""
+    raise LinuxError(f"{program} ended early with status {status} {after}{why}")

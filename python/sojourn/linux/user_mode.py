@@ -1,0 +1,75 @@
+"""User-Mode Linux in time-travel mode: a kernel that is a program on the host, with an infinitely fast processor.
+
+The kernel's clock stands still while it computes, and jumps to its next timer when it is idle (``time-travel=inf-cpu``,
+Documentation/virt/uml in the kernel's source). Its random numbers are fixed when it is built (see ``built``) until the
+agent mixes in the run's seed; the calendar clock starts at a fixed date. Results leave by a folder of the host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+from sojourn import _core
+from sojourn.linux import guest, programs
+from sojourn.linux.kernel import Kernel
+
+MEMORY_MIB = 1024
+"""The guest's memory; what it does not touch is not taken from the host."""
+START_NS = 1_704_067_200 * 10**9
+"""The calendar clock at the start: 2024-01-01."""
+_IN_MEMORY = Path("/dev/shm")
+"""Where the guest's memory is kept, as a file: on a disk it would be written there."""
+
+
+def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor) -> bytes:
+    """Runs a kernel and returns its recording.
+
+    Raises
+    ------
+    LinuxError
+        It fails, hangs or is killed.
+    Cancelled
+        The monitor was told to stop.
+    OSError
+        It cannot be started.
+    """
+    with tempfile.TemporaryDirectory(prefix="sojourn-results-") as results:
+        process = guest.start(programs.ending_with_us(_command(kernel, initrd, Path(results))))
+        with process:
+            assert process.stdout is not None
+            console = guest.Console(monitor)
+            try:
+                guest.follow(
+                    {process.stdout.fileno(): console.take}, lambda: console.recorded is not None, console, monitor
+                )
+                if console.recorded is None:
+                    guest.explain("User-Mode Linux", process.wait(), console)
+                return Path(results, "recording").read_bytes()
+            finally:
+                # The guest's processes are processes of the host, in the same session.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+def _command(kernel: Kernel, initrd: Path, results: Path) -> list[str]:
+    return [
+        "env",
+        f"TMPDIR={_IN_MEMORY if _IN_MEMORY.is_dir() else results}",
+        str(kernel.image),
+        f"mem={MEMORY_MIB}M",
+        "time-travel=inf-cpu",
+        f"time-travel-start={START_NS}",
+        f"initrd={initrd}",
+        f"hostfs={results}",
+        "con=null",
+        "con0=null,fd:1",
+        "console=tty0",
+        "quiet",
+        "loglevel=2",
+        "thash_entries=256",
+        "panic=-1",
+    ]

@@ -1,0 +1,101 @@
+"""``sojourn kernel`` and runs in User-Mode Linux. A kernel is not built here; one that was built is used."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sojourn.linux import kernel, programs
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+needs_built_kernel = pytest.mark.skipif(
+    not kernel.built() or programs.agent() is None or any(programs.find(tool) is None for tool in programs.TOOLS),
+    reason="needs a kernel: sojourn kernel build 6.1",
+)
+
+
+@pytest.fixture
+def no_kernels(tmp_path: Path) -> dict[str, str]:
+    """An environment whose cache is empty."""
+    return {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+
+def put(cache: Path, *releases: str) -> None:
+    """Kernels that were built, by their looks."""
+    for release in releases:
+        folder = cache / "sojourn/user-mode" / release
+        folder.mkdir(parents=True)
+        (folder / "linux").write_text("#!/bin/sh\necho no kernel\nexit 3\n")
+        (folder / "linux").chmod(0o755)
+        (folder / "modules.builtin").write_text(
+            "\n".join(
+                f"kernel/net/{name}.ko"
+                for name in ("veth", "sch_htb", "sch_netem", "sch_codel", "inet_diag", "tcp_diag", "tcp_cubic")
+            )
+        )
+
+
+def test_built_kernels_are_listed_newest_first(sojourn: Cli, no_kernels: dict[str, str], tmp_path: Path):
+    put(tmp_path / "cache", "6.1.192", "7.3", "6.12.9")
+    listed = json.loads(sojourn("kernel", "list", "--json", env=no_kernels).stdout)
+    built = [one for one in listed if one["machine"] == "user-mode"]
+    assert [one["release"] for one in built] == ["7.3", "6.12.9", "6.1.192"]
+    assert built[0]["image"] == str(tmp_path / "cache/sojourn/user-mode/7.3/linux")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("build", "new"), 'kernel build: got "new"; must be a version like 6.1'),
+        (("build", "6.1", "--source", "nowhere"), '--source: got "nowhere"; there is no such file or folder'),
+        (("build", "6.1", "--source", "tree"), "--source: linux is no source of a kernel"),
+        (("build", "6.1", "--source", "other"), "--source: got other, which is Linux 6.12.3; must be 6.1"),
+    ],
+)
+def test_what_cannot_be_built_is_told_in_one_line(
+    sojourn: Cli, no_kernels: dict[str, str], tmp_path: Path, arguments: tuple[str, ...], line: str
+):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "other/arch/um").mkdir(parents=True)
+    (tmp_path / "other/Makefile").write_text("VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 3\n")
+    ended = sojourn("kernel", *arguments, env=no_kernels)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.splitlines()[-1] == line
+    left = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert left == []
+
+
+def test_a_kernel_that_was_not_built_is_told_how_to_build(sojourn: Cli, no_kernels: dict[str, str], short: Path):
+    asked = sojourn("run", short, "--backend", "linux", "--kernel", "6.1", env=no_kernels)
+    assert (asked.returncode, asked.stderr) == (2, '--kernel: got "6.1"; is not built: sojourn kernel build 6.1\n')
+
+
+def test_a_kernel_that_ends_early_fails_its_run(sojourn: Cli, no_kernels: dict[str, str], short: Path, tmp_path: Path):
+    put(tmp_path / "cache", "6.1.192")
+    agent = {"SOJOURN_AGENT": "/bin/true"}
+    failed = sojourn("run", short, "--backend", "linux", "--kernel", "6.1", env=no_kernels | agent)
+    assert failed.returncode == 1
+    assert "User-Mode Linux ended early with status 3 after 0 s of the guest's time: no kernel" in failed.stderr
+
+
+@needs_built_kernel
+def test_the_same_seed_gives_the_same_bytes(sojourn: Cli, short: Path):
+    version = kernel.built()[0].release
+    first, second, other = (
+        sojourn("run", short, "--backend", "linux", "--kernel", version, "--set", f"experiment.seed={seed}", "--json")
+        for seed in (1, 1, 2)
+    )
+    (one, same, another) = (json.loads(ended.stdout)["runs"][0] for ended in (first, second, other))
+    assert "invalid" not in one
+    assert one["kernel"].startswith(version)
+    for run in (one, same, another):
+        del run["wall_s"]
+    assert one == same
+    assert one["flows"] != another["flows"]
+    assert 1.0 < one["bottleneck"]["down"]["sojourn_ms"]["p50"] < 20.0
