@@ -114,7 +114,12 @@ On = Annotated[
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option("--kernel", metavar="DIR", help="For linux: a folder with boot/ and lib/modules/, or IMAGE:MODULES."),
+    typer.Option(
+        "--kernel",
+        metavar="KERNEL",
+        help="For linux: the version of a kernel that sojourn kernel build made, a folder with boot/ and lib/modules/, "
+        "or IMAGE:MODULES.",
+    ),
 ]
 Set = Annotated[
     list[str] | None,

@@ -3,9 +3,10 @@
 | module | what is there |
 | --- | --- |
 | ``backend`` | ``Linux``: runs the jobs of a plan |
-| ``machine`` | a virtual machine whose clock is driven by executed instructions |
+| ``machine`` | a virtual machine for one run: ``emulated`` or ``user_mode``, followed by ``guest`` |
 | ``host`` | the running kernel, in real time |
 | ``kernel``, ``programs``, ``cpio`` | kernels and their modules; QEMU, agent and tools; initial file systems |
+| ``build`` | builds kernels as User-Mode Linux |
 | ``doctor`` | the requirements, and whether they are met |
 """
 

@@ -42,6 +42,8 @@ def checks() -> list[Check]:
     results.append(
         Check("kernel", described, "name one with --kernel DIRECTORY or IMAGE:MODULES", "the virtual machine")
     )
+    built = ", ".join(one.release for one in kernel.built()) or None
+    results.append(Check("built kernels", built, "sojourn kernel build 6.1", "--kernel VERSION only"))
     root = "yes" if os.geteuid() == 0 else None
     results.append(Check("root", root, "run as root", "--on host only"))
     return results
@@ -49,4 +51,4 @@ def checks() -> list[Check]:
 
 def is_available() -> bool:
     """True if a virtual machine can be run."""
-    return all(check.found is not None for check in checks() if check.name != "root")
+    return all(check.found is not None for check in checks() if not check.needed_for.endswith(" only"))
