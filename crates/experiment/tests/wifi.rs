@@ -3,6 +3,7 @@
 mod common;
 
 use common::{names, read_text, read_with};
+use proptest::prelude::*;
 use sojourn_experiment::model::{Experiment, Way};
 use sojourn_experiment::wifi::{Guard, Queueing, RateControl, Standard, Width};
 use sojourn_experiment::{InUse, RunSpec, schema};
@@ -277,7 +278,7 @@ fn what_a_cell_cannot_be_is_refused() {
         (
             "[\"laptop\", \"phone\"]",
             "[]",
-            "link.1.to: got an empty array; must be a station like \"laptop\", or an array of 1 to 250",
+            "link.1.to: got an empty array; must be a station like \"laptop\", or an array of 1 to 100",
         ),
         (
             "[\"laptop\", \"phone\"]",
@@ -323,5 +324,30 @@ fn what_a_cell_cannot_be_is_refused() {
             "{from} -> {to}\n{message}\n{expected}"
         );
         assert_eq!(message.lines().count(), 1, "{message}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// Whatever stands at a key of a cell is read or refused in one line.
+    #[test]
+    fn any_value_at_any_key(
+        key in prop::sample::select(&[
+            "kind", "to", "from", "standard", "width", "streams", "guard", "station", "station.phone", "station.phone.rate",
+            "station.phone.snr", "station.phone.fading", "queueing", "device_queue", "kernel", "rts_above", "buffer", "queue", "up",
+        ][..]),
+        value in prop_oneof![
+            "\\PC{0,20}",
+            r"-?[0-9.]{0,20} ?(dB|MHz|ns|Mbit/s|packets|B|bdp|)",
+            Just("[]".to_string()),
+            Just("{ rate = 'ideal' }".to_string()),
+            Just("['phone', 'laptop', 'fridge']".to_string()),
+        ],
+    ) {
+        if let Err(error) = read_with(CELL, &[(&format!("link.wifi.{key}"), &value)]) {
+            let message = error.to_string();
+            prop_assert_eq!(message.lines().count(), 1, "{:?}", message);
+        }
     }
 }

@@ -5,6 +5,8 @@ mod common;
 use std::path::Path;
 
 use common::text;
+use proptest::prelude::*;
+use proptest::sample::select;
 use sojourn_experiment::{RunSpec, Source, read};
 use sojourn_sim::result::{Cell, Station};
 use sojourn_sim::{RunResult, catalogue, check, document, names, run};
@@ -377,4 +379,76 @@ fn an_old_station_in_a_new_cell_takes_its_share_and_no_more() {
         (near.airtime_share / far.airtime_share - 1.0).abs() < 0.1,
         "{near:?} {far:?}"
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever a file says of a cell, it is refused in one line, or the cell is built and carries packets.
+    #[test]
+    fn any_cell_is_refused_or_runs(
+        standard in select(&["802.11b", "802.11g", "802.11n", "802.11ac", "802.11"][..]),
+        width in select(&["20 MHz", "40 MHz", "80 MHz"][..]),
+        streams in 0_u32..6,
+        guard in select(&["800 ns", "400 ns"][..]),
+        rates in [rate(), rate()],
+        snr in select(&["0 dB", "0.1 dB", "9 dB", "20 dB", "100 dB"][..]),
+        more in select(&[
+            "", "device_queue = '1 packet'", "rts_above = '0 B'", "kernel = '4.10'", "kernel = '5.5'", "kernel = '999.999'",
+            "buffer = '1 packet'", "buffer = '1 bdp'", "buffer = '1 B'", "up = { queue = { aqm = 'cake' } }",
+            "queue = { aqm = 'fq_codel', flows = 1, limit = '1 packet' }",
+        ][..]),
+        queueing in select(&["mac80211", "qdisc"][..]),
+        aqm in select(&["pfifo", "fq_codel", "cake", "dualpi2", "red"][..]),
+        seed in 0_u64..1000,
+    ) {
+        let [near, far] = rates;
+        let queue = if more.contains("queue = {") && !more.starts_with("up") { "{ aqm = 'pie' }".to_owned() } else { format!("{{ aqm = '{aqm}' }}") };
+        let link = format!(
+            "standard = '{standard}'\nwidth = '{width}'\nstreams = {streams}\nguard = '{guard}'\nqueueing = '{queueing}'\n{more}\n\
+             station = {{ near = {{ rate = '{near}' }}, far = {{ rate = '{far}', snr = '{snr}', fading = '1 ms' }} }}"
+        );
+        let wire = "[[link]]\nname = 'wire'\nfrom = 'isp'\nto = 'ap'\nrate = '50 Mbit/s'\n";
+        let flow = |from: &str, to: &str| {
+            format!("[[traffic]]\nkind = 'bulk'\nfrom = '{from}'\nto = '{to}'\nrtt = '2 ms'\n")
+        };
+        let traffic = format!("{wire}{}{}", flow("isp", "near"), flow("near", "far"));
+        let text = cell(&link, &queue, &traffic)
+            .replace("4 s\"", "60 ms\"")
+            .replace("warmup = \"1 s\"", "warmup = \"10 ms\"")
+            .replace("seed = 3", &format!("seed = {seed}"));
+        let source = Source { name: "test.toml", text: &text };
+        match read(source, &[], &names()) {
+            Err(error) => prop_assert_eq!(error.to_string().lines().count(), 1),
+            Ok(plan) => for spec in plan.specs() {
+                let is_built = check(&spec.experiment, 0, &catalogue()).is_ok();
+                let result = run(spec, &catalogue());
+                prop_assert_eq!(result.is_ok(), is_built);
+                if let Ok(result) = result {
+                    prop_assert!((shares(&result) - 1.0).abs() < 1e-9);
+                }
+            },
+        }
+    }
+}
+
+fn rate() -> impl Strategy<Value = &'static str> {
+    select(
+        &[
+            "minstrel",
+            "ideal",
+            "1 Mbit/s",
+            "11 Mbit/s",
+            "6 Mbit/s",
+            "54 Mbit/s",
+            "6.5 Mbit/s",
+            "72.2 Mbit/s",
+            "130 Mbit/s",
+            "600 Mbit/s",
+            "866.7 Mbit/s",
+            "1733.3 Mbit/s",
+            "0 bit/s",
+            "fast",
+        ][..],
+    )
 }

@@ -109,7 +109,7 @@ const STATION: TableOf<StationKeys> = TableOf::new(
 );
 
 /// The most stations of a cell.
-const MOST_STATIONS: usize = 250;
+const MOST_STATIONS: usize = 100;
 
 /// Bytes of the Ethernet header that hosts count, which Wi-Fi replaces by its own.
 const OVERHEAD: u32 = 14;
