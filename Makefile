@@ -11,7 +11,7 @@ PYTHON_ROOMS := python tests docs validation benches
 AT_ONCE := -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
 AGENT := python/sojourn/linux/sojourn-agent
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
-	$(shell find crates python studies -type f -not -name '*.pyc' -not -path '*/target/*' -not -name '*.so' \
+	$(shell find crates python studies suites -type f -not -name '*.pyc' -not -path '*/target/*' -not -name '*.so' \
 	-not -name sojourn-agent)
 
 .PHONY: help demo test lint bench bench-tools validate studies docs site install agent

@@ -106,8 +106,8 @@ def aqm(name: str) -> Callable[[Class], Class]:
     return register
 
 
-def load(file: Path) -> None:
-    """Runs a Python file that registers disciplines.
+def load(file: Path) -> tuple[str, ...]:
+    """Runs a Python file that registers disciplines, and returns their names.
 
     Raises
     ------
@@ -135,7 +135,9 @@ def load(file: Path) -> None:
     except Exception as error:
         raise _core.ExperimentError(f"{file}:{_line(error, file)}: {type(error).__name__}: {error}") from error
 
-    _files[str(file.absolute())] = {name for name, cls in _classes.items() if before.get(name) is not cls}
+    names = {name for name, cls in _classes.items() if before.get(name) is not cls}
+    _files[str(file.absolute())] = names
+    return tuple(sorted(names))
 
 
 def _digest(cls: type) -> str:

@@ -14,6 +14,7 @@ from sojourn.cli import (
     compare,
     completion,
     doctor,
+    evaluate,
     export,
     kernel,
     listing,
@@ -40,6 +41,7 @@ app = typer.Typer(
 app.command("run")(run.command)
 app.command("compare")(compare.command)
 app.command("agree")(agree.command)
+app.command("evaluate")(evaluate.command)
 app.command("sweep")(sweep.command)
 app.command("worker")(worker.command)
 app.command("status")(status_.command)

@@ -259,6 +259,14 @@ def _completion_ms(run: Run, part: Part) -> Sample:
     return _of_spreads([flow["completion_ms"] for flow in part.flows(run) if "completion_ms" in flow])
 
 
+def _page_load_ms(run: Run, part: Part) -> Sample:
+    return _of_spreads([flow["page_load_ms"] for flow in part.flows(run) if "page_load_ms" in flow])
+
+
+def _mos(run: Run, part: Part) -> Sample:
+    return Values(np.array([flow["mos"] for flow in part.flows(run) if "mos" in flow], dtype=np.float64))
+
+
 def _download_ms(run: Run, part: Part) -> Sample:
     return Values(series.downloads(run, part.directions[0], traffic=part.traffic))
 
@@ -361,6 +369,8 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "one_way_ms": _one_way_ms,
     "jitter_ms": _jitter_ms,
     "completion_ms": _completion_ms,
+    "page_load_ms": _page_load_ms,
+    "mos": _mos,
     "download_ms": _download_ms,
     "goodput_bps": lambda run, part: Single(float(sum(flow["goodput_bps"] for flow in part.flows(run)))),
     "received_bytes": lambda run, part: Single(float(sum(flow["received_bytes"] for flow in part.flows(run)))),
@@ -380,6 +390,9 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "drops_for_reason": _drop_reason,
     "drop_reason_delay_ms": _drop_reason_ms,
     "jain_goodput": lambda run, _part: _or_nan(run.summary["jain_goodput"]),
+    "loss_synchronization": lambda run, part: _or_nan(
+        run.summary["bottleneck"][part.directions[0]].get("loss_synchronization")
+    ),
     "jain_drop_share": lambda run, _part: _or_nan(run.summary["jain_drop_share"]),
     "packet_sojourn_ms": _packet_sojourn_ms,
     "drop_delay_ms": _drop_delay_ms,

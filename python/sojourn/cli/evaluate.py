@@ -1,0 +1,93 @@
+"""``sojourn evaluate``: a discipline by every scenario of RFC 7928."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn import ExperimentError, own, storage
+from sojourn.cli.options import Jobs, Json, out_directory
+from sojourn.cli.outcome import FAILED, Stopped, stop_reason
+from sojourn.cli.progress import Display
+from sojourn.cli.shown import show
+
+
+def command(
+    aqm: Annotated[
+        str,
+        typer.Argument(metavar="AQM|FILE.py", help="A discipline, parameters after a colon; or a file that has one."),
+    ],
+    against: Annotated[
+        str, typer.Option("--against", metavar="AQM,…", help="Other disciplines to show beside it.")
+    ] = "",
+    suite: Annotated[str, typer.Option("--suite", metavar="NAME", help="The suite, or its folder.")] = "rfc7928",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats, for a quick look.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", parser=out_directory, help="Directory for the scorecard, data, figures and a page."
+        ),
+    ] = None,
+    jobs: Jobs = None,
+    json: Json = False,
+) -> None:
+    """Evaluate a discipline by the scenarios of RFC 7928, against drop-tail."""
+    from sojourn.evaluation import evaluate, find, pages, saved, scorecard
+
+    chosen = find(suite)
+    queue = _registered(aqm)
+    others = _split(against)
+    if out is not None:
+        storage.prepare(out, saved.files_of(chosen))
+    with Display() as display:
+        evaluation = evaluate(queue, chosen, against=others, quick=quick, jobs=jobs, report=display)
+    if evaluation.stopped_by is not None:
+        finished = f"{evaluation.finished} of {evaluation.runs} runs finished, nothing kept"
+        raise stop_reason(evaluation.stopped_by, finished)
+    lines = scorecard.scorecard(evaluation)
+    figures: list[Path] = []
+    if out is not None:
+        try:
+            figures = saved.save(evaluation, lines, out)
+        except OSError as error:
+            raise Stopped(FAILED, storage.write_failed(out, error)) from None
+    if json:
+        sys.stdout.write(scorecard.as_json(evaluation, lines, [str(figure) for figure in figures]))
+        return
+    show(pages.table(evaluation, lines))
+    if out is not None:
+        print(f"the page: {out / saved.PAGE}; data: {out / saved.DATA}; figures: {out}/*.png")
+
+
+def _registered(given: str) -> str:
+    """The discipline to evaluate; a file is run first and must register exactly one.
+
+    Raises
+    ------
+    ExperimentError
+        The file cannot be run, or does not register exactly one discipline.
+    """
+    path, colon, parameters = given.partition(":")
+    if not path.endswith(".py"):
+        return given
+    names = own.load(Path(path))
+    if len(names) != 1:
+        registered = f"registers {', '.join(names)}" if names else "registers none"
+        raise ExperimentError(
+            f"{path}: {registered}; must register one discipline, or be given by --load with one's name"
+        )
+    return names[0] + colon + parameters
+
+
+def _split(given: str) -> list[str]:
+    """Disciplines with commas between them; a part without a colon but with ``=`` is a parameter of the one before."""
+    found: list[str] = []
+    for part in filter(None, (part.strip() for part in given.split(","))):
+        if found and ":" in found[-1] and "=" in part and ":" not in part:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return found
