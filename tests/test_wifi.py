@@ -72,6 +72,18 @@ def test_tables_have_a_row_per_station(results: sj.Results):
     assert rows == STATIONS * 4
 
 
+def test_airtime_is_drawn_as_bars_that_reach_one(results: sj.Results):
+    axes = results.plot.airtime().axes[0]
+    assert {text.get_text() for text in axes.figure.legends[0].get_texts()} == {*STATIONS, "collisions", "nobody sends"}
+    tops = {round(bar.get_x(), 3): bar.get_y() + bar.get_height() for bar in axes.patches}
+    assert list(tops.values()) == pytest.approx([1.0] * 4)
+    assert "airtime" in {drawing.name for drawing in results.plot.drawings()}
+    with pytest.raises(ValueError, match="must be one that is Wi-Fi: wifi"):
+        results.plot.airtime("line")
+    with pytest.raises(ValueError, match="there is none"):
+        sj.run(ROOT / "examples" / "home.toml", set=SHORT).plot.airtime()
+
+
 def test_recorded_tables_have_both_queues(results: sj.Results):
     for run in results.runs:
         packets, series = run.packets(), run.queue_series()

@@ -13,6 +13,7 @@ BARS = "goodput_bars"
 SOJOURN_SERIES = "sojourn_over_time"
 GOODPUT_SERIES = "goodput_over_time"
 OVERVIEW = "overview"
+AIRTIME = "airtime"
 OVER = "over_"
 """Prefix of the name of a figure over a swept key."""
 
@@ -23,5 +24,6 @@ FIGURES = (
         for suffix in ("", "_up")
     ),
     OVERVIEW,
+    AIRTIME,
 )
 """All figures except those over swept keys, without the suffixes of ``FORMATS``."""

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from sojourn import filenames
 from sojourn.filenames import FORMATS, OVER
 from sojourn.metrics import overview_metrics
-from sojourn.plots import bars, distributions, style, sweep, timeseries, tradeoff
+from sojourn.plots import airtime, bars, distributions, style, sweep, timeseries, tradeoff
 from sojourn.plots.style import Width
 from sojourn.plots.timeseries import Middle
 from sojourn.storage import file_name
@@ -86,6 +86,22 @@ class Plots:
             There is no such metric.
         """
         return bars.bars(self._results, metric, direction, width)
+
+    def airtime(self, link: str | None = None, *, width: Width | None = None) -> Figure:
+        """What a Wi-Fi medium was used for: stacked bars of its stations, of collisions and of silence.
+
+        ``link`` is its name; by default the first link that is Wi-Fi.
+
+        Raises
+        ------
+        ValueError
+            There is no such link.
+        """
+        known = airtime.cells(self._results)
+        name = link if link is not None else next(iter(known), "")
+        if name not in known:
+            raise ValueError(f'link: got "{name}"; must be one that is Wi-Fi: {", ".join(known) or "there is none"}')
+        return airtime.airtime(self._results, name, width)
 
     def over(
         self,
@@ -173,6 +189,10 @@ class Plots:
         """The figures with a line, box or mark per arm."""
         repeats = max((len(arm.runs) for arm in self._results.arms), default=0)
         recorded = any(run.queue_series() is not None for run in self._results.runs)
+        for link in airtime.cells(self._results)[:1]:
+            yield Drawing(
+                filenames.AIRTIME, "Airtime of Wi-Fi stations, collisions and silence", partial(self.airtime, link)
+            )
         for direction in self._results.directions:
             suffix, way = _way(direction)
             yield Drawing(
