@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from sojourn.evaluation.runner import Evaluation
 from sojourn.evaluation.suite import Suite
-from sojourn.plots.style import Look, figure, looks_of, save, style, title
+from sojourn.plots.style import COLORS, Look, figure, looks_of, save, style, title
 from sojourn.plots.tradeoff import one_sigma_ellipse
 from sojourn.statistics import FloatArray
 from sojourn.storage import Staging
@@ -42,11 +42,16 @@ def stage(staging: Staging, evaluation: Evaluation) -> list[Path]:
 
 
 def chapter_figure(evaluation: Evaluation, places: list[int]) -> Figure:
-    """A panel per case of the scenarios of a chapter."""
+    """A panel per case of the scenarios of a chapter.
+
+    The median of a discipline is a circle; if there are more disciplines than colours, they also have different marks.
+    """
     across = min(ACROSS, len(places))
     rows = math.ceil(len(places) / across)
     arms = [arm.queue for arm in evaluation.arms]
     looks = dict(zip(arms, looks_of([arm.aqm for arm in evaluation.arms]), strict=True))
+    if len(arms) <= len(COLORS):
+        looks = {queue: look._replace(marker="o") for queue, look in looks.items()}
     with style():
         drawn = figure(_PANEL_IN[0] * across, _PANEL_IN[1] * rows + 0.4)
         panels = drawn.subplots(rows, across, squeeze=False).flatten()
@@ -71,6 +76,6 @@ def _draw(axes: Axes, sample: FloatArray, look: Look, label: str) -> None:
     if not len(sample):
         return
     axes.plot(*sample.T, ".", color=look.color, markersize=3, alpha=0.6)
-    axes.plot(*np.median(sample, axis=0), "o", color=look.color, markersize=6, label=label)
+    axes.plot(*np.median(sample, axis=0), look.marker, color=look.color, markersize=6, label=label)
     if len(sample) > 2:
         axes.fill(*one_sigma_ellipse(sample).T, facecolor=look.color + "33", edgecolor=look.color, linewidth=1.2)

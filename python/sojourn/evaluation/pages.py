@@ -106,7 +106,7 @@ def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str]) 
     if figures:
         text.append("## Goodput against queueing delay\n")
         text.append(
-            "Section 2.7: one dot per run, a circle at the medians, and the contour of the fitted normal distribution "
+            "Section 2.7: one dot per run, a mark at the medians, and the contour of the fitted normal distribution "
             "one standard deviation from its mean. Better is up and to the right.\n"
         )
         text += [f"![Goodput against queueing delay]({figure})\n" for figure in figures]
