@@ -90,6 +90,12 @@ impl RunSpec {
                 return Err(refuse(format!("{key}: got {got}; must be {known}")));
             }
         }
+        let known = ["format", "results", "experiment", "set", "traces"];
+        let mut keys = document.as_object().into_iter().flat_map(|all| all.keys());
+        if let Some(key) = keys.find(|key| !known.contains(&key.as_str())) {
+            let what = format!("{key}: not known; accepted: {}", known.join(", "));
+            return Err(refuse(what));
+        }
         let context = Context::new("run", names);
         for (name, text) in document["traces"].as_object().into_iter().flatten() {
             let trace = Trace::parse(name, text.as_str().unwrap_or_default())

@@ -134,6 +134,10 @@ fn what_is_no_run_is_refused_in_one_line() {
             &*text.replace("\"pfifo\"", "\"nothing\""),
             "run: queue.0.aqm: got \"nothing\"",
         ),
+        (
+            &*text.replace("\"format\":1", "\"format\":1,\"seed\":3"),
+            "run: seed: not known; accepted: format, results, experiment, set, traces",
+        ),
     ] {
         let error = RunSpec::read(wrong, &common::names())
             .expect_err(told)

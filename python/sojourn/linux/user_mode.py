@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -21,6 +22,8 @@ MEMORY_MIB = 1024
 """The guest's memory; what it does not touch is not taken from the host."""
 START_NS = 1_704_067_200 * 10**9
 """The calendar clock at the start: 2024-01-01."""
+PATIENCE_S = 10.0
+"""Wall time that a guest gets to power itself off, once its recording is there."""
 _IN_MEMORY = Path("/dev/shm")
 """Where the guest's memory is kept, as a file: on a disk it would be written there."""
 
@@ -48,7 +51,11 @@ def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor) -> bytes:
                 )
                 if console.recorded is None:
                     guest.explain("User-Mode Linux", process.wait(), console)
-                return Path(results, "recording").read_bytes()
+                recording = Path(results, "recording").read_bytes()
+                # It powers itself off, and so tells its processor time.
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(PATIENCE_S)
+                return recording
             finally:
                 # The guest's processes are processes of the host, in the same session.
                 with contextlib.suppress(ProcessLookupError):

@@ -36,13 +36,13 @@ const RESEED: Duration = Duration::from_secs(5);
 /// Runs the machine from start to end.
 pub fn main() {
     let done = prepare().and_then(|mut console| {
-        let line = match run(&mut console) {
-            // The data may still be in transit: the host ends the machine once it has everything.
-            Ok(length) => format!("@done {length}"),
-            Err(failure) => format!("@failed {failure}"),
+        let (line, in_transit) = match run(&mut console) {
+            Ok((length, in_transit)) => (format!("@done {length}"), in_transit),
+            Err(failure) => (format!("@failed {failure}"), false),
         };
         writeln!(console, "{line}").context(|| "writing to the console".into())?;
-        if line.starts_with("@done") {
+        if in_transit {
+            // The host ends the machine once it has everything.
             pause();
         }
         Ok(())
@@ -81,8 +81,8 @@ fn prepare() -> Result<File, Failure> {
         .context(|| "opening the console".into())
 }
 
-/// Makes the run and writes its recording; returns the recording's length.
-fn run(console: &mut File) -> Result<usize, Failure> {
+/// Makes the run and writes its recording. Returns the recording's length, and whether it may still be in transit.
+fn run(console: &mut File) -> Result<(usize, bool), Failure> {
     load_modules("/modules")?;
     let job = fs::read("/job.json").context(|| "reading the job".into())?;
     let job: Job = serde_json::from_slice(&job).context(|| "reading the job".into())?;
@@ -107,10 +107,13 @@ fn run(console: &mut File) -> Result<usize, Failure> {
             let mut file = File::create(folder.join("recording")).context(writing)?;
             file.write_all(&bytes).context(writing)?;
             file.sync_all().context(writing)?;
+            Ok((bytes.len(), false))
         }
-        None => open_port()?.write_all(&bytes).context(writing)?,
+        None => {
+            open_port()?.write_all(&bytes).context(writing)?;
+            Ok((bytes.len(), true))
+        }
     }
-    Ok(bytes.len())
 }
 
 /// The host's folder for results, if this kernel is a program on the host (User-Mode Linux). The kernel's command line

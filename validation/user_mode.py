@@ -1,0 +1,80 @@
+"""A built kernel beside the emulated machine and the simulator; writes docs/results/user-mode.md.
+
+``python validation/user_mode.py VERSION`` runs the files of ``user_mode/`` on the kernel that ``sojourn kernel build
+VERSION`` made and in the simulator, and the first of them in the emulated machine too. Exit status: 0 if all was run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import sojourn as sj
+from sojourn import _core
+from sojourn.api import as_run
+from sojourn.backends import Backend, backend_of
+from sojourn.executors import run_on
+from sojourn.linux import Linux
+
+HERE = Path(__file__).parent / "user_mode"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "user-mode.md"
+FILES = ("usual", "many_flows", "fast", "gigabit")
+
+
+def main() -> int:
+    """Runs and writes."""
+    options = argparse.ArgumentParser(description="Compare a built kernel with the emulated machine and the simulator.")
+    options.add_argument("kernel", help="its version, as for sojourn run --kernel")
+    given = options.parse_args()
+    rows = [row for name in FILES for row in rows_of(name, given.kernel)]
+    PAGE.write_text(HEAD.format(kernel=given.kernel) + "\n".join(rows) + "\n", encoding="utf-8")
+    return 0
+
+
+def rows_of(name: str, kernel: str) -> Iterator[str]:
+    """The rows of an experiment."""
+    (spec,) = sj.plan(HERE / f"{name}.toml")
+    backends: dict[str, Backend] = {"simulator": backend_of("sim"), "user mode": Linux(kernel=kernel)}
+    if name == FILES[0]:
+        backends["emulated machine"] = Linux()
+    for title, backend in backends.items():
+        before = processor_s()
+        summary = as_run(run_on(backend, spec, _core.Monitor())).summary
+        took_s = processor_s() - before
+        queue = summary["bottleneck"]["down"]
+        goodput = sum(flow["goodput_bps"] for flow in summary["flows"]) / 1e6
+        trust = "no: " + "; ".join(summary["invalid"]) if "invalid" in summary else "yes"
+        figures = [
+            f"[{name}](../../validation/user_mode/{name}.toml)",
+            f"{title}, {summary['kernel']}" if "kernel" in summary else title,
+            *(f"{queue['sojourn_ms'][at]:.2f}" for at in ("p50", "p95")),
+            str(queue["dropped_aqm"] + queue["dropped_overflow"]),
+            f"{goodput:.2f}",
+            trust,
+            f"{took_s:.1f}",
+        ]
+        print(figures, flush=True)
+        yield "| " + " | ".join(figures) + " |"
+
+
+def processor_s() -> float:
+    """Processor time of this process and of those that it started and has waited for."""
+    return sum(os.times()[:4])
+
+
+HEAD = """\
+# A built kernel: rates and numbers of flows beyond the emulated machine
+
+Written by `python validation/user_mode.py {kernel}`: one run each, seed 1. The kernel is
+[User-Mode Linux](../linux-backend.md#kernels-that-you-build). Processor time is that of all processes of the run, on a
+machine with other work on it.
+
+| experiment | where | sojourn p50 ms | p95 ms | drops | goodput Mbit/s | trustworthy | processor s |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+"""
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
