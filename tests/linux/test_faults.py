@@ -13,7 +13,7 @@ import pytest
 from conftest import SOJOURN
 from linux.conftest import EXPERIMENT
 from sojourn import ExperimentError, _core
-from sojourn.linux import Linux, LinuxError, machine, programs
+from sojourn.linux import Linux, LinuxError, guest, programs
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_machine_that_ends_early(fake_qemu, fake_kernel, temporary, script, me
 
 
 def test_a_machine_that_says_nothing_more(fake_qemu, fake_kernel, temporary, monkeypatch):
-    monkeypatch.setattr(machine, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(guest, "PATIENCE_S", 0.5)
     fake_qemu("echo '@second 2'; exec sleep 600")
     with pytest.raises(LinuxError, match=r"the guest hangs: .* after 2 s of its time"):
         run(fake_kernel)

@@ -90,7 +90,7 @@ impl RunSpec {
                 return Err(refuse(format!("{key}: got {got}; must be {known}")));
             }
         }
-        let known = ["format", "results", "experiment", "set", "traces"];
+        let known = ["format", "results", "experiment", "set", "traces", "own"];
         let mut keys = document.as_object().into_iter().flat_map(|all| all.keys());
         if let Some(key) = keys.find(|key| !known.contains(&key.as_str())) {
             let what = format!("{key}: not known; accepted: {}", known.join(", "));

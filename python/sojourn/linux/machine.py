@@ -33,6 +33,8 @@ def run(told: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core
     Cancelled
         The monitor was told to stop.
     """
+    if not kernel.user_mode:
+        programs.require(programs.QEMU)
     try:
         with tempfile.TemporaryDirectory(prefix="sojourn-vm-") as temporary:
             initrd = Path(temporary) / "initrd"
