@@ -79,8 +79,12 @@ pub trait Algorithm {
     /// A flow-queueing scheduler without room dropped `packets` packets from the head of this queue.
     fn on_head_drops(&mut self, _packets: u64) {}
 
-    /// A packet was requested while the queue is empty.
+    /// A packet was requested while the queue is empty. Not every link asks: one with a token bucket knows that there is
+    /// nothing to ask for, as HTB does.
     fn on_empty(&mut self, _now: Time) {}
+
+    /// The last packet has left the queue.
+    fn on_drained(&mut self, _now: Time) {}
 
     /// When `on_timer` is due; `None` if never.
     fn next_timer(&self) -> Option<Time> {

@@ -5,7 +5,8 @@
 //! Arrivals are dropped or marked with this probability.
 //!
 //! The defaults are from the paper's simulations; it only recommends that `increment` be much larger than `decrement`.
-//! No departure from the paper otherwise.
+//! A departure from the paper: a queue that its last packet leaves counts as idle, because a token bucket never asks an empty
+//! queue for a packet.
 
 use alloc::boxed::Box;
 
@@ -114,6 +115,10 @@ impl Algorithm for Blue {
         self.change(-self.config.decrement, now);
     }
 
+    fn on_drained(&mut self, now: Time) {
+        self.change(-self.config.decrement, now);
+    }
+
     fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("probability", self.probability);
     }
@@ -162,6 +167,10 @@ mod tests {
         }
         for (at, expected) in [(160, 0.005), (202, 0.00475), (303, 0.0045)] {
             blue.on_empty(ms(at));
+            assert!((blue.probability - expected).abs() < 1e-12, "{at} ms");
+        }
+        for (at, expected) in [(310, 0.0045), (404, 0.00425)] {
+            blue.on_drained(ms(at));
             assert!((blue.probability - expected).abs() < 1e-12, "{at} ms");
         }
     }

@@ -171,6 +171,13 @@ impl Cobalt {
     fn may_step_blue(&self, now: Time) -> bool {
         now.saturating_since(self.blue_timer) > self.config.target
     }
+
+    fn lower_blue(&mut self, now: Time) {
+        if self.p_drop > 0 && self.may_step_blue(now) {
+            self.p_drop = self.p_drop.saturating_sub(DECREMENT);
+            self.blue_timer = now;
+        }
+    }
 }
 
 impl<P: Packet> Aqm<P> for Cobalt {
@@ -212,14 +219,16 @@ impl Algorithm for Cobalt {
     }
 
     fn on_empty(&mut self, now: Time) {
-        if self.p_drop > 0 && self.may_step_blue(now) {
-            self.p_drop = self.p_drop.saturating_sub(DECREMENT);
-            self.blue_timer = now;
-        }
+        self.lower_blue(now);
         self.dropping = false;
         if self.is_signal_due(now) {
             self.set_count(self.count - 1);
         }
+    }
+
+    /// A token bucket never asks an empty queue for a packet; without this BLUE's probability would stay for ever.
+    fn on_drained(&mut self, now: Time) {
+        self.lower_blue(now);
     }
 
     fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {

@@ -85,13 +85,17 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Single<P, A> {
             self.bytes -= u64::from(packet.bytes());
             self.ce_bytes -= ce_bytes(&packet);
             match self.aqm.on_dequeue(&packet, self.backlog(), now, env) {
-                Verdict::Drop(reason) => env.drop(packet, reason),
-                Verdict::Mark => {
-                    env.mark(&mut packet);
-                    return Some(packet);
+                Verdict::Drop(reason) => {
+                    env.drop(packet, reason);
+                    continue;
                 }
-                Verdict::Pass => return Some(packet),
+                Verdict::Mark => env.mark(&mut packet),
+                Verdict::Pass => {}
             }
+            if self.queue.is_empty() {
+                self.aqm.on_drained(now);
+            }
+            return Some(packet);
         }
         self.aqm.on_empty(now);
         None
