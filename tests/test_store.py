@@ -19,6 +19,8 @@ import pytest
 from sojourn import _core, own
 from sojourn.store import Store, claims, work
 from sojourn.store.claims import Claims
+from sojourn.store.listed import make
+from sojourn.store.listing import Listing
 from sojourn.store.planning import mend
 from sojourn.store.plans import StoredPlan
 from sojourn.store.rows import Made
@@ -397,3 +399,86 @@ def _forget_own_disciplines():
     yield
     for name in set(own._classes) - set(before):
         own.unregister_aqm(name)
+
+
+def test_what_is_compared_and_evaluated_and_studied_is_read_from_a_store(sojourn: Cli, tmp_path: Path):
+    compare = ["compare", "codel", "pie", "--rate", "4mbit", "--rtt", "20ms", "--duration", "2s", "--json"]
+    plain = json.loads(sojourn(*compare).stdout)
+    made = json.loads(sojourn(*compare, "--store", "store").stdout)
+    read = json.loads(sojourn(*compare, "--store", "store").stdout)
+    assert [run["wall_s"] for run in read["runs"]] == [0.0, 0.0]
+    for results in (plain, made, read):
+        for run in results["runs"]:
+            del run["wall_s"]
+    assert made == plain == read
+    assert json.loads(sojourn("status", "--store", "store", "--json").stdout)["runs"] == 2
+
+
+def test_recorded_tables_come_back_from_a_store_as_they_were(sojourn: Cli, tmp_path: Path):
+    record = "[record]\npackets = true\nseries = '100 ms'\nrtt = true\npcap = true\n[sweep]"
+    (tmp_path / "grid.toml").write_text(EXPERIMENT.replace("[sweep]", record))
+    for folder, store in (("plain", []), ("made", ["--store", "store"]), ("read", ["--store", "store"])):
+        done = sojourn("run", "grid.toml", "--out", folder, "--figures", "none", *store)
+        assert done.returncode == 0, done.stderr
+    names = {path.name for path in (tmp_path / "plain").iterdir() if path.suffix in (".parquet", ".pcapng", ".csv")}
+    assert "packets.parquet" in names
+    for name in names:
+        plain = (tmp_path / "plain" / name).read_bytes()
+        assert (tmp_path / "made" / name).read_bytes() == plain, name
+        assert (tmp_path / "read" / name).read_bytes() == plain, name
+
+
+def test_listed_runs_are_made_by_workers_and_not_twice(
+    sojourn: Cli, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    store = Store.make(tmp_path / "store")
+    specs = list(_core.Plan.read_file(str(file), []))
+    plan = store.add_listing(Listing.of("listed", specs), 2)
+    assert sojourn("worker", "--store", "store").returncode == 0
+    monkeypatch.setattr(work, "as_run", lambda _: pytest.fail("made again"))
+    runs, stopped_by = make(store, "listed", specs, jobs=1)
+    assert (sorted(runs), stopped_by) == (list(range(RUNS)), None)
+    # Others that have some of the same runs do not make them either, and read the same tables.
+    some, _ = make(store, "a few of them", specs[:3], jobs=1)
+    assert some[2].summary == runs[2].summary
+    assert some[2].histogram() == runs[2].histogram()
+    assert plan.runs_done() == RUNS
+
+
+def test_a_damaged_table_of_listed_runs_is_named_and_its_runs_made_again(file: Path, tmp_path: Path):
+    said: list[str] = []
+    store = Store.make(tmp_path / "store", say=said.append)
+    specs = list(_core.Plan.read_file(str(file), []))
+    before, _ = make(store, "listed", specs, jobs=1)
+    histogram = before[0].histogram()
+    damaged = sorted((tmp_path / "store" / "recorded").glob("*/histogram/*.parquet"))[0]
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    after, stopped_by = make(store, "listed", specs, jobs=1)
+    assert stopped_by is None
+    assert said == [f"{damaged}: damaged, its runs are made again"]
+    assert after[0].histogram() == histogram
+    assert len(after) == RUNS
+
+
+def test_cells_of_a_sweep_are_repeated_until_they_are_precise(sojourn: Cli, file: Path, tmp_path: Path):
+    file.write_text(EXPERIMENT.replace("repeat = 3", "repeat = 12"))
+    sweep = ["sweep", "grid.toml", "--store", "store", "--until", "sojourn_mean_ms=4%", "--json"]
+    first = json.loads(sojourn(*sweep).stdout)
+    counted = 'select count(*) n from runs group by "link.rate", "traffic.0.flows", aqm'
+    cells = json.loads(sojourn("query", "--store", "store", counted, "--json").stdout)
+    repeats = [cell["n"] for cell in cells]
+    assert sum(repeats) == first["runs"]
+    assert len(repeats) == 12
+    assert min(repeats) == 5 < max(repeats) <= 12
+    assert json.loads(sojourn(*sweep).stdout) == first
+    refused = sojourn(*sweep, "--plan")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("--until: ")
+
+
+def test_what_cannot_go_through_a_store_is_refused(sojourn: Cli, file: Path, tmp_path: Path):
+    for more in (["--backend", "linux"], ["--executor", "processes"]):
+        refused = sojourn("run", "grid.toml", "--store", "store", *more)
+        assert refused.returncode == 2, refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
+    assert not (tmp_path / "store").exists()

@@ -19,8 +19,8 @@ from comparison import METRICS
 
 import sojourn as sj
 from sojourn._core import Monitor
-from sojourn.api import as_run
 from sojourn.backends import Backend, backend_of
+from sojourn.execution import as_run
 from sojourn.executors import run_on
 from sojourn.linux import Linux
 from sojourn.swept import setting_text

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import sojourn as sj
 from sojourn import _core
-from sojourn.api import as_run
 from sojourn.backends import Backend, backend_of
+from sojourn.execution import as_run
 from sojourn.executors import run_on
 from sojourn.linux import Linux
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
-
-import msgspec
 
 from sojourn import _core, bounded, schema
 from sojourn.backends import Backend, backend_of
+from sojourn.batches import make_batch
 from sojourn.comparison import as_in_compare, experiment_text, overrides_for_queues
-from sojourn.execution import Report, execute
-from sojourn.executors import CoreRun, MakeExecutor, default_workers, executor_by_name
+from sojourn.execution import Report
+from sojourn.executors import MakeExecutor, executor_by_name
 from sojourn.journal import Journal
 from sojourn.precision import Precision, Rounds
-from sojourn.results import Recorded, Results, Run
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from sojourn.results import Results, Run
+from sojourn.store import Store
 
 
 def run(
@@ -196,6 +191,7 @@ def run_plan(
     report: Report | None = None,
     keep: Callable[[Run], Run] | None = None,
     journal: Journal | None = None,
+    store: Store | None = None,
 ) -> tuple[Results, BaseException | None]:
     """Runs a plan. Returns its results and the reason for an early stop, if any: the results are then partial.
 
@@ -203,6 +199,7 @@ def run_plan(
 
     ``keep`` is called with each run as soon as it and those before it are finished; its return value replaces the run.
     ``journal`` receives each run as soon as it is finished; runs already in it are not repeated.
+    ``store`` has runs that are not made again, and keeps the others.
     """
     runs: list[Run] = []
     where = backend_of(backend)
@@ -226,10 +223,9 @@ def run_plan(
                 index = indices[known.popleft()]
                 hand_over(index, stored.pop(index))
 
-        def finish(number: int, core: CoreRun, indices: Sequence[int] = indices, missing: list[int] = missing) -> Run:
-            run = as_run(core)
+        def finish(number: int, run: Run, indices: Sequence[int] = indices, missing: list[int] = missing) -> Run:
             if journal is not None:
-                journal.add(indices[missing[number]], core.summary_json, run)
+                journal.add(indices[missing[number]], run)
             return run
 
         def take(number: int, run: Run, indices: Sequence[int] = indices, missing: list[int] = missing) -> None:
@@ -237,8 +233,17 @@ def run_plan(
             hand_over(indices[missing[number]], run)
 
         to_run = [plan[indices[place]] for place in missing]
-        workers = min(jobs or default_workers(), len(to_run)) or 1
-        stopped_by = execute(to_run, take, finish=finish, executor=make(where, workers), report=report)
+        stopped_by = make_batch(
+            plan.name,
+            to_run,
+            take,
+            finish=finish,
+            backend=where,
+            executor=make,
+            jobs=jobs,
+            store=store,
+            report=report,
+        )
         hand_over_known(len(indices))
         if stopped_by is not None:
             break
@@ -255,21 +260,6 @@ def run_plan(
         summary["partial"] = True
         summary["planned_runs"] = planned
     return Results(summary, runs, plan.resolved_json()), stopped_by
-
-
-def as_run(core: CoreRun) -> Run:
-    """Converts a run of the core, with its tables as Arrow, which share the core's memory.
-
-    The core returns each table only once; the run keeps it.
-    """
-
-    def read_table(name: Recorded) -> pa.Table | None:
-        import pyarrow as pa
-
-        columns = core.table(name)
-        return None if columns is None else pa.table({key: pa.array(column) for key, column in columns.items()})
-
-    return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), cache(read_table), cache(core.capture))
 
 
 def _pairs(overrides: Mapping[str, object]) -> list[tuple[str, str]]:

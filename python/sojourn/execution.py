@@ -5,11 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from sojourn import _core, interrupts
+import msgspec
+
+from sojourn import _core, interrupts, schema
 from sojourn.executors import CoreRun, Executor, Outcome
 from sojourn.interrupts import Presses
+from sojourn.results import Recorded, Run
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 POLL_S = 0.1
 """Interval of progress reports, and of checks for Ctrl-C, in seconds."""
@@ -36,6 +43,21 @@ class Progress:
 
 
 Report = Callable[[Progress], None]
+
+
+def as_run(core: CoreRun) -> Run:
+    """Converts a run of the core, with its tables as Arrow, which share the core's memory.
+
+    The core returns each table only once; the run keeps it.
+    """
+
+    def read_table(name: Recorded) -> pa.Table | None:
+        import pyarrow as pa
+
+        columns = core.table(name)
+        return None if columns is None else pa.table({key: pa.array(column) for key, column in columns.items()})
+
+    return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), cache(read_table), cache(core.capture))
 
 
 def execute(

@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+import msgspec
+
 from sojourn import schema
 from sojourn.manifest import OutputError
 from sojourn.results import TABLE_FILES, Recorded, Run
@@ -99,7 +101,7 @@ class Journal:
             journal._write_line("")
         return journal
 
-    def add(self, index: int, summary_json: str, run: Run) -> None:
+    def add(self, index: int, run: Run) -> None:
         """Stores a finished run."""
         if self._lines is None or self._tables is None:
             return
@@ -112,7 +114,7 @@ class Journal:
             capture = run.capture()
             if capture is not None:
                 places[CAPTURE] = self._store(capture)
-            content = f'"run":{index},"tables":{json.dumps(places)},"summary":{summary_json}'
+            content = f'"run":{index},"tables":{json.dumps(places)},"summary":{_as_json(run)}'
             self._write_line(f'{{"check":{zlib.crc32(content.encode())},{content}}}')
             self.kept += 1
             if time.monotonic() - self._synced_s > SYNC_EVERY_S:
@@ -267,6 +269,10 @@ def _lines(folder: Path) -> Iterator[bytes]:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
+
+
+def _as_json(run: Run) -> str:
+    return msgspec.json.encode(run.summary).decode()
 
 
 def _as_stream(table: pa.Table) -> memoryview:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sojourn import _core
@@ -49,23 +49,47 @@ class Precision:
             )
         return cls(metric, float(percent) / 100.0)
 
-    def missed_by(self, runs: Sequence[Run]) -> dict[str, float]:
-        """The queues of one cell whose interval is still too wide, with its half width as a share of the mean.
+    def values(self, run: Run) -> dict[str, float]:
+        """The metric of a run's queue, by direction."""
+        there = [direction for direction in ("down", "up") if has_queue(run.summary, direction)]
+        return {direction: self.metric.value(run.summary, direction) for direction in there}
+
+    def reach(self, values: Mapping[str, Sequence[float]]) -> float | None:
+        """Half the width of a queue's interval as a share of the mean; None if it is narrow enough.
 
         If a queue is a bottleneck in both directions, the wider interval counts.
         """
-        values: dict[tuple[str, str], list[float]] = defaultdict(list)
-        for run in runs:
-            for direction in ("down", "up"):
-                if has_queue(run.summary, direction):
-                    values[run.label, direction].append(self.metric.value(run.summary, direction))
-        missed: dict[str, float] = {}
-        for (label, _), sample in values.items():
+        missed = []
+        for sample in values.values():
             interval = mean_interval(sample)
             reach = interval.high - interval.middle
             if not reach <= self.share * abs(interval.middle):
-                missed[label] = max(missed.get(label, 0.0), reach / abs(interval.middle) if interval.middle else 1.0)
-        return missed
+                missed.append(reach / abs(interval.middle) if interval.middle else 1.0)
+        return max(missed, default=None)
+
+
+class Cell:
+    """The repeats of one cell of a sweep."""
+
+    def __init__(self, precision: Precision) -> None:
+        self.set: Mapping[str, object] = {}
+        """The swept keys and their values."""
+        self.repeats: dict[str, int] = defaultdict(int)
+        """Finished repeats of each queue."""
+        self._precision = precision
+        self._values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+
+    def take(self, run: Run) -> None:
+        """Takes a finished run."""
+        self.set = run.summary["set"]
+        self.repeats[run.label] += 1
+        for direction, value in self._precision.values(run).items():
+            self._values[run.label][direction].append(value)
+
+    def missed(self) -> dict[str, float]:
+        """The queues whose interval is still too wide, with its half width as a share of the mean."""
+        found = {label: self._precision.reach(values) for label, values in self._values.items()}
+        return {label: reach for label, reach in found.items() if reach is not None}
 
 
 def _is_share(percent: str) -> bool:
@@ -96,7 +120,7 @@ class Rounds:
             raise _core.ExperimentError(
                 f"until: experiment.repeat, the maximum number of repeats, must be above {FEWEST}; got {most}"
             )
-        self._runs: dict[int, list[Run]] = {cell: [] for cell in self._waiting}
+        self._repeated = {cell: Cell(precision) for cell in self._waiting}
         self._cells = [cell for cell, _, _, _ in plan.jobs]
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -107,25 +131,26 @@ class Rounds:
 
     def take(self, job: int, run: Run) -> None:
         """Takes a run of the current round."""
-        self._runs[self._cells[job]].append(run)
+        self._repeated[self._cells[job]].take(run)
 
     def missed(self) -> list[str]:
         """The cells that are not precise enough, a line for each."""
         lines = []
-        for runs in self._runs.values():
-            for label, reach in self._precision.missed_by(runs).items():
-                place = "".join(f", {key} {value}" for key, value in (runs[0].summary["set"] if runs else {}).items())
-                repeats = sum(run.label == label for run in runs)
+        for cell in self._repeated.values():
+            place = "".join(f", {key} {value}" for key, value in cell.set.items())
+            for label, reach in cell.missed().items():
                 lines.append(
                     f"{label}{place}: the {CONFIDENCE:.0%} interval of {self._precision.metric.name} is "
-                    f"±{100 * reach:.3g}% of its mean, not {100 * self._precision.share:g}%, after {repeats} repeats"
+                    f"±{100 * reach:.3g}% of its mean, not {100 * self._precision.share:g}%, "
+                    f"after {cell.repeats[label]} repeats"
                 )
         return lines
 
     def _next(self, repeats: int) -> list[int]:
         jobs: list[int] = []
         for cell, waiting in self._waiting.items():
-            if waiting and (not self._runs[cell] or self._precision.missed_by(self._runs[cell])):
+            repeated = self._repeated[cell]
+            if waiting and (not repeated.repeats or repeated.missed()):
                 for _ in range(min(repeats, len(waiting))):
                     jobs += waiting.pop(0)
         return jobs

@@ -41,6 +41,9 @@ TABLE_FILES: dict[TableName, str] = {
 RECORDED: tuple[Recorded, ...] = (*TABLE_FILES, "completions")
 """All recorded tables."""
 
+IF_ASKED_FOR = frozenset({"packets", "queue_series", "flow_series", "rtts"})
+"""Tables that exist only if the experiment records them."""
+
 SMALL_FILES = ("summary.json", "summary.csv", "experiment.json")
 """The most important files of an experiment."""
 

@@ -14,15 +14,12 @@ from sojourn.filenames import FIGURES, FORMATS, OVER
 from sojourn.journal import Header, Journal, LeftBehind
 from sojourn.keys import plan_key
 from sojourn.manifest import Manifest, OutputError
-from sojourn.results import BY, MADE_OF_RESULTS, SMALL_FILES, TABLE_FILES, Results, Run, load
+from sojourn.results import BY, IF_ASKED_FOR, MADE_OF_RESULTS, SMALL_FILES, TABLE_FILES, Results, Run, load
 from sojourn.storage import Staging, prepare, why
 from sojourn.tablefiles import CAPTURES, TableFiles
 
 Runner = Callable[[Callable[[Run], Run] | None, Journal | None], tuple[Results, BaseException | None]]
 """Runs the plan, given a function that keeps each run, and a journal."""
-
-IF_ASKED_FOR = frozenset({"packets", "queue_series", "flow_series", "rtts"})
-"""Tables that exist only if the experiment records them."""
 
 
 @dataclass

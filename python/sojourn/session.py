@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sojourn import _core, schema
-from sojourn.api import as_run, plan, written
+from sojourn.api import plan, written
+from sojourn.execution import as_run
 from sojourn.results import Results
 
 

@@ -14,7 +14,7 @@ import pytest
 from conftest import Cli
 from linux.conftest import EXPERIMENT, needs_machine
 from sojourn import Run, _core
-from sojourn.api import as_run
+from sojourn.execution import as_run
 from sojourn.linux import Linux, machine
 from sojourn.linux.kernel import locate
 

@@ -14,11 +14,13 @@ from sojourn.cli.options import (
     Figures,
     Jobs,
     Json,
+    KeptRuns,
     Kernel,
     On,
     Out,
     chosen,
     formats_of,
+    kept_runs,
 )
 from sojourn.cli.run import run_and_show
 
@@ -47,6 +49,7 @@ def command(
     kernel: Kernel = None,
     jobs: Jobs = None,
     baseline: Baseline = None,
+    store: KeptRuns = None,
     json: Json = False,
 ) -> None:
     """Compare queue disciplines under bulk TCP."""
@@ -66,4 +69,5 @@ def command(
         seed=seed,
     )
     where.check(plan)
-    run_and_show(plan, backend=where, out=out, figures=formats, jobs=jobs, baseline=baseline, json=json)
+    kept = kept_runs(store, where)
+    run_and_show(plan, backend=where, out=out, figures=formats, jobs=jobs, baseline=baseline, store=kept, json=json)

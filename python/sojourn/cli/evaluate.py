@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from sojourn import ExperimentError, own, storage
-from sojourn.cli.options import Jobs, Json, out_directory
+from sojourn.backends import backend_of
+from sojourn.cli.options import Jobs, Json, KeptRuns, kept_runs, out_directory
 from sojourn.cli.outcome import FAILED, Stopped, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
@@ -32,6 +33,7 @@ def command(
         ),
     ] = None,
     jobs: Jobs = None,
+    store: KeptRuns = None,
     json: Json = False,
 ) -> None:
     """Evaluate a discipline by the scenarios of RFC 7928, against drop-tail."""
@@ -40,10 +42,11 @@ def command(
     chosen = find(suite)
     queue = _registered(aqm)
     others = _split(against)
+    kept = kept_runs(store, backend_of("sim"))
     if out is not None:
         storage.prepare(out, saved.files_of(chosen))
     with Display() as display:
-        evaluation = evaluate(queue, chosen, against=others, quick=quick, jobs=jobs, report=display)
+        evaluation = evaluate(queue, chosen, against=others, quick=quick, jobs=jobs, store=kept, report=display)
     if evaluation.stopped_by is not None:
         finished = f"{evaluation.finished} of {evaluation.runs} runs finished, nothing kept"
         raise stop_reason(evaluation.stopped_by, finished)

@@ -10,8 +10,10 @@ import typer
 from sojourn._core import ExperimentError
 from sojourn.backends import Backend as AnyBackend
 from sojourn.backends import backend_of
+from sojourn.cli.outcome import complain
 from sojourn.filenames import FORMATS
 from sojourn.linux import Linux
+from sojourn.store import Store
 
 
 def out_directory(given: str) -> Path:
@@ -77,6 +79,15 @@ Figures = Annotated[
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Parallel runs; default: one per processor.")]
 StoreFolder = Annotated[
     Path, typer.Option("--store", metavar="DIR", parser=out_directory, help="The folder that keeps the runs.")
+]
+KeptRuns = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="DIR",
+        parser=out_directory,
+        help="A folder that keeps the runs, made if it is missing; those that it has are not made again.",
+    ),
 ]
 Executor = Annotated[
     str,
@@ -159,6 +170,23 @@ def linux(on: str | None, kernel: str | None) -> Linux:
     if on == "host" and kernel is not None:
         raise ExperimentError(f'--kernel: got "{kernel}"; the host runs its own: omit --kernel or --on host')
     return Linux(on="host" if on == "host" else "vm", kernel=kernel)
+
+
+def kept_runs(folder: Path | None, backend: AnyBackend, executor: str = "threads") -> Store | None:
+    """The store in a folder, made if it is missing; None without one.
+
+    Raises
+    ------
+    ExperimentError
+        The folder holds something else, or the runs cannot go through a store.
+    """
+    if folder is None:
+        return None
+    if isinstance(backend, Linux):
+        raise ExperimentError("--store: keeps runs of the simulator; omit it or --backend linux")
+    if executor != "threads":
+        raise ExperimentError(f'--executor: got "{executor}"; with --store it must be threads')
+    return Store.make(folder, say=complain)
 
 
 def chosen(backend: str, on: str | None, kernel: str | None) -> AnyBackend:

@@ -25,6 +25,7 @@ from sojourn.cli.options import (
     Figures,
     Jobs,
     Json,
+    KeptRuns,
     Kernel,
     On,
     Out,
@@ -33,6 +34,7 @@ from sojourn.cli.options import (
     Until,
     chosen,
     formats_of,
+    kept_runs,
     overrides,
 )
 from sojourn.cli.outcome import FAILED, INTERRUPTED, Stopped, announce_notes, refuse_invalid, stop_reason
@@ -43,6 +45,7 @@ from sojourn.paired import check_baseline, paired_groups_sheet
 from sojourn.precision import Precision
 from sojourn.results import Results, Run
 from sojourn.saving import Runner, Saved, Unsaved, run_into, told
+from sojourn.store import Store
 from sojourn.tables import PLAIN_WIDTH, groups_as_table, groups_table, inner_table, overview_table, plain, results_table
 from sojourn.wifi import stations_table
 
@@ -59,6 +62,7 @@ def command(
     executor: Executor = "threads",
     baseline: Baseline = None,
     until: Until = None,
+    store: KeptRuns = None,
     resume: Resume = False,
     dry_run: DryRun = False,
     json: Json = False,
@@ -83,6 +87,7 @@ def command(
         executor=make,
         baseline=baseline,
         until=precision,
+        store=kept_runs(store, where, executor),
         resume=resume,
         json=json,
     )
@@ -99,6 +104,7 @@ def run_and_show(
     json: bool,
     executor: MakeExecutor = Threads,
     until: Precision | None = None,
+    store: Store | None = None,
     resume: bool = False,
 ) -> None:
     """Runs a plan, saves its results and prints the tables, or summary.json.
@@ -132,6 +138,7 @@ def run_and_show(
                 report=display,
                 keep=keep,
                 journal=journal,
+                store=store,
             )
 
     saved = Saved(*runner()) if out is None else _saved(out, plan, backend, runner, resume=resume, figures=figures)

@@ -13,7 +13,21 @@ import typer
 from sojourn import ExperimentError, storage
 from sojourn.backends import Backend as AnyBackend
 from sojourn.cli import estimate, listing
-from sojourn.cli.options import Backend, DryRun, Jobs, Json, Kernel, On, chosen, out_directory
+from sojourn.cli.options import (
+    EVERY_FORMAT,
+    Backend,
+    DryRun,
+    Figures,
+    Jobs,
+    Json,
+    KeptRuns,
+    Kernel,
+    On,
+    chosen,
+    formats_of,
+    kept_runs,
+    out_directory,
+)
 from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
@@ -49,6 +63,7 @@ def run(
             help="Directory for figures and claims; default: results/NAME.",
         ),
     ] = None,
+    figures: Figures = EVERY_FORMAT,
     variants: Annotated[
         bool, typer.Option("--variants", help="Also run the recipe's variants, and compare them with each miss.")
     ] = False,
@@ -56,6 +71,7 @@ def run(
     on: On = None,
     kernel: Kernel = None,
     jobs: Jobs = None,
+    store: KeptRuns = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
@@ -64,6 +80,7 @@ def run(
     from sojourn.studies.runner import check_claims, choose_figures, run_variants
 
     where = chosen(backend, on, kernel)
+    formats = formats_of(figures)
     study = find(name)
     choose_figures(study, figure)
     check_claims(study)
@@ -74,6 +91,7 @@ def run(
     if dry_run:
         _show_plan(study, where, figure=figure, quick=quick, variants=variants, jobs=jobs, json=json)
         return
+    kept = kept_runs(store, where)
     directory = out or Path("results") / study.name
     storage.prepare(directory, report.files_of(study))
 
@@ -85,7 +103,7 @@ def run(
 
     with Display() as display:
         results = run_study(
-            study, figure=figure, quick=quick, backend=where, jobs=jobs, report=display, announce=announce
+            study, figure=figure, quick=quick, backend=where, jobs=jobs, store=kept, report=display, announce=announce
         )
     if results.stopped_by is not None:
         raise stop_reason(results.stopped_by, f"{results.finished} of {results.planned} runs finished, no claim judged")
@@ -93,20 +111,21 @@ def run(
     tried: list[Tried] = []
     if variants:
         with Display() as display:
-            tried, stopped_by = run_variants(results, quick=quick, jobs=jobs, report=display)
+            tried, stopped_by = run_variants(results, quick=quick, jobs=jobs, store=kept, report=display)
         if stopped_by is not None:
             raise stop_reason(stopped_by, f"{len(tried)} of {len(study.variants)} variants finished, nothing kept")
     try:
-        figures = report.save(results, judgements, directory, quick=quick, tried=tried)
+        drawn = report.save(results, judgements, directory, quick=quick, tried=tried, formats=formats)
     except OSError as error:
         raise Stopped(FAILED, storage.write_failed(directory, error)) from None
     if json:
-        sys.stdout.write(report.as_json(results, judgements, figures, quick=quick, tried=tried))
+        sys.stdout.write(report.as_json(results, judgements, drawn, quick=quick, tried=tried))
         refuse_invalid(results.runs)
         return
     table = report.claims_table(results, judgements, quick=quick)
     show(table)
-    print(f"figures: {directory}/*.png, .svg, .pdf; the study's page: {directory / 'claims.md'}")
+    files = f"figures: {', '.join(f'{directory}/*.{kind}' for kind in formats)}; " if drawn else ""
+    print(f"{files}the study's page: {directory / 'claims.md'}")
     refuse_invalid(results.runs)
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json as json_
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sojourn import _core
-from sojourn.cli.options import Jobs, Json, Set, out_directory, overrides
-from sojourn.cli.outcome import Stopped, stop_reason
+from sojourn.api import read_plan
+from sojourn.batches import make_batch
+from sojourn.cli.options import Jobs, Json, Set, Until, out_directory, overrides
+from sojourn.cli.outcome import Stopped, complain, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.executors import default_workers
+from sojourn.precision import Precision, Rounds
+from sojourn.results import Run
 from sojourn.store import Store
 from sojourn.store.planning import Estimate, batch_of, estimate, mend
 from sojourn.store.status import Status, status
@@ -37,6 +42,7 @@ def command(
         str | None,
         typer.Option("--dask", metavar="ADDRESS", help="Make the runs on the workers of this Dask scheduler."),
     ] = None,
+    until: Until = None,
     plan_only: Annotated[
         bool, typer.Option("--plan", help="Only put the sweep into the store; sojourn worker makes its runs.")
     ] = False,
@@ -51,6 +57,9 @@ def command(
     from sojourn.store.work import index, work
 
     replaced = overrides(set)
+    precision = None if until is None else Precision.parse(until)
+    if precision is not None and (dask is not None or plan_only):
+        raise _core.ExperimentError("--until: repeats depend on results; omit it, or --dask and --plan")
     sweep = _core.Sweep.read_file(file, replaced)
     workers = jobs or default_workers()
     if dry_run:
@@ -60,10 +69,13 @@ def command(
         return
     if store is None:
         raise _core.ExperimentError("sweep: needs --store, the folder that keeps the runs")
+    if precision is not None:
+        _repeat(read_plan(file, replaced), Store.make(store, say=complain), precision, jobs=workers, json=json)
+        return
     kept = Store.make(store)
     plan = kept.find(sweep) or kept.add(Path(file), replaced, sweep, batch_of(sweep))
     for path in mend(plan):
-        print(f"{path}: damaged, its runs are made again", file=sys.stderr)
+        complain(f"{path}: damaged, its runs are made again")
     if not plan_only and plan.missing():
         known = index(other for other in kept.plans() if other.id != plan.id)
         with Display(then=" in the store") as display:
@@ -82,6 +94,34 @@ def command(
             f"{found['failed']} of {found['runs']} runs failed: sojourn query --store {store} "
             '"select error, count(*) from runs where error is not null group by error"',
         )
+
+
+def _repeat(plan: _core.Plan, store: Store, precision: Precision, *, jobs: int, json: bool) -> None:
+    """Makes the repeats of every cell until it is precise enough: a batch of the store per round."""
+    rounds = Rounds(plan, precision)
+    done = 0
+    for number, places in enumerate(rounds, start=1):
+
+        def take(index: int, run: Run, places: Sequence[int] = places) -> None:
+            rounds.take(places[index], run)
+
+        with Display(then=" in the store") as display:
+            stopped_by = make_batch(
+                f"{plan.name}, round {number}",
+                [plan[place] for place in places],
+                take,
+                finish=lambda _, run: run,
+                jobs=jobs,
+                store=store,
+                report=display,
+            )
+        if stopped_by is not None:
+            raise stop_reason(stopped_by, f"round {number}; finished runs are in the store, and are not made again")
+        done += len(places)
+    for line in rounds.missed():
+        print(line, file=sys.stderr)
+    found: Status = {"runs": done, "done": done, "running": 0, "failed": 0}
+    print(json_.dumps(found) if json else _told(found, store.path, plan_only=False))
 
 
 def _told(found: Status, store: Path, *, plan_only: bool) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sojourn import _core
-from sojourn.api import as_run
-from sojourn.backends import backend_of
+from sojourn.batches import make_batch
 from sojourn.comparison import overrides_for_queues
 from sojourn.evaluation.suite import Case, Scenario, Suite
-from sojourn.execution import Report, execute
-from sojourn.executors import CoreRun, Threads, default_workers
+from sojourn.execution import Report
+from sojourn.results import Run
+from sojourn.store import Store
 
 UNDER_TEST = "under test"
 REFERENCE = "reference"
@@ -83,6 +83,7 @@ def evaluate(
     against: Sequence[str] = (),
     quick: bool = False,
     jobs: int | None = None,
+    store: Store | None = None,
     report: Report | None = None,
 ) -> Evaluation:
     """Runs every scenario of a suite.
@@ -95,6 +96,8 @@ def evaluate(
         Others to show beside it. Drop-tail is always shown.
     quick
         Fewer repeats.
+    store
+        Keeps the runs; those that it has are not made again.
 
     Raises
     ------
@@ -111,16 +114,15 @@ def evaluate(
             owners.append(place)
     evaluation = Evaluation(suite, arms, planned, quick, runs=len(batch))
 
-    def measure(index: int, core: CoreRun) -> Measured:
-        run = as_run(core)
+    def measure(index: int, run: Run) -> Measured:
         metrics = suite.metrics_of(planned[owners[index]].scenario)
         return Measured(run.label, run.seed, {name: metric.value(run, name) for name, metric in metrics.items()})
 
     def take(index: int, measured: Measured) -> None:
         evaluation.measured.setdefault(owners[index], []).append(measured)
 
-    executor = Threads(backend_of("sim"), min(jobs or default_workers(), len(batch)) or 1)
-    evaluation.stopped_by = execute(batch, take, finish=measure, executor=executor, report=report)
+    name = f"{suite.name}, {queue}"
+    evaluation.stopped_by = make_batch(name, batch, take, finish=measure, jobs=jobs, store=store, report=report)
     return evaluation
 
 

@@ -59,16 +59,22 @@ def parts(folder: Path) -> list[Part]:
 
 def write_part(folder: Path, first: int, last: int, table: pa.Table) -> Part:
     """Writes the rows of runs; the same rows give the same file."""
+    content = encoded(table)
+    checksum = zlib.crc32(content)
+    path = folder / f"{first:08}-{last:08}-{checksum:08x}.parquet"
+    write(path, content)
+    return Part(path, first, last, checksum)
+
+
+def encoded(table: pa.Table) -> bytes:
+    """A table as the content of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
-    content = sink.getvalue().to_pybytes()
-    checksum = zlib.crc32(content)
-    path = folder / f"{first:08}-{last:08}-{checksum:08x}.parquet"
-    write(path, content)
-    return Part(path, first, last, checksum)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def write(path: Path, content: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -18,6 +19,8 @@ SAMPLE_S = 0.3
 """How long each of a few runs is tried."""
 BATCH_S = 3.0
 """What a batch takes, roughly: what is lost if its worker dies, and the time between two looks at the store."""
+BATCHES_EACH = 8
+"""Fewest batches of a listing per worker, if it has so many runs."""
 ROW_KB = 2.0
 """Disk space of a run: measured on examples/home.toml, 400 runs of 60 s. Runs that are much alike take far less."""
 
@@ -37,8 +40,20 @@ class Estimate(TypedDict):
 def batch_of(sweep: _core.Sweep) -> int:
     """Runs of a batch that takes a few seconds: a power of two, so that files of finished sweeps begin with a batch."""
     one_s = run_s(sweep)
+    return _batch(PART_RUNS, one_s)
+
+
+def batch_of_listing(specs: Sequence[_core.RunSpec], workers: int) -> int:
+    """As ``batch_of`` for listed runs, which differ more: small enough that workers are done at about the same time."""
+    if len(specs) <= BATCHES_EACH * workers:
+        return 1
+    places = sorted({0, len(specs) // 3, 2 * len(specs) // 3, len(specs) - 1})
+    return _batch(len(specs) // (BATCHES_EACH * workers), _run_s([specs[place] for place in places]))
+
+
+def _batch(most: int, run_s: float) -> int:
     runs = 1
-    while runs < PART_RUNS and 2 * runs * one_s <= BATCH_S:
+    while 2 * runs <= most and 2 * runs * run_s <= BATCH_S:
         runs *= 2
     return runs
 
@@ -49,6 +64,10 @@ def run_s(sweep: _core.Sweep) -> float:
     for place in sorted({0, len(sweep) // 2, len(sweep) - 1}):
         with contextlib.suppress(_core.ExperimentError):
             specs.append(sweep[place])
+    return _run_s(specs)
+
+
+def _run_s(specs: Sequence[_core.RunSpec]) -> float:
     if not specs:
         return 0.0
     try:
@@ -97,12 +116,18 @@ def mend(plan: StoredPlan) -> list[Path]:
     Runs whose values cannot go together stay: they would fail again. Returns the damaged files; they are renamed.
     """
     damaged = []
-    for part in plan.parts():
+    lost: set[int] = set()
+    """Batches whose recorded tables are damaged."""
+    for part in [*plan.parts(), *(part for folder in plan.recorded.glob("*/") for part in files.parts(folder))]:
         if not part.is_whole:
             damaged.append(part.path)
             part.path.rename(part.path.with_name(f"{part.path.name}.damaged"))
-        elif failed := _failed(plan, part):
-            _take_out(plan, part, failed)
+            if part.path.parent != plan.results:
+                lost.add(part.first // plan.meta.batch_runs)
+    for part in plan.parts():
+        own = {batch for batch in lost if part.first <= plan.places(batch)[0] <= part.last}
+        if again := own | _failed(plan, part):
+            _take_out(plan, part, again)
     return damaged
 
 

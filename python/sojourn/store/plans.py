@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from sojourn.bounded import LARGEST_TEXT
 from sojourn.store import files
 from sojourn.store.claims import Claims
 from sojourn.store.files import Part
+from sojourn.store.listing import Listing, Runs
 from sojourn.typed import Strict
 
 FORMAT = 1
@@ -36,6 +37,8 @@ class Meta(Strict, frozen=True):
     overrides: list[tuple[str, str]]
     own: list[str]
     """Files of own disciplines, copied into the plan's folder."""
+    listed: bool = False
+    """Whether its runs are listed, instead of those of an experiment file. All tables of listed runs are kept."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class StoredPlan:
         return range(first, min(first + self.meta.batch_runs, self.meta.runs))
 
     @cached_property
-    def sweep(self) -> _core.Sweep:
+    def sweep(self) -> Runs:
         """Its runs.
 
         Raises
@@ -98,8 +101,10 @@ class StoredPlan:
             )
         return sweep
 
-    def read_sweep(self) -> _core.Sweep:
+    def read_sweep(self) -> Runs:
         """Its runs, as this version reads the stored file. A file without a name is called as it was outside."""
+        if self.meta.listed:
+            return Listing.read(self.folder, self.meta.experiment)
         overrides = [("experiment.name", self.meta.experiment), *self.meta.overrides]
         return _core.Sweep.read_file(str(self.folder / EXPERIMENT), overrides)
 
@@ -126,6 +131,8 @@ class Store:
     ----------
     directory
         The folder. Several processes, on several machines, may use it at the same time.
+    say
+        Called with a line for the user.
 
     Raises
     ------
@@ -133,8 +140,9 @@ class Store:
         It is no store, or one of another version.
     """
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, directory: str | Path, *, say: Callable[[str], None] = lambda _: None) -> None:
         self.path = Path(directory).absolute()
+        self.say = say
         mark = self.path / "store.json"
         if not mark.exists():
             what = "there is no store.json in it" if self.path.exists() else "there is no such folder"
@@ -147,7 +155,7 @@ class Store:
             raise _core.ExperimentError(f"{mark}: got format {json.dumps(known)}; this version reads {FORMAT}")
 
     @classmethod
-    def make(cls, directory: str | Path) -> Store:
+    def make(cls, directory: str | Path, *, say: Callable[[str], None] = lambda _: None) -> Store:
         """A store in a folder, which is made one if it is empty or missing.
 
         Raises
@@ -160,7 +168,7 @@ class Store:
             if path.exists() and (not path.is_dir() or any(path.iterdir())):
                 raise _core.ExperimentError(f'store: got "{directory}"; must be a store, or an empty or new folder')
             files.write(path / "store.json", json.dumps({"format": FORMAT}).encode())
-        return cls(path)
+        return cls(path, say=say)
 
     def plans(self) -> list[StoredPlan]:
         """All sweeps, by their ids."""
@@ -180,8 +188,8 @@ class Store:
             raise _core.ExperimentError(f"{self.path}: has no sweep {id_}")
         return StoredPlan(self.path, read_meta(path))
 
-    def find(self, sweep: _core.Sweep) -> StoredPlan | None:
-        """A sweep, if it is here."""
+    def find(self, sweep: Runs) -> StoredPlan | None:
+        """The plan of these runs, if it is here."""
         path = self.path / "plans" / sweep.hash[:16] / "plan.json"
         return StoredPlan(self.path, read_meta(path)) if path.exists() else None
 
@@ -193,14 +201,7 @@ class Store:
         ExperimentError
             It needs files that cannot be taken along.
         """
-        sources = own.registered().files
-        names = [f"own-{number}-{Path(source).name}" for number, source in enumerate(sources)]
-        meta = Meta(
-            FORMAT, _core.version, sweep.name, sweep.hash, len(sweep), batch_runs, [(k, v) for k, v in overrides], names
-        )
-        plan = StoredPlan(self.path, meta)
-        for source, name in zip(sources, names, strict=True):
-            files.write(plan.folder / name, bounded.read_bytes(Path(source), LARGEST_TEXT))
+        plan = self._begin(sweep, batch_runs, overrides, listed=False)
         experiment = bounded.read_bytes(file, LARGEST_TEXT)
         may_trace = b"trace" in experiment or any("trace" in value for _, value in overrides)
         for name, text in (_traces(sweep) if may_trace else {}).items():
@@ -212,9 +213,43 @@ class Store:
         files.write(plan.folder / EXPERIMENT, experiment)
         if plan.read_sweep().hash != sweep.hash:
             raise _core.ExperimentError(f"{file}: cannot be stored: read from the store it would make other runs")
-        # Last: a plan without it does not exist.
-        files.write(plan.folder / "plan.json", msgspec.json.format(msgspec.json.encode(meta), indent=1) + b"\n")
+        return _complete(plan)
+
+    def add_listing(self, listing: Listing, batch_runs: int) -> StoredPlan:
+        """Puts listed runs into the store, with all files that they need.
+
+        Raises
+        ------
+        ExperimentError
+            A run has a user-defined discipline that no file registered.
+        """
+        of_no_file = [name for name, _ in own.registered().classes]
+        used = {name for document in listing.documents for name in json.loads(document).get("own", {})}
+        for name in of_no_file:
+            if name in used:
+                raise _core.ExperimentError(
+                    f'store: the discipline "{name}" is of no file; --load or sojourn.own.load must have registered it'
+                )
+        plan = self._begin(listing, batch_runs, [], listed=True)
+        listing.write(plan.folder)
+        return _complete(plan)
+
+    def _begin(self, runs: Runs, batch_runs: int, overrides: Sequence[tuple[str, str]], *, listed: bool) -> StoredPlan:
+        """A plan of these runs, with the files of user-defined disciplines in its folder."""
+        sources = own.registered().files
+        names = [f"own-{number}-{Path(source).name}" for number, source in enumerate(sources)]
+        replaced = [(key, value) for key, value in overrides]
+        meta = Meta(FORMAT, _core.version, runs.name, runs.hash, len(runs), batch_runs, replaced, names, listed)
+        plan = StoredPlan(self.path, meta)
+        for source, name in zip(sources, names, strict=True):
+            files.write(plan.folder / name, bounded.read_bytes(Path(source), LARGEST_TEXT))
         return plan
+
+
+def _complete(plan: StoredPlan) -> StoredPlan:
+    """Writes plan.json, as the last file: a plan without it does not exist."""
+    files.write(plan.folder / "plan.json", msgspec.json.format(msgspec.json.encode(plan.meta), indent=1) + b"\n")
+    return plan
 
 
 def read_meta(path: Path) -> Meta:

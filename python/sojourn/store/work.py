@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import random
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from sojourn import _core, interrupts, schema
-from sojourn.api import as_run
-from sojourn.execution import Progress, Report
-from sojourn.results import TABLE_FILES, Run
-from sojourn.saving import IF_ASKED_FOR
+from sojourn import _core, interrupts
+from sojourn.execution import Progress, Report, as_run
+from sojourn.results import IF_ASKED_FOR, RECORDED
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
 from sojourn.store.rows import Made, table_of
+from sojourn.store.stored import CAPTURE, known_run, recorded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +32,7 @@ PART_RUNS = 1 << 14
 
 def work(
     plan: StoredPlan,
-    known: Mapping[str, Part] | None = None,
+    known: Known | None = None,
     *,
     jobs: int,
     report: Report | None = None,
@@ -115,24 +113,28 @@ def compact(plan: StoredPlan) -> None:
                     part.path.unlink(missing_ok=True)
 
 
-def index(plans: Iterable[StoredPlan]) -> dict[str, Part]:
-    """The runs of sweeps by their hashes, with the file that has them."""
+Known = dict[str, tuple[StoredPlan, Part]]
+"""Runs by their hashes, with the plan and the file that have them."""
+
+
+def index(plans: Iterable[StoredPlan]) -> Known:
+    """The runs of other plans."""
     import pyarrow.parquet as pq
 
-    known: dict[str, Part] = {}
+    known: Known = {}
     for plan in plans:
         for part in plan.parts():
             with contextlib.suppress(OSError, ValueError):
                 table = pq.read_table(part.path, columns=["hash", "error"], partitioning=None)
                 made = table.filter(table["error"].is_null())
-                known |= dict.fromkeys(made["hash"].to_pylist(), part)
+                known |= dict.fromkeys(made["hash"].to_pylist(), (plan, part))
     return known
 
 
 class Batches:
     """The batches of a sweep, to be made by any number of threads."""
 
-    def __init__(self, plan: StoredPlan, known: Mapping[str, Part]) -> None:
+    def __init__(self, plan: StoredPlan, known: Known) -> None:
         self.plan = plan
         self.made = 0
         """Runs made here."""
@@ -185,8 +187,11 @@ class Batches:
                 spec = self._sweep[place]
             except _core.ExperimentError as error:
                 return Made(place, None, None, str(error))
-        if spec.hash in self._known and (run := _known_run(self._known[spec.hash], spec)) is not None:
-            return Made(place, spec, run)
+        if spec.hash in self._known:
+            other, part = self._known[spec.hash]
+            run = known_run(other, part, spec, with_all=self.plan.meta.listed)
+            if run is not None:
+                return Made(place, spec, run)
         try:
             return Made(place, spec, as_run(spec.run(monitor)))
         except _core.RunError as error:
@@ -196,20 +201,21 @@ class Batches:
                 self._monitors.discard(monitor)
 
     def _write_recorded(self, places: range, made: list[Made]) -> None:
-        """What the experiment records of every packet or flow, beside the rows."""
+        """What runs record of every packet or flow, beside the rows; of listed runs all that results have."""
         import pyarrow as pa
 
-        for name in TABLE_FILES:
-            if name in IF_ASKED_FOR:
-                tables: list[pa.Table] = []
-                for one in made:
-                    table = None if one.run is None else one.run.read_table(name)
-                    if table is not None and one.spec is not None:
-                        hashes = pa.array([one.spec.hash] * len(table)).dictionary_encode()
-                        tables.append(table.add_column(0, "hash", hashes))
-                if tables:
-                    table = pa.concat_tables(tables, promote_options="permissive")
-                    files.write_part(self.plan.recorded / name, places[0], places[-1], table)
+        runs = {one.spec.hash: one.run for one in made if one.spec is not None and one.run is not None}
+        of_batch: dict[str, dict[str, pa.Table]] = {}
+        for hash_, run in runs.items():
+            for name in RECORDED:
+                if not self.plan.meta.listed and name not in IF_ASKED_FOR:
+                    continue
+                if (table := run.read_table(name)) is not None:
+                    of_batch.setdefault(name, {})[hash_] = table
+            if self.plan.meta.listed and (capture := run.capture()) is not None:
+                of_batch.setdefault(CAPTURE, {})[hash_] = pa.table({"content": pa.array([capture], pa.large_binary())})
+        for folder, tables in of_batch.items():
+            files.write_part(self.plan.recorded / folder, places[0], places[-1], recorded(tables))
 
 
 class _Crew:
@@ -222,7 +228,10 @@ class _Crew:
         self._lock = threading.Lock()
         self._left: list[int] = []
         self._looked_s = -LOOK_S
+        self._busy = 0
         self._stopping = threading.Event()
+        self._over = threading.Event()
+        """Set once nothing is left to do."""
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(jobs)]
         for thread in self._threads:
             thread.start()
@@ -242,6 +251,11 @@ class _Crew:
         try:
             while (batch := self._next()) is not None:
                 self.batches.try_to_make(batch)
+                with self._lock:
+                    self._busy -= 1
+                    if not self._busy and not self._left:
+                        # This may have been the last one: look at once.
+                        self._looked_s = -LOOK_S
         except _core.Cancelled:
             pass
         except BaseException as error:
@@ -252,7 +266,7 @@ class _Crew:
     def _next(self) -> int | None:
         """A batch that nobody seemed to have; None if there is nothing left to do."""
         plan = self.batches.plan
-        while not self._stopping.is_set():
+        while not (self._stopping.is_set() or self._over.is_set()):
             with self._lock:
                 if not self._left and time.monotonic() - self._looked_s >= LOOK_S:
                     self._looked_s = time.monotonic()
@@ -262,24 +276,10 @@ class _Crew:
                     # Workers that begin together do not all ask for the same.
                     random.shuffle(self._left)
                     if not missing or not (self._left or self._wait):
+                        self._over.set()
                         return None
                 if self._left:
+                    self._busy += 1
                     return self._left.pop()
-            self._stopping.wait(POLL_S)
+            self._over.wait(POLL_S)
         return None
-
-
-def _known_run(part: Part, spec: _core.RunSpec) -> Run | None:
-    """A run of another sweep, called as in this one; None if it cannot be read, or recorded tables are wanted."""
-    import pyarrow.parquet as pq
-
-    record = json.loads(spec.document)["experiment"]["record"]
-    if record.get("packets") or record.get("rtt") or "series" in record or record.get("pcap"):
-        return None
-    try:
-        rows = pq.read_table(part.path, columns=["summary"], filters=[("hash", "=", spec.hash)], partitioning=None)
-        summary = json.loads(rows["summary"][0].as_py())
-    except (OSError, ValueError, IndexError):
-        return None
-    summary |= {"label": spec.label, "set": json.loads(spec.set_json), "wall_s": 0.0}
-    return Run(cast("schema.Run", summary), lambda _: None)

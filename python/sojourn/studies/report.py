@@ -167,6 +167,7 @@ def save(
     *,
     quick: bool,
     tried: Sequence[Tried] = (),
+    formats: Sequence[str] = FORMATS,
 ) -> list[Path]:
     """Writes figures, inputs.json, measured.json, claims.md and claims.json to a directory, all or none.
 
@@ -183,7 +184,7 @@ def save(
         The directory cannot be written to, or the disk is full.
     """
     with Staging(directory, by="study", rescue=True) as staging:
-        figures = stage_figures(staging, results.study, results.grids)
+        figures = stage_figures(staging, results.study, results.grids, formats)
         tabulate.stage_tables(staging, results.study, results.grids)
         staging.add_text(FILE, inputs_json(results, quick=quick))
         staging.add_text(kept.FILE, kept.as_json(results))

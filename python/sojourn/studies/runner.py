@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
 from sojourn import _core, typed
-from sojourn.api import as_run, read_plan
+from sojourn.api import read_plan
 from sojourn.backends import Backend, backend_of
-from sojourn.execution import Report, execute
-from sojourn.executors import Executor, Threads, default_workers
+from sojourn.batches import make_batch
+from sojourn.execution import Report
 from sojourn.results import Run
+from sojourn.store import Store
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.recipe import Part, Study
@@ -142,6 +143,7 @@ def run_study(
     quick: bool = False,
     backend: str | Backend = "sim",
     jobs: int | None = None,
+    store: Store | None = None,
     report: Report | None = None,
     announce: Callable[[int, float], None] | None = None,
 ) -> StudyResults:
@@ -157,6 +159,8 @@ def run_study(
         Fewer or shorter runs, as in the recipe: for a quick look, not for a verdict.
     backend, jobs, report
         As for ``sojourn.run``.
+    store
+        Keeps the runs; those that it has are not made again. Only for the simulator.
     announce
         Called before the first run with the number of runs and their total of simulated seconds.
 
@@ -172,7 +176,7 @@ def run_study(
     batch = _specs(plans)
     if announce is not None:
         announce(len(batch), sum(spec.duration_s for spec in batch))
-    cells, finished, stopped_by = _run(plans, batch, Threads(where, jobs or default_workers()), report)
+    cells, finished, stopped_by = _run(study.name, plans, where, jobs, store, report)
     grids = grids_of(study, cells, study.measures, where.name)
     return StudyResults(study, grids, finished, len(batch), stopped_by, where.name)
 
@@ -182,6 +186,7 @@ def run_variants(
     *,
     quick: bool = False,
     jobs: int | None = None,
+    store: Store | None = None,
     report: Report | None = None,
     announce: Callable[[int, float], None] | None = None,
 ) -> tuple[list[Tried], BaseException | None]:
@@ -197,7 +202,8 @@ def run_variants(
         announce(sum(map(len, batches)), sum(spec.duration_s for batch in batches for spec in batch))
     tried: list[Tried] = []
     for (variant, plans), batch in zip(planned, batches, strict=True):
-        cells, _, stopped_by = _run(plans, batch, Threads(where, jobs or default_workers()), report)
+        name = f"{study.name}, {variant.name}"
+        cells, _, stopped_by = _run(name, plans, where, jobs, store, report)
         if stopped_by is not None:
             return tried, stopped_by
         changed = [structs.replace(one, constants={**one.constants, **variant.constants}) for one in study.experiments]
@@ -216,11 +222,20 @@ def _specs(plans: Plans) -> list[_core.RunSpec]:
 
 
 def _run(
-    plans: Plans, batch: Sequence[_core.RunSpec], executor: Executor, report: Report | None
+    name: str, plans: Plans, backend: Backend, jobs: int | None, store: Store | None, report: Report | None
 ) -> tuple[dict[str, list[Cell]], int, BaseException | None]:
     """Makes planned runs. Returns the cells of each experiment, the number of runs, and what stopped them early."""
     runs: dict[int, Run] = {}
-    stopped_by = execute(batch, runs.__setitem__, finish=lambda _, core: as_run(core), executor=executor, report=report)
+    stopped_by = make_batch(
+        name,
+        _specs(plans),
+        runs.__setitem__,
+        finish=lambda _, run: run,
+        backend=backend,
+        jobs=jobs,
+        store=store,
+        report=report,
+    )
     cells: dict[str, list[Cell]] = {}
     first = 0
     for experiment, part, plan in plans:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from sojourn.filenames import FORMATS
 from sojourn.plots.style import Look, figure, save, style
 from sojourn.storage import Staging
 from sojourn.studies.exhibits import FigureSpec
@@ -49,13 +50,15 @@ _DRAW: dict[str, Callable[[Panel], None]] = {
 }
 
 
-def stage_figures(staging: Staging, study: Study, grids: Mapping[str, Grid]) -> list[Path]:
-    """Stages every figure whose experiment was run, as PNG, SVG and PDF."""
+def stage_figures(
+    staging: Staging, study: Study, grids: Mapping[str, Grid], formats: Sequence[str] = FORMATS
+) -> list[Path]:
+    """Stages every figure whose experiment was run, in each format."""
     return [
         path
         for spec in study.figures
-        if spec.experiment in grids
-        for path in save(staging, spec.name, draw(spec, study, grids))
+        if formats and spec.experiment in grids
+        for path in save(staging, spec.name, draw(spec, study, grids), formats)
     ]
 
 

@@ -1,0 +1,75 @@
+"""Runs that no single file describes: those of a study, a comparison or an evaluation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from sojourn import _core
+from sojourn.store import files
+
+FILE = "runs.parquet"
+"""The file of a listing, in its plan's folder: a document per row."""
+
+
+class Runs(Protocol):
+    """The runs of a plan: a ``_core.Sweep`` or a ``Listing``."""
+
+    @property
+    def name(self) -> str:
+        """The experiment's name."""
+
+    @property
+    def hash(self) -> str:
+        """SHA-256, in hexadecimal, of everything that determines the runs' results and their names."""
+
+    def __len__(self) -> int:
+        """The number of runs."""
+
+    def __getitem__(self, place: int, /) -> _core.RunSpec:
+        """The run with this index."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Runs, each by its document."""
+
+    name: str
+    documents: tuple[str, ...]
+
+    @classmethod
+    def of(cls, name: str, specs: Sequence[_core.RunSpec]) -> Listing:
+        """A list of runs."""
+        return cls(name, tuple(spec.document for spec in specs))
+
+    @classmethod
+    def read(cls, folder: Path, name: str) -> Listing:
+        """What ``write`` put into a folder."""
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(folder / FILE, columns=["document"], partitioning=None)
+        return cls(name, tuple(table["document"].to_pylist()))
+
+    def write(self, folder: Path) -> None:
+        """Writes its file into a folder."""
+        import pyarrow as pa
+
+        files.write(folder / FILE, files.encoded(pa.table({"document": pa.array(self.documents, pa.string())})))
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256, in hexadecimal, of everything that determines the runs' results and their names."""
+        digest = hashlib.sha256()
+        for document in self.documents:
+            digest.update(f"{len(document)} {document}".encode())
+        return digest.hexdigest()
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __getitem__(self, place: int, /) -> _core.RunSpec:
+        return _core.RunSpec.read(self.documents[place])

@@ -1,0 +1,133 @@
+"""Reads runs back from a store, with their recorded tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from sojourn import _core, schema
+from sojourn.results import RECORDED, Run
+from sojourn.store import files
+from sojourn.store.files import Part
+from sojourn.store.plans import StoredPlan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CAPTURE = "capture"
+"""The folder of captures, beside those of the recorded tables."""
+_RUNS = b"runs"
+"""The key of a recorded file's metadata: the runs that it belongs to, in order, each with its number of rows."""
+
+
+def runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
+    """The runs of a plan by their places, and why others failed. Recorded tables are read when they are asked for."""
+    import pyarrow.parquet as pq
+
+    runs: dict[int, Run] = {}
+    failed: dict[int, str] = {}
+    tables = _Tables(plan)
+    for part in plan.parts():
+        rows = pq.read_table(part.path, columns=["place", "hash", "error", "summary"], partitioning=None)
+        for row in rows.to_pylist():
+            place = row["place"]
+            if row["error"] is not None:
+                failed[place] = row["error"]
+            elif place not in runs:
+                # A run with several queues has several rows, with the same summary.
+                runs[place] = tables.run(msgspec.json.decode(row["summary"]), place, row["hash"])
+    return runs, failed
+
+
+def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, *, with_all: bool) -> Run | None:
+    """A run that another plan has, called as ``spec``. None if it cannot be read.
+
+    Parameters
+    ----------
+    part
+        The file of ``plan`` with the run's row.
+    with_all
+        Whether all its tables are needed, and not only those that the experiment asks for.
+    """
+    import pyarrow.parquet as pq
+
+    if not plan.meta.listed and (with_all or _records(spec)):
+        return None
+    try:
+        rows = pq.read_table(
+            part.path, columns=["place", "summary"], filters=[("hash", "=", spec.hash)], partitioning=None
+        )
+        summary = msgspec.json.decode(rows["summary"][0].as_py())
+        place = rows["place"][0].as_py()
+    except (OSError, ValueError, IndexError):
+        return None
+    summary |= {"label": spec.label, "set": json.loads(spec.set_json)}
+    run = _Tables(plan).run(summary, place, spec.hash)
+    return run if not plan.meta.listed or _is_whole(run) else None
+
+
+def _records(spec: _core.RunSpec) -> bool:
+    record = json.loads(spec.document)["experiment"]["record"]
+    return bool(record.get("packets") or record.get("rtt") or "series" in record or record.get("pcap"))
+
+
+def _is_whole(run: Run) -> bool:
+    """Whether all its tables can be read. A histogram is always among them."""
+    try:
+        tables = {name: run.read_table(name) for name in RECORDED}
+    except (OSError, ValueError):
+        return False
+    return tables["histogram"] is not None
+
+
+def recorded(of_runs: Mapping[str, pa.Table]) -> pa.Table:
+    """One table of those that runs recorded, by their hashes."""
+    import pyarrow as pa
+
+    with_hash = [
+        table.add_column(0, "hash", pa.array([hash_] * len(table), pa.string()).dictionary_encode())
+        for hash_, table in of_runs.items()
+    ]
+    whole = pa.concat_tables(with_hash, promote_options="permissive")
+    return whole.replace_schema_metadata({_RUNS: json.dumps({hash_: len(table) for hash_, table in of_runs.items()})})
+
+
+class _Tables:
+    """The recorded tables of a plan."""
+
+    def __init__(self, plan: StoredPlan) -> None:
+        self._plan = plan
+        self._parts: dict[str, list[Part]] = {}
+
+    def run(self, summary: dict[str, Any], place: int, hash_: str) -> Run:
+        """A run with its tables."""
+        summary["wall_s"] = 0.0
+        of_run = cache(partial(self._of_run, place, hash_))
+        return Run(cast("schema.Run", summary), of_run, partial(self._capture, place, hash_))
+
+    def _of_run(self, place: int, hash_: str, name: str) -> pa.Table | None:
+        if name not in self._parts:
+            self._parts[name] = files.parts(self._plan.recorded / name)
+        of_batch = next((part for part in self._parts[name] if part.first <= place <= part.last), None)
+        if of_batch is None:
+            return None
+        table = _read(of_batch)
+        first = 0
+        for of_run, rows in json.loads((table.schema.metadata or {}).get(_RUNS, b"{}")).items():
+            if of_run == hash_:
+                return table.slice(first, rows).drop_columns("hash").replace_schema_metadata(None)
+            first += rows
+        return None
+
+    def _capture(self, place: int, hash_: str) -> bytes | None:
+        table = self._of_run(place, hash_, CAPTURE)
+        return None if table is None else cast("bytes", table["content"][0].as_py())
+
+
+@lru_cache(maxsize=8)
+def _read(part: Part) -> pa.Table:
+    return part.read()
