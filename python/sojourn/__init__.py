@@ -9,6 +9,7 @@
 - ``aqm``, ``register_aqm``, ``unregister_aqm``, ``Algorithm``: user-defined queue disciplines, in Python
 - ``plan``, ``RunSpec``: an experiment's runs as values, which can be pickled, sent, compared and run elsewhere
 - ``Session``: one run, driven step by step
+- ``Grid``: pictures of a store of runs
 - ``replay``, ``follow``: replay a recorded queue through a discipline
 - ``ExperimentError``, ``RunError``: an error in the input; a failed run
 """
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from sojourn._core import Algorithm, ExperimentError, Packet, Queue, RunError, RunSpec
     from sojourn._core import version as __version__
     from sojourn.api import compare, plan, run, run_text
+    from sojourn.grids import Grid
     from sojourn.own import aqm, register_aqm, unregister_aqm
     from sojourn.replays import follow, replay
     from sojourn.results import Arm, Results, Run, load
@@ -29,6 +31,7 @@ __all__ = [
     "Algorithm",
     "Arm",
     "ExperimentError",
+    "Grid",
     "Packet",
     "Queue",
     "Results",
@@ -52,6 +55,7 @@ __all__ = [
 _HOMES = {
     "_core": ("Algorithm", "ExperimentError", "Packet", "Queue", "RunError", "RunSpec", "version"),
     "api": ("compare", "plan", "run", "run_text"),
+    "grids": ("Grid",),
     "own": ("aqm", "register_aqm", "unregister_aqm"),
     "replays": ("follow", "replay"),
     "results": ("Arm", "Results", "Run", "load"),

@@ -34,7 +34,8 @@ class Interval:
 
 
 @lru_cache(maxsize=64)
-def _resamples(n: int) -> npt.NDArray[np.int64]:
+def resamples(n: int) -> npt.NDArray[np.int64]:
+    """The places drawn by each bootstrap resample of ``n`` values."""
     # A fixed seed: the same runs have the same interval on every machine.
     return np.random.default_rng(20120506).integers(0, n, size=(_RESAMPLES, n))
 
@@ -51,7 +52,7 @@ def median_interval(values: Sequence[float]) -> Interval:
     median = float(np.median(sample))
     if sample.min() == sample.max():
         return Interval(median, median, median, int(sample.size))
-    medians = np.median(sample[_resamples(int(sample.size))], axis=1)
+    medians = np.median(sample[resamples(int(sample.size))], axis=1)
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(medians, [tail, 1.0 - tail])
     return Interval(median, float(low), float(high), int(sample.size))

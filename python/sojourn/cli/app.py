@@ -18,6 +18,7 @@ from sojourn.cli import (
     export,
     kernel,
     listing,
+    plot,
     query,
     replay,
     report,
@@ -46,6 +47,7 @@ app.command("sweep")(sweep.command)
 app.command("worker")(worker.command)
 app.command("status")(status_.command)
 app.command("query")(query.command)
+app.command("plot")(plot.command)
 app.command("replay")(replay.command)
 app.command("report")(report.command)
 app.command("export")(export.command)

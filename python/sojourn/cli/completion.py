@@ -85,12 +85,20 @@ def _formats() -> list[str]:
     return list(FORMATS)
 
 
+def _kinds() -> list[str]:
+    from sojourn.cli.plot import Kind
+
+    return [kind.value for kind in Kind]
+
+
 _VALUES: dict[str, Callable[[], list[str]]] = {
     "--aqm": _aqms,
     "--tcp": lambda: _names(_core.congestion_controls_json()),
     "--backend": lambda: ["sim", "linux"],
     "--on": lambda: ["vm", "host"],
     "--format": _formats,
+    "--kind": _kinds,
+    "--width": lambda: ["column", "page"],
     **dict.fromkeys(("--out", "--load", "--kernel"), lambda: [FILES]),
 }
 """The values of an option; an option that is not here has values that only the user knows."""
@@ -100,6 +108,7 @@ _ARGUMENTS: dict[str, Callable[[], list[str]]] = {
     "completion": lambda: [shell.value for shell in Shell],
     "study run": lambda: [*_studies(), FILES],
     "study list": lambda: [],
+    "plot": lambda: [],
     "doctor": lambda: [],
 }
 """The arguments of a command; a command that is not here takes files."""

@@ -92,7 +92,7 @@ _RC: dict[Any, Any] = {
 
 # Size of a legend in this style: per row, per name without its letters, and per letter.
 _ROW_IN, _NAME_IN, _LETTER_IN = 0.17, 0.45, 0.065
-_ABOVE = 12
+ABOVE = 12
 """Most names in a legend above the axes; a longer legend stands to their right."""
 
 
@@ -243,15 +243,16 @@ def name_ticks(axes: Axes, names: Sequence[str]) -> None:
 def name_y(axes: Axes, text: str) -> None:
     """Labels the vertical axis, in several lines if one would be longer than the height of the figure."""
     height_in = axes.get_figure(root=True).get_size_inches()[1]  # type: ignore[union-attr]
-    axes.set_ylabel(_wrapped(text, height_in - 0.6))
+    axes.set_ylabel(wrapped(text, height_in - 0.6))
 
 
 def title(axes: Axes, text: str, width_in: float) -> None:
     """A title over axes in a panel of this width, in several lines if one would be wider."""
-    axes.set_title(_wrapped(text, width_in - 0.5), loc="left", fontsize=9)
+    axes.set_title(wrapped(text, width_in - 0.5), loc="left", fontsize=9)
 
 
-def _wrapped(text: str, room_in: float) -> str:
+def wrapped(text: str, room_in: float) -> str:
+    """A text in lines that fit into this width."""
     return "\n".join(fill(line, max(12, int(room_in / 0.075))) for line in text.splitlines())
 
 
@@ -266,7 +267,7 @@ def legend(drawn: Figure, axes: Axes) -> None:
     longest = max(map(len, names))
     width_in, height_in = drawn.get_size_inches()
     name_in = _NAME_IN + _LETTER_IN * longest
-    if len(names) > _ABOVE and not getattr(drawn, "is_fixed", False):
+    if len(names) > ABOVE and not getattr(drawn, "is_fixed", False):
         columns = math.ceil(len(names) / 40)
         drawn.set_size_inches(width_in + columns * name_in, max(height_in, _ROW_IN * len(names) / columns + 0.3))
         drawn.legend(handles, names, loc="outside right upper", ncols=columns)
@@ -289,7 +290,7 @@ def note(axes: Axes, *parts: str) -> None:
     text = "; ".join(part for part in parts if part)
     if text:
         width_in = axes.get_figure(root=True).get_size_inches()[0]  # type: ignore[union-attr]
-        axes.set_title(_wrapped(text, width_in - 0.5), loc="left", color="#555555", fontsize=8)
+        axes.set_title(wrapped(text, width_in - 0.5), loc="left", color="#555555", fontsize=8)
 
 
 def way(results: Results, direction: Direction) -> str:

@@ -119,14 +119,14 @@ def _figure(
         if is_log:
             log_axis(axes, "x")
         axes.invert_xaxis()
-        _widen(axes)
+        widen(axes)
         axes.set(xlabel=f"{_words(statistic)} sojourn time [ms], less to the right", ylabel="goodput [Mbit/s]")
         note(axes, way(results, direction))
         legend(drawn, axes)
         return drawn
 
 
-def _widen(axes: Axes) -> None:
+def widen(axes: Axes) -> None:
     """Keeps tiny differences from filling the goodput axis."""
     low, high = axes.get_ylim()
     lacking = _LEAST_SPAN * high - (high - low)

@@ -60,12 +60,18 @@ def query(store: Store, sql: str) -> list[dict[str, Any]]:
             rows = connection.fetchall() if names else []
             return [dict(zip(names, map(_finite, row), strict=True)) for row in rows]
     except duckdb.Error as error:
-        damaged = [part.path for plan in store.plans() for part in plan.parts() if not part.is_whole]
-        if damaged:
-            raise _core.ExperimentError(
-                f"query: {damaged[0]} is damaged; sojourn sweep FILE --store makes its runs again"
-            ) from None
-        raise _core.ExperimentError(f"query: {' '.join(str(error).split())}") from None
+        raise refusal(store, "query", error) from None
+
+
+def refusal(store: Store, what: str, error: Exception) -> _core.ExperimentError:
+    """What to tell if DuckDB failed: the file that is damaged, or else DuckDB's message. ``what`` was asked for."""
+    damaged = [part.path for plan in store.plans() for part in plan.parts() if not part.is_whole]
+    if damaged:
+        told = f"{damaged[0]} is damaged; sojourn sweep FILE --store makes its runs again"
+        return _core.ExperimentError(f"{what}: {told}")
+    # After its message DuckDB repeats the statement and points into it, which takes several lines.
+    message = str(error).partition("\nLINE ")[0]
+    return _core.ExperimentError(f"{what}: {' '.join(message.split())}")
 
 
 def _finite(value: Any) -> Any:

@@ -1,0 +1,104 @@
+"""``sojourn plot``: a picture of a store."""
+
+from __future__ import annotations
+
+import io
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sojourn import _core
+from sojourn.cli.options import StoreFolder
+from sojourn.cli.outcome import FAILED, Stopped
+from sojourn.filenames import FORMATS
+
+if TYPE_CHECKING:
+    from sojourn.plots.style import Width
+
+DELAY, GOODPUT = "sojourn_p95_ms", "goodput_bps"
+
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where", metavar="SQL", help="Which rows of queues count: \"aqm = 'codel' and direction = 'down'\"."
+    ),
+]
+
+
+class Kind(StrEnum):
+    """What to draw."""
+
+    HEATMAP = "heatmap"
+    LINES = "lines"
+    PARETO = "pareto"
+    SURFACE = "surface"
+
+
+def command(
+    store: StoreFolder,
+    kind: Annotated[
+        Kind,
+        typer.Option("--kind", help="Colours or contours over two keys, lines over one, or goodput against delay."),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The picture: .png, .pdf or .svg.")],
+    x: Annotated[
+        str | None, typer.Option("--x", metavar="KEY", help="A swept key, link.rate, or label. For pareto a metric.")
+    ] = None,
+    y: Annotated[
+        str | None,
+        typer.Option(
+            "--y", metavar="KEY", help="Another; for lines, what has a line each: label. For pareto a metric."
+        ),
+    ] = None,
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="NAME", help="A column of the store: what is drawn over the keys.")
+    ] = DELAY,
+    where: Where = None,
+    pool: Annotated[
+        bool, typer.Option("--pool", help="Combine the runs of all values of the other swept keys.")
+    ] = False,
+    width: Annotated[
+        str | None,
+        typer.Option("--width", metavar="WIDTH", help="As wide as a column or a page of a paper: column, page."),
+    ] = None,
+) -> None:
+    """Draw a store: a metric over swept keys, a panel per queue and combination of the other keys."""
+    suffix = out.suffix.removeprefix(".").lower()
+    if suffix not in FORMATS:
+        raise _core.ExperimentError(f'--out: got "{out}"; must end with .{", .".join(FORMATS)}')
+    if kind is not Kind.PARETO and (x is None or (y is None and kind is not Kind.LINES)):
+        raise _core.ExperimentError(f"plot: {kind} needs {'--x' if x is None else '--y'}, a swept key or label")
+    wide: Width | None = "column" if width == "column" else "page" if width == "page" else None
+    if wide != width:
+        raise _core.ExperimentError(f'--width: got "{width}"; must be column or page')
+    from sojourn.grids import Grid
+
+    draw = Grid(store, where).plot
+    if kind is Kind.PARETO:
+        drawn = draw.pareto(x or DELAY, y or GOODPUT, pool=pool, width=wide)
+    elif kind is Kind.LINES:
+        drawn = draw.lines(x or "", y or "label", metric, pool=pool, width=wide)
+    else:
+        drawn = getattr(draw, kind.value)(x, y, metric, pool=pool, width=wide)
+    buffer = io.BytesIO()
+    drawn.savefig(buffer, format=suffix)
+    write(out, buffer.getvalue())
+    print(out)
+
+
+def write(out: Path, content: bytes) -> None:
+    """Writes a file that was asked for by its name.
+
+    Raises
+    ------
+    Stopped
+        It cannot be written.
+    """
+    from sojourn.store import files
+
+    try:
+        files.write(out, content)
+    except OSError as error:
+        raise Stopped(FAILED, f"{out}: cannot be written: {error.strerror}") from None

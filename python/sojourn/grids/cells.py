@@ -1,0 +1,293 @@
+"""The runs of a store as cells: one per queue and combination of swept values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sojourn import _core
+from sojourn.grids.intervals import Intervals, median_intervals
+from sojourn.grids.measure import Measure, measure
+from sojourn.statistics import FloatArray
+from sojourn.store.plans import Store
+from sojourn.store.query import ROWS, refusal
+from sojourn.swept import SHOWN, Quantity, quantity, words
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from sojourn.grids.pictures import Pictures
+
+LABEL = "label"
+"""The key of the queues under test."""
+NONE = "–"
+"""The value of a key that the sweep of a run does not have."""
+_NO_FIGURES = ("place", "seed", "file_row_number")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A key with its values: in the order of numbers if all are numbers of one unit, else as they were run."""
+
+    key: str
+    texts: tuple[str, ...]
+    """The values as written."""
+    numbers: FloatArray | None
+    """The values in ``unit``; None if some are no numbers."""
+    unit: str
+
+    @property
+    def words(self) -> str:
+        """Its name for people: ``link rate``."""
+        return "queue" if self.key == LABEL else words([self.key])[self.key]
+
+    @property
+    def axis_label(self) -> str:
+        """``link rate [Mbit/s]``."""
+        return f"{self.words} [{self.unit}]" if self.unit and self.numbers is not None else self.words
+
+
+class Grid:
+    """The runs of a store, in cells.
+
+    A cell is a queue (``label``) and a combination of swept values; its runs are those of its seeds. ``plot`` draws.
+
+    Parameters
+    ----------
+    store
+        The store, or its folder.
+    where
+        A condition of SQL over the columns of ``queues`` (docs/many-runs.md), to choose rows. Without one, a run counts
+        with its first queue.
+
+    Raises
+    ------
+    ExperimentError
+        There are no such runs, the condition is wrong, or a file is damaged.
+    """
+
+    def __init__(self, store: Store | str | Path, where: str | None = None) -> None:
+        import duckdb
+
+        self._store = store if isinstance(store, Store) else Store(store)
+        parts = {plan.id: plan.parts() for plan in self._store.plans()}
+        paths = [str(part.path) for of_plan in parts.values() for part in of_plan]
+        if not paths:
+            raise _core.ExperimentError(f"{self._store.path} has no runs yet; sojourn worker --store makes them")
+        try:
+            self._rows: duckdb.DuckDBPyConnection = duckdb.connect(":memory:")
+            keys: dict[str, None] = {}
+            for plan in self._store.plans():
+                # Runs of one file have the same keys, listed runs any.
+                some = [str(part.path) for part in parts.get(plan.id, [])]
+                keys |= dict.fromkeys(self._keys_of(some if plan.meta.listed else some[:1], plan.meta.listed))
+            self._pick(paths, where)
+            self._columns = {str(row[0]): str(row[1]) for row in self._all("describe picked")}
+            self._read_cells([key for key in keys if key in self._columns])
+        except duckdb.Error as error:
+            raise refusal(self._store, "--where" if where else "store", error) from None
+
+    def _all(self, sql: str) -> list[tuple[Any, ...]]:
+        return self._rows.execute(sql).fetchall()
+
+    def _keys_of(self, paths: Sequence[str], every: bool) -> list[str]:
+        """The keys that the sweep of some files has: of every row, or of the first that has any."""
+        if not paths:
+            return []
+        rows = f"select summary from {ROWS.format(files=_quoted(paths))} where summary is not null"
+        some = rows if every else f"{rows} limit 1"
+        found = self._all(f"select distinct json_keys(summary, '$.set') from ({some})")
+        return [key for (keys,) in found for key in keys or ()]
+
+    def _pick(self, paths: Sequence[str], where: str | None) -> None:
+        """Makes the table ``picked``: a row per run."""
+        condition = f"where ({where})" if where else ""
+        self._rows.execute(
+            f"create table picked as select * exclude (summary, filename, file_row_number) "
+            f"from (select * from {ROWS.format(files=_quoted(paths))} {condition}) "
+            "qualify row_number() over (partition by coalesce(hash, plan || place) order by filename, file_row_number) "
+            "= 1 order by filename, file_row_number"
+        )
+
+    def _read_cells(self, keys: Sequence[str]) -> None:
+        columns = [LABEL, *keys]
+        names = ", ".join(map(_name, [*columns, "experiment", "aqm", "seed", "plan"]))
+        # A run whose values cannot go together has no hash, and no values.
+        table = self._rows.sql(f"select {names} from picked where hash is not null").to_arrow_table()
+        if not table.num_rows:
+            raise _core.ExperimentError(f"{self._store.path} has no such runs")
+        if len(table["experiment"].unique()) > 1:
+            columns.insert(1, "experiment")
+        axes, codes = zip(*(_axis(key, table[key]) for key in columns), strict=True)
+        self._disciplines: dict[str, str] = dict(
+            zip(table[LABEL].to_pylist()[::-1], table["aqm"].to_pylist()[::-1], strict=True)
+        )
+        self._set({axis.key: axis for axis in axes}, np.stack(codes, axis=1))
+        seeds = table["seed"].to_numpy()
+        if len(np.unique(np.stack([self._cell_of, np.unique(seeds, return_inverse=True)[1]]), axis=1).T) < len(seeds):
+            plans = ", ".join(sorted(table["plan"].unique().to_pylist()))
+            raise _core.ExperimentError(
+                f"{self._store.path}: several experiments have runs of the same values and seed; choose one sweep of "
+                f"{plans}: --where \"plan = '…'\""
+            )
+
+    def _set(self, axes: dict[str, Axis], codes: npt.NDArray[np.int64]) -> None:
+        self.axes = axes
+        """The queues and the swept keys."""
+        self._of_rows = codes
+        self.codes, cell_of = np.unique(codes, axis=0, return_inverse=True)
+        """The value of each axis in each cell, as its place in the axis; shape (cells, axes)."""
+        self._cell_of: npt.NDArray[np.int64] = cell_of.ravel()
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def runs(self) -> int:
+        """How many runs the cells have."""
+        return len(self._cell_of)
+
+    @property
+    def name(self) -> str:
+        """The names of the experiments."""
+        names = self._all("select distinct experiment from picked where hash is not null order by 1")
+        return ", ".join(str(row[0]) for row in names)
+
+    @property
+    def plot(self) -> Pictures:
+        """Its pictures."""
+        from sojourn.grids.pictures import Pictures
+
+        return Pictures(self)
+
+    @cached_property
+    def varying(self) -> list[str]:
+        """The axes with more than one value."""
+        return [key for key, axis in self.axes.items() if len(axis.texts) > 1]
+
+    def axis(self, key: str, option: str) -> Axis:
+        """An axis; ``option`` is how the key was asked for.
+
+        Raises
+        ------
+        ExperimentError
+            There is none.
+        """
+        if key not in self.axes:
+            raise _core.ExperimentError(f'{option}: got "{key}"; must be one of {", ".join(self.axes)}')
+        return self.axes[key]
+
+    def places(self, key: str) -> npt.NDArray[np.int64]:
+        """The value of an axis in each cell, as its place in the axis."""
+        found: npt.NDArray[np.int64] = self.codes[:, list(self.axes).index(key)]
+        return found
+
+    def discipline(self, label: str) -> str:
+        """The discipline of a queue."""
+        return self._disciplines[label]
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The columns of figures that some run has."""
+        numbers = {f"{key}_{unit}" for key in self.axes for unit in SHOWN}
+        names = [
+            name
+            for name, kind in self._columns.items()
+            if kind in ("DOUBLE", "BIGINT", "FLOAT") and name not in (*self.axes, *_NO_FIGURES, *numbers)
+        ]
+        counts = self._all(f"select {', '.join(f'count({_name(name)})' for name in names)} from picked")[0]
+        return [name for name, count in zip(names, counts, strict=True) if count]
+
+    def measure(self, name: str, option: str = "--metric") -> Measure:
+        """What a metric is.
+
+        Raises
+        ------
+        ExperimentError
+            No run has it.
+        """
+        if name not in self.metrics:
+            owned = [known for known in self.metrics if known.endswith(f".{name}")]
+            if len(owned) == 1:
+                return measure(owned[0])
+            near = owned or get_close_matches(name, self.metrics, 6, 0.5) or self.metrics
+            raise _core.ExperimentError(
+                f'{option}: got "{name}"; must be one of the store\'s columns: {", ".join(near)}'
+            )
+        return measure(name)
+
+    def intervals(self, shown: Measure) -> Intervals:
+        """The median of a metric in each cell with its 95 % confidence interval, in the unit people see."""
+        column = self._rows.sql(f"select {_name(shown.name)} x from picked where hash is not null").to_arrow_table()
+        values = column["x"].to_numpy().astype(np.float64) / shown.per
+        return median_intervals(np.where(np.isfinite(values), values, np.nan), self._cell_of, len(self))
+
+    def pooled(self, keys: Iterable[str]) -> Grid:
+        """The same runs in larger cells, which differ only in these keys."""
+        kept = [key for key in self.axes if key in set(keys)]
+        other = object.__new__(Grid)
+        other.__dict__ |= {name: value for name, value in self.__dict__.items() if name != "varying"}
+        places = [list(self.axes).index(key) for key in kept]
+        other._set({key: self.axes[key] for key in kept}, self._of_rows[:, places])
+        return other
+
+    def setting(self, cell: int, keys: Sequence[str]) -> str:
+        """The values of a cell, for a title: ``codel, link rate 10 Mbit/s``."""
+        texts = {key: self.axes[key].texts[self.places(key)[cell]] for key in keys}
+        return ", ".join(
+            # A line of a title ends after a comma.
+            text if key == LABEL else _phrase(self.axes[key].words, text).replace(" ", "\N{NO-BREAK SPACE}")
+            for key, text in texts.items()
+        )
+
+
+def _phrase(name: str, text: str) -> str:
+    if text in ("True", "False"):
+        return name if text == "True" else f"no {name}"
+    return f"{text} flow{'' if text == '1' else 's'}" if name == "flows" else f"{name} {text}"
+
+
+def _axis(key: str, column: pa.ChunkedArray) -> tuple[Axis, npt.NDArray[np.int64]]:
+    """An axis from a column, and the place in it of each row."""
+    coded = column.combine_chunks().dictionary_encode()
+    # Null is a value, too.
+    places = coded.indices.fill_null(len(coded.dictionary)).to_numpy().astype(np.int64)
+    texts = [_text(value) for value in coded.dictionary.to_pylist()] + [NONE]
+    used = [place for place in range(len(texts)) if place < len(texts) - 1 or coded.null_count]
+    found = [None if key in (LABEL, "experiment") else quantity(texts[place]) for place in used]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found) or len({one.unit for one in known}) > 1:
+        return Axis(key, tuple(texts[place] for place in used), None, ""), places
+    # The same value may be written in two ways: the first is shown.
+    first: dict[Quantity, str] = {}
+    for one, place in zip(known, used, strict=True):
+        first.setdefault(one, texts[place])
+    ordered = sorted(first)
+    rank = {one: place for place, one in enumerate(ordered)}
+    ranks = np.array([rank[one] for one in known])
+    per, unit = SHOWN.get(known[0].unit, (1.0, ""))
+    numbers = np.array([one.value / per for one in ordered])
+    return Axis(key, tuple(first[one] for one in ordered), numbers, unit), ranks[places]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{value:.12g}"
+    return str(value)
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _quoted(paths: Iterable[str]) -> str:
+    return "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]"
