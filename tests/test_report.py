@@ -38,13 +38,13 @@ def seen_by_browser(page: Path, more: str = "") -> dict:
     return titled(copy)
 
 
-def titled(page: Path) -> dict:
+def titled(page: Path, *flags: str) -> dict:
     """The page's title, which its script makes JSON."""
     if BROWSER is None:
         pytest.skip("no chromium to open the page with")
     profile = page.with_name("profile")
     result = subprocess.run(
-        [BROWSER, *FLAGS, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()],
+        [BROWSER, *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()],
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

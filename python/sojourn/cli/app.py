@@ -15,6 +15,7 @@ from sojourn.cli import (
     completion,
     doctor,
     evaluate,
+    explore,
     export,
     kernel,
     listing,
@@ -48,6 +49,7 @@ app.command("worker")(worker.command)
 app.command("status")(status_.command)
 app.command("query")(query.command)
 app.command("plot")(plot.command)
+app.command("explore")(explore.command)
 app.command("replay")(replay.command)
 app.command("report")(report.command)
 app.command("export")(export.command)

@@ -109,6 +109,7 @@ _ARGUMENTS: dict[str, Callable[[], list[str]]] = {
     "study run": lambda: [*_studies(), FILES],
     "study list": lambda: [],
     "plot": lambda: [],
+    "explore": lambda: [],
     "doctor": lambda: [],
 }
 """The arguments of a command; a command that is not here takes files."""

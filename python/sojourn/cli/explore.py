@@ -1,0 +1,32 @@
+"""``sojourn explore``: a store as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn import _core
+from sojourn.cli.options import StoreFolder
+from sojourn.cli.plot import Where, write
+
+
+def command(
+    store: StoreFolder,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page: .html.")],
+    where: Where = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option("--metrics", metavar="NAMES", help="Columns of the store with commas; default: all figures."),
+    ] = None,
+) -> None:
+    """Write a store as one HTML file: pictures over any keys, filters, a table of the cells; it needs no network."""
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise _core.ExperimentError(f'--out: got "{out}"; must end with .html')
+    from sojourn.explorer import page
+    from sojourn.grids import Grid
+
+    named = None if metrics is None else [name.strip() for name in metrics.split(",")]
+    write(out, page(Grid(store, where), named).encode())
+    print(out)
