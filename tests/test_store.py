@@ -482,3 +482,15 @@ def test_what_cannot_go_through_a_store_is_refused(sojourn: Cli, file: Path, tmp
         assert refused.returncode == 2, refused.stderr
         assert len(refused.stderr.splitlines()) == 1
     assert not (tmp_path / "store").exists()
+
+
+def test_listed_runs_of_another_version_are_refused_and_not_counted_as_failed(sojourn: Cli, file: Path, tmp_path: Path):
+    store = Store.make(tmp_path / "store")
+    specs = list(_core.Plan.read_file(str(file), []))
+    documents = [spec.document.replace('"results":', '"results":9') for spec in specs]
+    store.add_listing(Listing("listed", tuple(documents)), 4)
+    refused = sojourn("worker", "--store", "store")
+    assert refused.returncode == 2, refused.stderr
+    assert "results: got 9" in refused.stderr.splitlines()[-1]
+    found = json.loads(sojourn("status", "--store", "store", "--json").stdout)
+    assert (found["done"], found["failed"]) == (0, 0)

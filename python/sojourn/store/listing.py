@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from sojourn import _core
 from sojourn.store import files
 
@@ -32,6 +34,13 @@ class Runs(Protocol):
 
     def __getitem__(self, place: int, /) -> _core.RunSpec:
         """The run with this index."""
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What of a document depends on the process that wrote it."""
+
+    results: int
+    own: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,21 @@ class Listing:
         for document in self.documents:
             digest.update(f"{len(document)} {document}".encode())
         return digest.hexdigest()
+
+    def check(self) -> None:
+        """Reads a run of each kind that this process might not be able to make.
+
+        Raises
+        ------
+        ExperimentError
+            They are of another version of results, or a user-defined discipline differs here.
+        """
+        kinds: dict[str, str] = {}
+        for document in self.documents:
+            head = msgspec.json.decode(document, type=_Head)
+            kinds.setdefault(f"{head.results} {head.own}", document)
+        for document in kinds.values():
+            _core.RunSpec.read(document)
 
     def __len__(self) -> int:
         return len(self.documents)

@@ -104,7 +104,9 @@ class StoredPlan:
     def read_sweep(self) -> Runs:
         """Its runs, as this version reads the stored file. A file without a name is called as it was outside."""
         if self.meta.listed:
-            return Listing.read(self.folder, self.meta.experiment)
+            listing = Listing.read(self.folder, self.meta.experiment)
+            listing.check()
+            return listing
         overrides = [("experiment.name", self.meta.experiment), *self.meta.overrides]
         return _core.Sweep.read_file(str(self.folder / EXPERIMENT), overrides)
 
