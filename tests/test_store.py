@@ -474,6 +474,8 @@ def test_cells_of_a_sweep_are_repeated_until_they_are_precise(sojourn: Cli, file
     refused = sojourn(*sweep, "--plan")
     assert refused.returncode == 2
     assert refused.stderr.startswith("--until: ")
+    few = sojourn("sweep", "grid.toml", "--set", "experiment.repeat=3", "--store", "new", "--until", "goodput_bps=1%")
+    assert (few.returncode, (tmp_path / "new").exists()) == (2, False)
 
 
 def test_what_cannot_go_through_a_store_is_refused(sojourn: Cli, file: Path, tmp_path: Path):

@@ -70,7 +70,9 @@ def command(
     if store is None:
         raise _core.ExperimentError("sweep: needs --store, the folder that keeps the runs")
     if precision is not None:
-        _repeat(read_plan(file, replaced), Store.make(store, say=complain), precision, jobs=workers, json=json)
+        repeated = read_plan(file, replaced)
+        rounds = Rounds(repeated, precision)
+        _repeat(repeated, rounds, Store.make(store, say=complain), jobs=workers, json=json)
         return
     kept = Store.make(store)
     plan = kept.find(sweep) or kept.add(Path(file), replaced, sweep, batch_of(sweep))
@@ -96,9 +98,8 @@ def command(
         )
 
 
-def _repeat(plan: _core.Plan, store: Store, precision: Precision, *, jobs: int, json: bool) -> None:
+def _repeat(plan: _core.Plan, rounds: Rounds, store: Store, *, jobs: int, json: bool) -> None:
     """Makes the repeats of every cell until it is precise enough: a batch of the store per round."""
-    rounds = Rounds(plan, precision)
     done = 0
     for number, places in enumerate(rounds, start=1):
 
