@@ -51,13 +51,18 @@ impl Classifier {
         self.salt = None;
     }
 
-    /// The queue for a flow. `is_idle` tells whether a queue is empty and inactive.
+    /// The queue for a flow, or the `bucket` that is known to be its queue. `is_idle` tells whether a queue is empty and
+    /// inactive.
     pub fn queue_of<P: Packet>(
         &mut self,
         flow: &FlowKey,
+        bucket: Option<u32>,
         is_idle: impl Fn(u32) -> bool,
         env: &mut Environment<P>,
     ) -> u32 {
+        if let Some(bucket) = bucket {
+            return bucket % self.queues;
+        }
         let salt = *self.salt.get_or_insert_with(|| env.random_u64());
         let hash = flow.hash(salt);
         // hash · queues / 2^32: as uniform as a remainder, without a division.
@@ -98,7 +103,7 @@ mod tests {
         (0..flows)
             .map(|flow| {
                 let is_idle = |at: u32| !taken[at as usize];
-                let queue = classifier.queue_of(&flow_key(flow), is_idle, &mut env);
+                let queue = classifier.queue_of(&flow_key(flow), None, is_idle, &mut env);
                 taken[queue as usize] = true;
                 queue
             })
@@ -140,7 +145,7 @@ mod tests {
             let mut env = Environment::<TestPacket>::new(1);
             let mut classifier = Classifier::new(hashing, 1024);
             let mut queue_of = |classifier: &mut Classifier, flow| {
-                classifier.queue_of(&flow_key(flow), |_| false, &mut env)
+                classifier.queue_of(&flow_key(flow), None, |_| false, &mut env)
             };
             let before: Vec<u32> = (0..8).map(|flow| queue_of(&mut classifier, flow)).collect();
             let again: Vec<u32> = (0..8).map(|flow| queue_of(&mut classifier, flow)).collect();

@@ -8,7 +8,8 @@
 //! When p_CL reaches 1, marking is exhausted: classic packets are dropped whatever their ECN field, and the L queue
 //! drops with p_C besides marking (RFC 9332 §4.2.3, Appendix A.2).
 //!
-//! `variant = "linux"` has tc-dualpi2's defaults: 16 ms, 0.16 and 3.2 per second, a step at 1 ms.
+//! `variant = "linux"` is Linux's sch_dualpi2, whose rules differ ([`linux`]): 16 ms, 0.16 and 3.2 per second, a step at
+//! 1 ms, random signals.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -27,6 +28,10 @@ use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
 use crate::{choice, parameters};
 
+pub mod linux;
+
+use linux::LinuxDualPi2;
+
 parameters! {
     /// The parameters of DualPI2 besides its controller's.
     pub struct Config {
@@ -40,7 +45,9 @@ parameters! {
         pub scheduler: Scheduler,
         /// time shift in favour of L4S packets in the time-shifted FIFO
         pub t_shift: Option<Duration>,
-        /// which defaults to use: the RFC's or Linux's
+        /// packets that an L4S packet must find in its queue for the step to apply; with variant linux
+        pub min_qlen_step: Option<u64>,
+        /// the RFC's rules or Linux's
         pub variant: Variant,
     }
     besides {
@@ -60,11 +67,11 @@ choice! {
 }
 
 choice! {
-    /// Which defaults to use.
+    /// Whose rules and defaults.
     pub enum Variant {
         /// RFC 9332 Appendix A.1: alpha is 0.1 Tupdate / RTT_max^2 and beta 0.3 / RTT_max, for an RTT_max of 100 ms.
         Rfc9332 = "rfc9332",
-        /// tc-dualpi2's.
+        /// Linux's sch_dualpi2.
         Linux = "linux",
     }
 }
@@ -86,6 +93,10 @@ impl Config {
             c_protection: Some(0.1),
             scheduler: Scheduler::Weighted,
             t_shift: Some(Duration::from_millis(50)),
+            min_qlen_step: match variant {
+                Variant::Rfc9332 => None,
+                Variant::Linux => Some(0),
+            },
             variant,
             control: Control {
                 target: Duration::from_millis(15),
@@ -107,6 +118,11 @@ impl Default for Config {
 /// The indices of L and C among the inner queues.
 const LOW_LATENCY: u8 = 0;
 const CLASSIC: u8 = 1;
+/// Their names.
+const NAMES: [&str; 2] = ["l", "c"];
+
+/// Linux's default limit in packets.
+const LINUX_LIMIT: u64 = 10_000;
 
 /// One of the two queues.
 struct Queue<P> {
@@ -321,7 +337,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
     }
 
     fn inner_queues(&self) -> &'static [&'static str] {
-        &["l", "c"]
+        &NAMES
     }
 
     fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
@@ -354,9 +370,24 @@ fn config(settings: &Settings) -> Result<Config, SettingError> {
     let asked = Config {
         c_protection: None,
         t_shift: None,
+        min_qlen_step: None,
         ..default
     };
     let asked = asked.given(settings)?;
+    let is_linux = default.variant == Variant::Linux;
+    for (key, other) in [
+        ("range", !asked.range.is_zero()),
+        ("scheduler", asked.scheduler != Scheduler::Weighted),
+    ] {
+        if is_linux && other {
+            let message = "has no effect with variant \"linux\", which has a step and a weighted round robin";
+            return Err(SettingError::new(key, message));
+        }
+    }
+    if asked.min_qlen_step.is_some() && !is_linux {
+        let message = "has no effect without variant = \"linux\"";
+        return Err(SettingError::new("min_qlen_step", message));
+    }
     let time_shifted = asked.scheduler == Scheduler::TimeShifted;
     for (key, given, used) in [
         ("c_protection", asked.c_protection.is_some(), !time_shifted),
@@ -375,6 +406,7 @@ fn config(settings: &Settings) -> Result<Config, SettingError> {
             .or(default.c_protection)
             .filter(|_| !time_shifted),
         t_shift: asked.t_shift.or(default.t_shift).filter(|_| time_shifted),
+        min_qlen_step: asked.min_qlen_step.or(default.min_qlen_step),
         ..asked
     };
     config.note(settings);
@@ -389,10 +421,15 @@ pub fn dualpi2<P: Packet + Send + 'static>() -> Discipline<P> {
         source: "RFC 9332",
         keys: Box::new(keys),
         make: Box::new(|settings| {
+            let config = config(settings)?;
+            if config.variant == Variant::Linux {
+                let limit = settings.limit_or(Limit::Packets(LINUX_LIMIT));
+                return Ok(Box::new(LinuxDualPi2::new(config, limit, settings.mtu)));
+            }
             // RFC 9332 A.1: a quarter of a second at the link's rate.
             let bytes = settings.rate.bytes_in(Duration::from_millis(250));
             let limit = settings.limit_or(Limit::Bytes(bytes.max(2 * u64::from(settings.mtu))));
-            Ok(Box::new(DualPi2::new(config(settings)?, limit)))
+            Ok(Box::new(DualPi2::new(config, limit)))
         }),
     }
 }

@@ -90,6 +90,11 @@ pub trait Packet {
     fn set_enqueued(&mut self, now: Time);
     /// The flow that the packet belongs to.
     fn flow(&self) -> FlowKey;
+    /// The queue that the flow's hash selects, if it is known: in a recording. Disciplines that hash flows use it, modulo
+    /// their number of queues.
+    fn bucket(&self) -> Option<u32> {
+        None
+    }
     /// The DiffServ code point, 0 to 63.
     fn dscp(&self) -> u8 {
         0

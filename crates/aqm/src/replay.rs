@@ -5,9 +5,11 @@
 //! times; it is meant for algorithms that drop arrivals.
 //!
 //! A recording made with Linux's tracepoints has no row for a packet that was dropped on arrival, so only disciplines
-//! that drop at the head can match it packet by packet. The discipline's clock starts at the first row.
+//! that drop at the head, or from the longest queue, can match it packet by packet. With the flow of each packet the
+//! discipline uses the flow's number in place of a hash; with the ECN field it may mark, and marks are compared if the
+//! departures have them. The discipline's clock starts at the first row.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Time};
@@ -32,6 +34,10 @@ pub enum Event {
         t_us: u64,
         /// Its size on the link in bytes.
         bytes: u32,
+        /// Its flow, and the queue that it takes in a discipline that hashes flows; `None` if all packets are of one.
+        flow: Option<u32>,
+        /// Its ECN field on arrival.
+        ecn: Ecn,
     },
     /// A packet left the queue.
     Dequeue {
@@ -39,6 +45,8 @@ pub enum Event {
         id: u64,
         /// When, in microseconds.
         t_us: u64,
+        /// Whether it left with CE; `None` if the recording does not tell.
+        ce: Option<bool>,
     },
 }
 
@@ -59,7 +67,35 @@ pub struct Recorded {
     /// Its id.
     pub id: u64,
     bytes: u32,
+    bucket: Option<u32>,
+    ecn: Ecn,
     enqueued: Time,
+}
+
+impl Recorded {
+    /// The packet of an arrival.
+    ///
+    /// # Panics
+    /// The event is a departure.
+    fn arriving(event: Event, now: Time) -> Self {
+        let Event::Enqueue {
+            id,
+            bytes,
+            flow,
+            ecn,
+            ..
+        } = event
+        else {
+            unreachable!("only arrivals bring packets");
+        };
+        Self {
+            id,
+            bytes,
+            bucket: flow,
+            ecn,
+            enqueued: now,
+        }
+    }
 }
 
 impl Packet for Recorded {
@@ -67,9 +103,11 @@ impl Packet for Recorded {
         self.bytes
     }
     fn ecn(&self) -> Ecn {
-        Ecn::NotEct
+        self.ecn
     }
-    fn set_ce(&mut self) {}
+    fn set_ce(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
     fn enqueued(&self) -> Time {
         self.enqueued
     }
@@ -77,7 +115,13 @@ impl Packet for Recorded {
         self.enqueued = now;
     }
     fn flow(&self) -> FlowKey {
-        FlowKey::default()
+        FlowKey {
+            source: self.bucket.unwrap_or(0),
+            ..FlowKey::default()
+        }
+    }
+    fn bucket(&self) -> Option<u32> {
+        self.bucket
     }
 }
 
@@ -88,13 +132,16 @@ pub struct Outcome {
     pub enqueued: u64,
     /// Packets that left the queue in the recording.
     pub dequeued: u64,
-    /// Packets that the recorded queue dropped: those that never left although a later one did.
+    /// Packets that the recorded queue dropped: those that never left although a later one of their flow did.
     pub dropped_recorded: u64,
-    /// Packets that the discipline dropped.
+    /// Packets that the discipline dropped, without those of which the recording does not tell what became.
     pub dropped_ours: u64,
-    /// True if the discipline sent the recorded packet at every departure, and dropped as many packets.
+    /// Packets that left with CE in the recording, and from the discipline; `None` if the recording does not tell.
+    pub marked: Option<(u64, u64)>,
+    /// True if the discipline sent the recorded packet at every departure, with the recorded mark, and dropped as many
+    /// packets.
     pub agree: bool,
-    /// The first departure of another packet.
+    /// The first departure of another packet, or with another mark.
     pub first_divergence: Option<Divergence>,
 }
 
@@ -109,6 +156,8 @@ pub struct Divergence {
     pub expected: u64,
     /// The packet that the discipline sent; `None` if it had none.
     pub got: Option<u64>,
+    /// Whether the packet left with CE in the recording, and from the discipline, if that is the difference.
+    pub ce: Option<(bool, bool)>,
 }
 
 /// Returns the time of an event since the first row.
@@ -127,9 +176,9 @@ pub fn length(events: &[Event]) -> Duration {
 /// disciplines that draw random numbers.
 pub fn replay(qdisc: &mut dyn Qdisc<Recorded>, events: &[Event], seed: u64) -> Outcome {
     let mut env = Environment::new(seed);
-    let mut entered = Vec::new();
-    let (mut dequeued, mut dropped_ours) = (0, 0);
-    let mut newest_departed = None;
+    let mut lost = Losses::default();
+    let mut dropped: Vec<Recorded> = Vec::new();
+    let mut marked = None;
     let mut first_divergence = None;
     let time_of = clock(events);
     for (row, &event) in (0..).zip(events) {
@@ -138,40 +187,87 @@ pub fn replay(qdisc: &mut dyn Qdisc<Recorded>, events: &[Event], seed: u64) -> O
             qdisc.on_timer(due, &mut env);
         }
         match event {
-            Event::Enqueue { id, bytes, .. } => {
-                entered.push(id);
-                let packet = Recorded {
-                    id,
-                    bytes,
-                    enqueued: now,
-                };
+            Event::Enqueue { .. } => {
+                let packet = Recorded::arriving(event, now);
+                lost.enter(&packet);
                 qdisc.enqueue(packet, now, &mut env);
             }
-            Event::Dequeue { id, t_us } => {
-                dequeued += 1;
-                newest_departed = newest_departed.max(Some(id));
-                let got = qdisc.dequeue(now, &mut env).map(|packet| packet.id);
-                if got != Some(id) && first_divergence.is_none() {
+            Event::Dequeue { id, t_us, ce } => {
+                lost.leave(id);
+                let sent = qdisc.dequeue(now, &mut env);
+                let got = sent.map(|packet| packet.id);
+                let has_ce = sent.is_some_and(|packet| packet.ecn == Ecn::Ce);
+                if let Some(recorded) = ce {
+                    let (theirs, ours) = marked.get_or_insert((0, 0));
+                    *theirs += u64::from(recorded);
+                    *ours += u64::from(has_ce);
+                }
+                let ce = ce
+                    .map(|recorded| (recorded, has_ce))
+                    .filter(|(recorded, has)| got == Some(id) && recorded != has);
+                if (got != Some(id) || ce.is_some()) && first_divergence.is_none() {
                     first_divergence = Some(Divergence {
                         event: row,
                         t_us,
                         expected: id,
                         got,
+                        ce,
                     });
                 }
             }
         }
-        dropped_ours += env.take_dropped().count() as u64;
+        dropped.extend(env.take_dropped().map(|(packet, _)| packet));
     }
-    let left_or_lost = entered.partition_point(|&id| Some(id) <= newest_departed);
-    let dropped_recorded = (left_or_lost as u64).saturating_sub(dequeued);
+    let dropped_recorded = lost.recorded();
+    let dropped_ours = dropped.iter().filter(|packet| lost.is_known(packet)).count() as u64;
     Outcome {
-        enqueued: entered.len() as u64,
-        dequeued,
+        enqueued: lost.entered.len() as u64,
+        dequeued: lost.departed,
         dropped_recorded,
         dropped_ours,
+        marked,
         agree: first_divergence.is_none() && dropped_recorded == dropped_ours,
         first_divergence,
+    }
+}
+
+/// What became of the packets of a recording. A packet was dropped if it never left although a later one of its flow
+/// did; of those behind the last departure of their flow nothing is known.
+#[derive(Default)]
+struct Losses {
+    /// Id and flow of each packet, in order.
+    entered: Vec<(u64, Option<u32>)>,
+    departed: u64,
+    /// The newest packet of each flow that left.
+    newest: BTreeMap<Option<u32>, u64>,
+}
+
+impl Losses {
+    fn enter(&mut self, packet: &Recorded) {
+        self.entered.push((packet.id, packet.bucket));
+    }
+
+    fn leave(&mut self, id: u64) {
+        self.departed += 1;
+        if let Ok(place) = self.entered.binary_search_by_key(&id, |&(known, _)| known) {
+            let newest = self.newest.entry(self.entered[place].1).or_insert(id);
+            *newest = id.max(*newest);
+        }
+    }
+
+    /// True if the recording tells what became of the packet.
+    fn is_known(&self, packet: &Recorded) -> bool {
+        let newest = self.newest.get(&packet.bucket);
+        newest.is_some_and(|newest| packet.id <= *newest)
+    }
+
+    /// Packets that the recorded queue dropped.
+    fn recorded(&self) -> u64 {
+        let known = self
+            .entered
+            .iter()
+            .filter(|(id, flow)| self.newest.get(flow).is_some_and(|newest| id <= newest));
+        (known.count() as u64).saturating_sub(self.departed)
     }
 }
 
@@ -203,12 +299,8 @@ pub fn follow(
             }
         }
         match event {
-            Event::Enqueue { id, bytes, .. } => {
-                let packet = Recorded {
-                    id,
-                    bytes,
-                    enqueued: now,
-                };
+            Event::Enqueue { bytes, .. } => {
+                let packet = Recorded::arriving(event, now);
                 aqm.on_enqueue(&packet, backlog, now, &mut env);
                 queue.push_back(packet);
                 account(&mut backlog, &queue, i64::from(bytes));

@@ -49,14 +49,19 @@ impl Recording {
         })?;
         arm.finish()?;
         let divergence = outcome.first_divergence.map(|divergence| {
-            json!({
+            let mut told = json!({
                 "event": divergence.event,
                 "t_us": divergence.t_us,
                 "expected": divergence.expected,
                 "got": divergence.got,
-            })
+            });
+            if let Some((recorded, ours)) = divergence.ce {
+                told["expected_ce"] = recorded.into();
+                told["got_ce"] = ours.into();
+            }
+            told
         });
-        let outcome = json!({
+        let mut told = json!({
             "enqueued": outcome.enqueued,
             "dequeued": outcome.dequeued,
             "dropped_recorded": outcome.dropped_recorded,
@@ -64,7 +69,11 @@ impl Recording {
             "agree": outcome.agree,
             "first_divergence": divergence,
         });
-        Ok(outcome.to_string())
+        if let Some((recorded, ours)) = outcome.marked {
+            told["marked_recorded"] = recorded.into();
+            told["marked_ours"] = ours.into();
+        }
+        Ok(told.to_string())
     }
 
     /// Shows the recorded queue to a discipline's algorithm. Returns `t_us` and each of its variables, every `every`

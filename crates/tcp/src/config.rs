@@ -15,6 +15,8 @@ pub struct Config {
     pub ecn_fallback: bool,
     /// Alternative backoff with ECN (RFC 8511). Default no.
     pub abe: bool,
+    /// Prague grows on short paths as if the RTT were 25 ms (its draft, §2.4.4). Default yes.
+    pub rtt_independence: bool,
     /// Offer selective acknowledgements (RFC 2018). Default yes.
     pub sack: bool,
     /// Quick acknowledgements: acknowledge at once at the start of a connection, and later when Linux does. Default
@@ -47,6 +49,7 @@ impl Default for Config {
             ecn: false,
             ecn_fallback: true,
             abe: false,
+            rtt_independence: true,
             sack: true,
             quickack: true,
             ack_every: 2,

@@ -69,7 +69,7 @@ impl Endpoint {
             iss,
             sender: Sender::new(
                 &config,
-                (algorithm.build)(config.abe),
+                (algorithm.build)(&config),
                 iss,
                 false,
                 Feedback::None,
@@ -250,7 +250,7 @@ impl Endpoint {
         self.phase = Phase::Established;
         self.syn_alarm = None;
         self.syn_due = false;
-        let control = (self.algorithm.build)(self.config.abe);
+        let control = (self.algorithm.build)(&self.config);
         let fresh = Sender::new(&self.config, control, self.iss, self.sack, self.feedback);
         let waiting = std::mem::replace(&mut self.sender, fresh);
         self.sender.take_over(&waiting);

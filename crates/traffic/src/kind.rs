@@ -100,6 +100,8 @@ pub struct Tcp {
     pub ecn_fallback: bool,
     /// Alternative backoff with ECN (RFC 8511). Default no.
     pub abe: bool,
+    /// Prague treats short paths as if they were longer. Default yes.
+    pub rtt_independence: bool,
     /// Selective acknowledgements. Default yes.
     pub sack: bool,
     /// Loss recovery. Default as Linux.

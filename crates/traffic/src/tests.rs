@@ -94,6 +94,7 @@ fn tcp() -> Tcp {
         ecn: false,
         ecn_fallback: true,
         abe: false,
+        rtt_independence: true,
         sack: true,
         recovery: Recovery::Rack,
         min_rto: Duration::from_millis(200),

@@ -23,6 +23,17 @@ class Verdict(StrEnum):
     NOT_RUN = "not run"
 
 
+class Further(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A second number of a claim, published with the first, at the same places."""
+
+    metric: str
+    value: Number
+    statistic: str = ""
+    unit: str = ""
+    tol_rel: Number = 0.0
+    tol_abs: Number = 0.0
+
+
 class Claim(msgspec.Struct, frozen=True):
     """One published result, in our words: a ``[[claim]]`` table, which may have additional notes."""
 
@@ -52,6 +63,8 @@ class Claim(msgspec.Struct, frozen=True):
     tol_margin: Number = 0.0
     hold_min: Number = 1.0
     tol_reason: str = ""
+    also: tuple[Further, ...] = ()
+    """Its further numbers; each has to agree."""
 
     def __post_init__(self) -> None:
         if self.value is None and (self.least is None) != (self.most is None):
@@ -59,6 +72,12 @@ class Claim(msgspec.Struct, frozen=True):
             raise ValueError(f"{lacking}: missing; {given} needs it")
         if self.bound is not None and self.low is None:
             raise ValueError("value: missing; bound needs it")
+
+    @property
+    def further(self) -> list[Claim]:
+        """Its further numbers, each as a claim."""
+        plain = msgspec.structs.replace(self, also=(), relation=None, least=None, most=None, bound=None, tol_reason="")
+        return [msgspec.structs.replace(plain, **msgspec.structs.asdict(one)) for one in self.also]
 
     @property
     def schemes(self) -> tuple[str, ...]:
@@ -77,7 +96,11 @@ class Claim(msgspec.Struct, frozen=True):
 
     @property
     def published(self) -> str:
-        """The published result in short: a value with its tolerance, or a relation."""
+        """The published result in short: values with their tolerances, or a relation."""
+        return "; ".join([self._published, *(f"{one.metric} {one._published}" for one in self.further)])
+
+    @property
+    def _published(self) -> str:
         if self.relation is not None:
             return self.relation
         if self.low is None and self.high is None:

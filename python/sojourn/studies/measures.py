@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -291,6 +291,13 @@ def _values(read: Callable[[Run, Part], Series | None]) -> Callable[[Run, Part],
     return sample
 
 
+def _goodput_share(run: Run, part: Part) -> Sample:
+    """The part's share of the goodput of all flows in its direction."""
+    of_all = sum(flow["goodput_bps"] for flow in replace(part, traffic=None).flows(run))
+    own = sum(flow["goodput_bps"] for flow in part.flows(run))
+    return Single(own / of_all if of_all else math.nan)
+
+
 def _goodput_series(run: Run, part: Part) -> Series | None:
     return series.goodput(run, part.directions[0], traffic=part.traffic)
 
@@ -373,6 +380,7 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "mos": _mos,
     "download_ms": _download_ms,
     "goodput_bps": lambda run, part: Single(float(sum(flow["goodput_bps"] for flow in part.flows(run)))),
+    "goodput_share": _goodput_share,
     "received_bytes": lambda run, part: Single(float(sum(flow["received_bytes"] for flow in part.flows(run)))),
     "goodput_series_bps": _values(_goodput_series),
     "received_series_bytes": _values(_received_series),

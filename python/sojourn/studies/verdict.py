@@ -123,7 +123,12 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
         return _judgement(claim, "", Verdict.NOT_RUN, _why_not_run(study, wanted))
     try:
         parts = [selected(grid, claim, reading) for grid in found]
-        return _weigh(_Case(claim, reading, formulas, study.derived), parts)
+        whole = _weigh(_Case(claim, reading, formulas, study.derived), parts)
+        alone = structs.replace(reading, because="", measure=None, relation=None, relations=())
+        further = [
+            _weigh(_Case(one, alone, formulas_of(one, alone), study.derived), parts) for one in claim.further
+        ]
+        return _together(whole, claim.further, further)
     except (RelationError, AmbiguousPlaceError) as error:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, str(error))
 
@@ -281,6 +286,22 @@ def _weigh(case: _Case, grids: Sequence[Grid]) -> Judgement:
         repeats=len(repeats),
         repeats_held=sum(repeats),
         cause="" if reproduced else case.reading.cause or UNEXPLAINED,
+    )
+
+
+def _together(whole: Judgement, claims: Sequence[Claim], further: Sequence[Judgement]) -> Judgement:
+    """The verdict on a claim of several numbers: the worst of theirs."""
+    worst = [whole, *further]
+    for verdict in (Verdict.NOT_RUN, Verdict.NOT_REPRODUCED):
+        worst = [one for one in worst if one.verdict == verdict] or worst
+    named = list(zip((claim.metric for claim in claims), further, strict=True))
+    return replace(
+        whole,
+        measured="; ".join([whole.measured, *(f"{metric} {one.measured}" for metric, one in named)]),
+        verdict=worst[0].verdict,
+        reason="; ".join([whole.reason, *(f"{metric} {one.reason}" for metric, one in named)]),
+        only_by_tolerance=any(one.only_by_tolerance for one in worst),
+        cause=whole.cause or worst[0].cause,
     )
 
 

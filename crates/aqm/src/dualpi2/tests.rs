@@ -6,6 +6,13 @@ use crate::test_packet::TestPacket;
 use alloc::vec::Vec;
 use proptest::prelude::*;
 
+/// A step at 1 ms.
+const STEP: Config = Config {
+    min_thresh: Duration::from_millis(1),
+    range: Duration::ZERO,
+    ..Config::of(Variant::Rfc9332)
+};
+
 /// Two queues at p', with a sufficient limit.
 fn at(p_prime: f64, config: Config) -> DualPi2<TestPacket> {
     let mut dual = DualPi2::new(config, Limit::Packets(1_000_000));
@@ -92,7 +99,7 @@ fn the_l_queues_own_marking_is_a_ramp_or_a_step() {
     for (delay, p) in [(800, 0.0), (1000, 0.5), (1100, 0.75), (1200, 1.0)] {
         assert!((ramp.native(micros(delay)) - p).abs() < 1e-12, "{delay} us");
     }
-    let step = at(0.0, Config::of(Variant::Linux));
+    let step = at(0.0, STEP);
     assert_eq!(step.native(micros(1000)), 0.0);
     assert_eq!(step.native(micros(1001)), 1.0);
 }
@@ -102,7 +109,7 @@ fn a_lone_l4s_packet_is_not_marked_for_its_own_delay() {
     // A likelihood of 1 accumulates: 1, not above 1, at the first packet of a backlog, then a mark at each packet but
     // the last, which is alone.
     let mut env = Environment::new(0);
-    let mut dual = DualPi2::new(Config::of(Variant::Linux), Limit::Packets(10));
+    let mut dual = DualPi2::new(STEP, Limit::Packets(10));
     let now = Time::from_millis(5);
     fill(&mut dual, Ecn::Ect1, 1, &mut env);
     while dual.dequeue(now, &mut env).is_some() {}

@@ -1,4 +1,4 @@
-//! The text of a recording: one row per event, `E id t_us [bytes]` or `D id t_us`.
+//! The text of a recording: one row per event, `E id t_us [bytes [flow [ecn]]]` or `D id t_us [ce]`.
 
 use alloc::format;
 use alloc::string::String;
@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::Event;
+use crate::packet::Ecn;
 
 /// Bytes of a packet whose row gives no size: a full Ethernet frame.
 const FRAME: u32 = 1514;
@@ -34,6 +35,9 @@ impl fmt::Display for RecordingError {
 
 impl core::error::Error for RecordingError {}
 
+/// The forms of the rows.
+const FORMS: &str = "\"E id t_us [bytes [flow [ecn]]]\" or \"D id t_us [ce]\"";
+
 /// Reads a recording. Skips empty lines and lines that start with `#`.
 ///
 /// # Errors
@@ -56,9 +60,17 @@ pub fn read(text: &str) -> Result<Vec<Event>, RecordingError> {
     if events.is_empty() {
         return Err(RecordingError {
             line: None,
-            message: "no events; a recording has rows \"E id t_us [bytes]\" and \"D id t_us\""
-                .into(),
+            message: format!("no events; a recording has rows {FORMS}"),
         });
+    }
+    // Where marks are recorded, a departure without one left unmarked.
+    let tells = |event: &Event| matches!(event, Event::Dequeue { ce: Some(_), .. });
+    if events.iter().any(tells) {
+        for event in &mut events {
+            if let Event::Dequeue { ce, .. } = event {
+                *ce = Some(ce.unwrap_or(false));
+            }
+        }
     }
     Ok(events)
 }
@@ -66,21 +78,23 @@ pub fn read(text: &str) -> Result<Vec<Event>, RecordingError> {
 fn event(row: &str) -> Result<Event, String> {
     let mut fields = row.split_ascii_whitespace();
     let mut next = || fields.next();
-    let event = match (next(), next(), next(), next(), next()) {
-        (Some("E"), Some(id), Some(t_us), bytes, None) => Event::Enqueue {
+    let fields = [(); 7].map(|()| next());
+    let event = match fields {
+        [Some("E"), Some(id), Some(t_us), bytes, flow, ecn, None] => Event::Enqueue {
             id: number("id", id)?,
             t_us: number("t_us", t_us)?,
             bytes: bytes.map_or(Ok(FRAME), size)?,
+            flow: flow.map(flow_number).transpose()?,
+            ecn: ecn.map_or(Ok(Ecn::NotEct), ecn_field)?,
         },
-        (Some("D"), Some(id), Some(t_us), None, None) => Event::Dequeue {
+        [Some("D"), Some(id), Some(t_us), ce, None, ..] => Event::Dequeue {
             id: number("id", id)?,
             t_us: number("t_us", t_us)?,
+            ce: ce.map(mark).transpose()?,
         },
         _ => {
             let given: String = row.chars().take(40).collect();
-            return Err(format!(
-                "got \"{given}\"; a row is \"E id t_us [bytes]\" or \"D id t_us\""
-            ));
+            return Err(format!("got \"{given}\"; a row is {FORMS}"));
         }
     };
     Ok(event)
@@ -98,6 +112,39 @@ fn size(given: &str) -> Result<u32, String> {
         .ok_or_else(|| {
             format!("bytes: got \"{given}\"; must be a whole number from 1 to {MOST_BYTES}")
         })
+}
+
+fn flow_number(given: &str) -> Result<u32, String> {
+    let number = given.parse().ok();
+    number.ok_or_else(|| {
+        format!(
+            "flow: got \"{given}\"; must be a whole number from 0 to {}",
+            u32::MAX
+        )
+    })
+}
+
+/// The two bits of the IP header.
+fn ecn_field(given: &str) -> Result<Ecn, String> {
+    match given {
+        "0" => Ok(Ecn::NotEct),
+        "1" => Ok(Ecn::Ect1),
+        "2" => Ok(Ecn::Ect0),
+        "3" => Ok(Ecn::Ce),
+        _ => Err(format!(
+            "ecn: got \"{given}\"; must be the field: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE"
+        )),
+    }
+}
+
+fn mark(given: &str) -> Result<bool, String> {
+    match given {
+        "1" | "ce" => Ok(true),
+        "0" => Ok(false),
+        _ => Err(format!(
+            "ce: got \"{given}\"; must be 1 or ce (it left with CE) or 0"
+        )),
+    }
 }
 
 /// The state after the rows so far, to check the next one.
@@ -168,11 +215,37 @@ mod tests {
             id,
             t_us: 10,
             bytes,
+            flow: None,
+            ecn: Ecn::NotEct,
         };
         let expected = [
             enqueue(3, 1514),
             enqueue(7, 60),
-            Event::Dequeue { id: 7, t_us: 25 },
+            Event::Dequeue {
+                id: 7,
+                t_us: 25,
+                ce: None,
+            },
+        ];
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn flows_ecn_fields_and_marks_are_further_columns() {
+        let read = read("E 1 5 60 7 2\nE 2 5 60 8\nD 1 6 ce\nD 2 7\n").unwrap();
+        let enqueue = |id, flow, ecn| Event::Enqueue {
+            id,
+            t_us: 5,
+            bytes: 60,
+            flow: Some(flow),
+            ecn,
+        };
+        let dequeue = |id, t_us, ce| Event::Dequeue { id, t_us, ce };
+        let expected = [
+            enqueue(1, 7, Ecn::Ect0),
+            enqueue(2, 8, Ecn::NotEct),
+            dequeue(1, 6, Some(true)),
+            dequeue(2, 7, Some(false)),
         ];
         assert_eq!(read, expected);
     }
@@ -182,10 +255,13 @@ mod tests {
         let month_us = 30 * 86_400_000_000_u64;
         let late = format!("E 1 1\nE 2 {}", month_us + 2);
         for (text, line, parts) in [
-            ("E 1 5\nX 1 6", 2, ["\"X 1 6\"", "\"E id t_us [bytes]\""]),
+            ("E 1 5\nX 1 6", 2, ["\"X 1 6\"", "\"E id t_us [bytes"]),
             ("E 1", 1, ["\"E 1\"", "a row is"]),
-            ("E 1 5 6 7", 1, ["\"E 1 5 6 7\"", "a row is"]),
-            ("E 1 5\nD 1 6 100", 2, ["\"D 1 6 100\"", "a row is"]),
+            ("E 1 5 6 7 2 9", 1, ["\"E 1 5 6 7 2 9\"", "a row is"]),
+            ("E 1 5 6 x", 1, ["flow: got \"x\"", "whole number"]),
+            ("E 1 5 6 7 4", 1, ["ecn: got \"4\"", "3 CE"]),
+            ("E 1 5\nD 1 6 100", 2, ["ce: got \"100\"", "CE"]),
+            ("E 1 5\nD 1 6 1 1", 2, ["\"D 1 6 1 1\"", "a row is"]),
             ("E -1 5", 1, ["id: got \"-1\"", "whole number"]),
             ("E 1 5.5", 1, ["t_us: got \"5.5\"", "whole number"]),
             ("E 1 5 0", 1, ["bytes: got \"0\"", "from 1 to"]),

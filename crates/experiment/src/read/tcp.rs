@@ -16,6 +16,9 @@ keys! {
         ecn_fallback = Flag, Is("true");
         /// Back off less for a mark than for a loss (RFC 8511); needs ecn.
         abe = Flag, Is("false");
+        /// Prague grows on paths below 25 ms as if the RTT were 25 ms; false: by a segment per RTT, as in 2020. Others
+        /// ignore it.
+        rtt_independence = Flag, Is("true");
         /// Selective acknowledgements (RFC 2018).
         sack = Flag, Is("true");
         /// Loss detection and recovery: rack is RACK-TLP (RFC 8985), as in Linux since 4.18; rfc6675 is RFC 6675 alone,

@@ -9,6 +9,7 @@ use super::prague::Prague;
 use super::vegas::Vegas;
 use super::westwood::Westwood;
 use super::{CongestionControl, Cubic, NewReno, Reno};
+use crate::config::Config;
 use crate::ecn::Feedback;
 
 /// A congestion control that can be selected by name.
@@ -23,8 +24,8 @@ pub struct Algorithm {
     /// The feedback that it needs beyond RFC 3168's; endpoints ask for it whatever their configuration.
     /// [`Feedback::None`] if it needs none.
     pub feedback: Feedback,
-    /// Builds one. `abe`: with alternative backoff (RFC 8511), if it supports that.
-    pub build: fn(abe: bool) -> Box<dyn CongestionControl>,
+    /// Builds one, with those of the endpoint's options that it supports.
+    pub build: fn(&Config) -> Box<dyn CongestionControl>,
 }
 
 /// Every congestion control of this crate.
@@ -48,28 +49,28 @@ pub const ALGORITHMS: &[Algorithm] = &[
         summary: "window a cubic function of the time since the last loss; Linux's default",
         source: "RFC 9438",
         feedback: Feedback::None,
-        build: |abe| Box::new(Cubic::new(abe)),
+        build: |config| Box::new(Cubic::new(config.abe)),
     },
     Algorithm {
         name: "cubic-2005",
         summary: "the first CUBIC, as in ns-2: keeps 0.8 of the window, growth has a bound, no HyStart",
         source: "Rhee, Xu 2005",
         feedback: Feedback::None,
-        build: |abe| Box::new(Cubic::of_2005(abe)),
+        build: |config| Box::new(Cubic::of_2005(config.abe)),
     },
     Algorithm {
         name: "cubic-hystart++",
         summary: "cubic, leaving slow start by HyStart++ instead of Linux's HyStart",
         source: "RFC 9438, RFC 9406",
         feedback: Feedback::None,
-        build: |abe| Box::new(Cubic::with_hystart_plus_plus(abe)),
+        build: |config| Box::new(Cubic::with_hystart_plus_plus(config.abe)),
     },
     Algorithm {
         name: "cubic-nohystart",
         summary: "cubic, leaving slow start by loss alone",
         source: "RFC 9438",
         feedback: Feedback::None,
-        build: |abe| Box::new(Cubic::without_hystart(abe)),
+        build: |config| Box::new(Cubic::without_hystart(config.abe)),
     },
     Algorithm {
         name: "dctcp",
@@ -104,21 +105,21 @@ pub const ALGORITHMS: &[Algorithm] = &[
         summary: "NewReno to the letter of RFC 5681: grows per acknowledgement, used or not; halves the flight size",
         source: "RFC 5681, RFC 6582",
         feedback: Feedback::None,
-        build: |abe| Box::new(NewReno::new(abe)),
+        build: |config| Box::new(NewReno::new(config.abe)),
     },
     Algorithm {
         name: "prague",
         summary: "backs off by the share of marked packets, on ECT(1) with accurate feedback; for L4S",
         source: "draft-briscoe-iccrg-prague-congestion-control-04",
         feedback: Feedback::Accurate,
-        build: |_| Box::new(Prague::new()),
+        build: |config| Box::new(Prague::new(config.rtt_independence)),
     },
     Algorithm {
         name: "reno",
         summary: "additive increase, multiplicative decrease (NewReno)",
         source: "RFC 5681, RFC 6582",
         feedback: Feedback::None,
-        build: |abe| Box::new(Reno::new(abe)),
+        build: |config| Box::new(Reno::new(config.abe)),
     },
     Algorithm {
         name: "vegas",
@@ -149,7 +150,7 @@ mod tests {
     fn every_algorithm_is_found_by_its_name() {
         for algorithm in ALGORITHMS {
             assert_eq!(
-                (by_name(algorithm.name).expect("listed").build)(false).name(),
+                (by_name(algorithm.name).expect("listed").build)(&Config::default()).name(),
                 algorithm.name
             );
         }

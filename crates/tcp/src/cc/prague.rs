@@ -1,6 +1,6 @@
 //! Prague (draft-briscoe-iccrg-prague-congestion-control-04), the congestion control of L4S (RFC 9330, RFC 9331). It
 //! responds to marks as DCTCP does, receives them by AccECN, sends ECT(1) and paces. On short paths it grows as if the
-//! RTT were 25 ms, so that flows with different RTTs share equally (§2.4.4).
+//! RTT were 25 ms, so that flows with different RTTs share equally (§2.4.4); the first versions for Linux (2020) did not.
 //!
 //! The window keeps growing while it is reduced, and fractions of a segment are kept. Both matter with a mark in
 //! nearly every round trip. For this, Prague sets the window itself. Losses halve the window at once.
@@ -19,11 +19,13 @@ const ALPHA_ONE: u64 = 1 << 20;
 const GAIN_SHIFT: u32 = 4;
 /// The window is kept in these fractions of a segment.
 const FRACTION: u64 = 1 << 16;
-/// The RTT that shorter ones are stretched to (§2.4.4).
+/// The RTT that shorter ones are stretched to (§2.4.4), and that of a path without a sample.
 const VIRTUAL_RTT: Duration = Duration::from_millis(25);
 
 /// Prague's state.
 pub struct Prague {
+    /// The least RTT by which it grows; zero without RTT independence.
+    least_rtt: Duration,
     alpha: u64,
     accurate: bool,
     /// The observation: when and where it ends, and its counts.
@@ -40,9 +42,14 @@ pub struct Prague {
 }
 
 impl Prague {
-    /// A Prague that treats the first mark as full congestion.
-    pub const fn new() -> Self {
+    /// A Prague that treats the first mark as full congestion. `rtt_independence`: short paths count as longer ones.
+    pub const fn new(rtt_independence: bool) -> Self {
         Self {
+            least_rtt: if rtt_independence {
+                VIRTUAL_RTT
+            } else {
+                Duration::ZERO
+            },
             alpha: ALPHA_ONE,
             accurate: false,
             from: Time::ZERO,
@@ -68,7 +75,7 @@ impl Prague {
     /// RTT.
     fn acks_per_segment(&self, cwnd: u32) -> u32 {
         let rtt = self.rtt.unwrap_or(VIRTUAL_RTT).as_micros().max(1);
-        let stretched = rtt.max(VIRTUAL_RTT.as_micros());
+        let stretched = rtt.max(self.least_rtt.as_micros());
         let acks = u128::from(cwnd) * u128::from(stretched).pow(2) / u128::from(rtt).pow(2);
         acks.min(u128::from(u32::MAX / 2)) as u32
     }
@@ -119,7 +126,7 @@ impl CongestionControl for Prague {
     }
 
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
-        let period = self.rtt.unwrap_or(VIRTUAL_RTT).max(VIRTUAL_RTT);
+        let period = self.rtt.unwrap_or(VIRTUAL_RTT).max(self.least_rtt);
         let elapsed = ack.now.saturating_since(self.from) >= period;
         if self
             .window_end
@@ -191,7 +198,7 @@ mod tests {
     /// §2.4.2: with a tenth marked in the long run, the reduction is 5 % of the window.
     #[test]
     fn steady_marking_takes_half_of_its_share() {
-        let mut prague = Prague::new();
+        let mut prague = Prague::new(true);
         let mut window = Window::new(1000);
         for n in 1..20_000 {
             let ack = ack(n, u32::from(n % 10 == 0), u64::from(n));
@@ -206,17 +213,27 @@ mod tests {
     /// §2.4.4: at 5 ms growth is (5/25)² of Reno's; from 25 ms on it is Reno's.
     #[test]
     fn short_paths_grow_as_if_they_were_longer() {
-        let mut prague = Prague::new();
+        let mut prague = Prague::new(true);
         for (rtt_ms, acks) in [(5, 2500), (25, 100), (100, 100)] {
             prague.rtt = Some(Duration::from_millis(rtt_ms));
             assert_eq!(prague.acks_per_segment(100), acks, "{rtt_ms} ms");
         }
     }
 
+    /// Without RTT independence growth is Reno's at any RTT.
+    #[test]
+    fn without_rtt_independence_every_path_grows_by_a_segment_per_round_trip() {
+        let mut prague = Prague::new(false);
+        for rtt_ms in [5, 25, 100] {
+            prague.rtt = Some(Duration::from_millis(rtt_ms));
+            assert_eq!(prague.acks_per_segment(100), 100, "{rtt_ms} ms");
+        }
+    }
+
     /// 100 segments of 10 000 bit in 100 ms; twice that in slow start.
     #[test]
     fn a_window_is_paced_over_a_round_trip() {
-        let mut prague = Prague::new();
+        let mut prague = Prague::new(true);
         let mut window = Window::new(100);
         prague.on_sample(&ack(1, 0, 1), &sample(100), &mut window);
         assert_eq!(prague.pacing_rate(), Some(Rate::from_mbps(20)));
@@ -227,7 +244,7 @@ mod tests {
 
     #[test]
     fn marked_segments_do_not_let_the_window_grow() {
-        let mut prague = Prague::new();
+        let mut prague = Prague::new(true);
         let mut window = Window {
             limiting: true,
             ..Window::new(10)
@@ -244,7 +261,7 @@ mod tests {
         let mut prague = Prague {
             accurate: true,
             alpha: ALPHA_ONE / 10,
-            ..Prague::new()
+            ..Prague::new(true)
         };
         let mut window = Window {
             ssthresh: 2,

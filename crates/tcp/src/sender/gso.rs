@@ -162,7 +162,7 @@ mod tests {
             ..Config::default()
         };
         let reno = by_name("reno").expect("it is there");
-        let mut sender = Sender::new(&config, (reno.build)(false), Seq(0), true, Feedback::None);
+        let mut sender = Sender::new(&config, (reno.build)(&config), Seq(0), true, Feedback::None);
         sender.on_handshake(Some(rtt), 1 << 30, START);
         sender.window.cwnd = cwnd;
         sender.window.ssthresh = cwnd;

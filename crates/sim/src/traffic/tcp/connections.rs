@@ -153,6 +153,7 @@ impl Connections {
                 ecn: tcp.ecn,
                 ecn_fallback: tcp.ecn_fallback,
                 abe: tcp.abe,
+                rtt_independence: tcp.rtt_independence,
                 sack: tcp.sack,
                 recovery: match tcp.recovery {
                     model::Recovery::Rack => Recovery::Rack,

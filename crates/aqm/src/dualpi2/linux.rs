@@ -1,0 +1,318 @@
+//! DualPI2 as Linux 6.17 has it (sch_dualpi2), where that differs from RFC 9332 Appendix A:
+//!
+//! - Signals are drawn at random. A classic signal needs two draws below p'.
+//! - Neither queue gets one while less than two full frames remain queued.
+//! - The L queue's own marking is a step, certain above `min_thresh`, and no part of the probability. A packet is exempt
+//!   if it found fewer than `min_qlen_step` packets in L when it arrived.
+//! - C's credit is kept while one of the queues is empty, and begins at what lets L go first by a frame.
+
+use alloc::collections::VecDeque;
+
+use sojourn_units::Time;
+
+use super::{CLASSIC, Config, LOW_LATENCY, NAMES};
+use crate::environment::{DropReason, Environment};
+use crate::packet::Packet;
+use crate::pi2::{Controller, is_scalable};
+use crate::qdisc::{Limit, Qdisc};
+
+/// Frames that have to remain queued for a signal.
+const FLOOR_FRAMES: u64 = 2;
+
+/// The coupled queues of Linux.
+pub struct LinuxDualPi2<P> {
+    config: Config,
+    limit: Limit,
+    mtu: u32,
+    controller: Controller,
+    next_update: Time,
+    /// Each packet, and whether the step applies to it.
+    low_latency: VecDeque<(P, bool)>,
+    classic: VecDeque<P>,
+    bytes: u64,
+    /// Above zero C is served: L's bytes are weighted by C's share, C's bytes by L's.
+    credit: f64,
+}
+
+impl<P: Packet> LinuxDualPi2<P> {
+    /// Empty queues with a common limit, for full frames of `mtu` bytes.
+    pub fn new(config: Config, limit: Limit, mtu: u32) -> Self {
+        let mut queues = Self {
+            limit,
+            mtu,
+            controller: Controller::new(config.control),
+            next_update: Time::ZERO + config.control.tupdate,
+            low_latency: VecDeque::new(),
+            classic: VecDeque::new(),
+            bytes: 0,
+            credit: 0.0,
+            config,
+        };
+        queues.reset_credit();
+        queues
+    }
+
+    /// C's share of the link.
+    fn share(&self) -> f64 {
+        self.config.c_protection.unwrap_or(0.0)
+    }
+
+    fn reset_credit(&mut self) {
+        let share = self.share();
+        self.credit = f64::from(self.mtu) * (share - (1.0 - share));
+    }
+
+    /// k p', above 1 in overload.
+    fn p_cl(&self) -> f64 {
+        self.config.control.coupling_factor * self.controller.p()
+    }
+
+    /// True with the probability p'^2.
+    fn rolls_classic(&self, env: &mut Environment<P>) -> bool {
+        let p = self.controller.p();
+        env.uniform() < p && env.uniform() < p
+    }
+
+    /// The controller's decision on a packet that is about to leave; `None` if it is to be dropped.
+    fn signal(&self, packet: &mut P, is_l4s: bool, env: &mut Environment<P>) -> Option<()> {
+        if self.bytes < FLOOR_FRAMES * u64::from(self.mtu) {
+            return Some(());
+        }
+        let p_cl = self.p_cl();
+        let overload = p_cl > 1.0;
+        let marks = if is_l4s {
+            if overload && self.rolls_classic(env) {
+                return None;
+            }
+            overload || env.uniform() < p_cl
+        } else {
+            let signals = self.rolls_classic(env);
+            if signals && (overload || !packet.ecn().is_capable()) {
+                return None;
+            }
+            signals
+        };
+        if marks {
+            env.mark(packet);
+        }
+        Some(())
+    }
+
+    fn next_low_latency(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
+        let (mut packet, steps) = self.low_latency.pop_front()?;
+        self.bytes -= u64::from(packet.bytes());
+        let marked_before = env.marked();
+        if self.signal(&mut packet, true, env).is_none() {
+            env.drop(packet, DropReason::Aqm);
+            return None;
+        }
+        let late = now.saturating_since(packet.enqueued()) > self.config.min_thresh;
+        if steps && late && env.marked() == marked_before {
+            env.mark(&mut packet);
+        }
+        if !self.classic.is_empty() {
+            self.credit += self.share() * f64::from(packet.bytes());
+        }
+        Some(packet)
+    }
+
+    fn next_classic(&mut self, env: &mut Environment<P>) -> Option<P> {
+        let mut packet = self.classic.pop_front()?;
+        self.bytes -= u64::from(packet.bytes());
+        if self.signal(&mut packet, false, env).is_none() {
+            env.drop(packet, DropReason::Aqm);
+            return None;
+        }
+        if !self.low_latency.is_empty() {
+            self.credit -= (1.0 - self.share()) * f64::from(packet.bytes());
+        }
+        Some(packet)
+    }
+}
+
+impl<P: Packet> Qdisc<P> for LinuxDualPi2<P> {
+    fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
+        packet.set_enqueued(now);
+        let is_l4s = is_scalable(&packet);
+        packet.set_inner_queue(if is_l4s { LOW_LATENCY } else { CLASSIC });
+        if !self
+            .limit
+            .has_room(self.packets(), self.bytes, packet.bytes())
+        {
+            return env.drop(packet, DropReason::Overflow);
+        }
+        self.bytes += u64::from(packet.bytes());
+        if is_l4s {
+            let least = self.config.min_qlen_step.unwrap_or(0);
+            let steps = self.low_latency.len() as u64 >= least;
+            self.low_latency.push_back((packet, steps));
+        } else {
+            self.classic.push_back(packet);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
+        while self.packets() > 0 {
+            let l_goes = self.classic.is_empty() || self.credit <= 0.0;
+            let next = if l_goes && !self.low_latency.is_empty() {
+                self.next_low_latency(now, env)
+            } else {
+                self.next_classic(env)
+            };
+            if next.is_some() {
+                return next;
+            }
+        }
+        self.reset_credit();
+        None
+    }
+
+    fn packets(&self) -> u64 {
+        (self.low_latency.len() + self.classic.len()) as u64
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.next_update)
+    }
+
+    fn on_timer(&mut self, now: Time, _env: &mut Environment<P>) {
+        let waited = |head: Option<&P>| head.map(|packet| now.saturating_since(packet.enqueued()));
+        let l = waited(self.low_latency.front().map(|(packet, _)| packet));
+        let c = waited(self.classic.front());
+        self.controller.update(l.max(c).unwrap_or_default());
+        self.next_update = now.saturating_add(self.config.control.tupdate);
+    }
+
+    fn inner_queues(&self) -> &'static [&'static str] {
+        &NAMES
+    }
+
+    fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        let p = self.controller.p();
+        visit("p_prime", p);
+        visit("probability", p * p);
+        visit("probability_l", self.p_cl().min(1.0));
+        visit("qdelay_ms", self.controller.delay().as_millis_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dualpi2::Variant;
+    use crate::packet::Ecn;
+    use crate::test_packet::TestPacket;
+    use alloc::vec::Vec;
+    use sojourn_units::Duration;
+
+    const FRAME: u32 = 1514;
+
+    fn queues(change: impl Fn(&mut Config)) -> LinuxDualPi2<TestPacket> {
+        let mut config = Config::of(Variant::Linux);
+        change(&mut config);
+        LinuxDualPi2::new(config, Limit::Packets(1_000_000), FRAME)
+    }
+
+    fn offer(queues: &mut LinuxDualPi2<TestPacket>, ecn: Ecn, count: u64, at: Time) {
+        let mut env = Environment::new(0);
+        for id in 0..count {
+            let packet = TestPacket {
+                ecn,
+                ..TestPacket::new(id)
+            };
+            queues.enqueue(packet, at, &mut env);
+        }
+    }
+
+    /// p' by one update from zero: (alpha + beta) d - alpha target.
+    fn raise(queues: &mut LinuxDualPi2<TestPacket>, p: f64) {
+        let control = queues.config.control;
+        let delay = (p + control.alpha * control.target.as_secs_f64()) / (control.alpha + control.beta);
+        queues.controller.update(Duration::from_secs_f64(delay));
+    }
+
+    /// Of 5: the last two leave less than two frames behind, so only three are drawn for, each certain in overload.
+    #[test]
+    fn no_signal_while_less_than_two_frames_remain() {
+        for (ecn, marked, dropped) in [(Ecn::Ect1, 0, 3), (Ecn::Ect0, 0, 3)] {
+            let mut queues = queues(|_| ());
+            raise(&mut queues, 1.0);
+            offer(&mut queues, ecn, 5, Time::ZERO);
+            let mut env = Environment::new(0);
+            let left = core::iter::from_fn(|| queues.dequeue(Time::ZERO, &mut env)).count();
+            let got = (env.marked(), env.take_dropped().count());
+            assert_eq!((got, left), ((marked, dropped), 2), "{ecn:?}");
+        }
+    }
+
+    /// p' = 0.2: classic traffic gets 0.04 of signals, L4S 0.4, within four standard deviations of 10 000 draws.
+    #[test]
+    fn signals_are_drawn() {
+        for (ecn, share) in [(Ecn::Ect0, 0.04), (Ecn::Ect1, 0.4)] {
+            let mut queues = queues(|_| ());
+            raise(&mut queues, 0.2);
+            offer(&mut queues, ecn, 10_000, Time::ZERO);
+            let mut env = Environment::new(1);
+            while queues.dequeue(Time::ZERO, &mut env).is_some() {}
+            let got = env.marked() as f64 / 10_000.0;
+            assert!((got - share).abs() < 4.0 * (share / 10_000.0_f64).sqrt(), "{got}");
+        }
+    }
+
+    /// All have waited for 2 ms: with the default every packet is marked, else those that found two packets or more.
+    #[test]
+    fn the_step_marks_packets_that_found_a_queue() {
+        for (least, marked) in [(None, 5), (Some(0), 5), (Some(2), 3)] {
+            let mut queues = queues(|config| config.min_qlen_step = least);
+            offer(&mut queues, Ecn::Ect1, 5, Time::ZERO);
+            let mut env = Environment::new(0);
+            while queues.dequeue(Time::from_millis(2), &mut env).is_some() {}
+            assert_eq!(env.marked(), marked, "{least:?}");
+        }
+        let mut at_the_threshold = queues(|_| ());
+        offer(&mut at_the_threshold, Ecn::Ect1, 5, Time::ZERO);
+        let mut env = Environment::new(0);
+        while at_the_threshold.dequeue(Time::from_millis(1), &mut env).is_some() {}
+        assert_eq!(env.marked(), 0);
+    }
+
+    /// The credit begins at -0.8 frames and grows by 0.1 per L packet, to -0.0 and 0.1: nine or ten packets before C.
+    #[test]
+    fn l_goes_first_and_c_gets_a_tenth() {
+        let mut queues = queues(|config| config.c_protection = Some(0.125));
+        offer(&mut queues, Ecn::Ect1, 100, Time::ZERO);
+        offer(&mut queues, Ecn::NotEct, 100, Time::ZERO);
+        let mut env = Environment::new(0);
+        // -0.75 frames and an eighth per packet: zero after six, above it after seven; then 0.875 per C packet.
+        let classic: Vec<usize> = (0..24)
+            .filter(|_| {
+                let packet = queues.dequeue(Time::ZERO, &mut env).expect("queued");
+                packet.ecn == Ecn::NotEct
+            })
+            .collect();
+        assert_eq!(classic, [7, 15, 23]);
+    }
+
+    #[test]
+    fn the_credit_is_kept_while_a_queue_is_empty() {
+        let mut queues = queues(|config| config.c_protection = Some(0.125));
+        offer(&mut queues, Ecn::Ect1, 7, Time::ZERO);
+        offer(&mut queues, Ecn::NotEct, 1, Time::ZERO);
+        let mut env = Environment::new(0);
+        let mut next = |queues: &mut LinuxDualPi2<TestPacket>| {
+            queues.dequeue(Time::ZERO, &mut env).expect("queued").ecn
+        };
+        for _ in 0..7 {
+            assert_eq!(next(&mut queues), Ecn::Ect1);
+        }
+        assert_eq!(next(&mut queues), Ecn::NotEct);
+        // C left while L was empty, at no cost.
+        offer(&mut queues, Ecn::Ect1, 1, Time::ZERO);
+        offer(&mut queues, Ecn::NotEct, 1, Time::ZERO);
+        assert_eq!(next(&mut queues), Ecn::NotEct);
+    }
+}
