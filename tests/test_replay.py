@@ -39,6 +39,65 @@ def test_a_divergence_names_the_event(sojourn: Cli, tmp_path: Path):
     assert "do not agree" in text
 
 
+MARKED = "E 0 0 1514 1 2\nE 1 0 1514 2 2\nD 0 1000\nD 1 2000 ce\n"
+
+
+def test_a_mark_that_is_missing_is_told(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "events.txt").write_text(MARKED)
+    outcome = json.loads(sojourn("replay", "events.txt", "--aqm", "fq_codel", "--json").stdout)
+    assert (outcome["marked_recorded"], outcome["marked_ours"], outcome["agree"]) == (1, 0, False)
+    assert outcome["first_divergence"] == {
+        "event": 3, "t_us": 2000, "expected": 1, "got": 1, "expected_ce": True, "got_ce": False,
+    }  # fmt: skip
+    text = sojourn("replay", "events.txt", "--aqm", "fq_codel").stdout
+    assert "packet 1 left with CE, fq_codel sends it without" in text
+
+
+FLOWS = """
+[experiment]
+duration = "3 s"
+[link]
+rate = "10 Mbit/s"
+[[queue]]
+aqm = "sfq"
+variant = "linux"
+limit = "30 packets"
+[[traffic]]
+kind = "bulk"
+flows = 3
+ecn = true
+rtt = "20 ms"
+stop = "2500 ms"
+[record]
+packets = true
+"""
+
+
+def test_recorded_packets_are_exported_as_events(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "flows.toml").write_text(FLOWS)
+    assert sojourn("run", "flows.toml", "--out", "out", "--figures", "none").returncode == 0
+    exported = sojourn("export", "out", "--format", "events")
+    assert exported.returncode == 0, exported.stderr
+    (events,) = exported.stdout.split()
+    rows = gzip.decompress((tmp_path / events).read_bytes()).decode().splitlines()
+    assert rows[0].startswith("# sfq ") and 'variant="linux"' in rows[0]
+    arrivals = [row.split() for row in rows if row.startswith("E")]
+    assert {row[4] for row in arrivals} == {"0", "1", "2"}
+    assert {row[5] for row in arrivals if row[3] == "1514"} == {"2"}
+    keys = ["--set", "variant=linux", "--set", "limit=30 packets"]
+    outcome = json.loads(sojourn("replay", events, "--aqm", "sfq", *keys, "--json").stdout)
+    assert outcome["dropped_recorded"] > 0
+    assert outcome["agree"] is True, outcome
+
+
+def test_results_without_packets_have_no_events(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "flows.toml").write_text(FLOWS.replace("packets = true", 'series = "1 s"'))
+    assert sojourn("run", "flows.toml", "--out", "out", "--figures", "none").returncode == 0
+    refused = sojourn("export", "out", "--format", "events")
+    assert refused.returncode == 2
+    assert "no packets were recorded; needs record.packets = true" in refused.stderr
+
+
 def test_plain_and_gzip_are_the_same(sojourn: Cli, tmp_path: Path):
     (tmp_path / "events.txt").write_text(EVENTS)
     (tmp_path / "events.gz").write_bytes(gzip.compress(EVENTS.encode()))

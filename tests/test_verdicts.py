@@ -56,6 +56,18 @@ def test_a_number_within_its_tolerance_is_reproduced(tmp_path):
     assert verdict(tmp_path, "value = 10\ntol_rel = 0.1", {("a", 4): 11.2}).verdict == Verdict.NOT_REPRODUCED
 
 
+def test_every_number_of_a_claim_has_to_agree(tmp_path):
+    # 11 ms is within 10 ± 10 %; twice that, 22, is within 20 ± 10 % and not within 30 ± 10 %.
+    derived = {"both": "2 * each.delay.median"}
+    claim = 'value = 10\ntol_rel = 0.1\nalso = [{{ metric = "both", unit = "ms", value = {}, tol_rel = 0.1 }}]'
+    judgement = verdict(tmp_path, claim.format(20), {("a", 4): 11.0}, derived=derived)
+    assert (judgement.verdict, judgement.measured) == ("reproduced", "11 ms; both 22 ms")
+    assert judgement.published == "10 ms (±10%); both 20 ms (±10%)"
+    missed = verdict(tmp_path, claim.format(30), {("a", 4): 11.0}, derived=derived)
+    assert (missed.verdict, missed.cause) == ("not reproduced", "unexplained")
+    assert "both outside the tolerance" in missed.reason
+
+
 def test_the_wider_of_two_tolerances_counts(tmp_path):
     assert verdict(tmp_path, "value = 10\ntol_rel = 0.1\ntol_abs = 3", {("a", 4): 13.0}).verdict == "reproduced"
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, NotRequired, TypeAlias, TypedDict, cast
 
 from sojourn import _core, bounded
 from sojourn.bounded import LARGEST_EVENTS
@@ -20,7 +20,7 @@ Columns: TypeAlias = "dict[str, npt.NDArray[np.generic]]"
 
 
 class Divergence(TypedDict):
-    """The first departure of a packet other than the recorded one."""
+    """The first departure of a packet other than the recorded one, or with another mark."""
 
     event: int
     """Row of the recording, from 0."""
@@ -29,6 +29,9 @@ class Divergence(TypedDict):
     """The packet that left in the recording."""
     got: int | None
     """The packet that the discipline sent; None if it had none."""
+    expected_ce: NotRequired[bool]
+    """Whether it left with CE in the recording, if that is the difference."""
+    got_ce: NotRequired[bool]
 
 
 class Outcome(TypedDict):
@@ -39,7 +42,10 @@ class Outcome(TypedDict):
     dropped_recorded: int
     dropped_ours: int
     agree: bool
-    """True if the discipline sent the recorded packet at every departure and dropped as many packets."""
+    """True if it sent the recorded packet, with its mark, at every departure and dropped as many packets."""
+    marked_recorded: NotRequired[int]
+    """Packets that left with CE, if the recording tells."""
+    marked_ours: NotRequired[int]
     first_divergence: Divergence | None
 
 
@@ -49,8 +55,8 @@ def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = N
     Parameters
     ----------
     events
-        A recording, plain or gzip: a row ``E id t_us [bytes]`` per arrival, with increasing ids, and ``D id t_us`` per
-        departure; times never decrease. A packet without bytes has 1514.
+        A recording, plain or gzip: a row ``E id t_us [bytes [flow [ecn]]]`` per arrival, with increasing ids, and
+        ``D id t_us [ce]`` per departure; times never decrease. A packet without bytes has 1514.
     aqm, set
         The discipline and its keys: ``{"target": "10 ms", "limit": "1000 packets"}``; also ``link.rate`` (by default
         10 Mbit/s, for disciplines that depend on it) and ``experiment.seed``.

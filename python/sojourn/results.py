@@ -49,7 +49,7 @@ SMALL_FILES = ("summary.json", "summary.csv", "experiment.json")
 
 BY = "results"
 """The writers, in the list of our files, of an experiment's files and of files made from them."""
-MADE_OF_RESULTS = (BY, "report", "csv", "parquet", "flent")
+MADE_OF_RESULTS = (BY, "report", "csv", "parquet", "flent", "events")
 
 
 @dataclass(frozen=True)

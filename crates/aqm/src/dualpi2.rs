@@ -380,7 +380,8 @@ fn config(settings: &Settings) -> Result<Config, SettingError> {
         ("scheduler", asked.scheduler != Scheduler::Weighted),
     ] {
         if is_linux && other {
-            let message = "has no effect with variant \"linux\", which has a step and a weighted round robin";
+            let message =
+                "has no effect with variant \"linux\", which has a step and a weighted round robin";
             return Err(SettingError::new(key, message));
         }
     }

@@ -219,7 +219,10 @@ pub fn replay(qdisc: &mut dyn Qdisc<Recorded>, events: &[Event], seed: u64) -> O
         dropped.extend(env.take_dropped().map(|(packet, _)| packet));
     }
     let dropped_recorded = lost.recorded();
-    let dropped_ours = dropped.iter().filter(|packet| lost.is_known(packet)).count() as u64;
+    let dropped_ours = dropped
+        .iter()
+        .filter(|packet| lost.is_known(packet))
+        .count() as u64;
     Outcome {
         enqueued: lost.entered.len() as u64,
         dequeued: lost.departed,

@@ -3,6 +3,12 @@
 //! `data/NAME.txt.gz` holds every enqueue and dequeue of a run over an HTB class of 10 Mbit/s, all frames of 1514
 //! bytes: `codel-*` with `codel`, `pie-udp` with `pie`, `pie-cubic4` with `pie target 20ms tupdate 30ms`. A packet
 //! dropped on arrival has no row.
+//!
+//! `fq_codel-*`, `sfq-*` and `cake-a` were made by `sojourn run FILE --backend linux --kernel 6.1` with `[record] packets =
+//! true`, then `sojourn export DIR --format events`: HTB with the default discipline (CAKE with `flows`), 10 s, of which
+//! traffic for 8. `*-a`: 10 Mbit/s, four CUBIC flows without ECN at 20 ms and UDP of 1 Mbit/s in datagrams of 300 bytes.
+//! `*-b`: 20 Mbit/s, two CUBIC flows with ECN at 20 ms, six Reno flows without at 60 ms, which start within 2 s, and an
+//! echo every 100 ms. They have flows, ECN fields and marks.
 
 use std::fs::File;
 use std::io::Read;
@@ -65,6 +71,69 @@ fn a_drop_tail_queue_departs_from_a_codel_recording_at_its_first_drop() {
     assert_eq!(outcome.dropped_ours, 0);
     let divergence = outcome.first_divergence.unwrap();
     assert_eq!(divergence.got, Some(divergence.expected - 1));
+}
+
+/// Every departure, drop and mark of a flow queueing discipline. The flow's number stands for the kernel's hash.
+#[test]
+fn flow_queueing_decides_as_linux_did() {
+    let choice = |words: &'static [&'static str]| Kind::Choice(words).parse(words[0]).unwrap();
+    let linux = ("variant", choice(&["linux"]));
+    let flows = ("isolation", choice(&["flows"]));
+    let both = [linux, flows];
+    let plain = &both[..1];
+    for (name, aqm, keys, dropped, marked) in [
+        ("fq_codel-a", "fq_codel", plain, 207, 0),
+        ("fq_codel-b", "fq_codel", plain, 366, 74),
+        ("sfq-a", "sfq", plain, 19, 0),
+        ("sfq-b", "sfq", plain, 1038, 0),
+        ("cake-a", "cake", &both[..], 182, 0),
+    ] {
+        let outcome = replayed(name, aqm, keys);
+        assert!(outcome.agree, "{name}: {outcome:?}");
+        let drops = (outcome.dropped_recorded, outcome.dropped_ours);
+        assert_eq!(drops, (dropped, dropped), "{name}");
+        assert_eq!(outcome.marked, Some((marked, marked)), "{name}");
+    }
+}
+
+/// The other variant's rule for a queue that has emptied, and its arithmetic, are told apart.
+#[test]
+fn another_variant_of_flow_queueing_is_noticed() {
+    for name in ["fq_codel-a", "fq_codel-b"] {
+        let outcome = replayed(name, "fq_codel", &[]);
+        assert!(!outcome.agree, "{name}");
+    }
+}
+
+/// A packet that left marked in the recording and not from the discipline is a divergence.
+#[test]
+fn a_missing_mark_is_a_divergence() {
+    let events = "E 1 0 1514 1 2\nE 2 0 1514 2 2\nD 1 1 0\nD 2 2 1\n";
+    let catalogue = Catalogue::<Recorded>::new();
+    let mut qdisc = catalogue
+        .get("fq_codel")
+        .unwrap()
+        .build(&settings(&[]))
+        .unwrap();
+    let outcome = replay::replay(qdisc.as_mut(), &replay::read(events).unwrap(), 1);
+    assert_eq!(outcome.marked, Some((1, 0)));
+    let divergence = outcome.first_divergence.unwrap();
+    assert_eq!((divergence.event, divergence.got), (3, Some(2)));
+    assert_eq!(divergence.ce, Some((true, false)));
+}
+
+/// Packets that still wait at the end of the recording were not dropped.
+#[test]
+fn what_waits_at_the_end_is_no_loss() {
+    let events = "E 1 0 1514 1\nE 2 0 1514 2\nE 3 1 1514 1\nD 1 2\nD 3 3\n";
+    let catalogue = Catalogue::<Recorded>::new();
+    let mut qdisc = catalogue
+        .get("pfifo")
+        .unwrap()
+        .build(&settings(&[]))
+        .unwrap();
+    let outcome = replay::replay(qdisc.as_mut(), &replay::read(events).unwrap(), 1);
+    assert_eq!((outcome.enqueued, outcome.dropped_recorded), (3, 0));
 }
 
 /// A run of Linux's PIE, with the probability printed by `tc -s qdisc` every 207.5 ms.

@@ -14,9 +14,9 @@ from sojourn.storage import write_failed
 
 def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory that run or compare wrote with --out.")],
-    format: Annotated[str, typer.Option(help="csv, flent, parquet.")],
+    format: Annotated[str, typer.Option(help="csv, events, flent, parquet.")],
 ) -> None:
-    """Write results as CSV, Parquet or data files of Flent into DIR/FORMAT."""
+    """Write results as CSV, Parquet, data files of Flent or events for replay into DIR/FORMAT."""
     from sojourn.export import export, not_recorded
 
     try:

@@ -13,7 +13,10 @@ from sojourn.replays import Columns, Outcome, follow_with, replay_with
 
 
 def command(
-    events: Annotated[str, typer.Argument(metavar="EVENTS", help="Rows E id t_us [bytes] and D id t_us; may be gzip.")],
+    events: Annotated[
+        str,
+        typer.Argument(metavar="EVENTS", help="Rows E id t_us [bytes [flow [ecn]]] and D id t_us [ce]; may be gzip."),
+    ],
     aqm: Annotated[str, typer.Option(help="The discipline; sojourn list aqm.")],
     set: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One of its keys: --set variant=linux.")
@@ -42,13 +45,16 @@ def _sentences(aqm: str, outcome: Outcome) -> str:
         f"{outcome['enqueued']} packets entered, {outcome['dequeued']} left",
         f"dropped: {outcome['dropped_recorded']} by the recorded queue, {outcome['dropped_ours']} by {aqm}",
     ]
+    if "marked_recorded" in outcome:
+        lines.append(f"marked: {outcome['marked_recorded']} by the recorded queue, {outcome['marked_ours']} by {aqm}")
     first = outcome["first_divergence"]
     if first is not None:
         got = "none" if first["got"] is None else f"packet {first['got']}"
-        lines.append(
-            f"first divergence: event {first['event']} at {first['t_us'] / 1e6:.6f} s:"
-            f" packet {first['expected']} left, {aqm} sends {got}"
-        )
+        what = f"packet {first['expected']} left, {aqm} sends {got}"
+        if "expected_ce" in first:
+            marks = [" with" if has_ce else " without" for has_ce in (first["expected_ce"], first["got_ce"])]
+            what = f"packet {first['expected']} left{marks[0]} CE, {aqm} sends it{marks[1]}"
+        lines.append(f"first divergence: event {first['event']} at {first['t_us'] / 1e6:.6f} s: {what}")
     return "\n".join([*lines, "they agree" if outcome["agree"] else "they do not agree"])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sojourn._core import ExperimentError
-from sojourn.export import columnar, flent
+from sojourn.export import columnar, events, flent
 from sojourn.results import TABLE_FILES, Results, load
 from sojourn.storage import Staging
 
@@ -18,6 +18,7 @@ __all__ = ["FORMATS", "export", "not_recorded"]
 
 FORMATS: dict[str, Callable[[Results, Staging], list[Path]]] = {
     "csv": columnar.stage_csv,
+    "events": events.stage,
     "flent": flent.stage,
     "parquet": columnar.stage_parquet,
 }
@@ -33,7 +34,8 @@ def export(directory: str | Path, format: str) -> list[Path]:
         A directory written by ``Results.save`` or ``sojourn run --out``.
     format
         ``"csv"`` and ``"parquet"``: tables of runs, flows and recordings, with units in the column names; ``"flent"``:
-        a data file of Flent for every run, from its recorded series.
+        a data file of Flent for every run, from its recorded series; ``"events"``: the packets of every queue for
+        ``sojourn.replay``.
 
     Returns
     -------

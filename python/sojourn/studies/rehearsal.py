@@ -20,7 +20,7 @@ from sojourn.studies.recipe import Part, Published, Reading, Study, axes_of, exp
 from sojourn.studies.relation import RelationError
 from sojourn.studies.runs import cells_of, grids_of
 from sojourn.studies.variants import keys_in
-from sojourn.studies.verdict import NO_RESULT, experiments_of, formulas_of, selected
+from sojourn.studies.verdict import NO_RESULT, experiments_of, formulas_of, plain_measure, selected
 from sojourn.typed import must_be
 
 if TYPE_CHECKING:
@@ -153,6 +153,7 @@ def _check_claim(claim: Claim, study: Study, grids: Mapping[str, Grid], names: M
     formulas = formulas_of(claim, reading)
     if not formulas:
         return
+    formulas = (*formulas, *map(plain_measure, claim.further))
     found = [(names[id_], grids[id_]) for id_ in wanted if id_ in grids]
     try:
         places = [place for own, grid in found for place in _places(claim, reading, formulas, study, own, grid)]

@@ -125,9 +125,7 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
         parts = [selected(grid, claim, reading) for grid in found]
         whole = _weigh(_Case(claim, reading, formulas, study.derived), parts)
         alone = structs.replace(reading, because="", measure=None, relation=None, relations=())
-        further = [
-            _weigh(_Case(one, alone, formulas_of(one, alone), study.derived), parts) for one in claim.further
-        ]
+        further = [_weigh(_Case(one, alone, formulas_of(one, alone), study.derived), parts) for one in claim.further]
         return _together(whole, claim.further, further)
     except (RelationError, AmbiguousPlaceError) as error:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, str(error))

@@ -231,7 +231,8 @@ mod tests {
     /// p' by one update from zero: (alpha + beta) d - alpha target.
     fn raise(queues: &mut LinuxDualPi2<TestPacket>, p: f64) {
         let control = queues.config.control;
-        let delay = (p + control.alpha * control.target.as_secs_f64()) / (control.alpha + control.beta);
+        let delay =
+            (p + control.alpha * control.target.as_secs_f64()) / (control.alpha + control.beta);
         queues.controller.update(Duration::from_secs_f64(delay));
     }
 
@@ -259,7 +260,10 @@ mod tests {
             let mut env = Environment::new(1);
             while queues.dequeue(Time::ZERO, &mut env).is_some() {}
             let got = env.marked() as f64 / 10_000.0;
-            assert!((got - share).abs() < 4.0 * (share / 10_000.0_f64).sqrt(), "{got}");
+            assert!(
+                (got - share).abs() < 4.0 * (share / 10_000.0_f64).sqrt(),
+                "{got}"
+            );
         }
     }
 
@@ -276,7 +280,10 @@ mod tests {
         let mut at_the_threshold = queues(|_| ());
         offer(&mut at_the_threshold, Ecn::Ect1, 5, Time::ZERO);
         let mut env = Environment::new(0);
-        while at_the_threshold.dequeue(Time::from_millis(1), &mut env).is_some() {}
+        while at_the_threshold
+            .dequeue(Time::from_millis(1), &mut env)
+            .is_some()
+        {}
         assert_eq!(env.marked(), 0);
     }
 

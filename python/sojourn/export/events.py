@@ -1,0 +1,146 @@
+"""Recorded packets of a queue as events files, for ``sojourn replay``.
+
+A file per run and place with a queue: a row per arrival and departure, with flows, ECN fields and marks, in the order
+of time. Packets that the algorithm refused on arrival have no row.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sojourn._core import ExperimentError
+from sojourn.results import Results, Run
+from sojourn.storage import Staging, file_name
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Integers = npt.NDArray[np.int64]
+
+_MARKED, _DROPPED_AQM, _NO_ROOM = 1, 2, 3
+_HEADERS_ONLY = 100
+"""Bytes on the link up to which a packet is taken for one without data, which is not ECN-capable."""
+_BY_SOCKET = ("fq_codel", "fq_nocodel", "fq_pie", "cake")
+"""Disciplines of Linux that take a packet's hash from its socket (skb->hash), not from its header."""
+_RESET = 54
+"""Bytes of a TCP header without options, with Ethernet's."""
+_NOT_ECT, _ECT1, _ECT0 = 0, 1, 2
+_KEYS_OF_OTHERS = ("aqm", "label")
+
+
+def stage(results: Results, staging: Staging) -> list[Path]:
+    """Stages the events files.
+
+    Raises
+    ------
+    ExperimentError
+        No packets were recorded.
+    """
+    cells = _cells(results)
+    written = []
+    for run in results.runs:
+        packets = run.packets()
+        if packets is None:
+            continue
+        table = {name: packets[name].to_numpy().astype(np.int64) for name in packets.column_names if name not in _TEXTS}
+        for link, direction in sorted(set(zip(table["link"].tolist(), table["direction"].tolist(), strict=True))):
+            here = (table["link"] == link) & (table["direction"] == direction)
+            part = {name: column[here] for name, column in table.items()}
+            rows = _rows(part, _capability(run, cells), by_socket=_aqm(run, cells) in _BY_SOCKET)
+            text = "\n".join([*_heading(run, cells), *rows, ""])
+            name = file_name(f"{run.label}-seed{run.seed}-link{link}-{'up' if direction else 'down'}.txt.gz")
+            written.append(staging.add(name, partial(_write, gzip.compress(text.encode(), mtime=0))))
+    if not written:
+        raise ExperimentError("export: no packets were recorded; needs record.packets = true")
+    return written
+
+
+_TEXTS = ("label", "run", "seed")
+
+
+def _write(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
+
+
+def _cells(results: Results) -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = json.loads(results.resolved_json or "[]")
+    if len(cells) > 1:
+        raise ExperimentError("export: a sweep has several experiments; run one of them with --set")
+    return cells
+
+
+def _heading(run: Run, cells: list[dict[str, Any]]) -> Iterator[str]:
+    """What the queue was, as comments."""
+    queue = _queue(run, cells)
+    keys = " ".join(f'{key}="{_text(queue[key])}"' for key in queue if key not in _KEYS_OF_OTHERS)
+    yield f"# {queue.get('aqm', run.label)} {keys}"
+    yield "# E id t_us bytes flow ecn, D id t_us ce"
+
+
+def _queue(run: Run, cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """The arm of a run, with its keys; empty in results of older versions."""
+    return next((queue for cell in cells for queue in cell["queue"] if queue["label"] == run.label), {})
+
+
+def _aqm(run: Run, cells: list[dict[str, Any]]) -> str:
+    return str(_queue(run, cells).get("aqm", run.label))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _capability(run: Run, cells: list[dict[str, Any]]) -> Integers:
+    """The ECN field of each flow's data."""
+    fields = []
+    for flow in run.summary["flows"]:
+        traffic = cells[0]["traffic"][flow["traffic"]] if cells else {}
+        if traffic.get("tcp") == "prague":
+            fields.append(_ECT1)
+        else:
+            fields.append(_ECT0 if traffic.get("ecn") or traffic.get("tcp") == "dctcp" else _NOT_ECT)
+    return np.array(fields, dtype=np.int64)
+
+
+def _rows(table: dict[str, Integers], capability: Integers, *, by_socket: bool) -> Iterator[str]:
+    """The events. Those of one instant, whose order was not recorded, are in the most probable one.
+
+    A packet that came earlier leaves before another arrives. Arrivals have the order of their fates, except for what
+    had no room: an arrival makes room at the tails of queues, so the first to go came last. ``by_socket``: the
+    discipline takes the hash of a packet's socket; a reset, which has none, is in another queue.
+    """
+    left, fate = table["time_ns"], table["fate"]
+    entered = left - table["sojourn_ns"]
+    is_delivered = fate <= _MARKED
+    # The algorithm refused those that it dropped at once. What had no room was the tail of a queue, perhaps its own.
+    has_no_room = fate == _NO_ROOM
+    is_queued = is_delivered | (table["sojourn_ns"] > 0) | has_no_room
+    flows = capability.size
+    is_reset = by_socket & (table["bytes"] == _RESET)
+    flow = table["flow"] + flows * np.where(is_reset, 2, table["returning"])
+    has_data = (table["returning"] == 0) & (table["bytes"] > _HEADERS_ONLY)
+    ecn = np.where(has_data & (table["flow"] < flows), capability[np.minimum(table["flow"], flows - 1)], _NOT_ECT)
+    # A discipline that drops where it could have marked was shown a packet without ECN: a retransmission.
+    ecn[fate == _DROPPED_AQM] = _NOT_ECT
+    order = np.lexsort((np.where(has_no_room, -left, 0), has_no_room, entered))
+    order = order[is_queued[order]]
+    number = np.empty(left.size, dtype=np.int64)
+    number[order] = np.arange(order.size)
+    departures = np.flatnonzero(is_delivered)
+    times = np.concatenate([entered[order], left[departures]])
+    kinds = np.concatenate([np.zeros(order.size, np.int64), np.ones(departures.size, np.int64)])
+    waited = np.concatenate([np.zeros(order.size, np.int64), table["sojourn_ns"][departures] > 0])
+    packets = np.concatenate([order, departures])
+    for event in np.lexsort((np.where(waited, -1, kinds), times)):
+        packet, t_us = packets[event], times[event] // 1000
+        if kinds[event]:
+            yield f"D {number[packet]} {t_us} {int(fate[packet] == _MARKED)}"
+        else:
+            yield f"E {number[packet]} {t_us} {table['bytes'][packet]} {flow[packet]} {ecn[packet]}"
