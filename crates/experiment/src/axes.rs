@@ -1,4 +1,4 @@
-//! `[sweep]`: dotted keys, each with the values that it takes.
+//! `[sweep]`: dotted keys, each with an array of values.
 
 use std::collections::HashSet;
 
@@ -7,18 +7,18 @@ use serde_json::Value as Json;
 use crate::document::{Item, Node, path_segment};
 use crate::error::{Origin, ReadError};
 
-/// A swept key with its values, at least one.
+/// A swept key and its values, at least one.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Axis {
     pub key: String,
     pub values: Vec<Node>,
 }
 
-/// Takes the sweep out of a file. Keys are in the order of the file; `link.rate` without quotes, which
-/// TOML reads as tables, is as good as `"link.rate"`.
+/// Removes the sweep from a file and returns its axes, in the order of the file. `link.rate` without quotes, which TOML
+/// reads as nested tables, means the same as `"link.rate"`.
 ///
 /// # Errors
-/// The sweep is no table, or a key has no array of different values, or stands there twice.
+/// The sweep is not a table; a key has no array of distinct values; or a key appears twice.
 pub(crate) fn take(file: &str, root: &mut Node) -> Result<Vec<Axis>, ReadError> {
     let mut axes = Vec::new();
     let sweep = match &mut root.item {
@@ -70,7 +70,7 @@ fn collect(file: &str, key: &str, node: Node, axes: &mut Vec<Axis>) -> Result<()
         }
     }
     match axes.iter_mut().find(|axis| axis.key == key) {
-        // An override of a swept key's values, which may be spelled the other way.
+        // An override replaces the values of a key that the file sweeps, even under the other spelling.
         Some(axis) if matches!(node.origin, Origin::Set { .. }) => axis.values = values,
         Some(_) => return refuse(&node.origin, "given twice".into()),
         None => axes.push(Axis {
@@ -81,14 +81,14 @@ fn collect(file: &str, key: &str, node: Node, axes: &mut Vec<Axis>) -> Result<()
     Ok(())
 }
 
-/// How many combinations there are.
+/// The number of combinations.
 pub(crate) fn combinations(axes: &[Axis]) -> u64 {
     axes.iter().fold(1, |product, axis| {
         product.saturating_mul(axis.values.len() as u64)
     })
 }
 
-/// The values of combination `index`, the last key changing fastest.
+/// The values of combination `index`; the last key changes fastest.
 pub(crate) fn combination(axes: &[Axis], index: u64) -> Vec<(&str, &Node)> {
     let mut rest = index;
     let mut values: Vec<(&str, &Node)> = axes
@@ -113,7 +113,7 @@ pub(crate) fn as_json(values: &[(&str, &Node)]) -> Vec<(String, Json)> {
         .collect()
 }
 
-/// The values of a combination as messages show them.
+/// The values of a combination, as shown in messages.
 pub(crate) fn as_text(values: &[(&str, &Node)]) -> String {
     let values = values
         .iter()

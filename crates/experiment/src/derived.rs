@@ -1,12 +1,11 @@
-//! What follows from an experiment and is the same on every backend: flows with their instants, frame sizes,
-//! limits.
+//! Values derived from an experiment, the same on every backend: flows with their start times, frame sizes, limits.
 
 use sojourn_units::Duration;
 
 use crate::model::{Buffer, Capacity, Direction, Experiment, Hop, Kind, Link, Queue, Traffic, Way};
 use sojourn_traffic::streams::Stream;
 
-/// IP bytes of a full packet where no segment is larger.
+/// Least IP bytes of a full packet; used where no segment is larger.
 const MTU: u32 = 1500;
 /// TCP and IPv4 headers with timestamps.
 const TCP_HEADERS: u32 = 52;
@@ -17,23 +16,23 @@ pub const UDP_HEADERS: u32 = 28;
 /// One flow of an experiment in one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow<'a> {
-    /// Number over all groups.
+    /// Flow number, over all groups.
     pub number: u32,
     /// Number of its traffic group.
     pub group: usize,
-    /// Number within the group; those that send up come after those that send down.
+    /// Number within the group; upstream flows come after downstream ones.
     pub within: u32,
-    /// Which way its data goes; never both.
+    /// The direction of its data; never both.
     pub direction: Direction,
-    /// The same as a way along its group's route.
+    /// The same direction, along the route of its group.
     pub way: Way,
     /// Its group.
     pub traffic: &'a Traffic,
-    /// When it starts: drawn from the stream `flow/{number}/start`.
+    /// When it starts; drawn from the stream `flow/{number}/start`.
     pub start: Duration,
 }
 
-/// All flows of a run seeded `seed`, in the order of their numbers.
+/// All flows of a run with `seed`, in the order of their numbers.
 pub fn flows(experiment: &Experiment, seed: u64) -> impl Iterator<Item = Flow<'_>> {
     let groups = experiment.traffic.iter().enumerate();
     let unnumbered = groups.flat_map(|(group, traffic)| {
@@ -60,8 +59,8 @@ pub fn flows(experiment: &Experiment, seed: u64) -> impl Iterator<Item = Flow<'_
         })
 }
 
-/// What each traffic group is called in results: the name given, or its kind, with its number in the file if several
-/// groups without a name are of that kind.
+/// The name of each traffic group in results: the given name, or the kind. If several unnamed groups have the same
+/// kind, the group's number in the file follows.
 pub fn group_names(experiment: &Experiment) -> Vec<String> {
     let groups = &experiment.traffic;
     let kinds = groups.iter().map(|group| match group.name {
@@ -75,7 +74,7 @@ pub fn group_names(experiment: &Experiment) -> Vec<String> {
         .collect()
 }
 
-/// These words, each with its place behind it if it is there more than once.
+/// These words; a word that occurs more than once gets its index appended.
 pub(crate) fn numbered(words: &[&str]) -> Vec<String> {
     let name = |(place, word): (usize, &&str)| {
         if words.iter().filter(|other| *other == word).count() > 1 {
@@ -87,7 +86,7 @@ pub(crate) fn numbered(words: &[&str]) -> Vec<String> {
     words.iter().enumerate().map(name).collect()
 }
 
-/// The ways that data of a group goes, each `Down` or `Up`.
+/// The directions of a group's data, each `Down` or `Up`.
 pub const fn directions(direction: Direction) -> &'static [Direction] {
     match direction {
         Direction::Down => &[Direction::Down],
@@ -103,15 +102,15 @@ fn start(traffic: &Traffic, flow: u32, seed: u64) -> Duration {
     from + Duration::from_nanos(offset)
 }
 
-/// IP bytes of the largest packet that this traffic sends.
+/// IP bytes of the largest packet of this kind of traffic.
 pub fn largest_packet(kind: &Kind) -> u32 {
     let segment = kind.tcp().map(|tcp| tcp.mss + TCP_HEADERS);
     let datagram = kind.largest_datagram().map(|payload| payload + UDP_HEADERS);
     segment.or(datagram).unwrap_or(MTU)
 }
 
-/// IP bytes of the packets that carry a datagram of `payload` bytes over a path with this MTU (RFC 791 §3.2): as few as
-/// will do, all but the last with a multiple of eight bytes.
+/// IP bytes of the fragments of a datagram of `payload` bytes on a path with this MTU (RFC 791 §3.2): as few as
+/// possible, all but the last with a multiple of eight payload bytes.
 pub fn fragments(payload: u32, mtu: Option<u32>) -> impl Iterator<Item = u32> {
     let room = mtu.map_or(u32::MAX, |mtu| mtu - IP_HEADER);
     let mut left = Some(payload + UDP_HEADERS - IP_HEADER);
@@ -123,7 +122,7 @@ pub fn fragments(payload: u32, mtu: Option<u32>) -> impl Iterator<Item = u32> {
     })
 }
 
-/// IP bytes of the largest packet that the traffic sends, at least 1500.
+/// IP bytes of the largest packet of all traffic, at least 1500.
 pub fn mtu(experiment: &Experiment) -> u32 {
     let connections = experiment
         .traffic
@@ -147,22 +146,22 @@ pub struct QueuePlace<'a> {
     pub link: &'a Link,
     /// Its discipline.
     pub arm: &'a Queue,
-    /// Whose discipline that is.
+    /// Where the discipline comes from.
     pub owner: Owner,
-    /// Its limit, unless the discipline has its own.
+    /// The buffer limit, unless the discipline has its own.
     pub buffer: Option<Buffer>,
-    /// What this direction of the link can carry.
+    /// The capacity in this direction.
     pub capacity: &'a Capacity,
 }
 
-/// Whose discipline a queue has.
+/// Where a queue's discipline comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
-    /// The comparison's: it is under test.
+    /// From the comparison: the discipline is under test.
     Comparison,
-    /// The link's own.
+    /// From the link.
     Link,
-    /// That of the link's reverse direction.
+    /// From the link's reverse direction.
     Up,
 }
 
@@ -184,7 +183,7 @@ impl QueuePlace<'_> {
         }
     }
 
-    /// The dotted key of `key` of its discipline, where arm number `queue` is tried. A limit may be the link's buffer.
+    /// The dotted key of the discipline's `key` in arm number `queue`. A limit may come from the link's buffer.
     pub fn key_of(&self, queue: usize, key: &str) -> String {
         if key == "limit" && self.arm.limit.is_none() {
             let of_up = self.link.up.as_ref().is_some_and(|up| up.buffer.is_some());
@@ -201,8 +200,7 @@ impl QueuePlace<'_> {
     }
 }
 
-/// The queues of an experiment where arm number `queue` is tried: link by link, down before up, those of Wi-Fi after all
-/// others.
+/// The queues of an experiment with arm number `queue`: link by link, down before up; Wi-Fi queues come last.
 pub fn queues(experiment: &Experiment, queue: usize) -> Vec<QueuePlace<'_>> {
     let tried = &experiment.queues[queue];
     let mut places = Vec::new();
@@ -249,7 +247,7 @@ pub fn is_queued(links: &[Link], hop: Hop) -> bool {
     hop.way == Way::Down || links[hop.link].up.is_some()
 }
 
-/// The ways that data of a group goes along its route.
+/// The directions of a group's data along its route.
 pub const fn ways(direction: Direction) -> &'static [Way] {
     match direction {
         Direction::Down => &[Way::Down],
@@ -258,7 +256,7 @@ pub const fn ways(direction: Direction) -> &'static [Way] {
     }
 }
 
-/// What a queue may hold.
+/// A queue's limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
     /// Packets of any size.
@@ -267,8 +265,8 @@ pub enum Limit {
     Bytes(u64),
 }
 
-/// The limit of a queue, its discipline's own or the link's `buffer`, in packets or bytes. A multiple of the BDP counts in
-/// packets, as the discipline does, except for those whose limit `tc` takes in bytes.
+/// The limit of a queue in packets or bytes: the discipline's own or the link's `buffer`. A multiple of the BDP becomes
+/// packets, or bytes for disciplines whose `tc` limit is in bytes.
 pub fn limit(experiment: &Experiment, place: &QueuePlace<'_>) -> Option<Limit> {
     Some(match place.arm.limit.or(place.buffer)? {
         Buffer::Packets(packets) => Limit::Packets(packets),
@@ -296,10 +294,10 @@ pub fn limit(experiment: &Experiment, place: &QueuePlace<'_>) -> Option<Limit> {
 mod tests {
     use super::*;
 
-    /// RFC 791 §3.2, with 20 bytes of header each: of 1500 + 8 bytes 1480 go into the first packet and 28 into the
-    /// second. An MTU of 1006 leaves room for 986, of which 984 are a multiple of eight.
+    /// RFC 791 §3.2, with 20 bytes of header each: 1500 + 8 bytes become fragments of 1480 and 28 bytes of payload. An
+    /// MTU of 1006 leaves room for 986 bytes, of which 984 are a multiple of eight.
     #[test]
-    fn a_datagram_beyond_the_mtu_goes_in_fragments() {
+    fn a_datagram_larger_than_the_mtu_is_fragmented() {
         let of = |payload, mtu| fragments(payload, mtu).collect::<Vec<_>>();
         assert_eq!(of(1500, None), [1528]);
         assert_eq!(of(1472, Some(1500)), [1500]);

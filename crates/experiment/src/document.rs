@@ -1,4 +1,4 @@
-//! An experiment file as a tree in which every value knows where it comes from.
+//! An experiment file as a tree. Every value knows its origin, for messages.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{Origin, ReadError};
 
-/// A value and where it comes from.
+/// A value and its origin.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Node {
     pub item: Item,
@@ -22,7 +22,7 @@ pub(crate) enum Item {
     Integer(i128),
     Float(f64),
     Flag(bool),
-    /// No key takes a date; kept for the message.
+    /// No key accepts a date; kept for the error message.
     Date(String),
     Array(Vec<Node>),
     Table(Table),
@@ -45,7 +45,7 @@ impl Table {
         Some(self.0.remove(index).1)
     }
 
-    /// The node at `key`, an empty table from `origin` if there was none.
+    /// The node at `key`; creates an empty table with this origin if there is none.
     fn entry(&mut self, key: &str, origin: &Origin) -> &mut Node {
         let index = match self.0.iter().position(|(name, _)| name == key) {
             Some(index) => index,
@@ -62,7 +62,7 @@ impl Table {
     }
 }
 
-/// Reads TOML text; the root is a table. `file` is the name used in messages.
+/// Parses TOML text; the root is a table. `file` is the name used in messages.
 pub(crate) fn parse(file: &str, text: &str) -> Result<Node, ReadError> {
     let lines = Lines::of(text);
     let root = DeTable::parse(text).map_err(|error| {
@@ -82,7 +82,7 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Node, ReadError> {
     })
 }
 
-/// A tree from JSON, whose values have no lines of their own.
+/// A tree from JSON; its values have no line numbers.
 pub(crate) fn from_json(json: &Json) -> Node {
     let item = match json {
         Json::Null => Item::Text(String::new()),
@@ -108,8 +108,8 @@ pub(crate) fn from_json(json: &Json) -> Node {
     }
 }
 
-/// The value of an override or a default: TOML if it reads as TOML, else the text itself, so that
-/// `10 ms` needs no quotes.
+/// The value of an override or a default: TOML if it parses as TOML, otherwise the text itself, so that `10 ms` needs
+/// no quotes.
 pub(crate) fn parse_value(text: &str, origin: Origin) -> Node {
     let text = text.trim();
     match DeValue::parse(text) {
@@ -123,7 +123,7 @@ pub(crate) fn parse_value(text: &str, origin: Origin) -> Node {
     }
 }
 
-/// Where each line of a text begins.
+/// The start offset of each line of a text.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -150,7 +150,7 @@ fn table(from: &DeTable<'_>, origin: &dyn Fn(usize) -> Origin) -> Table {
 fn node(from: &Spanned<DeValue<'_>>, at: Origin, origin: &dyn Fn(usize) -> Origin) -> Node {
     let item = match from.get_ref() {
         DeValue::String(text) => Item::Text(text.to_string()),
-        // Beyond 128 bits no key cares by how much.
+        // Integers beyond 128 bits are out of range for every key.
         DeValue::Integer(digits) => match i128::from_str_radix(digits.as_str(), digits.radix()) {
             Ok(integer) => Item::Integer(integer),
             Err(_) => Item::Float(f64::INFINITY),
@@ -175,7 +175,7 @@ fn unquoted(key: &str) -> &str {
     within('"').or_else(|| within('\'')).unwrap_or(key)
 }
 
-/// The place of an array's entry that a segment of a dotted key means: its number from 0, or what its `name` says.
+/// The index of an array's entry, given a segment of a dotted key: its number from 0, or the value of its `name`.
 pub(crate) fn place_in(items: &[Node], segment: &str) -> Option<usize> {
     let is_called = |item: &Node| match &item.item {
         Item::Table(table) => match table.get("name") {
@@ -190,15 +190,15 @@ pub(crate) fn place_in(items: &[Node], segment: &str) -> Option<usize> {
     }
 }
 
-/// The most segments of a dotted key; the format needs five. Trees are walked by recursion.
+/// The most segments of a dotted key; the format needs five. The limit bounds the recursion over trees.
 const DEEPEST: usize = 16;
 
 impl Node {
-    /// Puts `value` at a dotted key, making the tables that are missing on the way. What follows
-    /// `sweep.` is one key, in quotes as in a file or without.
+    /// Puts `value` at a dotted key and creates missing tables. Everything after `sweep.` is one key, with or without
+    /// quotes.
     ///
     /// # Errors
-    /// The key leads through a value that holds no others, or to an entry that an array lacks; says which.
+    /// The key leads through a value that is not a table, or to an array entry that does not exist.
     pub fn place(&mut self, key: &str, value: Self) -> Result<(), String> {
         let segments: Vec<&str> = match key.strip_prefix("sweep.") {
             Some(swept) => vec!["sweep", unquoted(swept)],
@@ -230,7 +230,7 @@ impl Node {
         Ok(())
     }
 
-    /// This value as coming from `origin`, and all below it.
+    /// This value and all below it, with the sweep over `key` as their origin.
     pub fn into_swept(mut self, key: &str) -> Self {
         if let Origin::Line(line) = self.origin {
             let key = key.into();
@@ -272,7 +272,7 @@ impl Item {
     }
 }
 
-/// The value as messages show it, on one line and not too long.
+/// The value as shown in messages: on one line and shortened.
 impl fmt::Display for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -288,7 +288,7 @@ impl fmt::Display for Item {
     }
 }
 
-/// A text as messages show it: what would break the line escaped, and cut if it is long.
+/// Text as shown in messages: special characters escaped, long text cut.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut shown = String::new();
@@ -305,7 +305,7 @@ fn shortened(text: &str) -> String {
     shown
 }
 
-/// A key as it stands in a dotted path: bare if it may be, else quoted, so that it stays on one line.
+/// A segment of a dotted path: a bare key if possible, otherwise quoted, so that it stays on one line.
 pub(crate) fn path_segment(key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.';
     if !key.is_empty() && key.chars().all(bare) {

@@ -1,23 +1,23 @@
-//! What is wrong with a file, in one line.
+//! The error for a mistake in a file: one line.
 
 use std::fmt;
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Origin {
-    /// The file, at no line of its own.
+    /// The file as a whole, without a line.
     File,
-    /// A line of the file, from 1.
+    /// A line of the file, counted from 1.
     Line(usize),
     /// A value of the sweep over `key`, at this line of the file.
     Sweep { line: usize, key: String },
-    /// The override of `key` by `text`.
+    /// An override: `key` set to `text`.
     Set { key: String, text: String },
 }
 
-/// Why a file cannot be run; one line that says where, which key, what was given and what is accepted:
-/// `load.toml:14: queue.0.target: got "200 ms"; must be below "100 ms"`. A mistake in an override
-/// starts with `--set` in place of the file.
+/// Why a file cannot be run: one line with the place, the key, the value and what is accepted:
+/// `load.toml:14: queue.0.target: got "200 ms"; must be below "100 ms"`. For a mistake in an override, `--set` takes
+/// the place of the file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReadError {
     file: String,
@@ -27,7 +27,7 @@ pub struct ReadError {
 }
 
 impl ReadError {
-    /// An error at the value or missing value that the dotted `path` names; none names the file.
+    /// An error at the value that the dotted `path` names, present or missing; an empty path means the file.
     pub(crate) fn new(file: &str, origin: Origin, path: &str, what: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -37,7 +37,7 @@ impl ReadError {
         }
     }
 
-    /// The line of the file, from 1, if the mistake has one.
+    /// The line of the file, counted from 1, if the mistake has one.
     pub fn line(&self) -> Option<usize> {
         match &self.origin {
             Origin::Line(line) | Origin::Sweep { line, .. } => Some(*line),
@@ -45,7 +45,7 @@ impl ReadError {
         }
     }
 
-    /// This error with the swept values that brought it about, unless it names them already.
+    /// This error with the swept values that caused it, unless it names them already.
     pub(crate) fn within_sweep(mut self, values: &str) -> Self {
         if matches!(self.origin, Origin::File | Origin::Line(_)) {
             self.what = format!("{} (in the sweep, with {values})", self.what);

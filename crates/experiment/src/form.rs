@@ -1,4 +1,4 @@
-//! What a key accepts, declared once: its reading, the messages, the schema and the resolved file derive from it.
+//! A key is declared once. Its reader, messages, schema and resolved form derive from the declaration.
 //!
 //! [`keys!`] declares the keys of a table.
 
@@ -11,29 +11,29 @@ use crate::error::{Origin, ReadError};
 use crate::names::Names;
 use crate::section::{Entry, Section};
 
-/// A way of writing a value.
+/// A form of value: how it is read, written and described.
 pub(crate) trait Form {
-    /// What it is read as.
+    /// The type that it reads as.
     type Out;
 
     /// Reads the value at `entry`.
     ///
     /// # Errors
-    /// The value is not of this form or out of its range.
+    /// The value is not of this form or out of range.
     fn read(&self, entry: &Entry<'_>) -> Result<Self::Out, ReadError>;
 
-    /// What a key of this form has that is not given and has no default value, if it need not be given.
+    /// The value of an optional key without a default, if it is absent. `None`: the key is required.
     fn absent(&self) -> Option<Self::Out> {
         None
     }
 
-    /// The value as the file would have it; null leaves the key out.
+    /// The value as in the file; null omits the key.
     fn write(&self, value: &Self::Out) -> Json;
 
     /// What is accepted, to follow "must be".
     fn accepts(&self) -> String;
 
-    /// The JSON Schema of what is accepted.
+    /// The JSON Schema of the accepted values.
     fn schema(&self, names: &Names) -> Json;
 }
 
@@ -42,21 +42,21 @@ pub(crate) struct Key<F> {
     pub name: &'static str,
     pub form: F,
     pub default: Default,
-    /// What it does, in one line.
+    /// The key's help, in one line.
     pub doc: &'static str,
 }
 
-/// The value of a key that is not given.
+/// The default of a key.
 pub(crate) enum Default {
-    /// There is none: the key must be given.
+    /// No default: the key is required.
     Required,
-    /// This value, as one would write it.
+    /// This value, written as in a file.
     Is(&'static str),
-    /// These words say it. The form is a [`Maybe`](crate::forms::Maybe), which reads as `None`.
+    /// A default described in words. The form is a [`Maybe`](crate::forms::Maybe), which reads as `None`.
     Words(&'static str),
 }
 
-/// A key of any form.
+/// A key, whatever its form.
 pub(crate) trait AnyKey {
     fn name(&self) -> &'static str;
     fn required(&self) -> bool;
@@ -84,13 +84,13 @@ impl<F: Form> AnyKey for Key<F> {
     }
 }
 
-/// The key of a field of `S`.
+/// A key that is a field of `S`.
 pub(crate) struct FieldKey<S, F: Form> {
     pub key: Key<F>,
     pub field: fn(&S) -> &F::Out,
 }
 
-/// The key of a field of `S`, of any form.
+/// A key that is a field of `S`, whatever its form.
 pub(crate) trait AnyField<S> {
     fn key(&self) -> &dyn AnyKey;
     fn write(&self, of: &S) -> Json;
@@ -106,18 +106,18 @@ impl<S, F: Form> AnyField<S> for FieldKey<S, F> {
     }
 }
 
-/// A struct whose fields are keys of a table. [`keys!`] implements it.
+/// A struct whose fields are the keys of a table. [`keys!`] implements it.
 pub(crate) trait Keys: Sized {
     /// Its keys, in the order in which messages list them.
     fn keys() -> Vec<&'static dyn AnyKey>;
 
-    /// Reads them from a table whose keys are known.
+    /// Reads the values from a table whose keys are known.
     ///
     /// # Errors
-    /// As each key; or the values do not go together.
+    /// As for each key; or the values contradict each other.
     fn read(section: &Section<'_>) -> Result<Self, ReadError>;
 
-    /// Puts their values into a table.
+    /// Writes the values into a table.
     fn write(&self, table: &mut Json);
 
     /// The names of the keys.
@@ -131,17 +131,17 @@ pub(crate) fn names_of(keys: &[&'static dyn AnyKey]) -> Vec<&'static str> {
     keys.iter().map(|key| key.name()).collect()
 }
 
-/// Declares the keys of a table: those of an existing struct, `keys! { Tcp { … } }`, or of a new one, whose fields then
-/// have types, `keys! { struct PageKeys { … } }`. Each key is a field:
+/// Declares the keys of a table: for an existing struct, `keys! { Tcp { … } }`, or for a new one whose fields have
+/// types, `keys! { struct PageKeys { … } }`. Each key is a field:
 ///
 /// ```text
 /// /// Initial window in segments (RFC 6928).
 /// initial_window = Whole { from: 1, to: 1000 }, Is("10");
 /// ```
 ///
-/// The doc comment is the key's help, in the schema and on the docs page. The form says what the key accepts; its value
-/// must have the field's type. Then comes the default. `as "name"` behind the field gives the key another name.
-/// `with FIELD: STRUCT` adds the keys of another struct. `check FUNCTION` checks the values together.
+/// The doc comment is the key's help, in the schema and on the docs page. Then come the form, whose value has the
+/// field's type, and the default. `as "name"` after the field gives the key another name. `with FIELD: STRUCT` adds the
+/// keys of another struct. `check FUNCTION` checks the values together.
 macro_rules! keys {
     (
         $(#[$meta:meta])*
@@ -225,7 +225,7 @@ macro_rules! keys {
     };
 }
 
-/// The name of a key: its own, or that of its field.
+/// The name of a key: the explicit one, or the field's.
 macro_rules! key_name {
     ($field:ident) => {
         stringify!($field)
@@ -237,16 +237,16 @@ macro_rules! key_name {
 
 pub(crate) use {key_name, keys};
 
-/// A table with the keys of `T` and no others.
+/// A table with exactly the keys of `T`.
 pub(crate) struct TableOf<T> {
-    /// What messages call it.
+    /// The table's name in messages.
     name: &'static str,
     accepts: &'static str,
     of: PhantomData<fn() -> T>,
 }
 
 impl<T> TableOf<T> {
-    /// The table that messages call `name`; `accepts` follows "must be".
+    /// A table with this name in messages; `accepts` follows "must be".
     pub const fn new(name: &'static str, accepts: &'static str) -> Self {
         let of = PhantomData;
         Self { name, accepts, of }
@@ -280,7 +280,7 @@ pub(crate) fn written_table(keys: &impl Keys) -> Json {
     table
 }
 
-/// A schema with a description and, if there is one, a default as one would write it.
+/// A schema with a description and, if given, a default written as in a file.
 pub(crate) fn described(mut schema: Json, doc: &str, default: Option<&str>) -> Json {
     schema["description"] = doc.into();
     if let Some(text) = default {
@@ -289,12 +289,12 @@ pub(crate) fn described(mut schema: Json, doc: &str, default: Option<&str>) -> J
     schema
 }
 
-/// A default as one would write it, as a value.
+/// Parses a default written as in a file.
 pub(crate) fn default_item(text: &str) -> Item {
     parse_value(text, Origin::File).item
 }
 
-/// The schema of a table with these keys and no others.
+/// The schema of a table with exactly these keys.
 pub(crate) fn table_schema(keys: &[&dyn AnyKey], names: &Names) -> Json {
     let properties: serde_json::Map<String, Json> = keys
         .iter()

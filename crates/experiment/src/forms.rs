@@ -1,4 +1,4 @@
-//! The ways of writing a value that more than one key shares.
+//! Forms of values that several keys share.
 
 use serde_json::{Value as Json, json};
 use sojourn_units::{Duration, Kind, Rate, Value};
@@ -10,10 +10,10 @@ use crate::names::Names;
 use crate::section::Entry;
 use crate::written;
 
-/// A decimal number without sign or exponent, as [`Kind::parse`] reads it before a unit.
+/// A decimal number without sign or exponent, as [`Kind::parse`] accepts it before a unit.
 const DECIMAL: &str = r"(\d+\.?\d*|\.\d+)";
 
-/// The JSON Schema of what `kind` accepts.
+/// The JSON Schema of the values of `kind`.
 pub(crate) fn kind_schema(kind: Kind) -> Json {
     let with_unit =
         |units: &str| json!({"type": "string", "pattern": format!("^{DECIMAL} *({units})$")});
@@ -33,7 +33,7 @@ pub(crate) fn kind_schema(kind: Kind) -> Json {
     }
 }
 
-/// A name for people.
+/// Free text on one line.
 pub(crate) struct Text;
 
 impl Form for Text {
@@ -62,7 +62,7 @@ impl Form for Text {
     }
 }
 
-/// Yes or no.
+/// True or false.
 pub(crate) struct Flag;
 
 impl Form for Flag {
@@ -88,13 +88,13 @@ impl Form for Flag {
     }
 }
 
-/// A whole number in a range, both ends included.
+/// An integer in a range, both ends included.
 pub(crate) struct Whole<T> {
     pub from: T,
     pub to: T,
 }
 
-/// A type of whole numbers that a key can have.
+/// An unsigned integer type of a key.
 pub(crate) trait Unsigned: Copy + PartialOrd + TryFrom<u64> + Into<u64> {}
 
 impl Unsigned for u32 {}
@@ -128,7 +128,7 @@ impl<T: Unsigned> Form for Whole<T> {
     }
 }
 
-/// A number in a range without its lower end.
+/// A number in a range that excludes its lower end.
 pub(crate) struct Decimal {
     pub above: f64,
     pub to: f64,
@@ -157,11 +157,11 @@ impl Form for Decimal {
     }
 }
 
-/// A span of time.
+/// A duration.
 pub(crate) enum Span {
     /// Zero is accepted.
     Any,
-    /// Zero is not.
+    /// Zero is refused.
     AboveZero,
 }
 
@@ -203,7 +203,7 @@ impl Form for Span {
     }
 }
 
-/// A rate.
+/// A data rate.
 pub(crate) struct Speed;
 
 impl Form for Speed {
@@ -229,7 +229,7 @@ impl Form for Speed {
     }
 }
 
-/// An amount of data in a range of bytes, both ends included.
+/// An amount of data in bytes, within a range that includes both ends.
 pub(crate) struct Bytes<T> {
     pub from: T,
     pub to: T,
@@ -262,7 +262,7 @@ impl<T: Unsigned> Form for Bytes<T> {
     }
 }
 
-/// A number of packets, which may be none.
+/// A number of packets, possibly zero.
 pub(crate) struct Packets;
 
 impl Form for Packets {
@@ -288,7 +288,7 @@ impl Form for Packets {
     }
 }
 
-/// How much a queue holds.
+/// The capacity of a queue.
 pub(crate) struct BufferForm;
 
 impl Form for BufferForm {
@@ -331,7 +331,7 @@ impl Form for BufferForm {
     }
 }
 
-/// One of the words that the file format knows, each with what it stands for.
+/// One of the words of the file format, each with its meaning.
 pub(crate) struct Word<T: 'static>(pub &'static [(&'static str, T)]);
 
 impl<T: PartialEq> Word<T> {
@@ -373,9 +373,9 @@ impl<T: Copy + PartialEq> Form for Word<T> {
     }
 }
 
-/// One of the names that the caller knows.
+/// One of the names that the caller provides.
 pub(crate) struct Named {
-    /// What it names: `congestion control`.
+    /// What the name denotes, such as `congestion control`.
     pub what: &'static str,
     pub known: fn(&Names) -> Vec<&str>,
 }
@@ -406,7 +406,7 @@ impl Form for Named {
     }
 }
 
-/// A value that need not be given.
+/// An optional value.
 pub(crate) struct Maybe<F>(pub F);
 
 impl<F: Form> Form for Maybe<F> {

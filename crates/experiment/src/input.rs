@@ -1,4 +1,4 @@
-//! Files that a user names: what is no regular file, or too large, is refused before it is read.
+//! Reads files that a user names. Refuses anything but a regular file of limited size before reading it.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::written;
 /// What is wrong, to follow the path: `cannot be read: …`, `got a directory; must be a file`.
 pub(crate) fn text(path: &Path, most: u64) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("cannot be read: {error}");
-    // Before it is opened: a FIFO without a writer would never come back.
+    // Check the type before opening: opening a FIFO without a writer would block forever.
     let found = std::fs::metadata(path).map_err(failed)?;
     if !found.is_file() {
         let kind = if found.is_dir() {
@@ -27,7 +27,7 @@ pub(crate) fn text(path: &Path, most: u64) -> Result<String, String> {
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(failed)?;
-    // Files of /proc have no length, and others may grow meanwhile.
+    // Files in /proc report no length, and others may grow meanwhile.
     file.take(most + 1)
         .read_to_end(&mut bytes)
         .map_err(failed)?;
@@ -40,7 +40,7 @@ pub(crate) fn text(path: &Path, most: u64) -> Result<String, String> {
     })
 }
 
-/// The error that there are more than `most` bytes.
+/// The error for a file of more than `most` bytes.
 pub(crate) fn too_large(most: u64) -> String {
     let most = written::bytes(most);
     format!("got more than \"{most}\"; must be at most that")

@@ -1,25 +1,25 @@
-//! The experiment file: what may stand in it, checked and with every default filled in.
+//! The experiment file: its keys, its checks and its defaults.
 //!
 //! [`read`] turns a file into a [`Plan`]: one [`Cell`] per combination of swept values, each with a
-//! typed [`Experiment`]. Whatever is wrong with the file is one [`ReadError`], one line long.
+//! typed [`Experiment`]. Any mistake in the file is one [`ReadError`] of one line.
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`model`] | the result: what every backend runs from |
-//! | `document` | the file as a tree in which every value knows its line; values put in by dotted key |
-//! | `form`, `forms` | what a key accepts, declared once: its reading, messages, schema and resolved form derive from it |
-//! | `section` | a table being read: keys, defaults, unknown keys |
+//! | [`model`] | the result of reading: the input of every backend |
+//! | `document` | the file as a tree in which every value knows its line; sets values by dotted key |
+//! | `form`, `forms` | each key is declared once; its reader, messages, schema and resolved form derive from that |
+//! | `section` | reads a table: keys, defaults, unknown keys |
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
-//! | `input` | files that a user names, bounded in size |
+//! | `input` | reads files of bounded size that a user names |
 //! | `sweep` | the cartesian product of the swept values |
-//! | [`schema()`] | the JSON Schema of the file, from the same keys that are read |
-//! | [`measured`] | what is measured in a run |
-//! | [`derived`] | what every backend works out alike: flows with their instants, limits |
+//! | [`schema()`] | the JSON Schema of the file, from the same declarations |
+//! | [`measured`] | what a run measures |
+//! | [`derived`] | values derived alike for every backend: flows with their start times, limits |
 //! | [`topology`] | links, nodes, and the routes of traffic over them |
-//! | [`wifi`] | what makes a link a cell of Wi-Fi |
-//! | `written` | quantities as one would write them |
-//! | [`resolved()`] | an experiment written out again with every default |
-//! | [`RunSpec`] | one run as a value with a hash |
+//! | [`wifi`] | the settings of a Wi-Fi cell |
+//! | `written` | formats quantities as in a file |
+//! | [`resolved()`] | writes an experiment with every default |
+//! | [`RunSpec`] | one run as a value that can be stored and hashed |
 
 mod axes;
 pub mod derived;

@@ -1,4 +1,4 @@
-//! What is measured in an experiment's run, the same on every backend.
+//! What a run measures, the same on every backend.
 
 use sojourn_measure::emodel::Equipment;
 use sojourn_measure::meter::{Measures, RowsOf};
@@ -9,7 +9,7 @@ use sojourn_units::{Hop, Time};
 use crate::derived;
 use crate::model::{Experiment, RttOf, Traffic};
 
-/// What is measured in a run of arm number `queue` with `seed`.
+/// What to measure in a run of arm number `queue` with `seed`.
 pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
     let places = derived::queues(experiment, queue);
     let queues: Vec<Hop> = places.iter().map(|place| place.hop).collect();
@@ -54,7 +54,7 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
     }
 }
 
-/// What there is to measure of a flow of this traffic.
+/// What to measure of a flow of this traffic.
 fn measures(experiment: &Experiment, traffic: &Traffic) -> Measures {
     let kind = &traffic.kind;
     let record = experiment.record;

@@ -9,34 +9,34 @@ use sojourn_units::{Duration, Rate, Value};
 
 pub use crate::topology::{Link, Nodes, Route, UpLink};
 
-/// One experiment without its sweep: what is run once per queue and seed.
+/// One experiment without its sweep; it runs once per queue and seed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Experiment {
-    /// The name given, or the file's stem.
+    /// The given name, or the file's stem.
     pub name: String,
-    /// How long each run lasts.
+    /// The duration of each run.
     pub duration: Duration,
-    /// The part at the beginning that steady-state statistics leave out; below `duration`.
+    /// The initial period that steady-state statistics exclude; below `duration`.
     pub warmup: Duration,
     /// Independent runs per queue: seeds `seed`, `seed + 1`, …
     pub repeat: u32,
     /// The seed of the first run.
     pub seed: u64,
-    /// The links between hosts, at least one.
+    /// The links between hosts; at least one.
     pub links: Vec<Link>,
-    /// The arms of the comparison, at least one.
+    /// The arms of the comparison; at least one.
     pub queues: Vec<Queue>,
-    /// What is sent, at least one group.
+    /// The traffic groups; at least one.
     pub traffic: Vec<Traffic>,
-    /// What is recorded beyond the summary.
+    /// What to record beyond the summary.
     pub record: Record,
 }
 
 impl Experiment {
-    /// The first link where the arms are tried.
+    /// The first link under test.
     ///
     /// # Panics
-    /// Without one, which no file can ask for.
+    /// No link is under test; files cannot express that.
     pub fn bottleneck(&self) -> &Link {
         let mut links = self.links.iter();
         links
@@ -45,14 +45,14 @@ impl Experiment {
     }
 }
 
-/// How much a queue holds.
+/// The capacity of a queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Buffer {
     /// Packets of any size.
     Packets(u64),
     /// Bytes on the link.
     Bytes(u64),
-    /// Multiples of the first rate × the largest base RTT.
+    /// Multiples of the BDP: the first rate × the largest base RTT.
     Bdp(f64),
 }
 
@@ -61,50 +61,50 @@ pub enum Buffer {
 pub struct Queue {
     /// The discipline's name.
     pub aqm: String,
-    /// The name in tables and plots, different for every arm; if none was given the discipline's, with
-    /// the settings that set it apart from other arms.
+    /// The name in tables and plots, unique per arm. Default: the discipline's name, with the settings that distinguish
+    /// it from other arms.
     pub label: String,
     /// The arm's own limit.
     pub limit: Option<Buffer>,
-    /// The keys given, `ecn` included, each checked to be of its kind.
+    /// The given keys, `ecn` included; each value has the key's kind.
     pub settings: Vec<(String, Value)>,
 }
 
-/// A group of like flows.
+/// A group of flows of the same kind.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Traffic {
-    /// What it is called in results, if it was given a name; [`crate::derived::group_names`] has a name for every group.
+    /// The given name in results; [`crate::derived::group_names`] names every group.
     pub name: Option<String>,
-    /// What the flows do.
+    /// The kind of traffic.
     pub kind: Kind,
-    /// Flows in the group (each way, if both ways).
+    /// Flows in the group; per direction, if the direction is both.
     pub flows: u32,
-    /// The links that its data passes.
+    /// The route of its data.
     pub route: Route,
-    /// Base RTT: everything but the queue.
+    /// Base RTT: everything but queueing.
     pub rtt: Duration,
-    /// Each flow starts uniformly at random in this range; equal ends: at that instant.
+    /// Each flow starts uniformly at random in this range; if the ends are equal, at that instant.
     pub start: (Duration, Duration),
     /// When the flows stop sending; at most the duration.
     pub stop: Duration,
-    /// Which way the data goes: down is along the route.
+    /// The direction of the data; down is along the route.
     pub direction: Direction,
-    /// The DiffServ code point of their packets, both ways: 0 to 63 (RFC 2474).
+    /// The DiffServ code point of the flows' packets in both directions: 0 to 63 (RFC 2474).
     pub dscp: u8,
-    /// Rate of the link between the sending host and the bottleneck, which its flows share; `None`: unlimited.
+    /// Rate of the sender's access link, which the group's flows share; `None`: unlimited.
     pub access: Option<Rate>,
 }
 
-/// What is recorded beyond the summary.
+/// What to record beyond the summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Record {
-    /// A row per packet that met the queue.
+    /// A row per packet that entered a queue.
     pub packets: bool,
-    /// Where the packets' headers are captured, if they are.
+    /// Where packet headers are captured, if at all.
     pub pcap: Option<CapturePoint>,
-    /// A row per round-trip time of a flow.
+    /// A row per RTT measurement of a flow.
     pub rtt: bool,
-    /// What counts as one.
+    /// Which RTT measurements these are.
     pub rtt_of: RttOf,
     /// One-way delays of TCP segments.
     pub one_way: bool,
@@ -115,7 +115,7 @@ pub struct Record {
 /// Where packets are captured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CapturePoint {
-    /// At the host that sends a flow's data, drops included.
+    /// At the host that sends a flow's data; shows packets that are dropped later.
     Sender,
     /// At the bottleneck, behind its queue.
     Router,
@@ -123,13 +123,12 @@ pub enum CapturePoint {
     Receiver,
 }
 
-/// What counts as a round-trip time of a TCP flow in the record.
+/// The RTT measurements that are recorded for a TCP flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RttOf {
-    /// A sample as TCP takes it for its timer.
+    /// The samples of TCP's retransmission timer.
     #[default]
     Samples,
-    /// From the first sending of a segment until it is acknowledged, whatever was lost in between: what tcptrace and
-    /// Wireshark draw.
+    /// From a segment's first transmission to its acknowledgement, losses included, as tcptrace and Wireshark draw it.
     Segments,
 }

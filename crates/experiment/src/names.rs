@@ -1,21 +1,21 @@
-//! What the caller knows by name: disciplines with their keys, and congestion controls.
+//! The names that the caller provides: disciplines with their keys, and congestion controls.
 
 use sojourn_units::Kind;
 
-/// The names that a file may use beyond those of the format itself.
+/// The names that a file may use beyond those of the format.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Names {
-    /// Every discipline, in the order in which messages list them.
+    /// Every discipline, in the order shown in messages.
     pub disciplines: Vec<DisciplineKeys>,
-    /// Every congestion control, in the order in which messages list them.
+    /// Every congestion control, in the order shown in messages.
     pub congestion_controls: Vec<String>,
 }
 
-/// A discipline and the keys that it accepts besides `aqm`, `label`, `limit` and `ecn`, which every
-/// queue accepts. It may list `ecn` to give a default and doc of its own.
+/// A discipline and its keys besides `aqm`, `label`, `limit` and `ecn`, which every queue accepts. It may list `ecn` to
+/// give its own default and help.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DisciplineKeys {
-    /// Its name, as `aqm` gives it.
+    /// Its name in `aqm`.
     pub name: String,
     /// Its keys.
     pub keys: Vec<KeySpec>,
@@ -26,11 +26,11 @@ pub struct DisciplineKeys {
 pub struct KeySpec {
     /// The name in an experiment file.
     pub name: String,
-    /// What it accepts.
+    /// The kind of its values.
     pub kind: Kind,
-    /// Its default as one would write it; where it depends on other settings, in words.
+    /// Its default, written as in a file; in words if it depends on other settings.
     pub default: String,
-    /// What it does, in one line.
+    /// The key's help, in one line.
     pub doc: String,
 }
 

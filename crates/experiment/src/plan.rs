@@ -1,4 +1,4 @@
-//! From a file to everything that is to be run.
+//! From an experiment file to its list of runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use crate::section::{Context, Entry};
 /// The most runs of one file: cells × queues × repetitions.
 const MOST_RUNS: u64 = 1_000_000;
 
-/// The largest experiment file. Each of its values becomes a node of a hundred bytes or more.
+/// The largest experiment file. Each value becomes a node of a hundred bytes or more.
 const MOST_BYTES: u64 = 1_000_000;
 
 /// An experiment file in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    /// The file's path as messages show it.
+    /// The file's path, for messages.
     pub name: &'a str,
     /// Its content.
     pub text: &'a str,
 }
 
-/// All that a file asks for.
+/// All runs of a file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
-    /// One per combination of swept values, in the order of the file with the last key changing
-    /// fastest; without a sweep a single one.
+    /// One cell per combination of swept values, in the order of the file; the last key changes fastest. Without a
+    /// sweep, a single cell.
     pub cells: Vec<Cell>,
     layout: Layout,
 }
@@ -43,14 +43,14 @@ pub struct Plan {
 /// One combination of swept values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cell {
-    /// What to run for it.
+    /// The experiment of this cell.
     pub experiment: Arc<Experiment>,
-    /// The swept keys with their values as written: text as strings, numbers as numbers.
+    /// The swept keys and their values as written: text as strings, numbers as numbers.
     pub set: Vec<(String, Json)>,
 }
 
 impl Cell {
-    /// Its runs: seeds, then arms.
+    /// The runs of this cell: for each seed, each arm.
     pub fn specs(&self) -> impl Iterator<Item = RunSpec> + '_ {
         let experiment = &self.experiment;
         let seeds =
@@ -67,12 +67,12 @@ impl Cell {
 }
 
 impl Plan {
-    /// All runs, in the order of results: cells, then seeds, then arms.
+    /// All runs in the order of results: cells, then seeds, then arms.
     pub fn specs(&self) -> impl Iterator<Item = RunSpec> + '_ {
         self.cells.iter().flat_map(Cell::specs)
     }
 
-    /// Runs in all: every queue of every cell as often as it is repeated. At most a million.
+    /// The number of runs: cells × queues × repetitions. At most a million.
     pub fn runs(&self) -> u64 {
         self.cells
             .iter()
@@ -80,9 +80,8 @@ impl Plan {
             .sum()
     }
 
-    /// The error that the value at a dotted key, `queue.0.target`, cannot be run in a cell for a reason
-    /// that only the caller knows, such as a discipline that refuses its parameters together. What is
-    /// accepted is said by `must`: `must be above 0 and below interval ("100 ms")`.
+    /// An error at a dotted key such as `queue.0.target`, for a check that only the caller can make, such as that of a
+    /// discipline's parameters together. `must` says what is accepted: `must be above 0 and below interval ("100 ms")`.
     pub fn refuse(&self, cell: usize, key: &str, must: &str) -> ReadError {
         self.layout.refuse(cell as u64, key, must)
     }
@@ -92,8 +91,8 @@ fn runs_of(experiment: &Experiment) -> u64 {
     experiment.queues.len() as u64 * u64::from(experiment.repeat)
 }
 
-/// Reads an experiment file. Each override is a dotted key with a value as one would write it in the
-/// file, quotes left out if one likes; it replaces what the file says, a swept key's values included.
+/// Reads an experiment file. Each override is a dotted key with a value as in the file, quotes optional; it replaces
+/// the file's value, including a swept key's values.
 ///
 /// ```
 /// use sojourn_experiment::{DisciplineKeys, Names, Source, read};
@@ -167,7 +166,7 @@ pub fn read_file(
     read(source, overrides, names)
 }
 
-/// A file's name in messages, and its text.
+/// A file's name for messages, and its text.
 pub(crate) fn text_of(path: &Path) -> Result<(String, String), ReadError> {
     let name = path.display().to_string();
     let failed = |what: String| ReadError::new(&name, Origin::File, "", what);
@@ -175,7 +174,7 @@ pub(crate) fn text_of(path: &Path) -> Result<(String, String), ReadError> {
     Ok((name, text))
 }
 
-/// A file with its overrides in place and its sweep apart.
+/// A file with its overrides applied and its sweep removed.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Layout {
     pub file: String,
@@ -184,7 +183,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Reads a text, puts the overrides in their places, and takes the sweep out.
+    /// Parses a text, applies the overrides, and removes the sweep.
     pub(crate) fn read(
         source: Source<'_>,
         overrides: &[(String, String)],
@@ -218,13 +217,13 @@ impl Layout {
         })
     }
 
-    /// Reads the file with the swept values of one combination in their places.
+    /// Reads the file with the swept values of one combination applied.
     pub fn read_cell(&self, index: u64, context: &Context<'_>) -> Result<Cell, ReadError> {
         let experiment_of = |root: &Node| File.read(&Entry::root(root, context));
         let values = axes::combination(&self.axes, index);
         let experiment = experiment_of(&self.swept(&values)?).map_err(|error| {
             match experiment_of(&self.root) {
-                // Wrong without the sweep as well: the sweep is not to blame.
+                // The file has the same error without the sweep, so do not blame the sweep.
                 Err(without) if without == error => error,
                 _ => error.within_sweep(&axes::as_text(&values)),
             }
@@ -258,7 +257,7 @@ impl Layout {
         }
     }
 
-    /// The file with swept values in their places.
+    /// The file with swept values applied.
     fn swept(&self, values: &[(&str, &Node)]) -> Result<Node, ReadError> {
         let mut root = self.root.clone();
         for (key, value) in values {

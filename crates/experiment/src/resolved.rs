@@ -1,4 +1,4 @@
-//! An experiment written out again, every default spelled out, as JSON that mirrors the file.
+//! Writes an experiment as JSON that mirrors the file, with every default.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::model::{Experiment, Way};
 use crate::read::File;
 use crate::written::value_json;
 
-/// The experiment as a file that reads to the same: each key of the format with its value, defaults
-/// included, quantities with units. A discipline's own defaults are left to it; see [`resolved_with`].
+/// The experiment as a file that reads back to the same experiment: every key with its value, defaults included,
+/// quantities with units. It omits the disciplines' own defaults; see [`resolved_with`].
 pub fn resolved(experiment: &Experiment) -> Json {
     resolved_with(experiment, &InUse::default())
 }
@@ -19,16 +19,16 @@ pub fn resolved(experiment: &Experiment) -> Json {
 /// Values by key.
 pub type Values = Vec<(String, Value)>;
 
-/// What the disciplines of an experiment take for their keys, given or not.
+/// The values that an experiment's disciplines use for their keys, given or default.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct InUse {
-    /// Of each arm.
+    /// Per arm.
     pub queues: Vec<Values>,
-    /// Of the disciplines that links have of their own, by link; those of their reverse directions with the way up.
+    /// Per link with its own discipline; for a discipline of the reverse direction the way is up.
     pub links: BTreeMap<(usize, Way), Values>,
 }
 
-/// As [`resolved`], with what each discipline takes for its keys that were not given.
+/// As [`resolved`], plus the values that each discipline uses for keys not given.
 pub fn resolved_with(experiment: &Experiment, in_use: &InUse) -> Json {
     let mut file = File.write(experiment);
     for (arm, values) in in_use.queues.iter().enumerate() {
@@ -47,7 +47,7 @@ pub fn resolved_with(experiment: &Experiment, in_use: &InUse) -> Json {
     file
 }
 
-/// Puts the values into the table of a discipline, but none in place of one that was given.
+/// Adds values to a discipline's table; given values stay.
 fn fill(discipline: &mut Json, values: &Values) {
     for (key, value) in values {
         if discipline[key].is_null() {

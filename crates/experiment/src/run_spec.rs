@@ -1,4 +1,4 @@
-//! One run as a value: it can be written down, sent elsewhere, compared, and told from all others by a hash.
+//! One run as a value: it can be stored, sent, compared, and identified by a hash.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use crate::read::File;
 use crate::resolved::{InUse, resolved_with};
 use crate::section::{Context, Entry};
 
-/// The version of results: raised by every change after which the same run gives other results. Runs of different
-/// versions have different hashes.
+/// The version of results. Every change that alters the result of a run raises it. Runs of different versions have
+/// different hashes.
 pub const RESULTS_VERSION: u32 = 1;
 
-/// The version of the documents of runs.
+/// The version of run documents.
 const FORMAT: u64 = 1;
 
-/// The largest document of a run: an experiment file with its traces.
+/// The largest run document: an experiment file with its traces.
 const MOST_BYTES: u64 = 64_000_000;
 
 /// One run: an experiment, one of its arms, and a seed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunSpec {
-    /// The experiment of one combination of swept values. Its `repeat` and `seed` do not count.
+    /// The experiment of one combination of swept values. Its `repeat` and `seed` are ignored.
     pub experiment: Arc<Experiment>,
     /// The number of the arm.
     pub queue: usize,
     /// The seed.
     pub seed: u64,
-    /// The swept keys with their values: what results are called, no part of what is run.
+    /// The swept keys and their values. They name results and do not affect the run.
     pub set: Vec<(String, Json)>,
 }
 
@@ -46,7 +46,7 @@ impl RunSpec {
         &self.experiment.queues[self.queue]
     }
 
-    /// Its experiment with nothing else: this arm, this seed, no repeats.
+    /// Its experiment with only this arm and this seed, without repeats.
     pub fn alone(&self) -> Experiment {
         Experiment {
             repeat: 1,
@@ -56,8 +56,8 @@ impl RunSpec {
         }
     }
 
-    /// The run as one object that [`RunSpec::read`] reads: its experiment with every default and this one arm, the
-    /// traces, the seed and the swept values. `in_use` are the values that the disciplines of [`RunSpec::alone`] take.
+    /// The run as one object that [`RunSpec::read`] reads: its experiment with every default and this arm only, the
+    /// traces, the seed and the swept values. `in_use` holds the values that the disciplines of [`RunSpec::alone`] use.
     pub fn document(&self, in_use: &InUse) -> Json {
         let only = self.alone();
         let mut document = json!({
@@ -73,10 +73,10 @@ impl RunSpec {
         document
     }
 
-    /// Reads a run that was written as a [`RunSpec::document`].
+    /// Reads a [`RunSpec::document`].
     ///
     /// # Errors
-    /// It is not such a document, is of another version of results, or names what `names` does not have.
+    /// It is not a run document, has another results version, or uses a name missing from `names`.
     pub fn read(document: &str, names: &Names) -> Result<Self, ReadError> {
         let refuse = |what: String| ReadError::new("run", Origin::File, "", what);
         if document.len() as u64 > MOST_BYTES {
@@ -122,9 +122,9 @@ impl RunSpec {
     }
 }
 
-/// The hash of a run's [`RunSpec::document`]: SHA-256 in hexadecimal of all that decides what it gives. Names of the
-/// experiment and the arm and the list of swept values are left out, so that the same run has the same hash wherever it
-/// occurs.
+/// The hash of a [`RunSpec::document`]: SHA-256 in hexadecimal of everything that determines the result. It excludes
+/// the names of the experiment and the arm and the list of swept values, so that equal runs have equal hashes
+/// everywhere.
 pub fn run_hash(document: &Json) -> String {
     let mut document = document.clone();
     document["set"].take();
@@ -139,7 +139,7 @@ pub fn sha256(text: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The traces of an experiment's links, by their files' names.
+/// The traces of an experiment's links, with their file names.
 fn traces(experiment: &Experiment) -> impl Iterator<Item = (&str, String)> {
     let capacities = experiment
         .links

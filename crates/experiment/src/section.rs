@@ -1,4 +1,4 @@
-//! A table being read: its keys by form, their defaults, and what is not known.
+//! Reads a table: values by form, defaults, unknown keys.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,20 +14,20 @@ use crate::names::Names;
 use crate::suggest::suggestion;
 use crate::written;
 
-/// The longest span in a file: 10^6 s, over eleven days. Sums of a few stay far from overflow.
+/// The longest duration in a file: 10^6 s, over eleven days. Sums of a few cannot overflow.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1_000_000);
 const FASTEST: Rate = Rate::from_mbps(1_000_000);
-/// The largest file of a trace: three minutes at 1 Gbit/s, a line per packet.
+/// The largest trace file: three minutes at 1 Gbit/s, one line per packet.
 const LARGEST_TRACE: u64 = 100_000_000;
 const MOST_BYTES: u64 = 1_000_000_000_000;
 const MOST_PACKETS: u64 = 1_000_000_000;
 
-/// What reading needs to know beyond the file's text.
+/// What a reader needs besides the file's text.
 pub(crate) struct Context<'a> {
-    /// The file's name in messages.
+    /// The file's name for messages.
     pub file: &'a str,
     pub names: &'a Names,
-    /// Traces by path, read once however many cells name them.
+    /// Traces by path; each is read once, however many cells use it.
     traces: RefCell<HashMap<PathBuf, Trace>>,
 }
 
@@ -40,14 +40,14 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A trace that is known beforehand, by the name that the experiment gives it.
+    /// Adds a trace under the name that the experiment uses, so that no file is read.
     pub fn add_trace(&self, trace: Trace) {
         let path = PathBuf::from(&trace.file);
         self.traces.borrow_mut().insert(path, trace);
     }
 
-    /// The trace called `name` by a value from `origin`: in the file, from the file's folder; in an override, from the
-    /// folder in which one works.
+    /// The trace called `name`. The name is relative to the file's folder or, in an override, to the working directory;
+    /// `origin` tells which.
     ///
     /// # Errors
     /// What is wrong, to follow `got "name"; `.
@@ -70,7 +70,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Whether a text begins with a number that has an exponent, or more digits than any quantity.
+/// Whether a text begins with a number that has an exponent or more digits than any quantity needs.
 fn is_outsized(text: &str) -> bool {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let digits = text.len() - rest.len();
@@ -82,7 +82,7 @@ fn is_outsized(text: &str) -> bool {
     digits > 15 || (digits > 0 && has_exponent)
 }
 
-/// A value in the file, with its dotted path.
+/// A value in the file and its dotted path.
 #[derive(Clone)]
 pub(crate) struct Entry<'a> {
     pub node: &'a Node,
@@ -105,7 +105,7 @@ impl<'a> Entry<'a> {
         ReadError::new(self.context.file, origin, &self.path, what)
     }
 
-    /// The error that this value is not what is accepted: `got …; must be …`.
+    /// The error for a value that is not accepted: `got …; must be …`.
     pub fn refuse(&self, accepts: impl std::fmt::Display) -> ReadError {
         let note = match &self.node.item {
             Item::Text(text) if is_outsized(text) => {
@@ -116,7 +116,7 @@ impl<'a> Entry<'a> {
         self.error(format!("got {}; must be {accepts}{note}", self.node.item))
     }
 
-    /// The error that no such name is known, with the nearest one that is.
+    /// The error for an unknown name, with the nearest known one.
     pub fn unknown<'n>(&self, known: impl IntoIterator<Item = &'n str>) -> ReadError {
         let given = match &self.node.item {
             Item::Text(text) => text,
@@ -129,8 +129,8 @@ impl<'a> Entry<'a> {
         ))
     }
 
-    /// The text of this value, if it is text. A number or flag in an override is text where text is
-    /// asked for, since an override has no quotes.
+    /// The text of this value, if it is text. In an override, which has no quotes, a number or flag counts as text
+    /// where text is expected.
     pub fn text(&self) -> Option<&'a str> {
         match (&self.node.item, &self.node.origin) {
             (Item::Text(text), _) => Some(text),
@@ -154,7 +154,7 @@ impl<'a> Entry<'a> {
         )
     }
 
-    /// The value at a dotted path below this one, or the nearest one above that the file has.
+    /// The value at a dotted path below this one, or its nearest ancestor in the file.
     pub fn at(&self, path: &str) -> Self {
         let mut here = self.clone();
         for segment in path.split('.') {
@@ -171,7 +171,7 @@ impl<'a> Entry<'a> {
         here
     }
 
-    /// This value as a quantity of `kind`, within the bounds that hold for every key.
+    /// This value as a quantity of `kind`, within the bounds for all keys.
     pub fn quantity(&self, kind: Kind) -> Result<Value, ReadError> {
         let bare = matches!(
             kind,
@@ -213,19 +213,19 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A table with its keys known.
+/// A table and its known keys.
 pub(crate) struct Section<'a> {
     entry: Entry<'a>,
     table: &'a Table,
-    /// Its keys; none until they are known.
+    /// The known keys; empty until they have been set.
     known: Vec<&'a str>,
 }
 
 impl<'a> Section<'a> {
-    /// The table of `form` at `entry`.
+    /// Opens the table of `form` at `entry`.
     ///
     /// # Errors
-    /// There is no table.
+    /// The value is not a table.
     pub fn open(entry: &Entry<'a>, form: &impl Form) -> Result<Self, ReadError> {
         match &entry.node.item {
             Item::Table(table) => Ok(Self {
@@ -237,10 +237,10 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// This table, which messages call `name`, if it has no key but the `known`.
+    /// Sets the known keys and refuses others. Messages call the table `name`.
     ///
     /// # Errors
-    /// It has another.
+    /// The table has an unknown key.
     pub fn only(
         self,
         name: &str,
@@ -264,7 +264,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// All its values, by key.
+    /// All values, by key.
     pub fn entries(&self) -> impl Iterator<Item = (&'a str, Entry<'a>)> + '_ {
         let entries = self.table.0.iter();
         entries.map(|(key, node)| (key.as_str(), self.entry.below(node, key)))
@@ -305,7 +305,7 @@ impl<'a> Section<'a> {
         key.form.read(&default)
     }
 
-    /// The error that the key called `name` has to be given.
+    /// The error for a required key that is missing.
     pub fn missing(&self, name: &str, form: &impl Form) -> ReadError {
         let missing = format!("missing; must be {}", form.accepts());
         self.entry.below(self.entry.node, name).error(missing)

@@ -1,6 +1,6 @@
-//! What was probably meant by a name that is not known.
+//! Suggests the known name nearest to an unknown one.
 
-/// `did you mean "target"? accepted by codel: aqm, target`, the question only if a known name is near.
+/// `did you mean "target"? accepted by codel: aqm, target`. The question appears only if a known name is near.
 pub(crate) fn suggestion<'a>(
     given: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -14,9 +14,9 @@ pub(crate) fn suggestion<'a>(
     }
 }
 
-/// The known name nearest to `given`, if no more than a third of it would have to change.
+/// The known name nearest to `given`, if at most a third of it would have to change.
 fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
-    /// No name of the format is as long; keeps the distance cheap for any input.
+    /// Longer than any name of the format; bounds the cost of the distance for any input.
     const LONGEST: usize = 64;
     if given.len() > LONGEST {
         return None;

@@ -1,4 +1,4 @@
-//! A sweep too large to be held: its cells are read one by one, when they are asked for.
+//! A sweep too large for memory: its cells are read one by one, on demand.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::plan::{Cell, Layout, Source, text_of};
 use crate::run_spec::RunSpec;
 use crate::section::Context;
 
-/// The runs of a file, read as far as is needed to count them and to find most mistakes: the first cell, and for every swept
-/// key each of its values with the first values of the others. What is wrong only with a combination of values is found when
-/// its cell is read.
+/// The runs of a file. Only as many cells are read as are needed to count the runs and to find most mistakes: the first
+/// cell and, for every swept key, each of its values with the first values of the others. A mistake in a combination of
+/// values is found when its cell is read.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     layout: Layout,
@@ -28,7 +28,7 @@ impl Sweep {
     /// Reads a text; see [`crate::read`].
     ///
     /// # Errors
-    /// As there; or a key is swept that changes how many runs a cell has.
+    /// As [`crate::read`]; or a swept key changes the number of runs per cell.
     pub fn read(
         source: Source<'_>,
         overrides: &[(String, String)],
@@ -71,7 +71,7 @@ impl Sweep {
     /// As [`Sweep::read`], from a path.
     ///
     /// # Errors
-    /// As there; or the file cannot be read or is not UTF-8.
+    /// As [`Sweep::read`]; or the file cannot be read or is not UTF-8.
     pub fn read_file(
         path: &Path,
         overrides: &[(String, String)],
@@ -85,22 +85,22 @@ impl Sweep {
         Self::read(source, overrides, names)
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub const fn runs(&self) -> u64 {
         self.cells * self.seeds * self.arms
     }
 
-    /// How many combinations of swept values there are.
+    /// The number of combinations of swept values.
     pub const fn cells(&self) -> u64 {
         self.cells
     }
 
-    /// How many runs each has.
+    /// The number of runs per combination.
     pub const fn runs_per_cell(&self) -> u64 {
         self.seeds * self.arms
     }
 
-    /// The swept keys with their values.
+    /// The swept keys and their values.
     pub fn axes(&self) -> Vec<(String, Vec<Json>)> {
         let json = |axis: &axes::Axis| {
             axis.values
@@ -112,16 +112,16 @@ impl Sweep {
         axes.map(|axis| (axis.key.clone(), json(axis))).collect()
     }
 
-    /// A cell by its number.
+    /// Reads a cell by its number.
     ///
     /// # Errors
-    /// The combination of its values cannot be run.
+    /// Its combination of values is invalid.
     pub fn cell(&self, number: u64) -> Result<Cell, ReadError> {
         let context = Context::new(&self.layout.file, &self.names);
         self.layout.read_cell(number, &context)
     }
 
-    /// A run of a cell: seeds, then arms, as in [`crate::Plan::specs`].
+    /// A run of a cell by its number: seeds, then arms, as in [`crate::Plan::specs`].
     pub fn run_of(&self, cell: &Cell, number: u64) -> RunSpec {
         RunSpec {
             experiment: Arc::clone(&cell.experiment),
@@ -136,7 +136,7 @@ impl Sweep {
         self.layout.refuse(cell, key, must)
     }
 
-    /// The first cell, and those that differ from it in one value.
+    /// The first cell, and the cells that differ from it in one value.
     pub fn edges(&self) -> Vec<u64> {
         let mut edges = vec![0];
         let mut stride = 1;

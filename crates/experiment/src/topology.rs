@@ -10,28 +10,28 @@ use crate::wifi::Wifi;
 /// A link between two nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Link {
-    /// Its name in keys and results; of the only link of a file with `[link]`, `link`.
+    /// Its name in keys and results; `link` for the single link of `[link]`.
     pub name: String,
-    /// The nodes at its ends; `None`: `[link]`, the only link that there is.
+    /// The nodes at its ends; `None` for `[link]`, which has none.
     pub nodes: Option<Nodes>,
-    /// What it can carry downwards; of Wi-Fi the fastest rate that a frame can have.
+    /// The downstream capacity; for Wi-Fi, the highest frame rate.
     pub rate: Capacity,
-    /// One-way propagation, part of the base RTT of every flow that passes it.
+    /// One-way propagation delay, part of the base RTT of every flow that passes it.
     pub delay: Duration,
     /// The discipline's limit, unless the queue has its own; `None`: the discipline's default.
     pub buffer: Option<Buffer>,
     /// Packets in an unmanaged FIFO below the discipline; 0: none.
     pub device_queue: u64,
-    /// Bytes that a packet takes on the link beyond its IP length. Default 14, an Ethernet header.
+    /// Bytes of a packet on the link beyond its IP length. Default 14, an Ethernet header.
     pub overhead: u32,
-    /// Bytes that the link may send ahead of its rate after an idle time: the token bucket of the shaper. Default 1600 as
-    /// a Linux HTB of one frame's burst; 0: a serial line.
+    /// Bytes that the link may send ahead of its rate after an idle time: the shaper's token bucket. Default 1600, one
+    /// frame as in a Linux HTB; 0: a serial line.
     pub burst: u64,
-    /// A discipline of its own; `None`: the arms of the comparison are tried here.
+    /// Its own discipline; `None`: the arms of the comparison are tried here.
     pub queue: Option<Queue>,
-    /// The reverse direction, if that has a queue as well.
+    /// The reverse direction, if it has a queue.
     pub up: Option<UpLink>,
-    /// What makes it a cell of Wi-Fi: up are its stations' queues.
+    /// Wi-Fi settings, if the link is a Wi-Fi cell; its upstream queues are the stations'.
     pub wifi: Option<Wifi>,
 }
 
@@ -46,29 +46,29 @@ pub struct UpLink {
     pub queue: Option<Queue>,
 }
 
-/// The nodes at the ends of a link: down is from the first to the others.
+/// The nodes at the ends of a link; downstream is from the first to the others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Nodes {
-    /// Where packets that go down enter: of Wi-Fi the access point.
+    /// Where downstream packets enter; for Wi-Fi, the access point.
     pub from: String,
-    /// Where they leave: one node, or the stations of Wi-Fi.
+    /// Where they leave: one node, or the stations of a Wi-Fi cell.
     pub to: Vec<String>,
 }
 
-/// How traffic gets from one node to another.
+/// The path of traffic from one node to another.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Route {
-    /// The nodes at its ends, and those between them that the file names; empty: the only link of `[link]`.
+    /// The end nodes and the intermediate nodes that the file names; empty for the single link of `[link]`.
     pub nodes: Vec<String>,
-    /// The links in order, for what goes down.
+    /// The links in order, downstream.
     pub hops: Vec<Hop>,
-    /// Of each of these links the place of the node that it leads to, or upwards from, among its [`Nodes::to`]: of Wi-Fi the
-    /// station.
+    /// For each of these links, the index in [`Nodes::to`] of the node that it leads to, or comes from if passed
+    /// upstream: the station, for Wi-Fi.
     pub stations: Vec<u16>,
 }
 
 impl Route {
-    /// The route over the only link of `[link]`.
+    /// The route over the single link of `[link]`.
     pub fn of_one_link() -> Self {
         Self {
             nodes: Vec::new(),
@@ -80,7 +80,7 @@ impl Route {
         }
     }
 
-    /// The links for what goes this way: upwards in reverse order, each the other way.
+    /// The links in this direction. Upstream, their order and their directions are reversed.
     pub fn hops(&self, way: Way) -> Vec<Hop> {
         let reversed = |hop: &Hop| Hop {
             link: hop.link,
@@ -92,7 +92,7 @@ impl Route {
         }
     }
 
-    /// [`Route::stations`] for what goes this way.
+    /// [`Route::stations`] in this direction.
     pub fn stations(&self, way: Way) -> Vec<u16> {
         match way {
             Way::Down => self.stations.clone(),
@@ -100,7 +100,7 @@ impl Route {
         }
     }
 
-    /// The propagation of its links, one way.
+    /// The one-way propagation delay of its links.
     pub fn delay(&self, links: &[Link]) -> Duration {
         let delays = self.hops.iter().map(|hop| links[hop.link].delay);
         delays.fold(Duration::ZERO, |sum, delay| sum + delay)
@@ -110,19 +110,19 @@ impl Route {
 /// Why there is no route.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoRoute {
-    /// No link has a node of this name.
+    /// No link has this node.
     UnknownNode(String),
-    /// No links lead from the one node to the other.
+    /// No links join these two nodes.
     Apart(String, String),
-    /// It would pass this link twice.
+    /// The route would pass this link twice.
     Twice(String),
 }
 
-/// The route from the first of some nodes to the last by way of all between them: from each to the next over the fewest links,
-/// of several such ways the one whose links stand first in the file.
+/// The route from the first node to the last through all nodes between, taking the fewest links from each to the next.
+/// Of several equally short paths, the one whose links come first in the file wins.
 ///
 /// # Errors
-/// As [`NoRoute`] says.
+/// As for [`NoRoute`].
 pub fn route(links: &[Link], nodes: &[String]) -> Result<Route, NoRoute> {
     let mut route = Route {
         nodes: nodes.to_vec(),
@@ -137,7 +137,7 @@ pub fn route(links: &[Link], nodes: &[String]) -> Result<Route, NoRoute> {
             .filter(|part| !part.is_empty())
             .ok_or_else(|| NoRoute::Apart(pair[0].clone(), pair[1].clone()))?;
         for (hop, station) in part {
-            // From station to station a packet passes its cell twice: up, and down again.
+            // From station to station a packet passes its cell twice: up, then down.
             let is_cell = links[hop.link].wifi.is_some();
             let clash =
                 |passed: &Hop| passed.link == hop.link && !(is_cell && passed.way != hop.way);
@@ -151,7 +151,7 @@ pub fn route(links: &[Link], nodes: &[String]) -> Result<Route, NoRoute> {
     Ok(route)
 }
 
-/// The names of all nodes, in the order in which links name them.
+/// The names of all nodes, in the order of the links.
 pub fn names(links: &[Link]) -> Vec<&str> {
     let nodes = links.iter().filter_map(|link| link.nodes.as_ref());
     let mut names = Vec::new();
@@ -163,7 +163,7 @@ pub fn names(links: &[Link]) -> Vec<&str> {
     names
 }
 
-/// The fewest links from one node to another, found breadth first, each with the place of its station.
+/// The path with the fewest links from one node to another, found breadth first, with the station index of each link.
 fn shortest(links: &[Link], from: &str, to: &str) -> Option<Vec<(Hop, u16)>> {
     let mut reached = vec![from];
     let mut to_visit = VecDeque::from([(from, Vec::new())]);
@@ -185,7 +185,7 @@ fn shortest(links: &[Link], from: &str, to: &str) -> Option<Vec<(Hop, u16)>> {
     None
 }
 
-/// Where a link leads from a node.
+/// The nodes that a link reaches from a node.
 fn steps<'a>(nodes: &'a Nodes, node: &str) -> Vec<(&'a str, Way, u16)> {
     let stations = (0..).zip(&nodes.to);
     if nodes.from == node {
@@ -202,7 +202,7 @@ fn with_nodes((number, link): (usize, &Link)) -> Option<(usize, &Nodes)> {
 }
 
 impl Link {
-    /// A link without a name, a delay and a buffer, as `[link]` is with nothing but a rate.
+    /// A link with only a rate, as `[link]` may have: no delay, no buffer.
     pub fn of_rate(rate: Rate) -> Self {
         Self {
             name: "link".into(),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_route_leads_it_says_why() {
+    fn a_missing_route_is_explained() {
         let mut links = ring();
         links.push(link("xy", "x", "y"));
         let unknown = Err(NoRoute::UnknownNode("z".into()));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn upwards_a_route_is_passed_the_other_way_round() {
+    fn the_upstream_route_is_reversed() {
         let route = route(&ring(), &["d".into(), "b".into()]).expect("they are joined");
         let numbers = |way| {
             route

@@ -1,11 +1,11 @@
-//! Quantities as one would write them in a file.
+//! Formats quantities as in an experiment file.
 
 use serde_json::Value as Json;
 use sojourn_units::Value;
 
 use crate::model::Buffer;
 
-/// A quantity as one would write it, without quotes.
+/// A quantity as in a file, without quotes.
 pub(crate) fn value(quantity: &Value) -> String {
     match value_json(quantity) {
         Json::String(text) => text,
@@ -13,7 +13,7 @@ pub(crate) fn value(quantity: &Value) -> String {
     }
 }
 
-/// An amount of data as one would write it, in the largest unit that leaves no fraction.
+/// An amount of data as in a file, in the largest unit without a fraction.
 pub(crate) fn bytes(size: impl Into<u64>) -> String {
     let size = size.into();
     for (unit, bytes) in [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)] {
@@ -24,7 +24,7 @@ pub(crate) fn bytes(size: impl Into<u64>) -> String {
     format!("{size} B")
 }
 
-/// A queue's capacity as one would write it.
+/// A queue's capacity as in a file.
 pub(crate) fn buffer(buffer: Buffer) -> String {
     match buffer {
         Buffer::Packets(1) => "1 packet".into(),
@@ -34,7 +34,7 @@ pub(crate) fn buffer(buffer: Buffer) -> String {
     }
 }
 
-/// A quantity as one would write it: text with a unit, or a bare number, flag or word.
+/// A quantity as in a file: text with a unit, or a bare number, flag or word.
 pub(crate) fn value_json(value: &Value) -> Json {
     match value {
         Value::Duration(span) => span.to_string().into(),

@@ -1,4 +1,4 @@
-//! What the file format means: sections, defaults, overrides, sweeps.
+//! The meaning of the file format: sections, defaults, overrides, sweeps.
 
 mod common;
 
@@ -12,7 +12,7 @@ use sojourn_experiment::model::{
 use sojourn_experiment::{InUse, resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
 
-/// The least that can be run.
+/// A minimal file.
 const SMALL: &str = r#"
 experiment = { duration = "10 s" }
 link = { rate = "10 Mbit/s" }
@@ -66,7 +66,7 @@ fn labels(queues: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_example_of_the_format_reads_as_it_says() {
+fn the_documented_example_reads_as_described() {
     let plan = read_text(EXAMPLE).unwrap();
     assert_eq!(plan.cells.len(), 6);
     // 2 rates × 3 numbers of flows, one queue, five seeds each.
@@ -170,7 +170,7 @@ fn swept_keys_need_no_quotes() {
 }
 
 #[test]
-fn what_is_not_given_has_its_default() {
+fn missing_keys_have_their_defaults() {
     let experiment = one(SMALL);
     assert_eq!(experiment.name, "load", "the file's stem");
     assert_eq!(experiment.warmup, Duration::ZERO);
@@ -288,7 +288,7 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn a_range_of_starts_may_leave_the_first_unit_out() {
+fn a_range_of_starts_may_omit_the_first_unit() {
     let start = |start: &str| one_with(SMALL, &[("traffic.0.start", start)]).traffic[0].start;
     let ms = Duration::from_millis;
     assert_eq!(start("0..1 s"), (ms(0), ms(1000)));
@@ -299,7 +299,7 @@ fn a_range_of_starts_may_leave_the_first_unit_out() {
 }
 
 #[test]
-fn traffic_that_would_outlast_the_run_stops_with_it() {
+fn traffic_stops_with_the_run_at_the_latest() {
     let shorter = one_with(
         SMALL,
         &[("traffic.0.stop", "10 s"), ("experiment.duration", "2 s")],
@@ -308,7 +308,7 @@ fn traffic_that_would_outlast_the_run_stops_with_it() {
 }
 
 #[test]
-fn arms_of_one_discipline_are_told_apart_by_what_differs() {
+fn arms_of_one_discipline_are_labelled_by_their_differences() {
     assert_eq!(
         labels(r#"[{ aqm = "codel" }, { aqm = "codel", target = "20 ms" }, { aqm = "red" }]"#),
         ["codel", "codel target=20 ms", "red"]
@@ -330,7 +330,7 @@ fn arms_of_one_discipline_are_told_apart_by_what_differs() {
 }
 
 #[test]
-fn overrides_need_no_quotes_and_may_make_what_is_missing() {
+fn overrides_need_no_quotes_and_may_create_keys() {
     let experiment = one_with(
         SMALL,
         &[
@@ -391,7 +391,7 @@ fn an_override_of_a_swept_key_ends_its_sweep() {
 }
 
 #[test]
-fn a_sweep_may_give_what_the_file_leaves_out() {
+fn a_sweep_may_provide_a_missing_key() {
     let text = SMALL.replace("duration", "seed").replace("\"10 s\"", "2");
     let text = format!("{text}\n[sweep]\n'experiment.duration' = ['1 s', '2 s']\n");
     let plan = read_text(&text).unwrap();
@@ -399,7 +399,7 @@ fn a_sweep_may_give_what_the_file_leaves_out() {
 }
 
 #[test]
-fn what_a_discipline_takes_is_spelled_out_behind_what_was_given() {
+fn discipline_defaults_are_written_after_given_keys() {
     let text = SMALL.replace(
         r#"[{ aqm = "pfifo" }]"#,
         r#"[{ aqm = "red", gentle = false }]"#,

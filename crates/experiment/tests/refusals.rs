@@ -1,4 +1,4 @@
-//! Each mistake gives one line that says where it is, what was given and what is accepted.
+//! Each mistake gives one line: the place, the given value and the accepted values.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use common::{EXAMPLE, names, read_text, read_with};
 use sojourn_experiment::read_file;
 
-/// A good file; each case replaces some of it.
+/// A valid file; each case replaces a part of it.
 const GOOD: &str = r#"[experiment]
 duration = "10 s"
 warmup = "1 s"
@@ -155,7 +155,7 @@ fn a_bad_value_is_named_with_its_line() {
         (r#"kind = "bulk""#, "kind = \"onoff\"\nrate = \"1 Mbit/s\"\nmss = \"1 kB\"",
             r#"18: traffic.0.mss: got "1 kB"; must be left out: needs transport = "tcp""#.into()),
         (r#"kind = "bulk""#, "kind = \"web\"\nconnections = 5\nobjects = 3",
-            "18: traffic.0.objects: got 3; must be left out: with connections the model has its own".into()),
+            "18: traffic.0.objects: got 3; must be left out: connections selects the PackMime model, which has its own".into()),
         (r#"kind = "bulk""#, "kind = \"video\"\nladder = [\"2 Mbit/s\", \"1 Mbit/s\"]",
             r#"17: traffic.0.ladder.1: got "1 Mbit/s"; must be above the rate before it ("2 Mbit/s")"#.into()),
         (r#"kind = "bulk""#, "kind = \"video\"\nbuffer = \"2 s\"",
@@ -167,7 +167,7 @@ fn a_bad_value_is_named_with_its_line() {
         ("kind = \"bulk\"\nflows = 4\nrtt = \"40 ms\"", "kind = \"rtt_fair\"\nrtt = [\"10 ms\", \"20 ms\"]",
             r#"17: traffic.0.rtt: got an array; must be an array of 4 base RTTs like ["10 ms", "50 ms"], one per host"#.into()),
         ("start = \"0 s\"", "direction = \"both\"",
-            "15: traffic.0: sends up all that TCP takes; must have link.up with a rate, or a window, as nothing else limits it".into()),
+            "15: traffic.0: sends upwards without a limit; must have link.up with a rate, or a window".into()),
         ("kind = \"bulk\"\nflows = 4\nrtt = \"40 ms\"\nstart = \"0 s\"", "kind = \"rrul\"\nrtt = \"40 ms\"\nidle = \"20 s\"",
             r#"15: traffic.0: its load starts at "20 s"; must be before the end, experiment.duration ("10 s")"#.into()),
         (r#"kind = "bulk""#, "kind = \"files\"\nsize = [\"1 kB\", 3]",
@@ -275,7 +275,7 @@ fn a_missing_section_is_named() {
 }
 
 #[test]
-fn a_bad_override_is_named_as_one() {
+fn a_bad_override_is_named_as_an_override() {
     for (key, value, expected) in [
         (
             "queue.0.target",
@@ -359,7 +359,7 @@ fn a_bad_override_is_named_as_one() {
 
 #[test]
 fn a_bad_sweep_is_named_with_key_and_value() {
-    // GOOD has 19 lines; the swept key stands in line 21.
+    // GOOD has 19 lines; the swept key is on line 21.
     for (sweep, expected) in [
         (
             "'link.rate' = ['1 Mbit/s', '0 Mbit/s']",
@@ -397,7 +397,7 @@ fn a_bad_sweep_is_named_with_key_and_value() {
             "'sweep.link.rate' = [1]",
             "21: sweep.sweep.link.rate: a sweep cannot be swept",
         ),
-        // Right by itself, wrong beside the rest: both are named.
+        // Each value is valid, the combination is not: the message names both.
         (
             "'experiment.duration' = ['2 s', '1 s']",
             r#"3: experiment.warmup: got "1 s"; must be below experiment.duration ("1 s") (in the sweep, with experiment.duration = "1 s")"#,
@@ -406,7 +406,7 @@ fn a_bad_sweep_is_named_with_key_and_value() {
         let text = format!("{GOOD}[sweep]\n{sweep}\n");
         assert_eq!(message(&text, &[]), format!("load.toml:{expected}"));
     }
-    // Wrong with and without: the sweep is not to blame.
+    // Wrong even without the sweep, so the message does not blame the sweep.
     let text = format!("{GOOD}[sweep]\n'traffic.0.flows' = [1, 2]\n").replace("5 ms", "5 parsecs");
     assert_eq!(
         message(&text, &[]),
@@ -420,7 +420,7 @@ fn a_bad_sweep_is_named_with_key_and_value() {
 }
 
 #[test]
-fn what_only_the_caller_can_tell_is_placed_as_well() {
+fn errors_found_by_the_caller_have_a_place_too() {
     let must = "must be below interval (\"100 ms\")";
     let plan = read_text(GOOD).unwrap();
     let said = |key| plan.refuse(0, key, must).to_string();
@@ -479,7 +479,7 @@ fn more_than_a_million_runs_are_refused() {
 }
 
 #[test]
-fn files_without_an_end_or_too_large_are_refused() {
+fn endless_and_oversized_files_are_refused() {
     let trace = |path: &str| {
         let rate = format!("{{ trace = '{path}' }}");
         message(GOOD, &[("link.rate", &rate)])
@@ -493,7 +493,7 @@ fn files_without_an_end_or_too_large_are_refused() {
         trace("/tmp"),
         refused("/tmp", "got a directory; must be a file")
     );
-    // All holes: it takes no room on the disk.
+    // A sparse file: it takes no disk space.
     let large = std::env::temp_dir().join(format!("sojourn-large-{}", std::process::id()));
     let file = std::fs::File::create(&large).unwrap();
     file.set_len(10_000_000_000).unwrap();

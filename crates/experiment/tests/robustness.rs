@@ -1,4 +1,4 @@
-//! Whatever the file says, it is read or refused in one line; never a panic.
+//! Any file is read or refused in one line; there is never a panic.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn is_read_or_refused_in_a_line(text: &str, overrides: &[(&str, &str)]) {
     }
 }
 
-/// Values of every TOML type, sensible and not.
+/// Values of every TOML type, valid or not.
 fn toml_value() -> impl Strategy<Value = String> {
     let scalar = prop_oneof![
         any::<i64>().prop_map(|integer| integer.to_string()),
@@ -46,7 +46,7 @@ fn toml_value() -> impl Strategy<Value = String> {
     })
 }
 
-/// Keys that the format has.
+/// Keys of the format.
 const KEYS: &[&str] = &[
     "experiment.name",
     "experiment.duration",
@@ -127,7 +127,7 @@ proptest! {
 }
 
 #[test]
-fn depth_does_not_exhaust_the_stack() {
+fn deep_nesting_does_not_exhaust_the_stack() {
     let deep = 100_000;
     let key = vec!["a"; deep].join(".");
     for text in [
@@ -144,7 +144,7 @@ fn depth_does_not_exhaust_the_stack() {
 }
 
 #[test]
-fn a_byte_order_mark_and_crlf_are_no_mistakes() {
+fn a_byte_order_mark_and_crlf_are_accepted() {
     let text = format!("\u{feff}{}", EXAMPLE.replace('\n', "\r\n"));
     assert_eq!(read_text(&text), read_text(EXAMPLE));
 }

@@ -1,4 +1,4 @@
-//! A run as a value: written down and read back it is the same run, and its hash is its own.
+//! Run documents: reading one gives the same run, and every run has its own hash.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn a_plan_lists_its_runs_by_cell_seed_and_arm() {
 }
 
 #[test]
-fn a_run_written_and_read_is_the_same() {
+fn a_run_reads_back_from_its_document() {
     for spec in specs(TEXT) {
         let text = document(&spec).to_string();
         let again =
@@ -59,7 +59,7 @@ fn a_run_written_and_read_is_the_same() {
 }
 
 #[test]
-fn every_run_has_a_hash_of_its_own() {
+fn every_run_has_its_own_hash() {
     let mut hashes: Vec<String> = specs(TEXT).iter().map(hash).collect();
     assert!(hashes.iter().all(|hash| hash.len() == 64));
     hashes.sort();
@@ -68,7 +68,7 @@ fn every_run_has_a_hash_of_its_own() {
 }
 
 #[test]
-fn names_and_the_sweep_it_came_from_do_not_change_a_run() {
+fn names_and_sweep_do_not_change_the_hash() {
     let renamed = TEXT
         .replace("\"load\"", "\"other\"")
         .replace("patient", "calm");
@@ -80,7 +80,7 @@ fn names_and_the_sweep_it_came_from_do_not_change_a_run() {
 }
 
 #[test]
-fn a_run_takes_its_trace_along() {
+fn a_run_document_contains_its_trace() {
     let folder = std::env::temp_dir().join(format!("sojourn-run-spec-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join("line.trace"), "1\n1\n5\n9\n").expect("a trace");
@@ -115,7 +115,7 @@ fn a_run_takes_its_trace_along() {
 }
 
 #[test]
-fn what_is_no_run_is_refused_in_one_line() {
+fn a_bad_run_document_is_refused_in_one_line() {
     let text = document(&specs(TEXT)[0]).to_string();
     for (wrong, told) in [
         (

@@ -1,4 +1,4 @@
-//! The schema is a schema, and accepts what the reader accepts.
+//! The schema is valid and accepts the files that the reader accepts.
 
 mod common;
 

@@ -67,7 +67,7 @@ fn links_and_routes_are_read() {
 }
 
 #[test]
-fn a_network_written_out_reads_to_the_same() {
+fn a_resolved_network_reads_back() {
     let experiment = one(TWO);
     let written = resolved(&experiment);
     let again = one(&toml_of(&written));
@@ -132,7 +132,7 @@ fn a_link_and_a_group_are_addressed_by_their_names() {
 }
 
 #[test]
-fn traffic_that_goes_up_passes_its_route_backwards() {
+fn upstream_traffic_takes_its_route_in_reverse() {
     let experiment = one(&TWO.replace(
         "from = \"isp\"\nto = \"host\"",
         "from = \"host\"\nto = \"isp\"",
@@ -147,7 +147,7 @@ fn traffic_that_goes_up_passes_its_route_backwards() {
 }
 
 #[test]
-fn what_makes_no_network_is_refused() {
+fn invalid_networks_are_refused() {
     let cases = [
         (
             "name = \"modem\"",
@@ -214,16 +214,16 @@ fn what_makes_no_network_is_refused() {
     );
 }
 
-/// TCP without an end over a way without a queue would send for ever faster.
+/// Unlimited TCP data on a path without a queue would be sent ever faster.
 #[test]
-fn bulk_traffic_needs_a_queue_on_its_way() {
+fn bulk_traffic_needs_a_queue_on_its_path() {
     let up = TWO.replace(
         "from = \"isp\"\nto = \"host\"",
         "from = \"host\"\nto = \"gateway\"",
     );
     let error = read_text(&up).expect_err("no queue upwards").to_string();
     assert!(
-        error.contains("over links that have no queue that way"),
+        error.contains("over links that have no queue in that direction"),
         "{error}"
     );
 }

@@ -1,4 +1,4 @@
-//! Kinds of traffic: what their keys mean, and what the tests of Flent are made of.
+//! Kinds of traffic: the meaning of their keys, and the groups of Flent's tests.
 
 mod common;
 
@@ -36,12 +36,12 @@ fn group(traffic: &str) -> Traffic {
 }
 
 #[test]
-fn a_call_is_g711_unless_told_otherwise() {
+fn a_call_uses_g711_by_default() {
     let voip = |keys: &str| match group(&format!("kind = 'voip'\nrtt = '40 ms'\n{keys}")).kind {
         Kind::Voip(voip) => (voip.codec, voip.packet, voip.interval),
         other => panic!("{other:?}"),
     };
-    // 64 kbit/s are 160 bytes in 20 ms, and 12 of RTP.
+    // 64 kbit/s are 160 bytes per 20 ms, plus 12 of RTP.
     assert_eq!(voip(""), (Codec::G711, 172, MS(20)));
     assert_eq!(voip("codec = 'g729a'"), (Codec::G729a, 32, MS(20)));
     assert_eq!(
@@ -89,7 +89,7 @@ fn a_code_point_is_a_number_or_a_name() {
 }
 
 #[test]
-fn files_have_sizes_by_distribution_and_arrive_by_themselves() {
+fn files_have_distributed_sizes_and_arrive_independently() {
     let files = |keys: &str| match group(&format!("kind = 'files'\nrtt = '40 ms'\n{keys}")).kind {
         Kind::Files(files) => (files.sizes, files.pace),
         other => panic!("{other:?}"),
@@ -211,7 +211,7 @@ fn rtt_fairness_has_a_host_per_base_rtt() {
     }
 }
 
-/// As TOML, which JSON nearly is.
+/// As TOML, which is nearly JSON.
 fn written_out(experiment: &Experiment) -> String {
     fn value(json: &Json) -> String {
         match json {
@@ -237,7 +237,7 @@ fn written_out(experiment: &Experiment) -> String {
 }
 
 #[test]
-fn every_kind_written_out_reads_to_the_same() {
+fn every_resolved_kind_reads_back() {
     for traffic in [
         "kind = 'voip'\nrtt = '40 ms'\ncodec = 'gsm_efr'\ndscp = 'EF'",
         "kind = 'game'\nrtt = '40 ms'\ndirection = 'up'",
@@ -257,7 +257,7 @@ fn every_kind_written_out_reads_to_the_same() {
     }
 }
 
-/// A folder of this test's own, gone when it ends.
+/// A temporary folder of one test, deleted at its end.
 struct Folder(PathBuf);
 
 impl Folder {

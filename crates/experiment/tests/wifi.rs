@@ -1,4 +1,4 @@
-//! `[[link]]` with `kind = "wifi"`: what the file says, and what it must not say.
+//! `[[link]]` with `kind = "wifi"`: valid and invalid settings.
 
 mod common;
 
@@ -92,7 +92,7 @@ fn routes_lead_to_stations_and_from_one_to_another() {
 fn rates_are_those_of_tables() {
     for (standard, width, rate, kbps) in [
         ("802.11b", "20 MHz", "5.5 Mbit/s", 5_500),
-        // Of an older standard in the same band.
+        // An older standard in the same band.
         ("802.11g", "20 MHz", "1 Mbit/s", 1_000),
         ("802.11n", "20 MHz", "11 Mbit/s", 11_000),
         ("802.11ac", "80 MHz", "6 Mbit/s", 6_000),
@@ -123,7 +123,7 @@ fn rates_are_those_of_tables() {
 }
 
 #[test]
-fn a_run_written_down_and_read_is_the_same() {
+fn a_run_reads_back_from_its_document() {
     let text = format!(
         "{CELL}\n[sweep]\n\"link.wifi.station.laptop.rate\" = ['minstrel', 'ideal', '144.4 Mbit/s']\n\
          \"link.wifi.guard\" = ['800 ns', '400 ns']\n\"link.wifi.queueing\" = ['qdisc', 'mac80211']\n\
@@ -166,9 +166,9 @@ fn editors_accept_a_cell() {
     }
 }
 
-/// Each is one line that names the place, what was given and what is accepted.
+/// Each refusal is one line with the place, the given value and the accepted values.
 #[test]
-fn what_a_cell_cannot_be_is_refused() {
+fn invalid_cells_are_refused() {
     for (from, to, expected) in [
         (
             "kind = \"wifi\"",
@@ -330,7 +330,7 @@ fn what_a_cell_cannot_be_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Whatever stands at a key of a cell is read or refused in one line.
+    /// Any value of a cell's key is read or refused in one line.
     #[test]
     fn any_value_at_any_key(
         key in prop::sample::select(&[

@@ -1,4 +1,4 @@
-//! What a cell of Wi-Fi gives beside the figures of its queues.
+//! The figures of a Wi-Fi cell besides those of its queues.
 
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -9,14 +9,14 @@ pub struct Cell {
     /// By station, in the order of the file. Serialises to a map.
     #[serde(serialize_with = "by_name")]
     pub stations: Vec<(String, Station)>,
-    /// What the medium was used for beside that.
+    /// The other uses of the medium.
     pub medium: Medium,
 }
 
-/// A station's figures, both ways together and each way.
+/// A station's figures: both directions together, and each direction.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Station {
-    /// Both ways.
+    /// Both directions.
     #[serde(flatten)]
     pub both: Exchanged,
     /// From the access point.
@@ -25,30 +25,30 @@ pub struct Station {
     pub up: Exchanged,
 }
 
-/// What went over the medium between a station and the access point.
+/// The exchanges between a station and the access point.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Exchanged {
-    /// Share of the time after the warm-up that its frames and their acknowledgements took, those that were not understood
-    /// included; collisions are left out.
+    /// Share of the time after the warm-up that its frames and their acknowledgements took, including frames received
+    /// in error but not collisions.
     pub airtime_share: f64,
     /// Frames per transmission after the warm-up: the mean size of an aggregate; `None` without transmissions.
     pub aggregate_frames: Option<f64>,
-    /// Transmissions that had been made before, whole run.
+    /// Retransmissions, whole run.
     pub retries: u64,
-    /// IP packets that were received over the medium after the warm-up, in bits per second, their headers included.
+    /// Bits per second of IP packets, headers included, received over the medium after the warm-up.
     pub goodput_bps: f64,
-    /// Packets that left their queue and were sent in vain as often as the retry limit allows, or came too late; whole run.
+    /// Packets that left their queue but were lost: the retry limit was reached, or they were too late; whole run.
     pub lost_packets: u64,
 }
 
-/// What the medium was used for beside the stations' exchanges. All shares, those of the stations included, sum to one.
+/// The uses of the medium besides the stations' exchanges. All shares, those of the stations included, add up to one.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Medium {
-    /// Share of the time after the warm-up in which nobody sent: interframe spaces, back-off, and nothing to send.
+    /// Share of the time after the warm-up without transmission: interframe spaces, back-off, and nothing to send.
     pub idle_share: f64,
     /// Share of the time after the warm-up that collisions took.
     pub collision_share: f64,
-    /// How often nodes collided, whole run.
+    /// Number of collisions, whole run.
     pub collisions: u64,
 }
 

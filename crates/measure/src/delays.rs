@@ -150,7 +150,7 @@ mod tests {
 
     /// At 300 ms one per mille is 0.3 ms: 300.0 and 300.6 ms are two values, and so are their variations.
     #[test]
-    fn delays_of_a_flow_are_told_apart_to_one_per_mille() {
+    fn delays_of_a_flow_have_a_resolution_of_one_per_mille() {
         let delays = (0..1000).map(|n| Duration::from_micros(300_000 + 600 * (n % 2)));
         let delays = of(Precision::Flow, delays);
         let spread = delays.spread();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_put_together_are_those_of_both() {
+    fn combined_delays_are_those_of_both() {
         let mut together = of(Precision::Flow, (1..=50).map(MS));
         together.add(&of(Precision::Flow, (51..=100).map(MS)));
         together.add(&Delays::new(Precision::Flow));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_tells_no_wait_from_a_short_one() {
+    fn a_queue_distinguishes_no_wait_from_a_short_one() {
         let delays = [0, 0, 0, 700, 20_000_000].map(Duration::from_nanos);
         let delays = of(Precision::Queue, delays);
         assert_eq!(delays.quantiles().p50, Some(0.0));

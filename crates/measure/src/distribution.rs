@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_there_is_no_quantile() {
+    fn an_empty_distribution_has_no_quantiles() {
         let unused = |_| unreachable!("there are no values");
         assert_eq!(Quantiles::of(0, f64::NAN, unused), Quantiles::default());
         assert_eq!(Spread::of(0, f64::NAN, unused), Spread::default());

@@ -174,7 +174,7 @@ mod tests {
 
     /// Delays from 100 to 300 ms in units of a microsecond: 1624 buckets of the octaves from 65 ms on.
     #[test]
-    fn it_takes_memory_for_the_values_that_there_are() {
+    fn memory_follows_the_range_of_values() {
         let mut histogram = Histogram::new(10);
         for value in (100..=300).map(|ms| ms * 1_000_000) {
             histogram.record(value);

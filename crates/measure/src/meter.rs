@@ -91,7 +91,7 @@ pub struct OneWay {
     pub seen: Option<(u32, u32, u64)>,
 }
 
-/// Measurements since the last look.
+/// Measurements since the previous sample.
 #[derive(Clone, Copy, Default)]
 pub struct Sample {
     /// Payload bytes received.

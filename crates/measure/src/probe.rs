@@ -68,7 +68,7 @@ pub struct QueueProbe {
     loss_events: LossEvents,
     /// The fate of each flow's data, without acknowledgements and replies.
     pub flows: Vec<FlowCounts>,
-    /// Sojourn times since the last look: their sum and the longest.
+    /// Sum and maximum of the sojourn times since the previous sample.
     recent: Recent,
     since: Since<Recent>,
     /// Packets that had left at the last sample.

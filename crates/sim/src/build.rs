@@ -1,4 +1,4 @@
-//! An experiment's arm, built.
+//! Builds the simulation of one arm of an experiment.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,19 +23,19 @@ use crate::simulation::Simulation;
 use crate::traffic::{Identity, Source};
 use crate::wifi;
 
-/// Why a run did not end.
+/// Why a run cannot be built or changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RunError {
-    /// The parameters of a queue cannot go together.
+    /// A queue's parameters contradict each other.
     Settings {
-        /// The dotted key of the experiment at fault.
+        /// The dotted key at fault.
         key: String,
-        /// What is wrong and what is accepted, as [`SettingError`] has it.
+        /// What is wrong and what is accepted, in the words of [`SettingError`].
         message: String,
     },
     /// The catalogue has no discipline of this name.
     UnknownDiscipline(String),
-    /// There is no congestion control of this name.
+    /// No congestion control has this name.
     UnknownCongestionControl(String),
 }
 
@@ -53,12 +53,12 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// The disciplines that the simulator has by name.
+/// The built-in disciplines by name.
 pub fn catalogue() -> Catalogue<SimPacket> {
     Catalogue::new()
 }
 
-/// Checks that arm number `queue` can be built: what a reader of files cannot know.
+/// Checks that arm number `queue` can be built. It finds what the file reader cannot check.
 ///
 /// # Errors
 /// [`RunError::Settings`] names the key at fault; the others name what is unknown.
@@ -75,7 +75,7 @@ pub fn check(
         .try_for_each(|traffic| algorithm(&traffic.kind).map(drop))
 }
 
-/// The values that the disciplines of an experiment take, defaults included: as the code that builds them asks for them.
+/// The values that an experiment's disciplines use, defaults included, as their constructors request them.
 ///
 /// # Errors
 /// As [`check`].
@@ -94,7 +94,7 @@ pub fn in_use(
         let mut values = settings.in_use();
         values.retain(|(key, _)| match key.as_str() {
             "ecn" => true,
-            // Where a link has a buffer, that is the limit.
+            // Where a link has a buffer, the buffer is the limit.
             "limit" => settings.limit.is_none(),
             name => known.iter().any(|key| key.name == name),
         });
@@ -107,10 +107,10 @@ pub fn in_use(
             let values = values(&place, queue)?;
             match (place.owner, &mut arm) {
                 (Owner::Comparison, None) => arm = Some(values),
-                // One table of [[queue]] for several links: what follows from a link's rate cannot stand there.
+                // One [[queue]] table applies to several links: drop values that follow from one link's rate.
                 (Owner::Comparison, Some(arm)) => arm.retain(|value| values.contains(value)),
                 (Owner::Link, _) => {
-                    // One table for both directions of the link.
+                    // Both directions of the link share one table.
                     let known = in_use.links.entry((place.hop.link, Way::Down));
                     let known = known.or_insert_with(|| values.clone());
                     known.retain(|value| values.contains(value));
@@ -125,7 +125,7 @@ pub fn in_use(
     Ok(in_use)
 }
 
-/// A run as one object, its discipline's defaults included: see [`RunSpec::document`].
+/// A run as one JSON object, its discipline's defaults included: see [`RunSpec::document`].
 ///
 /// # Errors
 /// As [`check`].
@@ -135,7 +135,7 @@ pub fn document(spec: &RunSpec, catalogue: &Catalogue<SimPacket>) -> Result<Json
 
 // ---- Building ------------------------------------------------------------------------------------------
 
-/// The queues of arm number `queue` that are no cell's, in the order in which links are added to a network.
+/// The wired queues of arm number `queue`, in the order in which links are added to a network.
 fn build_links(
     experiment: &Experiment,
     queue: usize,
@@ -154,18 +154,18 @@ fn build_links(
     places.map(link).collect()
 }
 
-/// A cell of Wi-Fi, built.
+/// A built Wi-Fi cell.
 struct BuiltCell {
-    /// The number of its link.
+    /// The number of the cell's link.
     link: usize,
-    /// The number of its access point's queue; the stations' is the next.
+    /// The number of the access point's queue; the stations' queue is the next.
     queue: usize,
     medium: sojourn_wifi::Medium<SimPacket>,
-    /// The names of the inner queues: down, up.
+    /// The names of the inner queues: downlink, uplink.
     inner: [&'static [&'static str]; 2],
 }
 
-/// The cells of Wi-Fi where arm number `queue` is tried.
+/// Builds the Wi-Fi cells of arm number `queue`.
 fn build_cells(
     experiment: &Experiment,
     queue: usize,
@@ -176,7 +176,7 @@ fn build_cells(
     let of_links = places.iter().filter(|place| place.link.wifi.is_none());
     let first = of_links.count();
     let mut cells = Vec::new();
-    // A cell has two queues, the access point's and the stations'.
+    // A cell has two queues: the access point's and the stations'.
     for (number, pair) in places[first..].chunks_exact(2).enumerate() {
         let (medium, inner) =
             wifi::build(experiment, queue, seed, catalogue, [&pair[0], &pair[1]])?;
@@ -190,7 +190,7 @@ fn build_cells(
     Ok(cells)
 }
 
-/// A discipline's complaint about one of its keys, as one about the experiment's.
+/// Maps an error in a discipline's key to the key of the experiment.
 pub(crate) fn at(place: &QueuePlace<'_>, queue: usize) -> impl Fn(SettingError) -> RunError {
     move |error| RunError::Settings {
         key: place.key_of(queue, &error.key),
@@ -237,13 +237,13 @@ pub(crate) fn settings(experiment: &Experiment, place: &QueuePlace<'_>) -> Setti
     settings
 }
 
-/// The congestion control of a group; of one without TCP any will do.
+/// The congestion control of a traffic group. A group without TCP ignores it, so any will do.
 fn algorithm(kind: &Kind) -> Result<&'static cc::Algorithm, RunError> {
     let name = kind.tcp().map_or("cubic", |tcp| &tcp.congestion_control);
     cc::by_name(name).ok_or_else(|| RunError::UnknownCongestionControl(name.to_owned()))
 }
 
-/// Arm number `queue` of an experiment with `seed`, at its beginning.
+/// Builds arm number `queue` of an experiment with `seed`.
 ///
 /// # Errors
 /// As [`check`].
@@ -275,12 +275,12 @@ pub(crate) fn build(
         queues: places.iter().map(|place| place.hop).collect(),
         cells: cells.iter().map(|cell| cell.link).collect(),
     };
-    // Propagation behind the only queue of its way comes before all other lines.
+    // The propagation delay behind the only queue of a direction comes before all other delay lines.
     let delay = experiment.links[0].delay;
     if !delay.is_zero() {
         builder.reserve_last_line(delay);
     }
-    // Of each group and direction: flows of one host share its link.
+    // By group and direction: flows of one host share its access link.
     let mut access_of: BTreeMap<(usize, Way), usize> = BTreeMap::new();
     let (mut seen_at, mut sources) = (Vec::new(), Vec::new());
     for (flow, measured) in derived::flows(experiment, seed).zip(&scope.flows) {
@@ -290,7 +290,7 @@ pub(crate) fn build(
         let back = traffic.route.hops(flow.way.reversed());
         let mut forward = network.stages(&there, &traffic.route.stations(flow.way));
         let interfaces = network.interfaces(&there, &back);
-        // A host's link leads to a queue; where there is none nothing has to wait.
+        // An access link matters only ahead of a queue. Without a queue nothing waits, so leave it out.
         if let (Some(rate), [true, _]) = (traffic.access, interfaces.meets_queue) {
             let access = access_of
                 .entry((flow.group, flow.way))
@@ -326,12 +326,12 @@ pub(crate) fn build(
     Ok(Simulation::new(scope, named, network, sources))
 }
 
-/// From the hops of a route to the stages of the network.
+/// Translates the hops of a route into stages of the network.
 struct Topology<'a> {
     links: &'a [model::Link],
     /// The queues in the order of their numbers.
     queues: Vec<Hop>,
-    /// The links that are cells of Wi-Fi, in the order of the media.
+    /// The links that are Wi-Fi cells, in the order of the media.
     cells: Vec<usize>,
 }
 
@@ -340,8 +340,8 @@ impl Topology<'_> {
         self.queues.iter().position(|queue| *queue == hop)
     }
 
-    /// Each hop's queue, if it has one, and its propagation; of Wi-Fi the queue towards or of the hop's station. Hosts make
-    /// packets with the headers of the first link of the file, and get them with those.
+    /// The stages of each hop: its queue, if it has one, then its propagation delay. On Wi-Fi the queue is that of the
+    /// hop's station. Hosts send and receive packets with the header sizes of the file's first link.
     fn stages(&self, hops: &[Hop], stations: &[u16]) -> Vec<Stage> {
         let at_hosts = self.links[0].overhead;
         let mut stages = Vec::new();
@@ -368,7 +368,7 @@ impl Topology<'_> {
         stages
     }
 
-    /// The way back from the receiver, where the rest of the base RTT lies.
+    /// The path back from the receiver; it includes the rest of the base RTT.
     fn stages_back(&self, hops: &[Hop], traffic: &Traffic, way: Way) -> Vec<Stage> {
         let one_way = traffic.route.delay(self.links);
         if hops.iter().all(|hop| self.queue(*hop).is_none()) {
@@ -379,13 +379,13 @@ impl Topology<'_> {
         stages
     }
 
-    /// Where packets are seen that go `there`, and those that come `back`.
+    /// The capture interfaces of a flow: for packets that go `there`, and for those that come `back`.
     fn interfaces(&self, there: &[Hop], back: &[Hop]) -> Interfaces {
         let first = |hops: &[Hop]| hops.iter().find_map(|hop| self.queue(*hop));
         let ways = [there, back];
         let way = |hops: &[Hop]| hops.first().map_or(0, |hop| hop.way as u32);
         Interfaces {
-            // With `[link]` an interface is a direction, whether that has a queue or not.
+            // With `[link]` each direction is an interface, whether it has a queue or not.
             of_hosts: ways.map(|hops| match (first(hops), self.links[0].nodes.is_none()) {
                 (Some(queue), false) => queue as u32,
                 (None, false) => self.queues.len() as u32,

@@ -1,26 +1,26 @@
-//! A discrete-event simulator of networks with queues: our disciplines, our TCP, integer time.
+//! A discrete-event simulator of networks with queues: Sojourn's disciplines and TCP, integer time.
 //!
 //! [`run()`] takes a [`RunSpec`](sojourn_experiment::RunSpec), one arm of an experiment and one seed, and gives a
-//! [`RunResult`]. The same input gives the same result, bit for bit. A [`Session`] is a run that its caller drives.
+//! [`RunResult`]. The same input gives the same result, bit for bit. With a [`Session`] the caller drives the run.
 //!
 //! | module | what is there |
 //! | --- | --- |
 //! | [`Session`], [`run()`] | one run: driven step by step, or to its end |
-//! | `build` | an experiment's arm, built |
+//! | `build` | builds the simulation of one arm of an experiment |
 //! | [`result`] | what a run gives: the summary's figures and the recorded tables, as on every backend |
 //! | [`packet`] | a packet in the simulator |
 //! | `simulation` | the event loop: the network acts, or a host's timer |
-//! | `network` | what is measured on the network of `sojourn-path`, and how hosts send over it |
-//! | `wifi/` | cells of Wi-Fi as places of that network |
+//! | `network` | the network of `sojourn-path` with probes and captures; how hosts send over it |
+//! | `wifi/` | Wi-Fi cells as places of that network |
 //! | `sampler` | the time series |
 //! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections with a file per application |
 //! | `timers` | the hosts' timers |
-//! | `capture/` | the packets' headers as a pcapng file |
-//! | `summary` | what a run amounts to |
+//! | `capture/` | captures packet headers as a pcapng file |
+//! | `summary` | turns a finished simulation into its results |
 //!
-//! What is done per packet, here and in the rooms below, is laid out for the usual case: branches that are rarely taken
-//! say so (`cold_path`, `#[cold]`). Left to itself the compiler jumps over each of them, which makes 181 jumps per packet
-//! of 137 (10 Reno flows under PIE).
+//! The code that runs per packet, here and in the crates below, is laid out for the common case: rare branches are marked
+//! (`cold_path`, `#[cold]`). Otherwise the compiler jumps over each of them: 181 jumps per packet instead of 137 (10 Reno
+//! flows under PIE).
 
 mod build;
 mod capture;

@@ -1,4 +1,4 @@
-//! What the simulator knows by name, for the reader of experiment files.
+//! The names that the simulator knows, for the reader of experiment files.
 
 use sojourn_aqm::Catalogue;
 use sojourn_experiment::{DisciplineKeys, KeySpec, Names};
@@ -7,13 +7,13 @@ use sojourn_tcp::cc;
 use crate::build::catalogue;
 use crate::packet::SimPacket;
 
-/// Every discipline of ours with its keys, and every congestion control.
+/// Every built-in discipline with its keys, and every congestion control.
 pub fn names() -> Names {
     names_in(&catalogue())
 }
 
-/// Every discipline of a catalogue with its keys, and every congestion control: for experiments that use
-/// disciplines added to it.
+/// Every discipline of `catalogue` with its keys, and every congestion control: for experiments that use disciplines
+/// added to the catalogue.
 pub fn names_in(catalogue: &Catalogue<SimPacket>) -> Names {
     let disciplines = catalogue
         .iter()

@@ -1,4 +1,4 @@
-//! The simulator's network: what is measured on it, and how its hosts send.
+//! The simulator's network: its probes and captures, and how hosts send over it.
 
 use sojourn_aqm::DropReason;
 use sojourn_measure::probe::{QueueProbe, Reason};
@@ -9,21 +9,21 @@ use crate::capture::{Capture, Stage};
 use crate::packet::{Packets, SimPacket};
 use crate::wifi::Cell;
 
-/// Links, delay lines, cells of Wi-Fi and routes, under watch.
+/// Links, delay lines, Wi-Fi cells and routes, observed by [`Watch`].
 pub type Network = sojourn_path::Network<SimPacket, Watch, Cell>;
 
-/// What sees the packets on their way.
+/// Observes packets: queue probes and the capture. Holds the packet pool too.
 pub struct Watch {
-    /// A probe per queue.
+    /// One probe per queue.
     pub probes: Vec<QueueProbe>,
-    /// Packets to be used again.
+    /// The pool of packets for reuse.
     pub packets: Packets,
-    /// The capture of packets, if there is one.
+    /// The packet capture, if enabled.
     pub capture: Option<Capture>,
 }
 
 impl Watch {
-    /// A packet is at a stage of its way, and packets are captured.
+    /// Records a packet in the capture, if there is one.
     #[cold]
     #[inline(never)]
     pub fn capture(&mut self, stage: Stage, packet: &SimPacket, now: Time) {
@@ -65,7 +65,7 @@ impl Observer<SimPacket> for Watch {
     }
 }
 
-/// Why a packet was dropped, as probes know it.
+/// A discipline's drop reason as a probe's.
 pub const fn reason(reason: DropReason) -> Reason {
     match reason {
         DropReason::Aqm => Reason::Aqm,
@@ -74,7 +74,7 @@ pub const fn reason(reason: DropReason) -> Reason {
     }
 }
 
-/// A host sends a packet over a route. Returns when it has left the host.
+/// Sends a packet over a route. Returns when it leaves the host.
 #[inline(always)]
 pub fn send(network: &mut Network, packet: SimPacket, route: Route, now: Time) -> Time {
     if network.observer.capture.is_some() {

@@ -1,4 +1,4 @@
-//! A packet in the simulator: what it carries, and what a queue may know of it.
+//! A simulated packet: its contents, and what a queue may read from it.
 
 use std::ops::{Deref, DerefMut};
 
@@ -23,58 +23,58 @@ pub enum Kind {
     UdpEcho,
 }
 
-/// Which flow a packet belongs to, and on which side of it it travels.
+/// The flow and the connection of a packet, and its direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Membership {
-    /// The flow, by number over all groups.
+    /// The flow number, over all groups.
     pub flow: u32,
-    /// The traffic group of the flow: its hosts.
+    /// The number of the flow's traffic group, which has its own hosts.
     pub group: u16,
-    /// Connections of one flow are numbered; each has a port of its own.
+    /// The connection number within the flow; each connection has its own port.
     pub connection: u32,
     /// The DiffServ code point.
     pub dscp: u8,
-    /// True on the way back to the sender of the data.
+    /// True on the way back to the data sender.
     pub returning: bool,
 }
 
-/// A simulated packet. What it says stays in one place from its sender to its receiver; queues and lines move a word. To
-/// copy it just after it was written, field by field, would cost more than all that a queue does with it.
+/// A simulated packet. Its contents stay in place from sender to receiver; queues and delay lines move one pointer.
+/// Copying the contents field by field just after writing them would cost more than all queue operations.
 #[derive(Debug)]
 pub struct SimPacket(Box<Contents>);
 
-/// What a packet says, and what is noted of it.
+/// The contents and bookkeeping of a packet.
 #[derive(Debug)]
 pub struct Contents {
-    /// When it entered the queue it is in, or was in last; before any, when it was sent.
+    /// When it entered its current or last queue; before the first queue, when it was sent.
     pub enqueued: Time,
     /// When the datagram or the echo request was sent.
     pub sent_at: Time,
-    /// The flow it belongs to, by number over all groups.
+    /// The flow number, over all groups.
     pub flow: u32,
-    /// The connection within the flow.
+    /// The connection number within the flow.
     pub connection: u32,
     /// Bytes on the link.
     pub bytes: u32,
-    /// The place of its next hop in the network's table.
+    /// The index of its next hop in the network's table.
     hop: u32,
-    /// A datagram's number within its flow; wraps.
+    /// A datagram's number within its flow; wraps around.
     pub number: u32,
-    /// The traffic group of the flow: its hosts.
+    /// The number of the flow's traffic group, which has its own hosts.
     pub group: u16,
     /// What it carries.
     pub kind: Kind,
     /// The DiffServ code point.
     pub dscp: u8,
-    /// True on the way back to the sender of the data.
+    /// True on the way back to the data sender.
     pub returning: bool,
     /// The ECN field.
     pub ecn: Ecn,
-    /// The inner queue that it was in last, of a discipline that has several.
+    /// The last inner queue that held it, in a discipline that has several.
     pub inner_queue: u8,
-    /// In a cell of Wi-Fi, the station that it goes to or comes from.
+    /// In a Wi-Fi cell: its destination or source station.
     station: u16,
-    /// The segment, if it carries one.
+    /// The segment, valid if `kind` is [`Kind::Segment`].
     pub segment: Segment,
 }
 
@@ -84,7 +84,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 impl SimPacket {
-    /// A packet that carries nothing yet.
+    /// An empty packet.
     #[cold]
     #[inline(never)]
     fn blank() -> Self {
@@ -107,7 +107,7 @@ impl SimPacket {
         }))
     }
 
-    /// Makes it one that is sent `now` and takes `bytes` on the link.
+    /// Sets the header fields of a packet sent `now` that takes `bytes` on the link.
     pub fn address(&mut self, of: Membership, kind: Kind, bytes: u32, ecn: Ecn, now: Time) {
         self.enqueued = now;
         self.flow = of.flow;
@@ -120,12 +120,12 @@ impl SimPacket {
         self.ecn = ecn;
     }
 
-    /// The segment that it carries, if it does.
+    /// The segment, if the packet carries one.
     pub fn carried(&self) -> Option<&Segment> {
         (self.kind == Kind::Segment).then_some(&self.segment)
     }
 
-    /// The host that it is for.
+    /// The host that the packet is addressed to.
     pub fn reaches(&self) -> Side {
         if self.returning {
             Side::Sending
@@ -169,27 +169,27 @@ impl DerefMut for SimPacket {
     }
 }
 
-/// Packets that have arrived and wait to be used again.
+/// A pool of delivered and dropped packets for reuse.
 #[derive(Debug, Default)]
 pub struct Packets {
     free: Vec<SimPacket>,
 }
 
 impl Packets {
-    /// A packet with what it said before still in it, to be addressed and filled.
+    /// Takes a packet from the pool. It still has its old contents; the caller overwrites them.
     #[inline]
     pub fn take(&mut self) -> SimPacket {
         self.free.pop().unwrap_or_else(SimPacket::blank)
     }
 
-    /// Takes a packet back.
+    /// Returns a packet to the pool.
     #[inline]
     pub fn give_back(&mut self, packet: SimPacket) {
         self.free.push(packet);
     }
 }
 
-/// What an ACK filter is to know of a pure acknowledgement; `None` of any other segment.
+/// The fields of a pure acknowledgement that an ACK filter needs; `None` for any other segment.
 fn pure_ack(segment: &Segment) -> Option<AckView> {
     if segment.sequence_len() > 0 || !segment.flags.contains(Flags::ACK) {
         return None;
@@ -230,11 +230,11 @@ impl Packet for SimPacket {
         self.dscp
     }
 
-    /// Every group has a sending and a receiving host of its own; its flows differ in their ports.
+    /// Every group has its own sending and receiving host; its flows differ in their ports.
     fn flow(&self) -> FlowKey {
         let sending = 0x0a01_0001 | u32::from(self.group) << 8;
         let receiving = 0x0a02_0001 | u32::from(self.group) << 8;
-        // Linux's range of ephemeral ports; connections of one flow take ports far apart.
+        // Linux's ephemeral port range; connections of one flow take ports far apart.
         let number = u64::from(self.flow) + 4_507 * u64::from(self.connection);
         let port = 32_768 + (number % 28_232) as u16;
         let (protocol, source_port, destination_port) = match self.kind {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_of_a_flow_are_told_apart() {
+    fn both_directions_of_a_flow_have_distinct_keys() {
         let there = carrying(Segment::default());
         let mut back = carrying(Segment::default());
         back.returning = true;

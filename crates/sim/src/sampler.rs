@@ -1,4 +1,4 @@
-//! When the series is sampled and the warm-up ends.
+//! Samples the time series and ends the warm-up.
 
 use sojourn_measure::scope::Scope;
 use sojourn_measure::series::{FlowSample, Looker, QueueSample, Series};
@@ -8,17 +8,17 @@ use crate::network::Network;
 use crate::traffic::Source;
 use crate::wifi::Backlog;
 
-/// The instants at which the series is sampled, and what was seen.
+/// The sampling times and the samples.
 pub struct Sampler {
-    /// The series, if there is one.
+    /// The time series, if enabled.
     series: Option<Series>,
-    /// When the warm-up ends, if that is still to come.
+    /// When the warm-up ends; `None` once it has.
     warmup: Option<Time>,
     next: Time,
 }
 
 impl Sampler {
-    /// A sampler at the beginning of a run.
+    /// A sampler at the start of a run.
     pub fn new(scope: &Scope) -> Self {
         Self {
             series: scope.series.map(Series::new),
@@ -27,7 +27,7 @@ impl Sampler {
         }
     }
 
-    /// The series.
+    /// The recorded series, if enabled.
     pub fn into_series(self) -> Option<Series> {
         self.series
     }
@@ -39,7 +39,7 @@ impl Sampler {
 
     #[cold]
     #[inline(never)]
-    /// Ends the warm-up, or a bin.
+    /// Ends the warm-up or a bin of the series, whichever is due.
     pub fn act(&mut self, now: Time, network: &mut Network, sources: &mut [Source]) {
         if self.warmup.is_some_and(|at| at <= now) {
             self.warmup = None;
@@ -61,7 +61,7 @@ impl Sampler {
     }
 }
 
-/// All queues as they stand: those of links, then two of each cell of Wi-Fi.
+/// Samples all queues: those of the links, then two per Wi-Fi cell.
 pub fn look_at_queues(network: &mut Network, now: Time, looker: Looker) -> Vec<QueueSample> {
     let links = network.links().len();
     let queues = network.observer.probes.len();
@@ -92,7 +92,7 @@ pub fn look_at_queues(network: &mut Network, now: Time, looker: Looker) -> Vec<Q
     (0..queues).map(look).collect()
 }
 
-/// The cell and the direction of a queue, by its number among those of cells.
+/// The cell and the direction of a queue, by its number among the cells' queues.
 pub const fn place_in_cells(number: usize) -> (usize, Way) {
     match number % 2 {
         0 => (number / 2, Way::Down),
@@ -100,7 +100,7 @@ pub const fn place_in_cells(number: usize) -> (usize, Way) {
     }
 }
 
-/// All flows as they stand. `span`: the time since the last look.
+/// Samples all flows. `span`: the time since the last sample.
 pub fn look_at_flows(
     sources: &mut [Source],
     now: Time,

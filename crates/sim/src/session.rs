@@ -1,4 +1,4 @@
-//! One run that its caller drives: step by step, looked at and acted upon in between.
+//! A run that its caller drives: step it, observe it, change its settings.
 
 use sojourn_aqm::{Catalogue, Settings};
 use sojourn_experiment::RunSpec;
@@ -42,7 +42,7 @@ use crate::summary::summarise;
 pub struct Session {
     spec: RunSpec,
     simulation: Simulation,
-    /// Of each queue's discipline.
+    /// The discipline settings of each queue.
     settings: Vec<Settings>,
     now: Time,
     end: Time,
@@ -51,23 +51,23 @@ pub struct Session {
     wall: std::time::Duration,
 }
 
-/// A run as it stands.
+/// The state of a run at one instant.
 pub struct Observation {
-    /// The last observation, or the run's beginning: what is counted is counted from then on.
+    /// The previous observation, or the start of the run: counters count from here.
     pub since: Time,
-    /// When this one was made.
+    /// When this observation was made.
     pub now: Time,
-    /// Every queue, in the order of the links, down before up.
+    /// All queues in the order of the links, downlink before uplink.
     pub queues: Vec<QueueSample>,
-    /// Every flow.
+    /// All flows.
     pub flows: Vec<FlowSample>,
 }
 
 impl Session {
-    /// A run at its beginning.
+    /// Builds a run at time zero.
     ///
     /// # Errors
-    /// What cannot be built: a discipline refuses its settings, or `catalogue` or the congestion controls lack a name.
+    /// A discipline refuses its settings, or a name is missing from `catalogue` or from the congestion controls.
     pub fn new(spec: RunSpec, catalogue: &Catalogue<SimPacket>) -> Result<Self, RunError> {
         let began = std::time::Instant::now();
         let simulation = build(&spec.experiment, spec.queue, spec.seed, catalogue)?;
@@ -89,27 +89,27 @@ impl Session {
         &self.spec
     }
 
-    /// How far it has come: everything before this instant has happened.
+    /// The current time: all events before it have been handled.
     pub const fn now(&self) -> Time {
         self.now
     }
 
-    /// Where it ends.
+    /// When the run ends.
     pub const fn end(&self) -> Time {
         self.end
     }
 
-    /// True once it has come to its end.
+    /// True once the run has reached its end.
     pub fn is_finished(&self) -> bool {
         self.now == self.end
     }
 
-    /// Goes on until `until` or the run's end, whichever is first. What happens at that very instant is left for later.
+    /// Advances to `until` or the end of the run, whichever is first. Events at that very instant stay pending.
     pub fn step(&mut self, until: Time) {
         self.advance(until, u64::MAX);
     }
 
-    /// As [`Session::step`], but stops after `events` events at the latest, so that the caller can do other things.
+    /// As [`Session::step`], but stops after at most `events` events, so that the caller regains control.
     pub fn advance(&mut self, until: Time, events: u64) {
         let until = until.min(self.end);
         if until <= self.now {
@@ -120,7 +120,7 @@ impl Session {
         self.wall += began.elapsed();
     }
 
-    /// All queues and flows as they stand, and what has happened since the last observation.
+    /// Samples all queues and flows, with what has happened since the last observation.
     pub fn observe(&mut self) -> Observation {
         let since = std::mem::replace(&mut self.observed, self.now);
         let span = self.now - since;
@@ -135,13 +135,13 @@ impl Session {
         }
     }
 
-    /// Gives a key another value from now on. `queue.KEY` is a key of the arm's discipline, at all links where it is tried;
-    /// `link.rate`, `link.up.rate`, `link.home.rate` are rates of links, and `link.home.queue.KEY` is a key of a link's own
+    /// Changes a key from now on. `queue.KEY` is a key of the arm's discipline, on all links where it is tried;
+    /// `link.rate`, `link.up.rate` and `link.home.rate` are link rates; `link.home.queue.KEY` is a key of a link's own
     /// discipline. The value is written as in a file: `"10 ms"`.
     ///
     /// # Errors
-    /// [`RunError::Settings`]: there is no such key, its value is refused, or what it belongs to does not change while it
-    /// runs. Nothing has changed then.
+    /// [`RunError::Settings`]: there is no such key, its value is refused, or it cannot change during a run. Nothing
+    /// has changed then.
     pub fn set(
         &mut self,
         key: &str,
@@ -158,7 +158,7 @@ impl Session {
             .position(|place| key == format!("{}.rate", place.key()));
         if let Some(link) = rate_of {
             if places[link].link.wifi.is_some() {
-                return Err(refuse("a link of Wi-Fi has no rate".into()));
+                return Err(refuse("a Wi-Fi link has no rate".into()));
             }
             let rate = match Kind::Rate.parse(value) {
                 Ok(Value::Rate(rate)) => rate,
@@ -183,7 +183,7 @@ impl Session {
             if let Some(name) = key.strip_prefix(&prefix) {
                 if place.link.wifi.is_some() {
                     return Err(refuse(format!(
-                        "the disciplines of {} do not change while it runs, as it is Wi-Fi",
+                        "{} is Wi-Fi; its disciplines cannot change during a run",
                         place.link_key()
                     )));
                 }
@@ -208,7 +208,7 @@ impl Session {
             };
             return Err(refuse(format!("no such key of a run; {known}")));
         }
-        // Where the first of several equal disciplines agrees, so do the others.
+        // All these disciplines are of one kind: if the first accepts the settings, so do the others.
         for (link, settings) in changed {
             let network = &mut self.simulation.network;
             network
@@ -219,7 +219,7 @@ impl Session {
         Ok(())
     }
 
-    /// What the run gave. One that has not come to its end is first run to there.
+    /// Returns the results. Runs to the end first if it has not got there yet.
     pub fn finish(mut self) -> RunResult {
         self.step(self.end);
         let began = std::time::Instant::now();
@@ -243,7 +243,7 @@ impl Session {
     }
 }
 
-/// Runs to the end.
+/// Executes a run to its end.
 ///
 /// # Errors
 /// As [`Session::new`].

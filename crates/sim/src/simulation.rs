@@ -1,4 +1,4 @@
-//! The event loop: which component acts next.
+//! The event loop: decides which component acts next.
 
 use sojourn_measure::scope::Scope;
 use sojourn_path::{Hosts, Place};
@@ -15,15 +15,15 @@ use crate::wifi::Cell;
 
 /// A run under way.
 pub struct Simulation {
-    /// What is measured.
+    /// What to measure.
     pub scope: Scope,
-    /// Of each cell of Wi-Fi the number of its link, and its stations.
+    /// For each Wi-Fi cell: the number of its link, and the names of its stations.
     pub cells: Vec<(usize, Vec<String>)>,
     /// The network.
     pub network: Network,
     /// The hosts.
     pub hosts: Endpoints,
-    /// The series.
+    /// The sampler of the time series.
     pub sampler: Sampler,
     /// Events handled.
     pub events: u64,
@@ -37,7 +37,7 @@ pub struct Endpoints {
 }
 
 impl Hosts<SimPacket, Watch, Cell> for Endpoints {
-    /// A packet reaches the host that it is for.
+    /// Hands a packet to its destination host.
     #[inline]
     fn deliver(&mut self, packet: SimPacket, now: Time, network: &mut Network) {
         if network.observer.capture.is_some() {
@@ -68,7 +68,7 @@ impl Endpoints {
 }
 
 impl Simulation {
-    /// A run at its beginning.
+    /// A run at time zero.
     pub fn new(
         scope: Scope,
         cells: Vec<(usize, Vec<String>)>,
@@ -90,18 +90,18 @@ impl Simulation {
         }
     }
 
-    /// Runs until `until`, which is left out, for at most `events` events. Returns how far it came. The series ends at `end`,
-    /// the end of the run.
+    /// Runs up to, but excluding, `until`, for at most `events` events. Returns the time reached. The series ends at
+    /// `end`, the end of the run.
     pub fn advance(&mut self, until: Time, end: Time, events: u64) -> Time {
         let last = self.events.saturating_add(events);
         let mut sampling = self.sampler.due();
         let mut pause = sampling.min(until);
         loop {
-            // At the same instant timers act first.
+            // At equal times a timer comes first.
             let (place, now) = self.network.next_before(self.hosts.timers.next());
             if now >= pause {
                 cold_path();
-                // At the same instant timers come before the sampler, and all else after it.
+                // At equal times the sampler acts after timers and before all else.
                 let samples = sampling < now || (sampling == now && place.is_some());
                 if samples && sampling < until {
                     self.sampler
@@ -129,7 +129,7 @@ impl Simulation {
         until
     }
 
-    /// Lets a place of the network act, or else the hosts' timers.
+    /// Handles the next event: at a place of the network, or else a host timer.
     fn act(&mut self, place: Option<Place>, now: Time) {
         match place {
             Some(place) => self.network.act(place, now, &mut self.hosts),

@@ -1,4 +1,4 @@
-//! What a simulation amounts to.
+//! Turns a finished simulation into its results.
 
 use sojourn_measure::probe::QueueProbe;
 use sojourn_measure::summary::{Measured, summarise as figures};
@@ -8,7 +8,7 @@ use crate::result::RunResult;
 use crate::sampler::place_in_cells;
 use crate::simulation::{Endpoints, Simulation};
 
-/// The results of a simulation that has ended, without the names of the arm.
+/// The results of a finished simulation, without the names of the arm.
 pub fn summarise(simulation: Simulation) -> RunResult {
     let Simulation {
         scope,

@@ -1,24 +1,25 @@
-//! The hosts' timers: one deadline per host, most of which move long before they come due.
+//! The hosts' timers: one deadline per host. Most deadlines move long before they expire.
 
 use sojourn_units::Time;
 
-/// Flows whose deadlines are looked through together.
+/// Flows whose deadlines are searched together.
 const BLOCK: usize = 32;
 
-/// Deadlines by owner. Moving one back costs a store: only when the time comes at which something could have been due
-/// is looked what is.
+/// Deadlines by owner. Postponing a deadline costs one store: the search for the due one waits until the earliest time
+/// at which one may have expired.
 #[derive(Debug, Default)]
 pub struct Timers {
     /// The deadlines of each flow's hosts; [`Time::MAX`]: none.
     due: Vec<[Time; 2]>,
-    /// Of each block of flows, an instant before which none of them has a deadline.
+    /// For each block of flows, a lower bound of its deadlines.
     bounds: Vec<Time>,
-    /// The first of these.
+    /// The earliest of these bounds.
     next: Time,
 }
 
 impl Timers {
-    /// Timers for the two hosts of each of `flows` flows; the owners of flow n are 2n, its sending host, and 2n + 1.
+    /// Timers for the two hosts of each of `flows` flows. The owners of flow n are 2n, its sending host, and 2n + 1,
+    /// its receiving host.
     pub fn new(flows: usize) -> Self {
         Self {
             due: vec![[Time::MAX; 2]; flows],
@@ -27,7 +28,7 @@ impl Timers {
         }
     }
 
-    /// The deadlines of a flow's hosts; [`Time::MAX`]: there is none.
+    /// Sets the deadlines of a flow's hosts; [`Time::MAX`]: none.
     #[inline]
     pub fn set_both(&mut self, flow: u32, due: [Time; 2]) {
         let flow = flow as usize;
@@ -39,14 +40,14 @@ impl Timers {
         }
     }
 
-    /// When to ask [`Timers::pop`]; [`Time::MAX`] if there is no deadline. Nothing is due before.
+    /// When to call [`Timers::pop`]; [`Time::MAX`] if there is no deadline. No deadline expires earlier.
     #[inline]
     pub const fn next(&self) -> Time {
         self.next
     }
 
-    /// At [`Timers::next`]: takes the deadline that has come, of several the one with the lowest owner, and returns that.
-    /// `None`: it had moved.
+    /// Called at [`Timers::next`]: clears the expired deadline and returns its owner; of several the lowest owner.
+    /// `None`: the deadline was postponed.
     pub fn pop(&mut self) -> Option<u32> {
         let now = self.next;
         let block = self.bounds.iter().position(|bound| *bound == now)?;
@@ -77,7 +78,7 @@ mod tests {
 
     const MS: fn(u64) -> Time = Time::from_millis;
 
-    /// Asks until there is no deadline left: when each came, and whose it was.
+    /// Pops until no deadline is left: when each expired, and its owner.
     fn all(timers: &mut Timers) -> Vec<(Time, u32)> {
         let mut came = Vec::new();
         while timers.next() < Time::MAX {
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_moved_comes_once_and_then() {
+    fn a_postponed_deadline_expires_once_at_its_new_time() {
         let mut timers = Timers::new(1);
         for first in [20, 10, 30] {
             timers.set_both(0, [MS(first), MS(15)]);
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn deadlines_come_in_order_and_of_the_same_instant_by_owner() {
+    fn deadlines_expire_in_order_and_at_equal_times_by_owner() {
         let mut timers = Timers::new(100);
         for (flow, due) in [(70, [5, 9]), (3, [9, 7]), (40, [9, 5]), (4, [7, 8])] {
             timers.set_both(flow, due.map(MS));

@@ -1,4 +1,4 @@
-//! What a run says of inner queues, of groups, and as a histogram, beside what it says of all packets and of each flow.
+//! Figures of inner queues, of groups, and histograms agree with those of all packets and of each flow.
 
 mod common;
 
@@ -10,7 +10,7 @@ fn down(run: &RunResult) -> &Bottleneck {
     &run.bottleneck["down"]
 }
 
-/// Inner queues that leave nothing out: what left them and was dropped from them is what the whole queue counts.
+/// The inner queues of these names. Their deliveries and drops add up to those of the whole queue.
 fn inner<'r>(run: &'r RunResult, names: &[&str]) -> Vec<&'r InnerQueue> {
     let down = down(run);
     assert_eq!(down.queues.keys().copied().collect::<Vec<_>>(), names);
@@ -28,9 +28,9 @@ fn inner<'r>(run: &'r RunResult, names: &[&str]) -> Vec<&'r InnerQueue> {
     inner
 }
 
-/// RFC 9332: the classic queue stands near its target of 15 ms, while the L queue stays about 1 ms.
+/// RFC 9332: the classic queue stays near its target of 15 ms, the L queue near 1 ms.
 #[test]
-fn the_two_queues_of_dualpi2_are_measured_apart() {
+fn the_two_queues_of_dualpi2_are_measured_separately() {
     let traffic =
         "kind = 'bulk'\ntcp = 'prague'\nrtt = '20 ms'\n[[traffic]]\nkind = 'bulk'\nrtt = '20 ms'";
     let run = with_queue("40 Mbit/s", "{ aqm = 'dualpi2' }", traffic);
@@ -45,7 +45,7 @@ fn the_two_queues_of_dualpi2_are_measured_apart() {
 }
 
 #[test]
-fn tins_and_sparse_flows_are_measured_apart() {
+fn tins_and_sparse_flows_are_measured_separately() {
     let call = "[[traffic]]\nkind = 'voip'\nrtt = '40 ms'\ndscp = 'EF'";
     let traffic = format!("kind = 'bulk'\nflows = 4\nrtt = '40 ms'\n{call}");
     let cake = with_queue(
@@ -61,7 +61,7 @@ fn tins_and_sparse_flows_are_measured_apart() {
     let [bulk, sparse] = inner(&fair, &["bulk", "sparse"])[..] else {
         unreachable!("two were named");
     };
-    // A call's packets never find one of their own: all 3000 are sparse. A frame at 10 Mbit/s takes 1.2 ms.
+    // A call's packet never finds another one queued: all 3000 are sparse. A frame takes 1.2 ms at 10 Mbit/s.
     assert!(sparse.delivered_packets >= 3000);
     assert!(sparse.sojourn_ms.p95 < Some(2.0) && bulk.sojourn_ms.p50 > Some(2.0));
     let pie = with_queue("10 Mbit/s", "{ aqm = 'pie' }", &traffic);
@@ -112,7 +112,7 @@ fn a_group_is_its_flows_together() {
     assert!(calls.mos > Some(4.0) && calls.pooled.completion_ms.is_none());
 }
 
-/// The table's packets are those of the summary, and its quantiles those of the summary to a hundredth.
+/// The table has the packets of the summary, and its quantiles agree with the summary's within 1 %.
 #[test]
 fn the_histogram_holds_every_steady_packet() {
     let traffic = "kind = 'bulk'\nflows = 4\nrtt = '40 ms'";

@@ -1,4 +1,4 @@
-//! What comes first of that which happens at one instant.
+//! The order of simultaneous events.
 
 mod common;
 
@@ -6,10 +6,11 @@ use common::{column, runs};
 
 const LIMIT: usize = 20;
 
-/// In slow start two segments arrive at each instant at which a packet leaves, as an acknowledgement went back when a packet
-/// left a round trip before. When the queue is full the departure must not have made room for the first of them.
+/// In slow start two segments arrive at each instant at which a packet leaves, because a departing packet triggered an
+/// acknowledgement one round trip earlier. When the queue is full, the departure must not make room for the first of
+/// them.
 #[test]
-fn what_arrives_at_the_instant_of_a_departure_comes_before_it() {
+fn an_arrival_comes_before_a_departure_at_the_same_instant() {
     let run = runs(
         "1 s",
         "10 Mbit/s', burst = '0 B",
@@ -36,8 +37,8 @@ fn what_arrives_at_the_instant_of_a_departure_comes_before_it() {
     }
 }
 
-/// As on Linux: what arrives is acknowledged before the application that it wakes acts. And SYNs go before the request of the
-/// same instant, whose response would else fill the queue before the SYN-ACKs.
+/// As on Linux: a host acknowledges a segment before the application that it wakes acts. And SYNs go before a request
+/// written at the same instant; otherwise its response would fill the queue before the SYN-ACKs.
 #[test]
 fn a_host_answers_before_its_application_acts() {
     let run = runs(

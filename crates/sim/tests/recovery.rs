@@ -1,4 +1,4 @@
-//! A queue forgets an overload. A link with a token bucket never asks an empty queue for a packet.
+//! A queue recovers from an overload. A link with a token bucket never polls an empty queue.
 
 mod common;
 

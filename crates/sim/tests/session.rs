@@ -1,4 +1,4 @@
-//! A run that is driven step by step is the same run.
+//! A run that is driven step by step gives the same result.
 
 use proptest::prelude::*;
 use sojourn_experiment::{RunSpec, Source, read};
@@ -33,7 +33,7 @@ fn specs() -> Vec<RunSpec> {
     plan.specs().collect()
 }
 
-/// A result without the time that it took.
+/// A result without its wall time.
 fn figures(result: RunResult) -> String {
     let result = RunResult {
         wall_s: 0.0,
@@ -47,7 +47,7 @@ fn whole(spec: RunSpec) -> String {
 }
 
 #[test]
-fn an_empty_step_and_one_beyond_the_end_do_no_harm() {
+fn an_empty_step_and_one_beyond_the_end_change_nothing() {
     let spec = specs().remove(0);
     let mut session = Session::new(spec.clone(), &catalogue()).expect("it is built");
     session.step(Time::ZERO);
@@ -64,7 +64,7 @@ fn an_empty_step_and_one_beyond_the_end_do_no_harm() {
 }
 
 #[test]
-fn a_run_that_was_written_down_and_read_is_the_same_run() {
+fn a_run_read_from_its_document_gives_the_same_result() {
     for spec in specs() {
         let text = document(&spec, &catalogue())
             .expect("it is built")
@@ -77,7 +77,7 @@ fn a_run_that_was_written_down_and_read_is_the_same_run() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// However long the steps, in simulated time or in events.
+    /// The step size does not matter, neither in simulated time nor in events.
     #[test]
     fn steps_of_any_length_make_the_same_run(
         arm in 0..2_usize,
@@ -110,7 +110,7 @@ fn session(queue: &str) -> Session {
     Session::new(spec, &catalogue()).expect("it is built")
 }
 
-/// The mean sojourn time in milliseconds of what left within ten seconds from `from`.
+/// The mean sojourn time in milliseconds of packets that left within ten seconds from `from`.
 fn sojourn_ms(session: &mut Session, from: u64) -> f64 {
     session.step(Time::from_secs(from));
     session.observe();
@@ -120,7 +120,7 @@ fn sojourn_ms(session: &mut Session, from: u64) -> f64 {
 }
 
 #[test]
-fn what_is_observed_adds_up_to_the_run_and_leaves_the_series_as_it_is() {
+fn observations_add_up_to_the_result_and_do_not_affect_the_series() {
     let spec = specs().remove(0);
     let mut session = Session::new(spec.clone(), &catalogue()).expect("it is built");
     let (mut left, mut bits) = (0, 0.0);
@@ -140,7 +140,7 @@ fn what_is_observed_adds_up_to_the_run_and_leaves_the_series_as_it_is() {
 }
 
 #[test]
-fn a_target_set_on_the_way_holds_from_then_on() {
+fn a_target_set_during_a_run_takes_effect() {
     for (queue, key, from, to) in [
         (
             "{ aqm = 'pie', target = '40 ms' }",
@@ -195,7 +195,7 @@ fn codel_and_fq_codel_drop_more_with_a_shorter_interval() {
 }
 
 #[test]
-fn a_rate_set_on_the_way_is_the_link_s_from_then_on() {
+fn a_rate_set_during_a_run_takes_effect() {
     let mut session = session("{ aqm = 'pfifo', limit = '20 packets' }");
     session.step(Time::from_secs(10));
     session.observe();
@@ -204,7 +204,7 @@ fn a_rate_set_on_the_way_is_the_link_s_from_then_on() {
         .expect("it is set");
     session.step(Time::from_secs(20));
     let left = session.observe().queues[0].recent.packets;
-    // 10 s at 5 Mbit/s in frames of 1500 + 14 bytes or as many as cbr's packets have.
+    // 10 s at 5 Mbit/s; frames of 1500 + 14 bytes, or of the size of cbr packets.
     let slow = session.observe();
     assert_eq!(slow.queues[0].recent.packets, 0);
     session
@@ -221,7 +221,7 @@ fn a_rate_set_on_the_way_is_the_link_s_from_then_on() {
 }
 
 #[test]
-fn what_cannot_be_set_is_refused_and_changes_nothing() {
+fn a_refused_setting_changes_nothing() {
     let spec = specs().remove(0);
     let mut session = Session::new(spec.clone(), &catalogue()).expect("it is built");
     session.step(Time::from_millis(1500));

@@ -12,7 +12,7 @@ fn queue<'r>(run: &'r RunResult, link: &str, way: &str) -> &'r Bottleneck {
     &run.links[link][way]
 }
 
-/// Three links of 5, 10 and 20 ms, each with headers of its own.
+/// Three links of 5, 10 and 20 ms with different headers.
 const CHAIN: &str = r#"
 experiment = { duration = "20 s", warmup = "1 s" }
 queue = [{ aqm = "pfifo" }]
@@ -38,8 +38,8 @@ rate = "100 Mbit/s"
 delay = "20 ms"
 "#;
 
-/// A ping meets no queue: its round trip is the base RTT and the time that its 98 bytes (of 84 IP) take on each link there, and
-/// on the links with a queue back. A burst of 1600 bytes lets every packet leave at once.
+/// A ping meets no queue, and a burst of 1600 bytes lets its 98 bytes leave every link at once: its RTT is exactly the
+/// base RTT.
 #[test]
 fn a_round_trip_takes_the_base_rtt() {
     let pings =
@@ -49,11 +49,11 @@ fn a_round_trip_takes_the_base_rtt() {
     assert_eq!((rtt.n, rtt.min, rtt.max), (190, Some(100.0), Some(100.0)));
     let passed = |link, way| queue(run, link, way).delivered_packets;
     assert_eq!((passed("one", "down"), passed("three", "down")), (200, 200));
-    // The second link is passed upwards, and downwards by the replies.
+    // Requests pass the second link upwards, replies downwards.
     assert_eq!((passed("two", "up"), passed("two", "down")), (200, 200));
 }
 
-/// 84 bytes of IP: with 14 bytes more on the first and the third link, with 100 on the second.
+/// 84 bytes of IP, plus 14 bytes on the first and the third link and 100 on the second.
 #[test]
 fn every_link_counts_its_own_headers() {
     let pings =
@@ -67,8 +67,8 @@ fn every_link_counts_its_own_headers() {
     assert_eq!((bytes("two", "up"), bytes("two", "down")), (184, 184));
 }
 
-/// What one link delivers the next one gets: arrivals at each are the deliveries of the one before, less what is on its way,
-/// and the flows' counts are those of the first and of all queues.
+/// Arrivals at each link are the deliveries of the previous one, less the packets in flight; the flows' counts are
+/// those of the first queue and of all queues.
 #[test]
 fn packets_are_conserved_over_links_in_a_row() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/parking-lot.toml");
@@ -92,7 +92,7 @@ fn packets_are_conserved_over_links_in_a_row() {
             run.bottleneck["down"].delivered_packets,
             queue(&run, "west", "down").delivered_packets
         );
-        // The long flow loses at three queues and is not starved.
+        // The long flow loses packets at three queues and is not starved.
         assert!(
             long.goodput_bps > 0.5e6,
             "{}: {}",
@@ -106,8 +106,8 @@ fn packets_are_conserved_over_links_in_a_row() {
     }
 }
 
-/// A modem's queue of 256 packets takes up to 310 ms at 10 Mbit/s. It stays empty where the router before it shapes below that
-/// rate, and fills where it does not.
+/// A modem's queue of 256 packets takes up to 310 ms at 10 Mbit/s. It stays empty if the router before it shapes below
+/// that rate, and fills otherwise.
 #[test]
 fn shaping_below_the_modems_rate_keeps_its_queue_empty() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/modem.toml");

@@ -4,7 +4,7 @@ mod common;
 
 use std::path::PathBuf;
 
-/// Ten opportunities in 10 ms, all in the first half: 12 Mbit/s of full packets on the mean.
+/// Ten delivery opportunities in 10 ms, nine of them in the first half: 12 Mbit/s of full packets on average.
 const TRACE: &str = "1\n1\n2\n2\n3\n3\n4\n4\n5\n10\n";
 
 #[test]

@@ -6,7 +6,7 @@ use common::{column, flow, runs, with_queue};
 use sojourn_sim::RunResult;
 use sojourn_sim::result::Flow;
 
-/// A minute on a link that nothing fills: 1 Gbit/s.
+/// A minute of traffic on an idle link of 1 Gbit/s.
 fn idle(traffic: &str) -> RunResult {
     with_queue("1 Gbit/s", "{ aqm = 'pfifo' }", traffic)
 }
@@ -26,8 +26,8 @@ fn a_call_sends_fifty_packets_a_second_and_is_rated_by_its_delay() {
     }
 }
 
-/// A call takes 85.6 kbit/s on the wire (172 + 28 + 14 bytes, 50 a second). On half of that half is lost, and 95 · 50/54.3
-/// off the rating leave a score of 1.
+/// A call takes 85.6 kbit/s on the wire (172 + 28 + 14 bytes, 50 per second). A link of half that rate loses half of
+/// the packets; a rating lowered by 95 · 50/54.3 leaves a score of 1.
 #[test]
 fn a_call_on_half_its_rate_loses_half_and_is_as_bad_as_can_be() {
     let queue = "{ aqm = 'pfifo', limit = '5 packets' }";
@@ -35,8 +35,7 @@ fn a_call_on_half_its_rate_loses_half_and_is_as_bad_as_can_be() {
     let call = flow(&run, 0);
     near(call.dropped_packets as f64 / 3000.0, 0.5, 0.01);
     near(call.mos.unwrap(), 1.0, 0.05);
-    // A packet that is taken in finds four before it and waits for them and for the one that is being sent: 160 to
-    // 200 ms.
+    // An accepted packet finds four before it; it waits for them and for the one in transmission: 160 to 200 ms.
     near(call.one_way_ms.unwrap().p50.unwrap(), 180.0, 21.0);
     near(call.pdv_ms.unwrap().max.unwrap(), 200.0, 25.0);
 }
@@ -46,7 +45,7 @@ fn a_game_sends_its_states_down_and_its_moves_up() {
     let run = idle("kind = 'game'\nrtt = '40 ms'");
     let (down, up) = (flow(&run, 0), flow(&run, 1));
     assert_eq!((down.direction, up.direction), ("down", "up"));
-    // A move every 40 ms of 83.3 bytes on the mean; a state every 58.46 ms of 140.8 bytes.
+    // A move every 40 ms, 83.3 bytes on average; a state every 58.46 ms, 140.8 bytes on average.
     near(up.sent_bytes as f64, 1500.0 * 83.3, 1500.0);
     near(down.sent_bytes as f64, 60_000.0 / 58.46 * 140.8, 4500.0);
 }
@@ -54,7 +53,7 @@ fn a_game_sends_its_states_down_and_its_moves_up() {
 #[test]
 fn on_off_datagrams_come_while_it_is_on() {
     let keys = "kind = 'onoff'\nrtt = '40 ms'\nrate = '1 Mbit/s'\npacket = '1250 B'";
-    // 100 packets a second: all of a minute, half of it, and a quarter of it on the mean.
+    // 100 packets per second: for all of a minute, half of it, and a quarter of it on average.
     let all = idle(&format!("{keys}\noff = '0 s'"));
     assert_eq!(flow(&all, 0).sent_bytes, 6000 * 1250);
     let half = idle(&format!("{keys}\ntimes = 'fixed'"));
@@ -63,7 +62,8 @@ fn on_off_datagrams_come_while_it_is_on() {
         "{keys}\non = '100 ms'\noff = '300 ms'\nflows = 20"
     ));
     let sent: u64 = quarter.flows.iter().map(|flow| flow.sent_bytes).sum();
-    // There is a packet at once: of 100 ms of exponential length ten intervals have 1/(1 − e^(−1/10)) = 10.51 packets.
+    // The first packet leaves at once: an exponential on time of ten packet intervals on average, 100 ms, holds 1/(1 −
+    // e^(−1/10)) = 10.51 packets.
     near(sent as f64 / 20.0 / 1250.0, 150.0 * 10.51, 100.0);
 }
 
@@ -73,13 +73,13 @@ fn on_off_tcp_writes_at_its_rate_or_sends_all_it_can() {
     let paced = idle(&format!("{keys}\nrate = '1 Mbit/s'\npacket = '1250 B'"));
     assert_eq!(flow(&paced, 0).sent_bytes, 3000 * 1250);
     let greedy = with_queue("10 Mbit/s", "{ aqm = 'fq_codel' }", keys);
-    // Half of the time at 9.56 Mbit/s of payload, less what opening takes.
+    // Half of the time at 9.56 Mbit/s of payload, less connection setup.
     near(flow(&greedy, 0).goodput_bps, 4.7e6, 0.3e6);
 }
 
-/// 10 kB are seven segments and fit in an initial window: they are there a round trip after the SYN.
+/// 10 kB are seven segments and fit in the initial window: they arrive one round trip after the SYN is sent.
 #[test]
-fn files_arrive_by_themselves() {
+fn files_arrive_independently() {
     let run = idle("kind = 'files'\nrtt = '100 ms'\nsize = '10 kB'\narrivals = 20");
     let completion = flow(&run, 0).completion_ms.unwrap();
     // Poisson with mean 1200: four standard deviations are 139.
@@ -92,12 +92,13 @@ fn files_arrive_by_themselves() {
 fn files_in_a_closed_loop_wait_for_each_other() {
     let run = idle("kind = 'files'\nrtt = '100 ms'\nsize = '10 kB'\nthink = '1 s'\nflows = 20");
     let files = run.flows.iter().map(|flow| flow.completion_ms.unwrap().n);
-    // 100 ms for the handshake, 100 ms until both ends have closed, 1 s of thinking: 50 a minute and flow.
+    // 100 ms for the handshake, 100 ms until both ends have closed, 1 s of think time: 50 per minute and flow.
     near(files.sum::<u64>() as f64 / 20.0, 50.0, 5.0);
 }
 
-/// Seven objects of a segment over three connections, 100 ms a round trip: the document at 200 ms; at 300 ms one over the
-/// connection that is open; at 400 ms its next and the first of two more connections; the last two at 500 ms.
+/// Seven objects of one segment each over three connections with an RTT of 100 ms: the document arrives at 200 ms; at
+/// 300 ms one object over the open connection; at 400 ms its next one and the first ones of two more connections; the
+/// last two at 500 ms.
 #[test]
 fn a_page_loads_over_parallel_connections() {
     let keys = "objects = 7\nparallel = 3\nsize = '1 kB'\nthink = '500 ms'";
@@ -105,12 +106,12 @@ fn a_page_loads_over_parallel_connections() {
     let pages = flow(&run, 0).page_load_ms.unwrap();
     near(pages.p50.unwrap(), 500.0, 4.0);
     near(pages.max.unwrap(), 500.0, 1.0);
-    // A second each with thinking.
+    // About a second each, think time included.
     near(pages.n as f64, 60.0, 25.0);
     assert!(flow(&run, 0).received_bytes >= pages.n * 7000);
 }
 
-/// 1200 connections of 1.089 requests; the first of each takes two round trips and the server's time.
+/// 1200 connections with 1.089 requests each; the first request takes two round trips and the server's time.
 #[test]
 fn packmime_connections_come_at_their_rate() {
     let run = idle("kind = 'web'\nrtt = '100 ms'\nconnections = 20");
@@ -122,7 +123,7 @@ fn packmime_connections_come_at_their_rate() {
 
 #[test]
 fn a_player_finds_the_rate_that_its_link_carries() {
-    // 0.85 of 1.9 Mbit/s: 1050 kbit/s is the highest rate of the ladder below; 10 Mbit/s carry the highest of all.
+    // 0.85 of 1.9 Mbit/s: 1050 kbit/s is the highest media rate below that; 10 Mbit/s carry the highest of all.
     for (link, bps) in [("2 Mbit/s", 1.05e6), ("10 Mbit/s", 5.8e6)] {
         let run = with_queue(
             link,
@@ -130,12 +131,12 @@ fn a_player_finds_the_rate_that_its_link_carries() {
             "kind = 'video'\nrtt = '40 ms'",
         );
         let video = flow(&run, 0).video.unwrap();
-        // A minute is played and up to thirty seconds are held, in segments of four.
+        // A minute is played and up to thirty seconds are buffered, in segments of four seconds.
         assert!((19..=23).contains(&video.segments), "{video:?}");
         let mean = ((video.segments - 1) as f64 * bps + 235e3) / video.segments as f64;
         near(video.media_rate_bps.unwrap(), mean, 0.1 * bps);
         assert_eq!((video.stalls, video.stalled_ms), (0, 0.0));
-        // The lowest rate for four seconds is 117.5 kB: 94 ms at 10 Mbit/s, 470 ms at 2; and a few round trips.
+        // Four seconds at the lowest rate are 117.5 kB: 94 ms at 10 Mbit/s, 470 ms at 2 Mbit/s; plus a few round trips.
         assert!(
             (94.0..800.0).contains(&video.startup_ms.unwrap()),
             "{video:?}"
@@ -152,7 +153,7 @@ fn a_player_stalls_on_a_link_below_its_lowest_rate() {
     );
     let video = flow(&run, 0).video.unwrap();
     assert!(video.stalls > 3 && video.switches == 0, "{video:?}");
-    // 235 kbit/s over 190 kbit/s of payload: a fifth of the time.
+    // 235 kbit/s over 190 kbit/s of payload: stalled for a fifth of the time.
     near(video.stalled_ms, 12_000.0, 5_000.0);
 }
 
@@ -167,8 +168,8 @@ fn an_echo_over_udp_is_answered_like_one_over_icmp() {
     }
 }
 
-/// pfifo_fast serves what asks for low delay (TOS 0x10, code point 4) before the rest: of two flows of 8 Mbit/s at
-/// 10 Mbit/s the one so marked gets all it asks for.
+/// pfifo_fast serves packets that ask for low delay (TOS 0x10, code point 4) first: of two flows of 8 Mbit/s at 10
+/// Mbit/s, the marked one gets its full rate.
 #[test]
 fn a_discipline_sees_the_code_points() {
     let cbr = |dscp| format!("kind = 'cbr'\nrtt = '40 ms'\nrate = '8 Mbit/s'\ndscp = {dscp}");
@@ -190,11 +191,11 @@ fn rrul_loads_both_ways_and_probes() {
         goodputs.collect::<Vec<f64>>()
     };
     assert_eq!((bulk("down").len(), bulk("up").len()), (4, 4));
-    // Of 60 s they send in the last 55; the other way's acknowledgements take their part.
+    // They send in the last 55 of 60 s; acknowledgements of the other direction take their share.
     near(bulk("down").iter().sum(), 9.2e6, 0.5e6);
     near(bulk("up").iter().sum(), 1.7e6, 0.2e6);
     let pings = run.flows.iter().filter(|flow| flow.kind == "ping");
-    // 300 requests in a minute, of 56 bytes over ICMP and of one over UDP.
+    // 300 requests per minute, of 56 bytes over ICMP and of one byte over UDP.
     assert_eq!(
         pings.map(|flow| flow.sent_bytes / 300).collect::<Vec<_>>(),
         [56, 1, 1, 1]
@@ -214,7 +215,7 @@ kind = 'bulk'\nflows = 3\nrtt = '40 ms'\necn = true
 [[traffic]]\nkind = 'onoff'\nrtt = '40 ms'\ntransport = 'tcp'";
 
 #[test]
-fn every_packet_that_comes_is_dropped_or_leaves_or_waits() {
+fn every_packet_is_delivered_dropped_or_still_queued() {
     for queue in [
         "{ aqm = 'pfifo', limit = '50 packets' }",
         "{ aqm = 'fq_codel' }",
@@ -222,14 +223,14 @@ fn every_packet_that_comes_is_dropped_or_leaves_or_waits() {
     ] {
         let run = with_queue("10 Mbit/s", queue, EVERY_KIND);
         let down = &run.bottleneck["down"];
-        // Requests and acknowledgements go up, where there is no bottleneck.
+        // Requests and acknowledgements go upstream, where there is no bottleneck.
         let total = |of: fn(&Flow) -> u64| run.flows.iter().map(of).sum::<u64>();
         let dropped = total(|flow| flow.dropped_packets);
         assert_eq!(dropped, down.dropped_aqm + down.dropped_overflow, "{queue}");
         assert!(dropped > 0, "{queue}");
         let waiting = total(|flow| flow.bottleneck_packets) - dropped - down.delivered_packets;
         assert!(waiting <= 1000, "{queue}: {waiting} packets");
-        // A mark on a packet that still waits at the end has not left.
+        // A marked packet still queued at the end is not counted.
         let marked = total(|flow| flow.marked_packets);
         assert!(
             marked <= down.marked && down.marked - marked <= waiting,
@@ -249,7 +250,7 @@ fn the_same_seed_gives_the_same_result() {
 }
 
 #[test]
-fn other_traffic_leaves_a_flows_draws_alone() {
+fn other_traffic_does_not_change_a_flows_random_draws() {
     let web = "kind = 'web'\nrtt = '40 ms'\nconnections = 10";
     let alone = idle(web);
     let beside = idle(&format!(
@@ -259,7 +260,7 @@ fn other_traffic_leaves_a_flows_draws_alone() {
 }
 
 #[test]
-fn madpie_tells_its_deterministic_drops_apart() {
+fn madpie_reports_its_deterministic_drops_separately() {
     let bulk = "kind = 'bulk'\nflows = 10\nrtt = '500 ms'";
     let queue = "{ aqm = 'madpie', deterministic_above = '25 ms' }";
     let run = with_queue("10 Mbit/s", queue, bulk);
@@ -267,7 +268,7 @@ fn madpie_tells_its_deterministic_drops_apart() {
     let n = |reason: &str| down.drop_delay_ms.get(reason).map_or(0, |spread| spread.n);
     assert!(n("deterministic") > 0 && n("aqm") > 0);
     assert_eq!(n("deterministic") + n("aqm"), down.dropped_aqm);
-    // Armed above 25 ms, and shot before much of the queue has left.
+    // Armed above 25 ms; the drop comes before much of the queue has left.
     assert!(down.drop_delay_ms["deterministic"].p50.unwrap() > 20.0);
     let plain = with_queue("10 Mbit/s", "{ aqm = 'pie' }", bulk);
     assert!(
@@ -277,7 +278,7 @@ fn madpie_tells_its_deterministic_drops_apart() {
     );
 }
 
-/// Drop-tail with room for 40 packets: an arrival finds the queue full, 40 · 1514 bytes at 10 Mbit/s are 48.4 ms.
+/// Drop-tail with room for 40 packets: an overflow drop finds a full queue; 40 · 1514 bytes take 48.4 ms at 10 Mbit/s.
 #[test]
 fn an_overflow_has_the_delay_of_the_full_queue() {
     let bulk = "kind = 'bulk'\nflows = 4\nrtt = '40 ms'";
@@ -293,7 +294,7 @@ fn an_overflow_has_the_delay_of_the_full_queue() {
     near(run.transferred_kilobytes, received as f64 / 1000.0, 1e-6);
 }
 
-/// Power of one flow: its goodput over its mean round-trip time.
+/// The power of one flow is its goodput divided by its mean RTT.
 #[test]
 fn network_power_is_goodput_over_delay() {
     let run = with_queue(
@@ -308,7 +309,7 @@ fn network_power_is_goodput_over_delay() {
 }
 
 #[test]
-fn round_trips_are_recorded_one_by_one_and_by_the_bin() {
+fn round_trips_are_recorded_one_by_one_and_per_bin() {
     let run = &runs(
         "10 s",
         "10 Mbit/s",
@@ -327,7 +328,7 @@ fn round_trips_are_recorded_one_by_one_and_by_the_bin() {
 }
 
 #[test]
-fn downloads_are_handed_over_one_by_one() {
+fn completions_are_recorded_one_by_one() {
     let run = &runs(
         "20 s",
         "10 Mbit/s",
@@ -351,9 +352,9 @@ fn downloads_are_handed_over_one_by_one() {
     }
 }
 
-/// Ten segments that meet no queue: a row each, of the base RTT and what a full window takes to be sent.
+/// Ten segments that meet no queue: one row each, with the base RTT plus the transmission time of a full window.
 #[test]
-fn round_trips_can_be_those_of_segments() {
+fn round_trips_can_be_recorded_per_segment() {
     let run = &runs(
         "2 s",
         "1 Gbit/s",
@@ -366,8 +367,8 @@ fn round_trips_can_be_those_of_segments() {
     assert!(rtts.iter().all(|nanos| (40e6..40.2e6).contains(nanos)));
 }
 
-/// Nichols and Jacobson 2012, figure 1: packets that come 1 ms apart and take 10 ms each wait for 9 ms more than the one
-/// before them. Three of 1500 bytes at 12 and at 1.2 Mbit/s.
+/// Nichols and Jacobson 2012, figure 1: packets that arrive 1 ms apart and take 10 ms each wait 9 ms longer than the
+/// previous one. Here three packets of 1500 bytes at 12 and at 1.2 Mbit/s.
 #[test]
 fn a_burst_reaches_the_bottleneck_at_the_rate_of_the_access_link() {
     let run = &runs(
@@ -386,7 +387,7 @@ fn a_burst_reaches_the_bottleneck_at_the_rate_of_the_access_link() {
     assert_eq!(waits, [0.0, 9.0, 18.0]);
 }
 
-/// Two flows of a group share their host's link: each has half of its 2 Mbit/s, of which 1448 of 1514 bytes are payload.
+/// Two flows of a group share the access link: each gets half of its 2 Mbit/s, 1448 of 1514 bytes of which are payload.
 #[test]
 fn flows_of_a_host_share_its_access_link() {
     let run = with_queue(
@@ -399,10 +400,10 @@ fn flows_of_a_host_share_its_access_link() {
     assert_eq!(run.bottleneck["down"].sojourn_ms.p99, Some(0.0));
 }
 
-/// The host's link is the slowest: 64 kB under way would wait in its queue for 52 ms. TCP small queues let two pieces of two
-/// segments wait there and one more join them, which takes 7.3 ms at 10 Mbit/s, and lose no throughput by it.
+/// The access link is the bottleneck: 64 kB in flight would queue there for 52 ms. TCP small queues let two bursts of
+/// two segments wait there and one more join, 7.3 ms at 10 Mbit/s, without loss of throughput.
 #[test]
-fn the_queue_of_a_host_is_kept_short() {
+fn tcp_small_queues_keep_the_host_queue_short() {
     let of = |keys| {
         let kind = "kind = 'bulk'\nrtt = '20 ms'\naccess = '10 Mbit/s'\nwindow = '64 kB'\n";
         with_queue("100 Mbit/s", "{ aqm = 'pfifo' }", &format!("{kind}{keys}"))
@@ -415,9 +416,9 @@ fn the_queue_of_a_host_is_kept_short() {
     near(short, long, 1e4);
 }
 
-/// A datagram of 1500 bytes needs two packets of at most 1500: 5000 in a minute at 1 Mbit/s.
+/// A datagram of 1500 bytes needs two packets of at most 1500 bytes: 5000 datagrams per minute at 1 Mbit/s.
 #[test]
-fn datagrams_that_are_too_long_go_in_fragments() {
+fn datagrams_larger_than_the_mtu_are_fragmented() {
     let run =
         idle("kind = 'cbr'\nrate = '1 Mbit/s'\npacket = '1500 B'\nmtu = '1500 B'\nrtt = '20 ms'");
     let cbr = flow(&run, 0);
@@ -428,9 +429,9 @@ fn datagrams_that_are_too_long_go_in_fragments() {
     near(cbr.received_bytes as f64, 7_500_000.0, 1500.0);
 }
 
-/// 4 Mbit/s are written for 10 s onto a link of 1 Mbit/s. Without a limit all of it goes out in the end: 5 MB. With a send
-/// buffer of 64 kB what does not fit is lost: 10 s of the link, 1448 of 1514 bytes of which are payload, and what
-/// waits in the buffer at the end.
+/// The application writes 4 Mbit/s for 10 s onto a link of 1 Mbit/s. Without a limit all 5 MB arrive in the end. With a
+/// send buffer of 64 kB, data that does not fit is lost: what arrives is 10 s of the link, 1448 of 1514 bytes of which
+/// are payload, plus the buffer at the end.
 #[test]
 fn a_write_that_does_not_fit_the_send_buffer_is_lost() {
     let received = |keys| {
@@ -445,7 +446,7 @@ fn a_write_that_does_not_fit_the_send_buffer_is_lost() {
     };
     near(received(""), 5_000_000.0, 1000.0);
     let carried = 10.0 * 1e6 / 8.0 * 1448.0 / 1514.0;
-    // Less the handshake, the last round trip and the first segments, which are of a write each.
+    // Less the handshake, the last round trip and the first segments, each of which carries one write.
     near(
         received("send_buffer = '64 kB'"),
         carried + 64_000.0,
@@ -453,11 +454,11 @@ fn a_write_that_does_not_fit_the_send_buffer_is_lost() {
     );
 }
 
-/// A write of 1500 bytes leaves as 536 + 536 + 428; at 5 Mbit/s, with 54 bytes of headers, the second waits 0.944 ms and the
-/// third 1.888 ms, which differ by 0.944, 0.944 and 1.888 ms. A device below the discipline holds them, not the
-/// discipline: the delay is there all the same.
+/// A write of 1500 bytes leaves as 536 + 536 + 428 bytes. At 5 Mbit/s, with 54 bytes of headers, the second segment
+/// waits 0.944 ms and the third 1.888 ms; the pairwise differences are 0.944, 0.944 and 1.888 ms. The device queue
+/// below the discipline holds them, and the delay counts all the same.
 #[test]
-fn one_way_delays_of_segments_count_the_device() {
+fn one_way_delays_of_segments_include_the_device_queue() {
     let line =
         "5 Mbit/s', delay = '25 ms', burst = '0 B', overhead = '2 B', device_queue = '100 packets";
     let keys = "kind = 'onoff'\ntransport = 'tcp'\noff = '0 s'\nrtt = '50 ms'\nmss = '536 B'";
@@ -479,8 +480,8 @@ fn one_way_delays_of_segments_count_the_device() {
     );
 }
 
-/// The base RTT is everything but the queues, wherever the propagation sits: echoes over an idle link take it exactly,
-/// also where the way back is a bottleneck with the same propagation behind it.
+/// The base RTT excludes only the queues, wherever the propagation delay lies: echoes over an idle link take exactly
+/// that, even if the way back is a bottleneck with the same propagation delay behind it.
 #[test]
 fn the_base_rtt_counts_the_links_delay_once_each_way() {
     let ping = "kind = 'ping'\ninterval = '1 s'\nrtt = '40 ms'\ndirection = 'both'";

@@ -57,8 +57,8 @@ fn shares(run: &RunResult) -> f64 {
 
 const SLOW: &str = "standard = '802.11n'\nstation = { far = { rate = '6.5 Mbit/s' }, near = { rate = '65 Mbit/s' } }";
 
-/// Frames lost in the noise, in queues and after too many retries: of every datagram it is known what became of it. They stop
-/// half a second before the end, and queues are short.
+/// Frames are lost to noise, in queues and after too many retries; every datagram is accounted for. Traffic stops half
+/// a second before the end, and queues are short.
 #[test]
 fn every_packet_arrives_or_is_counted_as_lost() {
     let noisy = "standard = '802.11n'\nstreams = 2\nstation = { near = { snr = '24 dB' }, far = { rate = '13 Mbit/s', snr = '7 dB', fading = '20 ms' } }";
@@ -116,10 +116,11 @@ fn the_same_seed_gives_the_same_bytes() {
     assert_ne!(bytes("seed = 3"), bytes("seed = 4"));
 }
 
-/// Both stations always have packets. Where they take turns, each with one aggregate of up to 4 ms, the slow one takes as much
-/// of the airtime as two packets of 1.9 ms each; by airtime they share alike; behind a common ring the slow one takes most.
+/// Both stations always have packets queued. With round robin, one aggregate of up to 4 ms each, the slow station takes
+/// as much airtime as two packets of 1.9 ms each; with airtime fairness both get equal shares; behind a common ring the
+/// slow one takes most.
 #[test]
-fn who_shares_by_time_is_not_held_up_by_the_slow() {
+fn airtime_fairness_protects_the_fast_station() {
     let without_end = |traffic: String| traffic.replace("stop = '3500 ms'", "");
     let traffic = without_end(cbr("near", "60 Mbit/s") + &cbr("far", "60 Mbit/s"));
     let shares_of = |link: &str, aqm: &str| {
@@ -145,7 +146,7 @@ fn who_shares_by_time_is_not_held_up_by_the_slow() {
 
 /// 1472 bytes in IP packets of 1500 at 2 Mbit/s of payload: 169.8 a second.
 #[test]
-fn goodput_is_what_stations_receive() {
+fn goodput_counts_the_packets_that_stations_receive() {
     let traffic = cbr("near", "2 Mbit/s")
         + &cbr("far", "1 Mbit/s").replace("stop = '3500 ms'", "direction = 'up'");
     let run = text(&cell(SLOW, "{ aqm = 'pfifo' }", &traffic)).remove(0);
@@ -169,8 +170,8 @@ fn goodput_is_what_stations_receive() {
     );
 }
 
-/// A packet that needs no queue takes DIFS, its frame, and nothing else that a round trip does not have. From station to station
-/// it passes the air four times.
+/// An echo that waits in no queue takes DIFS and its frame on each pass of the medium. From station to station a round
+/// trip passes the medium four times.
 #[test]
 fn stations_reach_each_other_over_the_access_point() {
     let ping = |from: &str| {
@@ -192,9 +193,9 @@ fn stations_reach_each_other_over_the_access_point() {
     );
 }
 
-/// Every discipline stands above a ring, and in place of mac80211's.
+/// Every discipline works above a ring and in place of mac80211's.
 #[test]
-fn every_discipline_has_a_place() {
+fn every_discipline_works_in_a_cell() {
     for discipline in names().disciplines {
         for queueing in ["qdisc", "mac80211"] {
             let link = format!("{SLOW}\nqueueing = '{queueing}'");
@@ -214,7 +215,7 @@ fn every_discipline_has_a_place() {
     }
 }
 
-/// All that a file can say of a cell can be built, and sends packets.
+/// Every setting of a cell can be built and carries packets.
 #[test]
 fn every_cell_works() {
     let traffic = "[[traffic]]\nkind = 'bulk'\nfrom = 'ap'\nto = 'near'\nrtt = '5 ms'\n[[traffic]]\nkind = 'voip'\nfrom = 'far'\nto = 'ap'\nrtt = '5 ms'\ndscp = 'EF'\n";
@@ -256,9 +257,9 @@ fn every_cell_works() {
     assert_eq!(cells, 48);
 }
 
-/// What the reader of files cannot know, and a run written down with the values that mac80211's own FQ-CoDel takes.
+/// Settings that the file reader cannot check; and a run document with the values that mac80211's own FQ-CoDel uses.
 #[test]
-fn what_has_no_place_in_mac80211_is_refused() {
+fn settings_that_mac80211_lacks_are_refused() {
     let traffic = cbr("near", "2 Mbit/s");
     let checked = |queue: &str| {
         let text = cell(SLOW, queue, &traffic);
@@ -311,7 +312,8 @@ fn what_has_no_place_in_mac80211_is_refused() {
     );
 }
 
-/// The example: behind a common ring the phone holds up the others; with queues per station and airtime fairness it does not.
+/// The example: behind a common ring the phone slows down the others; with per-station queues and airtime fairness it
+/// does not.
 #[test]
 fn the_example_shows_the_anomaly_and_its_cure() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/wifi.toml");
@@ -336,9 +338,9 @@ fn the_example_shows_the_anomaly_and_its_cure() {
     );
 }
 
-/// A link's own discipline stands both ways, of wire and of Wi-Fi alike: the document of a run has it once, and reads back.
+/// A link's own discipline serves both directions, wired or Wi-Fi: the run's document has it once and reads back.
 #[test]
-fn a_run_with_disciplines_of_links_is_written_down_and_read() {
+fn a_run_with_link_disciplines_reads_back_from_its_document() {
     let text = cell(
         &format!("{SLOW}\nqueue = {{ aqm = 'fq_codel' }}"),
         "{ aqm = 'codel' }",
@@ -364,10 +366,10 @@ fn a_run_with_disciplines_of_links_is_written_down_and_read() {
     assert_eq!(bytes(again), bytes(spec));
 }
 
-/// A station of 1 Mbit/s in a cell of 802.11n: its frames take 13 ms each and are not aggregated, and still each station has its share
-/// of the airtime.
+/// A 1 Mbit/s station in an 802.11n cell: its frames take 13 ms each and are not aggregated, and each station still
+/// gets its share of the airtime.
 #[test]
-fn an_old_station_in_a_new_cell_takes_its_share_and_no_more() {
+fn a_legacy_station_in_a_new_cell_gets_only_its_share() {
     let link = "standard = '802.11n'\nstation = { far = { rate = '1 Mbit/s' }, near = { rate = '65 Mbit/s' } }";
     let traffic =
         (cbr("near", "60 Mbit/s") + &cbr("far", "2 Mbit/s")).replace("stop = '3500 ms'", "");
@@ -384,7 +386,7 @@ fn an_old_station_in_a_new_cell_takes_its_share_and_no_more() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever a file says of a cell, it is refused in one line, or the cell is built and carries packets.
+    /// Any cell is refused in one line, or is built and carries packets.
     #[test]
     fn any_cell_is_refused_or_runs(
         standard in select(&["802.11b", "802.11g", "802.11n", "802.11ac", "802.11"][..]),

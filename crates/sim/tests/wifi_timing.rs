@@ -1,10 +1,10 @@
-//! Throughput of one station against the timing of the standards, worked out by hand.
+//! Throughput of one station against the timing in the standards, computed by hand.
 
 mod common;
 
 use common::text;
 
-/// What a standard takes for a frame, in µs.
+/// Times of a standard's frames, in µs.
 struct Timing {
     link: &'static str,
     /// DIFS, or AIFS of best effort.
@@ -12,15 +12,16 @@ struct Timing {
     slot: f64,
     /// The first contention window.
     window: usize,
-    /// EDCA, from 802.11n on.
+    /// Whether it uses EDCA, as 802.11n and later do.
     edca: bool,
-    /// A full packet (1500 bytes of IP) with SIFS and the acknowledgement of the MAC.
+    /// A full packet (1500 bytes of IP), SIFS and the MAC acknowledgement.
     data: f64,
-    /// The same of a TCP acknowledgement (52 bytes of IP).
+    /// The same for a TCP acknowledgement (52 bytes of IP).
     ack: f64,
 }
 
-/// MPDUs of a packet: 8 bytes of LLC and 28 of MAC header and FCS; from 802.11n on 2 more for QoS and 16 for CCMP.
+/// Bytes that an MPDU adds to a packet: 8 of LLC and 28 of MAC header and FCS; from 802.11n on also 2 for QoS and 16
+/// for CCMP.
 const TIMINGS: [Timing; 6] = [
     // 11 Mbit/s, long preamble of 192 µs, acknowledgement of 14 bytes at 2 Mbit/s: 248. SIFS 10, DIFS 50.
     // 1536 bytes: 1117.1, so 1118 µs; 88 bytes: 64.
@@ -97,10 +98,11 @@ fn goodput(timing: &Timing, queueing: &str, traffic: &str) -> f64 {
     run[0].flows[0].goodput_bps
 }
 
-/// How many slots a sender waits on average where two nodes send in turn, each as soon as it has received. Whoever has sent draws a
-/// back-off, which runs down while the other waits for its own. If that is over by then, the next frame, which comes while the other
-/// still sends, draws a new one; else it waits for the rest. `begun`: with EDCA a slot counts when it begins, and so does the one in
-/// which the other begins to send (IEEE 802.11-2020 §10.23.2.4).
+/// The mean number of back-off slots before a frame where two nodes send in turn, each as soon as it has received.
+/// After sending, a node draws a back-off that counts down while the other node waits for its own. If it expires in
+/// that time, the next frame, which is queued while the other node still sends, draws a new back-off; otherwise it
+/// waits for the rest. `begun`: with EDCA a slot counts when it begins, including the slot in which the other node
+/// begins to send (IEEE 802.11-2020 §10.23.2.4).
 fn slots_in_turn(window: usize, begun: usize) -> f64 {
     let draws = (window + 1) as f64;
     let mut chance = vec![1.0 / draws; window + 1];
@@ -124,10 +126,10 @@ fn slots_in_turn(window: usize, begun: usize) -> f64 {
         .sum()
 }
 
-/// One segment at a time: data and acknowledgement in turn, so that nobody contends. The receiver answers within a microsecond, while
-/// its MAC still acknowledges.
+/// One segment at a time: data and acknowledgement alternate, so there is no contention. The receiver answers within a
+/// microsecond, while its MAC is still sending the acknowledgement.
 #[test]
-fn tcp_in_turn_takes_what_its_frames_take() {
+fn tcp_throughput_follows_from_its_frame_times() {
     for timing in &TIMINGS {
         let slots = slots_in_turn(timing.window, timing.edca.into());
         let cycle = timing.data + timing.ack + 2.0 * (timing.wait + slots * timing.slot);
@@ -145,9 +147,9 @@ fn tcp_in_turn_takes_what_its_frames_take() {
     }
 }
 
-/// Always another datagram: half the window of back-off before each. Without aggregation.
+/// There is always another datagram: half the window of back-off before each. Without aggregation.
 #[test]
-fn udp_takes_what_its_frames_take() {
+fn udp_throughput_follows_from_its_frame_times() {
     for timing in TIMINGS.iter().filter(|timing| !timing.edca) {
         let cycle = timing.wait + timing.window as f64 / 2.0 * timing.slot + timing.data;
         let expected = 1472.0 * 8.0 / cycle * 1e6;

@@ -1,4 +1,4 @@
-//! What must hold between sections.
+//! Checks across sections.
 
 use std::collections::HashMap;
 
@@ -13,18 +13,18 @@ use crate::section::Entry;
 /// The most bins of a time series: a row each, per run.
 const MOST_BINS: u64 = 10_000_000;
 
-/// Checks an experiment as a whole and gives it the groups of traffic, by the entries of the file that make them.
-/// Traffic that has no end or a late one ends with the run.
+/// Checks an experiment as a whole and adds its traffic groups, given per entry of the file. Traffic without an end, or
+/// with one after the run, ends with the run.
 ///
 /// # Errors
-/// At the value of `file` that does not go with the others.
+/// At the value of `file` that contradicts another.
 pub(super) fn check(
     file: &Entry<'_>,
     experiment: &mut Experiment,
     groups: Vec<Vec<Traffic>>,
 ) -> Result<(), ReadError> {
     let duration = experiment.duration;
-    // Of each group the number of the entry that makes it.
+    // For each group, the number of the entry that defines it.
     let mut entries = Vec::new();
     for (index, groups) in groups.into_iter().enumerate() {
         for mut traffic in groups {
@@ -54,7 +54,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// No two groups may share a name, a default one included.
+/// Group names must be unique, default names included.
 fn check_names(
     file: &Entry<'_>,
     experiment: &Experiment,
@@ -63,7 +63,7 @@ fn check_names(
     let mut first = HashMap::new();
     for (group, name) in group_names(experiment).into_iter().enumerate() {
         if let Some(twin) = first.insert(name.clone(), group) {
-            // One of the two has the name from the file.
+            // One of the two names was given in the file.
             let (given, other) = match experiment.traffic[group].name {
                 Some(_) => (group, twin),
                 None => (twin, group),
@@ -78,7 +78,7 @@ fn check_names(
     Ok(())
 }
 
-/// The base RTT holds the propagation of the links: of the only one of `[link]` at least one way, of a route both ways.
+/// The base RTT must contain the propagation delay of the links: at least one way for `[link]`, both ways for a route.
 fn check_rtt(entry: &Entry<'_>, traffic: &Traffic, links: &[Link]) -> Result<(), ReadError> {
     let one_way = traffic.route.delay(links);
     let (least, what) = match links[0].nodes {
@@ -98,14 +98,14 @@ fn check_times(entry: &Entry<'_>, traffic: &Traffic, duration: Duration) -> Resu
         let before = format!("before the end, experiment.duration (\"{duration}\")");
         return Err(match entry.at("start") {
             start if start.path != entry.path => start.refuse(before),
-            // The load of a test that probes for a while first.
+            // The load of a test that first probes for a while.
             _ => entry.error(format!("its load starts at \"{latest}\"; must be {before}")),
         });
     }
     Ok(())
 }
 
-/// TCP with always more to send needs something that limits it, and a way without a queue has nothing.
+/// TCP with unlimited data needs a limit: a queue on its path, or a window.
 fn check_unlimited(entry: &Entry<'_>, traffic: &Traffic, links: &[Link]) -> Result<(), ReadError> {
     let without_end = match &traffic.kind {
         Kind::Bulk(tcp) => tcp.window.is_none(),
@@ -123,15 +123,15 @@ fn check_unlimited(entry: &Entry<'_>, traffic: &Traffic, links: &[Link]) -> Resu
     }
     Err(match links[0].nodes {
         None => entry.error(
-            "sends up all that TCP takes; must have link.up with a rate, or a window, as nothing else limits it",
+            "sends upwards without a limit; must have link.up with a rate, or a window",
         ),
         Some(_) => entry.error(
-            "sends all that TCP takes over links that have no queue that way; must have a window, as nothing else limits it",
+            "sends without a limit over links that have no queue in that direction; must have a window",
         ),
     })
 }
 
-/// A limit in bytes has to hold the largest packet, which would never get through otherwise.
+/// A byte limit must hold the largest packet, which could otherwise never pass.
 fn check_sizes(file: &Entry<'_>, experiment: &Experiment) -> Result<(), ReadError> {
     let lengths = experiment
         .traffic

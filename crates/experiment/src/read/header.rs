@@ -8,7 +8,7 @@ use crate::forms::{Maybe, Span, Text, Whole};
 use crate::section::Section;
 
 keys! {
-    /// What `[experiment]` says.
+    /// The keys of `[experiment]`.
     struct Header {
         /// What the experiment is called in results.
         name: Option<String> = Maybe(Text), Words("the file's name without its extension");
@@ -24,7 +24,7 @@ keys! {
     ; check check
 }
 
-/// So that seed + repeat fits a signed number of 64 bits, as tables have it.
+/// Tables store seeds as signed 64-bit integers, so seed + repeat must fit.
 const SEED: Whole<u64> = Whole {
     from: 0,
     to: 1 << 62,

@@ -15,7 +15,7 @@ use crate::names::Names;
 use crate::section::{Entry, Section};
 
 keys! {
-    /// What every link has.
+    /// The keys of every link.
     struct LinkKeys {
         /// Rate of the link, or a schedule of rates: [["0 s", "100 Mbit/s"], ["50 s", "10 Mbit/s"]], or a packet-delivery
         /// trace: { trace = "file" }.
@@ -36,7 +36,7 @@ keys! {
 }
 
 keys! {
-    /// What one of several links has.
+    /// The keys of a link in a network.
     struct NetworkLinkKeys {
         /// What the link is called in keys, link.NAME.rate, and in results.
         name: String = NodeName, Required;
@@ -131,7 +131,7 @@ impl NetworkLinkKeys {
     }
 }
 
-/// The links: of a file with `[link]` one, of `[[link]]` any number.
+/// The links: one with `[link]`, any number with `[[link]]`.
 pub(crate) struct LinksForm;
 
 impl Form for LinksForm {
@@ -188,7 +188,7 @@ impl Form for LinksForm {
     }
 }
 
-/// A link of a network: one with a rate, or a cell of Wi-Fi.
+/// A link of a network: one with a rate, or a Wi-Fi cell.
 struct OneOfNetwork;
 
 impl Form for OneOfNetwork {
@@ -218,7 +218,7 @@ impl Form for OneOfNetwork {
     }
 }
 
-/// One rate, rates from instants on, or a trace of deliveries.
+/// A rate, a schedule of rates, or a packet-delivery trace.
 struct CapacityForm;
 
 impl Form for CapacityForm {
@@ -300,7 +300,7 @@ fn steps(entry: &Entry<'_>, accepts: &str) -> Result<Vec<(Duration, Rate)>, Read
 }
 
 keys! {
-    /// What the rate of a link is read from.
+    /// The keys of a trace-driven rate.
     struct TraceKeys {
         /// A file of packet deliveries as mahimahi has it, its path from the folder of the experiment file (in --set: from
         /// the working directory): a line per opportunity to deliver a packet of 1500 bytes, its time in whole
@@ -309,7 +309,7 @@ keys! {
     }
 }
 
-/// The name of a trace.
+/// The name of a trace file.
 struct TraceForm;
 
 impl Form for TraceForm {

@@ -1,4 +1,4 @@
-//! The sections of the file, one file each, and the experiment that they make together.
+//! The sections of the file, one module each, and the experiment that they form.
 
 mod checks;
 mod header;
@@ -26,7 +26,7 @@ use crate::names::Names;
 use crate::section::{Entry, Section};
 
 keys! {
-    /// The file without its sweep.
+    /// The sections of a file without its sweep.
     struct FileKeys {
         /// How long and how often to run.
         experiment: Header = header::HEADER, Required;
@@ -41,7 +41,7 @@ keys! {
     }
 }
 
-/// The whole file without its sweep.
+/// A file without its sweep.
 pub(crate) struct File;
 
 impl Form for File {

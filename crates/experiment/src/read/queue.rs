@@ -12,7 +12,7 @@ use crate::section::{Entry, Section};
 use crate::written;
 
 keys! {
-    /// What every queue has, whatever its discipline.
+    /// The keys of every queue.
     struct QueueKeys {
         /// The discipline.
         aqm: String = DISCIPLINE, Required;
@@ -30,7 +30,7 @@ const DISCIPLINE: Named = Named {
     known: |names| names.disciplines.iter().map(|d| d.name.as_str()).collect(),
 };
 
-/// The keys of a discipline besides those of every queue.
+/// A discipline's keys besides those of every queue.
 fn own_keys(discipline: &DisciplineKeys) -> impl Iterator<Item = &KeySpec> {
     discipline
         .keys
@@ -38,7 +38,7 @@ fn own_keys(discipline: &DisciplineKeys) -> impl Iterator<Item = &KeySpec> {
         .filter(|spec| QueueKeys::names().iter().all(|name| *name != spec.name))
 }
 
-/// All arms, no two alike.
+/// All arms; no two may be equal.
 pub(crate) struct QueuesForm;
 
 impl Form for QueuesForm {
@@ -82,8 +82,8 @@ impl Form for QueuesForm {
     }
 }
 
-/// Adds to a label that was not given, and that another arm has as well, the settings that this arm
-/// does not share with all unlabelled arms of its discipline: `codel target=20 ms`.
+/// Makes default labels unique: adds the settings that an arm does not share with all unlabelled arms of its
+/// discipline, as in `codel target=20 ms`.
 fn tell_apart(queues: &mut [Queue], labelled: &[bool]) {
     let all: Vec<(Queue, Vec<String>)> = queues
         .iter()
@@ -107,7 +107,7 @@ fn tell_apart(queues: &mut [Queue], labelled: &[bool]) {
     }
 }
 
-/// What sets an arm apart from the discipline's defaults, as `key=value`.
+/// An arm's settings that differ from the discipline's defaults, as `key=value`.
 fn settings_text(queue: &Queue) -> Vec<String> {
     let limit = queue
         .limit
@@ -185,7 +185,7 @@ impl Form for QueueForm {
     }
 }
 
-/// The schema of a discipline's key. A default that is no value of its kind is in words.
+/// The schema of a discipline's key. A default that is not of the key's kind is in words.
 fn key_schema(spec: &KeySpec) -> Json {
     let schema = kind_schema(spec.kind);
     match spec.kind.parse(&spec.default) {

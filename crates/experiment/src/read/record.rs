@@ -42,7 +42,7 @@ fn check(record: &Record, section: &Section<'_>) -> Result<(), ReadError> {
     }
 }
 
-/// Whether there is a capture, and where.
+/// Whether to capture packets, and where.
 struct PcapForm;
 
 const POINTS: Word<CapturePoint> = Word(&[

@@ -9,7 +9,7 @@ use crate::names::Names;
 use crate::section::Entry;
 use crate::topology::{self, NoRoute};
 
-/// The name of a node or a link, as it can stand in a dotted key.
+/// The name of a node or a link; valid in a dotted key.
 pub(crate) struct NodeName;
 
 impl Form for NodeName {
@@ -40,7 +40,7 @@ impl Form for NodeName {
     }
 }
 
-/// Nodes that a route passes.
+/// The intermediate nodes of a route.
 pub(crate) struct Via;
 
 impl Form for Via {
@@ -65,10 +65,10 @@ impl Form for Via {
     }
 }
 
-/// The route of traffic that passes these nodes, as the entry at `group` names them.
+/// The route over the nodes that the entry at `group` names.
 ///
 /// # Errors
-/// A node is not given, not known or not reached; or nodes are named and there is only `[link]`.
+/// A node is missing, unknown or unreachable; or nodes are named but the file has only `[link]`.
 pub(super) fn resolve(
     group: &Entry<'_>,
     links: &[Link],

@@ -1,4 +1,4 @@
-//! What the tests of the file format share.
+//! Helpers for tests of the file format.
 #![allow(
     dead_code,
     reason = "each test file is a crate of its own and uses a part"
@@ -10,7 +10,7 @@ use sojourn_units::Kind;
 /// The example of the format's description.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// A file that gives most keys of the format a value that is not the default.
+/// A file that sets most keys of the format to a non-default value.
 pub const EVERY_KEY: &str = include_str!("every_key.toml");
 
 /// A few disciplines with keys of every kind.

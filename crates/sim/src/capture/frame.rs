@@ -1,6 +1,6 @@
-//! The headers of a simulated packet as they would be on the wire: Ethernet, IPv4, then TCP, UDP or ICMP.
+//! Writes the headers of a simulated packet as on the wire: Ethernet, IPv4, then TCP, UDP or ICMP.
 //!
-//! Payload is all zeros and is not captured; checksums are right for it.
+//! The payload is all zeros and is not captured; checksums include it.
 
 use sojourn_aqm::{Ecn, FlowKey, Packet};
 use sojourn_tcp::Segment;
@@ -14,14 +14,14 @@ const UDP_BYTES: u32 = 8;
 const IPV4: u16 = 0x0800;
 const DONT_FRAGMENT: u16 = 0x4000;
 const HOPS: u8 = 64;
-/// Windows are sent divided by two to this power (RFC 7323 §2.3): up to 64 MiB in steps of a KiB.
+/// Windows are shifted right by this many bits (RFC 7323 §2.3): up to 64 MiB in steps of 1 KiB.
 const WINDOW_SCALE: u8 = 10;
-/// The timestamp option with its padding, which every segment carries (RFC 7323 appendix A). A SYN announces the payload of
-/// a segment and the options that take room from it (RFC 6691).
+/// The timestamp option and its padding, present in every segment (RFC 7323 appendix A). The MSS in a SYN counts
+/// payload and the options that reduce it (RFC 6691).
 const TIMESTAMPS_BYTES: u16 = 12;
 
-/// Appends the headers of a packet, of whose bytes `overhead` are not IP; a SYN announces room for `mss` bytes of payload.
-/// Returns the length of the frame with its payload.
+/// Appends the headers of a packet; `overhead` of its bytes are not IP. A SYN leaves room for `mss` bytes of payload.
+/// Returns the length of the frame, payload included.
 pub fn write(frame: &mut Vec<u8>, packet: &SimPacket, overhead: u32, mss: u16) -> u32 {
     let segment = packet.carried();
     let ip_bytes = segment.map_or(packet.bytes.saturating_sub(overhead), |segment| {
@@ -96,7 +96,7 @@ fn tcp(frame: &mut Vec<u8>, key: &FlowKey, segment: &Segment, length: u32, mss: 
     put_checksum(frame, begin, 16, pseudo_header(key, length));
 }
 
-/// Maximum segment size, SACK permitted or its place, timestamps, window scale: 20 bytes.
+/// MSS, SACK permitted (or two NOPs), timestamps, window scale: 20 bytes.
 fn syn_options(frame: &mut Vec<u8>, segment: &Segment, mss: u16) {
     frame.extend([2, 4]);
     frame.extend(mss.to_be_bytes());
@@ -121,7 +121,8 @@ fn udp(frame: &mut Vec<u8>, key: &FlowKey, length: u32) {
     put_checksum(frame, begin, 6, pseudo_header(key, length));
 }
 
-/// An echo request or reply (RFC 792). The identifier is the flow, the sequence number the millisecond of the request.
+/// An echo request or reply (RFC 792). The identifier is the flow number; the sequence number is the request's send
+/// time in milliseconds.
 fn echo(frame: &mut Vec<u8>, packet: &SimPacket) {
     let begin = frame.len();
     frame.extend([if packet.returning { 0 } else { 8 }, 0, 0, 0]);
@@ -130,13 +131,14 @@ fn echo(frame: &mut Vec<u8>, packet: &SimPacket) {
     put_checksum(frame, begin, 2, 0);
 }
 
-/// The sum over the pseudo header (RFC 9293 §3.1); `length` of header and payload.
+/// The sum over the pseudo-header (RFC 9293 §3.1). `length` covers header and payload.
 fn pseudo_header(key: &FlowKey, length: u32) -> u32 {
     let halves = |word: u32| (word >> 16) + (word & 0xffff);
     halves(key.source) + halves(key.destination) + u32::from(key.protocol) + length
 }
 
-/// Writes the Internet checksum (RFC 1071) of what begins at `begin` to `place` bytes behind it.
+/// Computes the Internet checksum (RFC 1071) from `begin` to the end of the frame and stores it at `begin + place`.
+/// `also` is added to the sum, such as that of a pseudo-header.
 fn put_checksum(frame: &mut [u8], begin: usize, place: usize, also: u32) {
     let words = frame[begin..].chunks(2);
     let mut sum: u32 = words
@@ -175,7 +177,7 @@ mod tests {
 
     /// RFC 1071 §3: the words 0001, f203, f4f5, f6f7 add up to 2ddf0, folded ddf2; its complement is 220d.
     #[test]
-    fn the_checksum_is_that_of_the_rfc() {
+    fn the_checksum_matches_the_example_of_rfc_1071() {
         let mut bytes = [
             0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7, 0x00, 0x00, 0, 0,
         ];
@@ -200,7 +202,7 @@ mod tests {
             ..Segment::default()
         };
         let (frame, length) = of_segment(&segment);
-        // 14 + 20 + 20 + 12 of timestamps + 12 of one block.
+        // 14 + 20 + 20 + 12 (timestamps) + 12 (one SACK block).
         assert_eq!((frame.len(), length), (78, 78));
         assert_eq!(frame[26..34], [10, 2, 1, 1, 10, 1, 1, 1], "addresses");
         assert_eq!(frame[38..42], 7_u32.to_be_bytes());
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_syn_announces_what_the_connection_can_do() {
+    fn a_syn_carries_the_connections_options() {
         let segment = Segment {
             flags: Flags::SYN.with(Flags::SACK_PERMITTED),
             window: 65_535,
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn payload_counts_and_is_left_out() {
+    fn payload_is_counted_but_not_captured() {
         let segment = Segment {
             len: 1448,
             flags: Flags::ACK,
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_in_the_ip_header() {
+    fn a_ce_mark_is_in_the_ip_header() {
         let mut packet = SimPacket::datagram(BACK, 242);
         packet.set_ce();
         let mut frame = Vec::new();

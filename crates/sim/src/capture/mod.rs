@@ -1,11 +1,11 @@
-//! A capture, as `tcpdump` would make it at the routers or at the hosts. Interface `down` has what goes down, `up` what
-//! goes up; with several links every queue has an interface of its own, `home/down`.
+//! Captures packets as `tcpdump` would at the routers or at the hosts. Interface `down` carries downstream packets,
+//! `up` upstream ones; with several links every queue has its own interface, such as `home/down`.
 //!
-//! At a router a packet is seen as it leaves the link's queue, marks included, dropped ones not at all. Where a
-//! direction has no queue, its packets are seen as they come to the host beside the router: what `link.delay` leaves of
-//! the base RTT lies between the router and the receivers. Between a segment and its acknowledgement thus lies the base
-//! RTT, and what they wait in queues on the way back. At the sender it is all of the RTT, the bottleneck's queue included; at
-//! the receiver the time that it takes to acknowledge.
+//! At a router a packet is captured as it leaves the link's queue: CE marks are visible, dropped packets are not. Where
+//! a direction has no queue, its packets are captured as they reach the host next to the router; the base RTT beyond
+//! `link.delay` lies between the router and the receivers. The time from a segment to its acknowledgement is then the
+//! base RTT plus the queueing delay on the way back. At the sender it is the whole RTT, the bottleneck queue included;
+//! at the receiver it is the time that the receiver takes to acknowledge.
 
 mod frame;
 
@@ -15,27 +15,27 @@ use sojourn_units::Time;
 
 use crate::packet::SimPacket;
 
-/// A stage of a packet's way at which it can be seen.
+/// A point on a packet's path where it can be captured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// It leaves the host that sends it.
+    /// The packet leaves its sender.
     Sent,
-    /// It leaves a queue, by its number.
+    /// The packet leaves the queue of this number.
     Left { queue: usize },
-    /// It reaches the host that it is for.
+    /// The packet reaches its destination.
     Arrived,
 }
 
-/// Where the packets of a flow are seen, for what comes from its sending host and for what returns.
+/// The capture interfaces of a flow: first for packets from its sending host, then for those that return.
 #[derive(Clone, Copy, Debug)]
 pub struct Interfaces {
-    /// The interface of the hosts, and of the routers for what meets no queue.
+    /// The interface at the hosts, and at the router for packets that meet no queue.
     pub of_hosts: [u32; 2],
-    /// Whether there is a queue on the way.
+    /// Whether there is a queue on the path.
     pub meets_queue: [bool; 2],
 }
 
-/// A pcapng file that grows with every packet.
+/// A pcapng file that grows with every captured packet.
 pub struct Capture {
     point: CapturePoint,
     file: Vec<u8>,
@@ -43,21 +43,21 @@ pub struct Capture {
     facts: Facts,
 }
 
-/// What a header holds and a simulated packet does not.
+/// Facts for packet headers that simulated packets do not carry.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Bytes of a packet that are not IP, at the hosts.
+    /// Bytes of a packet at the hosts that are not IP.
     pub overhead_at_hosts: u32,
-    /// The same of a packet that leaves a queue, by the queue's number.
+    /// The same for packets that leave a queue, by queue number.
     pub overhead_behind_queues: Vec<u32>,
     /// Payload bytes of a full segment, by traffic group.
     pub mss: Vec<u16>,
-    /// By flow.
+    /// By flow number.
     pub flows: Vec<Interfaces>,
 }
 
 impl Capture {
-    /// A capture without packets at interfaces of these names: of every queue, and then of any others.
+    /// An empty capture. `interfaces`: one name per queue, then any others.
     pub fn new(point: CapturePoint, interfaces: &[&str], facts: Facts) -> Self {
         Self {
             point,
@@ -67,7 +67,7 @@ impl Capture {
         }
     }
 
-    /// A packet is at a stage of its way.
+    /// Captures a packet at `stage` if the capture point sees that stage.
     pub fn note(&mut self, stage: Stage, packet: &SimPacket, now: Time) {
         let interfaces = &self.facts.flows[packet.flow as usize];
         let meets_queue = interfaces.meets_queue[usize::from(packet.returning)];
@@ -77,7 +77,7 @@ impl Capture {
                 Stage::Left { .. } => true,
                 Stage::Arrived => !meets_queue,
             },
-            // The sender of data sends what does not return, and gets what does.
+            // The data sender sends packets that do not return, and receives those that do.
             CapturePoint::Sender => match stage {
                 Stage::Sent => !packet.returning,
                 Stage::Left { .. } => false,
@@ -105,7 +105,7 @@ impl Capture {
         pcapng::packet(&mut self.file, interface, now, &self.frame, length);
     }
 
-    /// The file.
+    /// The bytes of the pcapng file.
     pub fn into_bytes(self) -> Vec<u8> {
         self.file
     }

@@ -1,4 +1,4 @@
-//! Datagrams one way: at a constant rate, on and off, telephony, games.
+//! One-way datagrams: constant rate, on-off, telephony, games.
 
 use sojourn_aqm::Ecn;
 use sojourn_experiment::derived::{self, UDP_HEADERS};
@@ -14,24 +14,24 @@ use sojourn_measure::meter::Meter;
 pub struct Datagrams {
     identity: Identity,
     schedule: sojourn_traffic::Datagrams,
-    /// Largest IP packet.
+    /// Size of the largest IP packet.
     mtu: Option<u32>,
-    /// Where datagrams come in fragments.
+    /// Reassembles datagrams that are sent in fragments.
     reassembly: Option<Reassembly>,
     meter: Meter,
 }
 
-/// Datagrams of one size that come in fragments.
+/// Reassembly of fragmented datagrams of one size.
 struct Reassembly {
     payload: u32,
     fragments: usize,
-    /// The datagram whose fragments arrive, and how many have.
+    /// The datagram now being reassembled, and its fragments so far.
     number: u32,
     arrived: usize,
 }
 
 impl Reassembly {
-    /// For datagrams that an MTU does not let through whole.
+    /// `None` if the datagrams fit the MTU whole.
     fn of(cbr: &Cbr) -> Option<Self> {
         let fragments = derived::fragments(cbr.packet, cbr.mtu).count();
         (fragments > 1).then_some(Self {
@@ -42,7 +42,7 @@ impl Reassembly {
         })
     }
 
-    /// A fragment of datagram `number` arrives: true if it was the last that was missing.
+    /// Takes a fragment of datagram `number`. True if it was the last one missing.
     const fn completes(&mut self, number: u32) -> bool {
         if number != self.number {
             self.number = number;
@@ -54,7 +54,7 @@ impl Reassembly {
 }
 
 impl Datagrams {
-    /// A flow of a kind that has not started; `None` if the kind does not send datagrams one way.
+    /// A new flow; `None` if the kind does not send one-way datagrams.
     pub fn new(identity: Identity, kind: &Kind, seed: u64) -> Option<Self> {
         Some(Self {
             schedule: sojourn_traffic::Datagrams::new(&identity.of_application(), kind, seed)?,
@@ -76,7 +76,7 @@ impl Datagrams {
         self.schedule.next_due()
     }
 
-    /// Sends what is due.
+    /// Sends the datagrams that are due.
     pub fn on_timer(&mut self, now: Time, network: &mut Network) {
         while let Some((number, payload)) = self.schedule.take_due(now) {
             let of = self.identity.membership(0, false);
@@ -93,8 +93,8 @@ impl Datagrams {
         }
     }
 
-    /// A datagram arrives, or a fragment of one: then it is there with the last of them. They come in order, so that one
-    /// of another datagram tells that the rest is lost.
+    /// Receives a datagram or a fragment. A fragmented datagram counts when its last fragment arrives. Fragments arrive
+    /// in order, so a fragment of another datagram means that the rest is lost.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time) {
         let payload = match &mut self.reassembly {
             None => packet.bytes - UDP_HEADERS - self.identity.overhead,
@@ -110,7 +110,7 @@ impl Datagrams {
             .record_datagram(packet.number, now - packet.sent_at, now);
     }
 
-    /// What was measured, up to date.
+    /// The flow's meter.
     pub const fn meter(&mut self) -> &mut Meter {
         &mut self.meter
     }
@@ -123,7 +123,7 @@ mod tests {
 
     /// RFC 791 §3.2: the second fragment of datagram 1 and the first of 2 are lost, and both datagrams with them.
     #[test]
-    fn a_datagram_is_there_with_all_its_fragments() {
+    fn a_datagram_arrives_only_with_all_its_fragments() {
         let cbr = Cbr {
             rate: Rate::from_mbps(1),
             packet: 1500,

@@ -1,4 +1,4 @@
-//! What the hosts do: a file per way of sending.
+//! What the hosts do: one file per kind of sender.
 
 mod datagrams;
 mod ping;
@@ -17,33 +17,33 @@ use crate::network::Network;
 use crate::packet::{Membership, SimPacket};
 use sojourn_measure::meter::{Measures, Meter};
 
-/// What tells one flow from another.
+/// Identifies a flow and its routes.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
-    /// Number over all groups.
+    /// Flow number, over all groups.
     pub flow: u32,
     /// Number of its traffic group.
     pub group: u16,
-    /// The routes of its packets: from the sender of data, and back.
+    /// The routes of its packets: forward from the data sender, and back.
     pub routes: [Route; 2],
-    /// Which way its data goes; never both.
+    /// The direction of its data; never both.
     pub direction: Direction,
-    /// The code point of its packets.
+    /// The DiffServ code point of its packets.
     pub dscp: u8,
     /// Bytes that the link adds to an IP packet.
     pub overhead: u32,
-    /// Its sending host has a link of its own, where packets wait.
+    /// Its sending host has an access link, where packets queue.
     pub has_access_link: bool,
     /// When it starts.
     pub start: Time,
     /// When it stops sending.
     pub stop: Time,
-    /// What is measured of it.
+    /// What to measure.
     pub measures: Measures,
 }
 
 impl Identity {
-    /// What its application is told.
+    /// The part that its application needs.
     const fn of_application(&self) -> sojourn_traffic::Identity {
         sojourn_traffic::Identity {
             flow: self.flow,
@@ -53,7 +53,7 @@ impl Identity {
         }
     }
 
-    /// The flow's packets of one connection, in one direction.
+    /// The packet fields of one connection in one direction.
     pub const fn membership(&self, connection: u32, returning: bool) -> Membership {
         Membership {
             flow: self.flow,
@@ -65,32 +65,32 @@ impl Identity {
     }
 }
 
-/// A flow, both ends of it.
+/// A flow, both ends included.
 pub enum Source {
-    /// Whatever runs over TCP.
+    /// All traffic over TCP.
     Tcp(Box<TcpFlow>),
-    /// Datagrams one way.
+    /// One-way datagrams.
     Datagrams(Box<Datagrams>),
-    /// Echo requests.
+    /// Echo requests and replies.
     Ping(Box<Ping>),
 }
 
 impl Source {
-    /// A flow of a kind that has not started. `algorithm` is for those that run over TCP.
+    /// A new flow of a kind. Only flows over TCP use `algorithm`.
     pub fn new(identity: Identity, kind: &Kind, algorithm: &'static Algorithm, seed: u64) -> Self {
         let tcp =
             || TcpFlow::new(identity, kind, algorithm, seed).map(|flow| Self::Tcp(flow.into()));
         let ping = || Ping::new(identity, kind).map(|flow| Self::Ping(flow.into()));
         let datagrams =
             || Datagrams::new(identity, kind, seed).map(|flow| Self::Datagrams(flow.into()));
-        // Each of the three takes the kinds that the others leave.
+        // Each constructor returns `None` for kinds that are not its own.
         tcp()
             .or_else(ping)
             .or_else(datagrams)
             .expect("a kind is one of these")
     }
 
-    /// A packet of this flow arrives at a host.
+    /// Delivers a packet of this flow to one of its hosts.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
         match self {
             Self::Tcp(flow) => flow.on_packet(packet, now, network),
@@ -105,7 +105,7 @@ impl Source {
         }
     }
 
-    /// A timer of one of its hosts may have come due.
+    /// Handles a host timer, which may have expired.
     pub fn on_timer(&mut self, side: Side, now: Time, network: &mut Network) {
         match self {
             Self::Tcp(flow) => flow.on_timer(side, now, network),
@@ -114,7 +114,7 @@ impl Source {
         }
     }
 
-    /// When its hosts want to be asked next, the sending one first; [`Time::MAX`]: not before something arrives.
+    /// When its hosts next need a call, the sending host first; [`Time::MAX`]: only when a packet arrives.
     pub fn next_timers(&self) -> [Time; 2] {
         let of_sending = |due: Option<Time>| [due.unwrap_or(Time::MAX), Time::MAX];
         match self {
@@ -130,7 +130,7 @@ impl Source {
         }
     }
 
-    /// What was measured, up to date.
+    /// The flow's meter, with its counters up to date.
     pub fn meter(&mut self) -> &mut Meter {
         match self {
             Self::Tcp(flow) => flow.meter(),
@@ -139,7 +139,7 @@ impl Source {
         }
     }
 
-    /// The sum of the congestion windows of its connections in segments, if it has any.
+    /// The sum of its connections' congestion windows in segments, if it has any.
     pub fn cwnd(&self) -> Option<u32> {
         match self {
             Self::Tcp(flow) => flow.cwnd(),

@@ -1,4 +1,4 @@
-//! Echo requests at a fixed interval, answered at once (RFC 792; over UDP RFC 862).
+//! Echo requests at a fixed interval, answered at once (RFC 792; over UDP, RFC 862).
 
 use sojourn_aqm::Ecn;
 use sojourn_experiment::derived::UDP_HEADERS;
@@ -19,7 +19,7 @@ pub struct Ping {
 }
 
 impl Ping {
-    /// A flow that has not started; `None` if the kind is another.
+    /// A new flow; `None` if the kind is another.
     pub fn new(identity: Identity, kind: &Kind) -> Option<Self> {
         let Kind::Ping(config) = kind else {
             return None;
@@ -37,7 +37,7 @@ impl Ping {
         (self.next < self.identity.stop).then_some(self.next)
     }
 
-    /// Sends what is due.
+    /// Sends the request that is due.
     pub fn on_timer(&mut self, now: Time, network: &mut Network) {
         while self.next_timer().is_some_and(|due| due <= now) {
             self.next += self.config.interval;
@@ -47,7 +47,7 @@ impl Ping {
         }
     }
 
-    /// A request or a reply arrives.
+    /// Handles a request or a reply.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
         if packet.returning {
             self.meter.record_echo(now - packet.sent_at, now);
@@ -57,13 +57,13 @@ impl Ping {
         }
     }
 
-    /// Sends a request, or the reply to one that was sent at `sent_at`.
+    /// Sends a request, or the reply to the request sent at `sent_at`.
     fn send(&self, sent_at: Time, returning: bool, now: Time, network: &mut Network) {
         let kind = match self.config.protocol {
             EchoProtocol::Icmp => packet::Kind::Echo,
             EchoProtocol::Udp => packet::Kind::UdpEcho,
         };
-        // An ICMP header is as long as one of UDP.
+        // ICMP and UDP headers have the same length.
         let bytes = self.config.packet + UDP_HEADERS + self.identity.overhead;
         let mut packet = network.observer.packets.take();
         packet.address(
@@ -78,7 +78,7 @@ impl Ping {
         network::send(network, packet, route, now);
     }
 
-    /// What was measured, up to date.
+    /// The flow's meter.
     pub const fn meter(&mut self) -> &mut Meter {
         &mut self.meter
     }

@@ -1,4 +1,4 @@
-//! What the tests of whole runs share.
+//! Helpers for tests of whole runs.
 #![allow(
     dead_code,
     reason = "each test file is a crate of its own and uses a part"
@@ -10,12 +10,12 @@ use sojourn_experiment::{Plan, RunSpec, Source, read, read_file};
 use sojourn_sim::result::{Column, Flow, Table};
 use sojourn_sim::{RunResult, catalogue, names, run};
 
-/// Runs a minute of traffic, the first group without its header, through one queue.
+/// Runs a minute of traffic through one queue. `traffic` omits the header of its first group.
 pub fn with_queue(rate: &str, queue: &str, traffic: &str) -> RunResult {
     runs("60 s", rate, queue, traffic, "").remove(0)
 }
 
-/// As [`with_queue`], for a time and with sections of one's own.
+/// As [`with_queue`], with a duration and additional sections.
 pub fn runs(duration: &str, rate: &str, queue: &str, traffic: &str, more: &str) -> Vec<RunResult> {
     let text = format!(
         "experiment = {{ duration = '{duration}' }}\nlink = {{ rate = '{rate}' }}\nqueue = [{queue}]\n[[traffic]]\n{traffic}\n{more}\n"
@@ -23,7 +23,7 @@ pub fn runs(duration: &str, rate: &str, queue: &str, traffic: &str, more: &str) 
     self::text(&text)
 }
 
-/// Runs an experiment's text.
+/// Runs an experiment given as text.
 pub fn text(text: &str) -> Vec<RunResult> {
     let source = Source {
         name: "test.toml",
@@ -44,7 +44,7 @@ pub fn file_with(path: &Path, set: &[(&str, &str)]) -> Vec<RunResult> {
     all(&read_file(path, &set, &names()).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Every arm of every cell, once.
+/// Executes every arm of every cell once.
 fn all(plan: &Plan) -> Vec<RunResult> {
     let first = |spec: &RunSpec| spec.seed == spec.experiment.seed;
     let ran = plan
@@ -54,7 +54,7 @@ fn all(plan: &Plan) -> Vec<RunResult> {
     ran.collect()
 }
 
-/// A flow by its place in the summary.
+/// A flow by its index in the summary.
 pub fn flow(run: &RunResult, at: usize) -> &Flow {
     &run.flows[at]
 }

@@ -1,4 +1,4 @@
-//! Tests as Flent defines them (Høiland-Jørgensen et al. 2017): bulk TCP with probes beside it, made of other kinds.
+//! Flent's tests (Høiland-Jørgensen et al. 2017): bulk TCP with probes, composed of other kinds.
 
 use sojourn_units::Duration;
 
@@ -108,28 +108,28 @@ pub(super) static RTT_FAIR_VAR: TrafficKind = TrafficKind {
 };
 
 keys! {
-    /// Where one RTT holds for all.
+    /// The key for one base RTT.
     struct OneRtt {
         /// Base RTT of all flows: everything but the queue.
         rtt: Duration = Span::AboveZero, Required;
     }
 }
 keys! {
-    /// To four hosts.
+    /// The key for four base RTTs.
     struct FourHosts {
         /// Base RTTs to the hosts.
         rtt: Vec<Duration> = Rtts { hosts: Some(4) }, Required;
     }
 }
 keys! {
-    /// To six hosts.
+    /// The key for six base RTTs.
     struct SixHosts {
         /// Base RTTs to the hosts.
         rtt: Vec<Duration> = Rtts { hosts: Some(6) }, Required;
     }
 }
 keys! {
-    /// To any number of hosts.
+    /// The keys for any number of base RTTs.
     struct AnyHosts {
         /// Base RTTs to the hosts.
         rtt: Vec<Duration> = Rtts { hosts: None }, Required;
@@ -138,7 +138,7 @@ keys! {
     }
 }
 keys! {
-    /// What the groups of a test share.
+    /// The keys that all groups of a test share.
     struct TestKeys {
         /// Time between the requests of a probe (Flent's step).
         interval: Duration = Span::AboveZero, Is("200 ms");
@@ -148,17 +148,17 @@ keys! {
     with tcp: Tcp
 }
 
-/// The keys of a test whose RTTs are those of `R`.
+/// The keys of a test whose RTTs are declared by `R`.
 fn keys_of<R: Keys>() -> Vec<&'static dyn AnyKey> {
     [R::keys(), TestKeys::keys()].concat()
 }
 
-/// The payload of a UDP probe: Flent's netperf sends a byte and waits for one.
+/// The payload of a UDP probe: Flent's netperf sends one byte and waits for one.
 const UDP_PROBE: u32 = 1;
 /// The payload of an echo request, as `ping` sends it.
 const ICMP_PROBE: u32 = 56;
 
-/// A test whose groups are being made.
+/// A test whose groups are being built.
 struct Test {
     keys: TestKeys,
     times: Times,
@@ -223,7 +223,7 @@ fn rrul(
     Ok(load.into_iter().chain([icmp]).chain(udp).collect())
 }
 
-/// Marks are best effort where `marks` has none.
+/// `marks`: code points of the hosts; hosts beyond its end use best effort.
 fn rtt_fair(
     section: &Section<'_>,
     times: Times,

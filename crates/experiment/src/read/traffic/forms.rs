@@ -1,4 +1,4 @@
-//! Ways of writing a value that only traffic has.
+//! Forms of values that only traffic keys use.
 
 use serde_json::{Value as Json, json};
 use sojourn_units::{Duration, Kind as Unit, Rate, Value};
@@ -22,7 +22,7 @@ impl Form for Starts {
         let Some((first, last)) = entry.text().and_then(|text| text.split_once("..")) else {
             return Span::Any.read(entry).map(|instant| (instant, instant));
         };
-        // A bare first end is in the unit of the last.
+        // A first end without a unit has the unit of the last.
         let first = first.trim();
         let plain = |c: char| c.is_ascii_digit() || c == '.';
         let with_unit = match first.chars().all(plain) {
@@ -54,10 +54,10 @@ impl Form for Starts {
     }
 }
 
-/// Sizes: one, an array of them, or a distribution.
+/// One size, an array of sizes, or a distribution.
 pub(super) struct SizesForm;
 
-/// A byte to a terabyte.
+/// From one byte to a terabyte.
 const ONE_SIZE: Bytes<u64> = Bytes {
     from: 1,
     to: LARGEST,
@@ -99,7 +99,7 @@ keys! {
     }
 }
 keys! {
-    /// What every distribution has.
+    /// The keys of every distribution.
     struct Distributed {
         /// How sizes are distributed.
         distribution: &'static Distribution = DistributionForm, Required;
@@ -119,7 +119,7 @@ fn check_uniform(sizes: &Uniform, section: &Section<'_>) -> Result<(), ReadError
 /// A distribution of sizes.
 pub(crate) struct Distribution {
     name: &'static str,
-    /// Besides `distribution`.
+    /// The keys besides `distribution`.
     keys: fn() -> Vec<&'static dyn AnyKey>,
     read: fn(&Section<'_>) -> Result<Sizes, ReadError>,
 }
@@ -302,7 +302,7 @@ impl Form for Dscp {
     }
 }
 
-/// The media rates of a video, rising.
+/// The media rates of a video, in increasing order.
 pub(super) struct Ladder;
 
 impl Form for Ladder {
@@ -337,7 +337,7 @@ impl Form for Ladder {
 
 /// Base RTTs, one per host.
 pub(super) struct Rtts {
-    /// How many there have to be; `None`: any number.
+    /// The required number; `None`: any.
     pub hosts: Option<usize>,
 }
 

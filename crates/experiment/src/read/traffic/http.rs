@@ -17,7 +17,7 @@ pub(super) static WEB: TrafficKind = TrafficKind {
 };
 
 keys! {
-    /// What the PackMime-HTTP model has.
+    /// The keys of the PackMime-HTTP model.
     struct PackMimeKeys {
         /// New connections per second of each flow by the PackMime-HTTP model, which has its own sizes.
         connections: Option<f64> = Maybe(Decimal { above: 0.0, to: 10_000.0 }), Words("pages one after another");
@@ -48,7 +48,9 @@ fn web(section: &Section<'_>) -> Result<Kind, ReadError> {
     let browsing = match PackMimeKeys::read(section)?.connections {
         Some(rate) => match given() {
             Some(key) => {
-                return Err(key.refuse("left out: with connections the model has its own"));
+                return Err(key.refuse(
+                    "left out: connections selects the PackMime model, which has its own",
+                ));
             }
             None => Browsing::PackMime(rate),
         },

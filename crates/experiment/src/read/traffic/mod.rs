@@ -1,6 +1,6 @@
-//! `[[traffic]]`: groups of like flows.
+//! `[[traffic]]`: groups of flows of the same kind.
 //!
-//! A new kind of traffic is one [`TrafficKind`] beside its variant in the model.
+//! A new kind of traffic needs one [`TrafficKind`] and a variant in the model.
 
 mod datagrams;
 mod flent;
@@ -21,22 +21,22 @@ use crate::model::{Direction, Kind, Route, Traffic};
 use crate::names::Names;
 use crate::section::{Entry, Section};
 
-/// A kind of traffic: its name, its keys, and how they are read.
+/// A kind of traffic: its name, its keys, and its reader.
 pub(crate) struct TrafficKind {
     name: &'static str,
     doc: &'static str,
-    /// Besides those of every kind.
+    /// The keys besides those of every kind.
     keys: fn() -> Vec<&'static dyn AnyKey>,
     read: Read,
-    /// By default the flows go both ways.
+    /// By default the flows run in both directions.
     two_way: bool,
 }
 
-/// How the keys of a kind are read.
+/// The reader of a kind.
 enum Read {
-    /// To what the flows of one group do.
+    /// Reads what the flows of one group do.
     Group(fn(&Section<'_>) -> Result<Kind, ReadError>),
-    /// To groups of other kinds.
+    /// Reads groups of other kinds.
     Groups(fn(&Section<'_>, Times) -> Result<Vec<Traffic>, ReadError>),
 }
 
@@ -53,11 +53,11 @@ impl TrafficKind {
 /// A kind of traffic, for listings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TrafficSummary {
-    /// Its name, as `kind` gives it.
+    /// Its name in `kind`.
     pub name: &'static str,
     /// What its flows do, in one line.
     pub doc: &'static str,
-    /// The keys that it accepts, those of every kind first.
+    /// Its keys; those of every kind come first.
     pub keys: Vec<&'static str>,
 }
 
@@ -91,7 +91,7 @@ static KINDS: &[&TrafficKind] = &[
 ];
 
 keys! {
-    /// What is sent, what it is called and where it goes.
+    /// The keys for the kind of traffic, its name and its endpoints.
     struct Ends {
         /// What the flows do.
         kind: &'static TrafficKind = KindForm, Required;
@@ -107,7 +107,7 @@ keys! {
 }
 
 keys! {
-    /// How many flows, and how far apart their hosts are.
+    /// The keys for the number of flows and their base RTT.
     struct Load {
         /// Flows in the group (each way, if both ways).
         flows: u32 = Whole { from: 1, to: 100_000 }, Is("1");
@@ -117,7 +117,7 @@ keys! {
 }
 
 keys! {
-    /// When flows start and stop.
+    /// The keys for start and stop times.
     #[derive(Clone, Copy)]
     struct Times {
         /// When the flows start; "0..1 s": each uniformly at random in that range.
@@ -129,7 +129,7 @@ keys! {
 }
 
 keys! {
-    /// How packets are sent.
+    /// The keys for packets and the sending host.
     struct Sending {
         /// Direction of the data; both: that many flows each way.
         direction: Direction = DIRECTION, Is("down");
@@ -156,17 +156,18 @@ fn check_times(times: &Times, section: &Section<'_>) -> Result<(), ReadError> {
 }
 
 impl Times {
-    /// When the flows stop, if not at the end of the run.
+    /// When the flows stop, unless the run ends first.
     fn end(self) -> Duration {
         self.stop.unwrap_or(Duration::MAX)
     }
 }
 
-/// Groups that a file may have, and flows in all of them: more than a machine has memory for is a slip of the pen.
+/// The most groups of a file, and the most flows in all of them. Larger numbers would exhaust memory and are typing
+/// errors.
 const MOST_ENTRIES: usize = 1000;
 const MOST_FLOWS: u64 = 200_000;
 
-/// All groups, by the entries of the file that make them.
+/// All groups, per entry of the file.
 pub(crate) struct TrafficsForm;
 
 impl Form for TrafficsForm {
@@ -276,7 +277,7 @@ impl Form for TrafficForm {
     }
 }
 
-/// A group as the file would have it.
+/// A group as written in a file.
 pub(crate) fn write(traffic: &Traffic) -> Json {
     let (from, via, to) = match traffic.route.nodes.as_slice() {
         [from, via @ .., to] => (Some(from.clone()), via.to_vec(), Some(to.clone())),
@@ -326,7 +327,7 @@ pub(crate) fn write(traffic: &Traffic) -> Json {
     table
 }
 
-/// The groups of the test called `name`, each named after it: `line bulk 0`, `line bulk 1`, `line ping`.
+/// The groups of the test called `name`, each with a name derived from it: `line bulk 0`, `line bulk 1`, `line ping`.
 fn named_after(name: Option<String>, mut groups: Vec<Traffic>) -> Vec<Traffic> {
     if let Some(name) = name {
         let kinds: Vec<&str> = groups.iter().map(|group| group.kind.name()).collect();

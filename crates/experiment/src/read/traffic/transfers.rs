@@ -1,4 +1,4 @@
-//! Transfers without an answer: bulk, files, on-off.
+//! One-way transfers: bulk, files, on-off.
 
 use sojourn_units::{Duration, Rate};
 

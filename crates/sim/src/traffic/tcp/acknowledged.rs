@@ -1,4 +1,4 @@
-//! When segments were first sent, until they are acknowledged.
+//! Keeps the first send time of each segment until it is acknowledged.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,16 +12,16 @@ pub struct Unacknowledged {
     connections: BTreeMap<u32, Waiting>,
 }
 
-/// Those of one connection.
+/// The unacknowledged segments of one connection.
 struct Waiting {
-    /// Sequence number after the last that was sent.
+    /// The sequence number after the last byte sent.
     next: Seq,
-    /// Sequence numbers after each segment, in order, and when it was first sent.
+    /// In order: the sequence number after each segment, and when it was first sent.
     segments: VecDeque<(Seq, Time)>,
 }
 
 impl Unacknowledged {
-    /// A segment is sent that ends before `end`; not the first time if it ends before others did.
+    /// Notes a segment that ends before `end`. A segment that ends before earlier ones did is a retransmission.
     pub fn send(&mut self, id: Id, end: Seq, now: Time) {
         let waiting = self.connections.entry(id.0).or_insert_with(|| Waiting {
             next: end,
@@ -33,12 +33,12 @@ impl Unacknowledged {
         }
     }
 
-    /// A connection is over.
+    /// Forgets a closed connection.
     pub fn forget(&mut self, id: Id) {
         self.connections.remove(&id.0);
     }
 
-    /// Everything before `ack` is acknowledged: when the segments were sent that were not before.
+    /// Acknowledges everything before `ack`. Returns the first send times of the newly acknowledged segments.
     pub fn acknowledge(&mut self, id: Id, ack: Seq) -> impl Iterator<Item = Time> + '_ {
         let waiting = self.connections.get_mut(&id.0);
         let count = waiting.as_ref().map_or(0, |waiting| {
@@ -55,10 +55,10 @@ impl Unacknowledged {
 mod tests {
     use super::*;
 
-    /// Three segments sent at 0, 1 and 2 ms; the second is lost and sent again at 40 ms. The acknowledgement of the first
-    /// says nothing of the others; the next one covers both, counted from when they were first sent.
+    /// Three segments are sent at 0, 1 and 2 ms; the second is lost and retransmitted at 40 ms. The first
+    /// acknowledgement covers only the first segment; the next covers both others, counted from their first send times.
     #[test]
-    fn a_segment_counts_from_its_first_sending() {
+    fn a_segment_is_timed_from_its_first_transmission() {
         let (id, at) = (Id(0), Time::from_millis);
         let mut segments = Unacknowledged::default();
         for (end, ms) in [(1000, 0), (2000, 1), (3000, 2), (2000, 40)] {

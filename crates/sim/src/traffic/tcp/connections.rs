@@ -1,4 +1,4 @@
-//! The connections of a flow, both ends of each.
+//! The connections of a flow, with both endpoints of each.
 
 use std::iter::Sum;
 
@@ -13,46 +13,47 @@ use sojourn_units::{Duration, Time, cold_path};
 
 use super::local_queue::LocalQueue;
 
-/// Where an open connection is found without a search, until one is removed.
+/// The index of an open connection; valid until a connection is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place(usize);
 
-/// The connections of a flow that are open.
+/// The open connections of a flow.
 pub struct Connections {
     config: Config,
     algorithm: &'static Algorithm,
     iss: Stream,
     opened: u32,
-    /// The open ones, with what is asked about most kept apart: their numbers, and when each end has a timer.
+    /// The open connections. The fields read most often are kept apart: their numbers, and the timers of each end.
     ids: Vec<Id>,
     due: Vec<[Time; 2]>,
     open: Vec<Connection>,
-    /// Ends that may have something to send. The newest is asked first: so the SYNs of connections that a browser opens go
-    /// before the request that it writes at the same instant. On Linux the SYN-ACKs leave among the first segments of the
-    /// response, as a server takes its time; here hosts take none, and a full queue would have no room for any of them.
+    /// Ends that may have something to send, served last in, first out: the SYNs of connections that a browser opens go
+    /// before the request that it writes at the same instant. On Linux the SYN-ACKs leave among the first segments of
+    /// the response, because a server takes time to process. Here hosts take no time, and SYN-ACKs behind the whole
+    /// response would meet a full queue.
     ready: Vec<(Id, Side)>,
-    /// The sending host has a queue, which is to be kept short.
+    /// The sending host has an access-link queue that TCP small queues keep short.
     small_queues: bool,
 }
 
 /// A connection.
 pub struct Connection {
-    /// Its ends, by [`Side`].
+    /// Its endpoints, by [`Side`].
     ends: [Endpoint; 2],
     /// The end that opened it.
     opener: Side,
-    /// What waits in the sending host, if that is to be kept short.
+    /// The sending host's queue, if TCP small queues apply.
     local: Option<LocalQueue>,
 }
 
-/// Payload bytes sent and received in the direction of the flow, and segments sent again; timeouts of both ends.
+/// Payload bytes sent and received and segments retransmitted in the flow's direction; timeouts of both ends.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     /// Bytes sent, without retransmissions.
     pub sent: u64,
     /// Bytes received in order.
     pub received: u64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmits: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
@@ -74,8 +75,8 @@ impl Connection {
         &mut self.ends[side as usize]
     }
 
-    /// A segment arrives at an end, which then may have something to send. Returns the round-trip time that it gave the
-    /// sending side.
+    /// Delivers a segment to an end, which may then have something to send. Returns the RTT sample of the sending side,
+    /// if the segment gives one.
     pub fn deliver(
         &mut self,
         side: Side,
@@ -99,7 +100,7 @@ impl Connection {
         self.ends[side as usize].has_to_send()
     }
 
-    /// An end, to be polled for segments until it has no more. With it the queue of its host, if that is to be kept short.
+    /// An end to poll for segments until it has none left, with its host's queue if TCP small queues apply.
     pub fn sending_end(&mut self, side: Side) -> (&mut Endpoint, Option<&mut LocalQueue>) {
         let local = match side {
             Side::Sending => self.local.as_mut(),
@@ -108,7 +109,7 @@ impl Connection {
         (&mut self.ends[side as usize], local)
     }
 
-    /// When an end has a timer; [`Time::MAX`]: never.
+    /// When an end's next timer expires; [`Time::MAX`]: never.
     pub fn next_timer(&self, side: Side) -> Time {
         self.ends[side as usize].next_timer().unwrap_or(Time::MAX)
     }
@@ -136,7 +137,8 @@ fn close(end: &mut Endpoint) {
 }
 
 impl Connections {
-    /// No connections. Initial sequence numbers come from `iss`; `has_queue`: the sending host has one.
+    /// Starts without connections. Initial sequence numbers come from `iss`. `has_queue`: the sending host has an
+    /// access-link queue.
     pub fn new(
         tcp: &model::Tcp,
         algorithm: &'static Algorithm,
@@ -177,9 +179,9 @@ impl Connections {
         }
     }
 
-    /// Where a connection is; `None` if it is over.
+    /// Finds a connection; `None` if it is closed.
     pub fn find(&self, id: Id) -> Option<Place> {
-        // Most flows have one.
+        // Most flows have one connection.
         if self.ids.first() == Some(&id) {
             return Some(Place(0));
         }
@@ -187,12 +189,12 @@ impl Connections {
         self.ids.iter().position(|known| *known == id).map(Place)
     }
 
-    /// An open connection, and when its ends want to be asked next, which whoever lets one act is to keep up to date.
+    /// An open connection and its ends' deadlines. The caller updates a deadline after an end has acted.
     pub fn at(&mut self, place: Place) -> (&mut Connection, &mut [Time; 2]) {
         (&mut self.open[place.0], &mut self.due[place.0])
     }
 
-    /// Lets the timers of one side's ends act that have come due.
+    /// Runs the expired timers of one side's ends.
     pub fn on_timer(&mut self, side: Side, now: Time) {
         for at in 0..self.ids.len() {
             if self.due[at][side as usize] <= now {
@@ -202,7 +204,7 @@ impl Connections {
         }
     }
 
-    /// When the ends of each side have a timer next; [`Time::MAX`]: never.
+    /// When each side's next timer expires; [`Time::MAX`]: never.
     pub fn next_timers(&self) -> [Time; 2] {
         if let [only] = self.due.as_slice() {
             return *only;
@@ -223,19 +225,19 @@ impl Connections {
         }
     }
 
-    /// Forgets a connection, and returns what it has carried.
+    /// Removes a closed connection and returns its counters.
     pub fn remove(&mut self, place: Place) -> Counts {
         self.ids.swap_remove(place.0);
         self.due.swap_remove(place.0);
         self.open.swap_remove(place.0).counts()
     }
 
-    /// What the open connections have carried.
+    /// The counters of the open connections.
     pub fn counts(&self) -> Counts {
         self.open.iter().map(Connection::counts).sum()
     }
 
-    /// The sum of the congestion windows of the open connections, in segments; `None` if there are none.
+    /// The sum of the open connections' congestion windows in segments; `None` without one.
     pub fn cwnd(&self) -> Option<u32> {
         let windows = self
             .open

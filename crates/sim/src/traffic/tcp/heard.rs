@@ -1,9 +1,9 @@
-//! What a flow's application tells, noted in the flow's meter.
+//! Passes an application's events to the flow's meter.
 
 use sojourn_measure::meter::Meter;
 use sojourn_units::{Duration, Rate, Time};
 
-/// A meter that hears an application.
+/// A meter as the application sees it.
 pub struct Heard<'m>(pub &'m mut Meter);
 
 impl sojourn_traffic::Meter for Heard<'_> {

@@ -1,4 +1,4 @@
-//! What a connection has in the queue of its own host, which TCP small queues keep short (Linux's tcp_small_queue_check).
+//! A connection's bytes in its host's own queue, which TCP small queues keep short (Linux's tcp_small_queue_check).
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ pub struct LocalQueue {
 }
 
 impl LocalQueue {
-    /// A segment with `payload` bytes joins, and leaves at `leaves`, after those before it.
+    /// Enqueues a segment of `payload` bytes that leaves at `leaves`, after those before it.
     #[cold]
     #[inline(never)]
     pub fn push(&mut self, payload: u32, leaves: Time) {
@@ -24,7 +24,7 @@ impl LocalQueue {
         self.bytes += u64::from(payload);
     }
 
-    /// When no more than `limit` bytes wait; `now` if that is so already.
+    /// When at most `limit` bytes are left in the queue; `now` if that holds already.
     pub fn short_at(&mut self, limit: u64, now: Time) -> Time {
         while let Some((_, payload)) = self.segments.front().filter(|(leaves, _)| *leaves <= now) {
             self.bytes -= u64::from(*payload);

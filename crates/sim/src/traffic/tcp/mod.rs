@@ -1,4 +1,4 @@
-//! TCP flows: connections, and the application that uses them.
+//! TCP flows: an application and its connections.
 
 mod acknowledged;
 mod connections;
@@ -27,24 +27,24 @@ pub struct TcpFlow {
     connections: Connections,
     egress: Egress,
     application: Box<dyn Application>,
-    /// The application is to be told of what arrives; many are not.
+    /// The application wants to hear of arrivals; many do not.
     hears_arrivals: bool,
-    /// When the application wants to act, as it last said.
+    /// The application's deadline, as it last reported it.
     application_due: Time,
     meter: Meter,
-    /// What connections have carried that are over.
+    /// The counters of closed connections.
     over: Counts,
 }
 
-/// What gives segments their addresses and sees them off.
+/// Turns segments into packets and sends them.
 struct Egress {
     identity: Identity,
-    /// When segments were sent, if a row for each is recorded.
+    /// The send times of segments, if a row is recorded for each.
     unacknowledged: Option<Unacknowledged>,
 }
 
 impl TcpFlow {
-    /// A flow of a kind that has not started; `None` if the kind does not run over TCP.
+    /// A new flow; `None` if the kind does not run over TCP.
     pub fn new(
         identity: Identity,
         kind: &Kind,
@@ -69,12 +69,12 @@ impl TcpFlow {
         })
     }
 
-    /// A segment arrives at one of the hosts.
+    /// Delivers a segment to one of the hosts.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
         let (id, side) = (Id(packet.connection), packet.reaches());
         let Some(place) = self.connections.find(id) else {
             cold_path();
-            return; // a late segment of a connection that is over
+            return; // a late segment of a closed connection
         };
         let ecn = match packet.ecn {
             Ecn::NotEct => Arrival::NotEct,
@@ -96,7 +96,7 @@ impl TcpFlow {
         if let Some(rtt) = rtt {
             self.meter.record_rtt(rtt, now);
         }
-        // A kernel answers before the application runs that the arrival wakes.
+        // A kernel answers before it wakes the application.
         let over = self.egress.send(connection, due, (id, side), now, network);
         if over {
             self.let_go(id, place, now);
@@ -115,7 +115,7 @@ impl TcpFlow {
         self.send_ready(now, network);
     }
 
-    /// A timer of one of the hosts may have come due.
+    /// Handles a host timer, which may have expired.
     pub fn on_timer(&mut self, side: Side, now: Time, network: &mut Network) {
         if side == Side::Sending && self.application_due <= now {
             self.application
@@ -126,19 +126,19 @@ impl TcpFlow {
         self.send_ready(now, network);
     }
 
-    /// The application has acted: when it wants to again.
+    /// Updates the application's deadline after it has acted.
     fn ask_application(&mut self) {
         self.application_due = self.application.next_timer().unwrap_or(Time::MAX);
     }
 
-    /// When the hosts want to be asked next; [`Time::MAX`]: not before something arrives. The application's timers are
-    /// the sending host's.
+    /// The hosts' next deadlines; [`Time::MAX`]: only when a segment arrives. The application's timers run on the
+    /// sending host.
     pub fn next_timers(&self) -> [Time; 2] {
         let [sending, receiving] = self.connections.next_timers();
         [sending.min(self.application_due), receiving]
     }
 
-    /// Sends all that is ready.
+    /// Sends all segments that are ready.
     fn send_ready(&mut self, now: Time, network: &mut Network) {
         while let Some((id, place, side)) = self.connections.take_ready() {
             let (connection, due) = self.connections.at(place);
@@ -148,7 +148,7 @@ impl TcpFlow {
         }
     }
 
-    /// A connection is over.
+    /// Removes a closed connection and tells the application.
     #[cold]
     #[inline(never)]
     fn let_go(&mut self, id: Id, place: Place, now: Time) {
@@ -162,11 +162,11 @@ impl TcpFlow {
         self.ask_application();
     }
 
-    /// The sum of the congestion windows, in segments; `None` without a connection.
+    /// The sum of the congestion windows in segments; `None` without a connection.
     pub fn cwnd(&self) -> Option<u32> {
         self.connections.cwnd()
     }
-    /// What was measured, up to date.
+    /// The flow's meter, with its counters up to date.
     pub fn meter(&mut self) -> &mut Meter {
         let counts: Counts = [self.over, self.connections.counts()].into_iter().sum();
         self.meter.sent = counts.sent;
@@ -178,7 +178,7 @@ impl TcpFlow {
 }
 
 impl Egress {
-    /// Sends all that an end may, and takes up when it wants to be asked next. True if the connection is over.
+    /// Sends all segments that an end may send, and updates its deadline. True if the connection is closed.
     #[inline]
     fn send(
         &mut self,
@@ -195,7 +195,7 @@ impl Egress {
         connection.is_over()
     }
 
-    /// Polls an end for segments until it has no more.
+    /// Polls an end for segments until it has none left.
     #[inline(never)]
     fn poll(
         &mut self,
@@ -235,7 +235,7 @@ impl Egress {
                 local.push(payload, leaves);
             }
             if !end.has_to_send() {
-                return; // nearly always so after an acknowledgement
+                return; // the usual case after an acknowledgement
             }
             packet = network.observer.packets.take();
         }
@@ -243,7 +243,7 @@ impl Egress {
     }
 }
 
-/// TCP small queues: nothing leaves before the host's own queue is short.
+/// TCP small queues: nothing leaves until the host's own queue is short.
 #[cold]
 #[inline(never)]
 fn hold_back(end: &mut Endpoint, local: &mut LocalQueue, now: Time) {
@@ -265,7 +265,7 @@ fn record_sent(
     }
 }
 
-/// A row for each segment that this acknowledges.
+/// Records a row for each segment that this one acknowledges.
 #[cold]
 #[inline(never)]
 fn record_acknowledged(
