@@ -166,10 +166,10 @@ def test_a_damaged_file_is_named_and_its_runs_made_again(sojourn: Cli, file: Pat
     path.write_bytes(path.read_bytes()[:-100])
     asked = sojourn("query", "--store", "store", "select count(*) from runs")
     assert asked.returncode == 2
-    assert asked.stderr == f"query: {path} is damaged; sojourn sweep FILE --store makes its runs again\n"
+    assert asked.stderr == f"query: {path} is damaged; sojourn sweep FILE --store repeats its runs\n"
     mended = sojourn("sweep", "grid.toml", "--store", "store")
     assert mended.returncode == 0
-    assert mended.stderr.startswith(f"{path}: damaged, its runs are made again\n")
+    assert mended.stderr.startswith(f"{path}: damaged; its runs are repeated\n")
     # The documented pattern of the rows does not meet the damaged file.
     assert contents(tmp_path / "store") == before
     assert path.with_name(f"{path.name}.damaged").exists()
@@ -455,7 +455,7 @@ def test_a_damaged_table_of_listed_runs_is_named_and_its_runs_made_again(file: P
     damaged.write_bytes(damaged.read_bytes()[:-9])
     after, stopped_by = make(store, "listed", specs, jobs=1)
     assert stopped_by is None
-    assert said == [f"{damaged}: damaged, its runs are made again"]
+    assert said == [f"{damaged}: damaged; its runs are repeated"]
     assert after[0].histogram() == histogram
     assert len(after) == RUNS
 

@@ -1,7 +1,7 @@
 """The command line: ``sojourn run``, ``compare``, ``report``, ``export``, ``replay``, ``list``, ``doctor``, ``study``.
 
-Data goes to standard output, everything else to standard error. Exit status: 0 done, 1 a run failed, 2 the input is
-wrong (one line on standard error), 130 interrupted.
+Data goes to standard output, everything else to standard error. Exit status: 0 success, 1 a run failed, 2 wrong
+input (one line on standard error), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ def main() -> NoReturn:
     """Runs the command line and exits with its status."""
     try:
         signal.signal(signal.SIGTERM, _terminate)
-        # Backends that draw on a screen, as in a notebook, cannot save files.
+        # Interactive Matplotlib backends, such as a notebook's, cannot save files.
         os.environ["MPLBACKEND"] = "agg"
-        if sys.stdout is None:  # closed by the calling process, which does not want the output
+        if sys.stdout is None:  # closed by the calling process, which wants no output
             sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
-                # A terminal that cannot show a character shows a question mark; there is no traceback.
+                # Replace characters that the terminal cannot show by a question mark, without a traceback.
                 stream.reconfigure(errors="replace")
-        # Loading the commands takes long enough for a Ctrl-C to arrive meanwhile.
+        # Import here: loading the commands takes so long that a Ctrl-C may arrive meanwhile.
         from sojourn.cli.app import status
 
         _leave(status())
@@ -40,8 +40,8 @@ def main() -> NoReturn:
 
 
 def _leave(status: int) -> NoReturn:
-    """Ends the process without waiting for threads that hang in a user's Python code."""
-    # Do not load modules now: an interrupt may have come while one was being loaded.
+    """Exits without waiting for threads that hang in a user's Python code."""
+    # Do not import modules now: the interrupt may have arrived during an import.
     left_behind = getattr(sys.modules.get("sojourn.executors"), "left_behind", None)
     if left_behind is not None and left_behind():
         for stream in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""The application: its commands, and what happens when one ends badly."""
+"""The application: its commands, and how errors become messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def status() -> int:
         code: object = app(standalone_mode=False, prog_name="sojourn")
         sys.stdout.flush()
         if code == INTERRUPTED:
-            # What typer makes of a KeyboardInterrupt.
+            # typer turns a KeyboardInterrupt into this code.
             raise KeyboardInterrupt
         return code if isinstance(code, int) else DONE
     except Stopped as stopped:
@@ -96,7 +96,7 @@ def status() -> int:
         complain(f"sojourn: {_told(error)}")
         return WRONG_INPUT
     except (_core.ExperimentError, OutputError) as error:
-        # Names its place by itself: file and line, or the option.
+        # The message already names the file and line, or the option.
         complain(str(error))
         return WRONG_INPUT
     except _core.RunError as error:
@@ -106,7 +106,7 @@ def status() -> int:
         complain("sojourn: there is not enough memory")
         return FAILED
     except BrokenPipeError:
-        # Whoever read our output has gone, as in `sojourn list aqm | head -1`. Keep the interpreter from trying again.
+        # The reader of our output has exited, as in `sojourn list aqm | head -1`. Do not flush again at exit.
         sys.stdout = None
         return FAILED
     except OSError as error:
@@ -116,8 +116,8 @@ def status() -> int:
 
 
 def _told(error: typer.TyperException) -> str:
-    """A usage error with what was given, which not every check of a value says."""
-    # What checks the values puts the name of its exception first.
+    """The message of a usage error; adds the given value if the message lacks it."""
+    # The validator puts the name of its exception first.
     message = error.format_message().replace("Value error, ", "", 1)
     details = getattr(error.__cause__, "errors", None)
     found = details() if callable(details) else []

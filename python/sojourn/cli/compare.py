@@ -1,4 +1,4 @@
-"""``sojourn compare``: several disciplines on one link, without a file."""
+"""``sojourn compare``: compares disciplines on one link, without a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sojourn completion``: the tab key in bash, zsh and fish."""
+"""``sojourn completion``: tab completion for bash, zsh and fish."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sojourn import _core
 from sojourn.cli.listing import What
 
 HELPER = "_complete"
-"""The hidden command that the scripts call; it prints a candidate per line, ``FILES`` if a file name is accepted."""
+"""The hidden command that the scripts call. It prints one candidate per line; ``FILES`` means file names."""
 FILES = ":files"
 
 
@@ -26,7 +26,7 @@ class Shell(StrEnum):
 
 
 def command(shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish")]) -> None:
-    """Print the completion script of a shell; its first line tells how to install it."""
+    """Print the completion script of a shell; its first line says how to install it."""
     print(_SCRIPTS[shell].replace("HELPER", HELPER).replace("FILES", FILES), end="")
 
 
@@ -38,7 +38,7 @@ def helper(context: typer.Context, words: Annotated[list[str] | None, typer.Argu
 
 
 def candidates(root: Any, before: list[str], current: str) -> list[str]:
-    """The candidates that begin with ``current`` after the words ``before``; ``FILES`` if a file name is accepted.
+    """The candidates that begin with ``current`` after the words ``before``; ``FILES`` means file names.
 
     ``root`` is typer's command.
     """
@@ -101,7 +101,7 @@ _VALUES: dict[str, Callable[[], list[str]]] = {
     "--width": lambda: ["column", "page"],
     **dict.fromkeys(("--out", "--load", "--kernel"), lambda: [FILES]),
 }
-"""The values of an option; an option that is not here has values that only the user knows."""
+"""The values of each option; options not listed here have free values."""
 _ARGUMENTS: dict[str, Callable[[], list[str]]] = {
     "compare": _aqms,
     "list": lambda: [what.value for what in What],
@@ -112,7 +112,7 @@ _ARGUMENTS: dict[str, Callable[[], list[str]]] = {
     "explore": lambda: [],
     "doctor": lambda: [],
 }
-"""The arguments of a command; a command that is not here takes files."""
+"""The arguments of each command; commands not listed here take files."""
 
 _SCRIPTS = {
     Shell.BASH: """\

@@ -36,7 +36,7 @@ def command(json: Json = False) -> None:
             "sim": {"available": True, "needs": "nothing beyond this package"},
             "linux": {"available": linux.is_available(), "needs": "the programs listed below"},
             **{
-                name: {"available": False, "needs": "a later version: real packets through our queues"}
+                name: {"available": False, "needs": "a later version: real packets through Sojourn's queues"}
                 for name in _PLANNED_BACKENDS
             },
         },

@@ -1,4 +1,4 @@
-"""What an experiment will take, before it is run: measured on a few of its runs."""
+"""Estimates an experiment's time and memory from trials of a few of its runs."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from sojourn.linux import Linux
 from sojourn.trial import trial
 
 LARGE_RUNS = 20_000
-"""From so many on the user is told before what they take."""
+"""From this many runs on, the estimate is announced before they start."""
 SAMPLES = 3
-"""Runs that are tried."""
+"""Number of trial runs."""
 SAMPLE_S = 0.5
-"""How long each is tried."""
+"""Duration of each trial."""
 LIKELY_SUMMARY_KB = 4.0
-"""Size of a run's summary, where no trial was finished."""
+"""Assumed size of a run's summary if no trial finished."""
 BASE_MB = 120.0
-"""Memory of a small experiment."""
+"""Memory of the process with a small experiment."""
 PLAN_KB = 7.0
-"""Memory of a run before it is made, and of its key and its part of experiment.json."""
+"""Memory of a pending run, with its key and its part of experiment.json."""
 SUMMARY_FACTOR = 5.0
-"""Memory of a run's summary, by the length of its JSON."""
+"""Memory of a run's summary, as a multiple of its JSON's length."""
 
 
 class Estimate(TypedDict):
-    """What ``--dry-run --json`` prints."""
+    """The output of ``--dry-run --json``."""
 
     runs: int
     stored: int
-    """Finished before, so that ``--resume`` does not run them."""
+    """Runs that ``--resume`` skips, because they are finished."""
     estimate_s: float
-    """Wall time of the others; figures are not in it."""
+    """Wall time of the remaining runs, without figures."""
     estimate_mb: float
-    """Memory of the process, recorded tables aside."""
+    """Memory of the process, without recorded tables."""
 
 
 def estimate(plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path | None = None) -> Estimate:
-    """Tries a few runs for a moment each; ``out`` is where ``--resume`` would go on."""
+    """Estimates from short trials of a few runs; ``out`` is the directory that ``--resume`` would continue."""
     stored = 0
     if out is not None and out.is_dir():
         left = LeftBehind(out)
@@ -55,18 +55,18 @@ def estimate(plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path 
 
 
 def estimate_all(plans: Sequence[_core.Plan], backend: Backend, *, jobs: int | None) -> Estimate:
-    """What several experiments will take together: a run of each is tried."""
+    """The joint estimate of several experiments, from a trial run of each."""
     return _sum([_effort(plan, backend, 1) for plan in plans], jobs)
 
 
 class _Effort(NamedTuple):
-    """What an experiment takes."""
+    """The cost of an experiment."""
 
     runs: int
     wall_s: float
-    """On one thread."""
+    """Wall time on one thread."""
     megabytes: float
-    """Of its runs."""
+    """Memory of its runs."""
 
 
 def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int = 0) -> _Effort:
@@ -100,7 +100,7 @@ def show(plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path | No
 
 
 def announce_large(plan: _core.Plan, backend: Backend, *, jobs: int | None) -> None:
-    """Says on standard error what a large experiment will take."""
+    """Prints the estimate of a large experiment on standard error."""
     if len(plan.jobs) >= LARGE_RUNS:
         print(sentence(estimate(plan, backend, jobs=jobs)), file=sys.stderr, flush=True)
 

@@ -1,4 +1,4 @@
-"""``sojourn evaluate``: a discipline by every scenario of RFC 7928."""
+"""``sojourn evaluate``: evaluates a discipline in every scenario of RFC 7928."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from sojourn.cli.shown import show
 def command(
     aqm: Annotated[
         str,
-        typer.Argument(metavar="AQM|FILE.py", help="A discipline, parameters after a colon; or a file that has one."),
+        typer.Argument(
+            metavar="AQM|FILE.py", help="A discipline, parameters after a colon; or a Python file that registers one."
+        ),
     ],
     against: Annotated[
         str, typer.Option("--against", metavar="AQM,…", help="Other disciplines to show beside it.")
@@ -36,7 +38,7 @@ def command(
     store: KeptRuns = None,
     json: Json = False,
 ) -> None:
-    """Evaluate a discipline by the scenarios of RFC 7928, against drop-tail."""
+    """Evaluate a discipline in the scenarios of RFC 7928, against drop-tail."""
     from sojourn.evaluation import evaluate, find, pages, saved, scorecard
 
     chosen = find(suite)
@@ -66,12 +68,12 @@ def command(
 
 
 def _registered(given: str) -> str:
-    """The discipline to evaluate; a file is run first and must register exactly one.
+    """The discipline to evaluate. A file is executed first and must register exactly one discipline.
 
     Raises
     ------
     ExperimentError
-        The file cannot be run, or does not register exactly one discipline.
+        The file cannot be executed, or does not register exactly one discipline.
     """
     path, colon, parameters = given.partition(":")
     if not path.endswith(".py"):
@@ -86,7 +88,7 @@ def _registered(given: str) -> str:
 
 
 def _split(given: str) -> list[str]:
-    """Disciplines with commas between them; a part without a colon but with ``=`` is a parameter of the one before."""
+    """Splits disciplines at commas. A part with ``=`` but no colon is a parameter of the discipline before it."""
     found: list[str] = []
     for part in filter(None, (part.strip() for part in given.split(","))):
         if found and ":" in found[-1] and "=" in part and ":" not in part:

@@ -19,7 +19,7 @@ app = typer.Typer(help="List and build the kernels of the Linux backend.", no_ar
 
 @app.command("list")
 def list_(json: Json = False) -> None:
-    """Show the kernels that runs on Linux can take."""
+    """Show the kernels available to the Linux backend."""
     from sojourn.linux.kernel import built, cached, own
 
     found = [*built(), *(kernel for kernel in (cached(), own()) if kernel is not None)]

@@ -32,7 +32,7 @@ def out_directory(given: str) -> Path:
 
 
 def is_text(given: str) -> bool:
-    """True if it can be written as UTF-8, which is not so for undecodable bytes of the command line."""
+    """True if the text can be encoded as UTF-8; undecodable bytes of the command line cannot."""
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -78,7 +78,7 @@ Figures = Annotated[
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Parallel runs; default: one per processor.")]
 StoreFolder = Annotated[
-    Path, typer.Option("--store", metavar="DIR", parser=out_directory, help="The folder that keeps the runs.")
+    Path, typer.Option("--store", metavar="DIR", parser=out_directory, help="The store: a folder of runs.")
 ]
 KeptRuns = Annotated[
     Path | None,
@@ -86,7 +86,7 @@ KeptRuns = Annotated[
         "--store",
         metavar="DIR",
         parser=out_directory,
-        help="A folder that keeps the runs, made if it is missing; those that it has are not made again.",
+        help="Keep the runs in this store, a folder that is created if missing. Runs that it has are not repeated.",
     ),
 ]
 Executor = Annotated[
@@ -94,7 +94,7 @@ Executor = Annotated[
     typer.Option(
         "--executor",
         metavar="NAME",
-        help="Where to make runs: threads, or processes, in which disciplines in Python run in parallel.",
+        help="Execute runs in threads or processes; only in processes do disciplines in Python run in parallel.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else.")]
@@ -173,12 +173,12 @@ def linux(on: str | None, kernel: str | None) -> Linux:
 
 
 def kept_runs(folder: Path | None, backend: AnyBackend, executor: str = "threads") -> Store | None:
-    """The store in a folder, made if it is missing; None without one.
+    """The store in a folder, created if missing; None if no folder is given.
 
     Raises
     ------
     ExperimentError
-        The folder holds something else, or the runs cannot go through a store.
+        The folder is not a store, or the runs cannot be stored.
     """
     if folder is None:
         return None
@@ -201,5 +201,5 @@ def chosen(backend: str, on: str | None, kernel: str | None) -> AnyBackend:
         return linux(on, kernel)
     for option, value in (("--on", on), ("--kernel", kernel)):
         if value is not None:
-            raise ExperimentError(f'{option}: got "{value}"; belongs to --backend linux')
+            raise ExperimentError(f'{option}: got "{value}"; needs --backend linux')
     return backend_of(backend)

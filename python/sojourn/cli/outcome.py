@@ -17,7 +17,7 @@ FAILED = 1
 WRONG_INPUT = 2
 INTERRUPTED = 130
 LONGEST = 2000
-"""Most characters of an error message; only a user's code produces more."""
+"""The longest error message in characters; only a user's code produces longer ones."""
 
 
 class Stopped(Exception):

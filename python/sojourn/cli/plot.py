@@ -1,4 +1,4 @@
-"""``sojourn plot``: a picture of a store."""
+"""``sojourn plot``: draws the runs of a store."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ DELAY, GOODPUT = "sojourn_p95_ms", "goodput_bps"
 Where = Annotated[
     str | None,
     typer.Option(
-        "--where", metavar="SQL", help="Which rows of queues count: \"aqm = 'codel' and direction = 'down'\"."
+        "--where", metavar="SQL", help="Draw only these rows of queues: \"aqm = 'codel' and direction = 'down'\"."
     ),
 ]
 
 
 class Kind(StrEnum):
-    """What to draw."""
+    """The kind of plot."""
 
     HEATMAP = "heatmap"
     LINES = "lines"
@@ -42,18 +42,18 @@ def command(
         Kind,
         typer.Option("--kind", help="Colours or contours over two keys, lines over one, or goodput against delay."),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The picture: .png, .pdf or .svg.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write: .png, .pdf or .svg.")],
     x: Annotated[
         str | None, typer.Option("--x", metavar="KEY", help="A swept key, link.rate, or label. For pareto a metric.")
     ] = None,
     y: Annotated[
         str | None,
         typer.Option(
-            "--y", metavar="KEY", help="Another; for lines, what has a line each: label. For pareto a metric."
+            "--y", metavar="KEY", help="A second key; for lines, draws one line per value: label. For pareto a metric."
         ),
     ] = None,
     metric: Annotated[
-        str, typer.Option("--metric", metavar="NAME", help="A column of the store: what is drawn over the keys.")
+        str, typer.Option("--metric", metavar="NAME", help="The metric to draw over the keys: a column of the store.")
     ] = DELAY,
     where: Where = None,
     pool: Annotated[
@@ -61,7 +61,7 @@ def command(
     ] = False,
     width: Annotated[
         str | None,
-        typer.Option("--width", metavar="WIDTH", help="As wide as a column or a page of a paper: column, page."),
+        typer.Option("--width", metavar="WIDTH", help="Width in a paper: column or page."),
     ] = None,
 ) -> None:
     """Draw a store: a metric over swept keys, a panel per queue and combination of the other keys."""
@@ -89,7 +89,7 @@ def command(
 
 
 def write(out: Path, content: bytes) -> None:
-    """Writes a file that was asked for by its name.
+    """Writes a file that the user named.
 
     Raises
     ------

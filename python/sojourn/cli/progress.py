@@ -18,10 +18,10 @@ LINE_EVERY_S = 5.0
 
 
 class Display:
-    """Shows progress: a live bar on a terminal, otherwise a line now and then. Call it with each report."""
+    """Shows progress: a live bar on a terminal, otherwise an occasional line. Call it with each report."""
 
     def __init__(self, what: str = "runs", *, then: str = "", again: str = "stops at once") -> None:
-        """``then`` says what happens to finished runs when the user stops, ``again`` what a second Ctrl-C does."""
+        """``then``: what happens to finished runs after a Ctrl-C; ``again``: what a second Ctrl-C does."""
         self._what = what
         self._then = then
         self._again = again
@@ -30,7 +30,7 @@ class Display:
         self._last_line_s = -LINE_EVERY_S
 
     def __call__(self, progress: Progress) -> None:
-        """Shows the progress of the batch, if it has been running for long enough."""
+        """Shows the progress of the batch once it has run long enough."""
         if progress.stopping:
             self._hide()
             kept = f"keeping {progress.finished} finished of {progress.runs} {self._what}{self._then}"

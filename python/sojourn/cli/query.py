@@ -16,10 +16,10 @@ from sojourn.store import Store
 
 def command(
     store: StoreFolder,
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="A statement of DuckDB over the tables runs and queues.")],
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="A DuckDB statement over the tables runs and queues.")],
     json: Json = False,
 ) -> None:
-    """Ask a store: SQL over ``runs``, a row per run, and ``queues``, a row per run and queue."""
+    """Query a store in SQL: ``runs`` has a row per run, ``queues`` a row per run and queue."""
     from sojourn.store.query import query
 
     rows = query(Store(store), sql)

@@ -1,4 +1,4 @@
-"""``sojourn report``: writes a page about the results in a directory."""
+"""``sojourn report``: writes a page of the results in a directory."""
 
 from __future__ import annotations
 

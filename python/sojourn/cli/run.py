@@ -127,7 +127,7 @@ def run_and_show(
         keep: Callable[[Run], Run] | None = None, journal: Journal | None = None
     ) -> tuple[Results, BaseException | None]:
         display = Display() if out is None else Display(then=f", writing {out}", again="leaves them for --resume")
-        # The output of a user's discipline does not belong to standard output.
+        # Keep the output of a user's discipline off standard output.
         with display, redirect_stdout(sys.stderr):
             return run_plan(
                 plan,
@@ -183,11 +183,11 @@ def _saved(
 
 
 SHORT = 12
-"""Rows in the table of an interrupted run: queues and cells."""
+"""Most queues and cells in the table of an interrupted run."""
 SCREEN = 20
-"""Most queues and cells listed by name for a finished experiment; with more, there is a row per queue."""
+"""Most queues and cells in the table of a finished experiment; beyond that, one row per queue."""
 INNER_ROWS = 8
-"""Most rows of inner queues; with more, they are only in summary.csv."""
+"""Most rows of inner queues; beyond that, they are only in summary.csv."""
 
 
 def _print(results: Results, *, baseline: str | None, json: bool, out: Path | None, short: bool) -> None:
@@ -222,7 +222,7 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
 
 
 def _tables(results: Results, width: int, *, short: bool) -> tuple[list[Table], bool]:
-    """The tables that fit on a screen, and whether they omit figures."""
+    """The tables to print, and whether they omit figures."""
     whole = results_table(results, width=width)
     if short:
         return [whole], False

@@ -1,4 +1,4 @@
-"""``sojourn status``: how far the sweeps of a store have come."""
+"""``sojourn status``: the progress of a store's sweeps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sojourn.store import Store
 
 
 def command(store: StoreFolder, json: Json = False) -> None:
-    """Show how far the sweeps of a store have come."""
+    """Show the progress of a store's sweeps."""
     from sojourn.store.status import status
 
     plans = Store(store).plans()

@@ -51,7 +51,7 @@ def list_(json: Json = False) -> None:
 def run(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A study's name, or its folder.")],
     figure: Annotated[
-        str | None, typer.Option("--figure", metavar="F", help="Make only the runs of this figure.")
+        str | None, typer.Option("--figure", metavar="F", help="Execute only the runs of this figure.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer or shorter runs, for a quick look.")] = False,
     out: Annotated[

@@ -1,4 +1,4 @@
-"""``sojourn sweep``: the runs of an experiment file, into a store that keeps them."""
+"""``sojourn sweep``: executes the runs of an experiment file and keeps them in a store."""
 
 from __future__ import annotations
 
@@ -33,26 +33,28 @@ def command(
             "--out",
             metavar="DIR",
             parser=out_directory,
-            help="The folder that keeps the runs; made if it is missing. Only --dry-run does without.",
+            help="The store: a folder of runs, created if missing. Only --dry-run works without.",
         ),
     ] = None,
     set: Set = None,
     jobs: Jobs = None,
     dask: Annotated[
         str | None,
-        typer.Option("--dask", metavar="ADDRESS", help="Make the runs on the workers of this Dask scheduler."),
+        typer.Option("--dask", metavar="ADDRESS", help="Execute the runs on the workers of this Dask scheduler."),
     ] = None,
     until: Until = None,
     plan_only: Annotated[
-        bool, typer.Option("--plan", help="Only put the sweep into the store; sojourn worker makes its runs.")
+        bool, typer.Option("--plan", help="Only add the sweep to the store; sojourn worker executes its runs.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, and run nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show the number of runs, and their time and disk space.")
+    ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where the sweep stopped; a sweep into a store always does.")
+        bool, typer.Option("--resume", help="Continue where the sweep stopped; a sweep into a store always does.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run an experiment file into a store. What the store has is not run again."""
+    """Run an experiment file into a store. Runs that the store has are not repeated."""
     from sojourn.store import dask as on_dask
     from sojourn.store.work import index, work
 
@@ -77,7 +79,7 @@ def command(
     kept = Store.make(store)
     plan = kept.find(sweep) or kept.add(Path(file), replaced, sweep, batch_of(sweep))
     for path in mend(plan):
-        complain(f"{path}: damaged, its runs are made again")
+        complain(f"{path}: damaged; its runs are repeated")
     if not plan_only and plan.missing():
         known = index(other for other in kept.plans() if other.id != plan.id)
         with Display(then=" in the store") as display:
@@ -99,7 +101,7 @@ def command(
 
 
 def _repeat(plan: _core.Plan, rounds: Rounds, store: Store, *, jobs: int, json: bool) -> None:
-    """Makes the repeats of every cell until it is precise enough: a batch of the store per round."""
+    """Repeats every cell until it is precise enough; each round is a batch of the store."""
     done = 0
     for number, places in enumerate(rounds, start=1):
 
@@ -117,7 +119,7 @@ def _repeat(plan: _core.Plan, rounds: Rounds, store: Store, *, jobs: int, json: 
                 report=display,
             )
         if stopped_by is not None:
-            raise stop_reason(stopped_by, f"round {number}; finished runs are in the store, and are not made again")
+            raise stop_reason(stopped_by, f"round {number}; finished runs are in the store and are not repeated")
         done += len(places)
     for line in rounds.missed():
         print(line, file=sys.stderr)
@@ -127,7 +129,7 @@ def _repeat(plan: _core.Plan, rounds: Rounds, store: Store, *, jobs: int, json: 
 
 def _told(found: Status, store: Path, *, plan_only: bool) -> str:
     if plan_only:
-        return f"{found['runs']} runs, {found['done']} of them done; sojourn worker --store {store} makes the others"
+        return f"{found['runs']} runs, {found['done']} of them done; sojourn worker --store {store} executes the others"
     return f'{found["done"]} runs in {store}; sojourn query --store {store} "select * from runs" shows them'
 
 

@@ -1,4 +1,4 @@
-"""``sojourn worker``: makes the runs that a store lacks."""
+"""``sojourn worker``: executes the pending runs of a store."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ def command(
     store: StoreFolder,
     jobs: Jobs = None,
     wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Stay until all is done, and make what other workers leave behind.")
+        bool,
+        typer.Option("--wait/--no-wait", help="Stay until all runs are done, and take over from workers that die."),
     ] = True,
 ) -> None:
-    """Make the runs that a store lacks. Any number of workers may, on any machines; each may be killed at any time."""
+    """Execute the pending runs of a store. Use any number of workers on any machines; killing one is safe."""
     from sojourn.store.work import index, work
 
     kept = Store(store)

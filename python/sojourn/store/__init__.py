@@ -1,8 +1,8 @@
-"""A store of runs: sweeps of any size, made by any number of workers on any machines that see its folder.
+"""A store of runs: sweeps of any size, executed by any number of workers on machines that share its folder.
 
-``files``: files that appear whole, and tell whether they are damaged. ``plans``: what is to be run; ``listing``: runs
-that no single file describes. ``claims``: who makes which batch of runs. ``rows``: runs as rows of a table. ``work``:
-makes runs until none is left. ``stored``: reads runs back. ``listed``: makes or reads a list of runs. ``query``: SQL.
+``files``: atomic files with checksums. ``plans``: the runs to execute; ``listing``: runs that no single experiment file
+describes. ``claims``: which worker executes which batch. ``rows``: runs as table rows. ``work``: executes runs until
+none is left. ``stored``: reads runs back. ``listed``: executes or reads a list of runs. ``query``: SQL.
 """
 
 from sojourn.store.plans import Store, StoredPlan

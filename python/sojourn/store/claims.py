@@ -1,4 +1,4 @@
-"""Which worker makes which batch: a claim is a file that only one can make, and that its owner touches as it works."""
+"""Assigns batches to workers. A claim is a file that only one worker can create and that its owner keeps touching."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 BEAT_S = 2.0
-"""How often a worker touches its claims."""
+"""Interval at which a worker touches its claims."""
 LEASE_S = 10.0
-"""A claim that was not touched for so long belongs to nobody."""
+"""A claim expires after this time without a touch."""
 
 
 class Claims:
-    """The claims of a plan, in a folder that all workers see."""
+    """The claims of a plan, in a folder that all workers share."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @contextmanager
     def hold(self, name: str) -> Iterator[bool]:
-        """Claims something as long as the context lasts. False if another worker has it."""
+        """Holds a claim within the context. Yields False if another worker has it."""
         path = self._folder / name
         owner = f"{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex}"
         if not self._claim(path, owner):
@@ -40,13 +40,13 @@ class Claims:
         finally:
             ended.set()
             beat.join()
-            # Unless it was thought dead and another has taken over.
+            # Another worker may have taken over an expired claim.
             with contextlib.suppress(OSError):
                 if path.read_text() == owner:
                     path.unlink()
 
     def held(self) -> set[str]:
-        """What is claimed by workers that live."""
+        """The names of all claims that have not expired."""
         alive = set()
         with contextlib.suppress(FileNotFoundError):
             now = self._now()
@@ -61,11 +61,11 @@ class Claims:
         with contextlib.suppress(FileNotFoundError):
             if self._now() - path.stat().st_mtime < LEASE_S:
                 return False
-            # Of several that find it dead one can rename it.
+            # Several workers may find the claim expired; only one can rename it.
             dead = path.with_name(f".dead-{path.name}-{uuid.uuid4().hex}")
             path.rename(dead)
             dead.unlink()
-        # A link appears with its content, and fails if there is one: on network file systems as well.
+        # Creating a hard link is atomic and fails if the name exists, even on network file systems.
         mine = path.with_name(f".claim-{uuid.uuid4().hex}")
         mine.write_text(owner)
         try:
@@ -77,7 +77,7 @@ class Claims:
         return True
 
     def _now(self) -> float:
-        """The time by the clock of the machine that keeps the folder."""
+        """The time by the file server's clock."""
         probe = self._folder / f".now-{uuid.uuid4().hex}"
         probe.touch()
         try:

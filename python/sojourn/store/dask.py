@@ -1,4 +1,4 @@
-"""A sweep on the workers of a Dask scheduler. They see the store's folder, as all workers do."""
+"""Executes a sweep on the workers of a Dask scheduler, which must share the store's folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def work(plan: StoredPlan, address: str, *, report: Report | None = None) -> Bas
         Dask is not installed, or there is no scheduler at the address.
     """
     try:
-        # It has no types.
+        # The package has no type annotations.
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise _core.ExperimentError("--dask: needs the package distributed: pip install distributed") from None
@@ -33,7 +33,7 @@ def work(plan: StoredPlan, address: str, *, report: Report | None = None) -> Bas
     began, before = time.monotonic(), plan.runs_done()
     stopped_by: BaseException | None = None
     with client, interrupts.held() as presses:
-        # The batch of a worker that dies is given to another one, which waits until the claim has lapsed.
+        # Dask gives the batch of a dead worker to another one, which waits until the claim expires.
         asked = {
             client.submit(make_batch, str(plan.store), plan.id, batch, pure=False, retries=3): batch
             for batch in plan.missing()

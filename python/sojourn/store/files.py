@@ -1,4 +1,4 @@
-"""Files of a store. They appear whole, and their names tell whether they are damaged."""
+"""Files of a store. They are written atomically, and their names contain a checksum."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"(\d+)-(\d+)-([0-9a-f]{8})\.parquet")
 
 @dataclass(frozen=True)
 class Part:
-    """A file with the rows of the runs at places ``first`` to ``last``."""
+    """A file with the rows of runs ``first`` to ``last``."""
 
     path: Path
     first: int
@@ -28,7 +28,7 @@ class Part:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file is as it was written."""
+        """Whether the file matches its checksum."""
         try:
             return zlib.crc32(self.path.read_bytes()) == self.checksum
         except OSError:
@@ -42,7 +42,7 @@ class Part:
 
 
 def parts(folder: Path) -> list[Part]:
-    """The files of a folder, in the order of their places. What is in two files is in the larger one."""
+    """The files of a folder in the order of their runs. Where files overlap, only the larger one is listed."""
     found = []
     with contextlib.suppress(FileNotFoundError):
         for entry in os.scandir(folder):
@@ -58,7 +58,7 @@ def parts(folder: Path) -> list[Part]:
 
 
 def write_part(folder: Path, first: int, last: int, table: pa.Table) -> Part:
-    """Writes the rows of runs; the same rows give the same file."""
+    """Writes the rows of runs; equal rows give identical files."""
     content = encoded(table)
     checksum = zlib.crc32(content)
     path = folder / f"{first:08}-{last:08}-{checksum:08x}.parquet"
@@ -78,7 +78,7 @@ def encoded(table: pa.Table) -> bytes:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Writes a file that appears whole or not at all; one of the same name is replaced.
+    """Writes a file atomically; replaces a file of the same name.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Listed runs through a store: those that it has are read, the others are made and kept."""
+"""Runs a list through a store: reads the runs that the store has, executes and keeps the others."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def make(
     jobs: int,
     report: Report | None = None,
 ) -> tuple[dict[int, Run], BaseException | None]:
-    """Makes what a store lacks of a batch of runs of the simulator, and reads all of them.
+    """Executes the runs of a list that a store lacks, on the simulator, and reads all of them.
 
     Other workers of the store may help.
 
     Parameters
     ----------
     name
-        What the batch is called in ``sojourn status``.
+        The name of the list in ``sojourn status``.
 
     Returns
     -------
     tuple
-        The finished runs by their places in the batch, and why others are missing.
+        The finished runs by index in the list, and the reason if runs are missing.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def make(
     listing = Listing.of(name, specs)
     plan = store.find(listing) or store.add_listing(listing, batch_of_listing(specs, jobs))
     for path in mend(plan):
-        store.say(f"{path}: damaged, its runs are made again")
+        store.say(f"{path}: damaged; its runs are repeated")
     stopped_by = _fill(store, plan, jobs, report) if plan.missing() else None
     runs, failed = runs_of(plan)
     if stopped_by is None and failed:

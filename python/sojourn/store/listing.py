@@ -1,4 +1,4 @@
-"""Runs that no single file describes: those of a study, a comparison or an evaluation."""
+"""Runs that no single experiment file describes: those of a study, a comparison or an evaluation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sojourn import _core
 from sojourn.store import files
 
 FILE = "runs.parquet"
-"""The file of a listing, in its plan's folder: a document per row."""
+"""The file of a listing in its plan's folder; each row is a run document."""
 
 
 class Runs(Protocol):
@@ -37,7 +37,7 @@ class Runs(Protocol):
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """What of a document depends on the process that wrote it."""
+    """The parts of a run document that depend on the process that wrote it."""
 
     results: int
     own: dict[str, str] = {}
@@ -45,26 +45,26 @@ class _Head(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Listing:
-    """Runs, each by its document."""
+    """A list of runs, as their documents."""
 
     name: str
     documents: tuple[str, ...]
 
     @classmethod
     def of(cls, name: str, specs: Sequence[_core.RunSpec]) -> Listing:
-        """A list of runs."""
+        """The listing of these runs."""
         return cls(name, tuple(spec.document for spec in specs))
 
     @classmethod
     def read(cls, folder: Path, name: str) -> Listing:
-        """What ``write`` put into a folder."""
+        """Reads a listing that ``write`` wrote."""
         import pyarrow.parquet as pq
 
         table = pq.read_table(folder / FILE, columns=["document"], partitioning=None)
         return cls(name, tuple(table["document"].to_pylist()))
 
     def write(self, folder: Path) -> None:
-        """Writes its file into a folder."""
+        """Writes the listing into a folder."""
         import pyarrow as pa
 
         files.write(folder / FILE, files.encoded(pa.table({"document": pa.array(self.documents, pa.string())})))
@@ -78,12 +78,12 @@ class Listing:
         return digest.hexdigest()
 
     def check(self) -> None:
-        """Reads a run of each kind that this process might not be able to make.
+        """Reads one run of each version and set of disciplines, to check that this process can execute them.
 
         Raises
         ------
         ExperimentError
-            They are of another version of results, or a user-defined discipline differs here.
+            A run has another results version, or a user-defined discipline differs here.
         """
         kinds: dict[str, str] = {}
         for document in self.documents:

@@ -1,4 +1,4 @@
-"""Before a sweep is run: how large its batches are, what it takes, and what of it was damaged."""
+"""Prepares a sweep: chooses the batch size, estimates time and space, and removes damaged results."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from sojourn.store.work import PART_RUNS
 from sojourn.trial import trial
 
 SAMPLE_S = 0.3
-"""How long each of a few runs is tried."""
+"""Duration of each trial run."""
 BATCH_S = 3.0
-"""What a batch takes, roughly: what is lost if its worker dies, and the time between two looks at the store."""
+"""Approximate wall time of a batch: the work lost if its worker dies, and the interval between looks at the store."""
 BATCHES_EACH = 8
-"""Fewest batches of a listing per worker, if it has so many runs."""
+"""Least batches of a listing per worker, if it has enough runs."""
 ROW_KB = 2.0
-"""Disk space of a run: measured on examples/home.toml, 400 runs of 60 s. Runs that are much alike take far less."""
+"""Disk space of a run: measured on examples/home.toml, 400 runs of 60 s. Similar runs take far less."""
 
 
 class Estimate(TypedDict):
-    """What ``sojourn sweep --dry-run --json`` prints."""
+    """The output of ``sojourn sweep --dry-run --json``."""
 
     runs: int
     stored: int
-    """Those that the store has."""
+    """Runs that the store has."""
     estimate_s: float
-    """Wall time of the others."""
+    """Wall time of the remaining runs."""
     estimate_mb: float
-    """Disk space of all."""
+    """Disk space of all runs."""
 
 
 def batch_of(sweep: _core.Sweep) -> int:
-    """Runs of a batch that takes a few seconds: a power of two, so that files of finished sweeps begin with a batch."""
+    """Runs per batch of a few seconds: a power of two, so that files of finished sweeps start at a batch boundary."""
     one_s = run_s(sweep)
     return _batch(PART_RUNS, one_s)
 
 
 def batch_of_listing(specs: Sequence[_core.RunSpec], workers: int) -> int:
-    """As ``batch_of`` for listed runs, which differ more: small enough that workers are done at about the same time."""
+    """As ``batch_of``, for listed runs. They vary more, so batches are small enough to balance the workers' load."""
     if len(specs) <= BATCHES_EACH * workers:
         return 1
     places = sorted({0, len(specs) // 3, 2 * len(specs) // 3, len(specs) - 1})
@@ -59,7 +59,7 @@ def _batch(most: int, run_s: float) -> int:
 
 
 def run_s(sweep: _core.Sweep) -> float:
-    """Wall time of a run on one processor: a few are tried for a moment. 0 if none of them can be run."""
+    """Wall time of a run on one processor, from short trials of a few runs. 0 if none of them can be run."""
     specs = []
     for place in sorted({0, len(sweep) // 2, len(sweep) - 1}):
         with contextlib.suppress(_core.ExperimentError):
@@ -77,7 +77,7 @@ def _run_s(specs: Sequence[_core.RunSpec]) -> float:
 
 
 def estimate(sweep: _core.Sweep, store: Store | None, workers: int) -> Estimate:
-    """What a sweep takes."""
+    """Estimates a sweep's time and disk space."""
     runs = len(sweep)
     stored = 0
     if store is not None:
@@ -95,7 +95,7 @@ def estimate(sweep: _core.Sweep, store: Store | None, workers: int) -> Estimate:
 
 
 def _shared(sweep: _core.Sweep, store: Store) -> int:
-    """How many runs other sweeps have made, by their hashes; of many runs a thousand are looked at."""
+    """The number of runs that other sweeps have, by hash; extrapolated from a sample of about a thousand."""
     from sojourn.store.work import index
 
     known = index(store.plans())
@@ -111,9 +111,9 @@ def _shared(sweep: _core.Sweep, store: Store) -> int:
 
 
 def mend(plan: StoredPlan) -> list[Path]:
-    """Takes out what has to be made again: damaged files, and batches with runs that failed as they ran.
+    """Removes what must be repeated: damaged files, and batches with runs that failed during execution.
 
-    Runs whose values cannot go together stay: they would fail again. Returns the damaged files; they are renamed.
+    Runs with invalid combinations of values stay, because they would fail again. Renames and returns the damaged files.
     """
     damaged = []
     lost: set[int] = set()
@@ -136,14 +136,14 @@ def _failed(plan: StoredPlan, part: Part) -> set[int]:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    # Values that cannot go together are no run, and have no hash.
+    # An invalid combination of values has no hash.
     failed = pc.is_valid(pc.field("error")) & pc.is_valid(pc.field("hash"))
     rows = pq.read_table(part.path, columns=["place"], filters=failed, partitioning=None)
     return {place // plan.meta.batch_runs for place in rows["place"].to_pylist()}
 
 
 def _take_out(plan: StoredPlan, part: Part, failed: set[int]) -> None:
-    """Replaces a file by one for each of its batches but those that failed, as if they had not been made."""
+    """Splits a file into one file per batch, without the failed batches."""
     import pyarrow.compute as pc
 
     rows = part.read()
@@ -158,5 +158,5 @@ def _take_out(plan: StoredPlan, part: Part, failed: set[int]) -> None:
         elif (part.first, part.last) != (places[0], places[-1]):
             of_batch = pc.field("place").isin(list(places))
             files.write_part(plan.results, places[0], places[-1], rows.filter(of_batch))
-    # Last: until then the file has all its runs, and those of its batches do not count.
+    # Delete the file last: until then it takes precedence over the files of its batches.
     part.path.unlink(missing_ok=True)

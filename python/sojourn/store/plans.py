@@ -1,4 +1,4 @@
-"""What a store holds: the sweeps that it was asked for, and how far each has come."""
+"""The contents of a store: its sweeps and their progress."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sojourn.store.listing import Listing, Runs
 from sojourn.typed import Strict
 
 FORMAT = 1
-"""Version of the store's files; raised when one changes its meaning."""
+"""Version of the store's files; raised when the meaning of one changes."""
 EXPERIMENT = "experiment.toml"
 
 
 class Meta(Strict, frozen=True):
-    """plan.json: what was asked for."""
+    """The contents of plan.json."""
 
     format: int
     sojourn: str
@@ -33,12 +33,12 @@ class Meta(Strict, frozen=True):
     """``_core.Sweep.hash``."""
     runs: int
     batch_runs: int
-    """Runs of a batch; the last may have fewer."""
+    """Runs per batch; the last batch may have fewer."""
     overrides: list[tuple[str, str]]
     own: list[str]
-    """Files of own disciplines, copied into the plan's folder."""
+    """Files of user-defined disciplines, copied into the plan's folder."""
     listed: bool = False
-    """Whether its runs are listed, instead of those of an experiment file. All tables of listed runs are kept."""
+    """Whether the plan lists its runs instead of using an experiment file. Listed runs keep all their tables."""
 
 
 @dataclass(frozen=True)
@@ -50,36 +50,36 @@ class StoredPlan:
 
     @property
     def id(self) -> str:
-        """What its folders are called."""
+        """The name of its folders."""
         return self.meta.hash[:16]
 
     @property
     def folder(self) -> Path:
-        """Where its files are."""
+        """The folder of its files."""
         return self.store / "plans" / self.id
 
     @property
     def results(self) -> Path:
-        """Where its rows are."""
+        """The folder of its rows."""
         return self.store / "runs" / self.id
 
     @property
     def recorded(self) -> Path:
-        """Where the tables are that its experiment records of packets or flows, a folder each."""
+        """The folder of its recorded tables of packets and flows; each table has a subfolder."""
         return self.store / "recorded" / self.id
 
     @property
     def claims(self) -> Claims:
-        """Who makes which batch."""
+        """The claims of workers on its batches."""
         return Claims(self.store / "claims" / self.id)
 
     @property
     def batches(self) -> int:
-        """How many batches it has."""
+        """The number of batches."""
         return -(-self.meta.runs // self.meta.batch_runs)
 
     def places(self, batch: int) -> range:
-        """The runs of a batch."""
+        """The indices of a batch's runs."""
         first = batch * self.meta.batch_runs
         return range(first, min(first + self.meta.batch_runs, self.meta.runs))
 
@@ -90,19 +90,19 @@ class StoredPlan:
         Raises
         ------
         ExperimentError
-            This version, or the disciplines registered here, would make other runs.
+            With this version, or with the disciplines registered here, the plan means different runs.
         """
         for name in self.meta.own:
             own.load(self.folder / name)
         sweep = self.read_sweep()
         if sweep.hash != self.meta.hash:
             raise _core.ExperimentError(
-                f"{self.folder}: planned by Sojourn {self.meta.sojourn}, and this version would make other runs of it"
+                f"{self.folder}: planned by Sojourn {self.meta.sojourn}; for this version it means different runs"
             )
         return sweep
 
     def read_sweep(self) -> Runs:
-        """Its runs, as this version reads the stored file. A file without a name is called as it was outside."""
+        """Its runs, as this version reads the stored file. The experiment keeps its original name."""
         if self.meta.listed:
             listing = Listing.read(self.folder, self.meta.experiment)
             listing.check()
@@ -111,7 +111,7 @@ class StoredPlan:
         return _core.Sweep.read_file(str(self.folder / EXPERIMENT), overrides)
 
     def parts(self) -> list[Part]:
-        """The files with its rows."""
+        """The files of its rows."""
         return files.parts(self.results)
 
     def missing(self) -> list[int]:
@@ -122,7 +122,7 @@ class StoredPlan:
         return [batch for batch in range(self.batches) if batch not in done]
 
     def runs_done(self) -> int:
-        """How many runs have rows."""
+        """The number of runs with rows."""
         return sum(part.last + 1 - part.first for part in self.parts())
 
 
@@ -139,7 +139,7 @@ class Store:
     Raises
     ------
     ExperimentError
-        It is no store, or one of another version.
+        The folder is not a store, or its version is different.
     """
 
     def __init__(self, directory: str | Path, *, say: Callable[[str], None] = lambda _: None) -> None:
@@ -148,7 +148,9 @@ class Store:
         mark = self.path / "store.json"
         if not mark.exists():
             what = "there is no store.json in it" if self.path.exists() else "there is no such folder"
-            raise _core.ExperimentError(f'store: got "{directory}"; {what}: must be what sojourn sweep --store made')
+            raise _core.ExperimentError(
+                f'store: got "{directory}"; {what}: must be a store, made by sojourn sweep --store'
+            )
         try:
             known = json.loads(bounded.read_text(mark, LARGEST_TEXT)).get("format")
         except (OSError, ValueError, AttributeError):
@@ -158,7 +160,7 @@ class Store:
 
     @classmethod
     def make(cls, directory: str | Path, *, say: Callable[[str], None] = lambda _: None) -> Store:
-        """A store in a folder, which is made one if it is empty or missing.
+        """The store in a folder; initialises an empty or missing folder.
 
         Raises
         ------
@@ -173,7 +175,7 @@ class Store:
         return cls(path, say=say)
 
     def plans(self) -> list[StoredPlan]:
-        """All sweeps, by their ids."""
+        """All sweeps, in the order of their ids."""
         found = sorted((self.path / "plans").glob("*/plan.json"))
         return [StoredPlan(self.path, read_meta(path)) for path in found]
 
@@ -183,7 +185,7 @@ class Store:
         Raises
         ------
         ExperimentError
-            It is not here.
+            The store has no such sweep.
         """
         path = self.path / "plans" / id_ / "plan.json"
         if not path.exists():
@@ -191,17 +193,17 @@ class Store:
         return StoredPlan(self.path, read_meta(path))
 
     def find(self, sweep: Runs) -> StoredPlan | None:
-        """The plan of these runs, if it is here."""
+        """The plan of these runs, if the store has it."""
         path = self.path / "plans" / sweep.hash[:16] / "plan.json"
         return StoredPlan(self.path, read_meta(path)) if path.exists() else None
 
     def add(self, file: Path, overrides: Sequence[tuple[str, str]], sweep: _core.Sweep, batch_runs: int) -> StoredPlan:
-        """Puts a sweep into the store, with all files that it needs.
+        """Adds a sweep and all files that it needs.
 
         Raises
         ------
         ExperimentError
-            It needs files that cannot be taken along.
+            It needs files that cannot be stored with it.
         """
         plan = self._begin(sweep, batch_runs, overrides, listed=False)
         experiment = bounded.read_bytes(file, LARGEST_TEXT)
@@ -214,30 +216,30 @@ class Store:
             files.write(plan.folder / name, text.encode())
         files.write(plan.folder / EXPERIMENT, experiment)
         if plan.read_sweep().hash != sweep.hash:
-            raise _core.ExperimentError(f"{file}: cannot be stored: read from the store it would make other runs")
+            raise _core.ExperimentError(f"{file}: cannot be stored: its copy in the store would mean different runs")
         return _complete(plan)
 
     def add_listing(self, listing: Listing, batch_runs: int) -> StoredPlan:
-        """Puts listed runs into the store, with all files that they need.
+        """Adds listed runs and all files that they need.
 
         Raises
         ------
         ExperimentError
-            A run has a user-defined discipline that no file registered.
+            A run uses a user-defined discipline that was not registered from a file.
         """
         of_no_file = [name for name, _ in own.registered().classes]
         used = {name for document in listing.documents for name in json.loads(document).get("own", {})}
         for name in of_no_file:
             if name in used:
                 raise _core.ExperimentError(
-                    f'store: the discipline "{name}" is of no file; --load or sojourn.own.load must have registered it'
+                    f'store: the discipline "{name}" has no file; must be registered by --load or sojourn.own.load'
                 )
         plan = self._begin(listing, batch_runs, [], listed=True)
         listing.write(plan.folder)
         return _complete(plan)
 
     def _begin(self, runs: Runs, batch_runs: int, overrides: Sequence[tuple[str, str]], *, listed: bool) -> StoredPlan:
-        """A plan of these runs, with the files of user-defined disciplines in its folder."""
+        """Starts a plan of these runs and copies the files of user-defined disciplines into its folder."""
         sources = own.registered().files
         names = [f"own-{number}-{Path(source).name}" for number, source in enumerate(sources)]
         replaced = [(key, value) for key, value in overrides]
@@ -249,13 +251,13 @@ class Store:
 
 
 def _complete(plan: StoredPlan) -> StoredPlan:
-    """Writes plan.json, as the last file: a plan without it does not exist."""
+    """Writes plan.json. It must be the last file: without it, a plan does not count as existing."""
     files.write(plan.folder / "plan.json", msgspec.json.format(msgspec.json.encode(plan.meta), indent=1) + b"\n")
     return plan
 
 
 def read_meta(path: Path) -> Meta:
-    """A plan.json.
+    """Reads a plan.json.
 
     Raises
     ------
@@ -266,7 +268,7 @@ def read_meta(path: Path) -> Meta:
 
 
 def _traces(sweep: _core.Sweep) -> dict[str, str]:
-    """The traces of its links, by name."""
+    """The traces of a sweep's links, by name."""
     traces: dict[str, str] = {}
     for place in sweep.edges():
         traces |= json.loads(sweep[place].document).get("traces", {})

@@ -1,4 +1,4 @@
-"""A store as tables of SQL."""
+"""Queries a store in SQL."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ RUNS = (
 
 
 def connect(store: Store) -> duckdb.DuckDBPyConnection:
-    """A connection with two views.
+    """A DuckDB connection with two views.
 
-    ``runs`` has a row per run, with the figures of its first queue; ``queues`` has a row per run and queue. A run that
-    several sweeps have is in ``runs`` once.
+    ``runs`` has a row per run, with the figures of its first queue; ``queues`` has a row per run and queue. A run of
+    several sweeps is in ``runs`` once.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def connect(store: Store) -> duckdb.DuckDBPyConnection:
 
     paths = [str(part.path) for plan in store.plans() for part in plan.parts()]
     if not paths:
-        raise _core.ExperimentError(f"query: {store.path} has no runs yet; sojourn worker --store makes them")
+        raise _core.ExperimentError(f"query: {store.path} has no runs yet; sojourn worker --store executes them")
     files = "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]"
     connection = duckdb.connect(":memory:")
     connection.execute(RUNS.format(files=files))
@@ -43,7 +43,7 @@ def connect(store: Store) -> duckdb.DuckDBPyConnection:
 
 
 def query(store: Store, sql: str) -> list[dict[str, Any]]:
-    """The rows that a statement gives.
+    """Executes a statement and returns its rows.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def query(store: Store, sql: str) -> list[dict[str, Any]]:
     try:
         with connect(store) as connection:
             connection.execute(sql)
-            # None: there is no statement in it.
+            # None: the text contains no statement.
             names = [column[0] for column in connection.description or []]
             rows = connection.fetchall() if names else []
             return [dict(zip(names, map(_finite, row), strict=True)) for row in rows]
@@ -64,12 +64,12 @@ def query(store: Store, sql: str) -> list[dict[str, Any]]:
 
 
 def refusal(store: Store, what: str, error: Exception) -> _core.ExperimentError:
-    """What to tell if DuckDB failed: the file that is damaged, or else DuckDB's message. ``what`` was asked for."""
+    """The error after a failure of DuckDB: names the damaged file, or else DuckDB's message. ``what``: the command."""
     damaged = [part.path for plan in store.plans() for part in plan.parts() if not part.is_whole]
     if damaged:
-        told = f"{damaged[0]} is damaged; sojourn sweep FILE --store makes its runs again"
+        told = f"{damaged[0]} is damaged; sojourn sweep FILE --store repeats its runs"
         return _core.ExperimentError(f"{what}: {told}")
-    # After its message DuckDB repeats the statement and points into it, which takes several lines.
+    # DuckDB quotes the statement on further lines after its message; omit them.
     message = str(error).partition("\nLINE ")[0]
     return _core.ExperimentError(f"{what}: {' '.join(message.split())}")
 

@@ -1,4 +1,4 @@
-"""Runs as rows of a table: a row per run and queue, units in the column names."""
+"""Runs as table rows: one row per run and queue, units in the column names."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IDENTITY = ("hash", "plan", "place", "experiment", "backend", "aqm", "label", "seed", "error", "summary")
-"""The columns that every row has."""
+"""The columns of every row."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """A run that was made, or why it failed."""
+    """A finished run, or the reason why it failed."""
 
     place: int
     spec: _core.RunSpec | None
-    """None if its values cannot go together."""
+    """None if its combination of values is invalid."""
     run: Run | None
     error: str | None = None
 
 
 def table_of(plan: str, made: Sequence[Made]) -> pa.Table:
-    """The rows of runs. Of a run that failed there is one, without figures."""
+    """The rows of runs. A failed run has one row, without figures."""
     import pyarrow as pa
 
     results = _results([one.run for one in made if one.run is not None])
@@ -53,7 +53,7 @@ def table_of(plan: str, made: Sequence[Made]) -> pa.Table:
             swept: dict[str, object] = json.loads(one.spec.set_json)
             rows.append(identity | {key: _plain(value) for key, value in swept.items()})
             continue
-        # What the run took is not of the run: the same run gives the same row.
+        # Omit the wall time, so that the same run gives the same row.
         summary = {key: value for key, value in one.run.summary.items() if key != "wall_s"}
         identity["summary"] = msgspec.json.encode(summary).decode()
         rows += [identity | _figures(row) for row in results.rows_of(one.run)]
@@ -77,7 +77,7 @@ def _figures(row: dict[str, object]) -> dict[str, object]:
 
 
 def _figure(value: object) -> object:
-    # Whole numbers of one run may be fractions of another: columns of figures are all of one type. SQL leaves out null.
+    # All figures are floats, since a whole number of one run may be a fraction in another. SQL ignores null.
     if isinstance(value, int | float) and not isinstance(value, bool):
         return None if math.isnan(value) else float(value)
     return value

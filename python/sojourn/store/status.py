@@ -1,4 +1,4 @@
-"""How far the sweeps of a store have come."""
+"""The progress of a store's sweeps."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from sojourn.store.plans import StoredPlan
 
 
 class Status(TypedDict):
-    """What ``sojourn status --json`` prints."""
+    """The output of ``sojourn status --json``."""
 
     runs: int
     done: int
-    """Those with rows, failed ones included."""
+    """Runs with rows, failed ones included."""
     running: int
-    """Those of batches that a worker has claimed."""
+    """Runs of batches that a worker has claimed."""
     failed: int
 
 
 def status(plans: Iterable[StoredPlan]) -> Status:
-    """The runs of sweeps, counted."""
+    """Counts the runs of these sweeps."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 

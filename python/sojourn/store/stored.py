@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CAPTURE = "capture"
-"""The folder of captures, beside those of the recorded tables."""
+"""The folder of packet captures, next to those of the recorded tables."""
 _RUNS = b"runs"
-"""The key of a recorded file's metadata: the runs that it belongs to, in order, each with its number of rows."""
+"""The metadata key in a recorded file: its runs in order, each with its number of rows."""
 
 
 def runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
-    """The runs of a plan by their places, and why others failed. Recorded tables are read when they are asked for."""
+    """The runs of a plan by index, and the errors of failed runs. Recorded tables are read on demand."""
     import pyarrow.parquet as pq
 
     runs: dict[int, Run] = {}
@@ -38,20 +38,20 @@ def runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
             if row["error"] is not None:
                 failed[place] = row["error"]
             elif place not in runs:
-                # A run with several queues has several rows, with the same summary.
+                # A run with several queues has several rows with the same summary.
                 runs[place] = tables.run(msgspec.json.decode(row["summary"]), place, row["hash"])
     return runs, failed
 
 
 def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, *, with_all: bool) -> Run | None:
-    """A run that another plan has, called as ``spec``. None if it cannot be read.
+    """Reads a run of another plan under the names of ``spec``. None if it cannot be read.
 
     Parameters
     ----------
     part
         The file of ``plan`` with the run's row.
     with_all
-        Whether all its tables are needed, and not only those that the experiment asks for.
+        Whether all its tables are needed, not only those that the experiment records.
     """
     import pyarrow.parquet as pq
 
@@ -76,7 +76,7 @@ def _records(spec: _core.RunSpec) -> bool:
 
 
 def _is_whole(run: Run) -> bool:
-    """Whether all its tables can be read. A histogram is always among them."""
+    """Whether all its tables can be read. A complete run always has a histogram."""
     try:
         tables = {name: run.read_table(name) for name in RECORDED}
     except (OSError, ValueError):
@@ -85,7 +85,7 @@ def _is_whole(run: Run) -> bool:
 
 
 def recorded(of_runs: Mapping[str, pa.Table]) -> pa.Table:
-    """One table of those that runs recorded, by their hashes."""
+    """Joins the recorded tables of several runs, by run hash."""
     import pyarrow as pa
 
     with_hash = [

@@ -1,4 +1,4 @@
-"""Makes the runs of a store's sweeps, batch by batch, until none is left."""
+"""Executes the runs of a store's sweeps, batch by batch, until none is left."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 POLL_S = 0.1
-"""How often progress is reported and a Ctrl-C is noticed."""
+"""Interval of progress reports and of checks for a Ctrl-C."""
 LOOK_S = 1.0
-"""How often a worker looks again when all that is left is claimed by others."""
+"""Interval at which a worker checks the store again while others hold all remaining batches."""
 PART_RUNS = 1 << 14
-"""Runs of a file once its sweep is finished: few large files are read faster than many small ones."""
+"""Runs per file of a finished sweep: few large files read faster than many small ones."""
 
 
 def work(
@@ -38,21 +38,21 @@ def work(
     report: Report | None = None,
     wait: bool = True,
 ) -> BaseException | None:
-    """Makes what is missing of a sweep, and puts its rows together once all are there.
+    """Executes the missing runs of a sweep, and merges its files once all runs are done.
 
     Parameters
     ----------
     known
-        Runs of other sweeps by their hashes; they are not made again.
+        Runs of other sweeps by hash; they are not repeated.
     jobs
-        Runs at the same time.
+        The number of parallel runs.
     wait
-        Whether to stay while others make what is left: if they die, it is made here.
+        Whether to wait while others execute the rest, and to take over if they die.
 
     Returns
     -------
     BaseException or None
-        Why not all is there: a KeyboardInterrupt, or the OSError that writing failed with.
+        Why runs are missing: a KeyboardInterrupt, or the OSError of a failed write.
     """
     before = plan.runs_done()
     crew = _Crew(Batches(plan, known or {}), jobs, wait=wait)
@@ -76,13 +76,13 @@ def work(
 
 
 def progress(plan: StoredPlan, before: int, made: int, elapsed_s: float) -> Progress:
-    """How far a sweep has come that had ``before`` finished runs when it was gone on with."""
+    """The progress of a sweep that started or resumed with ``before`` finished runs."""
     left = plan.meta.runs - before
     return Progress(before + made, plan.meta.runs, made / left if left else 1.0, elapsed_s)
 
 
 def make_batch(store: str, plan: str, batch: int) -> None:
-    """Makes a batch, if need be after the worker that has claimed it has died."""
+    """Executes a batch; waits if another worker has claimed it, and takes over if that worker dies."""
     batches = _batches(store, plan)
     while not batches.is_done(batch) and not batches.try_to_make(batch):
         time.sleep(LOOK_S)
@@ -96,7 +96,7 @@ def _batches(store: str, plan: str) -> Batches:
 
 
 def compact(plan: StoredPlan) -> None:
-    """Puts the rows of a finished sweep into few files. The same sweep ends in the same files, whoever made it."""
+    """Merges the rows of a finished sweep into few files. They are identical whichever workers executed the sweep."""
     import pyarrow as pa
 
     with plan.claims.hold("compact") as is_ours:
@@ -114,11 +114,11 @@ def compact(plan: StoredPlan) -> None:
 
 
 Known = dict[str, tuple[StoredPlan, Part]]
-"""Runs by their hashes, with the plan and the file that have them."""
+"""By run hash: the plan and the file of the run."""
 
 
 def index(plans: Iterable[StoredPlan]) -> Known:
-    """The runs of other plans."""
+    """The finished runs of these plans."""
     import pyarrow.parquet as pq
 
     known: Known = {}
@@ -132,12 +132,12 @@ def index(plans: Iterable[StoredPlan]) -> Known:
 
 
 class Batches:
-    """The batches of a sweep, to be made by any number of threads."""
+    """The batches of a sweep, for execution by any number of threads."""
 
     def __init__(self, plan: StoredPlan, known: Known) -> None:
         self.plan = plan
         self.made = 0
-        """Runs made here."""
+        """Runs executed here."""
         self._known = known
         self._sweep = plan.sweep
         self._lock = threading.Lock()
@@ -145,12 +145,12 @@ class Batches:
         self._cancelled = False
 
     def is_done(self, batch: int) -> bool:
-        """Whether its rows are there."""
+        """Whether the batch has its rows."""
         places = self.plan.places(batch)
         return any(part.first <= places[0] and places[-1] <= part.last for part in self.plan.parts())
 
     def try_to_make(self, batch: int) -> bool:
-        """Claims a batch and makes it. False if another has the claim.
+        """Claims and executes a batch. False if another worker has the claim.
 
         Raises
         ------
@@ -160,7 +160,7 @@ class Batches:
             Its rows cannot be written.
         """
         with self.plan.claims.hold(str(batch)) as is_ours:
-            # Another may have made it since we looked.
+            # Another worker may have finished it since we looked.
             if is_ours and not self.is_done(batch):
                 places = self.plan.places(batch)
                 made = [self._make(place) for place in places]
@@ -171,7 +171,7 @@ class Batches:
             return is_ours
 
     def cancel(self) -> None:
-        """Ends what is being made. Batches that are not finished are left to others."""
+        """Cancels the current runs. Unfinished batches are left to other workers."""
         with self._lock:
             self._cancelled = True
             for monitor in self._monitors:
@@ -201,7 +201,7 @@ class Batches:
                 self._monitors.discard(monitor)
 
     def _write_recorded(self, places: range, made: list[Made]) -> None:
-        """What runs record of every packet or flow, beside the rows; of listed runs all that results have."""
+        """Writes the recorded tables of packets and flows; for listed runs, all tables and the capture."""
         import pyarrow as pa
 
         runs = {one.spec.hash: one.run for one in made if one.spec is not None and one.run is not None}
@@ -219,7 +219,7 @@ class Batches:
 
 
 class _Crew:
-    """Threads that each take a batch, make it, and go on to the next."""
+    """Threads that execute one batch after another."""
 
     def __init__(self, batches: Batches, jobs: int, *, wait: bool) -> None:
         self.batches = batches
@@ -231,17 +231,17 @@ class _Crew:
         self._busy = 0
         self._stopping = threading.Event()
         self._over = threading.Event()
-        """Set once nothing is left to do."""
+        """Set once no batch is left."""
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(jobs)]
         for thread in self._threads:
             thread.start()
 
     def is_at_work(self) -> bool:
-        """Whether a thread is still making runs or waiting for some."""
+        """Whether a thread still executes a batch or waits for one."""
         return any(thread.is_alive() for thread in self._threads)
 
     def stop(self) -> None:
-        """Ends the threads."""
+        """Stops the threads."""
         self._stopping.set()
         self.batches.cancel()
         for thread in self._threads:
@@ -254,7 +254,7 @@ class _Crew:
                 with self._lock:
                     self._busy -= 1
                     if not self._busy and not self._left:
-                        # This may have been the last one: look at once.
+                        # This may have been the last batch, so check the store at once.
                         self._looked_s = -LOOK_S
         except _core.Cancelled:
             pass
@@ -264,7 +264,7 @@ class _Crew:
             self.batches.cancel()
 
     def _next(self) -> int | None:
-        """A batch that nobody seemed to have; None if there is nothing left to do."""
+        """A batch that seems unclaimed; None if no work is left."""
         plan = self.batches.plan
         while not (self._stopping.is_set() or self._over.is_set()):
             with self._lock:
@@ -273,7 +273,7 @@ class _Crew:
                     missing = plan.missing()
                     held = plan.claims.held()
                     self._left = [batch for batch in missing if str(batch) not in held]
-                    # Workers that begin together do not all ask for the same.
+                    # Shuffle, so that workers that start together do not claim the same batch.
                     random.shuffle(self._left)
                     if not missing or not (self._left or self._wait):
                         self._over.set()
