@@ -45,8 +45,9 @@ WITHOUT_VALUE = {
     ("sfq_pie", "2013"): {"quantum", "depth"},
     ("sfq_madpie", "rfc8033"): {"quantum", "depth"},
     ("sfq_madpie", "2013"): {"quantum", "depth"},
-    # Of the other scheduler.
-    ("dualpi2", None): {"t_shift"},
+    # Of the other scheduler, and Linux's.
+    ("dualpi2", "rfc9332"): {"t_shift", "min_qlen_step"},
+    ("dualpi2", "linux"): {"t_shift"},
 }
 """Keys that have no value where they are not given, by discipline and variant (None: all of them)."""
 
