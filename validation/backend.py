@@ -23,9 +23,12 @@ from comparison import AGAIN, Comparison, Departures, Figures, compare, linux_fi
 from from_linux import write_figures
 
 import sojourn as sj
+from sojourn.linux import Linux
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "linux" / "figures.json"
+EMULATED = Linux(kernel="emulated")
+"""Where all of the figures were measured."""
 LEVELS = {
     "p1": 0.01,
     "p5": 0.05,
@@ -122,7 +125,7 @@ def keep_reference(name: str, run: sj.Run, window_s: tuple[float, float]) -> Non
 def on_linux(name: str, seeds: int, jobs: int) -> list[sj.Run]:
     """Runs a scenario on the backend, packet by packet; prints why a run is not to be trusted."""
     overrides = {"experiment.repeat": seeds, "experiment.warmup": "0 s", "record.packets": True}
-    runs = sj.run(HERE / "linux" / f"{name}.toml", set=overrides, backend="linux", jobs=jobs).runs
+    runs = sj.run(HERE / "linux" / f"{name}.toml", set=overrides, backend=EMULATED, jobs=jobs).runs
     for reason in (reason for one in runs for reason in one.summary.get("invalid", [])):
         print(f"| {name} | invalid: {reason} |", flush=True)
     return list(runs)

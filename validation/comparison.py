@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sojourn import Run
+from sojourn.linux.tolerances import TOLERANCES
 from sojourn.series import DIRECTIONS, FATES
 from sojourn.statistics import quantile
 
@@ -43,11 +44,11 @@ AGAIN = Path(__file__).parent / "linux" / "again.json"
 """The figures of Linux's other runs of the scenarios, a list per scenario with an entry per seed; see backend.py."""
 
 METRICS = (
-    Metric("p50_ms", "sojourn p50", "ms", 0.08, 1.0),
-    Metric("p95_ms", "sojourn p95", "ms", 0.12, 3.0),
+    Metric("p50_ms", "sojourn p50", "ms", *TOLERANCES["sojourn_p50_ms"]),
+    Metric("p95_ms", "sojourn p95", "ms", *TOLERANCES["sojourn_p95_ms"]),
     Metric("mean_ms", "sojourn mean", "ms"),
-    Metric("goodput_mbps", "goodput", "Mbit/s", 0.01),
-    Metric("drops_and_marks", "drops + marks", "packets", 0.15, 5.0),
+    Metric("goodput_mbps", "goodput", "Mbit/s", *TOLERANCES["goodput_bps"]),
+    Metric("drops_and_marks", "drops + marks", "packets", *TOLERANCES["dropped_packets"]),
     Metric("retransmits", "retransmits", "segments"),
     Metric("timeouts", "timeouts", "", 0.25, 5.0),
     Metric("startup_peak_ms", "start-up peak", "ms", 0.20),

@@ -50,7 +50,7 @@ def main() -> int:
         options.error(f"no such network: {', '.join(sorted(unknown))}; there are {', '.join(files)}")
     linux: Networks = json.loads(LINUX.read_text(encoding="utf-8"))
     for name in given.measure:
-        for arm, seed, figures in runs(files[name], Linux(), range(1, given.seeds + 1), but=linux):
+        for arm, seed, figures in runs(files[name], Linux(kernel="emulated"), range(1, given.seeds + 1), but=linux):
             linux.setdefault(name, {}).setdefault(arm, {})[seed] = figures
             LINUX.write_text(json.dumps(linux, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     ours: Networks = {}

@@ -10,8 +10,8 @@ import pytest
 
 from sojourn import linux
 
-needs_machine = pytest.mark.skipif(
-    not linux.is_available(), reason="the virtual machine needs more than is here: see sojourn doctor"
+needs_emulation = pytest.mark.skipif(
+    not linux.is_emulation_available(), reason="the emulated machine needs more than is here: see sojourn doctor"
 )
 
 EXPERIMENT = """\

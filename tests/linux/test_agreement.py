@@ -33,12 +33,16 @@ def test_both_backends_stand_side_by_side():
     other.summary["backend"] = "linux"
     for run in other.runs:
         run.summary["label"] = "codel"
-    document = json.loads(agreement.as_json(one, other))
+    named = {"sim": one, "linux": other}
+    document = json.loads(agreement.as_json(named))
     assert document["backends"] == ["sim", "linux"]
     (median,) = (row for row in document["agreement"] if row["metric"] == "sojourn_p50_ms")
     assert median["linux"] > median["sim"]
     assert math.isclose(median["relative"], median["linux"] / median["sim"] - 1)
-    assert [arm.label for arm in agreement.overlay(one, other).arms] == ["codel (sim)", "codel (linux)"]
+    assert [arm.label for arm in agreement.overlay(named).arms] == [
+        "codel (sim)",
+        "codel (linux)",
+    ]
 
 
 def test_groups_of_flows_are_compared_where_both_have_them():
@@ -50,4 +54,4 @@ def test_groups_of_flows_are_compared_where_both_have_them():
     assert rows["bulk.goodput_bps"].relative == 1.0
     assert rows["bulk.goodput_bps"].direction == "down"
     assert "bulk.rtt_p50_ms" not in rows
-    assert "bulk goodput Mbit/s" in plain(agreement.table(one, other))
+    assert "bulk goodput Mbit/s" in plain(agreement.table({"sim": one, "linux": other}))

@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 
 from linux import userland
-from linux.conftest import needs_machine
+from linux.conftest import needs_emulation
 from sojourn.linux import kernel, programs
 
 pytestmark = [
-    needs_machine,
+    needs_emulation,
     pytest.mark.skipif(
         programs.find("modprobe") is None or programs.find("depmod") is None, reason="needs modprobe and depmod (kmod)"
     ),
@@ -103,7 +103,7 @@ CASES = [
 def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     """How each case ended in the machine."""
     folder = tmp_path_factory.mktemp("host")
-    booted = kernel.locate(None)
+    booted = kernel.locate("emulated")
     first = f"#!{sys.executable} -u\n".encode() + (HERE / "first_process.py").read_bytes()
     given = json.dumps({"files": FILES, "cases": CASES}).encode()
     extra = {"/init": first, "/cases.json": given}
@@ -157,7 +157,7 @@ def summary(case: dict) -> dict:
 def test_codel_holds_the_queue_and_tcp_fills_the_link(cases: dict[str, dict]):
     (run,) = summary(cases["codel"])["runs"]
     down = run["bottleneck"]["down"]
-    assert run["kernel"].startswith(kernel.locate(None).release)
+    assert run["kernel"].startswith(kernel.locate("emulated").release)
     first, second, ping = run["flows"]
     assert min(flow["received_bytes"] for flow in (first, second)) > 0
     if "invalid" in run:

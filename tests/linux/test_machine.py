@@ -1,4 +1,4 @@
-"""A short experiment on the real kernel, in a virtual machine."""
+"""A short experiment on the real kernel, in the emulated machine."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import pyarrow as pa
 import pytest
 
 from conftest import Cli
-from linux.conftest import EXPERIMENT, needs_machine
+from linux.conftest import EXPERIMENT, needs_emulation
 from sojourn import Run, _core
 from sojourn.execution import as_run
 from sojourn.linux import Linux, machine
 from sojourn.linux.kernel import locate
 
-pytestmark = needs_machine
+pytestmark = needs_emulation
 
 
 def make_run(text: str) -> _core.Run:
     plan = _core.Plan.read_text(text, "short", [])
-    backend = Linux()
+    backend = Linux(kernel="emulated")
     backend.check(plan)
     return backend.run(plan[0], _core.Monitor())
 
@@ -204,7 +204,7 @@ def test_a_run_under_memory_pressure_is_not_to_be_trusted():
     settings = [values for step in job["setup"] for values in step["action"].get("Sysctl", [])]
     (unsent,) = {tuple(setting) for setting in settings if setting[0] == "net/ipv4/tcp_notsent_lowat"}
     told = json.dumps(job).replace(json.dumps(list(unsent)), json.dumps([unsent[0], "4294967295"]))
-    recording = machine.run(told, 1, locate(None), job["modules"], _core.Monitor())
+    recording = machine.run(told, 1, locate("emulated"), job["modules"], _core.Monitor())
     (fault,) = steady(_core.linux_run(plan[0], told, recording, 0.0))["invalid"]
     assert "memory pressure" in fault
 
@@ -314,7 +314,7 @@ def test_a_capture_has_every_packet_that_left(recorded: Run, tmp_path: Path):
 
 
 def test_what_linux_gives_otherwise_is_said_once(sojourn: Cli, short: Path):
-    result = sojourn("run", short, "--backend", "linux", "--set", "record.rtt=true")
+    result = sojourn("run", short, "--backend", "linux", "--kernel", "emulated", "--set", "record.rtt=true")
     assert result.returncode == 0, result.stderr
     notes = [line for line in result.stderr.splitlines() if line.startswith("note:")]
     assert notes == [

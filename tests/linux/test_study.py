@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from conftest import EXPERIMENT, Cli
-from linux.conftest import needs_machine
+from linux.conftest import needs_emulation
 
 STUDY = """
 title = "Two flows"
@@ -40,7 +40,7 @@ relation = "1000 < codel.delay.median < pfifo.delay.median"
 """
 
 
-@needs_machine
+@needs_emulation
 def test_a_study_runs_on_linux_with_what_its_recipe_changes_there(sojourn: Cli, tmp_path: Path):
     folder = tmp_path / "small"
     folder.mkdir()
@@ -48,7 +48,7 @@ def test_a_study_runs_on_linux_with_what_its_recipe_changes_there(sojourn: Cli, 
     (folder / "claims.toml").write_text(CLAIMS, encoding="utf-8")
     text = EXPERIMENT.replace("[link]\n", '[link]\ndevice_queue = "1 packets"\n')
     (folder / "experiment.toml").write_text(text, encoding="utf-8")
-    result = sojourn("study", "run", folder, "--backend", "linux", "--quick", "--out", "out")
+    result = sojourn("study", "run", folder, "--backend", "linux", "--kernel", "emulated", "--quick", "--out", "out")
     assert result.returncode == 0, result.stderr
     assert "2 runs on linux, about 1 min; --quick and --figure F run fewer" in result.stderr
     assert "On linux: no packet waits in a driver." in result.stdout

@@ -53,6 +53,11 @@ def test_built_kernels_are_listed_newest_first(sojourn: Cli, no_kernels: dict[st
     ("arguments", "line"),
     [
         (("build", "new"), 'kernel build: got "new"; must be a version like 6.1'),
+        (("build",), "kernel build: got no version; must be one like 6.1, or --source"),
+        (
+            ("build", "--source", "other", "--out", "other"),
+            '--out: got "other"; must be a new folder, or one that this command made',
+        ),
         (("build", "6.1", "--source", "nowhere"), '--source: got "nowhere"; there is no such file or folder'),
         (("build", "6.1", "--source", "tree"), "--source: linux is no source of a kernel"),
         (("build", "6.1", "--source", "other"), "--source: got other, which is Linux 6.12.3; must be 6.1"),

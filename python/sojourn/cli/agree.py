@@ -1,16 +1,17 @@
-"""``sojourn agree``: runs the same file on two backends and compares the results."""
+"""``sojourn agree``: runs the same file on two backends, or on several kernels, and compares the results."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sojourn import storage
+from sojourn import _core, storage
 from sojourn.api import read_plan, run_plan
 from sojourn.backends import Backend, Simulator
-from sojourn.cli.options import Jobs, Json, Kernel, On, Out, Set, linux, overrides
+from sojourn.cli.options import Jobs, Json, Kernels, On, Out, Set, linux, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
@@ -18,45 +19,85 @@ from sojourn.manifest import Manifest
 from sojourn.results import Results
 from sojourn.saving import files_of
 
+DIFFERENT = 1
+"""Status if a kernel does not agree with the first."""
+UNDECIDED = 125
+"""Status if runs failed or are not to be trusted. ``git bisect run`` skips a commit with it."""
+
 
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
     out: Out = None,
     on: On = None,
-    kernel: Kernel = None,
+    kernel: Kernels = None,
     set: Set = None,
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """Run an experiment file on the simulator and on Linux, and compare the results."""
+    """Run an experiment file on the simulator and on Linux, and compare the results.
+
+    With --kernel twice or more, compare the kernels with the first; the simulator is shown beside them. Exit status: 0
+    if they agree, 1 if not, 125 if a run failed or is invalid, 2 if the input is wrong.
+    """
     from sojourn.linux import agreement
 
+    kernels = kernel or []
+    backends = _backends(on, kernels)
     replaced = overrides(set)
-    backends = Simulator(), linux(on, kernel)
+    plan = read_plan(file, replaced)
     if out is not None:
         storage.prepare(out, agreement.files())
-        plan = read_plan(file, replaced)
-        for backend in backends:
-            folder = out / backend.name
+        for folder in (out / name for name in backends):
             Manifest.read(folder).refuse_foreign(files_of(plan, folder))
-    both = _run(file, backends[0], replaced, jobs), _run(file, backends[1], replaced, jobs)
-    if out is not None:
-        try:
-            agreement.save(*both, directory=out)
-        except OSError as error:
-            raise Stopped(FAILED, storage.write_failed(out, error)) from None
-    if json:
-        sys.stdout.write(agreement.as_json(*both))
-    else:
-        show(agreement.table(*both))
-    refuse_invalid(both[1].runs)
+    try:
+        # Whatever Linux refuses is refused before anything is run.
+        plans = {name: read_plan(file, replaced, backend=backend) for name, backend in backends.items()}
+        named = {name: _run(name, backend, plans[name], jobs) for name, backend in backends.items()}
+        if out is not None:
+            try:
+                agreement.save(named, directory=out)
+            except OSError as error:
+                raise Stopped(FAILED, storage.write_failed(out, error)) from None
+        if json:
+            sys.stdout.write(agreement.as_json(named))
+        else:
+            show(agreement.table(named))
+            for name in list(named)[1:]:
+                print(agreement.verdict(named, name))
+        refuse_invalid([run for name, results in named.items() if name != Simulator.name for run in results.runs])
+    except (Stopped, _core.RunError) as error:
+        status = error.status if isinstance(error, Stopped) else FAILED
+        if len(kernels) > 1 and status == FAILED:
+            raise Stopped(UNDECIDED, str(error)) from None
+        raise
+    if any(agreement.differences(named)[name] for name in list(named)[1 : len(kernels)]):
+        raise Stopped(DIFFERENT, "the kernels do not agree")
 
 
-def _run(file: str, backend: Backend, replaced: list[tuple[str, str]], jobs: int | None) -> Results:
-    plan = read_plan(file, replaced, backend=backend)
+def _backends(on: str | None, kernels: list[str]) -> dict[str, Backend]:
+    """The backends by name, the one first that the others are compared with."""
+    if len(kernels) < 2:
+        return {Simulator.name: Simulator(), "linux": linux(on, kernels[0] if kernels else None)}
+    backends: dict[str, Backend] = {}
+    for kernel in kernels:
+        name = _name(kernel)
+        if name in (*backends, Simulator.name):
+            raise _core.ExperimentError(
+                f'--kernel: got "{kernel}"; must have another name than "{name}", which is taken'
+            )
+        backends[name] = linux(on, kernel)
+    return backends | {Simulator.name: Simulator()}
+
+
+def _name(kernel: str) -> str:
+    """What a kernel is called here: its version, or the name of its folder."""
+    return Path(kernel.partition(":")[0]).resolve().name
+
+
+def _run(name: str, backend: Backend, plan: _core.Plan, jobs: int | None) -> Results:
     announce_notes(backend, plan)
-    with Display(f"runs on {backend.name}") as display:
+    with Display(f"runs on {name}") as display:
         results, stopped_by = run_plan(plan, jobs=jobs, backend=backend, report=display)
     if stopped_by is not None:
-        raise stop_reason(stopped_by, f"{len(results.runs)} of {len(plan.jobs)} runs finished on {backend.name}")
+        raise stop_reason(stopped_by, f"{len(results.runs)} of {len(plan.jobs)} runs finished on {name}")
     return results

@@ -11,7 +11,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from sojourn.cli.options import Json
+from sojourn.cli.options import Json, out_directory
 from sojourn.cli.shown import show
 
 app = typer.Typer(help="List and build the kernels of the Linux backend.", no_args_is_help=True)
@@ -41,7 +41,9 @@ def list_(json: Json = False) -> None:
 
 @app.command("build")
 def build(
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="Like 6.1.")],
+    version: Annotated[
+        str | None, typer.Argument(metavar="[VERSION]", help="Like 6.1; with --source it can be omitted.")
+    ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
@@ -50,9 +52,19 @@ def build(
             help="The kernel's source: a tarball or an unpacked folder; without it Debian's linux-source-VERSION.",
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            parser=out_directory,
+            help="Keep the kernel in this folder, not in the cache; --kernel DIR then runs it.",
+        ),
+    ] = None,
 ) -> None:
     """Build a kernel as User-Mode Linux. Takes minutes, once; --kernel VERSION then runs it."""
     from sojourn.linux.build import build as made
 
-    kernel = made(version, source, lambda line: print(line, file=sys.stderr, flush=True))
-    print(f"{kernel.release}: {kernel.image}; sojourn run FILE --backend linux --kernel {version} runs it")
+    kernel = made(version, source, out, lambda line: print(line, file=sys.stderr, flush=True))
+    name = out or version or kernel.release
+    print(f"{kernel.release}: {kernel.image}; sojourn run FILE --backend linux --kernel {name} runs it")

@@ -123,14 +123,14 @@ On = Annotated[
     str | None,
     typer.Option("--on", metavar="PLACE", help="For linux: vm (default; virtual time, no root) or host (real time)."),
 ]
-Kernel = Annotated[
-    str | None,
-    typer.Option(
-        "--kernel",
-        metavar="KERNEL",
-        help="For linux: the version of a kernel that sojourn kernel build made, a folder with boot/ and lib/modules/, "
-        "or IMAGE:MODULES.",
-    ),
+_KERNEL = (
+    "For linux: the version or folder of a kernel that sojourn kernel build made; emulated, for the emulated machine; "
+    "or, for that machine, a folder with boot/ and lib/modules/, or IMAGE:MODULES."
+)
+Kernel = Annotated[str | None, typer.Option("--kernel", metavar="KERNEL", help=_KERNEL)]
+Kernels = Annotated[
+    list[str] | None,
+    typer.Option("--kernel", metavar="KERNEL", help=f"{_KERNEL} Repeated: these kernels beside each other."),
 ]
 Set = Annotated[
     list[str] | None,

@@ -11,7 +11,7 @@
 """
 
 from sojourn.linux.backend import Linux, Place
-from sojourn.linux.doctor import Check, checks, is_available
+from sojourn.linux.doctor import Check, checks, is_available, is_emulation_available
 from sojourn.linux.errors import LinuxError
 
-__all__ = ["Check", "Linux", "LinuxError", "Place", "checks", "is_available"]
+__all__ = ["Check", "Linux", "LinuxError", "Place", "checks", "is_available", "is_emulation_available"]

@@ -1,13 +1,17 @@
-"""The agreement of two backends on the same experiment: per arm, direction and metric, and by distribution."""
+"""The agreement of results of the same experiment: per arm, direction and metric, and by distribution.
+
+The results are those of two backends, or of several kernels and the simulator. Each has a name; the first is what the
+others are compared with.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 from rich import box
@@ -15,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn import schema
+from sojourn.linux.tolerances import TOLERANCES
 from sojourn.metrics import METRICS, Metric, group_metrics, has_queue
 from sojourn.results import Arm, Direction, Results
 from sojourn.statistics import median_interval
@@ -23,10 +28,13 @@ from sojourn.storage import Staging
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Named: TypeAlias = Mapping[str, Results]
+"""Results by name; the first is the reference."""
+
 
 @dataclass(frozen=True)
 class Agreement:
-    """One metric of one arm on both backends: medians over the repeats."""
+    """One metric of one arm in two results: medians over the repeats."""
 
     arm: str
     direction: str
@@ -40,6 +48,14 @@ class Agreement:
     def relative(self) -> float:
         """(second − first) / first; NaN if undefined."""
         return (self.second - self.first) / self.first if self.first else math.nan
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the figures agree; None if the metric is not judged, or neither result has it."""
+        tolerance = TOLERANCES.get(self.metric)
+        if tolerance is None or (math.isnan(self.first) and math.isnan(self.second)):
+            return None
+        return tolerance.within(self.first, self.second)
 
 
 def compare(first: Results, second: Results) -> list[Agreement]:
@@ -92,14 +108,30 @@ def distance(one: Arm, other: Arm, place: str) -> float:
     return float(np.max(np.abs(shares[0] - shares[1])))
 
 
-def overlay(first: Results, second: Results) -> Results:
-    """Both results as one, with every arm named after its backend, to be drawn in the same figures."""
+def differences(named: Named) -> dict[str, list[Agreement]]:
+    """By name: the figures that differ from the reference's by more than their tolerance."""
+    reference, *others = named.items()
+    return {name: [row for row in compare(reference[1], results) if row.within is False] for name, results in others}
+
+
+def verdict(named: Named, name: str) -> str:
+    """A line that says whether a result agrees with the reference, and how many figures do not."""
+    reference = next(iter(named))
+    off = differences(named)[name]
+    if not off:
+        return f"{name} agrees with {reference}"
+    figures = "1 figure is" if len(off) == 1 else f"{len(off)} figures are"
+    return f"{name} does not agree with {reference}: {figures} beyond the tolerance"
+
+
+def overlay(named: Named) -> Results:
+    """All results as one, with the name behind every arm's, to be drawn in the same figures."""
     runs = []
-    for one, other in zip(first.runs, second.runs, strict=True):
-        for results, run in ((first, one), (second, other)):
-            backend = results.summary["backend"]
-            summary = cast("schema.Run", {**run.summary, "label": f"{run.label} ({backend})"})
+    for several in zip(*(results.runs for results in named.values()), strict=True):
+        for name, run in zip(named, several, strict=True):
+            summary = cast("schema.Run", {**run.summary, "label": f"{run.label} ({name})"})
             runs.append(replace(run, summary=summary))
+    first = next(iter(named.values()))
     return Results({**first.summary, "runs": [run.summary for run in runs]}, runs)
 
 
@@ -107,92 +139,144 @@ FEW_SEEDS = 5
 """With fewer seeds a difference may be due to chance."""
 
 
-def _caption(one: str, other: str, *, seeds: int) -> str:
+def _caption(named: Named) -> str:
+    reference, *others = named
+    other = others[0] if len(others) == 1 else "other"
     said = (
-        f"difference: ({other} - {one}) / {one}; distance: the largest vertical distance between the two "
-        "distribution functions of the sojourn time, 0 to 1"
+        f"difference: ({other} - {reference}) / {reference}, with ! if it is beyond the tolerance; distance: the "
+        "largest vertical distance between the two distribution functions of the sojourn time, 0 to 1"
     )
+    seeds = len({run.seed for run in named[reference].runs})
     if seeds < FEW_SEEDS:
         said += f"; with fewer than {FEW_SEEDS} seeds, as here, two results of one backend can differ as much"
     return said
 
 
-def table(first: Results, second: Results) -> Table:
+def _rows(named: Named) -> dict[tuple[str, str, str], dict[str, Agreement]]:
+    """By arm, place and metric: the comparison of each result with the reference."""
+    reference, *others = named.items()
+    rows: dict[tuple[str, str, str], dict[str, Agreement]] = {}
+    for name, results in others:
+        for row in compare(reference[1], results):
+            rows.setdefault((row.arm, row.direction, row.metric), {})[name] = row
+    return rows
+
+
+def table(named: Named) -> Table:
     """The agreement as a table for people."""
-    names = [results.summary["backend"] for results in (first, second)]
+    reference, *others = named
+    first = named[reference]
     shown = Table(
-        title=Text(f"{first.summary['experiment']}: {names[0]} and {names[1]}"),
-        caption=Text(_caption(*names, seeds=len({run.seed for run in first.runs}))),
+        title=Text(f"{first.summary['experiment']}: {', '.join((reference, *others[:-1]))} and {others[-1]}"),
+        caption=Text(_caption(named)),
         box=box.SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
     )
     for heading in ("queue", "way", "metric"):
         shown.add_column(heading)
-    for heading in (*names, "difference"):
+    for heading in (reference, *(heading for name in others for heading in (name, "difference"))):
         shown.add_column(heading, justify="right")
     metrics = {metric.name: metric for metric in (*METRICS, *group_metrics(first))}
     before: tuple[str, str] | None = None
-    for row in compare(first, second):
-        place = (row.arm, row.direction)
+    for (arm, direction, key), of_others in _rows(named).items():
+        place = (arm, direction)
         cells = ["", ""] if place == before else list(place)
         before = place
-        metric = metrics.get(row.metric)
+        metric = metrics.get(key)
         if metric is None:
-            cells += ["distance", "", "", _number(row.second, 3)]
+            cells += ["distance", ""]
         else:
-            cells += [
-                f"{metric.group} {metric.heading}".strip(),
-                *(_number(value / metric.shown_per, metric.digits) for value in (row.first, row.second)),
-            ]
-            cells.append("–" if math.isnan(row.relative) else f"{row.relative:+.1%}")
+            cells += [f"{metric.group} {metric.heading}".strip(), _shown(next(iter(of_others.values())).first, metric)]
+        for name in others:
+            cells += _cells(of_others.get(name), metric)
         shown.add_row(*map(Text, cells))
     return shown
+
+
+def _cells(row: Agreement | None, metric: Metric | None) -> list[str]:
+    """A result's figure and its difference from the reference."""
+    if row is None:
+        return ["", ""]
+    if metric is None:
+        return ["", _number(row.second, 3)]
+    difference = "–" if math.isnan(row.relative) else f"{row.relative:+.1%}"
+    return [_shown(row.second, metric), f"{difference} !" if row.within is False else difference]
+
+
+def _shown(value: float, metric: Metric) -> str:
+    return _number(value / metric.shown_per, metric.digits)
 
 
 def _number(value: float, digits: int) -> str:
     return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
-def as_json(first: Results, second: Results) -> str:
-    """The agreement as JSON: a list with a row per arm, direction and metric; NaN is null."""
-    names = [results.summary["backend"] for results in (first, second)]
+def as_json(named: Named) -> str:
+    """The agreement as JSON: a list with a row per arm, direction and metric; NaN is null.
 
-    def row(agreement: Agreement) -> dict[str, object]:
-        fields = asdict(agreement)
-        values = {names[0]: fields.pop("first"), names[1]: fields.pop("second"), "relative": agreement.relative}
-        return fields | {key: None if math.isnan(value) else value for key, value in values.items()}
+    ``relative`` and ``within`` are those of the second result; with more results they are objects, by name.
+    """
+    reference, *others = named
+    pair = len(others) == 1
 
+    def number(value: float) -> float | None:
+        return None if math.isnan(value) else value
+
+    rows: list[dict[str, object]] = []
+    for (arm, direction, metric), of_others in _rows(named).items():
+        first = next(iter(of_others.values())).first
+        values = {name: number(row.second) for name, row in of_others.items()}
+        relative = {name: number(row.relative) for name, row in of_others.items()}
+        within = {name: row.within for name, row in of_others.items()}
+        rows.append(
+            {
+                "arm": arm,
+                "direction": direction,
+                "metric": metric,
+                reference: number(first),
+                **values,
+                "relative": relative[others[0]] if pair else relative,
+                "within": within[others[0]] if pair else within,
+            }
+        )
     document = {
-        "experiment": first.summary["experiment"],
-        "backends": names,
-        "agreement": [row(agreement) for agreement in compare(first, second)],
+        "experiment": named[reference].summary["experiment"],
+        "backends": list(named),
+        "kernels": {name: kernel for name, results in named.items() if (kernel := _kernel(results)) is not None},
+        "agree": {name: not off for name, off in differences(named).items()},
+        "agreement": rows,
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def figure(first: Results, second: Results, direction: Direction = "down") -> Figure:
+def _kernel(results: Results) -> str | None:
+    """The kernel that made the runs; None for the simulator's."""
+    return results.runs[0].summary.get("kernel") if results.runs else None
+
+
+def figure(named: Named, direction: Direction = "down") -> Figure:
     """The distribution functions of the sojourn time in one figure."""
-    return overlay(first, second).plot.cdf(direction)
+    return overlay(named).plot.cdf(direction)
 
 
 def files() -> list[str]:
-    """The files that ``save`` may write besides the folders of the backends."""
+    """The files that ``save`` may write besides the folders of the results."""
     from sojourn.filenames import FORMATS
 
     return ["agreement.json", *(f"agreement_cdf{suffix}.{kind}" for suffix in ("", "_up") for kind in FORMATS)]
 
 
-def save(first: Results, second: Results, *, directory: Path) -> list[Path]:
-    """Writes agreement.json, the figure, and each backend's own results in a folder of its name."""
+def save(named: Named, *, directory: Path) -> list[Path]:
+    """Writes agreement.json, the figure, and each result in a folder of its name."""
     from sojourn.plots import style
 
     written = []
-    for results in (first, second):
-        written += results.save(directory / results.summary["backend"])
+    for name, results in named.items():
+        written += results.save(directory / name)
     with Staging(directory) as staging:
-        for direction in first.directions:
+        for direction in next(iter(named.values())).directions:
             suffix = "" if direction == "down" else "_up"
-            written += style.save(staging, f"agreement_cdf{suffix}", figure(first, second, direction))
-        written.append(staging.add_text("agreement.json", as_json(first, second)))
+            written += style.save(staging, f"agreement_cdf{suffix}", figure(named, direction))
+        written.append(staging.add_text("agreement.json", as_json(named)))
     return written

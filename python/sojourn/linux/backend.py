@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from sojourn import _core
 from sojourn.linux import host, machine
-from sojourn.linux.kernel import Kernel, locate
+from sojourn.linux.kernel import Kernel, is_user_mode, locate
 
 Place = Literal["vm", "host"]
 
@@ -28,8 +28,10 @@ class Linux:
     on
         ``"vm"``: in a virtual machine in virtual time, without root. ``"host"``: on the running kernel, as root.
     kernel
-        For the virtual machine: a directory with ``boot/`` and ``lib/modules/``, or ``IMAGE:MODULES``. By default the
-        first that exists of: the cached download of the distribution's package, the host's own kernel, a new download.
+        For the virtual machine: the version of a kernel that ``sojourn kernel build`` made, or its folder;
+        ``"emulated"``, the emulated machine; for that machine also a directory with ``boot/`` and ``lib/modules/``, or
+        ``IMAGE:MODULES``. By default the newest that was built; if there is none, the emulated machine. Its own kernel
+        is the first that exists of: the cached download of the distribution's package, the host's own, a new download.
     """
 
     on: Place = "vm"
@@ -38,7 +40,12 @@ class Linux:
 
     def wall_s(self, simulated_s: float, runs: int) -> float:
         """Rough wall time of successive runs: measured at 10 Mbit/s with a dedicated processor."""
-        start_s, pace = (20.0, 2.0) if self.on == "vm" else (1.0, 1.0)
+        if self.on == "host":
+            start_s, pace = 1.0, 1.0
+        elif is_user_mode(self.kernel):
+            start_s, pace = 2.0, 12.0
+        else:
+            start_s, pace = 20.0, 2.0
         return runs * start_s + simulated_s / pace
 
     @cached_property

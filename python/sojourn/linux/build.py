@@ -52,15 +52,17 @@ static inline size_t __must_check arch_get_random_seed_longs(unsigned long *v, s
 Say = Callable[[str], None]
 
 
-def build(version: str, source: Path | None, say: Say) -> Kernel:
+def build(version: str | None, source: Path | None, out: Path | None, say: Say) -> Kernel:
     """Builds a kernel into the cache. Takes some minutes and three gigabytes of disk while it does.
 
     Parameters
     ----------
     version
-        Like ``6.1``: the source must be of it.
+        Like ``6.1``: the source must be of it. None: whatever the source is of.
     source
         A tarball or an unpacked source, which is left alone; None: Debian's package ``linux-source-VERSION``.
+    out
+        The folder of the kernel, in place of one in the cache; an earlier build there is replaced.
     say
         Hears what is being done.
 
@@ -71,39 +73,47 @@ def build(version: str, source: Path | None, say: Say) -> Kernel:
     LinuxError
         A program is missing, the package cannot be had, or the build fails.
     """
-    if not kernel.is_version(version):
+    if version is None and source is None:
+        raise ExperimentError("kernel build: got no version; must be one like 6.1, or --source")
+    if version is not None and not kernel.is_version(version):
         raise ExperimentError(f'kernel build: got "{version}"; must be a version like 6.1')
     if source is not None and not source.exists():
         raise ExperimentError(f'--source: got "{source}"; there is no such file or folder')
     missing = [package for program, package in TOOLS.items() if programs.find(program) is None]
     if missing:
         raise LinuxError(f"a kernel build needs more programs; on Debian: apt-get install {' '.join(missing)}")
-    folder = kernel.built_directory()
+    folder = kernel.built_directory() if out is None else out.resolve().parent
+    if out is not None and out.exists() and kernel.built_in(out) is None:
+        raise ExperimentError(f'--out: got "{out}"; must be a new folder, or one that this command made')
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
             tree = _tree(version, source, Path(temporary), say)
             release = _release(tree)
-            if not kernel.is_of(release, version):
+            if version is not None and not kernel.is_of(release, version):
                 raise ExperimentError(f"--source: got {source}, which is Linux {release}; must be {version}")
             say(f"configuring Linux {release}")
             _adapt(tree)
             _configure(tree)
             say("compiling: some minutes of every processor")
             _make(tree, f"-j{os.cpu_count() or 1}", "linux", log=folder / f"{release}.log")
-            return _keep(tree, folder / release)
+            return _keep(tree, folder / release if out is None else out.resolve())
     except OSError as error:
         raise LinuxError(f"{error.filename or folder}: {error.strerror}") from None
 
 
-def _tree(version: str, source: Path | None, temporary: Path, say: Say) -> Path:
+def _tree(version: str | None, source: Path | None, temporary: Path, say: Say) -> Path:
     """A copy of the source that may be changed."""
     if source is not None and source.is_dir():
         say(f"copying {source}")
         tree = temporary / "linux"
-        _call(["cp", "-a", str(source.resolve()), str(tree)], temporary)
+        # Without the history of a repository, and without what another configuration has built.
+        shutil.copytree(source, tree, symlinks=True, ignore=_not_source)
+        if (tree / ".config").exists():
+            _make(tree, "mrproper")
         return tree
     if source is None:
+        assert version is not None
         say(f"downloading linux-source-{version}")
         source = _download(version, temporary)
     say(f"unpacking {source.name}")
@@ -114,6 +124,10 @@ def _tree(version: str, source: Path | None, temporary: Path, say: Say) -> Path:
     if len(trees) != 1:
         raise ExperimentError(f"--source: {source} is no source of a kernel")
     return trees[0]
+
+
+def _not_source(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if name == ".git" or name.endswith((".o", ".a", ".cmd"))]
 
 
 def _download(version: str, temporary: Path) -> Path:

@@ -121,8 +121,14 @@ def module_content(path: Path) -> bytes:
     return content
 
 
+EMULATED = "emulated"
+"""What selects a kernel for the emulated machine."""
+
+
 def locate(given: str | None) -> Kernel:
-    """The kernel to run: the given one, otherwise the cached package's, otherwise the host's own.
+    """The kernel to run: the given one, otherwise the newest that was built, otherwise one for the emulated machine.
+
+    That is the cached package's, otherwise the host's own, otherwise a download.
 
     Raises
     ------
@@ -131,16 +137,30 @@ def locate(given: str | None) -> Kernel:
     LinuxError
         There is no kernel; the message says how to get one.
     """
-    if given is not None:
+    if given is None:
+        newest = next(iter(built()), None)
+        if newest is not None:
+            return newest
+    elif given != EMULATED:
         return _given(given)
-    kernel = cached() or own()
-    if kernel is None:
-        kernel = download()
-    return kernel
+    return cached() or own() or download()
+
+
+def is_user_mode(given: str | None) -> bool:
+    """Whether the kernel that ``locate`` finds is User-Mode Linux. Downloads nothing.
+
+    Raises
+    ------
+    ExperimentError
+        The given path is not a kernel.
+    """
+    if given is None:
+        return bool(built())
+    return given != EMULATED and _given(given).user_mode
 
 
 def _given(given: str) -> Kernel:
-    """A kernel as named by ``--kernel``: the version of a built one, IMAGE:MODULES, or an unpacked kernel package."""
+    """A kernel as named by ``--kernel``: a built one by version or folder, IMAGE:MODULES, or an unpacked package."""
     if is_version(given):
         found = next((kernel for kernel in built() if is_of(kernel.release, given)), None)
         if found is None:
@@ -152,12 +172,12 @@ def _given(given: str) -> Kernel:
         if kernel.image.is_file() and (kernel.modules / "modules.builtin").is_file():
             return kernel
     else:
-        kernel_or_none = _in_root(Path(given))
+        kernel_or_none = built_in(Path(given)) or _in_root(Path(given))
         if kernel_or_none is not None:
             return kernel_or_none
     raise ExperimentError(
         f'--kernel: got "{given}"; must be a version like 6.1, a directory with boot/vmlinuz-RELEASE and '
-        "lib/modules/RELEASE, or IMAGE:MODULES_DIRECTORY"
+        f"lib/modules/RELEASE, IMAGE:MODULES_DIRECTORY, a folder that sojourn kernel build made, or {EMULATED}"
     )
 
 
@@ -197,9 +217,15 @@ def built_directory() -> Path:
 
 def built() -> list[Kernel]:
     """The kernels that were built as User-Mode Linux, the newest first."""
-    folders = [path.parent for path in built_directory().glob("[0-9]*/linux") if os.access(path, os.X_OK)]
-    folders.sort(key=lambda folder: _version(folder.name), reverse=True)
-    return [Kernel(folder / "linux", folder, user_mode=True) for folder in folders]
+    folders = sorted(built_directory().glob("[0-9]*"), key=lambda folder: _version(folder.name), reverse=True)
+    return [kernel for kernel in map(built_in, folders) if kernel is not None]
+
+
+def built_in(folder: Path) -> Kernel | None:
+    """The kernel that was built into a folder; None if there is none."""
+    if os.access(folder / "linux", os.X_OK) and (folder / "modules.builtin").is_file():
+        return Kernel(folder / "linux", folder, user_mode=True)
+    return None
 
 
 def own() -> Kernel | None:

@@ -1,0 +1,28 @@
+"""How far two results may differ and still agree."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Tolerance(NamedTuple):
+    """The largest difference of two figures that agree: the wider of both."""
+
+    relative: float
+    """As a share of the reference."""
+    absolute: float
+    """In the metric's unit."""
+
+    def within(self, reference: float, value: float) -> bool:
+        """Whether a value agrees with its reference."""
+        return abs(value - reference) <= max(self.relative * abs(reference), self.absolute)
+
+
+TOLERANCES = {
+    "sojourn_p50_ms": Tolerance(0.08, 1.0),
+    "sojourn_p95_ms": Tolerance(0.12, 3.0),
+    "goodput_bps": Tolerance(0.01, 0.0),
+    "dropped_packets": Tolerance(0.15, 5.0),
+    "marked_packets": Tolerance(0.15, 5.0),
+}
+"""By metric of a bottleneck's queue. Other metrics are shown, not judged."""

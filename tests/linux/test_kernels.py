@@ -1,0 +1,172 @@
+"""``sojourn agree`` with several kernels, and which kernel runs by default."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from linux.test_user_mode import needs_built_kernel, no_kernels, put
+from sojourn import _core
+from sojourn.cli import agree as command
+from sojourn.cli.app import status
+from sojourn.linux import Linux, LinuxError, doctor, kernel
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+__all__ = ["no_kernels"]
+
+EXPERIMENT = """\
+experiment = { duration = "3 s", warmup = "1 s" }
+link = { rate = "10 Mbit/s" }
+queue = [{ aqm = "AQM" }]
+traffic = [{ kind = "bulk", flows = 2, rtt = "20 ms" }]
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    path = tmp_path / "experiment.toml"
+    path.write_text(EXPERIMENT.replace("AQM", "codel"), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def agree(monkeypatch: pytest.MonkeyPatch, experiment: Path) -> Callable[..., int]:
+    """Runs the command on kernels whose runs are the simulator's, with the discipline after the name: ``new-pfifo``."""
+
+    class Fake(Linux):
+        def check(self, plan: _core.Plan) -> None:
+            """Accepts everything."""
+
+        def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
+            aqm = str(self.kernel).rpartition("-")[2]
+            if aqm == "broken":
+                raise LinuxError("the guest hangs")
+            text = EXPERIMENT.replace("AQM", aqm)
+            return _core.Plan.read_text(text, "experiment", [])[0].run(monitor)
+
+    monkeypatch.setattr(command, "linux", lambda on, named: Fake(kernel=named))
+
+    def run(*kernels: str, more: tuple[str, ...] = ()) -> int:
+        options = [word for one in kernels for word in ("--kernel", one)]
+        monkeypatch.setattr("sys.argv", ["sojourn", "agree", str(experiment), *options, *more])
+        return status()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("kernels", "ends"),
+    [
+        (("old-codel", "new-codel"), 0),
+        (("old-codel", "new-pfifo"), 1),
+        (("old-codel", "new-codel", "newer-pfifo"), 1),
+        (("old-codel", "new-broken"), 125),
+        # With one kernel there is no verdict on kernels, as before.
+        (("old-pfifo",), 0),
+        (("old-broken",), 1),
+    ],
+)
+def test_the_status_tells_whether_kernels_agree(agree, kernels: tuple[str, ...], ends: int):
+    assert agree(*kernels) == ends
+
+
+def test_the_simulator_is_shown_and_not_judged(agree, capsys: pytest.CaptureFixture[str]):
+    assert agree("old-pfifo", "new-pfifo") == 0
+    told = capsys.readouterr().out
+    assert "new-pfifo agrees with old-pfifo" in told
+    assert "sim does not agree with old-pfifo" in told
+
+
+def test_each_kernel_has_its_figures(agree, capsys: pytest.CaptureFixture[str]):
+    assert agree("old-codel", "new-pfifo", more=("--json",)) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["backends"] == ["old-codel", "new-pfifo", "sim"]
+    assert document["agree"] == {"new-pfifo": False, "sim": True}
+    (median,) = (row for row in document["agreement"] if row["metric"] == "sojourn_p50_ms")
+    assert median["new-pfifo"] > median["old-codel"] == median["sim"]
+    assert median["within"] == {"new-pfifo": False, "sim": True}
+    assert median["relative"]["sim"] == 0.0
+
+
+@pytest.mark.parametrize("folder", ["old-codel", "new-codel", "sim"])
+def test_each_kernel_has_its_folder(agree, capsys: pytest.CaptureFixture[str], tmp_path: Path, folder: str):
+    mine = tmp_path / "out" / folder / "summary.json"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine", encoding="utf-8")
+    assert agree("old-codel", "new-codel", more=("--out", str(tmp_path / "out"))) == 2
+    assert f"{folder}: summary.json was there before" in capsys.readouterr().err
+
+
+def test_kernels_have_different_names(agree, capsys: pytest.CaptureFixture[str]):
+    assert agree("a/new-codel", "b/new-codel") == 2
+    said = capsys.readouterr().err
+    assert said == '--kernel: got "b/new-codel"; must have another name than "new-codel", which is taken\n'
+
+
+@pytest.mark.parametrize("kernels", [("6.1", "6.12"), ("6.1",)])
+def test_what_linux_refuses_is_refused_before_anything_is_run(
+    sojourn: Cli, no_kernels: dict[str, str], experiment: Path, tmp_path: Path, kernels: tuple[str, ...]
+):
+    put(tmp_path / "cache", "6.1.192", "6.12.9")
+    options = [word for one in kernels for word in ("--kernel", one)]
+    refused = sojourn("agree", experiment, *options, "--set", "queue.0.aqm=blue", env=no_kernels)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert len(refused.stderr.splitlines()) == 1
+    assert "blue" in refused.stderr
+
+
+def test_kernels_that_do_not_boot_decide_nothing(
+    sojourn: Cli, no_kernels: dict[str, str], experiment: Path, tmp_path: Path
+):
+    put(tmp_path / "cache", "6.1.192", "6.12.9")
+    agent = {"SOJOURN_AGENT": "/bin/true"}
+    failed = sojourn("agree", experiment, "--kernel", "6.1", "--kernel", "6.12", env=no_kernels | agent)
+    assert failed.returncode == 125
+    assert "User-Mode Linux ended early" in failed.stderr.splitlines()[-1]
+
+
+@needs_built_kernel
+def test_a_kernel_agrees_with_its_copy(sojourn: Cli, experiment: Path, tmp_path: Path):
+    built = kernel.built()[0]
+    shutil.copytree(built.modules, tmp_path / "copy")
+    options = ("--kernel", built.release, "--kernel", tmp_path / "copy", "--json")
+    ended = sojourn("agree", experiment, *options)
+    assert ended.returncode == 0, ended.stderr
+    document = json.loads(ended.stdout)
+    assert document["kernels"].keys() == {built.release, "copy"}
+    for row in document["agreement"]:
+        assert row["copy"] == (row[built.release] if row["metric"] != "sojourn_distance" else 0.0)
+
+
+def test_the_newest_built_kernel_is_the_default(fake_kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(kernel, "own", lambda: kernel._given(str(fake_kernel)))
+    for given in (None, "emulated"):
+        assert (kernel.locate(given).release, kernel.is_user_mode(given)) == ("6.1.0-test", False)
+    emulated_s = Linux().wall_s(60.0, 1)
+    put(tmp_path / "cache", "6.1.192", "6.12.9")
+    assert (kernel.locate(None).release, kernel.is_user_mode(None)) == ("6.12.9", True)
+    assert kernel.locate("emulated").release == "6.1.0-test"
+    assert kernel.locate(str(tmp_path / "cache/sojourn/user-mode/6.1.192")).user_mode
+    assert Linux().wall_s(60.0, 1) < emulated_s / 5
+    assert Linux(kernel="emulated").wall_s(60.0, 1) == emulated_s
+
+
+def test_a_built_kernel_needs_no_emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("SOJOURN_AGENT", "/bin/true")
+    monkeypatch.setattr(kernel, "own", lambda: None)
+    real = doctor.programs.find
+    monkeypatch.setattr(
+        doctor.programs,
+        "find",
+        lambda program: None if program.startswith("qemu") else real(program) or Path("/sbin/x"),
+    )
+    assert (doctor.is_available(), doctor.is_emulation_available()) == (False, False)
+    put(tmp_path / "cache", "6.12.9")
+    assert (doctor.is_available(), doctor.is_emulation_available()) == (True, False)
