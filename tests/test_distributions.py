@@ -1,0 +1,66 @@
+"""Distribution against distribution: its arithmetic, and that what is kept belongs to the scenarios."""
+
+from __future__ import annotations
+
+import json
+import sys
+from math import comb
+from pathlib import Path
+
+import pytest
+
+VALIDATION = Path(__file__).parent.parent / "validation"
+sys.path.insert(0, str(VALIDATION))
+
+from comparison import JUDGED  # noqa: E402
+from distributions_page import Scenario, page, pairs  # noqa: E402
+from ranks import p_value  # noqa: E402
+
+
+def test_the_probability_is_exact():
+    # Apart entirely: one way of comb(10, 5), on either side.
+    assert p_value([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) == pytest.approx(2 / comb(10, 5))
+    assert p_value([6, 7, 8], [1, 2, 3, 4]) == pytest.approx(2 / comb(7, 3))
+    # Rank sums of 2 of 4: 3 4 5 5 6 7, the mean 5. That of {1, 3} is 4: as far or farther are 3, 4, 6 and 7.
+    assert p_value([1, 3], [2, 4]) == pytest.approx(4 / 6)
+    # Ranks 1, 2.5, 2.5, 4 and the sum 3.5 of {1, 2.5}: so are two of six, and two as far above.
+    assert p_value([1, 2], [2, 3]) == pytest.approx(4 / 6)
+    assert p_value([7, 7, 7], [7, 7]) == 1.0
+
+
+def run(**figures: float) -> dict[str, float]:
+    return {"p50_ms": 10.0, "p95_ms": 20.0, "goodput_mbps": 9.5, "drops_and_marks": 100.0} | figures
+
+
+def test_medians_are_judged_and_samples_tested():
+    linux = [run(p50_ms=10.0 + seed) for seed in range(5)]
+    ours = [run(p50_ms=10.9 + seed, goodput_mbps=9.0) for seed in range(5)]
+    found = {pair.metric.key: pair for pair in pairs(linux, ours)}
+    assert found["p50_ms"].within
+    assert found["p50_ms"].distance == pytest.approx(0.9)
+    assert found["p50_ms"].p > 0.1
+    assert not found["goodput_mbps"].within
+    assert found["goodput_mbps"].p == pytest.approx(2 / comb(10, 5))
+    assert "timeouts" not in found
+
+
+def test_the_page_lists_what_failed_first():
+    same, slower = [run()] * 5, [run(p50_ms=30.0)] * 5
+    text = page([Scenario("first", same, {"6.1.9": same, "6.12.1": slower})], of=2)
+    assert "Linux 6.1.9: 1 of 1 (100%, target 90%) scenarios" in text
+    assert "Linux 6.12.1: 0 of 1 (0%, target 90%) scenarios" in text
+    assert "1 of 2 scenarios were measured" in text
+    assert text.index("## What failed") < text.index("## 6.1.9 and 6.12.1") < text.index("## All scenarios")
+    assert "| first | 6.12.1 | sojourn p50 ms | 30 (30 to 30) | 10 (10 to 10) | 8.3 | " in text
+    assert "| first | within |  | sojourn p50 off |  |" in text
+
+
+def test_what_is_kept_is_of_known_scenarios_and_whole():
+    kept = json.loads((VALIDATION / "linux" / "kernels.json").read_text(encoding="utf-8"))
+    scenarios = json.loads((VALIDATION / "linux" / "figures.json").read_text(encoding="utf-8"))
+    for of_kernel in kept.values():
+        assert of_kernel.keys() <= scenarios.keys()
+        for rows in of_kernel.values():
+            assert len(rows) == 5
+            for row in rows:
+                assert {metric.key for metric in JUDGED} <= row.keys()

@@ -1,0 +1,137 @@
+"""Distribution against distribution: Linux's seeds on built kernels and ours; writes docs/results/distributions.md.
+
+``python validation/distributions.py --measure VERSION [SCENARIO …]`` runs the scenarios of ``linux/`` that have not
+been measured on the kernel that ``sojourn kernel build VERSION`` made, and keeps their figures by seed in
+``linux/kernels.json``. Without ``--measure`` it runs the simulator and writes the page. Exit status: 0 if all was run,
+whatever the verdicts; 2 if the input is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from comparison import Departures, Figures, our_figures
+from distributions_page import Scenario, page, verdict_line
+
+import sojourn as sj
+from sojourn import _core
+from sojourn.linux import Linux
+from sojourn.linux.kernel import built, is_of
+
+HERE = Path(__file__).parent
+KEPT = HERE / "linux" / "kernels.json"
+"""By kernel and scenario: Linux's figures, an entry per seed."""
+RESULTS = HERE.parent / "docs" / "results"
+OVERRIDES = {"experiment.warmup": "0 s", "record.packets": True}
+"""Linux's figures cover the time after the warm-up for the queue, but the whole run for all else: each is cut here."""
+
+
+def main() -> int:
+    """Runs, prints, writes."""
+    options = argparse.ArgumentParser(description="Compare the distributions of Linux's figures and ours.")
+    options.add_argument("--measure", metavar="VERSION", help="run the scenarios on this built kernel instead")
+    options.add_argument("--seeds", type=int, help="runs per scenario; default: 5 on a kernel, 15 in the simulator")
+    options.add_argument("--backwards", action="store_true", help="begin with the last, beside another that does not")
+    options.add_argument("scenarios", nargs="*", help="parts of the names of those to run; default: all")
+    given = options.parse_args()
+    if given.seeds is not None and given.seeds < 2:
+        options.error(f"--seeds: got {given.seeds}; must be 2 or more")
+    measured = json.loads((HERE / "linux" / "figures.json").read_text(encoding="utf-8"))
+    names = [name for name in measured if not given.scenarios or any(part in name for part in given.scenarios)]
+    if not names:
+        options.error(f"scenarios: got {' '.join(given.scenarios)}; must be part of one of {', '.join(measured)}")
+    if given.backwards:
+        names.reverse()
+    windows = {name: tuple(measured[name]["window_s"]) for name in names}
+    if given.measure is not None:
+        if not any(is_of(kernel.release, given.measure) for kernel in built()):
+            options.error(f"--measure: got {given.measure}; is not built: sojourn kernel build {given.measure}")
+        measure(given.measure, windows, given.seeds or 5)
+        return 0
+    kept = read()
+    scenarios = []
+    for name, window_s in windows.items():
+        linux = {kernel: of_kernel[name] for kernel, of_kernel in kept.items() if name in of_kernel}
+        if not linux:
+            print(f"{name}: not measured", flush=True)
+            continue
+        runs = sj.run(path(name), set={**OVERRIDES, "experiment.repeat": given.seeds or 15}).runs
+        ours = [figures(run, window_s) for run in runs]
+        scenarios.append(Scenario(name, ours, linux, bool(measured[name].get("further"))))
+        print(verdict_line(scenarios[-1]), flush=True)
+    if not given.scenarios:
+        text = page(scenarios, of=len(windows))
+        (RESULTS / "distributions.md").write_text(text, encoding="utf-8")
+        print(f"written: {RESULTS / 'distributions.md'}")
+    return 0
+
+
+def path(name: str) -> Path:
+    """The file of a scenario."""
+    return HERE / "linux" / f"{name}.toml"
+
+
+def figures(run: sj.Run, window_s: tuple[float, float]) -> Figures:
+    """The figures of a run, as many digits as matter."""
+    found = our_figures(run.summary, Departures.of(run), window_s)
+    return {key: None if value is None else float(f"{value:.6g}") for key, value in found.items()}
+
+
+def measure(version: str, windows: dict[str, tuple[float, float]], seeds: int) -> None:
+    """Runs scenarios on a kernel, one run after the other, and keeps the figures of each when its seeds are done."""
+    release = next(kernel.release for kernel in built() if is_of(kernel.release, version))
+    backend = Linux(kernel=release)
+    for name, window_s in windows.items():
+        if len(read().get(release, {}).get(name, ())) >= seeds:
+            continue
+        try:
+            results = sj.run(path(name), set={**OVERRIDES, "experiment.repeat": seeds}, backend=backend, jobs=1)
+        except (sj.ExperimentError, _core.RunError) as error:
+            print(f"{name}: not run: {error}", flush=True)
+            continue
+        rows: list[dict[str, Any]] = []
+        for run in results.runs:
+            invalid = {"invalid": run.summary["invalid"]} if "invalid" in run.summary else {}
+            rows.append({**figures(run, window_s), **invalid})
+        keep(release, name, rows)
+        wall_s = sum(run.summary["wall_s"] for run in results.runs)
+        print(f"{name}: {len(rows)} runs, {wall_s:.0f} s, {sum('invalid' in row for row in rows)} invalid", flush=True)
+
+
+def read() -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """What was kept."""
+    kept: dict[str, dict[str, list[dict[str, Any]]]] = (
+        json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    )
+    return kept
+
+
+def keep(release: str, name: str, rows: list[dict[str, Any]]) -> None:
+    """Puts a scenario's figures beside those of the others, a line per seed. Several may do this at the same time."""
+    with KEPT.parent.joinpath("figures.json").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = read()
+        kept.setdefault(release, {})[name] = rows
+        write(kept)
+
+
+def write(kept: dict[str, dict[str, list[dict[str, Any]]]]) -> None:
+    """Writes what is kept."""
+    lines = []
+    for kernel, scenarios in sorted(kept.items()):
+        of_kernel = []
+        for name, rows in sorted(scenarios.items()):
+            of_kernel.append(f'  "{name}": [\n' + ",\n".join(f"   {json.dumps(row)}" for row in rows) + "\n  ]")
+        lines.append(f' "{kernel}": {{\n' + ",\n".join(of_kernel) + "\n }")
+    temporary = KEPT.with_suffix(".new")
+    temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    temporary.replace(KEPT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

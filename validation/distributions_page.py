@@ -1,0 +1,211 @@
+"""The page of distribution against distribution."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from comparison import JUDGED, Figures, Metric
+from ranks import p_value
+
+SIGNIFICANT = 0.01
+"""Two samples count as different below this probability. Of a hundred pairs that are alike, one is then called so."""
+TARGET = 0.9
+"""Share of the scenarios that should agree with Linux in every judged metric."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A metric of two samples: the reference's, and another's."""
+
+    metric: Metric
+    reference: tuple[float, ...]
+    other: tuple[float, ...]
+
+    @property
+    def distance(self) -> float:
+        """The difference of the medians in tolerances: 1 is the largest that agrees."""
+        middle = statistics.median(self.reference)
+        tolerance = self.metric.tolerance(middle)
+        difference = abs(statistics.median(self.other) - middle)
+        return difference / tolerance if tolerance else (0.0 if difference == 0 else float("inf"))
+
+    @property
+    def within(self) -> bool:
+        """Whether the medians agree."""
+        return self.distance <= 1
+
+    @property
+    def p(self) -> float:
+        """The probability of ranks as uneven, if both samples are of one distribution."""
+        return p_value(self.reference, self.other)
+
+
+def pairs(reference: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Pair]:
+    """The judged metrics that all runs of both have."""
+    found = []
+    for metric in JUDGED:
+        samples = [[run.get(metric.key) for run in runs] for runs in (reference, other)]
+        if all(sample and None not in sample for sample in samples):
+            found.append(Pair(metric, *(tuple(map(float, sample)) for sample in samples)))  # type: ignore[arg-type]
+    return found
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario: our figures, and those of the kernels, an entry per seed."""
+
+    name: str
+    ours: Sequence[Figures]
+    linux: Mapping[str, Sequence[Mapping[str, Any]]]
+    further: bool = False
+    """It was measured after the model had been built."""
+
+    def against(self, kernel: str) -> list[Pair]:
+        """Ours against a kernel's."""
+        return pairs(self.linux[kernel], self.ours)
+
+    def within(self, kernel: str) -> bool:
+        """Whether every median agrees with the kernel's."""
+        return all(pair.within for pair in self.against(kernel))
+
+    @property
+    def invalid(self) -> dict[str, int]:
+        """By kernel: runs that are not to be trusted, if there are some."""
+        counts = {kernel: sum("invalid" in run for run in runs) for kernel, runs in self.linux.items()}
+        return {kernel: count for kernel, count in counts.items() if count}
+
+
+def verdict_line(scenario: Scenario) -> str:
+    """A line for the terminal."""
+    said = [f"{kernel}: {_off(scenario.against(kernel))}" for kernel in scenario.linux]
+    return f"{scenario.name}: {'; '.join(said)}"
+
+
+def page(scenarios: Sequence[Scenario], *, of: int) -> str:
+    """The page; ``of`` is the number of all scenarios."""
+    kernels = sorted({kernel for scenario in scenarios for kernel in scenario.linux}, key=_version)
+    parts = [_head(scenarios), _tally(scenarios, kernels, of)]
+    parts.append("## What failed\n\nThe largest differences first, in tolerances.\n\n" + _table(_failed(scenarios)))
+    for older, newer in itertools.pairwise(kernels):
+        parts.append(_between(scenarios, older, newer))
+    parts.append(_all(scenarios, kernels))
+    return "\n".join(parts)
+
+
+def _head(scenarios: Sequence[Scenario]) -> str:
+    ours = sorted({len(scenario.ours) for scenario in scenarios})
+    theirs = sorted({len(runs) for scenario in scenarios for runs in scenario.linux.values()})
+    return f"""\
+# Distribution against distribution
+
+Written by `python validation/distributions.py`. The scenarios of the [comparison with Linux](fidelity.md), run on
+[kernels built as User-Mode Linux](../linux-backend.md#kernels-that-you-build) with {_listed(theirs)} seeds each, and
+in the simulator with {_listed(ours)}. The kernels' figures by seed are in `validation/linux/kernels.json`;
+`--measure VERSION` adds those that are missing.
+
+Two questions are asked of every figure. Do the medians agree, within the [tolerance](fidelity.md)? And do the samples
+differ at all? *p* is the probability of ranks as uneven as these, or more, if both were samples of one distribution
+(exact rank-sum test); below {SIGNIFICANT} they count as different. A difference may be certain and yet small, or
+large and due to chance.
+"""
+
+
+def _tally(scenarios: Sequence[Scenario], kernels: Sequence[str], of: int) -> str:
+    lines = []
+    for kernel in kernels:
+        measured = [scenario for scenario in scenarios if kernel in scenario.linux]
+        within = sum(scenario.within(kernel) for scenario in measured)
+        figures = [pair for scenario in measured for pair in scenario.against(kernel)]
+        agreeing, differ = sum(pair.within for pair in figures), sum(pair.p < SIGNIFICANT for pair in figures)
+        invalid = sum(scenario.invalid.get(kernel, 0) for scenario in measured)
+        lines.append(
+            f"**Linux {kernel}: {_share(within, len(measured))[:-1]}, target {TARGET:.0%}) scenarios have every median "
+            f"within its tolerance**, and {_share(agreeing, len(figures))} figures. {_share(differ, len(figures))} "
+            f"figures differ at all. {len(measured)} of {of} scenarios were "
+            f"measured; {invalid or 'no'} runs are not to be trusted.\n"
+        )
+    return "\n".join(lines)
+
+
+def _share(some: int, of: int) -> str:
+    return f"{some} of {of} ({some / of:.0%})"
+
+
+Row = tuple[float, list[str]]
+
+
+def _failed(scenarios: Iterable[Scenario]) -> Iterator[Row]:
+    for scenario in scenarios:
+        for kernel in scenario.linux:
+            for pair in scenario.against(kernel):
+                if not pair.within:
+                    yield pair.distance, [scenario.name, kernel, *_cells(pair)]
+
+
+def _between(scenarios: Sequence[Scenario], older: str, newer: str) -> str:
+    both = [scenario for scenario in scenarios if {older, newer} <= scenario.linux.keys()]
+    rows = [
+        (pair.distance, [scenario.name, newer, *_cells(pair)])
+        for scenario in both
+        for pair in pairs(scenario.linux[older], scenario.linux[newer])
+        if not pair.within
+    ]
+    return (
+        f"## {older} and {newer}\n\nFigures of {newer} (here under *ours*) beyond the tolerance from {older}'s, in "
+        f"{len(both)} scenarios measured on both.\n\n" + (_table(rows) if rows else "There are none.\n")
+    )
+
+
+def _table(rows: Iterable[Row]) -> str:
+    lines = ["| scenario | kernel | figure | Linux | ours | in tolerances | p |", "| --- |" + " --- |" * 6]
+    ordered = sorted(rows, key=lambda row: row[0], reverse=True)
+    lines += ["| " + " | ".join(cells) + " |" for _, cells in ordered]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(pair: Pair) -> list[str]:
+    title = f"{pair.metric.title} {pair.metric.unit}".strip()
+    return [title, _sample(pair.reference), _sample(pair.other), f"{pair.distance:.1f}", _p(pair.p)]
+
+
+def _sample(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.4g} ({min(values):.4g} to {max(values):.4g})"
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _all(scenarios: Sequence[Scenario], kernels: Sequence[str]) -> str:
+    lines = [
+        "## All scenarios\n",
+        "Figures beyond the tolerance, then those within it that differ nevertheless.\n",
+        "| scenario | " + " | ".join(f"{kernel} | differs" for kernel in kernels) + " |",
+        "| --- |" + " --- | --- |" * len(kernels),
+    ]
+    for scenario in scenarios:
+        cells = []
+        for kernel in kernels:
+            found = scenario.against(kernel) if kernel in scenario.linux else []
+            differ = [pair.metric.title for pair in found if pair.within and pair.p < SIGNIFICANT]
+            invalid = scenario.invalid.get(kernel)
+            cells.append((_off(found) if found else "not measured") + (f"; {invalid} runs invalid" if invalid else ""))
+            cells.append(", ".join(differ))
+        lines.append(f"| {scenario.name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _off(found: Iterable[Pair]) -> str:
+    return ", ".join(f"{pair.metric.title} off" for pair in found if not pair.within) or "within"
+
+
+def _listed(counts: Sequence[int]) -> str:
+    return " or ".join(map(str, counts))
+
+
+def _version(release: str) -> list[int]:
+    return [int(part) for part in release.split(".") if part.isdigit()]
