@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sojourn as sj
+from sojourn.wifi import transmissions
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "examples" / "wifi.toml"
@@ -28,7 +30,7 @@ def test_the_summary_has_stations_beside_queues(results: sj.Results):
         link = run.summary["links"]["wifi"]
         assert link["down"] == run.summary["bottleneck"]["down"]
         assert list(link["stations"]) == STATIONS
-        keys = {"airtime_share", "aggregate_frames", "retries", "goodput_bps", "lost_packets"}
+        keys = {"airtime_share", "aggregate_frames", "retries", "goodput_bps", "lost_packets", "latency_ms"}
         for station in link["stations"].values():
             assert set(station) == keys | {"down", "up"}
             assert set(station["down"]) == set(station["up"]) == keys
@@ -82,6 +84,104 @@ def test_airtime_is_drawn_as_bars_that_reach_one(results: sj.Results):
         results.plot.airtime("line")
     with pytest.raises(ValueError, match="there is none"):
         sj.run(ROOT / "examples" / "home.toml", set=SHORT).plot.airtime()
+
+
+ONE_STATION = """
+[experiment]
+duration = "3 s"
+warmup   = "1 s"
+
+[[link]]
+name     = "wifi"
+kind     = "wifi"
+standard = "802.11g"
+from     = "ap"
+to       = "phone"
+station  = { phone = { rate = "54 Mbit/s" } }
+
+[[queue]]
+aqm = "fq_codel"
+
+[[traffic]]
+kind   = "cbr"
+from   = "ap"
+to     = "phone"
+rtt    = "2 ms"
+packet = "1472 B"
+rate   = "1 Mbit/s"
+
+[record]
+medium = true
+"""
+
+
+def test_latency_and_transmissions_of_a_single_flow_are_those_of_its_frames(tmp_path: Path):
+    """1536 bytes at 54 Mbit/s: 20 us and 57 symbols of 4 us, with 6 us of silence 254; SIFS 10 and the ACK, 34."""
+    file = tmp_path / "one.toml"
+    file.write_text(ONE_STATION, encoding="utf-8")
+    (run,) = sj.run(file).runs
+    latency = run.summary["links"]["wifi"]["stations"]["phone"]["down"]["latency_ms"]
+    assert latency["n"] == run.summary["flows"][0]["one_way_ms"]["n"] == 170
+    assert (latency["min"], latency["max"]) == (0.254, 0.254)
+    table = run.medium()
+    assert table is not None
+    rows = table.to_pylist()
+    assert len(rows) == run.summary["bottleneck"]["down"]["delivered_packets"]
+    for row in rows:
+        assert row["end_ns"] - row["start_ns"] == 298_000
+        # The first one comes when nothing is known of the medium, and waits DIFS.
+        assert row["start_ns"] - row["waiting_since_ns"] == (28_000 if row is rows[0] else 0)
+        assert {key: row[key] for key in ("link", "sender", "station", "access", "outcome", "tries")} == {
+            "link": 0, "sender": 0, "station": 1, "access": 1, "outcome": 0, "tries": 0,
+        }  # fmt: skip
+        assert (row["frames"], row["received"], row["rate_bps"]) == (1, 1, 54_000_000)
+
+
+@pytest.fixture(scope="module")
+def on_air() -> sj.Results:
+    return sj.run(FILE, set=SHORT | {"record.medium": "true"})
+
+
+def test_recorded_transmissions_sum_to_the_airtime(on_air: sj.Results):
+    """A collision is a row per node that collided; the medium counts it once, as long as its longest."""
+    for run in on_air.runs:
+        link = run.summary["links"]["wifi"]
+        sent = transmissions(run, "wifi")
+        assert sent is not None
+        for name, station in link["stations"].items():
+            for outcome in ("answered", "unanswered"):
+                own = sent.where(outcome).of_station(name)
+                assert (own.start_s >= own.waiting_since_s).all()
+            own = sent.of_station(name)
+            own = own.within(1.0, 4.0).where("answered")
+            seconds = sum(np.minimum(own.end_s, 4.0) - np.maximum(own.start_s, 1.0).clip(max=own.end_s))
+            assert seconds / 3.0 == pytest.approx(station["airtime_share"], abs=0.01)
+        collided = sent.where("collision")
+        assert len(np.unique(collided.start_s)) == link["medium"]["collisions"]
+
+
+def test_what_was_on_the_air_is_drawn(on_air: sj.Results, results: sj.Results):
+    names = {drawing.name for drawing in on_air.plot.drawings()}
+    assert {"station_latency", "station_latency_up", "aggregates", "aggregates_up", "timeline"} <= names
+    drawn = on_air.plot.timeline(from_s=2.0, for_s=0.1)
+    assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == ["access point", *STATIONS]
+    assert drawn.axes[0].get_xlim() == (0.0, 100.0)
+    panel = on_air.plot.aggregates().axes[0]
+    assert [line.get_label() for line in panel.lines] == STATIONS
+    assert all(line.get_ydata()[-1] == pytest.approx(1.0) for line in panel.lines)
+    medians = [
+        float(np.interp(0.5, line.get_ydata(), line.get_xdata()))
+        for line in on_air.plot.station_latency().axes[0].lines
+    ]
+    assert max(medians) == medians[STATIONS.index("phone")]
+    with pytest.raises(ValueError, match=r"put medium = true into \[record\]"):
+        results.plot.timeline()
+    assert "timeline" not in {drawing.name for drawing in results.plot.drawings()}
+
+
+def test_recorded_transmissions_are_saved_and_loaded(on_air: sj.Results, tmp_path: Path):
+    on_air.save(tmp_path / "out", plots=False)
+    assert sj.load(tmp_path / "out").medium().equals(on_air.medium())
 
 
 def test_recorded_tables_have_both_queues(results: sj.Results):

@@ -14,16 +14,20 @@ SOJOURN_SERIES = "sojourn_over_time"
 GOODPUT_SERIES = "goodput_over_time"
 OVERVIEW = "overview"
 AIRTIME = "airtime"
+STATION_LATENCY = "station_latency"
+AGGREGATES = "aggregates"
+TIMELINE = "timeline"
 OVER = "over_"
 """Prefix of the name of a figure over a swept key."""
 
 FIGURES = (
     *(
         f"{name}{suffix}"
-        for name in (CDF, BOX, ELLIPSE, SCATTER, BARS, SOJOURN_SERIES, GOODPUT_SERIES)
+        for name in (CDF, BOX, ELLIPSE, SCATTER, BARS, SOJOURN_SERIES, GOODPUT_SERIES, STATION_LATENCY, AGGREGATES)
         for suffix in ("", "_up")
     ),
     OVERVIEW,
     AIRTIME,
+    TIMELINE,
 )
 """All figures except those over swept keys, without the suffixes of ``FORMATS``."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sojourn.plots import Plots
 
 Direction = Literal["down", "up"]
-TableName = Literal["packets", "queue_series", "flow_series", "rtts", "histogram"]
+TableName = Literal["packets", "queue_series", "flow_series", "rtts", "medium", "histogram"]
 Recorded = TableName | Literal["completions"]
 
 TABLE_FILES: dict[TableName, str] = {
@@ -34,6 +34,7 @@ TABLE_FILES: dict[TableName, str] = {
     "queue_series": "series.parquet",
     "flow_series": "flow_series.parquet",
     "rtts": "rtts.parquet",
+    "medium": "medium.parquet",
     "histogram": "histograms.parquet",
 }
 """The file of each recorded table, beside summary.json."""
@@ -41,7 +42,7 @@ TABLE_FILES: dict[TableName, str] = {
 RECORDED: tuple[Recorded, ...] = (*TABLE_FILES, "completions")
 """All recorded tables."""
 
-IF_ASKED_FOR = frozenset({"packets", "queue_series", "flow_series", "rtts"})
+IF_ASKED_FOR = frozenset({"packets", "queue_series", "flow_series", "rtts", "medium"})
 """Tables that exist only if the experiment records them."""
 
 SMALL_FILES = ("summary.json", "summary.csv", "experiment.json")
@@ -96,6 +97,10 @@ class Run:
     def rtts(self) -> pa.Table | None:
         """A row per round-trip time measured by a flow; None unless ``[record] rtt = true``."""
         return self.read_table("rtts")
+
+    def medium(self) -> pa.Table | None:
+        """A row per transmission in a cell of Wi-Fi; None unless ``[record] medium = true``."""
+        return self.read_table("medium")
 
     def histogram(self) -> pa.Table | None:
         """Sojourn times after the warm-up: a row per direction and non-empty bucket, ``sojourn_ms`` its upper edge.
@@ -294,6 +299,10 @@ class Results:
     def rtts(self) -> pa.Table | None:
         """The round-trip times of all runs, as in ``packets``."""
         return self.recorded("rtts")
+
+    def medium(self) -> pa.Table | None:
+        """The transmissions of all runs, as in ``packets``."""
+        return self.recorded("medium")
 
     def histogram(self) -> pa.Table | None:
         """The histograms of sojourn times of all runs, as in ``packets``."""

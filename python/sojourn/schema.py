@@ -108,6 +108,8 @@ class Exchanged(TypedDict):
     """IP packets that were received, headers included."""
     lost_packets: int
     """Packets that left their queue and were sent in vain."""
+    latency_ms: Distribution
+    """From a packet's arrival at its sender's queue until the receiver hands it up, after the warm-up."""
 
 
 class Station(Exchanged):

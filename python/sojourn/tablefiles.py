@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series", "rtts", "histogram"})
+STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series", "rtts", "medium", "histogram"})
 """The tables that grow with packets, flows or runs, and have the same columns in every run."""
 
 CAPTURES = "capture_*.pcapng"

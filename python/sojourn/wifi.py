@@ -1,12 +1,14 @@
-"""What went over the air, station by station: a table beside those of queues and traffic."""
+"""What went over the air: a table of the stations beside those of queues and traffic, and every transmission."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+import numpy.typing as npt
 from rich.table import Table
 
 from sojourn.schema import Station
@@ -14,7 +16,7 @@ from sojourn.statistics import interval_note, median_interval
 from sojourn.tables import PLAIN_WIDTH, Sheet, fitting, interval_text, repeats_of, swept_keys
 
 if TYPE_CHECKING:
-    from sojourn.results import Arm, Results, Run
+    from sojourn.results import Arm, Direction, Results, Run
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,94 @@ def stations_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | No
     """``stations_sheet`` for a terminal; where it is too wide, columns go from the right; None beyond ``rows``."""
     sheet = stations_sheet(results)
     return None if sheet is None or (rows is not None and len(sheet.rows) > rows) else fitting(sheet, width)
+
+
+ACCESS_POINT = "access point"
+OUTCOMES = ("answered", "unanswered", "collision")
+"""What became of a transmission, by its number in a recorded table."""
+Outcome = Literal["answered", "unanswered", "collision"]
+
+
+@dataclass(frozen=True)
+class Transmissions:
+    """Transmissions of a cell, in the order in which they ended."""
+
+    stations: tuple[str, ...]
+    """The names of the cell's stations."""
+    sender: npt.NDArray[np.int64]
+    """0: the access point; from 1 on, the stations."""
+    station: npt.NDArray[np.int64]
+    """To or from which station, from 1 on."""
+    outcome: npt.NDArray[np.int64]
+    frames: npt.NDArray[np.int64]
+    waiting_since_s: npt.NDArray[np.float64]
+    """Since when the sender contended for it."""
+    start_s: npt.NDArray[np.float64]
+    end_s: npt.NDArray[np.float64]
+    """The end of the answer."""
+
+    def of_sender(self, name: str) -> Transmissions:
+        """Those of ``ACCESS_POINT`` or of a station."""
+        return self._only(self.sender == (0 if name == ACCESS_POINT else self._number(name)))
+
+    def of_station(self, name: str) -> Transmissions:
+        """Those to or from a station."""
+        return self._only(self.station == self._number(name))
+
+    def where(self, outcome: Outcome) -> Transmissions:
+        """Those with this outcome."""
+        return self._only(self.outcome == OUTCOMES.index(outcome))
+
+    def within(self, from_s: float, until_s: float) -> Transmissions:
+        """Those that were waited for or sent in this part of a run."""
+        return self._only((self.end_s > from_s) & (self.waiting_since_s < until_s))
+
+    def waits(self) -> Transmissions:
+        """The times before them in which their senders contended, as if these were transmissions."""
+        return Transmissions(
+            self.stations, self.sender, self.station, self.outcome, self.frames, self.waiting_since_s,
+            self.waiting_since_s, self.start_s,
+        )  # fmt: skip
+
+    def frames_of(self, name: str, direction: Direction) -> npt.NDArray[np.int64]:
+        """The number of frames of each transmission to (down) or from (up) a station."""
+        own = self.of_station(name)
+        return own._only((own.sender == 0) == (direction == "down")).frames
+
+    def _number(self, name: str) -> int:
+        return self.stations.index(name) + 1
+
+    def _only(self, which: npt.NDArray[np.bool_]) -> Transmissions:
+        return Transmissions(
+            self.stations, self.sender[which], self.station[which], self.outcome[which], self.frames[which],
+            self.waiting_since_s[which], self.start_s[which], self.end_s[which],
+        )  # fmt: skip
+
+
+def transmissions(run: Run, link: str) -> Transmissions | None:
+    """The transmissions on a link; None unless ``[record] medium = true``."""
+    table = run.medium()
+    if table is None:
+        return None
+    links = run.summary["links"]
+    own = table["link"].to_numpy() == list(links).index(link)
+
+    def numbers(name: str) -> npt.NDArray[np.int64]:
+        return np.asarray(table[name].to_numpy()[own], dtype=np.int64)
+
+    def seconds(name: str) -> npt.NDArray[np.float64]:
+        return np.asarray(numbers(name) / 1e9, dtype=np.float64)
+
+    return Transmissions(
+        stations=tuple(links[link]["stations"]),
+        sender=numbers("sender"),
+        station=numbers("station"),
+        outcome=numbers("outcome"),
+        frames=numbers("frames"),
+        waiting_since_s=seconds("waiting_since_ns"),
+        start_s=seconds("start_ns"),
+        end_s=seconds("end_ns"),
+    )
 
 
 def _cell(arm: Arm, name: str, column: _Column) -> str:

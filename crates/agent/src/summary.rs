@@ -83,6 +83,7 @@ pub fn summarise(
         queues: queues.collect(),
         probes,
         cells: Vec::new(),
+        media: None,
         meters: meters.iter_mut().collect(),
         series,
         capture: experiment.record.pcap.map(|_| {

@@ -100,6 +100,8 @@ pub struct Traffic {
 pub struct Record {
     /// A row per packet that entered a queue.
     pub packets: bool,
+    /// A row per transmission of a Wi-Fi cell.
+    pub medium: bool,
     /// Where packet headers are captured, if at all.
     pub pcap: Option<CapturePoint>,
     /// A row per RTT measurement of a flow.

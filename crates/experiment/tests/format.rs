@@ -278,6 +278,7 @@ fn every_key_is_read() {
         experiment.record,
         Record {
             packets: true,
+            medium: true,
             pcap: Some(CapturePoint::Receiver),
             rtt: true,
             rtt_of: RttOf::Segments,

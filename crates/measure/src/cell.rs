@@ -3,6 +3,8 @@
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
+use crate::distribution::Quantiles;
+
 /// The figures of a cell.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Cell {
@@ -37,6 +39,9 @@ pub struct Exchanged {
     pub retries: u64,
     /// Bits per second of IP packets, headers included, received over the medium after the warm-up.
     pub goodput_bps: f64,
+    /// Milliseconds from a packet's arrival at its sender's queue until the receiver hands it up, for packets that were received
+    /// after the warm-up.
+    pub latency_ms: Quantiles,
     /// Packets that left their queue but were lost: the retry limit was reached, or they were too late; whole run.
     pub lost_packets: u64,
 }

@@ -55,6 +55,11 @@ pub struct RunResult {
     /// The packet capture: a pcapng file.
     #[serde(skip)]
     pub capture: Option<Vec<u8>>,
+    /// A row per transmission in a cell of Wi-Fi: `link`, `sender` (0: the access point, from 1 on the stations), `station`,
+    /// `access` (0 background to 3 voice), `outcome` (0 answered, 1 unanswered, 2 collision), `waiting_since_ns`, `start_ns`,
+    /// `end_ns`, `rate_bps`, `frames`, `received`, `tries`.
+    #[serde(skip)]
+    pub medium: Option<Table>,
     /// A row per queue and bin of the series: `link`, `direction` and its figures.
     #[serde(skip)]
     pub queue_series: Option<Table>,

@@ -20,6 +20,8 @@ pub struct Measured<'m> {
     pub queues: Vec<(Hop, Bottleneck)>,
     /// Figures of the links that are cells of Wi-Fi, by the link's number.
     pub cells: Vec<(usize, Cell)>,
+    /// A row per transmission in them, if these are recorded.
+    pub media: Option<Table>,
     /// The meters of the flows.
     pub meters: Vec<&'m mut Meter>,
     /// The series, if there is one.
@@ -62,6 +64,7 @@ pub fn summarise(scope: &Scope, measured: Measured<'_>) -> RunResult {
         timeouts: meters.iter().map(|meter| meter.timeouts).sum(),
         simulated_s: scope.duration.as_secs_f64(),
         packets: tables.reduce(Table::stacked),
+        medium: measured.media,
         capture: measured.capture,
         queue_series: measured
             .series

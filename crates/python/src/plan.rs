@@ -133,6 +133,7 @@ impl Plan {
             ("queue_series", any(|record| record.series.is_some())),
             ("flow_series", any(|record| record.series.is_some())),
             ("rtts", any(|record| record.rtt)),
+            ("medium", any(|record| record.medium)),
         ]
         .into_iter()
         .filter_map(|(name, is_recorded)| is_recorded.then_some(name))

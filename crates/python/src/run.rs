@@ -37,6 +37,7 @@ impl Run {
         let capture = result.capture.take();
         let tables = BTreeMap::from([
             ("packets", result.packets.take()),
+            ("medium", result.medium.take()),
             ("queue_series", result.queue_series.take()),
             ("flow_series", result.flow_series.take()),
             ("rtts", result.rtts.take()),
@@ -67,8 +68,8 @@ impl Run {
         Some(PyBytes::new(py, &file))
     }
 
-    /// Takes the columns of `packets`, `queue_series`, `flow_series`, `rtts`, `completions` or `histogram` as NumPy
-    /// arrays, without a copy and therefore only once; `None` if the table was not recorded.
+    /// Takes the columns of `packets`, `queue_series`, `flow_series`, `rtts`, `medium`, `completions` or `histogram` as
+    /// NumPy arrays, without a copy and therefore only once; `None` if the table was not recorded.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let table = {
             let mut tables = locked(&self.tables);

@@ -321,7 +321,7 @@ pub(crate) fn build(
     let named = cells.iter().map(stations).collect();
     let media = cells
         .into_iter()
-        .map(|cell| wifi::Cell::new(cell.medium, cell.queue));
+        .map(|cell| wifi::Cell::new(cell.medium, cell.queue, experiment.record.medium));
     let network = builder.build_with_media(watch, media.collect());
     Ok(Simulation::new(scope, named, network, sources))
 }

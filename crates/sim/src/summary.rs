@@ -4,7 +4,7 @@ use sojourn_measure::probe::QueueProbe;
 use sojourn_measure::summary::{Measured, summarise as figures};
 use sojourn_units::Time;
 
-use crate::result::RunResult;
+use crate::result::{RunResult, Table};
 use crate::sampler::place_in_cells;
 use crate::simulation::{Endpoints, Simulation};
 
@@ -30,12 +30,15 @@ pub fn summarise(simulation: Simulation) -> RunResult {
     };
     let queues = network.observer.probes.iter().enumerate().map(figures_of);
     let queues = scope.queues.iter().copied().zip(queues).collect();
-    let cells = cells.iter().zip(network.media());
-    let cells = cells.map(|((link, stations), cell)| (*link, cell.figures(stations, end)));
+    let cells = || cells.iter().zip(network.media());
+    let media = cells().filter_map(|((link, _), cell)| cell.medium_table(*link));
+    let media = media.reduce(Table::stacked);
+    let cells = cells().map(|((link, stations), cell)| (*link, cell.figures(stations, end)));
     let cells = cells.collect();
     let measured = Measured {
         queues,
         cells,
+        media,
         probes: network.observer.probes,
         meters: sources.iter_mut().map(|source| source.meter()).collect(),
         series: sampler.into_series(),

@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 from sojourn import filenames
 from sojourn.filenames import FORMATS, OVER
 from sojourn.metrics import overview_metrics
-from sojourn.plots import airtime, bars, distributions, style, sweep, timeseries, tradeoff
+from sojourn.plots import air, airtime, bars, distributions, style, sweep, timeseries, tradeoff
 from sojourn.plots.style import Width
 from sojourn.plots.timeseries import Middle
+from sojourn.schema import DIRECTIONS
 from sojourn.storage import file_name
 from sojourn.swept import words
 
@@ -97,11 +98,64 @@ class Plots:
         ValueError
             There is no such link.
         """
+        return airtime.airtime(self._results, self._cell(link), width)
+
+    def station_latency(
+        self, link: str | None = None, direction: Direction = "down", *, width: Width | None = None
+    ) -> Figure:
+        """Distribution of the latency over a Wi-Fi link, queueing and contention included: a line per station.
+
+        A panel per arm, up to six; between the quantiles of the summary a line is straight. ``link`` is as for
+        ``airtime``.
+
+        Raises
+        ------
+        ValueError
+            There is no such link.
+        """
+        return air.latency(self._results, self._cell(link), direction, width)
+
+    def aggregates(
+        self, link: str | None = None, direction: Direction = "down", *, width: Width | None = None
+    ) -> Figure:
+        """Distribution of the frames per transmission on a Wi-Fi link: a line per station, a panel per arm, up to six.
+
+        Raises
+        ------
+        ValueError
+            There is no such link.
+        NotRecordedError
+            The experiment has no ``[record] medium``.
+        """
+        return air.aggregates(self._results, self._cell(link), direction, width)
+
+    def timeline(
+        self,
+        link: str | None = None,
+        *,
+        from_s: float | None = None,
+        for_s: float = air.SHOWN_S,
+        width: Width | None = None,
+    ) -> Figure:
+        """Who waits, sends and collides on a Wi-Fi link: the first run of every arm, up to six, a row per node.
+
+        By default the 200 ms in the middle of the run.
+
+        Raises
+        ------
+        ValueError
+            There is no such link.
+        NotRecordedError
+            The experiment has no ``[record] medium``.
+        """
+        return air.timeline(self._results, self._cell(link), from_s, for_s, width)
+
+    def _cell(self, link: str | None) -> str:
         known = airtime.cells(self._results)
         name = link if link is not None else next(iter(known), "")
         if name not in known:
             raise ValueError(f'link: got "{name}"; must be one that is Wi-Fi: {", ".join(known) or "there is none"}')
-        return airtime.airtime(self._results, name, width)
+        return name
 
     def over(
         self,
@@ -193,6 +247,7 @@ class Plots:
             yield Drawing(
                 filenames.AIRTIME, "Airtime of Wi-Fi stations, collisions and silence", partial(self.airtime, link)
             )
+            yield from self._of_cell(link)
         for direction in self._results.directions:
             suffix, way = _way(direction)
             yield Drawing(
@@ -225,6 +280,26 @@ class Plots:
                     f"Goodput of all flows over time{way}{band}",
                     partial(self.goodput, direction=direction),
                 )
+
+    def _of_cell(self, link: str) -> Iterator[Drawing]:
+        """The figures of the stations of a Wi-Fi link; from what was on the air, if that was recorded."""
+        runs = self._results.runs
+        stations = [station for run in runs for station in run.summary["links"][link]["stations"].values()]
+        recorded = any(run.medium() is not None for run in runs)
+        for direction in DIRECTIONS:
+            if all(station[direction]["aggregate_frames"] is None for station in stations):
+                continue
+            suffix, way = _way(direction)
+            latency = partial(self.station_latency, link, direction)
+            yield Drawing(f"{filenames.STATION_LATENCY}{suffix}", f"Latency of the stations over Wi-Fi{way}", latency)
+            if recorded:
+                aggregates = partial(self.aggregates, link, direction)
+                yield Drawing(
+                    f"{filenames.AGGREGATES}{suffix}", f"Frames per transmission, by station{way}", aggregates
+                )
+        if recorded:
+            caption = "Who waits, sends and collides: 200 ms of the first run of every queue"
+            yield Drawing(filenames.TIMELINE, caption, partial(self.timeline, link))
 
     def save_all(self, staging: Staging, formats: Sequence[str] = FORMATS) -> list[Path]:
         """Stages every figure of ``drawings`` in each format; nothing if there are none."""

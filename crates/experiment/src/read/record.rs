@@ -14,6 +14,8 @@ keys! {
     Record {
         /// A row per packet that met the queue; large for long runs.
         packets = Flag, Is("false");
+        /// A row per transmission in a cell of Wi-Fi: who sent, since when it waited, what became of it.
+        medium = Flag, Is("false");
         /// Capture packet headers in a pcapng file, as tcpdump does: at the router behind its queue (true: the same),
         /// or at the hosts that send or receive each flow's data; large for long runs.
         pcap = PcapForm, Is("false");

@@ -1,6 +1,7 @@
 //! What a cell amounts to.
 
 use sojourn_measure::cell::{Cell as Figures, Exchanged, Medium, Station};
+use sojourn_measure::delays::{Delays, Precision};
 use sojourn_units::{Duration, Time, Way};
 use sojourn_wifi::Airtime;
 use sojourn_wifi::airtime::Account;
@@ -31,7 +32,13 @@ impl Used<'_> {
         of(self.to) - of(self.from)
     }
 
-    fn exchanged(&self, station: u16, ways: &[Way], lost: [u64; 2]) -> Exchanged {
+    fn exchanged(
+        &self,
+        station: u16,
+        ways: &[Way],
+        lost: [u64; 2],
+        latency: &[Delays; 2],
+    ) -> Exchanged {
         let sum = |airtime: &Airtime, of: &dyn Fn(&Account) -> u64| -> u64 {
             let accounts = ways.iter().map(|way| airtime.account(station, *way));
             accounts.map(of).sum()
@@ -40,6 +47,10 @@ impl Used<'_> {
         let frames = self.count(|airtime| sum(airtime, &|account| account.frames));
         let ip_bytes =
             self.count(|airtime| sum(airtime, &|account| account.bytes - HEADER * account.packets));
+        let mut latencies = Delays::new(Precision::Flow);
+        for way in ways {
+            latencies.add(&latency[*way as usize]);
+        }
         let seconds = (self.to.until() - self.from.until()).as_secs_f64();
         Exchanged {
             airtime_share: self.share(|airtime| {
@@ -52,6 +63,7 @@ impl Used<'_> {
             } else {
                 0.0
             },
+            latency_ms: latencies.quantiles(),
             lost_packets: ways.iter().map(|way| lost[*way as usize]).sum(),
         }
     }
@@ -65,9 +77,11 @@ impl Cell {
             from: &self.at_warmup,
             to: &airtime,
         };
-        let stations = (0..).zip(names).zip(&self.counts.lost);
-        let station = |((number, name), lost): ((u16, &String), &[u64; 2])| {
-            let of = |ways: &[Way]| used.exchanged(number, ways, *lost);
+        let counts = &self.counts;
+        let station = |(number, name): (u16, &String)| {
+            let at = usize::from(number);
+            let (lost, latency) = (counts.lost[at], &counts.latency[at]);
+            let of = |ways: &[Way]| used.exchanged(number, ways, lost, latency);
             let station = Station {
                 both: of(&[Way::Down, Way::Up]),
                 down: of(&[Way::Down]),
@@ -76,7 +90,7 @@ impl Cell {
             (name.clone(), station)
         };
         Figures {
-            stations: stations.map(station).collect(),
+            stations: (0..).zip(names).map(station).collect(),
             medium: Medium {
                 idle_share: used.share(Airtime::idle),
                 collision_share: used.share(Airtime::collisions),

@@ -7,10 +7,12 @@
 
 mod build;
 mod figures;
+mod medium;
 
+use sojourn_measure::delays::{Delays, Precision};
 use sojourn_measure::probe::Packet as _;
 use sojourn_units::{Duration, Time, Way};
-use sojourn_wifi::{Airtime, Loss, Medium, Node, Observer};
+use sojourn_wifi::{Airtime, Loss, Medium, Node, Observer, Transmitted};
 
 use crate::capture::Stage;
 use crate::network::{Watch, reason};
@@ -34,6 +36,10 @@ struct Counts {
     backlog: [Backlog; 2],
     /// Packets lost on the air, by station: down, up.
     lost: Vec<[u64; 2]>,
+    /// From a packet's arrival until the receiver hands it up, after the warm-up, by station: down, up.
+    latency: Vec<[Delays; 2]>,
+    /// Every transmission, if they are recorded.
+    transmitted: Option<Vec<Transmitted>>,
 }
 
 /// What waits.
@@ -64,13 +70,15 @@ pub const fn entry(station: u16, way: Way) -> u16 {
 
 impl Cell {
     /// A cell whose access point's queue has this number among the probes, and whose stations' queue has the next.
-    pub fn new(medium: Medium<SimPacket>, queue: usize) -> Self {
+    pub fn new(medium: Medium<SimPacket>, queue: usize, records_medium: bool) -> Self {
         Self {
             at_warmup: medium.airtime().clone(),
             counts: Counts {
                 queue,
                 backlog: [Backlog::default(); 2],
                 lost: vec![[0; 2]; medium.stations()],
+                latency: latencies(medium.stations()),
+                transmitted: records_medium.then(Vec::new),
             },
             medium,
         }
@@ -89,6 +97,7 @@ impl Cell {
     /// The warm-up ends.
     pub fn mark_warmup(&mut self, now: Time) {
         self.at_warmup = self.medium.airtime_until(now);
+        self.counts.latency = latencies(self.counts.latency.len());
     }
 }
 
@@ -122,6 +131,18 @@ impl sojourn_path::Medium<SimPacket, Watch> for Cell {
     }
 }
 
+fn latencies(stations: usize) -> Vec<[Delays; 2]> {
+    vec![[const { Delays::new(Precision::Flow) }; 2]; stations]
+}
+
+/// The station that a node's packet goes to or comes from.
+fn station(sender: Node, packet: &SimPacket) -> usize {
+    usize::from(match sender {
+        Node::AccessPoint => sojourn_wifi::Packet::station(packet),
+        Node::Station(station) => station,
+    })
+}
+
 /// What sees the packets of a cell.
 struct Seen<'a> {
     watch: &'a mut Watch,
@@ -150,6 +171,8 @@ impl Observer<SimPacket> for Seen<'_> {
 
     fn on_departure(&mut self, sender: Node, packet: &SimPacket, now: Time) {
         let queue = self.counts.queue + side(sender);
+        let latency = &mut self.counts.latency[station(sender, packet)][side(sender)];
+        latency.record(now - packet.entered());
         self.watch.capture(Stage::Left { queue }, packet, now);
     }
 
@@ -163,13 +186,15 @@ impl Observer<SimPacket> for Seen<'_> {
             }
             Loss::Retries | Loss::Late => {
                 probe.on_loss(&packet, now);
-                let station = match sender {
-                    Node::AccessPoint => sojourn_wifi::Packet::station(&packet),
-                    Node::Station(station) => station,
-                };
-                self.counts.lost[usize::from(station)][side] += 1;
+                self.counts.lost[station(sender, &packet)][side] += 1;
             }
         }
         self.watch.packets.give_back(packet);
+    }
+
+    fn on_air(&mut self, transmitted: &Transmitted) {
+        if let Some(rows) = &mut self.counts.transmitted {
+            rows.push(*transmitted);
+        }
     }
 }
