@@ -10,7 +10,7 @@ import pytest
 from conftest import Cli
 from sojourn import _core
 from sojourn.studies import find, page, run_study
-from sojourn.studies.variants import Tried, Variant, explained
+from sojourn.studies.variants import Tried, Variant, explained, keys_in
 from sojourn.studies.verdict import Judgement, Verdict
 
 VARIANT = """
@@ -69,6 +69,30 @@ def test_a_key_of_a_kind_is_one_of_every_entry_of_that_kind():
     assert variant.overrides(file) == {
         "queue.0.target": "5 ms", "queue.2.target": "5 ms", "link.rate": "1 Mbit/s", "queue.1.limit": "9 packets",
     }  # fmt: skip
+
+
+def test_traffic_is_selected_by_kind_or_name():
+    file = {"traffic": [{"kind": "bulk"}, {"kind": "bulk", "name": "guest"}]}
+    assert keys_in(file, "traffic.guest.flows") == ["traffic.1.flows"]
+    assert keys_in(file, "traffic.bulk.flows") == ["traffic.0.flows", "traffic.1.flows"]
+
+
+def test_a_key_of_a_link_is_one_where_that_link_is():
+    wired, radio = {"link": {"rate": "1 Mbit/s"}}, {"link": [{"name": "wifi"}, {"name": "wire"}]}
+    assert keys_in(wired, "link.device_queue") == ["link.device_queue"]
+    assert keys_in(wired, "link.up.rate") == ["link.up.rate"]
+    assert keys_in(wired, "link.wifi.width") == []
+    assert keys_in(radio, "link.device_queue") == []
+    assert keys_in(radio, "link.wifi.width") == ["link.wifi.width"]
+    assert keys_in(radio, "link.cable.width") == []
+
+
+def test_an_experiment_that_a_variant_does_not_change_is_not_run_again():
+    files = {"link": {}}, {"link": [{"name": "wifi"}]}
+    air = Variant("v", "", {"link.wifi.width": "40 MHz", "experiment.repeat": "3"})
+    assert [air.changes(file) for file in files] == [False, True]
+    start = Variant("v", "", {"experiment.warmup": "1 s"})
+    assert [start.changes(file) for file in files] == [True, True]
 
 
 def claim(id_: str, verdict: Verdict, measured: str = "1 ms", location: str = "sec 1, Fig 3(a)", cause: str = ""):

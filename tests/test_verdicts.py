@@ -68,6 +68,14 @@ def test_every_number_of_a_claim_has_to_agree(tmp_path):
     assert "both outside the tolerance" in missed.reason
 
 
+def test_a_metric_is_not_measured_where_the_constant_that_it_adds_is_missing():
+    run = Single(3.0)
+    measures = {"delay": Fake("delay", "sojourn_ms", "ms", "", plus={"wire_ms": 1})}
+    wired = Grid([Cell("a", {}, (run,))], measures, {}, {"wire_ms": 2})
+    assert wired.of_repeats("a", "delay", "median", {}) == (5.0,)
+    assert Grid(wired.cells, measures, {}, {}).of_repeats("a", "delay", "median", {}) == ()
+
+
 def test_the_wider_of_two_tolerances_counts(tmp_path):
     assert verdict(tmp_path, "value = 10\ntol_rel = 0.1\ntol_abs = 3", {("a", 4): 13.0}).verdict == "reproduced"
 

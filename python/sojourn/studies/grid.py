@@ -145,7 +145,9 @@ class Grid:
         return self.over_runs(known) if known else math.nan
 
     def of_repeats(self, scheme: str, metric: str, statistic: str, point: Point) -> tuple[float, ...]:
-        """A statistic of every repeat at a place, NaN for one with nothing to measure; empty if nothing was run.
+        """A statistic of every repeat at a place, NaN for one with nothing to measure.
+
+        It is empty if nothing was run there, or if the experiment lacks a constant that the metric adds.
 
         A pooled metric has a single one, over the values of all repeats.
 

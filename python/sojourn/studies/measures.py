@@ -176,7 +176,7 @@ class Measure:
     def applies_to(self, run: Run, place: Mapping[str, float | bool | str]) -> bool:
         """True if a run has the bottleneck to measure, and its place has the values to add."""
         has_bottleneck = all(direction in run.summary["bottleneck"] for direction in self.part.directions)
-        return has_bottleneck and all(name in place for name in self.plus)
+        return has_bottleneck and self._is_known_at(place)
 
     def statistic(self, run: Run, name: str, place: Mapping[str, float | bool | str]) -> float:
         """A statistic in ``unit``, for a run at a place of the grid; NaN if the run does not have it."""
@@ -201,7 +201,9 @@ class Measure:
         return np.asarray(values * self.factor + self.offset(place), dtype=np.float64)
 
     def of_repeats(self, runs: Sequence[Run], name: str, place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
-        """A statistic of each repeat, or of all combined if they are pooled."""
+        """A statistic of each repeat, or of all combined if they are pooled; empty where a value to add is missing."""
+        if not self._is_known_at(place):
+            return ()
         if not self.pooled:
             return tuple(self.statistic(run, name, place) for run in runs)
         return (Values(np.concatenate([self.values(run, place) for run in runs])).statistic(name),)
@@ -224,6 +226,9 @@ class Measure:
         read = SERIES.get(self.source)
         found = self.part.of(read(run, self.part)) if read is not None else None
         return None if found is None else Series(found.t_s, found.value * self.factor + self.offset(place))
+
+    def _is_known_at(self, place: Mapping[str, float | bool | str]) -> bool:
+        return all(name in place for name in self.plus)
 
     def offset(self, place: Mapping[str, float | bool | str]) -> float:
         """The sum of the values to add at a place."""
@@ -390,10 +395,12 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "timeouts": lambda run, _part: _or_nan(run.summary.get("timeouts")),
     "utilization": lambda run, part: Single(run.summary["bottleneck"][part.directions[0]]["utilization"]),
     "drops": _count(_drops),
+    "flow_drops": lambda run, part: Single(float(sum(flow["dropped_packets"] for flow in part.flows(run)))),
     "drop_rate": lambda run, part: Single(_drop_rate(run.summary["bottleneck"][part.directions[0]])),
     "marks": _count(lambda bottleneck: bottleneck["marked"]),
     "aqm_drops": _count(lambda bottleneck: bottleneck["dropped_aqm"]),
     "overflows": _count(lambda bottleneck: bottleneck["dropped_overflow"]),
+    "delivered_packets": _count(lambda bottleneck: bottleneck["delivered_packets"]),
     "delivered_bytes": _count(lambda bottleneck: bottleneck["delivered_bytes"]),
     "drops_for_reason": _drop_reason,
     "drop_reason_delay_ms": _drop_reason_ms,

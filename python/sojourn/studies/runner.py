@@ -16,7 +16,7 @@ from sojourn.results import Run
 from sojourn.store import Store
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import Cell, Grid
-from sojourn.studies.recipe import Part, Study
+from sojourn.studies.recipe import Part, Published, Study
 from sojourn.studies.rehearsal import Plans, rehearse
 from sojourn.studies.runs import cells_of, grids_of
 from sojourn.studies.variants import Tried, Variant
@@ -109,6 +109,12 @@ def plan_study(
     where = backend_of(backend)
     overrides = study.overrides(where.name, quick=quick)
 
+    def is_changed(experiment: Published) -> bool:
+        if variant is None:
+            return True
+        changes = any(variant.changes(typed.read_toml(part.file)) for part in experiment.parts)
+        return changes and experiment.id not in variant.without
+
     def plan(part: Part) -> _core.Plan:
         more = {} if variant is None else variant.overrides(typed.read_toml(part.file))
         return read_plan(part.file, list({**more, **overrides}.items()), backend=where)
@@ -117,12 +123,13 @@ def plan_study(
         (experiment, part, plan(part))
         for experiment in study.experiments
         if (wanted is None or experiment.id in wanted) and experiment.id not in study.on(where.name).without
+        if is_changed(experiment)
         for part in experiment.parts
     ]
 
 
 def plan_variants(study: Study, *, quick: bool = False) -> list[tuple[Variant, Plans]]:
-    """The plans of each variant of a study: the experiments on which claims are judged, on the simulator."""
+    """The plans of each variant of a study: the experiments that it changes and claims are about, on the simulator."""
     experiments = {id_ for claim in study.claims for id_ in experiments_of(claim, study.readings.get(claim.id))}
     shared = {id_ for experiment in study.experiments if experiment.id in experiments for id_ in experiment.runs_of}
     return [

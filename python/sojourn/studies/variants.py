@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 FILE = "variants.json"
 """The file's name, beside claims.json."""
 
-_ENTRIES = {"queue": "aqm", "traffic": "kind"}
-"""The lists of an experiment file whose entries can be selected by a key, with that key."""
+REPEAT = "experiment.repeat"
+_ENTRIES = {"queue": ("aqm",), "traffic": ("kind", "name")}
+"""The lists of an experiment file whose entries can be selected by the value of a key, with these keys."""
 
 
 class Variant(Strict, frozen=True):
@@ -30,11 +31,14 @@ class Variant(Strict, frozen=True):
     name: str
     because: str
     set: dict[str, str]
-    """Overrides for every experiment file: ``queue.pie.gains`` applies to every queue with PIE."""
+    """Overrides for every experiment file: ``queue.pie.gains`` applies to every queue with PIE, ``link.wifi.width`` to
+    every link of that name. Experiments whose files have none of these keys are not run again."""
     claims: Texts = Texts()
     """The misses for which it was tried."""
     constants: dict[str, AxisValue] = {}
     """Changed constants of the experiments."""
+    without: Texts = Texts()
+    """Experiments that it leaves out."""
 
     def overrides(self, file: Mapping[str, Any]) -> dict[str, str]:
         """Its overrides for an experiment file with this content."""
@@ -42,6 +46,10 @@ class Variant(Strict, frozen=True):
         for key, value in self.set.items():
             found |= dict.fromkeys(keys_in(file, key), value)
         return found
+
+    def changes(self, file: Mapping[str, Any]) -> bool:
+        """True if it changes the set-up of this file: fewer repeats are no change."""
+        return any(key != REPEAT for key in self.overrides(file))
 
 
 @dataclass(frozen=True)
@@ -124,11 +132,18 @@ def explained(miss: Judgement, tried: Sequence[Tried]) -> str:
 
 
 def keys_in(file: Mapping[str, Any], key: str) -> list[str]:
-    """The actual keys in this file: ``queue.pie.target`` is ``queue.1.target`` if the second queue is a PIE."""
+    """The actual keys in this file: ``queue.pie.target`` is ``queue.1.target`` if the second queue is a PIE.
+
+    Traffic is selected by its kind or its name.
+    A key of ``[link]`` is not in a file with several links, nor ``link.wifi.width`` in one without a link of that name.
+    """
     head, _, rest = key.partition(".")
     kind, _, last = rest.partition(".")
+    if head == "link" and isinstance(links := file.get("link"), list):
+        return [key] if last and kind in [one.get("name") for one in links] else []
+    if head == "link" and last and kind != "up":
+        return []
     if head not in _ENTRIES or not last or kind.isdigit():
         return [key]
-    of = _ENTRIES[head]
-    entries = file.get(head, [])
-    return [f"{head}.{index}.{last}" for index, entry in enumerate(entries) if entry.get(of) == kind]
+    entries = enumerate(file.get(head, []))
+    return [f"{head}.{index}.{last}" for index, entry in entries if kind in map(entry.get, _ENTRIES[head])]
