@@ -19,8 +19,8 @@ help:
 	@echo "make demo      one home line behind four queues: a table, a picture, what to try next"
 	@echo "make test      all tests, Rust and Python"
 	@echo "make lint      formatters and linters, nothing is changed"
-	@echo "make bench     speed of the simulator beside ns-3, and of the disciplines: docs/results/speed.md, aqm-speed.md"
-	@echo "make validate  the simulator against measurements of Linux: docs/results/fidelity.md"
+	@echo "make bench     speed of the simulator beside ns-3, and of the disciplines: docs/results/speed.md, wifi-speed.md, aqm-speed.md"
+	@echo "make validate  the simulator against measurements of Linux, Wi-Fi against ns-3: docs/results/fidelity.md, wifi-ns3.md"
 	@echo "make studies   every study in full: published against measured"
 	@echo "make install   into .venv, with the agent, the program that the Linux backend runs"
 	@echo "make docs      write docs/experiment.md from the schema"
@@ -51,6 +51,7 @@ lint: install $(VENV)/.lint
 bench: bench-tools
 	$(RUST) cargo build --release -p sojourn-sim --example run_file
 	$(PYTHON) benches/speed.py
+	$(PYTHON) benches/wifi.py
 	$(PYTHON) benches/aqm.py
 
 # What peers are built from and instructions counted with; speed.py does without what is missing, and says so.
@@ -61,6 +62,7 @@ bench-tools:
 
 validate: install
 	$(BIN)/python validation/fidelity.py
+	$(BIN)/python validation/wifi_ns3.py
 
 studies: install
 	set -e; for study in studies/*/study.toml; do \

@@ -22,21 +22,12 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
+import ns3
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 OURS = ROOT / "target" / "release" / "examples" / "run_file"
 RESULT = ROOT / "docs" / "results" / "speed.md"
-NS3_MODULES = (
-    "core",
-    "network",
-    "internet",
-    "point-to-point",
-    "applications",
-    "traffic-control",
-    "stats",
-    "bridge",
-    "virtual-net-device",
-)
 
 
 @dataclass(frozen=True)
@@ -138,31 +129,17 @@ def main() -> int:
     chosen = [known[name] for name in given.scenarios] or list(SCENARIOS)
     try:
         with tempfile.TemporaryDirectory() as directory:
-            ns3 = None if given.no_ns3 else build_ns3(Path(directory))
-            speeds = [compare(scenario, ns3, given.rounds) for scenario in chosen]
+            wanted = not given.no_ns3 and ns3.is_installed()
+            program = ns3.build("ns3_dumbbell", Path(directory)) if wanted else None
+            speeds = [compare(scenario, program, given.rounds) for scenario in chosen]
         if not given.scenarios:
             RESULT.parent.mkdir(parents=True, exist_ok=True)
             RESULT.write_text(page(speeds, instructions(), memory()), encoding="utf-8")
             print(f"written: {RESULT}")
-    except BenchError as error:
+    except (BenchError, ns3.BuildError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
-
-
-def build_ns3(directory: Path) -> Path | None:
-    """Compiles our ns-3 program; None, and a line that says how to get it, if ns-3 is not installed."""
-    probe = ["g++", "-E", "-x", "c++", "-include", "ns3/core-module.h", "/dev/null"]
-    if not shutil.which("g++") or subprocess.run(probe, capture_output=True).returncode:
-        print("ns-3 is missing and left out; on Debian: apt-get install g++ libns3-dev", file=sys.stderr)
-        return None
-    program = directory / "ns3_dumbbell"
-    # Not by pkg-config: Debian's files name libraries that the package does not depend on.
-    libraries = [f"-lns3-{module}" for module in NS3_MODULES]
-    command = ["g++", "-O2", "-std=c++17", str(HERE / "ns3_dumbbell.cc"), "-o", str(program), *libraries]
-    if subprocess.run(command).returncode:
-        raise BenchError(f"{HERE / 'ns3_dumbbell.cc'}: does not compile against the ns-3 that is installed")
-    return program
 
 
 @dataclass(frozen=True)
@@ -184,13 +161,13 @@ class Speed:
         return statistics.median(one.rate for one in self.ns3) if self.ns3 else None
 
 
-def compare(scenario: Scenario, ns3: Path | None, rounds: int) -> Speed:
+def compare(scenario: Scenario, program: Path | None, rounds: int) -> Speed:
     """Ours and ns-3 in turn, so that both meet the same neighbours on the machine."""
     ours, theirs = [], []
     for number in range(rounds):
         ours.append(run_ours(scenario))
-        if ns3 is not None and scenario.ns3 is not None and number < scenario.ns3_rounds:
-            theirs.append(run_ns3(ns3, scenario.ns3, seed=number + 1))
+        if program is not None and scenario.ns3 is not None and number < scenario.ns3_rounds:
+            theirs.append(run_ns3(program, scenario.ns3, seed=number + 1))
     speed = Speed(scenario, tuple(ours), tuple(theirs))
     beside = f", ns-3 {speed.ns3_rate:,.0f}, ratio {speed.our_rate / speed.ns3_rate:.0f}" if speed.ns3_rate else ""
     print(f"{scenario.name}: {speed.our_rate:,.0f} packets per CPU second{beside}", flush=True)
@@ -282,7 +259,7 @@ def page(speeds: Sequence[Speed], counted: dict[str, float] | None, peaks: dict[
     lines = [
         "# Speed",
         "",
-        f"Written by `make bench` on {date.today().isoformat()}: {machine()}; {rust()}; {ns3_version()}.",
+        f"Written by `make bench` on {date.today().isoformat()}: {machine()}; {rust()}; {ns3.version()}.",
         "",
         "Packets that left the bottleneck towards the receivers per second of user CPU time of the whole process. "
         "One thread each; median of",
@@ -384,14 +361,6 @@ def rust() -> str:
         subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout if shutil.which("rustc") else ""
     )
     return " ".join(shown.split()[:2]) or "rustc unknown"
-
-
-def ns3_version() -> str:
-    """The ns-3 that is installed."""
-    if not shutil.which("pkg-config"):
-        return "no ns-3"
-    shown = subprocess.run(["pkg-config", "--modversion", "ns3-core"], capture_output=True, text=True)
-    return f"ns-3 {shown.stdout.strip()}" if shown.returncode == 0 else "no ns-3"
 
 
 if __name__ == "__main__":
