@@ -4,16 +4,16 @@ use sojourn_units::Time;
 
 /// A shared medium with its queues. Time only ever arrives as `now`, which never goes back.
 pub trait Medium<P, O> {
-    /// A packet comes to one of its queues, the one that a route's stage names by `entry`.
+    /// A packet arrives at the queue that a route's stage names by `entry`.
     fn enter(&mut self, entry: u16, packet: P, now: Time, observer: &mut O);
 
-    /// When it is to act; [`Time::MAX`]: not before a packet comes.
+    /// When its next event is due; [`Time::MAX`] if there is none until a packet arrives.
     fn due(&self) -> Time;
 
-    /// Acts at the instant that [`Medium::due`] gave.
+    /// Handles the event at the instant that [`Medium::due`] returned.
     fn act(&mut self, now: Time, observer: &mut O);
 
-    /// The next packet that has come through.
+    /// The next packet that was received and leaves the medium.
     fn leaves(&mut self) -> Option<P>;
 
     /// Packets in it.

@@ -65,8 +65,8 @@ pub fn dcf(timing: &Timing) -> AccessSet {
     [contending; 4]
 }
 
-/// What a station uses that is told nothing else (IEEE 802.11-2016 table 9-137, OFDM). The edition of 2020 lets background and
-/// best effort keep the medium for 2528 µs; access points announce zero.
+/// The defaults of a station (IEEE 802.11-2016 table 9-137, OFDM; the same in mac80211's `ieee80211_set_wmm_default`). In the
+/// edition of 2020 background and best effort may keep the medium for 2528 µs; access points announce zero.
 pub fn station_edca(timing: &Timing) -> AccessSet {
     let (min, max) = (timing.cw_min, timing.cw_max);
     [
@@ -83,7 +83,8 @@ pub fn station_edca(timing: &Timing) -> AccessSet {
     .map(at_least_one)
 }
 
-/// What an access point itself uses: the defaults of hostapd (`tx_queue_data3` to `tx_queue_data0`).
+/// What an access point itself uses: the defaults of hostapd.conf (`tx_queue_data3` for background to `tx_queue_data0` for
+/// voice; best effort with `tx_queue_data2_cwmax=63`).
 pub fn access_point_edca(timing: &Timing) -> AccessSet {
     let station = station_edca(timing);
     [

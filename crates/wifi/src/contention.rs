@@ -1,9 +1,9 @@
 //! Who waits for the medium, and who wins it: DCF and EDCA without a step per slot.
 //!
-//! While the medium is idle, a contender's slots pass on a grid that begins AIFS after the medium became idle for its node.
-//! Its back-off then says at what instant it transmits, if nobody else does before. So the next transmission is the least of
-//! these instants, contenders whose instants are the same collide, and when the medium becomes busy the slots that have
-//! passed are a division away.
+//! While the medium is idle, a contender counts slots from AIFS after the medium became idle for its node. Its back-off gives
+//! the instant at which it transmits unless another node does so earlier. The next transmission is at the earliest of these
+//! instants. Contenders with the same instant collide. When the medium becomes busy, one division gives the slots that have
+//! passed.
 //!
 //! The nodes of a cell hear each other, at once: there are no hidden nodes and no propagation.
 
@@ -17,7 +17,7 @@ use sojourn_units::{Duration, Time};
 pub(crate) enum SlotRule {
     /// At its end, if the medium was idle in it (DCF, §10.3.4.3): a frame that begins with a slot takes nothing off the others.
     End,
-    /// At its begin (EDCA, §10.23.2.4): a frame that begins with a slot still takes one off the others.
+    /// At its start (EDCA, §10.23.2.4): a frame that begins with a slot still takes one off the others.
     Begin,
 }
 
@@ -29,7 +29,7 @@ struct Contender {
     edcaf: Edcaf,
     /// Slots still to pass.
     backoff: u32,
-    /// False while it only does what back-off its last frame left behind.
+    /// False if it only finishes the back-off after its last frame.
     has_frame: bool,
     /// When its first slot begins; [`Time::MAX`] while the medium is busy.
     from: Time,

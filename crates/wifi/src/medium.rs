@@ -1,7 +1,7 @@
-//! The medium: a cell's nodes, whose frames go over the air one after the other.
+//! The medium of a cell, over which the nodes send one after the other.
 //!
-//! Three things happen: somebody wins the medium and begins (`start`), the frames have arrived (`deliver`), and the
-//! exchange is over (`finish`). What becomes of an exchange is drawn when it begins; nothing happens per slot.
+//! An exchange has three events: a node wins the medium and starts to send (`start`), its frames arrive (`deliver`), and the
+//! exchange ends (`finish`). Losses are drawn when the exchange starts. There is no event per slot.
 
 mod build;
 mod finish;
@@ -45,7 +45,7 @@ const REORDER_TIMEOUT: Duration = Duration::from_millis(100);
 struct Category<P> {
     backoff: Backoff,
     contending: Contending,
-    /// Put together and not yet answered; the first is the one that contends.
+    /// Transmissions that were built and not yet answered. The first one contends.
     ready: VecDeque<Transmission<P>>,
     /// Since when it has had something to send.
     waiting_since: Time,
@@ -78,7 +78,7 @@ struct OnAir {
 struct Sender {
     edcaf: Edcaf,
     plan: Plan,
-    /// When it has sent what it sends without an answer.
+    /// The end of what the sender sends before it needs an answer.
     end: Time,
 }
 
@@ -107,10 +107,10 @@ pub struct Medium<P> {
     /// Sessions by link and category.
     sessions: Vec<Session<P>>,
     on_air: OnAir,
-    /// Since when the medium has been idle, as all nodes see it but those in `exceptions`.
+    /// Since when the medium has been idle for all nodes but those in `exceptions`.
     clear: Time,
     exceptions: Vec<(usize, Time)>,
-    /// When a discipline of a member wants to act.
+    /// When the next timer of a discipline is due.
     timers: Vec<Time>,
     /// Receivers that wait for a missing frame, by session, with the time since when; oldest first.
     reordering: VecDeque<(Time, usize)>,
@@ -120,7 +120,7 @@ pub struct Medium<P> {
     last_peer: [usize; 4],
     departed: VecDeque<Departed<P>>,
     airtime: Airtime,
-    /// Vectors of frames to be used again.
+    /// Empty vectors of frames, kept for reuse.
     spare: Vec<Vec<crate::aggregate::Mpdu<P>>>,
     winners: Vec<Edcaf>,
 }
@@ -228,7 +228,7 @@ impl<P: Packet> Medium<P> {
         &self.airtime
     }
 
-    /// What the medium has been used for until `now`, or, if somebody sends, until he began.
+    /// What the medium has been used for until `now`; during an exchange, until the exchange started.
     pub fn airtime_until(&self, now: Time) -> Airtime {
         let mut airtime = self.airtime.clone();
         if self.on_air.phase == Phase::Idle {
@@ -307,8 +307,8 @@ impl<P: Packet> Medium<P> {
         self.settle(member, now, observer);
     }
 
-    /// Lets everything act that is due by `now`; to be called at [`Medium::next_event`]. What has been received is then
-    /// there for [`Medium::poll`].
+    /// Handles all events that are due by `now`. The caller calls it at [`Medium::next_event`]; afterwards [`Medium::poll`]
+    /// returns the packets that were received.
     pub fn act(&mut self, now: Time, observer: &mut impl Observer<P>) {
         loop {
             let due = self.next_event();
@@ -362,7 +362,7 @@ impl<P: Packet> Medium<P> {
         true
     }
 
-    /// After a change of a member's queues: drops are noted, and it contends for what it now has.
+    /// Called after a member's queues changed: reports their drops, and lets the member contend for its packets.
     fn settle(&mut self, number: usize, now: Time, observer: &mut impl Observer<P>) {
         self.note_drops(number, now, observer);
         for access in Access::ALL {
@@ -381,7 +381,7 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// A category that has something to send and does not contend yet begins to.
+    /// Lets a category contend if it has something to send and does not contend yet.
     fn contend(
         &mut self,
         number: usize,

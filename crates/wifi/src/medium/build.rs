@@ -13,7 +13,7 @@ use crate::packet::Packet;
 use crate::rate_control::Chain;
 
 impl<P: Packet> Medium<P> {
-    /// Puts together what is to be ready ahead of time. True if the category has something to send.
+    /// Builds the transmissions that the device prepares in advance. True if the category has something to send.
     pub(super) fn refill(
         &mut self,
         number: usize,
@@ -86,7 +86,7 @@ impl<P: Packet> Medium<P> {
             return Some(request);
         }
         let stations = self.stations();
-        // A peer may turn out to have nothing: its AQM dropped it all.
+        // A peer may have nothing to send after all, if its AQM dropped all of its packets.
         for _ in 0..=stations {
             let sessions = &self.sessions;
             let session = |peer| &sessions[link(stations, number, peer) * 4 + access.index()];
@@ -104,7 +104,7 @@ impl<P: Packet> Medium<P> {
         None
     }
 
-    /// A BlockAckReq, if a receiver is to be told of dropped frames.
+    /// A BlockAckReq, if a receiver has to be told that frames were dropped.
     fn build_request(&mut self, number: usize, access: Access) -> Option<Transmission<P>> {
         if !self.requests_due {
             return None;
@@ -127,7 +127,7 @@ impl<P: Packet> Medium<P> {
         })
     }
 
-    /// What goes to a peer at once: first what has to be sent again, then new frames.
+    /// The next transmission to a peer: first the frames to repeat, then new ones.
     fn gather(
         &mut self,
         number: usize,

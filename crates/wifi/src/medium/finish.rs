@@ -56,7 +56,7 @@ impl<P: Packet> Medium<P> {
         };
     }
 
-    /// Lets a recipient do something; what it hands up departs.
+    /// Runs an action of a recipient. Packets that it hands up leave the medium.
     pub(super) fn with_recipient(
         &mut self,
         session: usize,
@@ -105,7 +105,7 @@ impl<P: Packet> Medium<P> {
         self.account(now, observer);
         self.exceptions.clear();
         let senders = core::mem::take(&mut self.on_air.senders);
-        // While their results are worked out, the senders count as sending: nothing of theirs contends yet.
+        // Until all outcomes are handled the senders count as sending, so that none of them contends too early.
         let answered = self.on_air.answered;
         for sender in &senders {
             let (member, _) = owner(sender.edcaf);
@@ -147,8 +147,8 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// A single transmission was not answered. Its receiver did not understand it (EIFS); the others did, and keep silent for
-    /// the answer that does not come (NAV). Returns until when.
+    /// A single transmission was not answered. Its receiver did not decode it and waits for EIFS. The other nodes decoded it
+    /// and wait for the missing answer (NAV). Returns the end of that wait.
     fn silence_after(&mut self, of: Edcaf, now: Time, eifs: Duration) -> Time {
         let (member, access) = owner(of);
         let receiver = if member == 0 {
@@ -302,7 +302,7 @@ impl<P: Packet> Medium<P> {
         if sent.chain.after(sent.tries).is_some() {
             return;
         }
-        // The chain is through. Frames that can be aggregated are put into new transmissions, others are dropped.
+        // All rates of the chain have failed. Frames that can be aggregated go into new transmissions; others are dropped.
         category.backoff.reset();
         let Some(sent) = category.ready.pop_front() else {
             return;

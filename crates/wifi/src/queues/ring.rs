@@ -1,5 +1,5 @@
-//! A discipline above a device ring: what the papers of 2013 measured. The discipline governs only what the ring has no
-//! room for.
+//! A discipline above a device ring, as the papers of 2013 measured it. The discipline holds only the packets for which the
+//! ring has no room.
 //!
 //! Without aggregation the device sends packets in the order in which they came. With it, each peer and category has its
 //! FIFO in the device, served in turn, as ath9k had before Linux 4.11.

@@ -7,7 +7,7 @@ use sojourn_units::Duration;
 
 use crate::phy::Mode;
 
-/// The limits, in estimated airtime.
+/// The limits, in estimated airtime (`include/net/cfg80211.h`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AqlLimits {
     /// A queue may always hold so much (`IEEE80211_DEFAULT_AQL_TXQ_LIMIT_L`).

@@ -30,7 +30,7 @@ impl Schedule {
         }
     }
 
-    /// A queue has packets. One that had none comes first: it stays there for as long as its deficit lasts, so that stations
+    /// A queue has packets. A queue that was empty goes first and stays there while it has deficit left, so that stations
     /// with little traffic need not wait for a round.
     pub(super) fn activate(&mut self, at: usize) {
         if !core::mem::replace(&mut self.is_listed[at], true) {
