@@ -13,6 +13,25 @@ Schema = dict[str, Any]
 HERE = Path(__file__).parent
 SCHEMA = HERE.parent / "studies" / "study.schema.json"
 
+DESIGN = """\
+With `design`, cells are sampled from ranges instead:
+
+```toml
+[sweep]
+design = "sobol"
+samples = 256
+"link.rate" = { from = "1 Mbit/s", to = "100 Mbit/s", scale = "log" }
+"traffic.0.flows" = { from = 1, to = 64, scale = "log" }
+"traffic.0.tcp" = ["reno", "cubic"]
+```
+
+- `design`: `"sobol"`, for indices of sensitivity, makes `samples` × (keys + 2) cells; `samples` is a power of two.
+  `"latin_hypercube"` makes `samples` cells; each key has a value in each of as many parts of its range.
+- A range is `from`, `to`, with the same unit, and `scale`: `"linear"` or `"log"`, default `"linear"`. Values have four
+  significant digits; flows, packets and bytes are whole numbers. Listed values are taken alike often.
+- `seed` of the sampling: a whole number, default 1. The same file gives the same cells, by the same version of SALib.
+
+[Many runs](many-runs.md#designs) shows what to do with them."""
 HEAD = """\
 # The experiment file
 
@@ -149,6 +168,7 @@ def page() -> str:
     lines += section("[record]", top["record"])
     lines += ["## [sweep]", "", top["sweep"]["description"], ""]
     lines += ["```toml", "[sweep]", '"link.rate" = ["1 Mbit/s", "10 Mbit/s"]', '"traffic.0.flows" = [4, 16, 64]', "```"]
+    lines += ["", DESIGN]
     return "\n".join(lines) + "\n"
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "Session",
     "Sweep",
     "congestion_controls_json",
+    "design_json",
     "disciplines_json",
     "linux_job",
     "linux_modules",
@@ -283,6 +284,9 @@ def register_aqm(
 
 def unregister_aqm(name: str) -> None:
     """Removes the class registered under a name."""
+
+def design_json(path: str, overrides: Sequence[tuple[str, str]]) -> str:
+    """The design that an experiment file asks for; ``null`` if it has a grid or the points of its design."""
 
 def disciplines_json() -> str: ...
 def congestion_controls_json() -> str: ...

@@ -11,6 +11,7 @@ from sojourn import _core, bounded, schema
 from sojourn.backends import Backend, backend_of
 from sojourn.batches import make_batch
 from sojourn.comparison import as_in_compare, experiment_text, overrides_for_queues
+from sojourn.designs import with_points
 from sojourn.execution import Report
 from sojourn.executors import MakeExecutor, executor_by_name
 from sojourn.journal import Journal
@@ -176,7 +177,7 @@ def read_plan(
     where = backend_of(backend)
     with contextlib.suppress(OSError):  # The reader reports files that cannot be read.
         bounded.check(Path(file), bounded.LARGEST_TEXT)
-    plan = _core.Plan.read_file(str(file), list(overrides))
+    plan = _core.Plan.read_file(str(file), with_points(file, overrides))
     where.check(plan)
     return plan
 

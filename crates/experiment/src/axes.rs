@@ -1,9 +1,10 @@
-//! `[sweep]`: dotted keys, each with an array of values.
+//! `[sweep]`: dotted keys, each with the values that it takes, or with a range of which a design samples.
 
 use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
+use crate::design::{self, Design};
 use crate::document::{Item, Node, path_segment};
 use crate::error::{Origin, ReadError};
 
@@ -14,40 +15,96 @@ pub(crate) struct Axis {
     pub values: Vec<Node>,
 }
 
-/// Removes the sweep from a file and returns its axes, in the order of the file. `link.rate` without quotes, which TOML
-/// reads as nested tables, means the same as `"link.rate"`.
+/// The swept keys, and which of their values make a cell.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Axes {
+    pub each: Vec<Axis>,
+    cells: Cells,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Cells {
+    /// Every combination of values.
+    All,
+    /// The first values of all keys, the second ones, and so on: a design was sampled.
+    InStep,
+    /// None yet: the values are what the design is to be sampled from.
+    Unsampled(Design),
+}
+
+/// Takes the sweep out of a file. Keys are in the order of the file; `link.rate` without quotes, which
+/// TOML reads as tables, is as good as `"link.rate"`. Keys that are overridden are not swept.
 ///
 /// # Errors
-/// The sweep is not a table; a key has no array of distinct values; or a key appears twice.
-pub(crate) fn take(file: &str, root: &mut Node) -> Result<Vec<Axis>, ReadError> {
-    let mut axes = Vec::new();
+/// The sweep is no table, a key has no array of different values, or stands there twice, or the design is wrong.
+pub(crate) fn take(
+    file: &str,
+    root: &mut Node,
+    overrides: &[(String, String)],
+) -> Result<Axes, ReadError> {
+    let mut axes = Axes {
+        each: Vec::new(),
+        cells: Cells::All,
+    };
     let sweep = match &mut root.item {
         Item::Table(table) => table.remove("sweep"),
         _ => None,
     };
-    if let Some(sweep) = sweep {
-        if !matches!(sweep.item, Item::Table(_)) {
-            let what = format!("got {}; must be a table [sweep] of dotted keys", sweep.item);
-            return Err(ReadError::new(file, sweep.origin, "sweep", what));
+    let Some(mut sweep) = sweep else {
+        return Ok(axes);
+    };
+    let Item::Table(table) = &mut sweep.item else {
+        let what = format!("got {}; must be a table [sweep] of dotted keys", sweep.item);
+        return Err(ReadError::new(file, sweep.origin, "sweep", what));
+    };
+    let mut design = Design::take(file, table)?;
+    let points = design.is_some().then(|| table.remove("points")).flatten();
+    collect(file, "", sweep, &mut axes.each, &mut design)?;
+    let is_swept = |axis: &Axis| overrides.iter().all(|(key, _)| *key != axis.key);
+    axes.each.retain(is_swept);
+    match (design, points) {
+        (Some(design), _) if axes.each.is_empty() => return Err(design.without_keys(file)),
+        (Some(design), Some(points)) => {
+            design.put(file, &mut axes.each, points)?;
+            axes.cells = Cells::InStep;
         }
-        collect(file, "", sweep, &mut axes)?;
+        (Some(design), None) => axes.cells = Cells::Unsampled(design),
+        (None, _) => {}
     }
     Ok(axes)
 }
 
-fn collect(file: &str, key: &str, node: Node, axes: &mut Vec<Axis>) -> Result<(), ReadError> {
+fn collect(
+    file: &str,
+    key: &str,
+    node: Node,
+    axes: &mut Vec<Axis>,
+    design: &mut Option<Design>,
+) -> Result<(), ReadError> {
     let refuse = |origin: &Origin, what: String| {
         let path = format!("sweep.{}", path_segment(key));
         Err(ReadError::new(file, origin.clone(), &path, what))
     };
     let values = match node.item {
+        Item::Table(ref table) if design::is_range(table) => {
+            let Some(design) = design else {
+                let what = "a range needs a design: must be an array of the values to run, or \
+                            [sweep] have design = \"sobol\" or \"latin_hypercube\"";
+                return refuse(&node.origin, what.into());
+            };
+            if axes.iter().any(|axis| axis.key == key) {
+                return refuse(&node.origin, "given twice".into());
+            }
+            axes.push(design.add(file, key, node)?);
+            return Ok(());
+        }
         Item::Table(table) => {
             for (name, node) in table.0 {
                 let below = match key {
                     "" => name,
                     _ => format!("{key}.{name}"),
                 };
-                collect(file, &below, node, axes)?;
+                collect(file, &below, node, axes, design)?;
             }
             return Ok(());
         }
@@ -81,28 +138,89 @@ fn collect(file: &str, key: &str, node: Node, axes: &mut Vec<Axis>) -> Result<()
     Ok(())
 }
 
-/// The number of combinations.
-pub(crate) fn combinations(axes: &[Axis]) -> u64 {
-    axes.iter().fold(1, |product, axis| {
-        product.saturating_mul(axis.values.len() as u64)
-    })
+impl Axes {
+    /// How many cells there are.
+    pub fn cells(&self) -> u64 {
+        let counts = self.each.iter().map(|axis| axis.values.len() as u64);
+        match self.cells {
+            Cells::InStep => counts.min().unwrap_or(1),
+            _ => counts.fold(1, u64::saturating_mul),
+        }
+    }
+
+    /// The values of a cell, of combinations the last key changing fastest.
+    pub fn cell(&self, index: u64) -> Vec<(&str, &Node)> {
+        let mut rest = index;
+        let mut values: Vec<(&str, &Node)> = self
+            .each
+            .iter()
+            .rev()
+            .map(|axis| {
+                let count = axis.values.len() as u64;
+                let value = &axis.values[(rest % count) as usize];
+                if self.cells != Cells::InStep {
+                    rest /= count;
+                }
+                (axis.key.as_str(), value)
+            })
+            .collect();
+        values.reverse();
+        values
+    }
+
+    /// The first cell, and those that differ from it in one value; of a design the cells with the ends of each range.
+    pub fn edges(&self) -> Vec<u64> {
+        let mut edges = vec![0];
+        if self.cells == Cells::InStep {
+            for axis in &self.each {
+                edges.extend(extremes(&axis.values));
+            }
+            edges.sort_unstable();
+            edges.dedup();
+            return edges;
+        }
+        let mut stride = 1;
+        for axis in self.each.iter().rev() {
+            let values = axis.values.len() as u64;
+            edges.extend((1..values).map(|value| value * stride));
+            stride *= values;
+        }
+        edges
+    }
+
+    /// The design, if nobody has sampled it.
+    pub fn unsampled(&self) -> Option<&Design> {
+        match &self.cells {
+            Cells::Unsampled(design) => Some(design),
+            _ => None,
+        }
+    }
 }
 
-/// The values of combination `index`; the last key changes fastest.
-pub(crate) fn combination(axes: &[Axis], index: u64) -> Vec<(&str, &Node)> {
-    let mut rest = index;
-    let mut values: Vec<(&str, &Node)> = axes
+/// The places of the least and the largest of some numbers; of other values the first place of each.
+fn extremes(values: &[Node]) -> Vec<u64> {
+    let numbers: Option<Vec<f64>> = values
         .iter()
-        .rev()
-        .map(|axis| {
-            let count = axis.values.len() as u64;
-            let value = &axis.values[(rest % count) as usize];
-            rest /= count;
-            (axis.key.as_str(), value)
-        })
+        .map(|value| Some(design::number(&value.item)?.0))
         .collect();
-    values.reverse();
-    values
+    let mut places: Vec<usize> = (0..values.len()).collect();
+    match numbers {
+        Some(numbers) => {
+            places.sort_by(|a, b| numbers[*a].total_cmp(&numbers[*b]));
+            places.drain(1..places.len().saturating_sub(1).max(1));
+        }
+        None => {
+            let mut seen = HashSet::new();
+            places.retain(|place| seen.insert(values[*place].item.to_json().to_string()));
+        }
+    }
+    places.into_iter().map(|place| place as u64).collect()
+}
+
+/// The values of an axis as JSON.
+pub(crate) fn json_of(axis: &Axis) -> Vec<Json> {
+    let values = axis.values.iter();
+    values.map(|value| value.item.to_json()).collect()
 }
 
 /// The values of a combination as JSON, by key.

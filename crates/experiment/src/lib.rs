@@ -11,7 +11,7 @@
 //! | `section` | reads a table: keys, defaults, unknown keys |
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
 //! | `input` | reads files of bounded size that a user names |
-//! | `sweep` | the cartesian product of the swept values |
+//! | `sweep`, [`design()`] | the cartesian product of the swept values, or cells sampled from ranges |
 //! | [`schema()`] | the JSON Schema of the file, from the same declarations |
 //! | [`measured`] | what a run measures |
 //! | [`derived`] | values derived alike for every backend: flows with their start times, limits |
@@ -23,6 +23,7 @@
 
 mod axes;
 pub mod derived;
+mod design;
 mod document;
 mod error;
 mod form;
@@ -43,6 +44,7 @@ pub mod topology;
 pub mod wifi;
 mod written;
 
+pub use design::design;
 pub use error::ReadError;
 pub use model::Experiment;
 pub use names::{DisciplineKeys, KeySpec, Names};

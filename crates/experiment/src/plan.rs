@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::axes::{self, Axis};
+use crate::axes::{self, Axes};
 use crate::document::{self, Node, parse_value, path_segment};
 use crate::error::{Origin, ReadError};
 use crate::form::Form;
@@ -125,7 +125,8 @@ pub fn read(
     names: &Names,
 ) -> Result<Plan, ReadError> {
     let layout = Layout::read(source, overrides)?;
-    let combinations = axes::combinations(&layout.axes);
+    layout.refuse_unsampled()?;
+    let combinations = layout.axes.cells();
     if combinations > MOST_RUNS {
         return Err(too_many(source.name, combinations));
     }
@@ -179,7 +180,7 @@ pub(crate) fn text_of(path: &Path) -> Result<(String, String), ReadError> {
 pub(crate) struct Layout {
     pub file: String,
     root: Node,
-    pub axes: Vec<Axis>,
+    pub axes: Axes,
 }
 
 impl Layout {
@@ -207,9 +208,7 @@ impl Layout {
             root.place(key, value)
                 .map_err(|what| ReadError::new(file, origin, "", what))?;
         }
-        let mut axes = axes::take(file, &mut root)?;
-        axes.retain(|axis| overrides.iter().all(|(key, _)| *key != axis.key));
-
+        let axes = axes::take(file, &mut root, overrides)?;
         Ok(Self {
             file: file.into(),
             root,
@@ -217,10 +216,19 @@ impl Layout {
         })
     }
 
-    /// Reads the file with the swept values of one combination applied.
+    /// # Errors
+    /// The file has a design that nobody has sampled.
+    pub fn refuse_unsampled(&self) -> Result<(), ReadError> {
+        match self.axes.unsampled() {
+            Some(design) => Err(design.unsampled(&self.file)),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the file with the swept values of one cell in their places.
     pub fn read_cell(&self, index: u64, context: &Context<'_>) -> Result<Cell, ReadError> {
         let experiment_of = |root: &Node| File.read(&Entry::root(root, context));
-        let values = axes::combination(&self.axes, index);
+        let values = self.axes.cell(index);
         let experiment = experiment_of(&self.swept(&values)?).map_err(|error| {
             match experiment_of(&self.root) {
                 // The file has the same error without the sweep, so do not blame the sweep.
@@ -236,7 +244,7 @@ impl Layout {
 
     /// As [`Plan::refuse`].
     pub fn refuse(&self, cell: u64, key: &str, must: &str) -> ReadError {
-        let values = axes::combination(&self.axes, cell);
+        let values = self.axes.cell(cell);
         let root = match self.swept(&values) {
             Ok(root) => root,
             Err(error) => return error,

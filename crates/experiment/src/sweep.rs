@@ -35,7 +35,8 @@ impl Sweep {
         names: &Names,
     ) -> Result<Self, ReadError> {
         let layout = Layout::read(source, overrides)?;
-        for axis in &layout.axes {
+        layout.refuse_unsampled()?;
+        for axis in &layout.axes.each {
             if ["queue", "experiment.repeat"].contains(&axis.key.as_str()) {
                 let what = "must not be swept here: every combination has as many runs";
                 let origin = axis.values[0].origin.clone();
@@ -48,7 +49,7 @@ impl Sweep {
             }
         }
         let mut sweep = Self {
-            cells: axes::combinations(&layout.axes),
+            cells: layout.axes.cells(),
             layout,
             names: names.clone(),
             seeds: 1,
@@ -102,14 +103,9 @@ impl Sweep {
 
     /// The swept keys and their values.
     pub fn axes(&self) -> Vec<(String, Vec<Json>)> {
-        let json = |axis: &axes::Axis| {
-            axis.values
-                .iter()
-                .map(|value| value.item.to_json())
-                .collect()
-        };
-        let axes = self.layout.axes.iter();
-        axes.map(|axis| (axis.key.clone(), json(axis))).collect()
+        let axes = self.layout.axes.each.iter();
+        axes.map(|axis| (axis.key.clone(), axes::json_of(axis)))
+            .collect()
     }
 
     /// Reads a cell by its number.
@@ -136,15 +132,8 @@ impl Sweep {
         self.layout.refuse(cell, key, must)
     }
 
-    /// The first cell, and the cells that differ from it in one value.
+    /// Cells with every value, or with the ends of the ranges of a design; the first cell is one of them.
     pub fn edges(&self) -> Vec<u64> {
-        let mut edges = vec![0];
-        let mut stride = 1;
-        for axis in self.layout.axes.iter().rev() {
-            let values = axis.values.len() as u64;
-            edges.extend((1..values).map(|value| value * stride));
-            stride *= values;
-        }
-        edges
+        self.layout.axes.edges()
     }
 }

@@ -1,12 +1,22 @@
 //! The names accepted in a file, as JSON.
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::{TrafficSummary, traffic_kinds};
 use sojourn_sim::SimPacket;
 use sojourn_tcp::cc::{ALGORITHMS, Algorithm};
 
+use crate::errors::wrong_input;
 use crate::own;
+
+/// The design that an experiment file asks for; `null` if it has a grid or the points of its design.
+#[pyfunction]
+pub fn design_json(path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<String> {
+    let found = sojourn_experiment::design(&path, &overrides, &own::names());
+    Ok(found.map_err(|error| wrong_input(&error))?.to_string())
+}
 
 /// Every discipline with its keys.
 #[pyfunction]

@@ -34,13 +34,16 @@ class Kind(StrEnum):
     LINES = "lines"
     PARETO = "pareto"
     SURFACE = "surface"
+    SENSITIVITY = "sensitivity"
 
 
 def command(
     store: StoreFolder,
     kind: Annotated[
         Kind,
-        typer.Option("--kind", help="Colours or contours over two keys, lines over one, or goodput against delay."),
+        typer.Option(
+            "--kind", help="Colours or contours over two keys, lines over one, goodput against delay, or indices."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write: .png, .pdf or .svg.")],
     x: Annotated[
@@ -68,7 +71,7 @@ def command(
     suffix = out.suffix.removeprefix(".").lower()
     if suffix not in FORMATS:
         raise _core.ExperimentError(f'--out: got "{out}"; must end with .{", .".join(FORMATS)}')
-    if kind is not Kind.PARETO and (x is None or (y is None and kind is not Kind.LINES)):
+    if kind not in (Kind.PARETO, Kind.SENSITIVITY) and (x is None or (y is None and kind is not Kind.LINES)):
         raise _core.ExperimentError(f"plot: {kind} needs {'--x' if x is None else '--y'}, a swept key or label")
     wide: Width | None = "column" if width == "column" else "page" if width == "page" else None
     if wide != width:
@@ -78,6 +81,8 @@ def command(
     draw = Grid(store, where).plot
     if kind is Kind.PARETO:
         drawn = draw.pareto(x or DELAY, y or GOODPUT, pool=pool, width=wide)
+    elif kind is Kind.SENSITIVITY:
+        drawn = draw.sensitivity(metric, width=wide)
     elif kind is Kind.LINES:
         drawn = draw.lines(x or "", y or "label", metric, pool=pool, width=wide)
     else:

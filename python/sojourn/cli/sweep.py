@@ -16,6 +16,7 @@ from sojourn.batches import make_batch
 from sojourn.cli.options import Jobs, Json, Set, Until, out_directory, overrides
 from sojourn.cli.outcome import Stopped, complain, stop_reason
 from sojourn.cli.progress import Display
+from sojourn.designs import with_points
 from sojourn.executors import default_workers
 from sojourn.precision import Precision, Rounds
 from sojourn.results import Run
@@ -58,7 +59,7 @@ def command(
     from sojourn.store import dask as on_dask
     from sojourn.store.work import index, work
 
-    replaced = overrides(set)
+    replaced = with_points(file, overrides(set))
     precision = None if until is None else Precision.parse(until)
     if precision is not None and (dask is not None or plan_only):
         raise _core.ExperimentError("--until: repeats depend on results; omit it, or --dask and --plan")

@@ -17,7 +17,7 @@ from sojourn import _core
 from sojourn.grids.intervals import Intervals, median_intervals
 from sojourn.grids.measure import Measure, measure
 from sojourn.statistics import FloatArray
-from sojourn.store.plans import Store
+from sojourn.store.plans import Store, StoredPlan
 from sojourn.store.query import ROWS, refusal
 from sojourn.swept import SHOWN, Quantity, quantity, words
 
@@ -49,6 +49,17 @@ class Axis:
     def words(self) -> str:
         """Its name for people: ``link rate``."""
         return "queue" if self.key == LABEL else words([self.key])[self.key]
+
+    def place_of(self, value: object) -> int | None:
+        """The place of a value as a file has it; None if no run has it."""
+        text = _text(float(value)) if isinstance(value, int) and not isinstance(value, bool) else _text(value)
+        if self.numbers is None:
+            return self.texts.index(text) if text in self.texts else None
+        return self._places.get(quantity(text))
+
+    @cached_property
+    def _places(self) -> dict[Quantity | None, int]:
+        return {quantity(text): place for place, text in enumerate(self.texts)}
 
     @property
     def axis_label(self) -> str:
@@ -155,6 +166,11 @@ class Grid:
     def runs(self) -> int:
         """How many runs the cells have."""
         return len(self._cell_of)
+
+    def plans(self) -> list[StoredPlan]:
+        """The sweeps that made its runs."""
+        made = {str(row[0]) for row in self._all("select distinct plan from picked where hash is not null")}
+        return [plan for plan in self._store.plans() if plan.id in made]
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from sojourn.plots import heatmap, pareto, smallmultiples, surface
+from sojourn.plots import heatmap, pareto, sensitivity, smallmultiples, surface
 from sojourn.plots.style import Width
 
 if TYPE_CHECKING:
@@ -63,3 +63,7 @@ class Pictures:
     ) -> Figure:
         """The median of a metric over two numeric keys as contours, interpolated linearly between the cells' dots."""
         return surface.surface(self._grid, x, y, metric, pool, width)
+
+    def sensitivity(self, metric: str = "sojourn_p95_ms", *, width: Width | None = None) -> Figure:
+        """What a metric depends on: indices of Sobol' of each key, for a sweep with ``design = "sobol"``."""
+        return sensitivity.sensitivity(self._grid, metric, width)

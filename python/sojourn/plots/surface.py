@@ -112,12 +112,13 @@ def _not_flat(triangles: Triangulation) -> npt.NDArray[np.int32]:
 
 def _levels(norm: Normalize) -> FloatArray:
     low, high = float(norm.vmin or 0.0), float(norm.vmax or 1.0)
+    if not isinstance(norm, LogNorm) and type(norm) is not Normalize:
+        # Linear below the least value above zero.
+        return np.array([low, *_levels(LogNorm(float(norm.inverse(0.05)), high))])
     if isinstance(norm, LogNorm):
         subs = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if high / low < 30.0 else (1.0, 2.0, 5.0) if high / low < 1e4 else (1.0,)
         found = np.asarray(LogLocator(subs=subs, numticks=50).tick_values(low, high))
-    elif type(norm) is Normalize:
-        found = np.asarray(MaxNLocator(_LEVELS).tick_values(low, high))
     else:
-        return np.asarray(norm.inverse(np.linspace(0.0, 1.0, _LEVELS)), dtype=np.float64)
+        found = np.asarray(MaxNLocator(_LEVELS).tick_values(low, high))
     within = (found > low) & (found < high)
     return np.array([low, *found[within], high])

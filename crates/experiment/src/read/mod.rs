@@ -96,6 +96,11 @@ impl Form for File {
         schema["properties"]["sweep"] = json!({
             "description": "Dotted keys and the values that each takes: the file is run for every combination.",
             "type": "object",
+            "properties": {
+                "design": {"enum": ["sobol", "latin_hypercube"]},
+                "samples": {"type": "integer", "minimum": 2},
+                "seed": {"type": "integer", "minimum": 0},
+            },
             "additionalProperties": {
                 "anyOf": [{"type": "array", "minItems": 1}, {"type": "object"}],
             },

@@ -1,0 +1,109 @@
+"""Designs of experiments: the points of a ``[sweep]`` with ranges.
+
+SALib samples them (Iwanaga, Usher and Herman 2022).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sojourn import _core
+
+POINTS = "sweep.points"
+"""The key that holds the values of the cells, in their order."""
+_DIGITS = 4
+"""Significant digits of a sampled value; of a range narrower than a factor of two, six."""
+
+
+def with_points(file: str | Path, overrides: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The overrides, and the points of the file's design if it has one.
+
+    Equal files, overrides and versions of SALib give equal points.
+
+    Raises
+    ------
+    ExperimentError
+        The file, an override or the design is wrong, or SALib is not installed.
+    """
+    design = json.loads(_core.design_json(str(file), list(overrides)))
+    if design is None:
+        return list(overrides)
+    rows = _sample(design["kind"], len(design["keys"]), design["samples"], design["seed"])
+    columns = (
+        f"{_quoted(key['key'])} = [{', '.join(_written(key, row[place]) for row in rows)}]"
+        for place, key in enumerate(design["keys"])
+    )
+    return [*overrides, (POINTS, f"{{ {', '.join(columns)} }}")]
+
+
+def salib(what: str) -> Any:
+    """A module of SALib, which has no types.
+
+    Raises
+    ------
+    ExperimentError
+        It is not installed.
+    """
+    try:
+        return importlib.import_module(f"SALib.{what}")
+    except ImportError:
+        raise _core.ExperimentError("design: needs the package SALib: pip install 'sojourn[designs]'") from None
+
+
+def problem(keys: Sequence[str]) -> dict[str, object]:
+    """The factors as SALib wants them, each from 0 to 1."""
+    return {"num_vars": len(keys), "names": list(keys), "bounds": [[0.0, 1.0]] * len(keys)}
+
+
+def _sample(kind: str, keys: int, samples: int, seed: int) -> list[list[float]]:
+    """The points of a design, from 0 to 1: ``samples`` × (``keys`` + 2) of a Sobol design, ``samples`` of another."""
+    factors = problem([str(key) for key in range(keys)])
+    if kind == "sobol":
+        drawn = salib("sample.sobol").sample(factors, samples, calc_second_order=False, seed=seed)
+    else:
+        drawn = salib("sample.latin").sample(factors, samples, seed=seed)
+    rows: list[list[float]] = drawn.tolist()
+    return rows
+
+
+def _written(key: dict[str, Any], at: float) -> str:
+    """The value of a key at a point from 0 to 1, as TOML."""
+    if "values" in key:
+        values = key["values"]
+        return _toml(values[min(int(at * len(values)), len(values) - 1)])
+    low, high = key["from"], key["to"]
+    if key["whole"] and not key["log"]:
+        # The first and the last number have as much room as the others.
+        low, high = low - 0.5, high + 0.5
+    value = low * (high / low) ** at if key["log"] else low + (high - low) * at
+    if key["whole"]:
+        value = min(max(float(math.floor(value + 0.5)), key["from"]), key["to"])
+        text = f"{value:.0f}"
+    else:
+        digits = _DIGITS if key["from"] * 2.0 <= key["to"] or key["from"] <= 0.0 else _DIGITS + 2
+        text = _plain(min(max(float(f"{value:.{digits}g}"), key["from"]), key["to"]))
+    return json.dumps(text + key["unit"], ensure_ascii=False) if key["unit"] else text
+
+
+def _plain(value: float) -> str:
+    """A number without an exponent."""
+    text = f"{value:.12f}".rstrip("0").rstrip(".")
+    return text or "0"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_quoted(key)} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    # Text, numbers and flags are written alike in JSON.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _quoted(key: str) -> str:
+    return json.dumps(key, ensure_ascii=False)
