@@ -260,7 +260,7 @@ def mark(one: Compared) -> str:
 NOTES = """\
 ## Where they differ
 
-**Goodput, 802.11n, 2 stations both ways.** Three seconds have some 200 aggregates, which is too few: over 11 s, in two
+**Goodput, 802.11n, 2 stations both ways.** Three seconds have some 200 aggregates, which is too few: over 12 s, in two
 runs each, the access point got 17.1 and 18.0 Mbit/s in ns-3 and 18.7 and 17.7 here.
 
 **Access to an idle medium.** A node of ns-3 3.37 waits DIFS (28 us), or AIFS (37 us with 802.11n), before a frame
