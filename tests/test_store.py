@@ -6,6 +6,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -496,3 +497,68 @@ def test_listed_runs_of_another_version_are_refused_and_not_counted_as_failed(so
     assert "results: got 9" in refused.stderr.splitlines()[-1]
     found = json.loads(sojourn("status", "--store", "store", "--json").stdout)
     assert (found["done"], found["failed"]) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["aqm=codel", "st*r", "[st]ore", "it's"])
+def test_a_store_may_have_any_name(sojourn: Cli, file: Path, tmp_path: Path, name: str):
+    for folder in (name, "stxr"):
+        assert sojourn("sweep", "grid.toml", "--store", folder).returncode == 0
+    rows = json.loads(
+        sojourn("query", "--store", name, "select aqm, count(*) n from queues group by aqm", "--json").stdout
+    )
+    assert {row["aqm"]: row["n"] for row in rows} == {"codel": RUNS / 2, "pie": RUNS / 2}
+
+
+def test_damage_that_can_still_be_decoded_is_found_and_not_passed_on(sojourn: Cli, file: Path, tmp_path: Path):
+    assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
+    before = sojourn("query", "--store", "store", "select avg(sojourn_p95_ms) p from runs", "--json").stdout
+    (part,) = (tmp_path / "store" / "runs").glob("*/*.parquet")
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 1
+    part.write_bytes(content)
+    refused = sojourn("query", "--store", "store", "select 1")
+    assert (refused.returncode, "is damaged" in refused.stderr) == (2, True)
+    assert sojourn("sweep", "grid.toml", "--set", "experiment.repeat=2", "--store", "store").returncode == 0
+    assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
+    assert sojourn("query", "--store", "store", "select avg(sojourn_p95_ms) p from runs", "--json").stdout == before
+
+
+def test_a_copied_plan_does_not_count(sojourn: Cli, file: Path, tmp_path: Path):
+    assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
+    (plan,) = (tmp_path / "store" / "plans").iterdir()
+    shutil.copytree(plan, plan.with_name(f"{plan.name}.bak"))
+    assert json.loads(sojourn("status", "--store", "store", "--json").stdout)["runs"] == RUNS
+
+
+def test_what_a_killed_master_left_does_not_lock_a_folder(sojourn: Cli, file: Path, tmp_path: Path):
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / ".store.json.0123456789ab").write_text("")
+    assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
+
+
+def test_a_trace_named_like_a_file_of_the_store_is_refused(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "plan.json").write_text("1\n2\n3\n")
+    text = EXPERIMENT.replace('rate = "4 Mbit/s"', 'rate = { trace = "plan.json" }')
+    (tmp_path / "grid.toml").write_text(text.replace('"link.rate" = ["2 Mbit/s", "4 Mbit/s"]', ""))
+    refused = sojourn("sweep", "grid.toml", "--store", "store")
+    assert refused.returncode == 2
+    assert 'trace: got "plan.json"; must have another name' in refused.stderr
+    assert json.loads(sojourn("status", "--store", "store", "--json").stdout)["runs"] == 0
+
+
+def test_a_damaged_file_is_one_line_in_every_command(sojourn: Cli, file: Path, tmp_path: Path):
+    assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
+    (part,) = (tmp_path / "store" / "runs").glob("*/*.parquet")
+    part.write_bytes(b"")
+    for command in (["status", "--store", "store"], ["query", "--store", "store", "select 1"]):
+        refused = sojourn(*command)
+        assert refused.returncode == 2
+        assert refused.stderr.splitlines() == [
+            f"{command[0]}: {part} is damaged; sojourn sweep FILE --store repeats its runs"
+        ]
+
+
+def test_columns_of_the_same_name_are_refused(sojourn: Cli, file: Path):
+    assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
+    refused = sojourn("query", "--store", "store", "select 1 as a, 2 as a")
+    assert (refused.returncode, refused.stderr) == (2, "query: two columns have the same name: a, a; rename with as\n")

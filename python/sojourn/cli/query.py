@@ -9,7 +9,8 @@ import typer
 from rich import box
 from rich.table import Table
 
-from sojourn.cli.options import Json, StoreFolder
+from sojourn import ExperimentError
+from sojourn.cli.options import Json, StoreFolder, is_text
 from sojourn.cli.shown import show
 from sojourn.store import Store
 
@@ -22,6 +23,8 @@ def command(
     """Query a store in SQL: ``runs`` has a row per run, ``queues`` a row per run and queue."""
     from sojourn.store.query import query
 
+    if not is_text(sql):
+        raise ExperimentError("query: must be UTF-8")
     rows = query(Store(store), sql)
     if json:
         print(json_.dumps(rows, default=str))

@@ -34,6 +34,11 @@ class Part:
         except OSError:
             return False
 
+    @property
+    def damage(self) -> str:
+        """What to tell the user if the file is damaged."""
+        return f"{self.path} is damaged; sojourn sweep FILE --store repeats its runs"
+
     def read(self) -> pa.Table:
         """Its rows."""
         import pyarrow.parquet as pq
@@ -47,7 +52,7 @@ def parts(folder: Path) -> list[Part]:
     with contextlib.suppress(FileNotFoundError):
         for entry in os.scandir(folder):
             match = _NAME.fullmatch(entry.name)
-            if match is not None:
+            if match is not None and entry.is_file():
                 found.append(Part(Path(entry.path), int(match[1]), int(match[2]), int(match[3], 16)))
     found.sort(key=lambda part: (part.first, -part.last, part.path.name))
     kept: list[Part] = []

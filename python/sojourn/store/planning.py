@@ -138,7 +138,10 @@ def _failed(plan: StoredPlan, part: Part) -> set[int]:
 
     # An invalid combination of values has no hash.
     failed = pc.is_valid(pc.field("error")) & pc.is_valid(pc.field("hash"))
-    rows = pq.read_table(part.path, columns=["place"], filters=failed, partitioning=None)
+    try:
+        rows = pq.read_table(part.path, columns=["place"], filters=failed, partitioning=None)
+    except (OSError, ValueError, KeyError):
+        raise _core.ExperimentError(f"{part.path}: not written by a sweep; remove it") from None
     return {place // plan.meta.batch_runs for place in rows["place"].to_pylist()}
 
 

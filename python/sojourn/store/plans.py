@@ -21,6 +21,9 @@ from sojourn.typed import Strict
 FORMAT = 1
 """Version of the store's files; raised when the meaning of one changes."""
 EXPERIMENT = "experiment.toml"
+PLAN = "plan.json"
+MOST_RUNS = 1_000_000_000
+"""Most runs of a plan: more cannot be what somebody asked for."""
 
 
 class Meta(Strict, frozen=True):
@@ -39,6 +42,12 @@ class Meta(Strict, frozen=True):
     """Files of user-defined disciplines, copied into the plan's folder."""
     listed: bool = False
     """Whether the plan lists its runs instead of using an experiment file. Listed runs keep all their tables."""
+
+    def __post_init__(self) -> None:
+        if self.format != FORMAT:
+            raise ValueError(f"format: got {self.format}; this version reads {FORMAT}")
+        if not (self.batch_runs > 0 and 0 <= self.runs <= MOST_RUNS):
+            raise ValueError(f"runs: got {self.runs} in batches of {self.batch_runs}; must be at most {MOST_RUNS}")
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,7 @@ class StoredPlan:
 
     def parts(self) -> list[Part]:
         """The files of its rows."""
-        return files.parts(self.results)
+        return [part for part in files.parts(self.results) if part.last < self.meta.runs]
 
     def missing(self) -> list[int]:
         """The batches without rows."""
@@ -169,7 +178,7 @@ class Store:
         """
         path = Path(directory)
         if not (path / "store.json").exists():
-            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            if path.exists() and not _is_free(path):
                 raise _core.ExperimentError(f'store: got "{directory}"; must be a store, or an empty or new folder')
             files.write(path / "store.json", json.dumps({"format": FORMAT}).encode())
         return cls(path, say=say)
@@ -177,7 +186,9 @@ class Store:
     def plans(self) -> list[StoredPlan]:
         """All sweeps, in the order of their ids."""
         found = sorted((self.path / "plans").glob("*/plan.json"))
-        return [StoredPlan(self.path, read_meta(path)) for path in found]
+        plans = [(path.parent.name, StoredPlan(self.path, read_meta(path))) for path in found]
+        # The copy of a plan is not another one.
+        return [plan for name, plan in plans if name == plan.id]
 
     def get(self, id_: str) -> StoredPlan:
         """A sweep by its id.
@@ -212,6 +223,10 @@ class Store:
             if Path(name).is_absolute() or ".." in Path(name).parts:
                 raise _core.ExperimentError(
                     f'{file}: trace: got "{name}"; must be in the file\'s folder or below, to be stored with the sweep'
+                )
+            if name in (EXPERIMENT, PLAN) or name.startswith("own-"):
+                raise _core.ExperimentError(
+                    f'{file}: trace: got "{name}"; must have another name, to be stored with the sweep'
                 )
             files.write(plan.folder / name, text.encode())
         files.write(plan.folder / EXPERIMENT, experiment)
@@ -250,9 +265,14 @@ class Store:
         return plan
 
 
+def _is_free(path: Path) -> bool:
+    """Whether a folder may become a store: it is empty, or others are making it one now, or were killed as they did."""
+    return path.is_dir() and all(entry.name.lstrip(".").startswith("store.json") for entry in path.iterdir())
+
+
 def _complete(plan: StoredPlan) -> StoredPlan:
     """Writes plan.json. It must be the last file: without it, a plan does not count as existing."""
-    files.write(plan.folder / "plan.json", msgspec.json.format(msgspec.json.encode(plan.meta), indent=1) + b"\n")
+    files.write(plan.folder / PLAN, msgspec.json.format(msgspec.json.encode(plan.meta), indent=1) + b"\n")
     return plan
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
@@ -11,7 +12,7 @@ from sojourn.store.plans import Store
 if TYPE_CHECKING:
     import duckdb
 
-ROWS = "read_parquet({files}, union_by_name = true, filename = true, file_row_number = true)"
+ROWS = "read_parquet({files}, union_by_name = true, filename = true, file_row_number = true, hive_partitioning = false)"
 QUEUES = f"create view queues as select * exclude (filename, file_row_number) from {ROWS}"
 RUNS = (
     f"create view runs as select * exclude (filename, file_row_number) from {ROWS} "
@@ -28,14 +29,18 @@ def connect(store: Store) -> duckdb.DuckDBPyConnection:
     Raises
     ------
     ExperimentError
-        The store has no runs yet.
+        The store has no runs yet, or a file of it is damaged.
     """
     import duckdb
 
-    paths = [str(part.path) for plan in store.plans() for part in plan.parts()]
+    parts = [part for plan in store.plans() for part in plan.parts()]
+    for part in parts:
+        if not part.is_whole:
+            raise _core.ExperimentError(f"query: {part.damage}")
+    paths = [_literal(str(part.path)) for part in parts]
     if not paths:
         raise _core.ExperimentError(f"query: {store.path} has no runs yet; sojourn worker --store executes them")
-    files = "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]"
+    files = "[" + ", ".join(paths) + "]"
     connection = duckdb.connect(":memory:")
     connection.execute(RUNS.format(files=files))
     connection.execute(QUEUES.format(files=files))
@@ -57,21 +62,34 @@ def query(store: Store, sql: str) -> list[dict[str, Any]]:
             connection.execute(sql)
             # None: the text contains no statement.
             names = [column[0] for column in connection.description or []]
+            if len(set(names)) < len(names):
+                raise _core.ExperimentError(
+                    f"query: two columns have the same name: {', '.join(names)}; rename with as"
+                )
             rows = connection.fetchall() if names else []
             return [dict(zip(names, map(_finite, row), strict=True)) for row in rows]
     except duckdb.Error as error:
         raise refusal(store, "query", error) from None
+    except RuntimeError as error:
+        # What DuckDB makes of a Ctrl-C.
+        if "interrupted" in str(error):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def refusal(store: Store, what: str, error: Exception) -> _core.ExperimentError:
     """The error after a failure of DuckDB: names the damaged file, or else DuckDB's message. ``what``: the command."""
-    damaged = [part.path for plan in store.plans() for part in plan.parts() if not part.is_whole]
+    damaged = [part.damage for plan in store.plans() for part in plan.parts() if not part.is_whole]
     if damaged:
-        told = f"{damaged[0]} is damaged; sojourn sweep FILE --store repeats its runs"
-        return _core.ExperimentError(f"{what}: {told}")
+        return _core.ExperimentError(f"{what}: {damaged[0]}")
     # DuckDB quotes the statement on further lines after its message; omit them.
     message = str(error).partition("\nLINE ")[0]
     return _core.ExperimentError(f"{what}: {' '.join(message.split())}")
+
+
+def _literal(path: str) -> str:
+    """A path as a string of SQL that DuckDB takes for one file, whatever is in it."""
+    return "'" + re.sub(r"([*?\[])", r"[\1]", path).replace("'", "''") + "'"
 
 
 def _finite(value: Any) -> Any:

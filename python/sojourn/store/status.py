@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
+from sojourn import _core
 from sojourn.store.plans import StoredPlan
 
 
@@ -20,7 +21,13 @@ class Status(TypedDict):
 
 
 def status(plans: Iterable[StoredPlan]) -> Status:
-    """Counts the runs of these sweeps."""
+    """Counts the runs of these sweeps.
+
+    Raises
+    ------
+    ExperimentError
+        A file of theirs is damaged.
+    """
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -32,6 +39,9 @@ def status(plans: Iterable[StoredPlan]) -> Status:
         found["done"] += plan.runs_done()
         found["running"] += sum(len(plan.places(batch)) for batch in held & missing)
         for part in plan.parts():
-            errors = pq.read_table(part.path, columns=["error"], partitioning=None)["error"]
+            try:
+                errors = pq.read_table(part.path, columns=["error"], partitioning=None)["error"]
+            except (OSError, ValueError, KeyError):
+                raise _core.ExperimentError(f"status: {part.damage}") from None
             found["failed"] += pc.sum(pc.is_valid(errors)).as_py() or 0
     return found

@@ -106,7 +106,7 @@ def compact(plan: StoredPlan) -> None:
         for first in range(0, plan.meta.runs, PART_RUNS):
             last = min(first + PART_RUNS, plan.meta.runs) - 1
             own = [part for part in parts if first <= part.first and part.last <= last]
-            if len(own) > 1:
+            if len(own) > 1 and all(part.is_whole for part in own):
                 table = pa.concat_tables([part.read() for part in own], promote_options="permissive")
                 files.write_part(plan.results, first, last, table.combine_chunks())
                 for part in own:
@@ -124,6 +124,8 @@ def index(plans: Iterable[StoredPlan]) -> Known:
     known: Known = {}
     for plan in plans:
         for part in plan.parts():
+            if not part.is_whole:
+                continue
             with contextlib.suppress(OSError, ValueError):
                 table = pq.read_table(part.path, columns=["hash", "error"], partitioning=None)
                 made = table.filter(table["error"].is_null())

@@ -97,9 +97,20 @@ impl Form for File {
             "description": "Dotted keys and the values that each takes: the file is run for every combination.",
             "type": "object",
             "properties": {
-                "design": {"enum": ["sobol", "latin_hypercube"]},
-                "samples": {"type": "integer", "minimum": 2},
-                "seed": {"type": "integer", "minimum": 0},
+                "design": {
+                    "description": "Sample the ranges instead of running every combination.",
+                    "enum": ["sobol", "latin_hypercube"],
+                },
+                "samples": {
+                    "description": "Samples of the design.",
+                    "type": "integer",
+                    "minimum": 2,
+                },
+                "seed": {
+                    "description": "Seed of the design.",
+                    "type": "integer",
+                    "minimum": 0,
+                },
             },
             "additionalProperties": {
                 "anyOf": [{"type": "array", "minItems": 1}, {"type": "object"}],
