@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-import numpy.typing as npt
 from rich.table import Table
 
 from sojourn.schema import Station
@@ -16,6 +14,9 @@ from sojourn.statistics import interval_note, median_interval
 from sojourn.tables import PLAIN_WIDTH, Sheet, fitting, interval_text, repeats_of, swept_keys
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from sojourn.results import Arm, Direction, Results, Run
 
 
@@ -144,6 +145,8 @@ def transmissions(run: Run, link: str) -> Transmissions | None:
     if table is None:
         return None
     links = run.summary["links"]
+    import numpy as np
+
     own = table["link"].to_numpy() == list(links).index(link)
 
     def numbers(name: str) -> npt.NDArray[np.int64]:
