@@ -147,9 +147,9 @@ HEAD = """\
 Written by `python validation/networks.py`. The kernel's side was measured on the Linux backend (Linux 6.1 in virtual
 time) by the same command with `--measure`. Medians over the seeds, least to greatest in brackets. The tolerances are
 those of a [single queue](fidelity.md); the goodput of a group of flows and its RTT are shown, not judged. Drop-tail
-queues in a row differ from seed to seed by more than the tolerances, on both sides; where two ranges do not overlap, or
-hardly, the difference is real: CAKE before the modem drops a fifth more in the simulator, and FQ-CoDel's drops on the
-middle link with Reno.
+queues in a row differ from seed to seed by more than the tolerances, on both sides. One difference is larger than what
+seeds make: CAKE before the modem drops a fifth more in the simulator, and the two ranges do not overlap. Its cause is not
+known.
 
 **{within} of {judged} figures within their tolerance.**
 

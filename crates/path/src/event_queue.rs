@@ -5,12 +5,16 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Time, cold_path};
 
-/// The instant at which each place acts next; [`Time::MAX`]: not until something happens to it. Places are few: a scan
-/// finds the first faster than a heap would.
+/// The instant at which each place acts next; [`Time::MAX`]: not until something happens to it.
+///
+/// The first places are looked through one by one. The others stand in a tree of minimums, so that an event costs a few
+/// comparisons in a network of any size.
 pub struct EventQueue {
     /// Those of the first places; most networks have no more.
     few: [Time; FEW],
-    rest: Vec<Time>,
+    /// A complete binary tree: node `n` holds the least of its children `2n` and `2n + 1`, the root is node 1, and the
+    /// leaves are the other places in their order. Empty if there are none.
+    tree: Vec<Time>,
 }
 
 /// Places whose scan needs no loop.
@@ -19,9 +23,15 @@ const FEW: usize = 4;
 impl EventQueue {
     /// So many places, none of which has anything to do.
     pub fn new(places: usize) -> Self {
+        let rest = places.saturating_sub(FEW);
+        let nodes = if rest == 0 {
+            0
+        } else {
+            2 * rest.next_power_of_two()
+        };
         Self {
             few: [Time::MAX; FEW],
-            rest: vec![Time::MAX; places.saturating_sub(FEW)],
+            tree: vec![Time::MAX; nodes],
         }
     }
 
@@ -34,22 +44,24 @@ impl EventQueue {
                 (first, at) = (Some(place), due);
             }
         }
-        if self.rest.is_empty() {
-            (first, at)
-        } else {
-            self.first_of_rest(first, at)
+        match self.tree.get(1) {
+            Some(&least) if least < at => (Some(self.first_of_rest(least)), least),
+            _ => (first, at),
         }
     }
 
-    #[cold]
+    /// The lowest of the further places that act at `least`, the root's instant.
     #[inline(never)]
-    fn first_of_rest(&self, mut first: Option<usize>, mut at: Time) -> (Option<usize>, Time) {
-        for (place, &due) in self.rest.iter().enumerate() {
-            if due < at {
-                (first, at) = (Some(FEW + place), due);
+    fn first_of_rest(&self, least: Time) -> usize {
+        let leaves = self.tree.len() / 2;
+        let mut node = 1;
+        while node < leaves {
+            node *= 2;
+            if self.tree[node] != least {
+                node += 1;
             }
         }
-        (first, at)
+        FEW + node - leaves
     }
 
     /// A place acts next at `due`.
@@ -59,7 +71,24 @@ impl EventQueue {
             self.few[place] = due;
         } else {
             cold_path();
-            self.rest[place - FEW] = due;
+            let leaf = self.tree.len() / 2 + place - FEW;
+            if self.tree[leaf] != due {
+                self.set_leaf(leaf, due);
+            }
+        }
+    }
+
+    /// Sets a leaf, and the nodes above it as far as their least changes.
+    #[inline(never)]
+    fn set_leaf(&mut self, leaf: usize, due: Time) {
+        let (mut node, mut least) = (leaf, due);
+        while self.tree[node] != least {
+            self.tree[node] = least;
+            if node == 1 {
+                break;
+            }
+            least = least.min(self.tree[node ^ 1]);
+            node /= 2;
         }
     }
 }

@@ -142,7 +142,8 @@ impl<P: Packet> Link<P> {
         self.qdisc.packets() + beyond as u64
     }
 
-    /// A packet arrives. The link's `number` is what the observer knows it by, here and below.
+    /// A packet arrives. The link's `number` is what the observer knows it by, here and below. Returns a packet that leaves
+    /// at once because the link was idle: it goes on, or comes back with [`Link::hold`].
     #[inline(always)]
     pub fn enqueue(
         &mut self,
@@ -150,26 +151,41 @@ impl<P: Packet> Link<P> {
         now: Time,
         number: usize,
         observer: &mut impl Observer<P>,
-    ) {
+    ) -> Option<P> {
         observer.on_arrival(number, &packet, now);
         self.qdisc.enqueue(packet, now, &mut self.environment);
         self.note_drops(now, number, observer);
         if self.wake == Time::MAX {
-            self.leave_at_once(now, number, observer);
-        } else if self.device_limit > 0 {
+            return self.leave_at_once(now, number, observer);
+        }
+        if self.device_limit > 0 {
             cold_path();
             self.fill_device(now, number, observer);
         }
+        None
     }
 
     /// The link was idle: what has come may go.
-    #[cold]
     #[inline(never)]
-    fn leave_at_once(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
-        self.departed = self.advance(now, number, observer);
-        if self.departed.is_some() {
-            self.wake = now;
-        }
+    fn leave_at_once(
+        &mut self,
+        now: Time,
+        number: usize,
+        observer: &mut impl Observer<P>,
+    ) -> Option<P> {
+        self.advance(now, number, observer)
+    }
+
+    /// Keeps a packet that [`Link::enqueue`] returned, until [`Link::serve`] is called at the same instant.
+    #[cold]
+    pub fn hold(&mut self, packet: P, now: Time) {
+        self.departed = Some(packet);
+        self.wake = now;
+    }
+
+    /// True if it has a device queue.
+    pub const fn has_device_queue(&self) -> bool {
+        self.device_limit > 0
     }
 
     /// The next packet that leaves at `now`. To be called until `None` once [`Link::wake`] is reached.
@@ -320,7 +336,10 @@ mod tests {
     fn departures(mut link: Link<TestPacket>) -> Vec<u64> {
         for n in 0..10 {
             let packet = TestPacket::new(n, BYTES);
-            link.enqueue(packet, Time::from_millis(100), 0, &mut NoObserver);
+            let now = Time::from_millis(100);
+            if let Some(packet) = link.enqueue(packet, now, 0, &mut NoObserver) {
+                link.hold(packet, now);
+            }
         }
         let mut left = Vec::new();
         while link.wake() < Time::MAX {

@@ -213,8 +213,28 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     #[inline(always)]
     fn enter_link(&mut self, number: usize, packet: P, now: Time) {
         let link = &mut self.links[number];
-        link.enqueue(packet, now, number, &mut self.observer);
-        self.events.set(self.lines.len() + number, link.due());
+        if let Some(packet) = link.enqueue(packet, now, number, &mut self.observer) {
+            cold_path();
+            self.pass_idle_link(number, packet, now);
+        }
+        self.events
+            .set(self.lines.len() + number, self.links[number].due());
+    }
+
+    /// A packet came to an idle link and leaves it at once. If a delay follows, it goes into that now, which saves an event.
+    #[inline(always)]
+    fn pass_idle_link(&mut self, number: usize, mut packet: P, now: Time) {
+        let link = &mut self.links[number];
+        let hop = packet.hop();
+        match self.hops[hop as usize] {
+            Hop::Line(line) if !link.has_device_queue() => {
+                link.note_timer();
+                self.observer.on_departure(number, &packet, now);
+                packet.set_hop(hop + 1);
+                self.enter_line(line as usize, packet, now);
+            }
+            _ => link.hold(packet, now),
+        }
     }
 
     /// As [`Network::enter_link`], apart from the loop for networks where packets meet their only queue first.
