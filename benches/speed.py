@@ -87,8 +87,11 @@ SCENARIOS = (
 )
 LARGE_WINDOWS, SMALL_WINDOW = ("cubic1-bdp", "reno1-bdp"), "cubic10-bdp"
 COUNTED = ("reno10-pie", "cubic10-bdp")
-"""Scenarios whose instructions are counted, over these simulated seconds: the difference leaves start-up out."""
+"""Scenarios whose instructions are counted."""
+IN_A_ROW = {1: "cubic10-1link", 5: "cubic10-5links"}
+"""Scenarios whose instructions are counted too, by their links in a row. The first link is the bottleneck."""
 COUNTED_S = (30, 90)
+"""Simulated seconds of the two runs whose difference is counted: it leaves start-up out."""
 MEMORY_S = (60, 600)
 
 
@@ -217,7 +220,8 @@ def instructions() -> dict[str, float] | None:
         return None
     wrapper = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
     found = {}
-    for scenario in (one for one in SCENARIOS if one.name in COUNTED):
+    for name in (*COUNTED, *IN_A_ROW.values()):
+        scenario = Scenario(name, name, 1, None)
         counts = []
         for seconds in COUNTED_S:
             run = run_ours(scenario, f"experiment.duration={seconds} s", wrapper=wrapper, seeds=1)
@@ -226,8 +230,8 @@ def instructions() -> dict[str, float] | None:
                 raise BenchError("valgrind did not say what it counted")
             counts.append((int(counted[1]), run.packets))
         (few, few_packets), (many, many_packets) = counts
-        found[scenario.name] = (many - few) / (many_packets - few_packets)
-        print(f"{scenario.name}: {found[scenario.name]:,.0f} instructions per data packet", flush=True)
+        found[name] = (many - few) / (many_packets - few_packets)
+        print(f"{name}: {found[name]:,.0f} instructions per data packet", flush=True)
     return found
 
 
@@ -332,14 +336,29 @@ def instruction_lines(counted: dict[str, float] | None) -> list[str]:
         "| --- | --- | --- | --: |",
     ]
     what = {"reno10-pie": ("Reno, SACK", "PIE"), "cubic10-bdp": ("CUBIC, SACK", "drop-tail")}
-    for name, count in (counted or {}).items():
-        lines.append(f"| Sojourn | {' | '.join(what[name])} | {count:,.0f} |")
+    counted = counted or {}
+    lines += [f"| Sojourn | {' | '.join(what[name])} | {counted[name]:,.0f} |" for name in COUNTED if name in counted]
     return [
         *lines,
         "| htsim | NewReno without SACK | drop-tail | 2,600 |",
         "| ns-2.35 | Linux's CUBIC, SACK | drop-tail | 6,200 |",
         "| ns-3.37 | Reno, SACK | drop-tail | 160,000 |",
         "| ns-3.37 | Reno, SACK | PIE | 164,000 |",
+        *further_link_lines(counted),
+    ]
+
+
+def further_link_lines(counted: Mapping[str, float]) -> list[str]:
+    """What each further link of a row costs."""
+    if not all(name in counted for name in IN_A_ROW.values()):
+        return []
+    (few, less), (many, more) = sorted((links, counted[name]) for links, name in IN_A_ROW.items())
+    each = (more - less) / (many - few)
+    return [
+        "",
+        f"CUBIC and drop-tail over {few} link with named ends: {less:,.0f}; over {many} links in a row, the first of them "
+        f"the bottleneck: {more:,.0f}.",
+        f"Each further link costs {each:,.0f} instructions, {each / less:.0%} of a packet over one link (goal: 15%).",
     ]
 
 
