@@ -35,12 +35,12 @@ demo: $(VENV)/.bindings
 	@echo "  $(BIN)/sojourn report demo                                         # one page with all figures: demo/report.html"
 	@echo "  $(BIN)/sojourn study run khademi2013 --quick                       # a paper, published against measured"
 
-test: install
+test: install $(VENV)/.test
 	$(RUST) cargo test --workspace
 	$(RUST) cargo test --manifest-path examples/my-aqm/Cargo.toml --target-dir target
 	$(BIN)/python -m pytest $(AT_ONCE)
 
-lint: install $(VENV)/.lint
+lint: install $(VENV)/.test $(VENV)/.lint
 	$(RUST) cargo fmt --all --check
 	$(RUST) cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check $(PYTHON_ROOMS)
@@ -88,7 +88,7 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 	@touch $@
 
 $(VENV)/.bindings: $(BIN)/python $(SOURCES)
-	$(RUST) $(BIN)/python -m pip install --quiet --group test .
+	$(RUST) $(BIN)/python -m pip install --quiet .
 	@touch $@
 
 # The agent of the Linux backend: static, as a virtual machine has no libraries for it. Naming the target keeps the flags
@@ -100,6 +100,10 @@ $(AGENT): $(BIN)/python $(SOURCES)
 		RUSTFLAGS="-C target-feature=+crt-static -C strip=symbols" \
 			$(RUST) cargo build --quiet --release --locked --package sojourn-agent --target $$target --target-dir target/agent; \
 		install -m 755 target/agent/$$target/release/sojourn-agent $@
+
+$(VENV)/.test: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --group test
+	@touch $@
 
 $(VENV)/.lint: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --group lint
