@@ -356,8 +356,8 @@ def further_link_lines(counted: Mapping[str, float]) -> list[str]:
     each = (more - less) / (many - few)
     return [
         "",
-        f"CUBIC and drop-tail over {few} link with named ends: {less:,.0f}; over {many} links in a row, the first of them "
-        f"the bottleneck: {more:,.0f}.",
+        f"CUBIC and drop-tail over {few} link with named ends: {less:,.0f}; over {many} links in a row, the first of "
+        f"them the bottleneck: {more:,.0f}.",
         f"Each further link costs {each:,.0f} instructions, {each / less:.0%} of a packet over one link (goal: 15%).",
     ]
 

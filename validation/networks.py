@@ -148,8 +148,8 @@ Written by `python validation/networks.py`. The kernel's side was measured on th
 time) by the same command with `--measure`. Medians over the seeds, least to greatest in brackets. The tolerances are
 those of a [single queue](fidelity.md); the goodput of a group of flows and its RTT are shown, not judged. Drop-tail
 queues in a row differ from seed to seed by more than the tolerances, on both sides. One difference is larger than what
-seeds make: CAKE before the modem drops a fifth more in the simulator, and the two ranges do not overlap. Its cause is not
-known.
+seeds make: CAKE before the modem drops a fifth more in the simulator, and the two ranges do not overlap. Its cause is
+not known.
 
 **{within} of {judged} figures within their tolerance.**
 
