@@ -110,8 +110,10 @@ pub struct Medium<P> {
     /// Since when the medium has been idle for all nodes but those in `exceptions`.
     clear: Time,
     exceptions: Vec<(usize, Time)>,
-    /// When the next timer of a discipline is due.
+    /// By member: when the timer of one of its disciplines is due.
     timers: Vec<Time>,
+    /// The earliest of them.
+    next_timer: Time,
     /// Receivers that wait for a missing frame, by session, with the time since when; oldest first.
     reordering: VecDeque<(Time, usize)>,
     /// True if some session has a request due.
@@ -161,6 +163,7 @@ impl<P: Packet> Medium<P> {
             clear: Time::ZERO,
             exceptions: Vec::new(),
             timers: Vec::with_capacity(count + 1),
+            next_timer: Time::MAX,
             reordering: VecDeque::new(),
             requests_due: false,
             last_peer: [0; 4],
@@ -204,7 +207,8 @@ impl<P: Packet> Medium<P> {
         for contending in &set {
             self.aifs.push(self.cell.timing.aifs(contending.aifs_slots));
         }
-        self.timers.push(queues.next_timer());
+        self.timers.push(Time::MAX);
+        let timer = queues.next_timer();
         self.members.push(Member {
             queues,
             env: Environment::new(seed_of(Purpose::Queue)),
@@ -216,6 +220,7 @@ impl<P: Packet> Medium<P> {
                 waiting_since: Time::ZERO,
             }),
         });
+        self.set_timer(number, timer);
     }
 
     /// Stations.
@@ -268,12 +273,11 @@ impl<P: Packet> Medium<P> {
             Phase::Idle => self.contention.next(),
             Phase::Arriving(at) | Phase::Ending(at) => at,
         };
-        let timers = self.timers.iter().copied().min().unwrap_or(Time::MAX);
         let reordering = self
             .reordering
             .front()
             .map_or(Time::MAX, |(since, _)| *since + REORDER_TIMEOUT);
-        on_air.min(timers).min(reordering)
+        on_air.min(self.next_timer).min(reordering)
     }
 
     /// A packet comes to be sent to a station, or by it.
@@ -368,7 +372,17 @@ impl<P: Packet> Medium<P> {
         for access in Access::ALL {
             self.contend(number, access, now, observer);
         }
-        self.timers[number] = self.members[number].queues.next_timer();
+        self.set_timer(number, self.members[number].queues.next_timer());
+    }
+
+    /// Notes when the queues of a member want to act. The timers of all are looked through only if the earliest was moved.
+    fn set_timer(&mut self, number: usize, at: Time) {
+        let before = core::mem::replace(&mut self.timers[number], at);
+        if at <= self.next_timer {
+            self.next_timer = at;
+        } else if before == self.next_timer {
+            self.next_timer = self.timers.iter().copied().min().unwrap_or(Time::MAX);
+        }
     }
 
     fn note_drops(&mut self, number: usize, now: Time, observer: &mut impl Observer<P>) {
