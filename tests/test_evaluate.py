@@ -203,6 +203,8 @@ def test_a_discipline_of_ones_own_is_given_by_its_file(sojourn: Cli, suite: Path
     [
         (("codle",), 'evaluate: aqm: got "codle"; did you mean "codel"?'),
         (("pie:targte=5ms",), 'did you mean "target"?'),
+        (("pie:",), 'evaluate: got queue "pie:"; must be a name or name:key=value'),
+        (("pie", "--against", ","), '--against: got ","; must be disciplines'),
         (("pie", "--against", "fq_coddel"), 'did you mean "fq_codel"?'),
         (("pie", "--suite", "rfc7982"), '--suite: got "rfc7982"; must be one of rfc7928'),
         (("nothere.py",), "nothere.py: No such file"),
@@ -214,6 +216,13 @@ def test_a_wrong_argument_is_one_line_and_status_2(sojourn: Cli, arguments: tupl
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+def test_a_file_that_a_suite_names_and_lacks_is_named(sojourn: Cli, suite: Path) -> None:
+    (suite / "two.toml").unlink()
+    done = sojourn("evaluate", "pie", "--suite", suite)
+    assert done.returncode == 2
+    assert done.stderr == f"{suite / 'two.toml'}: no such file; section 5.1 of the suite names it\n"
 
 
 def test_a_file_without_a_discipline_is_refused(sojourn: Cli, tmp_path: Path) -> None:

@@ -97,9 +97,11 @@ def test_what_is_wrong_is_told_in_one_line(file: Path):
     session = sj.Session(file)
     with pytest.raises(sj.ExperimentError, match=r"^queue.tagret: codel has no such key$"):
         session.set("queue.tagret", "5 ms")
-    with pytest.raises(ValueError, match=r"^step: got 'soon'; must be a time"):
+    with pytest.raises(sj.ExperimentError, match=r'^queue.limit: got "0 packets"; must be .* above 0$'):
+        session.set("queue.limit", "0 packets")
+    with pytest.raises(sj.ExperimentError, match=r"^step: got 'soon'; must be a time"):
         session.step("soon")
-    with pytest.raises(ValueError, match=r"^step: got -1.0; must be a time"):
+    with pytest.raises(sj.ExperimentError, match=r"^step: got -1.0; must be a time"):
         session.step(-1.0)
 
 

@@ -567,3 +567,5 @@ def test_columns_of_the_same_name_are_refused(sojourn: Cli, file: Path):
     assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
     refused = sojourn("query", "--store", "store", "select 1 as a, 2 as a")
     assert (refused.returncode, refused.stderr) == (2, "query: two columns have the same name: a, a; rename with as\n")
+    refused = sojourn("query", "--store", "store", "select now() as t")
+    assert (refused.returncode, refused.stderr) == (2, "query: column t has a time zone; cast it: t::timestamp\n")

@@ -37,8 +37,8 @@ def experiment_text(queues: Sequence[str], options: Mapping[str, object]) -> str
     return "\n".join(lines) + "\n"
 
 
-def overrides_for_queues(queues: Sequence[str]) -> list[tuple[str, str]]:
-    """The parameters after each queue's colon, as overrides of the experiment."""
+def overrides_for_queues(queues: Sequence[str], command: str = "compare") -> list[tuple[str, str]]:
+    """The parameters after each queue's colon, as overrides of the experiment. Messages name the ``command``."""
     overrides = []
     for index, queue in enumerate(queues):
         _, colon, parameters = queue.partition(":")
@@ -47,14 +47,14 @@ def overrides_for_queues(queues: Sequence[str]) -> list[tuple[str, str]]:
             key, equals, value = parameter.partition("=")
             if not (key.strip() and equals and value.strip()):
                 raise ExperimentError(
-                    f'compare: got queue "{queue}"; must be a name or name:key=value,… like "codel:target=10ms"'
+                    f'{command}: got queue "{queue}"; must be a name or name:key=value,… like "codel:target=10ms"'
                 )
             if key.strip() == "aqm":
                 raise ExperimentError(
-                    f'compare: got "{parameter}" in queue "{queue}"; the discipline stands before the colon'
+                    f'{command}: got "{parameter}" in queue "{queue}"; the discipline stands before the colon'
                 )
             if key.strip() in given:
-                raise ExperimentError(f'compare: got {key.strip()} twice in queue "{queue}"; must be given once')
+                raise ExperimentError(f'{command}: got {key.strip()} twice in queue "{queue}"; must be given once')
             given.add(key.strip())
             overrides.append((f"queue.{index}.{key.strip()}", value.strip()))
     return overrides

@@ -124,6 +124,8 @@ class Session:
 
         Raises
         ------
+        ExperimentError
+            The span is not a time, or negative.
         RunError
             A discipline in Python failed, or the session has finished.
         """

@@ -41,9 +41,13 @@ impl Settings {
         let mut settings = self.clone();
         if name == "limit" {
             settings.limit = match Kind::Size.parse(value) {
-                Ok(Value::Packets(packets)) => Some(Limit::Packets(packets)),
-                Ok(Value::Bytes(bytes)) => Some(Limit::Bytes(bytes)),
-                _ => return Err(refused("limit", value, Kind::Size)),
+                Ok(Value::Packets(packets)) if packets > 0 => Some(Limit::Packets(packets)),
+                Ok(Value::Bytes(bytes)) if bytes > 0 => Some(Limit::Bytes(bytes)),
+                _ => {
+                    let accepts = format!("{} above 0", Kind::Size.accepts());
+                    let message = format!("got \"{value}\"; must be {accepts}");
+                    return Err(SettingError::new(String::from(name), message));
+                }
             };
             return Ok(settings);
         }

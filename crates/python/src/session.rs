@@ -2,7 +2,6 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sojourn_experiment::derived;
@@ -164,7 +163,7 @@ fn span_of(given: &Bound<'_, PyAny>) -> PyResult<Duration> {
     }
     let accepts = Kind::Duration.accepts();
     let what = format!("step: got {}; must be {accepts}, or seconds", given.repr()?);
-    Err(PyValueError::new_err(what))
+    Err(ExperimentError::new_err(what))
 }
 
 fn queue_dict<'py>(py: Python<'py>, queue: &QueueSample) -> PyResult<Bound<'py, PyDict>> {

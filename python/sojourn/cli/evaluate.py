@@ -44,6 +44,8 @@ def command(
     chosen = find(suite)
     queue = _registered(aqm)
     others = _split(against)
+    if against and not others:
+        raise ExperimentError(f'--against: got "{against}"; must be disciplines, see sojourn list aqm')
     kept = kept_runs(store, backend_of("sim"))
     if out is not None:
         storage.prepare(out, saved.files_of(chosen))

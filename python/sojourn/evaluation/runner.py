@@ -162,7 +162,7 @@ def _check(arms: Sequence[Arm], suite: Suite) -> None:
     """Reads an experiment with the disciplines, for errors in their names and parameters."""
     text = '[experiment]\nduration = "1 s"\n[link]\nrate = "1 Mbit/s"\n[[traffic]]\nkind = "bulk"\nrtt = "10 ms"\n'
     for arm in arms:
-        overrides = [("queue.0.aqm", arm.aqm), *overrides_for_queues([arm.queue])]
+        overrides = [("queue.0.aqm", arm.aqm), *overrides_for_queues([arm.queue], "evaluate")]
         try:
             _core.Plan.read_text(text + '[[queue]]\naqm = "pfifo"\n', "evaluate", overrides)
         except _core.ExperimentError as error:

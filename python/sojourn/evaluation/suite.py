@@ -127,8 +127,18 @@ class Suite:
         return {name: self.content.metrics[scenario.instead.get(name, name)] for name in names}
 
     def experiment(self, scenario: Scenario, case: Case) -> str:
-        """The text of a case's experiment, without queues."""
-        return bounded.read_text(self.folder / (case.file or scenario.file), bounded.LARGEST_TEXT)
+        """The text of a case's experiment, without queues.
+
+        Raises
+        ------
+        ExperimentError
+            The suite does not have the file.
+        """
+        path = self.folder / (case.file or scenario.file)
+        try:
+            return bounded.read_text(path, bounded.LARGEST_TEXT)
+        except FileNotFoundError:
+            raise ExperimentError(f"{path}: no such file; section {scenario.section} of the suite names it") from None
 
 
 def load_suite(folder: Path) -> Suite:

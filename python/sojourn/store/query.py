@@ -61,7 +61,11 @@ def query(store: Store, sql: str) -> list[dict[str, Any]]:
         with connect(store) as connection:
             connection.execute(sql)
             # None: the text contains no statement.
-            names = [column[0] for column in connection.description or []]
+            columns = connection.description or []
+            names = [column[0] for column in columns]
+            for name, kind, *_ in columns:
+                if "TIME ZONE" in str(kind):
+                    raise _core.ExperimentError(f"query: column {name} has a time zone; cast it: {name}::timestamp")
             if len(set(names)) < len(names):
                 raise _core.ExperimentError(
                     f"query: two columns have the same name: {', '.join(names)}; rename with as"

@@ -84,7 +84,8 @@ def _figure(value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    """A swept value of a failed run, as ``_figure`` gives it for a finished one."""
+    return _figure(value) if isinstance(value, int | float) else str(value)
 
 
 def _type_of(name: str) -> pa.DataType | None:
