@@ -26,7 +26,7 @@ from sojourn.store.planning import mend
 from sojourn.store.plans import StoredPlan
 from sojourn.store.rows import Made
 from sojourn.store.status import status
-from sojourn.store.work import Batches
+from sojourn.store.work import Ahead, Batches
 
 EXPERIMENT = """
 experiment = { name = "grid", duration = "2 s", repeat = 3 }
@@ -569,3 +569,17 @@ def test_columns_of_the_same_name_are_refused(sojourn: Cli, file: Path):
     assert (refused.returncode, refused.stderr) == (2, "query: two columns have the same name: a, a; rename with as\n")
     refused = sojourn("query", "--store", "store", "select now() as t")
     assert (refused.returncode, refused.stderr) == (2, "query: column t has a time zone; cast it: t::timestamp\n")
+
+
+def test_progress_counts_work_not_runs(tmp_path: Path):
+    """A run at 1 Gbit/s takes some hundred times as long as one at 1 Mbit/s."""
+    text = EXPERIMENT.partition("[sweep]")[0] + '[sweep]\n"link.rate" = ["1 Mbit/s", "1 Gbit/s"]\n'
+    (tmp_path / "grid.toml").write_text(text)
+    plan = planned(tmp_path / "grid.toml", tmp_path / "store", 1)
+    ahead = Ahead(plan)
+    efforts = [ahead.effort(batch) for batch in plan.missing()]
+    assert max(efforts) > 10 * min(efforts)
+    done = ahead.progress(1, min(efforts), 1.0)
+    assert done.finished == 1
+    assert done.fraction == pytest.approx(min(efforts) / sum(efforts))
+    assert ahead.progress(len(efforts), sum(efforts), 1.0).fraction == 1.0

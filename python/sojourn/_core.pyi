@@ -172,6 +172,10 @@ class RunSpec:
         """The swept keys and their values, as JSON."""
 
     @property
+    def effort(self) -> float:
+        """What the run costs beside other runs, for estimates of the time left."""
+
+    @property
     def duration_s(self) -> float:
         """Simulated duration in seconds."""
 

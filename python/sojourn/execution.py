@@ -117,8 +117,8 @@ class _Batch(Generic[T]):
         self._finish = finish
         self._next = 0
         self._running = 0
-        self._total_s = sum(spec.duration_s for spec in specs)
-        self._done_s = 0.0
+        self._effort = sum(spec.effort for spec in specs)
+        self._done_effort = 0.0
         self._stopping = False
 
     def advance(self) -> bool:
@@ -133,9 +133,10 @@ class _Batch(Generic[T]):
         return True
 
     def fraction(self) -> float:
-        """Share of the total simulated time that is done."""
-        done_s = self._done_s + self._executor.simulated_s()
-        return min(1.0, done_s / self._total_s) if self._total_s else 1.0
+        """Share of the work that is done."""
+        running = ((self._specs[index], at_s) for index, at_s in self._executor.simulated_s().items())
+        done = self._done_effort + sum(spec.effort * at_s / spec.duration_s for spec, at_s in running)
+        return min(1.0, done / self._effort) if self._effort else 1.0
 
     def close(self, presses: Presses) -> None:
         """Cancels the runs in progress; runs that succeed meanwhile count as finished."""
@@ -155,4 +156,4 @@ class _Batch(Generic[T]):
             else:
                 raise outcome
             self.done += 1
-            self._done_s += self._specs[index].duration_s
+            self._done_effort += self._specs[index].effort

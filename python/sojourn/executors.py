@@ -65,8 +65,8 @@ class Executor(Protocol):
     def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
         """Returns the outcomes since the last call. Waits at most ``wait_s`` for the first."""
 
-    def simulated_s(self) -> float:
-        """Simulated seconds of the runs in progress, as far as known."""
+    def simulated_s(self) -> dict[int, float]:
+        """Simulated seconds of the runs in progress, by index, as far as known."""
 
     def close(self, presses: Presses) -> None:
         """Cancels the runs in progress and waits for them; another Ctrl-C ends the wait if possible."""
@@ -143,9 +143,9 @@ class Threads:
                 yield index, outcome
                 index, outcome = self._ended.get_nowait()
 
-    def simulated_s(self) -> float:
-        """Simulated seconds of the runs in progress."""
-        return sum(monitor.simulated_s for monitor in self._monitors.values())
+    def simulated_s(self) -> dict[int, float]:
+        """Simulated seconds of the runs in progress, by index."""
+        return {index: monitor.simulated_s for index, monitor in list(self._monitors.items())}
 
     def close(self, presses: Presses) -> None:
         """Cancels the runs in progress and waits for them.
@@ -262,9 +262,9 @@ class Processes:
                 error = _core.RunError("a worker process died, or could not be started")
             yield index, future.result() if error is None else error
 
-    def simulated_s(self) -> float:
+    def simulated_s(self) -> dict[int, float]:
         """Not known before a run has ended."""
-        return 0.0
+        return {}
 
     def close(self, presses: Presses) -> None:
         """Ends the processes and their runs."""

@@ -19,6 +19,12 @@ use crate::run::Run;
 /// Events between two reads of the monitor.
 const EVENTS_PER_REPORT: u64 = 1 << 14;
 
+/// A packet of [`RunSpec::effort`]: a full frame on Ethernet.
+const BYTES_OF_A_PACKET: f64 = 1514.0;
+
+/// What the beginning and the end of a run cost, in packets: some 2 ms.
+const ENDS_AS_PACKETS: f64 = 4_000.0;
+
 /// One run: an experiment, one of its arms, and a seed. It can be pickled, compared and used as a key of a dict.
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct RunSpec {
@@ -152,6 +158,17 @@ impl RunSpec {
     #[getter]
     fn duration_s(&self) -> f64 {
         self.inner.experiment.duration.as_secs_f64()
+    }
+
+    /// What the run costs beside other runs: the packets that its links can carry, and a constant for its beginning and
+    /// end. For estimates of the time left.
+    #[getter]
+    fn effort(&self) -> f64 {
+        let experiment = &self.inner.experiment;
+        let rates = experiment.links.iter().map(|link| link.rate.nominal());
+        let bytes_per_sec: f64 = rates.map(sojourn_units::Rate::bytes_per_sec).sum();
+        ENDS_AS_PACKETS
+            + experiment.duration.as_secs_f64() * bytes_per_sec / BYTES_OF_A_PACKET
     }
 
     /// Runs it in the simulator; other threads continue meanwhile.

@@ -9,7 +9,7 @@ from typing import Any
 from sojourn import _core, interrupts
 from sojourn.execution import Report
 from sojourn.store.plans import StoredPlan
-from sojourn.store.work import compact, make_batch, progress
+from sojourn.store.work import Ahead, compact, make_batch
 
 
 def work(plan: StoredPlan, address: str, *, report: Report | None = None) -> BaseException | None:
@@ -30,7 +30,7 @@ def work(plan: StoredPlan, address: str, *, report: Report | None = None) -> Bas
     except (OSError, ValueError, TimeoutError) as error:
         told = " ".join(str(error).split())
         raise _core.ExperimentError(f'--dask: got "{address}"; must be the address of a scheduler: {told}') from None
-    began, before = time.monotonic(), plan.runs_done()
+    began, ahead = time.monotonic(), Ahead(plan)
     stopped_by: BaseException | None = None
     with client, interrupts.held() as presses:
         # Dask gives the batch of a dead worker to another one, which waits until the claim expires.
@@ -44,9 +44,10 @@ def work(plan: StoredPlan, address: str, *, report: Report | None = None) -> Bas
             left -= ended
             failed = next((future.exception() for future in ended if future.status == "error"), None)
             stopped_by = KeyboardInterrupt() if presses else failed
-            made = sum(len(plan.places(asked[future])) for future in set(asked) - left)
             if report is not None:
-                report(progress(plan, before, made, time.monotonic() - began))
+                made = [asked[future] for future in set(asked) - left]
+                runs = sum(len(plan.places(batch)) for batch in made)
+                report(ahead.progress(runs, sum(map(ahead.effort, made)), time.monotonic() - began))
             if stopped_by is not None:
                 client.cancel(list(left), force=True)
                 break

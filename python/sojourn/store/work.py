@@ -54,7 +54,7 @@ def work(
     BaseException or None
         Why runs are missing: a KeyboardInterrupt, or the OSError of a failed write.
     """
-    before = plan.runs_done()
+    ahead = Ahead(plan)
     crew = _Crew(Batches(plan, known or {}), jobs, wait=wait)
     began = time.monotonic()
     stopped_by: BaseException | None = None
@@ -62,7 +62,8 @@ def work(
         try:
             while crew.is_at_work():
                 if report is not None:
-                    report(progress(plan, before, crew.batches.made, time.monotonic() - began))
+                    batches = crew.batches
+                    report(ahead.progress(batches.runs, batches.effort, time.monotonic() - began))
                 if presses:
                     stopped_by = KeyboardInterrupt()
                     break
@@ -75,10 +76,27 @@ def work(
     return stopped_by
 
 
-def progress(plan: StoredPlan, before: int, made: int, elapsed_s: float) -> Progress:
-    """The progress of a sweep that started or resumed with ``before`` finished runs."""
-    left = plan.meta.runs - before
-    return Progress(before + made, plan.meta.runs, made / left if left else 1.0, elapsed_s)
+class Ahead:
+    """The work of a sweep that was missing at first, for progress reports."""
+
+    def __init__(self, plan: StoredPlan) -> None:
+        self._plan = plan
+        self._before = plan.runs_done()
+        self._all = sum(self.effort(batch) for batch in plan.missing())
+
+    def effort(self, batch: int) -> float:
+        """The batch's effort, estimated from its first run."""
+        places = self._plan.places(batch)
+        try:
+            return len(places) * self._plan.sweep[places[0]].effort
+        except _core.ExperimentError:
+            # An invalid combination of values costs nothing.
+            return 0.0
+
+    def progress(self, runs: int, effort: float, elapsed_s: float) -> Progress:
+        """The progress once so many runs have finished batches, and this effort was made."""
+        fraction = min(effort / self._all, 1.0) if self._all else 1.0
+        return Progress(self._before + runs, self._plan.meta.runs, fraction, elapsed_s)
 
 
 def make_batch(store: str, plan: str, batch: int) -> None:
@@ -138,12 +156,14 @@ class Batches:
 
     def __init__(self, plan: StoredPlan, known: Known) -> None:
         self.plan = plan
-        self.made = 0
-        """Runs executed here."""
+        self.runs = 0
+        """Runs of the batches executed here."""
+        self._effort = 0.0
+        """The effort of the runs that have ended."""
         self._known = known
         self._sweep = plan.sweep
         self._lock = threading.Lock()
-        self._monitors: set[_core.Monitor] = set()
+        self._running: dict[_core.Monitor, _core.RunSpec] = {}
         self._cancelled = False
 
     def is_done(self, batch: int) -> bool:
@@ -169,14 +189,21 @@ class Batches:
                 self._write_recorded(places, made)
                 files.write_part(self.plan.results, places[0], places[-1], table_of(self.plan.id, made))
                 with self._lock:
-                    self.made += len(made)
+                    self.runs += len(made)
             return is_ours
+
+    @property
+    def effort(self) -> float:
+        """The effort made here, that of unfinished runs included."""
+        with self._lock:
+            parts = (spec.effort * monitor.simulated_s / spec.duration_s for monitor, spec in self._running.items())
+            return self._effort + sum(parts)
 
     def cancel(self) -> None:
         """Cancels the current runs. Unfinished batches are left to other workers."""
         with self._lock:
             self._cancelled = True
-            for monitor in self._monitors:
+            for monitor in self._running:
                 monitor.cancel()
 
     def _make(self, place: int) -> Made:
@@ -184,11 +211,19 @@ class Batches:
         with self._lock:
             if self._cancelled:
                 raise _core.Cancelled("cancelled")
-            self._monitors.add(monitor)
             try:
                 spec = self._sweep[place]
             except _core.ExperimentError as error:
                 return Made(place, None, None, str(error))
+            self._running[monitor] = spec
+        try:
+            return self._made(place, spec, monitor)
+        finally:
+            with self._lock:
+                del self._running[monitor]
+                self._effort += spec.effort
+
+    def _made(self, place: int, spec: _core.RunSpec, monitor: _core.Monitor) -> Made:
         if spec.hash in self._known:
             other, part = self._known[spec.hash]
             run = known_run(other, part, spec, with_all=self.plan.meta.listed)
@@ -198,9 +233,6 @@ class Batches:
             return Made(place, spec, as_run(spec.run(monitor)))
         except _core.RunError as error:
             return Made(place, spec, None, str(error))
-        finally:
-            with self._lock:
-                self._monitors.discard(monitor)
 
     def _write_recorded(self, places: range, made: list[Made]) -> None:
         """Writes the recorded tables of packets and flows; for listed runs, all tables and the capture."""
