@@ -4,10 +4,11 @@
 //! [`follow`] keeps the queue as recorded, whatever the algorithm decides, and shows the algorithm's state at chosen
 //! times; it is meant for algorithms that drop arrivals.
 //!
-//! A recording made with Linux's tracepoints has no row for a packet that was dropped on arrival, so only disciplines
-//! that drop at the head, or from the longest queue, can match it packet by packet. With the flow of each packet the
-//! discipline uses the flow's number in place of a hash; with the ECN field it may mark, and marks are compared if the
-//! departures have them. The discipline's clock starts at the first row.
+//! A recording made with Linux's tracepoints has no row for a packet that was dropped on arrival. So only disciplines
+//! that drop at the head, or from the longest queue, can match it packet by packet.
+//!
+//! If the rows have flows, the discipline uses the flow's number in place of a hash. If they have ECN fields, it may mark;
+//! marks are compared if the departures have them. The discipline's clock starts at the first row.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -34,7 +35,7 @@ pub enum Event {
         t_us: u64,
         /// Its size on the link in bytes.
         bytes: u32,
-        /// Its flow, and the queue that it takes in a discipline that hashes flows; `None` if all packets are of one.
+        /// Its flow, which is also its queue in a discipline that hashes flows. `None` if all packets belong to one flow.
         flow: Option<u32>,
         /// Its ECN field on arrival.
         ecn: Ecn,
@@ -134,14 +135,14 @@ pub struct Outcome {
     pub dequeued: u64,
     /// Packets that the recorded queue dropped: those that never left although a later one of their flow did.
     pub dropped_recorded: u64,
-    /// Packets that the discipline dropped, without those of which the recording does not tell what became.
+    /// Packets that the discipline dropped. Packets whose fate is not in the recording are not counted.
     pub dropped_ours: u64,
     /// Packets that left with CE in the recording, and from the discipline; `None` if the recording does not tell.
     pub marked: Option<(u64, u64)>,
-    /// True if the discipline sent the recorded packet at every departure, with the recorded mark, and dropped as many
-    /// packets.
+    /// True if the discipline sent the recorded packet with the recorded mark at every departure, and dropped as many
+    /// packets as the recorded queue.
     pub agree: bool,
-    /// The first departure of another packet, or with another mark.
+    /// The first departure with a different packet or a different mark.
     pub first_divergence: Option<Divergence>,
 }
 

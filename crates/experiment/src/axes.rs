@@ -1,4 +1,4 @@
-//! `[sweep]`: dotted keys, each with the values that it takes, or with a range of which a design samples.
+//! `[sweep]`: dotted keys. Each has a list of values, or a range from which a design takes samples.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ pub(crate) struct Axis {
     pub values: Vec<Node>,
 }
 
-/// The swept keys, and which of their values make a cell.
+/// The swept keys, and how their values combine into cells.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Axes {
     pub each: Vec<Axis>,
@@ -26,17 +26,17 @@ pub(crate) struct Axes {
 enum Cells {
     /// Every combination of values.
     All,
-    /// The first values of all keys, the second ones, and so on: a design was sampled.
+    /// The first cell has the first value of each key, the second cell the second value, and so on, as a design was sampled.
     InStep,
-    /// None yet: the values are what the design is to be sampled from.
+    /// No cells yet: the values are those from which the design takes its samples.
     Unsampled(Design),
 }
 
-/// Takes the sweep out of a file. Keys are in the order of the file; `link.rate` without quotes, which
-/// TOML reads as tables, is as good as `"link.rate"`. Keys that are overridden are not swept.
+/// Removes the sweep from a file. Keys keep the order of the file. `link.rate` without quotes, which TOML reads as
+/// tables, means the same as `"link.rate"`. A key that an override sets is not swept.
 ///
 /// # Errors
-/// The sweep is no table, a key has no array of different values, or stands there twice, or the design is wrong.
+/// The sweep is not a table; a key has no array of different values, or occurs twice; or the design is wrong.
 pub(crate) fn take(
     file: &str,
     root: &mut Node,
@@ -139,7 +139,7 @@ fn collect(
 }
 
 impl Axes {
-    /// How many cells there are.
+    /// The number of cells.
     pub fn cells(&self) -> u64 {
         let counts = self.each.iter().map(|axis| axis.values.len() as u64);
         match self.cells {
@@ -148,7 +148,7 @@ impl Axes {
         }
     }
 
-    /// The values of a cell, of combinations the last key changing fastest.
+    /// The values of a cell. In combinations the last key changes fastest.
     pub fn cell(&self, index: u64) -> Vec<(&str, &Node)> {
         let mut rest = index;
         let mut values: Vec<(&str, &Node)> = self
@@ -168,7 +168,7 @@ impl Axes {
         values
     }
 
-    /// The first cell, and those that differ from it in one value; of a design the cells with the ends of each range.
+    /// The first cell, and the cells that differ from it in one value. For a design: the cells with the ends of each range.
     pub fn edges(&self) -> Vec<u64> {
         let mut edges = vec![0];
         if self.cells == Cells::InStep {
@@ -188,7 +188,7 @@ impl Axes {
         edges
     }
 
-    /// The design, if nobody has sampled it.
+    /// The design, unless it has been sampled.
     pub fn unsampled(&self) -> Option<&Design> {
         match &self.cells {
             Cells::Unsampled(design) => Some(design),
@@ -197,7 +197,7 @@ impl Axes {
     }
 }
 
-/// The places of the least and the largest of some numbers; of other values the first place of each.
+/// The indices of the smallest and the largest number. For values that are not numbers: the first index of each.
 fn extremes(values: &[Node]) -> Vec<u64> {
     let numbers: Option<Vec<f64>> = values
         .iter()

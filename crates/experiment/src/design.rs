@@ -1,7 +1,7 @@
 //! `[sweep] design`: cells sampled from ranges, instead of all combinations of values.
 //!
-//! A file names the ranges. Who plans the runs samples them, and puts the values of the cells, in their order, into
-//! `sweep.points`; so whoever reads the file with them has the same cells, whatever samples.
+//! A file names the ranges. The Python package samples them when it plans the runs, and adds the values of the cells, in
+//! order, as `sweep.points`. The points then define the cells: reading the file with them needs no sampling.
 
 use std::path::Path;
 
@@ -14,23 +14,23 @@ use crate::names::Names;
 use crate::plan::{Layout, Source, text_of};
 use crate::section::Context;
 
-/// The designs: Sobol' sequences as Saltelli arranges them for indices of sensitivity, and Latin hypercubes.
+/// The designs: Sobol' sequences, arranged by Saltelli's method for sensitivity indices, and Latin hypercubes.
 const KINDS: [&str; 2] = ["sobol", "latin_hypercube"];
 /// The most samples of a design.
 const MOST_SAMPLES: i128 = 100_000;
 
-/// What a file asks for beside its ranges.
+/// The design that a file asks for.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Design {
     kind: String,
     samples: i128,
     seed: i128,
     origin: Origin,
-    /// The ranges of keys; a key without one takes its listed values alike often.
+    /// The ranges of keys. A key without a range takes each of its listed values equally often.
     ranges: Vec<(String, Range)>,
 }
 
-/// The values from one to another, of the same unit.
+/// A range of values of the same unit.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Range {
     from: f64,
@@ -41,7 +41,7 @@ pub(crate) struct Range {
 }
 
 impl Design {
-    /// Takes the keys of a design out of `[sweep]`; none if there is no `design`.
+    /// Removes the keys of a design from `[sweep]`. Returns `None` if `[sweep]` has no `design`.
     ///
     /// # Errors
     /// A key is missing or wrong.

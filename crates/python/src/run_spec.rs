@@ -167,8 +167,7 @@ impl RunSpec {
         let experiment = &self.inner.experiment;
         let rates = experiment.links.iter().map(|link| link.rate.nominal());
         let bytes_per_sec: f64 = rates.map(sojourn_units::Rate::bytes_per_sec).sum();
-        ENDS_AS_PACKETS
-            + experiment.duration.as_secs_f64() * bytes_per_sec / BYTES_OF_A_PACKET
+        ENDS_AS_PACKETS + experiment.duration.as_secs_f64() * bytes_per_sec / BYTES_OF_A_PACKET
     }
 
     /// Runs it in the simulator; other threads continue meanwhile.

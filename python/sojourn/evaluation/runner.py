@@ -1,4 +1,4 @@
-"""Plans and makes the runs of an evaluation, as one batch."""
+"""Plans the runs of an evaluation, and executes them as one batch."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-//! DualPI2 as Linux 6.17 has it (sch_dualpi2), where that differs from RFC 9332 Appendix A:
+//! DualPI2 as in Linux 6.17 (sch_dualpi2). It differs from RFC 9332 Appendix A as follows:
 //!
 //! - Signals are drawn at random. A classic signal needs two draws below p'.
-//! - Neither queue gets one while less than two full frames remain queued.
-//! - The L queue's own marking is a step, certain above `min_thresh`, and no part of the probability. A packet is exempt
-//!   if it found fewer than `min_qlen_step` packets in L when it arrived.
-//! - C's credit is kept while one of the queues is empty, and begins at what lets L go first by a frame.
+//! - No packet is signalled while less than two full frames remain queued.
+//! - The L queue's own marking is a step: every packet whose delay is above `min_thresh` is marked, whatever p' is. A
+//!   packet is exempt if it found fewer than `min_qlen_step` packets in L when it arrived.
+//! - C's credit is kept while one of the queues is empty. It starts at a value that lets L send one frame first.
 
 use alloc::collections::VecDeque;
 
@@ -16,10 +16,10 @@ use crate::packet::Packet;
 use crate::pi2::{Controller, is_scalable};
 use crate::qdisc::{Limit, Qdisc};
 
-/// Frames that have to remain queued for a signal.
+/// The fewest full frames that must remain queued for a packet to be signalled.
 const FLOOR_FRAMES: u64 = 2;
 
-/// The coupled queues of Linux.
+/// Linux's coupled queues.
 pub struct LinuxDualPi2<P> {
     config: Config,
     limit: Limit,
@@ -30,7 +30,8 @@ pub struct LinuxDualPi2<P> {
     low_latency: VecDeque<(P, bool)>,
     classic: VecDeque<P>,
     bytes: u64,
-    /// Above zero C is served: L's bytes are weighted by C's share, C's bytes by L's.
+    /// C is served if this is above zero. A packet from L adds its bytes times C's share, a packet from C subtracts its bytes
+    /// times L's share.
     credit: f64,
 }
 
@@ -62,7 +63,7 @@ impl<P: Packet> LinuxDualPi2<P> {
         self.credit = f64::from(self.mtu) * (share - (1.0 - share));
     }
 
-    /// k p', above 1 in overload.
+    /// k p'. It exceeds 1 in overload.
     fn p_cl(&self) -> f64 {
         self.config.control.coupling_factor * self.controller.p()
     }
@@ -73,7 +74,7 @@ impl<P: Packet> LinuxDualPi2<P> {
         env.uniform() < p && env.uniform() < p
     }
 
-    /// The controller's decision on a packet that is about to leave; `None` if it is to be dropped.
+    /// Applies the controller's decision to a packet that is about to leave. Returns `None` if the packet must be dropped.
     fn signal(&self, packet: &mut P, is_l4s: bool, env: &mut Environment<P>) -> Option<()> {
         if self.bytes < FLOOR_FRAMES * u64::from(self.mtu) {
             return Some(());
@@ -236,7 +237,8 @@ mod tests {
         queues.controller.update(Duration::from_secs_f64(delay));
     }
 
-    /// Of 5: the last two leave less than two frames behind, so only three are drawn for, each certain in overload.
+    /// Five packets in overload: every draw is certain. The last two leave less than two frames behind, so only three are
+    /// signalled.
     #[test]
     fn no_signal_while_less_than_two_frames_remain() {
         for (ecn, marked, dropped) in [(Ecn::Ect1, 0, 3), (Ecn::Ect0, 0, 3)] {
@@ -250,7 +252,8 @@ mod tests {
         }
     }
 
-    /// p' = 0.2: classic traffic gets 0.04 of signals, L4S 0.4, within four standard deviations of 10 000 draws.
+    /// p' = 0.2: a share of 0.04 of classic packets and 0.4 of L4S packets are signalled, within four standard deviations of
+    /// 10 000 draws.
     #[test]
     fn signals_are_drawn() {
         for (ecn, share) in [(Ecn::Ect0, 0.04), (Ecn::Ect1, 0.4)] {
@@ -267,7 +270,8 @@ mod tests {
         }
     }
 
-    /// All have waited for 2 ms: with the default every packet is marked, else those that found two packets or more.
+    /// All packets have waited for 2 ms. With the default every packet is marked; otherwise only those that found two or more
+    /// packets in the queue.
     #[test]
     fn the_step_marks_packets_that_found_a_queue() {
         for (least, marked) in [(None, 5), (Some(0), 5), (Some(2), 3)] {
@@ -287,14 +291,16 @@ mod tests {
         assert_eq!(env.marked(), 0);
     }
 
-    /// The credit begins at -0.8 frames and grows by 0.1 per L packet, to -0.0 and 0.1: nine or ten packets before C.
+    /// C has a share of an eighth, for which the credit is exact. With the default of a tenth, rounding would decide whether
+    /// eight or nine L packets go first.
     #[test]
     fn l_goes_first_and_c_gets_a_tenth() {
         let mut queues = queues(|config| config.c_protection = Some(0.125));
         offer(&mut queues, Ecn::Ect1, 100, Time::ZERO);
         offer(&mut queues, Ecn::NotEct, 100, Time::ZERO);
         let mut env = Environment::new(0);
-        // -0.75 frames and an eighth per packet: zero after six, above it after seven; then 0.875 per C packet.
+        // The credit begins at -0.75 frames and grows by an eighth with each L packet: it is zero after six and positive after
+        // seven. A C packet takes 0.875.
         let classic: Vec<usize> = (0..24)
             .filter(|_| {
                 let packet = queues.dequeue(Time::ZERO, &mut env).expect("queued");
@@ -317,7 +323,7 @@ mod tests {
             assert_eq!(next(&mut queues), Ecn::Ect1);
         }
         assert_eq!(next(&mut queues), Ecn::NotEct);
-        // C left while L was empty, at no cost.
+        // C sent while L was empty, which does not change the credit.
         offer(&mut queues, Ecn::Ect1, 1, Time::ZERO);
         offer(&mut queues, Ecn::NotEct, 1, Time::ZERO);
         assert_eq!(next(&mut queues), Ecn::NotEct);
