@@ -142,10 +142,10 @@ def _metrics(grid: Grid, cell: Cell, run: Run) -> dict[str, Any]:
         if measure.pooled:
             metrics[name] = {"values": [_short(value) for value in measure.values(run, place)]}
             continue
-        values = [measure.statistic(run, statistic, place) for statistic in STATISTICS]
+        count, value, *values = measure.statistics(run, ("count", "value", *STATISTICS), place)
         # Only single numbers have a count.
-        if not math.isnan(measure.statistic(run, "count", place)):
-            metrics[name] = _short(measure.statistic(run, "value", place))
+        if not math.isnan(count):
+            metrics[name] = _short(value)
         elif not all(map(math.isnan, values)):
             metrics[name] = [_short(value) for value in values]
     return metrics

@@ -180,10 +180,20 @@ class Measure:
 
     def statistic(self, run: Run, name: str, place: Mapping[str, float | bool | str]) -> float:
         """A statistic in ``unit``, for a run at a place of the grid; NaN if the run does not have it."""
-        value = self.sample(run).statistic(name)
+        (value,) = self.statistics(run, (name,), place)
+        return value
+
+    def statistics(self, run: Run, names: Sequence[str], place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
+        """Several statistics of a run, as ``statistic``."""
+        sample = self.sample(run)
+        values = (sample.statistic(name) for name in names)
         if self.at_least is not None:
-            return value
-        return value * self.factor + (self.offset(place) if _is_location(name) else 0.0)
+            return tuple(values)
+        offset = self.offset(place)
+        return tuple(
+            value * self.factor + (offset if _is_location(name) else 0.0)
+            for name, value in zip(names, values, strict=True)
+        )
 
     def quantiles(self, run: Run, levels: FloatArray, place: Mapping[str, float | bool | str]) -> FloatArray:
         """Many quantiles of a run in ``unit``, for a curve.
