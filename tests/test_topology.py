@@ -71,6 +71,15 @@ def test_a_swept_link_is_called_by_its_name(tmp_path: Path):
     assert at_modem[0] < 5 < 100 < at_modem[1]
 
 
+def test_the_glance_shows_the_delay_of_every_link(sojourn):
+    """Above the modem's rate the home queue is empty, and all delay is the modem's."""
+    flags = ("--set", "experiment.duration=6 s", "--set", "experiment.warmup=2 s", "--set", "experiment.repeat=1")
+    ran = sojourn("run", MODEM, *flags, "--set", 'link.router.rate="100 Mbit/s"')
+    glance = ran.stdout.partition("Results")[0]
+    assert "router/down" in glance
+    assert "line/down" in glance
+
+
 def test_experiment_json_has_the_network(sojourn, tmp_path: Path):
     flags = [part for key, value in SHORT.items() for part in ("--set", f"{key}={value}")]
     ran = sojourn("run", PARKING_LOT, *flags, "--out", tmp_path / "out", "--figures", "none")

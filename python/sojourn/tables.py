@@ -153,22 +153,27 @@ def groups_sheet(results: Results) -> Sheet | None:
 
 def overview_sheet(results: Results) -> Sheet | None:
     """One row per arm: delay and goodput each way and application quality; None without application quality."""
-    shown = overview_metrics(results)
+    shown: list[tuple[Metric, str]] = [(metric, direction) for metric, direction in overview_metrics(results)]
     if not any(metric.group for metric, _ in shown):
         return None
     swept = swept_keys(results)
     both = len(results.directions) > 1
-    headings = [
-        f"{metric.group or (direction if both else '')} {metric.heading}".strip().replace("p95", "delay p95")
-        if metric.name == "sojourn_p95_ms"
-        else f"{metric.group or (direction if both else '')} {metric.heading}".strip()
-        for metric, direction in shown
-    ]
+    if results.has_several_links:
+        # Packets wait at every link, not only at the one under test.
+        (delay, _), *others = shown
+        shown = [(delay, place) for place in results.places] + [one for one in others if one[0] is not delay]
+
+    def heading(metric: Metric, place: str) -> str:
+        where = metric.group or (place if both or "/" in place else "")
+        words = metric.heading.replace("p95", "delay p95") if metric.name == "sojourn_p95_ms" else metric.heading
+        return f"{where} {words}".strip()
+
+    headings = [heading(metric, place) for metric, place in shown]
     rows = [
         (
             arm.label,
             *(str(arm.set.get(key, "")) for key in swept),
-            *(_cell(metric, arm, direction) for metric, direction in shown),
+            *(_cell(metric, arm, place) for metric, place in shown),
         )
         for arm in results.arms
     ]

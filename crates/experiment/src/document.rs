@@ -177,16 +177,20 @@ fn unquoted(key: &str) -> &str {
 
 /// The index of an array's entry, given a segment of a dotted key: its number from 0, or the value of its `name`.
 pub(crate) fn place_in(items: &[Node], segment: &str) -> Option<usize> {
-    let is_called = |item: &Node| match &item.item {
-        Item::Table(table) => match table.get("name") {
-            Some(name) => matches!(&name.item, Item::Text(name) if name == segment),
-            None => false,
-        },
-        _ => false,
-    };
     match segment.parse() {
         Ok(number) => (number < items.len()).then_some(number),
-        Err(_) => items.iter().position(is_called),
+        Err(_) => items.iter().position(|item| name_of(item) == Some(segment)),
+    }
+}
+
+/// The `name` of an entry of an array, if it has one.
+fn name_of(entry: &Node) -> Option<&str> {
+    let Item::Table(table) = &entry.item else {
+        return None;
+    };
+    match &table.get("name")?.item {
+        Item::Text(name) => Some(name),
+        _ => None,
     }
 }
 
@@ -218,8 +222,13 @@ impl Node {
                     Some(place) => &mut items[place],
                     None => {
                         let (holder, count) = (segments[..depth].join("."), items.len());
+                        let names: Vec<&str> = items.iter().filter_map(name_of).collect();
+                        let named = match names.join(", ") {
+                            names if names.is_empty() => names,
+                            names => format!(" or called {names}"),
+                        };
                         return Err(format!(
-                            "{holder} has no entry {segment:?}; its {count} are counted from 0"
+                            "{holder} has no entry {segment:?}; its {count} are counted from 0{named}"
                         ));
                     }
                 },
