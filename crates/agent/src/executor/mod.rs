@@ -8,9 +8,11 @@
 //! | `tracing`, `ring`, `packets` | the kernel's tracepoints, and the fate of each packet from them |
 //! | `tap` | the flow of each packet |
 //! | `diag` | TCP_INFO |
+//! | `clock` | the time of the run |
 //! | `load` | checks whether the processors kept up |
 //! | [`init`] | the first process of a virtual machine |
 
+mod clock;
 mod diag;
 pub mod init;
 mod load;

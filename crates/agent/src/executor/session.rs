@@ -10,15 +10,15 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use nix::time::clock_gettime;
 
+use super::clock::{Clock, monotonic};
 use super::diag::Diag;
 use super::load::Load;
 use super::packets::settle;
 use super::tap::Tap;
 use super::tools::WaitingTc;
 use super::tracing::Tracing;
-use super::traffic::{Traffic, Watch, open};
+use super::traffic::{Ready, Traffic, Watch, open};
 use super::{Context, Failure};
 use crate::job::Job;
 use crate::recording::{QueueFigures, Recording};
@@ -28,9 +28,6 @@ const SETTLE_NS: u64 = 500_000_000;
 /// Interval between two reads of TCP_INFO.
 const SAMPLE_NS: u64 = 100_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Most packets read from a tap between two polls of the sockets: some 50 µs of work. If a receiver is not read from
-/// for longer, it delays acknowledgements.
-const AT_ONCE: usize = 16;
 /// Tokens of the timer and of the signals.
 const TIMER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
@@ -69,10 +66,11 @@ struct Session<'a> {
     job: &'a Job,
     epoll: Epoll,
     timer: TimerFd,
+    /// When the timer fires; `None` once it has.
+    timer_at: Option<i64>,
     /// Kept open while it is polled.
     _signals: SignalFd,
-    /// The monotonic clock at the start of the run.
-    zero_ns: u64,
+    clock: Clock,
     flows: Vec<Box<dyn Traffic>>,
     /// By sending host: its netlink socket for TCP_INFO, and its flows.
     hosts: BTreeMap<String, (Rc<Diag>, Vec<usize>)>,
@@ -103,12 +101,6 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Failur
     let mut session = Session::prepare(job)?;
     session.run(progress)?;
     session.finish()
-}
-
-fn clock() -> Result<u64, Failure> {
-    let now = clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .context(|| "reading the clock".into())?;
-    Ok(now.num_nanoseconds() as u64)
 }
 
 impl<'a> Session<'a> {
@@ -160,10 +152,11 @@ impl<'a> Session<'a> {
         let tracing = Tracing::begin(job)?;
         let first = flows.iter().filter_map(|flow| flow.opens()).min();
         let ahead = first.map_or(0, |first| first.min(0).unsigned_abs());
-        let zero_ns = clock()? + SETTLE_NS + ahead;
+        let zero_ns = monotonic()? + SETTLE_NS + ahead;
         Ok(Self {
             epoll,
             timer,
+            timer_at: None,
             _signals: signals,
             windows: vec![None; flows.len()],
             load: Load::begin(zero_ns)?,
@@ -172,7 +165,7 @@ impl<'a> Session<'a> {
             bin: job.series_ns.map(Every::new),
             warmup_done: false,
             job,
-            zero_ns,
+            clock: Clock { zero_ns },
             flows,
             hosts,
             shapers,
@@ -182,31 +175,32 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Nanoseconds since the run began; negative before it.
-    fn now(&self) -> Result<i64, Failure> {
-        Ok(clock()? as i64 - self.zero_ns as i64)
-    }
-
     fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Failure> {
         while self.open_ahead()? < 0 {
-            self.sleep_until(self.next_opening().unwrap_or(0).min(0))?;
-            self.wait()?;
+            let due = self.next_opening().unwrap_or(0).min(0);
+            self.wait_until(due)?;
         }
-        self.load = Load::begin(clock()?)?;
+        self.load = Load::begin(monotonic()?)?;
         loop {
             let now_ns = self.open_ahead()?.max(0) as u64;
             self.act(now_ns, progress)?;
             if now_ns >= self.job.duration_ns {
                 return Ok(());
             }
-            let due = self.next_due() as i64;
-            let due = self.next_opening().map_or(due, |opens| opens.min(due));
-            self.sleep_until(due)?;
-            if self.wait()? {
-                let late = self.now()?.saturating_sub(due);
-                self.load.woke_late(late.max(0) as u64);
+            // A socket that was served may have brought the next event forward.
+            let mut due = self.next_event();
+            while !self.wait_until(due)? {
+                due = self.next_event();
             }
+            let late = self.clock.now()?.saturating_sub(due);
+            self.load.woke_late(late.max(0) as u64);
         }
+    }
+
+    /// When something is next due, whether a connection that opens before its flow's start or anything else.
+    fn next_event(&self) -> i64 {
+        let due = self.next_due() as i64;
+        self.next_opening().map_or(due, |opens| opens.min(due))
     }
 
     /// When a flow next opens its connection before its start.
@@ -216,7 +210,7 @@ impl<'a> Session<'a> {
 
     /// Opens the connections that are due before their flow's start; returns the time.
     fn open_ahead(&mut self) -> Result<i64, Failure> {
-        let now_ns = self.now()?;
+        let now_ns = self.clock.now()?;
         for (index, flow) in self.flows.iter_mut().enumerate() {
             if flow.opens().is_some_and(|opens| opens <= now_ns) {
                 flow.open_ahead(&Watch::new(&self.epoll, index))?;
@@ -244,17 +238,23 @@ impl<'a> Session<'a> {
             .fold(self.job.duration_ns, u64::min)
     }
 
-    fn sleep_until(&self, due_ns: i64) -> Result<(), Failure> {
-        let at = TimeSpec::nanoseconds(self.zero_ns as i64 + due_ns);
+    /// Sets the timer, unless it is set to this time.
+    fn set_timer(&mut self, due_ns: i64) -> Result<(), Failure> {
+        if self.timer_at == Some(due_ns) {
+            return Ok(());
+        }
+        self.timer_at = Some(due_ns);
+        let at = TimeSpec::nanoseconds(self.clock.zero_ns as i64 + due_ns);
         let absolute = TimerSetTimeFlags::TFD_TIMER_ABSTIME;
         self.timer
             .set(Expiration::OneShot(at), absolute)
             .context(|| "setting a timer".into())
     }
 
-    /// Waits for the timer or sockets, serves the sockets and then reads from the taps. Returns true if the timer
-    /// fired.
-    fn wait(&mut self) -> Result<bool, Failure> {
+    /// Waits for a time or for sockets, serves the sockets and then reads from the taps. Returns true once it is the
+    /// time.
+    fn wait_until(&mut self, due_ns: i64) -> Result<bool, Failure> {
+        self.set_timer(due_ns)?;
         let mut events = [EpollEvent::empty(); 64];
         let timeout = if self.behind {
             EpollTimeout::ZERO
@@ -269,6 +269,7 @@ impl<'a> Session<'a> {
         for event in &events[..count] {
             if event.data() == TIMER {
                 fired = true;
+                self.timer_at = None;
                 self.timer.wait().context(|| "reading a timer".into())?;
                 continue;
             }
@@ -276,13 +277,17 @@ impl<'a> Session<'a> {
                 return Err(Failure("interrupted".into()));
             }
             let (flow, socket) = Watch::origin(event.data());
-            let now_ns = self.now()?.max(0) as u64;
-            self.flows[flow].on_ready(socket, now_ns, &Watch::new(&self.epoll, flow))?;
+            let ready = Ready {
+                socket,
+                flags: event.events(),
+                clock: self.clock,
+            };
+            self.flows[flow].on_ready(ready, &Watch::new(&self.epoll, flow))?;
         }
         if self.behind {
             self.behind = false;
             for tap in &mut self.taps {
-                self.behind |= tap.drain(AT_ONCE);
+                self.behind |= tap.drain();
             }
         }
         Ok(fired)
@@ -322,7 +327,7 @@ impl<'a> Session<'a> {
             self.end_bin(now_ns)?;
         }
         if self.second.is_due(now_ns) {
-            self.load.look(clock()?)?;
+            self.load.look(monotonic()?)?;
             progress(now_ns / SECOND_NS);
         }
         Ok(())
@@ -380,13 +385,13 @@ impl<'a> Session<'a> {
         let mut labels = Vec::new();
         let mut captured = Vec::new();
         for tap in self.taps {
-            let (of_queue, rows) = tap.finish(self.zero_ns, end_ns);
+            let (of_queue, rows) = tap.finish(self.clock.zero_ns, end_ns);
             labels.push(of_queue);
             captured.extend(rows);
         }
         // Close the sockets before reading the trace, so that nothing more is added.
         drop(self.flows);
-        let events = self.tracing.finish(self.zero_ns)?;
+        let events = self.tracing.finish(self.clock.zero_ns)?;
         Ok(Recording {
             flows: figures,
             queues,

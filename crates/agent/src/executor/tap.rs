@@ -8,8 +8,8 @@ use nix::cmsg_space;
 use nix::libc::PACKET_OUTGOING;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType,
-    recvfrom, recvmsg, setsockopt, socket, sockopt,
+    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, MultiHeaders, SockFlag, SockProtocol,
+    SockType, recvmmsg, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::time::{ClockId, clock_gettime};
@@ -24,6 +24,9 @@ use crate::job::{Bottleneck, FIRST_ASKED_PORT, FIRST_PORT, Job};
 const BUFFER_BYTES: usize = 64 << 20;
 /// Bytes of a packet that are read: the longest headers of IPv4 and TCP.
 const SNAP: usize = 120;
+/// Packets read by one call of the kernel, between two polls of the sockets: some 50 µs of work. If a receiver is not
+/// read from for longer, it delays acknowledgements.
+const PORTION: usize = 32;
 
 /// Observes the packets of one bottleneck.
 pub struct Tap {
@@ -87,37 +90,59 @@ impl Tap {
         })
     }
 
-    /// Reads up to `most` packets. Returns true if there may be more.
-    pub fn drain(&mut self, most: usize) -> bool {
-        let mut packet = [0; SNAP];
-        for _ in 0..most {
-            let Some((length, from, at_ns)) = self.receive(&mut packet) else {
-                return false;
-            };
-            let Some(seen) = label(&packet[..length.min(SNAP)]) else {
-                continue;
-            };
-            let outgoing = from.pkttype() == PACKET_OUTGOING;
-            let captured = self
-                .capture
-                .as_mut()
-                .filter(|capture| from.ifindex() == self.device && (outgoing || capture.returning));
-            if let Some(capture) = captured {
-                let interface = if outgoing {
-                    capture.interface
-                } else {
-                    1 - capture.interface
-                };
-                let kept = packet[..length.min(SNAP)].to_vec();
-                capture.packets.push((at_ns, interface, kept));
-            }
-            if outgoing && from.ifindex() == self.device {
-                self.labels.departures.push(seen);
-            } else if !outgoing && self.is_passed_by(seen) {
-                self.labels.arrivals.push(seen);
+    /// Reads a portion of the packets. Returns true if there may be more.
+    pub fn drain(&mut self) -> bool {
+        let mut packets = [[0; SNAP]; PORTION];
+        let mut buffers: Vec<_> = packets
+            .iter_mut()
+            .map(|packet| [IoSliceMut::new(packet)])
+            .collect();
+        let space = self.capture.is_some().then(|| cmsg_space!(TimeSpec));
+        let mut headers = MultiHeaders::<LinkAddr>::preallocate(PORTION, space);
+        let flags = MsgFlags::empty();
+        let socket = self.socket.as_raw_fd();
+        let Ok(messages) = recvmmsg(socket, &mut headers, &mut buffers, flags, None) else {
+            return false;
+        };
+        let mut read = 0;
+        for message in messages {
+            read += 1;
+            let at_ns = message.cmsgs().ok().and_then(|mut about| {
+                about.find_map(|one| match one {
+                    ControlMessageOwned::ScmTimestampns(at) => Some(at.num_nanoseconds()),
+                    _ => None,
+                })
+            });
+            if let (Some(packet), Some(from)) = (message.iovs().next(), message.address) {
+                self.take(packet, from, at_ns.unwrap_or_default());
             }
         }
-        true
+        read == PORTION
+    }
+
+    /// Notes a packet: its first bytes, its origin and, for a capture, its time.
+    fn take(&mut self, packet: &[u8], from: LinkAddr, at_ns: i64) {
+        let Some(seen) = label(packet) else {
+            return;
+        };
+        let outgoing = from.pkttype() == PACKET_OUTGOING;
+        let captured = self
+            .capture
+            .as_mut()
+            .filter(|capture| from.ifindex() == self.device && (outgoing || capture.returning));
+        if let Some(capture) = captured {
+            let interface = if outgoing {
+                capture.interface
+            } else {
+                1 - capture.interface
+            };
+            capture.packets.push((at_ns, interface, packet.to_vec()));
+        }
+        if outgoing && from.ifindex() == self.device {
+            self.labels.departures.push(seen);
+        } else if !outgoing && self.is_passed_by(seen) {
+            self.labels.arrivals.push(seen);
+        }
     }
 
     /// True if the flow of this label passes the queue in this direction.
@@ -126,27 +151,9 @@ impl Tap {
         of_flow.is_some_and(|passes| passes[usize::from(label.returning)])
     }
 
-    /// The next packet: its length, its origin and, for a capture, its time.
-    fn receive(&self, packet: &mut [u8]) -> Option<(usize, LinkAddr, i64)> {
-        let socket = self.socket.as_raw_fd();
-        if self.capture.is_none() {
-            let (length, from) = recvfrom::<LinkAddr>(socket, packet).ok()?;
-            return Some((length, from?, 0));
-        }
-        let mut space = cmsg_space!(TimeSpec);
-        let mut buffers = [IoSliceMut::new(packet)];
-        let flags = MsgFlags::empty();
-        let got = recvmsg::<LinkAddr>(socket, &mut buffers, Some(&mut space), flags).ok()?;
-        let at_ns = got.cmsgs().ok()?.find_map(|message| match message {
-            ControlMessageOwned::ScmTimestampns(at) => Some(at.num_nanoseconds()),
-            _ => None,
-        });
-        Some((got.bytes, got.address?, at_ns.unwrap_or_default()))
-    }
-
     /// All labels, and the rows of a capture of `span_ns`, beginning at `zero_ns` of the monotonic clock.
     pub fn finish(mut self, zero_ns: u64, span_ns: u64) -> (Labels, Vec<u8>) {
-        self.drain(usize::MAX);
+        while self.drain() {}
         let mut rows = Vec::new();
         if let Some(capture) = &self.capture {
             for (calendar_ns, interface, packet) in &capture.packets {

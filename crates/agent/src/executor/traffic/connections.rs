@@ -117,13 +117,20 @@ impl End {
         while self.to_write > 0 {
             let most = self.to_write.min(BLOCK as u64) as usize;
             match stream.write(&block[..most]) {
-                Ok(_) if self.to_write == UNLIMITED => {}
-                Ok(written) => self.to_write -= written as u64,
+                Ok(written) => {
+                    if self.to_write != UNLIMITED {
+                        self.to_write -= written as u64;
+                    }
+                    // The socket is full; the kernel tells when it accepts more.
+                    if written < most {
+                        break;
+                    }
+                }
                 Err(error) if is_for_later(&error) => return,
                 Err(_) => return self.give_up(),
             }
         }
-        if self.closing && !self.has_shut_down {
+        if self.closing && self.to_write == 0 && !self.has_shut_down {
             self.has_shut_down = true;
             if stream.shutdown(Shutdown::Write).is_err() {
                 self.give_up();
@@ -278,11 +285,12 @@ impl Connections {
     }
 
     /// Reads the data that has arrived at an end. Returns false if there is none. An end whose peer has closed closes
-    /// as well.
+    /// as well. `to_end`: read until nothing is left, since the peer may have closed; otherwise a read that does not
+    /// fill the block is the last, and the kernel tells of what arrives later.
     ///
     /// # Errors
     /// TCP_INFO cannot be read.
-    pub fn read(&mut self, id: Id, side: Side) -> Result<bool, Failure> {
+    pub fn read(&mut self, id: Id, side: Side, to_end: bool) -> Result<bool, Failure> {
         let Some(connection) = self.open.get_mut(&id) else {
             return Ok(false);
         };
@@ -299,7 +307,12 @@ impl Connections {
                     end.peer_has_closed = true;
                     break;
                 }
-                Ok(length) => arrived += length as u64,
+                Ok(length) => {
+                    arrived += length as u64;
+                    if length < BLOCK && !to_end {
+                        break;
+                    }
+                }
                 Err(error) if is_for_later(&error) => break,
                 Err(_) => {
                     end.give_up();

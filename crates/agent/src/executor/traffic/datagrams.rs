@@ -8,7 +8,7 @@ use nix::sys::epoll::EpollFlags;
 use sojourn_traffic::Side;
 use sojourn_units::Time;
 
-use super::{Socket, Traffic, Watch, micros, set_dscp};
+use super::{Ready, Socket, Traffic, Watch, micros, set_dscp};
 use crate::executor::namespace::within;
 use crate::executor::{Context, Failure};
 use crate::job::Flow;
@@ -105,7 +105,8 @@ impl Traffic for Datagrams {
         Ok(())
     }
 
-    fn on_ready(&mut self, _: Socket, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
+    fn on_ready(&mut self, ready: Ready, _watch: &Watch<'_>) -> Result<(), Failure> {
+        let now_ns = ready.now_ns()?;
         loop {
             let length = match self.receiver.recv(&mut self.block) {
                 Ok(length) => length,

@@ -18,6 +18,7 @@ use sojourn_experiment::model::Kind;
 use sojourn_traffic::{Id, Side};
 use tcp::TcpFlow;
 
+use super::clock::Clock;
 use super::diag::{Connection, Diag};
 use super::{Context, Failure};
 use crate::job::Flow;
@@ -30,6 +31,38 @@ pub enum Socket {
     End(Id, Side),
     /// The socket that accepts connections.
     Listener,
+}
+
+/// A socket with an event.
+#[derive(Clone, Copy, Debug)]
+pub struct Ready {
+    /// Which of its flow's.
+    pub socket: Socket,
+    /// What it is ready for.
+    pub flags: EpollFlags,
+    /// Tells the time, if it matters.
+    pub clock: Clock,
+}
+
+impl Ready {
+    /// The time, in nanoseconds since the run began; 0 before it.
+    ///
+    /// # Errors
+    /// There is no clock.
+    fn now_ns(self) -> Result<u64, Failure> {
+        Ok(self.clock.now()?.max(0) as u64)
+    }
+
+    /// Whether reading may return something: data, the end or an error.
+    fn to_read(self) -> bool {
+        self.flags.intersects(EpollFlags::EPOLLIN) || self.at_end()
+    }
+
+    /// Whether the peer has closed or the connection has failed.
+    fn at_end(self) -> bool {
+        let end = EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
+        self.flags.intersects(end)
+    }
 }
 
 /// Bits of a token for the socket, with the flow above them: two for its kind, 32 for the connection.
@@ -121,7 +154,7 @@ pub trait Traffic {
     ///
     /// # Errors
     /// As [`Traffic::on_timer`].
-    fn on_ready(&mut self, socket: Socket, now_ns: u64, watch: &Watch<'_>) -> Result<(), Failure>;
+    fn on_ready(&mut self, ready: Ready, watch: &Watch<'_>) -> Result<(), Failure>;
 
     /// Its figures so far.
     fn figures(&mut self) -> &mut FlowFigures;

@@ -12,7 +12,7 @@ use nix::sys::socket::{
 use sojourn_experiment::model;
 use sojourn_traffic::Side;
 
-use super::{Socket, Traffic, Watch, micros, set_dscp};
+use super::{Ready, Socket, Traffic, Watch, micros, set_dscp};
 use crate::executor::namespace::within;
 use crate::executor::{Context, Failure};
 use crate::job::Flow;
@@ -133,7 +133,8 @@ impl Traffic for Ping {
         Ok(())
     }
 
-    fn on_ready(&mut self, _: Socket, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
+    fn on_ready(&mut self, ready: Ready, _watch: &Watch<'_>) -> Result<(), Failure> {
+        let now_ns = ready.now_ns()?;
         let mut packet = [0; 1 << 16];
         loop {
             let length = match recv(self.socket.as_raw_fd(), &mut packet, MsgFlags::empty()) {

@@ -6,7 +6,7 @@ use sojourn_traffic::{Application, over_tcp};
 use sojourn_units::Time;
 
 use super::connections::Connections;
-use super::{Socket, Traffic, Watch};
+use super::{Ready, Socket, Traffic, Watch};
 use crate::executor::Failure;
 use crate::executor::diag::{self, Diag};
 use crate::job::{Flow, Tcp};
@@ -52,11 +52,16 @@ impl TcpFlow {
         }))
     }
 
-    /// Notifies the application of connections that have ended, until none is left.
-    fn settle(&mut self, now: Time, watch: &Watch<'_>) -> Result<(), Failure> {
+    /// Notifies the application of connections that have ended, until none is left. `now` tells the time.
+    fn settle(
+        &mut self,
+        now: impl Fn() -> Result<Time, Failure>,
+        watch: &Watch<'_>,
+    ) -> Result<(), Failure> {
         while let Some(id) = self.connections.take_over() {
             let mut live = self.connections.live(watch);
-            self.application.on_end(id, now, &mut live, &mut self.meter);
+            self.application
+                .on_end(id, now()?, &mut live, &mut self.meter);
             live.outcome()?;
         }
         Ok(())
@@ -82,21 +87,21 @@ impl Traffic for TcpFlow {
         let mut live = self.connections.live(watch);
         self.application.on_timer(now, &mut live, &mut self.meter);
         live.outcome()?;
-        self.settle(now, watch)
+        self.settle(|| Ok(now), watch)
     }
 
-    fn on_ready(&mut self, socket: Socket, now_ns: u64, watch: &Watch<'_>) -> Result<(), Failure> {
-        let now = Time::from_nanos(now_ns);
-        match socket {
+    fn on_ready(&mut self, ready: Ready, watch: &Watch<'_>) -> Result<(), Failure> {
+        let now = || Ok(Time::from_nanos(ready.now_ns()?));
+        match ready.socket {
             Socket::Listener => self.connections.accept(watch)?,
             Socket::End(id, side) => {
                 self.connections.flush(id, side);
-                let arrived = self.connections.read(id, side)?;
+                let arrived = ready.to_read() && self.connections.read(id, side, ready.at_end())?;
                 self.meter.figures.received = self.connections.received;
-                if arrived {
+                if arrived && self.application.hears_arrivals() {
                     let mut live = self.connections.live(watch);
                     self.application
-                        .on_arrival(id, side, now, &mut live, &mut self.meter);
+                        .on_arrival(id, side, now()?, &mut live, &mut self.meter);
                     live.outcome()?;
                 }
             }
