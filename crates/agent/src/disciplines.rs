@@ -12,7 +12,7 @@ mod counters;
 mod derived;
 
 pub use counters::{Counters, counters};
-use derived::{perturb_words, pie_words, red_words};
+use derived::{perturb_words, pie_words, red_words, sfb_words};
 
 /// A discipline as arguments for `tc qdisc add … parent …`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -205,6 +205,18 @@ const CAKE_KEYS: &[(&str, Word)] = &[
     ("ecn", Word::Always("true")),
     VARIANT,
 ];
+const SFB_KEYS: &[(&str, Word)] = &[
+    value("target"),
+    value("max"),
+    ("increment", Word::Apart),
+    ("decrement", Word::Apart),
+    ("rehash", Word::Apart),
+    ("db", Word::Apart),
+    value("penalty_rate"),
+    value("penalty_burst"),
+    ("ecn", Word::Always("true")),
+    VARIANT,
+];
 const DUALPI2_KEYS: &[(&str, Word)] = &[
     value("target"),
     value("tupdate"),
@@ -336,6 +348,15 @@ const ROWS: &[Row] = &[
         overflow: Overflow::Counted(&["pdrop"]),
     },
     Row {
+        aqm: "sfb",
+        qdisc: "sfb",
+        module: "sch_sfb",
+        counts: Counts::Packets,
+        keys: SFB_KEYS,
+        marked: &["marked"],
+        overflow: Overflow::Counted(&["queuedrop", "childdrop"]),
+    },
+    Row {
         aqm: "cake",
         qdisc: "cake",
         module: "sch_cake",
@@ -392,6 +413,7 @@ pub fn leaf(arm: &Queue, limit: Option<Limit>, frame: u32, rate: Rate) -> Result
         "pie" | "fq_pie" => words.extend(pie_words(arm)?),
         // A target that no packet reaches disables CoDel.
         "fq_nocodel" => words.push("target 1000s interval 1000s noecn".into()),
+        "sfb" => words.extend(sfb_words(arm)),
         "sfq" | "sfq_red" => words.extend(perturb_words(arm)?),
         // The link's shaper sets the rate.
         "cake" if setting(arm, "bandwidth").is_none() => words.push("unlimited".into()),
@@ -483,3 +505,6 @@ fn setting<'a>(arm: &'a Queue, key: &str) -> Option<&'a Value> {
         .find(|(known, _)| known == key)
         .map(|(_, value)| value)
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,10 +6,11 @@
 //! changes every `rehash`, so that no flow shares its bins with an unresponsive one for ever; a second filter is
 //! warmed up for `db` beforehand.
 //!
-//! Sources besides the paper: tc-sfb(8), which has the same defaults, and the behaviour of Linux's sch_sfb: above a
-//! probability of one half, ECN-capable packets are also dropped, with a probability that reaches 1 at 1. Departures
-//! from Linux: the rate limit's token bucket keeps fractions; the probabilities of a retired filter are cleared.
-//! `variant = "linux"` is the same discipline.
+//! Sources besides the paper: the behaviour of Linux's sch_sfb, whose own defaults these are: above a probability of
+//! one half, ECN-capable packets are also dropped, with a probability that reaches 1 at 1. Departures from Linux: the
+//! rate limit's token bucket keeps fractions; the probabilities of a retired filter are cleared. `variant = "linux"`
+//! has the defaults of tc-sfb(8), which the kernel gets unless it is told otherwise: half the increment, and a
+//! decrement of a tenth of that.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -38,9 +39,9 @@ parameters! {
         /// packets in each of a flow's bins at which its arrivals are dropped
         pub max: u64,
         /// rise of a bin's probability at an arrival
-        pub increment: f64 as Probability,
+        pub increment: f64 as Probability = "0.001; linux: 0.0005",
         /// fall of a bin's probability at an arrival that finds it empty
-        pub decrement: f64 as Probability = "0.001 / 6",
+        pub decrement: f64 as Probability = "0.001 / 6; linux: 0.00005",
         /// time between changes of the hash; 0: never
         pub rehash: Duration,
         /// how long before a change the next filter is warmed up (double buffering)
@@ -49,7 +50,7 @@ parameters! {
         pub penalty_rate: f64,
         /// packets that unresponsive flows may send at once
         pub penalty_burst: f64,
-        /// no effect: both variants are the same
+        /// whose defaults: those of Linux's module, or of tc
         pub variant: Variant,
     }
     besides {
@@ -59,12 +60,28 @@ parameters! {
 }
 
 choice! {
-    /// Which defaults to use; both are the same.
+    /// Which defaults to use.
     pub enum Variant {
-        /// The paper's.
+        /// Those of Linux's module; the paper leaves them open.
         Feng = "feng",
-        /// Linux's.
+        /// Those of tc.
         Linux = "linux",
+    }
+}
+
+impl Config {
+    /// The defaults of a variant.
+    pub fn of(variant: Variant) -> Self {
+        let (increment, decrement) = match variant {
+            Variant::Feng => (0.001, 0.001 / 6.0),
+            Variant::Linux => (0.000_5, 0.000_05),
+        };
+        Self {
+            increment,
+            decrement,
+            variant,
+            ..Self::default()
+        }
     }
 }
 
@@ -315,7 +332,7 @@ impl<P: Packet> Qdisc<P> for Sfb<P> {
 }
 
 fn config(settings: &Settings) -> Result<Config, SettingError> {
-    let config = Config::default().given(settings)?;
+    let config = Config::of(settings.variant_or(Variant::Feng)?).given(settings)?;
     let ecn = settings.ecn_or(config.ecn)?;
     if config.target == 0 || config.target > config.max {
         let message = format!(

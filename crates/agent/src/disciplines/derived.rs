@@ -112,3 +112,23 @@ pub(super) fn perturb_words(arm: &Queue) -> Result<Option<String>, Refusal> {
     }
     Ok(Some(format!("perturb {}", span.as_secs_f64())))
 }
+
+/// SFB's steps, whose defaults in tc are other than the module's, and its times, which tc takes in milliseconds.
+pub(super) fn sfb_words(arm: &Queue) -> Vec<String> {
+    let defaults = match setting(arm, "variant") {
+        Some(Value::Word(word)) if word == "linux" => [None; 2],
+        _ => [Some(0.001), Some(0.001 / 6.0)],
+    };
+    let steps = ["increment", "decrement"].into_iter().zip(defaults);
+    let steps = steps.filter_map(|(key, default)| match setting(arm, key) {
+        Some(Value::Number(step)) => Some(format!("{key} {step}")),
+        _ => default.map(|step| format!("{key} {step}")),
+    });
+    let times = ["rehash", "db"]
+        .into_iter()
+        .filter_map(|key| match setting(arm, key)? {
+            Value::Duration(span) => Some(format!("{key} {}", span.as_nanos() / 1_000_000)),
+            _ => None,
+        });
+    steps.chain(times).collect()
+}

@@ -11,7 +11,10 @@ fn arm(aqm: &str, settings: &[(&str, Value)]) -> Queue {
         aqm: aqm.into(),
         label: aqm.into(),
         limit: None,
-        settings: settings.iter().map(|(key, value)| ((*key).into(), value.clone())).collect(),
+        settings: settings
+            .iter()
+            .map(|(key, value)| ((*key).into(), value.clone()))
+            .collect(),
     }
 }
 
@@ -31,14 +34,33 @@ fn word(word: &str) -> Value {
 fn keys_become_the_words_of_tc() {
     let limit = Some(Limit::Packets(1000));
     assert_eq!(
-        words("codel", limit, &[("target", millis(5)), ("interval", millis(100)), ("ecn", Value::Flag(true))]),
+        words(
+            "codel",
+            limit,
+            &[
+                ("target", millis(5)),
+                ("interval", millis(100)),
+                ("ecn", Value::Flag(true))
+            ]
+        ),
         Ok("codel limit 1000 target 5ms interval 100ms ecn".into())
     );
     assert_eq!(
-        words("pie", limit, &[("target", millis(20)), ("tupdate", millis(30)), ("variant", word("linux"))]),
+        words(
+            "pie",
+            limit,
+            &[
+                ("target", millis(20)),
+                ("tupdate", millis(30)),
+                ("variant", word("linux"))
+            ]
+        ),
         Ok("pie limit 1000 target 20ms tupdate 30ms".into())
     );
-    assert_eq!(words("fq_codel", None, &[("flows", Value::Count(64))]), Ok("fq_codel flows 64".into()));
+    assert_eq!(
+        words("fq_codel", None, &[("flows", Value::Count(64))]),
+        Ok("fq_codel flows 64".into())
+    );
 }
 
 /// `tc-red(8)`: burst defaults to (2·min + max) / (3·avpkt) = (25000 + 37500) / 3000 = 20 packets.
@@ -63,30 +85,81 @@ fn a_target_sets_the_thresholds_of_adaptive_red() {
 /// RFC 8033's alpha of 0.125 per second is 2 sixteenths in the kernel.
 #[test]
 fn weights_of_pie_are_sixteenths_in_the_kernel() {
-    let (alpha, beta) = (("alpha", Value::Number(0.125)), ("beta", Value::Number(1.25)));
-    assert_eq!(words("pie", None, &[alpha.clone(), beta]), Ok("pie alpha 2 beta 20".into()));
+    let (alpha, beta) = (
+        ("alpha", Value::Number(0.125)),
+        ("beta", Value::Number(1.25)),
+    );
+    assert_eq!(
+        words("pie", None, &[alpha.clone(), beta]),
+        Ok("pie alpha 2 beta 20".into())
+    );
     let linux = [("alpha", Value::Number(2.0)), ("variant", word("linux"))];
     assert_eq!(words("pie", None, &linux), Ok("pie alpha 2".into()));
     let odd = words("pie", None, &[("alpha", Value::Number(0.1))]).unwrap_err();
-    assert_eq!((odd.key.as_str(), odd.must.contains("sixteenths")), ("alpha", true));
+    assert_eq!(
+        (odd.key.as_str(), odd.must.contains("sixteenths")),
+        ("alpha", true)
+    );
+}
+
+/// tc-sfb(8): times are in milliseconds, and the steps' defaults other than the module's.
+#[test]
+fn sfb_gets_its_steps_unless_they_are_those_of_tc() {
+    let steps = "increment 0.001 decrement 0.00016666666666666666";
+    assert_eq!(
+        words("sfb", Some(Limit::Packets(500)), &[]),
+        Ok(format!("sfb limit 500 {steps}"))
+    );
+    let linux = [
+        ("variant", word("linux")),
+        ("rehash", millis(90_000)),
+        ("increment", Value::Number(0.01)),
+    ];
+    assert_eq!(
+        words("sfb", None, &linux),
+        Ok("sfb increment 0.01 rehash 90000".into())
+    );
+    assert_eq!(
+        words("sfb", None, &[("ecn", Value::Flag(false))])
+            .unwrap_err()
+            .key,
+        "ecn"
+    );
 }
 
 #[test]
 fn pie_of_2013_gets_its_own_defaults() {
     assert_eq!(
-        words("pie", None, &[("target", millis(5)), ("variant", word("2013"))]),
+        words(
+            "pie",
+            None,
+            &[("target", millis(5)), ("variant", word("2013"))]
+        ),
         Ok("pie tupdate 30ms dq_rate_estimator target 5ms".into())
     );
 }
 
 #[test]
 fn what_the_kernel_does_anyway_may_be_asked_for_and_nothing_else() {
-    assert_eq!(words("pie", None, &[("max_burst", millis(150))]), Ok("pie".into()));
+    assert_eq!(
+        words("pie", None, &[("max_burst", millis(150))]),
+        Ok("pie".into())
+    );
     let refusal = words("pie", None, &[("max_burst", millis(100))]).unwrap_err();
     assert_eq!(refusal.key, "max_burst");
     assert_eq!(refusal.must, "must be 150ms, as Linux's pie has it");
-    assert_eq!(words("red", None, &[("gentle", Value::Flag(true))]).unwrap_err().key, "gentle");
-    assert_eq!(words("codel", None, &[("ce_exclude", Value::Flag(true))]).unwrap_err().key, "ce_exclude");
+    assert_eq!(
+        words("red", None, &[("gentle", Value::Flag(true))])
+            .unwrap_err()
+            .key,
+        "gentle"
+    );
+    assert_eq!(
+        words("codel", None, &[("ce_exclude", Value::Flag(true))])
+            .unwrap_err()
+            .key,
+        "ce_exclude"
+    );
 }
 
 #[test]
@@ -94,19 +167,38 @@ fn a_discipline_that_linux_lacks_is_refused_with_those_that_it_has() {
     let refusal = words("blue", None, &[]).unwrap_err();
     assert_eq!(refusal.key, "aqm");
     assert!(refusal.must.contains("fq_codel"), "{}", refusal.must);
-    assert!(refusal.must.ends_with("\"blue\" runs on: sim"), "{}", refusal.must);
+    assert!(
+        refusal.must.ends_with("\"blue\" runs on: sim"),
+        "{}",
+        refusal.must
+    );
 }
 
 #[test]
 fn limits_are_counted_as_the_kernel_counts_them() {
-    assert_eq!(words("bfifo", Some(Limit::Packets(10)), &[]), Ok("bfifo limit 15140".into()));
-    assert_eq!(words("pfifo", Some(Limit::Packets(83)), &[]), Ok("pfifo limit 83".into()));
-    assert_eq!(words("codel", Some(Limit::Bytes(1)), &[]).unwrap_err().key, "limit");
-    assert_eq!(words("pfifo", Some(Limit::Packets(1 << 32)), &[]).unwrap_err().key, "limit");
+    assert_eq!(
+        words("bfifo", Some(Limit::Packets(10)), &[]),
+        Ok("bfifo limit 15140".into())
+    );
+    assert_eq!(
+        words("pfifo", Some(Limit::Packets(83)), &[]),
+        Ok("pfifo limit 83".into())
+    );
+    assert_eq!(
+        words("codel", Some(Limit::Bytes(1)), &[]).unwrap_err().key,
+        "limit"
+    );
+    assert_eq!(
+        words("pfifo", Some(Limit::Packets(1 << 32)), &[])
+            .unwrap_err()
+            .key,
+        "limit"
+    );
 }
 
 /// The output of tc 6.1, shortened.
-const CODEL: &str = "qdisc htb 5d01: root refcnt 2 r2q 10 default 0x1 direct_packets_stat 0 direct_qlen 1000
+const CODEL: &str =
+    "qdisc htb 5d01: root refcnt 2 r2q 10 default 0x1 direct_packets_stat 0 direct_qlen 1000
  Sent 17 bytes 3 pkt (dropped 9, overlimits 4 requeues 0)
  backlog 0b 0p requeues 0
 qdisc codel 10: parent 5d01:1 limit 1000p target 5ms interval 100ms
@@ -130,7 +222,10 @@ fn counters_are_those_of_the_leaf() {
     );
     assert_eq!(counters("codel", "11:", CODEL), None);
     let with_threshold = CODEL.replace("drop_overlimit 25", "drop_overlimit 25 ce_mark 4");
-    assert_eq!(counters("codel", "10:", &with_threshold).unwrap().marked, 11);
+    assert_eq!(
+        counters("codel", "10:", &with_threshold).unwrap().marked,
+        11
+    );
 }
 
 #[test]
@@ -145,5 +240,8 @@ fn marks_of_all_tins_add_up_and_a_probability_is_read() {
     assert_eq!(counters("cake", "10:", cake).unwrap().marked, 5);
     let pie = "qdisc pie 10: parent 1:1 limit 1000p\n Sent 1 bytes 1 pkt (dropped 4, overlimits 0 requeues 0)\n backlog 0b 0p requeues 0\n  prob 0.012 delay 19ms\n  pkts_in 9 overlimit 1 dropped 3 maxq 77 ecn_mark 0\n";
     let counted = counters("pie", "10:", pie).unwrap();
-    assert_eq!((counted.probability, counted.overflow, counted.dropped), (Some(0.012), 1, 4));
+    assert_eq!(
+        (counted.probability, counted.overflow, counted.dropped),
+        (Some(0.012), 1, 4)
+    );
 }

@@ -135,3 +135,17 @@ fn a_rehash_moves_to_the_warmed_filter_and_forgets_the_old() {
     while rig.sfb.dequeue(Time::from_secs(11), &mut rig.env).is_some() {}
     assert_eq!((counted(&rig, 0), counted(&rig, 1)), (0, 0));
 }
+
+/// tc-sfb(8): increment defaults to 0.00050, decrement to 0.00005.
+#[test]
+fn variant_linux_has_the_defaults_of_tc() {
+    let linux = Config::of(Variant::Linux);
+    assert_eq!((linux.increment, linux.decrement), (0.000_5, 0.000_05));
+    let others = (
+        linux.target,
+        linux.max,
+        linux.penalty_rate,
+        linux.penalty_burst,
+    );
+    assert_eq!(others, (20, 25, 10.0, 20.0));
+}
