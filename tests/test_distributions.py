@@ -13,6 +13,7 @@ VALIDATION = Path(__file__).parent.parent / "validation"
 sys.path.insert(0, str(VALIDATION))
 
 from comparison import JUDGED  # noqa: E402
+from distributions import given  # noqa: E402
 from distributions_page import Scenario, page, pairs  # noqa: E402
 from ranks import p_value  # noqa: E402
 
@@ -57,7 +58,7 @@ def test_the_page_lists_what_failed_first():
 
 def test_what_is_kept_is_of_known_scenarios_and_whole():
     kept = json.loads((VALIDATION / "linux" / "kernels.json").read_text(encoding="utf-8"))
-    scenarios = json.loads((VALIDATION / "linux" / "figures.json").read_text(encoding="utf-8"))
+    scenarios = given()
     for of_kernel in kept.values():
         assert of_kernel.keys() <= scenarios.keys()
         for rows in of_kernel.values():

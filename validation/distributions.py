@@ -1,8 +1,8 @@
 """Distribution against distribution: Linux's seeds on built kernels and ours; writes docs/results/distributions.md.
 
-``python validation/distributions.py --measure VERSION [SCENARIO …]`` runs the scenarios of ``linux/`` that have not
-been measured on the kernel that ``sojourn kernel build VERSION`` made, and keeps their figures by seed in
-``linux/kernels.json``. Without ``--measure`` it runs the simulator and writes the page. Exit status: 0 if all was run,
+``python validation/distributions.py --measure VERSION [SCENARIO …]`` runs the scenarios of ``linux/`` and ``beyond/``
+that have not been measured on the kernel that ``sojourn kernel build VERSION`` made, and keeps their figures by seed
+in ``linux/kernels.json``. Without ``--measure`` it runs the simulator and writes the page. Exit status: 0 if all ran,
 whatever the verdicts; 2 if the input is wrong.
 """
 
@@ -12,8 +12,9 @@ import argparse
 import fcntl
 import json
 import sys
+import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from comparison import Departures, Figures, our_figures
 from distributions_page import Scenario, page, verdict_line
@@ -31,6 +32,29 @@ OVERRIDES = {"experiment.warmup": "0 s", "record.packets": True}
 """Linux's figures cover the time after the warm-up for the queue, but the whole run for all else: each is cut here."""
 
 
+class Given(NamedTuple):
+    """A scenario: its file, and the seconds that its queue's figures cover."""
+
+    path: Path
+    window_s: tuple[float, float]
+    beyond: bool
+    """It was chosen to find faults, with a built kernel; no other reference knows it."""
+
+
+def given() -> dict[str, Given]:
+    """All scenarios, by name."""
+    measured = json.loads((HERE / "linux" / "figures.json").read_text(encoding="utf-8"))
+    found = {
+        name: Given(HERE / "linux" / f"{name}.toml", (figures["window_s"][0], figures["window_s"][1]), False)
+        for name, figures in measured.items()
+    }
+    for path in sorted((HERE / "beyond").glob("*.toml")):
+        experiment = tomllib.loads(path.read_text(encoding="utf-8"))["experiment"]
+        begin, end = (float(experiment[key].removesuffix(" s")) for key in ("warmup", "duration"))
+        found[path.stem] = Given(path, (begin, end), True)
+    return found
+
+
 def main() -> int:
     """Runs, prints, writes."""
     options = argparse.ArgumentParser(description="Compare the distributions of Linux's figures and ours.")
@@ -38,42 +62,37 @@ def main() -> int:
     options.add_argument("--seeds", type=int, help="runs per scenario; default: 5 on a kernel, 15 in the simulator")
     options.add_argument("--backwards", action="store_true", help="begin with the last, beside another that does not")
     options.add_argument("scenarios", nargs="*", help="parts of the names of those to run; default: all")
-    given = options.parse_args()
-    if given.seeds is not None and given.seeds < 2:
-        options.error(f"--seeds: got {given.seeds}; must be 2 or more")
-    measured = json.loads((HERE / "linux" / "figures.json").read_text(encoding="utf-8"))
-    names = [name for name in measured if not given.scenarios or any(part in name for part in given.scenarios)]
+    asked = options.parse_args()
+    if asked.seeds is not None and asked.seeds < 2:
+        options.error(f"--seeds: got {asked.seeds}; must be 2 or more")
+    scenarios = given()
+    names = [name for name in scenarios if not asked.scenarios or any(part in name for part in asked.scenarios)]
     if not names:
-        options.error(f"scenarios: got {' '.join(given.scenarios)}; must be part of one of {', '.join(measured)}")
-    if given.backwards:
+        options.error(f"scenarios: got {' '.join(asked.scenarios)}; must be part of one of {', '.join(scenarios)}")
+    if asked.backwards:
         names.reverse()
-    windows = {name: tuple(measured[name]["window_s"]) for name in names}
-    if given.measure is not None:
-        if not any(is_of(kernel.release, given.measure) for kernel in built()):
-            options.error(f"--measure: got {given.measure}; is not built: sojourn kernel build {given.measure}")
-        measure(given.measure, windows, given.seeds or 5)
+    chosen = {name: scenarios[name] for name in names}
+    if asked.measure is not None:
+        if not any(is_of(kernel.release, asked.measure) for kernel in built()):
+            options.error(f"--measure: got {asked.measure}; is not built: sojourn kernel build {asked.measure}")
+        measure(asked.measure, chosen, asked.seeds or 5)
         return 0
     kept = read()
-    scenarios = []
-    for name, window_s in windows.items():
+    compared = []
+    for name, scenario in chosen.items():
         linux = {kernel: of_kernel[name] for kernel, of_kernel in kept.items() if name in of_kernel}
         if not linux:
             print(f"{name}: not measured", flush=True)
             continue
-        runs = sj.run(path(name), set={**OVERRIDES, "experiment.repeat": given.seeds or 15}).runs
-        ours = [figures(run, window_s) for run in runs]
-        scenarios.append(Scenario(name, ours, linux, bool(measured[name].get("further"))))
-        print(verdict_line(scenarios[-1]), flush=True)
-    if not given.scenarios:
-        text = page(scenarios, of=len(windows))
+        runs = sj.run(scenario.path, set={**OVERRIDES, "experiment.repeat": asked.seeds or 15}).runs
+        ours = [figures(run, scenario.window_s) for run in runs]
+        compared.append(Scenario(name, ours, linux, scenario.beyond))
+        print(verdict_line(compared[-1]), flush=True)
+    if not asked.scenarios:
+        text = page(compared, of=len(chosen))
         (RESULTS / "distributions.md").write_text(text, encoding="utf-8")
         print(f"written: {RESULTS / 'distributions.md'}")
     return 0
-
-
-def path(name: str) -> Path:
-    """The file of a scenario."""
-    return HERE / "linux" / f"{name}.toml"
 
 
 def figures(run: sj.Run, window_s: tuple[float, float]) -> Figures:
@@ -82,22 +101,22 @@ def figures(run: sj.Run, window_s: tuple[float, float]) -> Figures:
     return {key: None if value is None else float(f"{value:.6g}") for key, value in found.items()}
 
 
-def measure(version: str, windows: dict[str, tuple[float, float]], seeds: int) -> None:
+def measure(version: str, chosen: dict[str, Given], seeds: int) -> None:
     """Runs scenarios on a kernel, one run after the other, and keeps the figures of each when its seeds are done."""
     release = next(kernel.release for kernel in built() if is_of(kernel.release, version))
     backend = Linux(kernel=release)
-    for name, window_s in windows.items():
+    for name, scenario in chosen.items():
         if len(read().get(release, {}).get(name, ())) >= seeds:
             continue
         try:
-            results = sj.run(path(name), set={**OVERRIDES, "experiment.repeat": seeds}, backend=backend, jobs=1)
+            results = sj.run(scenario.path, set={**OVERRIDES, "experiment.repeat": seeds}, backend=backend, jobs=1)
         except (sj.ExperimentError, _core.RunError) as error:
             print(f"{name}: not run: {error}", flush=True)
             continue
         rows: list[dict[str, Any]] = []
         for run in results.runs:
             invalid = {"invalid": run.summary["invalid"]} if "invalid" in run.summary else {}
-            rows.append({**figures(run, window_s), **invalid})
+            rows.append({**figures(run, scenario.window_s), **invalid})
         keep(release, name, rows)
         wall_s = sum(run.summary["wall_s"] for run in results.runs)
         print(f"{name}: {len(rows)} runs, {wall_s:.0f} s, {sum('invalid' in row for row in rows)} invalid", flush=True)
