@@ -315,3 +315,16 @@ def test_tables_of_a_row_per_queue_fit_a_narrow_terminal(calls: sj.Results, widt
         assert "…" not in text
         assert all(len(line) <= width for line in text.splitlines())
         assert "p95" in text
+
+
+def test_repeats_without_chance_are_named():
+    # One flow that starts at zero: CoDel draws nothing, PIE does.
+    text = EXPERIMENT.split("[[queue]]")[0] + (
+        '[[queue]]\naqm = "codel"\n\n[[queue]]\naqm = "pie"\n\n[[traffic]]\nkind = "bulk"\nrtt = "40 ms"\n'
+    )
+    same = {"experiment.repeat": 2, "experiment.duration": "3 s"}
+    caption = results_sheet(sj.run_text(text, set=same)).caption
+    assert "the repeats of codel are the same, as nothing is random" in caption
+    spread = results_sheet(sj.run_text(text, set={**same, "traffic.0.start": "0..1 s"})).caption
+    assert "the same" not in spread
+    assert "the same" not in results_sheet(sj.run_text(text, set={**same, "experiment.repeat": 1})).caption

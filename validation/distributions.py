@@ -27,6 +27,8 @@ from sojourn.linux.kernel import built, is_of
 HERE = Path(__file__).parent
 KEPT = HERE / "linux" / "kernels.json"
 """By kernel and scenario: Linux's figures, an entry per seed."""
+REASONS = HERE / "reasons.toml"
+"""Why scenarios fail, by name."""
 RESULTS = HERE.parent / "docs" / "results"
 OVERRIDES = {"experiment.warmup": "0 s", "record.packets": True}
 """Linux's figures cover the time after the warm-up for the queue, but the whole run for all else: each is cut here."""
@@ -89,7 +91,8 @@ def main() -> int:
         compared.append(Scenario(name, ours, linux, scenario.beyond))
         print(verdict_line(compared[-1]), flush=True)
     if not asked.scenarios:
-        text = page(compared, of=len(chosen))
+        reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))
+        text = page(compared, reasons, of=len(chosen))
         (RESULTS / "distributions.md").write_text(text, encoding="utf-8")
         print(f"written: {RESULTS / 'distributions.md'}")
     return 0

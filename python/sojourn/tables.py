@@ -86,7 +86,7 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
     words = ("queue", *swept, *([place_heading(results)] if len(places) > 1 else []))
     return Sheet(
         title,
-        _caption(shown, repeats_of(results)),
+        _caption(shown, repeats_of(results)) + _without_chance(results),
         (*words, *(metric.heading for metric in shown)),
         tuple(rows),
         len(words),
@@ -123,6 +123,20 @@ def _caption(metrics: Sequence[Metric], repeats: int) -> str:
         interval_note(repeats),
     ]
     return "; ".join(filter(None, parts))
+
+
+def _without_chance(results: Results) -> str:
+    """Says which arms' repeats are all the same, so that nobody takes their narrow intervals for certainty."""
+    same = [
+        arm.label
+        for arm in results.arms
+        if len(arm.runs) > 1
+        and all(run.summary[part] == arm.runs[0].summary[part] for run in arm.runs for part in ("bottleneck", "flows"))
+    ]
+    if not same:
+        return ""
+    whose = "all repeats of a row" if len(same) == len(results.arms) else f"the repeats of {', '.join(same)}"
+    return f'; {whose} are the same, as nothing is random: give flows a start such as "0..1 s"'
 
 
 def groups_sheet(results: Results) -> Sheet | None:
