@@ -311,11 +311,12 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
     derived::flows(experiment, seed).filter_map(flow).collect()
 }
 
-/// Bulk flows connect a round trip before their start. A small exchange at their start then takes the place of the
-/// handshake, so that a lost SYN delays the data as much as at the start. Not with a window of one segment: the
-/// exchange would fill this window and so double it.
+/// Bulk flows connect two round trips before their start. A small exchange at their start then takes the place of the
+/// handshake, so that a lost SYN delays the data as much as at the start. One round trip would suffice, but then the
+/// handshake's last acknowledgement would leave together with the exchange, and use up a new flow's turn in CAKE. Not
+/// with a window of one segment: the exchange would fill this window and so double it.
 fn opens_ns(flow: &derived::Flow<'_>) -> Option<i64> {
-    let ahead = flow.traffic.rtt.as_nanos() as i64;
+    let ahead = 2 * flow.traffic.rtt.as_nanos() as i64;
     let tcp = flow.traffic.kind.tcp()?;
     let exchanges = matches!(flow.traffic.kind, Kind::Bulk(_)) && tcp.initial_window > 1;
     exchanges.then(|| flow.start.as_nanos() as i64 - ahead)

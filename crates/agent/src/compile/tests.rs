@@ -264,16 +264,16 @@ fn a_job_reads_back_from_its_json() {
 }
 
 #[test]
-fn bulk_flows_connect_a_round_trip_ahead() {
+fn bulk_flows_connect_two_round_trips_ahead() {
     let opens = |text: &str| -> Vec<Option<i64>> {
         let job = compiled(text).unwrap();
         job.flows.iter().map(|flow| flow.opens_ns).collect()
     };
     // Two flows each way, and a ping, which has no connection.
-    let ahead = Some(-100_000_000);
+    let ahead = Some(-200_000_000);
     assert_eq!(opens(BASE), [ahead, ahead, ahead, ahead, None]);
     let later = BASE.replace("\"both\"", "\"down\", start = \"3 s\"");
-    assert_eq!(opens(&later)[0], Some(2_900_000_000));
+    assert_eq!(opens(&later)[0], Some(2_800_000_000));
     // The exchange would fill a window of one segment and so double it.
     let small = BASE.replace("\"both\"", "\"both\", initial_window = 1");
     assert_eq!(opens(&small), [None; 5]);
