@@ -63,6 +63,8 @@ pub enum Action {
     OffloadsOff(Vec<String>),
     /// Settings below /proc/sys with their values.
     Sysctl(Vec<(String, String)>),
+    /// The same, except those that the kernel does not have.
+    SysctlIfKnown(Vec<(String, String)>),
 }
 
 /// A queue to observe.

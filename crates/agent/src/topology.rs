@@ -382,6 +382,10 @@ impl Writer<'_> {
         let far_host = self.names.of(&format!("far{number}"));
         for host in [&near_host, &far_host] {
             self.namespace(host, &host_settings(traffic));
+            // Routers hash headers, which stay. Here packets keep the hash of their socket, which changes at a timeout:
+            // flows that collide in FQ-CoDel would part.
+            let fixed_hash = ("net/core/txrehash".into(), "0".into());
+            self.step(Some(host), Action::SysctlIfKnown(vec![fixed_hash]));
         }
         let near_link = [
             end(&near_host, format!("n{number}"), near(number, HOST)),

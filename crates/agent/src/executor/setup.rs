@@ -106,7 +106,15 @@ fn step(step: &Step) -> Result<(), Failure> {
                 .iter()
                 .try_for_each(|(key, value)| sysctl(key, value))
         }),
+        Action::SysctlIfKnown(values) => within(namespace, || {
+            let mut known = values.iter().filter(|(key, _)| is_known(key));
+            known.try_for_each(|(key, value)| sysctl(key, value))
+        }),
     }
+}
+
+fn is_known(key: &str) -> bool {
+    fs::exists(format!("/proc/sys/{key}")).unwrap_or(false)
 }
 
 /// Sets a value below /proc/sys and reads it back.
