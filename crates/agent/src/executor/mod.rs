@@ -28,9 +28,10 @@ mod traffic;
 
 use std::fmt;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::utsname::uname;
 
-use crate::job::Job;
+use crate::job::{Flow, Job};
 use crate::recording::Recording;
 pub use session::interrupts;
 use setup::Network;
@@ -65,6 +66,24 @@ impl<T, E: fmt::Display> Context<T> for Result<T, E> {
     }
 }
 
+/// Open files that a run needs besides its flows'.
+const OWN_FILES: u64 = 256;
+/// Files that a flow may have open: a listener, and both ends of the connections of a browser's page.
+const FILES_PER_FLOW: u64 = 16;
+/// Linux's own bound of that limit (fs.nr_open).
+const MOST_FILES: u64 = 1 << 20;
+
+/// Raises the limit of open files, which is 1024 unless raised, to what the flows need.
+fn allow_files(flows: &[Flow]) -> Result<(), Failure> {
+    let raising = || "raising the limit of open files".to_owned();
+    let (now, most) = getrlimit(Resource::RLIMIT_NOFILE).context(raising)?;
+    let wanted = (OWN_FILES + FILES_PER_FLOW * flows.len() as u64).min(MOST_FILES);
+    if wanted <= now {
+        return Ok(());
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, wanted, most.max(wanted)).context(raising)
+}
+
 /// Carries out a job. Calls `progress` once a second with the seconds done so far.
 ///
 /// # Errors
@@ -76,6 +95,7 @@ pub fn execute(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Fa
             "the job has version {theirs}, the agent {ours}"
         )));
     }
+    allow_files(&job.flows)?;
     let network = Network::build(job)?;
     let mut recording = session::run(job, progress)?;
     let lost = network.lost_in_delays()?;
