@@ -12,7 +12,7 @@ mod counters;
 mod derived;
 
 pub use counters::{Counters, counters};
-use derived::{perturb_words, pie_words, red_words, sfb_words};
+use derived::{choke_words, perturb_words, pie_words, red_words, sfb_words};
 
 /// A discipline as arguments for `tc qdisc add … parent …`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -183,8 +183,8 @@ const SFQ_RED_KEYS: &[(&str, Word)] = &[
     VARIANT,
 ];
 const CHOKE_KEYS: &[(&str, Word)] = &[
-    value("min"),
-    value("max"),
+    ("min", Word::Apart),
+    ("max", Word::Apart),
     value("avpkt"),
     value("burst"),
     value("bandwidth"),
@@ -413,6 +413,7 @@ pub fn leaf(arm: &Queue, limit: Option<Limit>, frame: u32, rate: Rate) -> Result
         "pie" | "fq_pie" => words.extend(pie_words(arm)?),
         // A target that no packet reaches disables CoDel.
         "fq_nocodel" => words.push("target 1000s interval 1000s noecn".into()),
+        "choke" => words.extend(choke_words(arm, frame, rate)),
         "sfb" => words.extend(sfb_words(arm)),
         "sfq" | "sfq_red" => words.extend(perturb_words(arm)?),
         // The link's shaper sets the rate.
@@ -437,8 +438,9 @@ pub fn leaf(arm: &Queue, limit: Option<Limit>, frame: u32, rate: Rate) -> Result
 fn limit_words(row: &Row, limit: Option<Limit>, frame: u32) -> Result<Option<String>, Refusal> {
     let given = match (row.counts, limit) {
         (Counts::Nothing, _) => return Ok(None),
-        // tc has no default for this limit; the experiment's is 1000 packets.
+        // tc has no default for these limits; the experiment's is 1000 packets.
         (Counts::Bytes, None) => 1000 * u64::from(frame),
+        (_, None) if row.qdisc == "choke" => 1000,
         (_, None) => return Ok(None),
         (Counts::Packets, Some(Limit::Packets(packets))) => packets,
         (Counts::Bytes, Some(Limit::Bytes(bytes))) => bytes,

@@ -380,8 +380,9 @@ impl Writer<'_> {
         }
         let near_host = self.names.of(&format!("near{number}"));
         let far_host = self.names.of(&format!("far{number}"));
+        let unsent = unsent_limit(experiment);
         for host in [&near_host, &far_host] {
-            self.namespace(host, &host_settings(traffic));
+            self.namespace(host, &host_settings(traffic, &unsent));
             // Routers hash headers, which stay. Here packets keep the hash of their socket, which changes at a timeout:
             // flows that collide in FQ-CoDel would part.
             let fixed_hash = ("net/core/txrehash".into(), "0".into());
@@ -454,12 +455,21 @@ const fn end(namespace: &str, device: String, address: Ipv4Addr) -> End<'_> {
     }
 }
 
-/// The most unsent bytes in a socket: always enough to send from. Buffers have room for megabytes, which would put the
-/// kernel's TCP under memory pressure, so that it holds windows at four segments.
-const UNSENT: &str = "262144";
+/// The most unsent bytes in a socket: always enough to send from, and together at most 16 MiB. Buffers have room for
+/// megabytes, which would put the kernel's TCP under memory pressure, so that it holds windows at four segments.
+fn unsent_limit(experiment: &Experiment) -> String {
+    let flows: u64 = experiment
+        .traffic
+        .iter()
+        .map(|group| u64::from(group.flows))
+        .sum();
+    ((16 << 20) / flows.max(1))
+        .clamp(16 << 10, 256 << 10)
+        .to_string()
+}
 
-/// Settings of a path's hosts: buffers that never limit; ECN and SACK according to the flows.
-fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
+/// Settings of a path's hosts: buffers that never limit, with this much unsent; ECN and SACK according to the flows.
+fn host_settings<'a>(traffic: &Traffic, unsent: &'a str) -> Vec<(&'static str, &'a str)> {
     let flag = |on: bool| if on { "1" } else { "0" };
     let (ecn, ecn_fallback, sack) = traffic.kind.tcp().map_or((false, true, true), |tcp| {
         (tcp.ecn, tcp.ecn_fallback, tcp.sack)
@@ -469,7 +479,7 @@ fn host_settings(traffic: &Traffic) -> Vec<(&'static str, &'static str)> {
     vec![
         ("net/ipv4/tcp_rmem", "4096 6291456 33554432"),
         ("net/ipv4/tcp_wmem", "4096 4194304 33554432"),
-        ("net/ipv4/tcp_notsent_lowat", UNSENT),
+        ("net/ipv4/tcp_notsent_lowat", unsent),
         ("net/ipv4/tcp_no_metrics_save", "1"),
         // Below the flows' own ports.
         ("net/ipv4/ip_local_port_range", "1024 9999"),

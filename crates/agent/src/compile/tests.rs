@@ -183,6 +183,24 @@ fn segments_are_told_with_their_timestamps_and_hosts_by_sysctl() {
     );
 }
 
+/// Unsent data of all flows together must not put the kernel's TCP under memory pressure.
+#[test]
+fn many_flows_keep_less_unsent_each() {
+    let unsent = |flows: u32| {
+        let job = compiled(&BASE.replace("flows = 2", &format!("flows = {flows}"))).unwrap();
+        let mut settings = job.setup.iter().filter_map(|step| match &step.action {
+            Action::Sysctl(values) => values
+                .iter()
+                .find(|(key, _)| key == "net/ipv4/tcp_notsent_lowat"),
+            _ => None,
+        });
+        settings.next().map(|(_, value)| value.clone())
+    };
+    assert_eq!(unsent(40).as_deref(), Some("262144"));
+    // With the ping, 1000 flows.
+    assert_eq!(unsent(999).as_deref(), Some("16777"));
+}
+
 #[test]
 fn what_is_asked_for_comes_from_a_port_at_the_sender() {
     let text = BASE.replace(

@@ -60,6 +60,19 @@ pub(super) fn red_words(arm: &Queue, frame: u32, rate: Rate) -> Result<Vec<Strin
     Ok(words)
 }
 
+/// CHOKe's thresholds, which tc takes in packets, and the rate, for which it has no default.
+pub(super) fn choke_words(arm: &Queue, frame: u32, rate: Rate) -> Vec<String> {
+    let packets = |key| bytes(arm, key, frame).map(|bytes| (bytes / u64::from(frame)).max(1));
+    let thresholds = ["min", "max"].into_iter();
+    let mut words: Vec<String> = thresholds
+        .filter_map(|key| packets(key).map(|packets| format!("{key} {packets}")))
+        .collect();
+    if setting(arm, "bandwidth").is_none() {
+        words.push(format!("bandwidth {}bit", rate.as_bps()));
+    }
+    words
+}
+
 /// PIE's variant and gains. The kernel counts gains in sixteenths; in a file only `variant = "linux"` does.
 pub(super) fn pie_words(arm: &Queue) -> Result<Vec<String>, Refusal> {
     let variant = match setting(arm, "variant") {

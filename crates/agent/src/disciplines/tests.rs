@@ -102,6 +102,21 @@ fn weights_of_pie_are_sixteenths_in_the_kernel() {
     );
 }
 
+/// tc-choke(8): min and max in packets; bandwidth and limit are required. 30 kB are 19 frames of 1514 bytes.
+#[test]
+fn choke_gets_packets_and_a_rate() {
+    let (min, max) = (("min", Value::Bytes(30_000)), ("max", Value::Packets(60)));
+    assert_eq!(
+        words("choke", None, &[min, max]),
+        Ok("choke limit 1000 min 19 max 60 bandwidth 10000000bit".into())
+    );
+    let given = [("bandwidth", Value::Rate(Rate::from_mbps(5)))];
+    assert_eq!(
+        words("choke", None, &given),
+        Ok("choke limit 1000 bandwidth 5000000bit".into())
+    );
+}
+
 /// tc-sfb(8): times are in milliseconds, and the steps' defaults other than the module's.
 #[test]
 fn sfb_gets_its_steps_unless_they_are_those_of_tc() {
