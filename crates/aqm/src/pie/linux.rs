@@ -16,6 +16,8 @@ const TICK_SHIFT: u32 = 6;
 const TICKS_PER_SEC: u64 = 1_000_000_000 >> TICK_SHIFT;
 /// The kernel's timer tick at 250 Hz.
 const JIFFY: Duration = Duration::from_millis(4);
+/// From its set-up to the kernel's first update.
+const SET_UP: Duration = Duration::from_millis(500);
 /// Bytes per cycle of the departure rate, and binary places of the rate.
 const QUEUE_THRESHOLD: u64 = 16_384;
 const RATE_SCALE: u32 = 8;
@@ -48,11 +50,24 @@ const fn ticks(span: Duration) -> u64 {
     span.as_nanos() >> TICK_SHIFT
 }
 
+/// The actual time between two updates.
+const fn period(tupdate: Duration) -> Duration {
+    let jiffies = tupdate.as_nanos().div_ceil(JIFFY.as_nanos()) + 1;
+    Duration::from_nanos(JIFFY.as_nanos() * jiffies)
+}
+
+/// When the first update comes. The kernel's comes 500 ms after the discipline was set up, which is long before packets
+/// come, as on Linux: by time 0 updates are under way, at the same instants as if it had been set up at 0.
+pub(super) const fn first_update(tupdate: Duration) -> Duration {
+    let period = period(tupdate).as_nanos();
+    let phase = SET_UP.as_nanos() % period;
+    Duration::from_nanos(if phase == 0 { period } else { phase })
+}
+
 impl Linux {
     /// A PIE before its first packet.
     pub fn new(config: Config) -> Self {
         let gain = |sixteenths: f64| (sixteenths as u64 * (MAX_PROB / TICKS_PER_SEC)) >> 4;
-        let jiffies = config.tupdate.as_nanos().div_ceil(JIFFY.as_nanos()) + 1;
         Self {
             target: ticks(config.target),
             alpha: gain(config.alpha),
@@ -62,7 +77,7 @@ impl Linux {
             bytemode: config.bytemode,
             dq_rate_estimator: config.dq_rate_estimator,
             ce_exclude: config.ce_exclude,
-            period: JIFFY * jiffies,
+            period: period(config.tupdate),
             prob: 0,
             accu_prob: 0,
             qdelay: 0,

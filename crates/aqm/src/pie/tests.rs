@@ -303,13 +303,23 @@ fn linux_rounds_the_update_period_up_to_ticks_and_adds_one() {
             ..Config::linux(MTU)
         });
         let first = pie.next_timer().unwrap();
-        assert_eq!(first, Time::from_millis(500));
         pie.on_timer(LONG, first);
         assert_eq!(
             pie.next_timer().unwrap() - first,
             Duration::from_millis(period_ms)
         );
     }
+}
+
+/// A discipline is set up long before packets come; its updates are at the instants of one set up at time 0.
+#[test]
+fn linux_updates_from_the_beginning() {
+    // 500 ms are 25 periods of 20 ms, and 13 of 36 ms and 32 ms.
+    for (tupdate_ms, first_ms) in [(15, 20), (30, 32)] {
+        let first = linux::first_update(Duration::from_millis(tupdate_ms));
+        assert_eq!(first, Duration::from_millis(first_ms));
+    }
+    assert_eq!(Config::linux(MTU).first_update, Duration::from_millis(20));
 }
 
 #[test]
