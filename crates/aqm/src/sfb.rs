@@ -109,7 +109,8 @@ struct Bin {
 }
 
 struct Filter {
-    salt: u64,
+    /// Drawn before the first packet.
+    salt: Option<u64>,
     bins: [[Bin; BINS]; LEVELS],
 }
 
@@ -123,15 +124,16 @@ struct Standing {
 }
 
 impl Filter {
-    fn new(salt: u64) -> Box<Self> {
+    fn new() -> Box<Self> {
         Box::new(Self {
-            salt,
+            salt: None,
             bins: [[Bin::default(); BINS]; LEVELS],
         })
     }
 
-    fn place<P: Packet>(&self, packet: &P) -> Place {
-        let mut hash = mix(packet.flow().hash(self.salt).into(), self.salt);
+    fn place<P: Packet>(&mut self, packet: &P, env: &mut Environment<P>) -> Place {
+        let salt = *self.salt.get_or_insert_with(|| env.random_u64());
+        let mut hash = mix(packet.flow().hash(salt).into(), salt);
         core::array::from_fn(|_| {
             let bin = hash as usize % BINS;
             hash >>= BIN_BITS;
@@ -202,7 +204,7 @@ impl<P: Packet> Sfb<P> {
             limit,
             queue: VecDeque::new(),
             bytes: 0,
-            filters: [Filter::new(1), Filter::new(2)],
+            filters: [Filter::new(), Filter::new()],
             slot: 0,
             next_rehash: Time::ZERO.saturating_add(config.rehash),
             tokens: config.penalty_burst,
@@ -213,7 +215,7 @@ impl<P: Packet> Sfb<P> {
     }
 
     /// Switches to the other filter when it is time, and gives the retired one a new hash.
-    fn rehash_if_due(&mut self, now: Time, env: &mut Environment<P>) {
+    fn rehash_if_due(&mut self, now: Time) {
         if self.config.rehash.is_zero() || now <= self.next_rehash {
             return;
         }
@@ -221,7 +223,7 @@ impl<P: Packet> Sfb<P> {
         self.slot ^= 1;
         self.next_rehash = now.saturating_add(self.config.rehash);
         let filter = &mut self.filters[retired];
-        filter.salt = env.random_u64();
+        filter.salt = None;
         filter.bins = [[Bin::default(); BINS]; LEVELS];
         // The retired filter no longer counts queued packets.
         for entry in &mut self.queue {
@@ -283,14 +285,14 @@ impl<P: Packet> Qdisc<P> for Sfb<P> {
         {
             return env.drop(packet, DropReason::Overflow);
         }
-        self.rehash_if_due(now, env);
+        self.rehash_if_due(now);
         let mut places = [None; 2];
-        let place = self.filters[self.slot].place(&packet);
+        let place = self.filters[self.slot].place(&packet, env);
         places[self.slot] = Some(place);
         let standing = self.filters[self.slot].arrival(place, &self.config);
         if self.warming_up(now) {
             let next = self.slot ^ 1;
-            let place = self.filters[next].place(&packet);
+            let place = self.filters[next].place(&packet, env);
             places[next] = Some(place);
             self.filters[next].arrival(place, &self.config);
         }

@@ -161,6 +161,9 @@ pub trait CongestionControl: Send {
     /// Called after `on_congestion` when the retransmission timer expired.
     fn on_timeout(&mut self, _now: Time, _next: Seq) {}
 
+    /// Called when a reduction is complete and was not undone; the window is then at the threshold.
+    fn on_recovered(&mut self, _window: &mut Window) {}
+
     /// Called when a reduction is undone. Returns the window to restore, given the window before the reduction.
     fn on_undo(&mut self, window: &Window, prior_cwnd: u32) -> u32 {
         window.cwnd.max(prior_cwnd)

@@ -2,30 +2,34 @@
 //! 2001; Grieco and Mascolo, ACM CCR 34:2, 2004): on congestion the window becomes the estimated bandwidth times the
 //! least RTT instead of a half.
 //!
-//! The filter and its times are Linux's. Linux reduces the window to a half during recovery and applies the estimate
-//! at its end; here proportional rate reduction moves towards the estimate directly.
+//! The filter and its times are Linux's at 250 Hz: times are counted in ticks of 4 ms, and an RTT is rounded up to a
+//! tick. On a short path that leaves up to one tick's worth of queue. As in Linux, recovery aims at half of the window,
+//! and the estimate replaces the window when recovery ends.
 
 use sojourn_units::{Duration, Time};
 
-use super::{AckEvent, CongestionControl, Signal, Window, reno};
+use super::{AckEvent, CongestionControl, Signal, Window, fraction, reno};
 use crate::seq::Seq;
 
-/// The bandwidth is measured over a round trip, but at least over this time.
-const SHORTEST: Duration = Duration::from_millis(50);
+/// Length of a tick.
+const TICK: Duration = Duration::from_millis(4);
 
-/// Bandwidths are segments per second, in 1024ths.
-const SCALE: u128 = 1024;
+/// The bandwidth is measured over a round trip, but at least over this many ticks: a twentieth of 250.
+const SHORTEST: u64 = 12;
 
-/// Westwood's state.
+/// Bandwidths are segments per tick, in this many parts.
+const SCALE: u64 = 1 << 20;
+
+/// Westwood's state. Times are in ticks.
 pub struct Westwood {
     /// The bandwidth samples, filtered once and twice.
     filtered: u64,
     bandwidth: u64,
     /// The measurement under way.
-    from: Option<Time>,
+    from: Option<u64>,
     delivered: u64,
-    rtt: Duration,
-    min_rtt: Option<Duration>,
+    rtt: u64,
+    min_rtt: Option<u64>,
 }
 
 impl Westwood {
@@ -36,19 +40,18 @@ impl Westwood {
             bandwidth: 0,
             from: None,
             delivered: 0,
-            rtt: Duration::ZERO,
+            rtt: 0,
             min_rtt: None,
         }
     }
 
     fn measure(&mut self, now: Time) {
-        let from = *self.from.get_or_insert(now);
-        let span = now.saturating_since(from);
-        if self.rtt.is_zero() || span <= self.rtt.max(SHORTEST) {
+        let now = now.as_nanos() / TICK.as_nanos();
+        let span = now - *self.from.get_or_insert(now);
+        if self.rtt == 0 || span <= self.rtt.max(SHORTEST) {
             return;
         }
-        let sample = (u128::from(self.delivered) * SCALE * 1_000_000_000
-            / u128::from(span.as_nanos())) as u64;
+        let sample = self.delivered * SCALE / span;
         if self.bandwidth == 0 {
             self.filtered = sample;
             self.bandwidth = sample;
@@ -60,11 +63,12 @@ impl Westwood {
         self.delivered = 0;
     }
 
-    /// The window that fills the path without a queue.
+    /// BWE · RTTmin: the window that fills the path without a queue.
     fn fill(&self) -> u32 {
-        let min_rtt = self.min_rtt.unwrap_or(Duration::ZERO);
-        let segments = u128::from(self.bandwidth) * u128::from(min_rtt.as_nanos());
-        (segments / (SCALE * 1_000_000_000)) as u32
+        let segments = self.bandwidth.saturating_mul(self.min_rtt.unwrap_or(0)) / SCALE;
+        u32::try_from(segments)
+            .unwrap_or(Window::INFINITE)
+            .clamp(2, Window::INFINITE)
     }
 }
 
@@ -80,8 +84,8 @@ impl CongestionControl for Westwood {
 
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
         if let Some(rtt) = ack.rtt {
-            self.rtt = rtt;
-            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+            self.rtt = rtt.as_nanos().div_ceil(TICK.as_nanos());
+            self.min_rtt = Some(self.min_rtt.map_or(self.rtt, |least| least.min(self.rtt)));
         }
         self.measure(ack.now);
         self.delivered += u64::from(ack.delivered);
@@ -91,9 +95,18 @@ impl CongestionControl for Westwood {
         reno::grow(ack, window);
     }
 
-    /// ssthresh = BWE · RTTmin, never above the window.
-    fn on_congestion(&mut self, _signal: Signal, window: &Window) -> u32 {
-        self.fill().min(window.cwnd).max(2)
+    /// After a timeout, ssthresh = BWE · RTTmin.
+    fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {
+        match signal {
+            Signal::Timeout => self.fill(),
+            Signal::Loss | Signal::EcnEcho => fraction(window.cwnd, 1, 2),
+        }
+    }
+
+    /// ssthresh = cwnd = BWE · RTTmin.
+    fn on_recovered(&mut self, window: &mut Window) {
+        window.ssthresh = self.fill();
+        window.cwnd = window.ssthresh;
     }
 
     /// Discards the least RTT after a timeout, because the path may have changed.
@@ -118,15 +131,40 @@ mod tests {
         westwood.on_delivery(&ack, &mut Window::new(10));
     }
 
-    /// 10 segments every 100 ms are 100 per second; times 80 ms: 8, from a window of 20.
+    /// 10 segments every 100 ms are 100 per second; times 84 ms: 8.4, whatever the window was.
     #[test]
-    fn a_loss_leaves_what_fills_the_path() {
+    fn recovery_ends_with_what_fills_the_path() {
         let mut westwood = Westwood::new();
         for n in 0..100 {
-            acknowledge(&mut westwood, 100 * n, 10, 80);
+            acknowledge(&mut westwood, 100 * n, 10, 84);
         }
-        assert_eq!(westwood.on_congestion(Signal::Loss, &Window::new(20)), 8);
-        assert_eq!(westwood.on_congestion(Signal::Loss, &Window::new(5)), 5);
+        assert_eq!(westwood.on_congestion(Signal::Loss, &Window::new(20)), 10);
+        let mut window = Window::new(10);
+        westwood.on_recovered(&mut window);
+        assert_eq!((window.cwnd, window.ssthresh), (8, 8));
+        assert_eq!(westwood.on_congestion(Signal::Timeout, &Window::new(5)), 8);
+    }
+
+    /// 5 ticks of 4 ms are 20 ms; a round trip of 20.1 ms counts as 6.
+    #[test]
+    fn round_trip_times_are_rounded_up_to_a_tick() {
+        let rate_times_rtt = |rtt_us: u64| {
+            let mut westwood = Westwood::new();
+            for n in 0..100 {
+                let ack = AckEvent {
+                    now: Time::from_millis(100 * n),
+                    delivered: 100,
+                    marks: 0,
+                    rtt: Some(Duration::from_micros(rtt_us)),
+                    una: Seq(0),
+                    next: Seq(0),
+                };
+                westwood.on_delivery(&ack, &mut Window::new(10));
+            }
+            westwood.fill()
+        };
+        assert_eq!(rate_times_rtt(20_000), 20);
+        assert_eq!(rate_times_rtt(20_100), 24);
     }
 
     /// Each filter takes an eighth: from 800 to 1600 per second the first goes to 900, the second to 812.5.
@@ -136,18 +174,19 @@ mod tests {
         acknowledge(&mut westwood, 0, 80, 80);
         acknowledge(&mut westwood, 100, 160, 80);
         acknowledge(&mut westwood, 200, 1, 80);
-        assert_eq!(u128::from(westwood.filtered), 900 * SCALE);
-        assert_eq!(u128::from(westwood.bandwidth), 8125 * SCALE / 10);
+        let per_second = |parts: u64| (parts * 250) as f64 / SCALE as f64;
+        assert!((per_second(westwood.filtered) - 900.0).abs() < 0.01);
+        assert!((per_second(westwood.bandwidth) - 812.5).abs() < 0.01);
     }
 
-    /// Nothing is estimated within 50 ms, however short the RTT.
+    /// Nothing is estimated within 12 ticks, however short the RTT.
     #[test]
-    fn a_short_path_is_measured_over_fifty_milliseconds() {
+    fn a_short_path_is_measured_over_twelve_ticks() {
         let mut westwood = Westwood::new();
         acknowledge(&mut westwood, 0, 1, 1);
-        acknowledge(&mut westwood, 50, 1, 1);
-        assert_eq!(westwood.bandwidth, 0);
         acknowledge(&mut westwood, 51, 1, 1);
+        assert_eq!(westwood.bandwidth, 0);
+        acknowledge(&mut westwood, 52, 1, 1);
         assert!(westwood.bandwidth > 0);
     }
 }

@@ -547,6 +547,7 @@ impl Sender {
         {
             self.window.cwnd = self.window.ssthresh;
         }
+        self.control.on_recovered(&mut self.window);
     }
 
     /// Handles expiry of the retransmission timer (RFC 6298 §5.4 to §5.7, RFC 5681 §3.1).
