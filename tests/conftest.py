@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# Who runs the tests in the background may ignore Ctrl-C; the programs that they start are to hear it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SOJOURN = Path(sys.executable).with_name("sojourn")
 

@@ -42,11 +42,11 @@ def put(cache: Path, *releases: str) -> None:
 
 
 def test_built_kernels_are_listed_newest_first(sojourn: Cli, no_kernels: dict[str, str], tmp_path: Path):
-    put(tmp_path / "cache", "6.1.192", "7.3", "6.12.9")
+    put(tmp_path / "cache", "7.3.0-rc7", "6.1.192", "7.3.0", "6.12.9")
     listed = json.loads(sojourn("kernel", "list", "--json", env=no_kernels).stdout)
     built = [one for one in listed if one["machine"] == "user-mode"]
-    assert [one["release"] for one in built] == ["7.3", "6.12.9", "6.1.192"]
-    assert built[0]["image"] == str(tmp_path / "cache/sojourn/user-mode/7.3/linux")
+    assert [one["release"] for one in built] == ["7.3.0", "7.3.0-rc7", "6.12.9", "6.1.192"]
+    assert built[0]["image"] == str(tmp_path / "cache/sojourn/user-mode/7.3.0/linux")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_built_kernels_are_listed_newest_first(sojourn: Cli, no_kernels: dict[st
             '--out: got "other"; must be a new folder, or one that this command made',
         ),
         (("build", "6.1", "--source", "nowhere"), '--source: got "nowhere"; there is no such file or folder'),
-        (("build", "6.1", "--source", "tree"), "--source: linux is no source of a kernel"),
+        (("build", "6.1", "--source", "tree"), "--source: tree is no source of a kernel"),
         (("build", "6.1", "--source", "other"), "--source: got other, which is Linux 6.12.3; must be 6.1"),
     ],
 )

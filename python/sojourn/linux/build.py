@@ -20,6 +20,9 @@ TOOLS = {"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "
 WANTED = Path(__file__).with_name("user_mode.config")
 NEEDED = ("UML_TIME_TRAVEL_SUPPORT", "HOSTFS", "VETH", "NET_SCH_HTB", "NET_SCH_NETEM", "ENABLE_DEFAULT_TRACERS")
 """Options without which no run is possible."""
+DEBIAN = "https://deb.debian.org/debian"
+SUITES = ("stable", "testing", "unstable", "experimental")
+"""Where Debian keeps kernels newer than the machine's own release."""
 HZ = 250
 """Timer interrupts a second, as Debian's kernels have."""
 _HZ = re.compile(r"(config HZ\n\tint\n\tdefault) \d+")
@@ -79,19 +82,19 @@ def build(version: str | None, source: Path | None, out: Path | None, say: Say) 
         raise ExperimentError(f'kernel build: got "{version}"; must be a version like 6.1')
     if source is not None and not source.exists():
         raise ExperimentError(f'--source: got "{source}"; there is no such file or folder')
+    if out is not None and out.exists() and kernel.built_in(out) is None:
+        raise ExperimentError(f'--out: got "{out}"; must be a new folder, or one that this command made')
+    if source is not None and source.is_dir():
+        _check(source, source, version)
     missing = [package for program, package in TOOLS.items() if programs.find(program) is None]
     if missing:
         raise LinuxError(f"a kernel build needs more programs; on Debian: apt-get install {' '.join(missing)}")
     folder = kernel.built_directory() if out is None else out.resolve().parent
-    if out is not None and out.exists() and kernel.built_in(out) is None:
-        raise ExperimentError(f'--out: got "{out}"; must be a new folder, or one that this command made')
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
             tree = _tree(version, source, Path(temporary), say)
-            release = _release(tree)
-            if version is not None and not kernel.is_of(release, version):
-                raise ExperimentError(f"--source: got {source}, which is Linux {release}; must be {version}")
+            release = _check(tree, source or tree, version)
             say(f"configuring Linux {release}")
             _adapt(tree)
             _configure(tree)
@@ -131,27 +134,60 @@ def _not_source(folder: str, names: list[str]) -> list[str]:
 
 
 def _download(version: str, temporary: Path) -> Path:
+    """The source in Debian's package, from the machine's own sources of packages, else from Debian's later suites."""
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
     if apt is None or dpkg is None:
         raise LinuxError("this is no Debian: name the kernel's source with --source")
     # As root, apt would drop its rights and then miss those to this directory.
-    _call([apt, "-o", "APT::Sandbox::User=root", "download", f"linux-source-{version}"], temporary)
-    (package,) = temporary.glob("*.deb")
-    _call([dpkg, "-x", package.name, "package"], temporary)
+    command = [apt, "-q", "-o", "APT::Sandbox::User=root"]
+    package = f"linux-source-{version}"
+    try:
+        _call([*command, "download", package], temporary)
+    except LinuxError:
+        command += _debians_suites(temporary)
+        _call([*command, "update"], temporary)
+        try:
+            _call([*command, "download", package], temporary)
+        except LinuxError as error:
+            raise LinuxError(f"{error}; another source of a kernel: --source") from None
+    (found,) = temporary.glob("*.deb")
+    _call([dpkg, "-x", found.name, "package"], temporary)
     (tarball,) = temporary.glob("package/usr/src/*.tar.*")
     return tarball
 
 
-def _release(tree: Path) -> str:
-    """The version in a source's Makefile."""
+def _debians_suites(temporary: Path) -> list[str]:
+    """Options with which apt knows Debian's suites, whatever the machine's are. The machine's own lists stay."""
+    base = temporary / "apt"
+    for folder in ("state/lists/partial", "cache/archives/partial"):
+        (base / folder).mkdir(parents=True)
+    sources = base / "sources.list"
+    sources.write_text("".join(f"deb {DEBIAN} {suite} main\n" for suite in SUITES), encoding="utf-8")
+    options = {
+        "Dir::Etc::sourcelist": sources,
+        "Dir::Etc::sourceparts": "-",
+        "Dir::State": base / "state",
+        "Dir::State::status": "/var/lib/dpkg/status",
+        "Dir::Cache": base / "cache",
+        "Acquire::Languages": "none",
+    }
+    return [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+
+
+def _check(tree: Path, source: Path, version: str | None) -> str:
+    """The version in a source's Makefile, which must be of the version asked for. ``source``: what the user named."""
     try:
         head = (tree / "Makefile").read_text(encoding="utf-8")[:1000]
     except (OSError, UnicodeDecodeError):
         head = ""
     parts = [re.search(rf"^{name} = (\d+)$", head, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
     if not all(parts) or not (tree / "arch/um").is_dir():
-        raise ExperimentError(f"--source: {tree.name} is no source of a kernel")
-    return ".".join(part[1] for part in parts if part is not None)
+        raise ExperimentError(f"--source: {source} is no source of a kernel")
+    candidate = re.search(r"^EXTRAVERSION = (-rc\d+)$", head, re.MULTILINE)
+    release = ".".join(part[1] for part in parts if part is not None) + (candidate[1] if candidate else "")
+    if version is not None and not kernel.is_of(release, version):
+        raise ExperimentError(f"--source: got {source}, which is Linux {release}; must be {version}")
+    return release
 
 
 def _adapt(tree: Path) -> None:

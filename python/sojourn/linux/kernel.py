@@ -190,8 +190,11 @@ def _in_root(root: Path) -> Kernel | None:
     return None
 
 
-def _version(name: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", name)]
+def _version(name: str) -> tuple[list[int], bool, list[int]]:
+    """What names of kernels are ordered by: a release candidate comes before its release."""
+    version, candidate, rest = name.partition("-rc")
+    numbers = [[int(number) for number in re.findall(r"\d+", part)] for part in (version, rest)]
+    return numbers[0], not candidate, numbers[1]
 
 
 def cache_directory() -> Path:
