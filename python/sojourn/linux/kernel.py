@@ -204,8 +204,8 @@ def cache_directory() -> Path:
 
 
 def is_version(text: str) -> bool:
-    """Whether it is the version of a kernel: ``6.1`` or ``6.1.192``."""
-    return re.fullmatch(r"\d+\.\d+(\.\d+)?", text) is not None
+    """Whether it is the version of a kernel: ``6.1``, ``6.1.192`` or ``7.3.0-rc7``."""
+    return re.fullmatch(r"\d+\.\d+(\.\d+)?(-rc\d+)?", text) is not None
 
 
 def is_of(release: str, version: str) -> bool:
