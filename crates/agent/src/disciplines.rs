@@ -1,4 +1,4 @@
-//! Disciplines of the experiment file as `tc` arguments, and their counters in `tc -s`.
+//! Disciplines of the experiment file as the kernel is told of them, and their counters in `tc -s`.
 //!
 //! A table lists the keys that the kernel supports, with their `tc` words. A key that it does not support is refused,
 //! unless its value is the kernel's fixed behaviour. Parameters that are not given are left to the kernel, except
@@ -8,19 +8,30 @@ use sojourn_experiment::derived::Limit;
 use sojourn_experiment::model::Queue;
 use sojourn_units::{Duration, Rate, Value};
 
+mod attributes;
 mod counters;
 mod derived;
 
+use attributes::{DUALPI2_ATTRIBUTES, attributes};
 pub use counters::{Counters, counters};
 use derived::{choke_words, perturb_words, pie_words, red_words, sfb_words};
 
-/// A discipline as arguments for `tc qdisc add … parent …`.
+/// A discipline to add to a class.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leaf {
-    /// The arguments from the qdisc's name on: `codel limit 1000 target 5000us`.
-    pub words: String,
+    /// What the kernel is told.
+    pub how: How,
     /// The kernel module of the discipline.
     pub module: String,
+}
+
+/// How the kernel is told of a discipline.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum How {
+    /// Arguments of `tc qdisc add … parent …` from the qdisc's name on: `codel limit 1000 target 5000us`.
+    Words(String),
+    /// Its name, and its attributes with their values.
+    Attributes(String, Vec<(u16, Vec<u8>)>),
 }
 
 /// Why an arm cannot run on Linux.
@@ -79,6 +90,7 @@ struct Row {
     module: &'static str,
     counts: Counts,
     keys: &'static [(&'static str, Word)],
+    /// The counters of marks; none if `tc` does not show them.
     marked: &'static [&'static str],
     overflow: Overflow,
 }
@@ -218,10 +230,16 @@ const SFB_KEYS: &[(&str, Word)] = &[
     VARIANT,
 ];
 const DUALPI2_KEYS: &[(&str, Word)] = &[
-    value("target"),
-    value("tupdate"),
-    value("alpha"),
-    value("beta"),
+    ("target", Word::Apart),
+    ("tupdate", Word::Apart),
+    ("alpha", Word::Apart),
+    ("beta", Word::Apart),
+    ("coupling_factor", Word::Apart),
+    ("min_thresh", Word::Apart),
+    ("min_qlen_step", Word::Apart),
+    ("c_protection", Word::Apart),
+    ("range", Word::Always("0ms")),
+    ("scheduler", Word::Always("wrr")),
     VARIANT,
 ];
 
@@ -371,7 +389,7 @@ const ROWS: &[Row] = &[
         module: "sch_dualpi2",
         counts: Counts::Packets,
         keys: DUALPI2_KEYS,
-        marked: &["ecn_mark"],
+        marked: &[],
         overflow: Overflow::Counted(&[]),
     },
 ];
@@ -429,8 +447,16 @@ pub fn leaf(arm: &Queue, limit: Option<Limit>, frame: u32, rate: Rate) -> Result
         };
         words.extend(key_words(row, key, *word, value)?);
     }
+    let how = match row.aqm {
+        // tc knows it since 6.17, as the kernel does; many distributions have an older one.
+        "dualpi2" => How::Attributes(
+            row.qdisc.into(),
+            attributes(arm, limit, DUALPI2_ATTRIBUTES)?,
+        ),
+        _ => How::Words(words.join(" ")),
+    };
     Ok(Leaf {
-        words: words.join(" "),
+        how,
         module: row.module.into(),
     })
 }

@@ -59,12 +59,29 @@ pub enum Action {
     Ip(Vec<String>),
     /// Commands of `tc`, without its name.
     Tc(Vec<String>),
+    /// A discipline that `tc` may not know.
+    Add(Discipline),
     /// Devices on which to disable segmentation and receive offloads.
     OffloadsOff(Vec<String>),
     /// Settings below /proc/sys with their values.
     Sysctl(Vec<(String, String)>),
     /// The same, except those that the kernel does not have.
     SysctlIfKnown(Vec<(String, String)>),
+}
+
+/// A discipline as the kernel's attributes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Discipline {
+    /// The device.
+    pub device: String,
+    /// The class above it.
+    pub parent: u32,
+    /// Its own handle.
+    pub handle: u32,
+    /// Its name in the kernel.
+    pub kind: String,
+    /// Its attributes and their values.
+    pub options: Vec<(u16, Vec<u8>)>,
 }
 
 /// A queue to observe.

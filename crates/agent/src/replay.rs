@@ -105,6 +105,8 @@ struct Queue<'a> {
     probe: QueueProbe,
     backlog_packets: u64,
     backlog_bytes: u64,
+    /// Packets that left marked.
+    marked: u64,
     /// The discipline's counters at the end of each bin.
     counted: Vec<Counters>,
 }
@@ -132,6 +134,7 @@ impl<'a> Queue<'a> {
             probe: scope.probe(number),
             backlog_packets: 0,
             backlog_bytes: 0,
+            marked: 0,
             counted,
         }
     }
@@ -160,6 +163,7 @@ impl<'a> Queue<'a> {
             self.backlog_packets -= 1;
             self.backlog_bytes -= u64::from(packet.bytes);
         }
+        self.marked += u64::from(row.fate == Fate::Marked);
         let reason = match row.fate {
             Fate::Delivered | Fate::Marked => return self.probe.on_departure(&packet, now),
             Fate::DroppedAqm => Reason::Aqm,
@@ -184,7 +188,7 @@ impl<'a> Queue<'a> {
             backlog_packets: self.backlog_packets,
             backlog_bytes: self.backlog_bytes,
             dropped: counted.dropped,
-            marked: counted.marked,
+            marked: counted.marked.unwrap_or(self.marked),
             state: vec![("probability", counted.probability.unwrap_or(f64::NAN))],
         }
     }

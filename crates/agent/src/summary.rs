@@ -68,14 +68,17 @@ pub fn summarise(
     } = replay(&scope, &places, job, &recording);
     let queues = places.iter().enumerate().filter_map(|(index, place)| {
         let counted = (*at_end.get(index)?)?;
-        let rows = recording.packets.iter();
-        let left = rows.filter(|row| usize::from(row.queue) == index && row.is_delivered());
-        let used = utilization(experiment, place, left);
+        let rows = || {
+            let rows = recording.packets.iter();
+            rows.filter(move |row| usize::from(row.queue) == index)
+        };
+        let used = utilization(experiment, place, rows().filter(|row| row.is_delivered()));
+        let seen = || rows().filter(|row| row.fate == Fate::Marked).count() as u64;
         // The discipline's own counters, because the kernel may not give the reason of each drop.
         let figures = Bottleneck {
             dropped_aqm: counted.dropped - counted.overflow,
             dropped_overflow: counted.overflow,
-            ..probes[index].figures(used, counted.marked)
+            ..probes[index].figures(used, counted.marked.unwrap_or_else(seen))
         };
         Some((place.hop, figures))
     });

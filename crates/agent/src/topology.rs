@@ -21,13 +21,15 @@ use sojourn_experiment::derived::{self, QueuePlace};
 use sojourn_experiment::model::{Direction, Experiment, Hop, Link, Recovery, Tcp, Traffic, Way};
 use sojourn_units::{Duration, Rate};
 
-use crate::disciplines::{Leaf, span_words};
-use crate::job::{Action, Step};
+use crate::disciplines::{How, Leaf, span_words};
+use crate::job::{Action, Discipline, Step};
 
 /// The handle of the first root qdisc: an unusual number, because other qdiscs of a host are traced by handle too.
 const FIRST_HANDLE: u16 = 0x5d01;
 /// Handle of a queue's discipline.
 pub const LEAF: &str = "10:";
+/// Its major number.
+const LEAF_MAJOR: u32 = 0x10;
 /// Packets that a netem holds: more than ever occur.
 const NETEM_LIMIT: u32 = 200_000;
 /// The Ethernet header, which is part of a packet's length in the kernel.
@@ -253,20 +255,33 @@ pub fn network(
     for (place, leaf) in queues {
         let port = Port::of(links, place.hop);
         let (device, handle) = (&port.device, port.handle);
-        writer.tc(
-            &names.of(&port.node),
-            vec![
-                root(device, handle, place.link.overhead),
-                format!(
-                    "class add {}",
-                    class(&port, place.capacity.nominal(), place.link)
-                ),
-                format!(
-                    "qdisc add dev {device} parent {handle:x}:1 handle {LEAF} {}",
-                    leaf.words
-                ),
-            ],
-        );
+        let node = names.of(&port.node);
+        let mut lines = vec![
+            root(device, handle, place.link.overhead),
+            format!(
+                "class add {}",
+                class(&port, place.capacity.nominal(), place.link)
+            ),
+        ];
+        match &leaf.how {
+            How::Words(words) => {
+                lines.push(format!(
+                    "qdisc add dev {device} parent {handle:x}:1 handle {LEAF} {words}"
+                ));
+                writer.tc(&node, lines);
+            }
+            How::Attributes(kind, options) => {
+                writer.tc(&node, lines);
+                let discipline = Discipline {
+                    device: device.clone(),
+                    parent: u32::from(handle) << 16 | 1,
+                    handle: LEAF_MAJOR << 16,
+                    kind: kind.clone(),
+                    options: options.clone(),
+                };
+                writer.step(Some(&node), Action::Add(discipline));
+            }
+        }
     }
     (writer.namespaces, writer.steps)
 }

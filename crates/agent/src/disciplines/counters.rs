@@ -9,8 +9,8 @@ pub struct Counters {
     pub dropped: u64,
     /// Drops for lack of room.
     pub overflow: u64,
-    /// Marks.
-    pub marked: u64,
+    /// Marks; `None` if it does not count them, or `tc` does not show them.
+    pub marked: Option<u64>,
     /// Packets in the queue.
     pub backlog_packets: u64,
     /// The drop probability, if it has one.
@@ -39,7 +39,7 @@ pub fn counters(aqm: &str, leaf: &str, shown: &str) -> Option<Counters> {
             Overflow::Counted(names) => sum(names).min(dropped),
             Overflow::AllBut(names) => dropped.saturating_sub(sum(names)),
         },
-        marked: sum(row.marked),
+        marked: (!row.marked.is_empty()).then(|| sum(row.marked)),
         backlog_packets: packets_in_backlog(own).unwrap_or(0),
         probability: first_after(own, "prob"),
     })

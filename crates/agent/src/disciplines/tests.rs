@@ -19,7 +19,10 @@ fn arm(aqm: &str, settings: &[(&str, Value)]) -> Queue {
 }
 
 fn words(aqm: &str, limit: Option<Limit>, settings: &[(&str, Value)]) -> Result<String, Refusal> {
-    leaf(&arm(aqm, settings), limit, FRAME, Rate::from_mbps(10)).map(|leaf| leaf.words)
+    leaf(&arm(aqm, settings), limit, FRAME, Rate::from_mbps(10)).map(|leaf| match leaf.how {
+        How::Words(words) => words,
+        How::Attributes(kind, options) => format!("{kind} {options:?}"),
+    })
 }
 
 fn millis(millis: u64) -> Value {
@@ -230,7 +233,7 @@ fn counters_are_those_of_the_leaf() {
         Some(Counters {
             dropped: 225,
             overflow: 25,
-            marked: 7,
+            marked: Some(7),
             backlog_packets: 3,
             probability: None,
         })
@@ -239,7 +242,7 @@ fn counters_are_those_of_the_leaf() {
     let with_threshold = CODEL.replace("drop_overlimit 25", "drop_overlimit 25 ce_mark 4");
     assert_eq!(
         counters("codel", "10:", &with_threshold).unwrap().marked,
-        11
+        Some(11)
     );
 }
 
@@ -252,11 +255,50 @@ fn a_fifo_drops_only_for_want_of_room() {
 #[test]
 fn marks_of_all_tins_add_up_and_a_probability_is_read() {
     let cake = "qdisc cake 10: parent 1:1 bandwidth unlimited\n Sent 1 bytes 1 pkt (dropped 4, overlimits 0 requeues 0)\n backlog 0b 0p requeues 0\n                 Bulk  Best Effort\n  marks            2        3\n  ack_drop         9        9\n";
-    assert_eq!(counters("cake", "10:", cake).unwrap().marked, 5);
+    assert_eq!(counters("cake", "10:", cake).unwrap().marked, Some(5));
     let pie = "qdisc pie 10: parent 1:1 limit 1000p\n Sent 1 bytes 1 pkt (dropped 4, overlimits 0 requeues 0)\n backlog 0b 0p requeues 0\n  prob 0.012 delay 19ms\n  pkts_in 9 overlimit 1 dropped 3 maxq 77 ecn_mark 0\n";
     let counted = counters("pie", "10:", pie).unwrap();
     assert_eq!(
         (counted.probability, counted.overflow, counted.dropped),
         (Some(0.012), 1, 4)
     );
+}
+
+/// DualPI2's parameters are the kernel's attributes, in its units (linux/pkt_sched.h).
+#[test]
+fn dualpi2_is_told_by_attributes() {
+    let settings = [
+        ("target", millis(10)),
+        ("alpha", Value::Number(0.16)),
+        ("min_thresh", Value::Duration(Duration::from_micros(800))),
+        ("min_qlen_step", Value::Count(3)),
+        ("coupling_factor", Value::Number(2.0)),
+        ("c_protection", Value::Number(0.1)),
+        ("range", millis(0)),
+        ("variant", word("linux")),
+    ];
+    let told = |settings: &[(&str, Value)], limit| {
+        leaf(&arm("dualpi2", settings), limit, FRAME, Rate::from_mbps(10)).map(|leaf| leaf.how)
+    };
+    let four = |number: u16, value: u32| (number, value.to_ne_bytes().to_vec());
+    let options = vec![
+        four(1, 500),
+        four(3, 10_000),
+        four(5, 41),
+        four(8, 800),
+        four(9, 3),
+        (10, vec![2]),
+        (13, vec![10]),
+    ];
+    let how = |options| Ok(How::Attributes("dualpi2".into(), options));
+    assert_eq!(told(&settings, Some(Limit::Packets(500))), how(options));
+    assert_eq!(told(&[], None), how(vec![four(1, 10_000)]));
+    for (key, value) in [
+        ("coupling_factor", Value::Number(2.5)),
+        ("range", millis(1)),
+        ("scheduler", word("ts_fifo")),
+        ("t_shift", millis(50)),
+    ] {
+        assert_eq!(told(&[(key, value)], None).unwrap_err().key, key);
+    }
 }

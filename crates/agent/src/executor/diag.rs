@@ -7,13 +7,11 @@ use nix::sys::socket::{
 };
 
 use super::namespace::within;
+use super::netlink::{ATTRIBUTE, DONE, ERROR, HEADER, message, number};
 use super::{Context, Failure};
 
 /// SOCK_DIAG_BY_FAMILY (linux/sock_diag.h).
 const BY_FAMILY: u16 = 20;
-/// NLMSG_ERROR and NLMSG_DONE (linux/netlink.h).
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
 /// NLM_F_REQUEST | NLM_F_DUMP.
 const DUMP: u16 = 0x301;
 /// INET_DIAG_INFO (linux/inet_diag.h).
@@ -24,10 +22,8 @@ const IPPROTO_TCP: u8 = 6;
 const CONNECTED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 /// TCPI_OPT_ECN (linux/tcp.h).
 const OPT_ECN: u8 = 8;
-/// Lengths of nlmsghdr, inet_diag_msg and rtattr.
-const HEADER: usize = 16;
+/// Length of inet_diag_msg.
 const MESSAGE: usize = 72;
-const ATTRIBUTE: usize = 4;
 
 /// TCP_INFO of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,18 +108,6 @@ fn request() -> Vec<u8> {
     request
 }
 
-/// The type and body of the first message, and the bytes after it.
-fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
-    let length = number::<4>(bytes, 0)? as usize;
-    let kind = number::<2>(bytes, 4)? as u16;
-    let body = bytes.get(HEADER..length)?;
-    Some((
-        kind,
-        body,
-        bytes.get(length.next_multiple_of(4)..).unwrap_or_default(),
-    ))
-}
-
 fn connection(body: &[u8]) -> Option<Connection> {
     let port = |at: usize| Some(u16::from_be_bytes(body.get(at..at + 2)?.try_into().ok()?));
     let mut attributes = body.get(MESSAGE..)?;
@@ -147,16 +131,6 @@ fn connection(body: &[u8]) -> Option<Connection> {
         sent: sent.saturating_sub(again),
         ecn: number::<1>(info, 5)? as u8 & OPT_ECN != 0,
     })
-}
-
-fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
-    let bytes = bytes.get(at..at + N)?;
-    Some(
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |number, byte| (number << 8) | u64::from(*byte)),
-    )
 }
 
 #[cfg(test)]

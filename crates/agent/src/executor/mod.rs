@@ -2,7 +2,7 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | `setup`, `namespace`, `tools` | build the network and remove it |
+//! | `setup`, `namespace`, `tools`, `netlink` | build the network and remove it |
 //! | `session` | the run: a loop that lets flows act when they are due |
 //! | `traffic/` | the flows, a file per kind |
 //! | `tracing`, `ring`, `packets` | the kernel's tracepoints, and the fate of each packet from them |
@@ -17,6 +17,7 @@ mod diag;
 pub mod init;
 mod load;
 mod namespace;
+mod netlink;
 mod packets;
 mod ring;
 mod session;

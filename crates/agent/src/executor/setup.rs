@@ -5,7 +5,7 @@ use std::fs;
 use nix::kmod::{ModuleInitFlags, finit_module};
 
 use super::namespace::within;
-use super::{Context, Failure, tools};
+use super::{Context, Failure, netlink, tools};
 use crate::job::{Action, Job, Step};
 
 /// The network of a job. It is removed when this is dropped.
@@ -97,6 +97,7 @@ fn step(step: &Step) -> Result<(), Failure> {
     match &step.action {
         Action::Ip(lines) => tools::batch(namespace, "ip", lines),
         Action::Tc(lines) => tools::batch(namespace, "tc", lines),
+        Action::Add(discipline) => within(namespace, || netlink::add(discipline)),
         Action::OffloadsOff(devices) => devices.iter().try_for_each(|device| {
             let switches = ["-K", device, "tso", "off", "gso", "off", "gro", "off"];
             tools::run(namespace, "ethtool", &switches).map(drop)

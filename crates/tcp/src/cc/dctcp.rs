@@ -19,7 +19,8 @@ const GAIN_SHIFT: u32 = 4;
 pub struct Dctcp {
     /// DCTCP.Alpha: the smoothed share of marked segments.
     alpha: u32,
-    /// DCTCP.WindowEnd; `None` before the first window.
+    /// DCTCP.WindowEnd; `None` before the first acknowledgement, which ends a window of its own (§3.3: WindowEnd begins
+    /// at SND.UNA).
     window_end: Option<Seq>,
     /// Segments acknowledged in this observation window, and those of them acknowledged with ECE.
     acked: u32,
@@ -57,15 +58,21 @@ impl CongestionControl for Dctcp {
         "dctcp"
     }
 
+    /// The request is a window of its own, without marks.
+    fn on_request(&mut self, _window: &mut Window) {
+        self.update_alpha();
+    }
+
     /// §3.3: an acknowledgement that ends an observation window belongs to it (steps 1 to 4), and Alpha is updated
-    /// before it reduces the window.
+    /// before it reduces the window. So it is in Linux since 6.16; before, it belonged to the next window.
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
+        if ack.delivered == 0 {
+            return; // the handshake
+        }
         self.acked += ack.delivered;
         self.marked += ack.marks;
         if self.window_end.is_none_or(|end| !ack.una.before(end)) {
-            if self.window_end.is_some() {
-                self.update_alpha();
-            }
+            self.update_alpha();
             self.window_end = Some(ack.next);
         }
     }
