@@ -7,7 +7,7 @@ import re
 import resource
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,16 +17,35 @@ from conftest import EXPERIMENT, SOJOURN, Cli, visible
 from sojourn.cli import run as run_command
 
 LONG = EXPERIMENT.replace('"4 s"', '"20 s"').replace("10 Mbit", "100 Mbit").replace("repeat = 2", "repeat = 1000")
+UNHURRIED = EXPERIMENT.replace('"codel"\ntarget = "5 ms"', '"unhurried"').replace("repeat = 2", "repeat = 15")
+"""30 runs, which take a few seconds on the fastest machine."""
+OWN = """\
+import time
+import sojourn as sj
+
+@sj.aqm("unhurried")
+class Unhurried:
+    def __init__(self):
+        time.sleep(0.3)
+
+    def enqueue(self, packet, queue, now):
+        return "pass"
+"""
 ENDLESS = EXPERIMENT.replace('"4 s"', '"1000000 s"').replace("repeat = 2", "repeat = 1")
 
 
 def start(
-    tmp_path: Path, text: str, *arguments: str, some: bool = True, first: str | None = None
+    tmp_path: Path,
+    text: str,
+    *arguments: str,
+    some: bool = True,
+    first: str | None = None,
+    before: Sequence[str] = (),
 ) -> subprocess.Popen[str]:
     """A run in the background, once it shows progress, or a ``first`` line; with ``some`` once runs are finished."""
     (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
     process = subprocess.Popen(
-        [SOJOURN, "run", "experiment.toml", "--jobs", "2", *arguments],
+        [SOJOURN, *before, "run", "experiment.toml", "--jobs", "2", *arguments],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         # Tests that run in the background may have been told to ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -183,12 +202,13 @@ def test_what_a_killed_run_left_goes_when_it_is_run_again(sojourn: Cli, tmp_path
 
 
 def test_an_interrupted_run_is_resumed(sojourn: Cli, tmp_path: Path):
-    process = start(tmp_path, LONG.replace("repeat = 1000", "repeat = 15"), "--out", "out", "--figures", "none")
+    (tmp_path / "own.py").write_text(OWN, encoding="utf-8")
+    process = start(tmp_path, UNHURRIED, "--out", "out", "--figures", "none", before=("--load", "own.py"))
     process.send_signal(signal.SIGINT)
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert len(stdout.splitlines()) < 25
-    result = sojourn("run", "experiment.toml", "--out", "out", "--figures", "none", "--resume")
+    result = sojourn("--load", "own.py", "run", "experiment.toml", "--out", "out", "--figures", "none", "--resume")
     assert result.returncode == 0, result.stderr
     assert "of 30 runs are already finished" in result.stderr
     results = sj.load(tmp_path / "out")
@@ -198,7 +218,8 @@ def test_an_interrupted_run_is_resumed(sojourn: Cli, tmp_path: Path):
 
 def test_a_second_interrupt_loses_no_finished_run(sojourn: Cli, tmp_path: Path):
     """Wherever it comes: before the results are written, while they are, or after."""
-    process = start(tmp_path, LONG.replace("repeat = 1000", "repeat = 15"), "--out", "out", "--figures", "none")
+    (tmp_path / "own.py").write_text(OWN, encoding="utf-8")
+    process = start(tmp_path, UNHURRIED, "--out", "out", "--figures", "none", before=("--load", "own.py"))
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     line = process.stderr.readline()
@@ -209,7 +230,7 @@ def test_a_second_interrupt_loses_no_finished_run(sojourn: Cli, tmp_path: Path):
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in stderr
-    result = sojourn("run", "experiment.toml", "--out", "out", "--figures", "none", "--resume")
+    result = sojourn("--load", "own.py", "run", "experiment.toml", "--out", "out", "--figures", "none", "--resume")
     assert result.returncode == 0, result.stderr
     told = re.search(r"^(\d+) of 30 runs are already finished", result.stderr, re.M)
     assert told is not None
