@@ -22,7 +22,7 @@ from distributions_page import Scenario, page, verdict_line
 import sojourn as sj
 from sojourn import _core
 from sojourn.linux import Linux
-from sojourn.linux.kernel import built, is_of
+from sojourn.linux.kernel import built, is_of, simulated
 
 HERE = Path(__file__).parent
 KEPT = HERE / "linux" / "kernels.json"
@@ -86,9 +86,9 @@ def main() -> int:
         if not linux:
             print(f"{name}: not measured", flush=True)
             continue
-        runs = sj.run(scenario.path, set={**OVERRIDES, "experiment.repeat": asked.seeds or 15}).runs
-        ours = [figures(run, scenario.window_s) for run in runs]
-        compared.append(Scenario(name, ours, linux, scenario.beyond))
+        ours = {version: simulate(scenario, version, asked.seeds or 15) for version in set(map(simulated, linux))}
+        by_kernel = {kernel: ours[simulated(kernel)] for kernel in linux}
+        compared.append(Scenario(name, by_kernel, linux, scenario.beyond))
         print(verdict_line(compared[-1]), flush=True)
     if not asked.scenarios:
         reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))
@@ -96,6 +96,12 @@ def main() -> int:
         (RESULTS / "distributions.md").write_text(text, encoding="utf-8")
         print(f"written: {RESULTS / 'distributions.md'}")
     return 0
+
+
+def simulate(scenario: Given, version: str, seeds: int) -> list[Figures]:
+    """Our figures with the TCP of a version of Linux, an entry per seed."""
+    runs = sj.run(scenario.path, set={**OVERRIDES, "experiment.repeat": seeds, "experiment.kernel": version}).runs
+    return [figures(run, scenario.window_s) for run in runs]
 
 
 def figures(run: sj.Run, window_s: tuple[float, float]) -> Figures:

@@ -56,17 +56,18 @@ def pairs(reference: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, A
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario: our figures, and those of the kernels, an entry per seed."""
+    """A scenario: our figures, and the kernels', an entry per seed."""
 
     name: str
-    ours: Sequence[Figures]
+    ours: Mapping[str, Sequence[Figures]]
+    """By the kernel whose TCP the simulator had."""
     linux: Mapping[str, Sequence[Mapping[str, Any]]]
     beyond: bool = False
     """It was chosen to find faults, with a built kernel; no other reference knows it."""
 
     def against(self, kernel: str) -> list[Pair]:
         """Ours against a kernel's."""
-        return pairs(self.linux[kernel], self.ours)
+        return pairs(self.linux[kernel], self.ours[kernel])
 
     def within(self, kernel: str) -> bool:
         """Whether every median agrees with the kernel's."""
@@ -98,7 +99,7 @@ def page(scenarios: Sequence[Scenario], reasons: Mapping[str, str], *, of: int) 
 
 
 def _head(scenarios: Sequence[Scenario]) -> str:
-    ours = sorted({len(scenario.ours) for scenario in scenarios})
+    ours = sorted({len(runs) for scenario in scenarios for runs in scenario.ours.values()})
     theirs = sorted({len(runs) for scenario in scenarios for runs in scenario.linux.values()})
     return f"""\
 # Distribution against distribution
@@ -106,9 +107,9 @@ def _head(scenarios: Sequence[Scenario]) -> str:
 Written by `python validation/distributions.py`. The scenarios of the [comparison with Linux](fidelity.md), and
 those of `validation/beyond`, which were chosen to find faults where the emulated machine cannot go: higher rates, more
 flows, shorter and longer paths, both directions, other traffic and disciplines. They ran on [kernels built as User-Mode
-Linux](../linux-backend.md#kernels-that-you-build) with {_listed(theirs)} seeds each, and in the simulator with
-{_listed(ours)}. The kernels' figures by seed are in `validation/linux/kernels.json`; `--measure VERSION` adds those
-that are missing.
+Linux](../linux-backend.md#kernels-that-you-build) with {_listed(theirs)} seeds each, and in the simulator, with the TCP
+of the kernel (`experiment.kernel`), with {_listed(ours)}. The kernels' figures by seed are in
+`validation/linux/kernels.json`; `--measure VERSION` adds those that are missing.
 
 Two questions are asked of every figure. Do the medians agree, within the [tolerance](fidelity.md)? And do the samples
 differ at all? *p* is the probability of ranks as uneven as these, or more, if both were samples of one distribution

@@ -15,6 +15,7 @@ from sojourn import _core
 from sojourn.cli import agree as command
 from sojourn.cli.app import status
 from sojourn.linux import Linux, LinuxError, doctor, kernel
+from sojourn.linux.kernel import SIMULATED, simulated
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 __all__ = ["no_kernels"]
@@ -39,6 +40,8 @@ def agree(monkeypatch: pytest.MonkeyPatch, experiment: Path) -> Callable[..., in
     """Runs the command on kernels whose runs are the simulator's, with the discipline after the name: ``new-pfifo``."""
 
     class Fake(Linux):
+        release = "6.1.9"
+
         def check(self, plan: _core.Plan) -> None:
             """Accepts everything."""
 
@@ -170,3 +173,31 @@ def test_a_built_kernel_needs_no_emulator(tmp_path: Path, monkeypatch: pytest.Mo
     assert (doctor.is_available(), doctor.is_emulation_available()) == (False, False)
     put(tmp_path / "cache", "6.12.9")
     assert (doctor.is_available(), doctor.is_emulation_available()) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("release", "like"),
+    [("4.19.0", "6.1"), ("6.1.192", "6.1"), ("6.12.9", "6.1"), ("7.3.0-rc7", "7.3"), ("7.10.1", "7.3"), ("7.3", "7.3")],
+)
+def test_the_simulator_is_like_the_newest_kernel_that_is_not_newer(release: str, like: str):
+    assert simulated(release) == like
+
+
+def test_the_file_accepts_every_kernel_that_the_simulator_can_be_like():
+    schema = json.loads(_core.schema_json())
+    assert schema["properties"]["experiment"]["properties"]["kernel"]["enum"] == list(SIMULATED)
+
+
+def test_beside_a_kernel_the_simulator_has_its_tcp(agree, capsys: pytest.CaptureFixture[str], monkeypatch):
+    asked = []
+    read_plan = command.read_plan
+
+    def noted(file, replaced, **backend):
+        asked.append(dict(replaced).get("experiment.kernel"))
+        return read_plan(file, replaced, **backend)
+
+    monkeypatch.setattr(command, "read_plan", noted)
+    monkeypatch.setattr(command.linux(None, "old-codel").__class__, "release", "7.3.1")
+    assert agree("old-codel") == 0
+    assert agree("old-codel", more=("--set", 'experiment.kernel="6.1"')) == 0
+    assert asked[-1] == '"6.1"' and '"7.3"' in asked

@@ -22,6 +22,8 @@ pub struct Experiment {
     pub repeat: u32,
     /// The seed of the first run.
     pub seed: u64,
+    /// The Linux whose TCP is simulated. Default 6.1.
+    pub kernel: Kernel,
     /// The links between hosts; at least one.
     pub links: Vec<Link>,
     /// The arms of the comparison; at least one.
@@ -42,6 +44,26 @@ impl Experiment {
         links
             .find(|link| link.queue.is_none())
             .expect("a link without a queue of its own")
+    }
+}
+
+/// A version of Linux whose TCP differs from that of other versions.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Kernel {
+    /// Linux 6.1.
+    #[default]
+    V6_1,
+    /// Linux 7.3.
+    V7_3,
+}
+
+impl Kernel {
+    /// The version as in experiment files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V6_1 => "6.1",
+            Self::V7_3 => "7.3",
+        }
     }
 }
 

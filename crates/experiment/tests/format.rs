@@ -6,8 +6,8 @@ use common::{EVERY_KEY, EXAMPLE, read_text, read_with};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{
-    Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, Experiment, Files, Kind, Link,
-    Pace, Ping, Queue, Record, Recovery, Route, RttOf, Sizes, Tcp, Traffic, UpLink,
+    Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, Experiment, Files, Kernel, Kind,
+    Link, Pace, Ping, Queue, Record, Recovery, Route, RttOf, Sizes, Tcp, Traffic, UpLink,
 };
 use sojourn_experiment::{InUse, resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
@@ -89,6 +89,7 @@ fn the_documented_example_reads_as_described() {
         duration: Duration::from_secs(60),
         warmup: Duration::from_secs(15),
         repeat: 5,
+        kernel: Kernel::V6_1,
         seed: 1,
         links: vec![Link {
             buffer: Some(Buffer::Packets(1000)),

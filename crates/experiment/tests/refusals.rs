@@ -223,7 +223,7 @@ fn a_bad_value_is_named_with_its_line() {
         ("[[queue]]", "[queue]",
             "11: queue: got a table; must be at least one table [[queue]] with an aqm".into()),
         ("repeat = 2", "repeat = 2\nrepeat = 3", "5: got `repeat = 3`; not TOML: duplicate key".into()),
-        ("warmup", "\"a\\nb\"", r#"3: experiment."a\nb": unknown key; accepted by [experiment]: name, duration, warmup, repeat, seed"#.into()),
+        ("warmup", "\"a\\nb\"", r#"3: experiment."a\nb": unknown key; accepted by [experiment]: name, duration, warmup, repeat, seed, kernel"#.into()),
     ];
     for (from, to, expected) in cases {
         assert!(GOOD.contains(from), "{from}");

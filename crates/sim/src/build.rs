@@ -441,6 +441,7 @@ fn identity(
         dscp: flow.traffic.dscp,
         overhead: experiment.links[0].overhead,
         has_access_link: flow.traffic.access.is_some(),
+        kernel: experiment.kernel,
         start: Time::ZERO + flow.start,
         stop: Time::ZERO + flow.traffic.stop,
         measures,

@@ -39,6 +39,8 @@ pub struct Config {
     pub gso: bool,
     /// How timers are rounded. Default: Linux's timer wheel at 250 Hz.
     pub clock: Clock,
+    /// The Linux that this endpoint behaves as, where versions differ. Default 6.1.
+    pub kernel: Kernel,
 }
 
 impl Default for Config {
@@ -59,8 +61,20 @@ impl Default for Config {
             rto_min: Duration::from_millis(200),
             gso: true,
             clock: Clock::Jiffies,
+            kernel: Kernel::V6_1,
         }
     }
+}
+
+/// A version of Linux, where its TCP differs from other versions. The order is that of the versions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kernel {
+    /// Linux 6.1: the receive window begins at 64 KiB.
+    V6_1,
+    /// Linux 7.3: the whole receive buffer is offered at once, and its limit follows the memory that segments take; a
+    /// burst may span send buffers; four lost SYNs are sent again every second; acknowledgements of out-of-order data
+    /// are delayed by up to a third of an RTT; a delayed acknowledgement comes a tick earlier than 200 ms.
+    V7_3,
 }
 
 /// How losses are found and repaired.

@@ -3,7 +3,7 @@
 use sojourn_units::{Duration, Time};
 
 use crate::cc::Algorithm;
-use crate::config::Config;
+use crate::config::{Config, Kernel};
 use crate::ecn::Feedback;
 use crate::receiver::{Arrival, Receiver, SYN_WINDOW};
 use crate::rtt::INITIAL_RTO;
@@ -36,6 +36,10 @@ enum Phase {
 /// Lost SYNs after which the initial window is kept. Linux allows one, because its first timeout is only 1 s; RFC 5681
 /// §3.1 allows none.
 const SYN_LOSSES_FORGIVEN: u32 = 1;
+
+/// Retransmissions of a SYN a second after the one before, since Linux 7.3; later ones double the time
+/// (tcp_syn_linear_timeouts).
+const SYN_LINEAR_RETRIES: u32 = 4;
 
 /// Retransmissions of a SYN before giving up (Linux's tcp_syn_retries and tcp_synack_retries).
 const SYN_RETRIES: u32 = 6;
@@ -341,10 +345,26 @@ impl Endpoint {
         }
         segment.window = SYN_WINDOW;
         self.syn_sent_at = Some(now);
-        let patience = INITIAL_RTO * (1 << self.syn_tries.min(SYN_RETRIES));
+        let patience = INITIAL_RTO * (1 << (self.syn_tries - self.linear_tries()).min(SYN_RETRIES));
         self.syn_alarm = Some(self.config.clock.expiry(now, patience));
         self.syn_tries += 1;
         Some(self.algorithm.feedback == Feedback::Exact && ecn_setup != Flags::default())
+    }
+
+    /// The tries so far that did not double the time to the next one. Those of a SYN-ACK always do.
+    fn linear_tries(&self) -> u32 {
+        match (self.phase, self.config.kernel) {
+            (Phase::SynSent, Kernel::V7_3) => self.syn_tries.min(SYN_LINEAR_RETRIES),
+            _ => 0,
+        }
+    }
+
+    /// The retransmissions of a SYN or SYN-ACK after which the connection fails.
+    fn syn_retries(&self) -> u32 {
+        match (self.phase, self.config.kernel) {
+            (Phase::SynSent, Kernel::V7_3) => SYN_RETRIES + SYN_LINEAR_RETRIES,
+            _ => SYN_RETRIES,
+        }
     }
 
     /// True if the SYN asks for ECN. A retransmitted SYN does not, in case the path drops such SYNs (RFC 3168
@@ -384,7 +404,7 @@ impl Endpoint {
             self.syn_alarm = None;
             self.syn_timeouts += 1;
             self.syn_timed_out = true;
-            self.failed = self.syn_tries > SYN_RETRIES;
+            self.failed = self.syn_tries > self.syn_retries();
             self.syn_due = !self.failed;
         }
     }
@@ -439,6 +459,28 @@ mod tests {
             fire(&mut client, "data is out");
         }
         assert_eq!(client.timeouts(), 2);
+    }
+
+    /// tcp_syn_linear_timeouts: four times after a second each, then after 2, 4, … seconds; six more than these in all.
+    #[test]
+    fn since_7_3_four_syns_are_sent_again_every_second() {
+        let reno = by_name("reno").expect("a congestion control");
+        let config = Config {
+            kernel: Kernel::V7_3,
+            clock: crate::config::Clock::Exact,
+            ..Config::default()
+        };
+        let mut client = Endpoint::connect(config, reno, Seq(1000));
+        let mut sent = Vec::new();
+        let mut now = Time::ZERO;
+        while let Some(syn) = client.poll(now) {
+            assert!(syn.segment.flags.contains(Flags::SYN));
+            sent.push(now.as_nanos() / 1_000_000_000);
+            now = client.next_timer().expect("a SYN is out");
+            client.on_timer(now);
+        }
+        assert_eq!(sent, [0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67]);
+        assert!(client.has_failed());
     }
 
     /// RFC 9331 §4.1, §4.2: only ends with accurate feedback send ECT(1).

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use sojourn_units::{Duration, Time, cold_path};
 
-use crate::config::{Clock, Config};
+use crate::config::{Clock, Config, Kernel};
 use crate::ecn::{self, Feedback};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
@@ -25,8 +25,11 @@ const DELAY_MAX: Duration = Duration::from_millis(200);
 const MAX_QUICK: u32 = 16;
 /// Acknowledgements of out-of-order data that are never delayed (Linux's TCP_FASTRETRANS_THRESH).
 const DUPLICATES_AT_ONCE: u32 = 3;
-/// How long, and how many, further ones may be delayed (Linux's tcp_comp_sack_delay_ns and _nr).
+/// How long, and how many, further ones may be delayed (Linux's tcp_comp_sack_delay_ns and _nr): also at most this share
+/// of an RTT, in percent (tcp_comp_sack_rtt_percent, and the constant before there was one).
 const COMPRESS_DELAY: Duration = Duration::from_millis(1);
+const COMPRESS_PERCENT: u64 = 5;
+const COMPRESS_PERCENT_7_3: u64 = 33;
 const COMPRESS_MAX: u32 = 44;
 /// Most marked segments covered by one acknowledgement (RFC 9768 §3.2.2.5.1: two or three).
 const MARKS_PER_ACK: u32 = 2;
@@ -71,6 +74,7 @@ pub struct Receiver {
     duplicates_sent: u32,
     duplicates_at: Seq,
     compressed: u32,
+    compress_percent: u64,
     compress_until: Option<Time>,
     ts_recent: u32,
     feedback: Feedback,
@@ -114,6 +118,10 @@ impl Receiver {
             duplicates_sent: 0,
             duplicates_at: next,
             compressed: 0,
+            compress_percent: match config.kernel {
+                Kernel::V6_1 => COMPRESS_PERCENT,
+                Kernel::V7_3 => COMPRESS_PERCENT_7_3,
+            },
             compress_until: None,
             ts_recent: 0,
             feedback,
@@ -480,7 +488,8 @@ impl Receiver {
         }
         self.compressed += 1;
         if self.compress_until.is_none() {
-            self.compress_until = Some(now + COMPRESS_DELAY.min(self.window.round_trip() / 20));
+            let share = self.window.round_trip() * self.compress_percent / 100;
+            self.compress_until = Some(now + COMPRESS_DELAY.min(share));
         }
     }
 

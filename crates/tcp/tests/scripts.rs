@@ -28,7 +28,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use sojourn_tcp::cc;
-use sojourn_tcp::config::{Clock, Recovery};
+use sojourn_tcp::config::{Clock, Kernel, Recovery};
 use sojourn_tcp::ecn::Feedback;
 use sojourn_tcp::segment::{Flags, MAX_SACK_BLOCKS, SackBlock};
 use sojourn_tcp::seq::Seq;
@@ -151,6 +151,7 @@ impl Player {
             "abe" => self.config.abe = value == "on",
             "sack" => self.config.sack = value == "on",
             "quickack" => self.config.quickack = value == "on",
+            "kernel" if value == "7.3" => self.config.kernel = Kernel::V7_3,
             "recovery" if value == "rfc6675" => self.config.recovery = Recovery::Rfc6675,
             "min_rto" => self.config.rto_min = time(value)? - Time::ZERO,
             "ack_every" => self.config.ack_every = whole(value)?,

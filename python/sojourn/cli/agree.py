@@ -15,6 +15,8 @@ from sojourn.cli.options import Jobs, Json, Kernels, On, Out, Set, linux, overri
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
+from sojourn.linux import Linux
+from sojourn.linux.kernel import simulated
 from sojourn.manifest import Manifest
 from sojourn.results import Results
 from sojourn.saving import files_of
@@ -36,6 +38,7 @@ def command(
 ) -> None:
     """Run an experiment file on the simulator and on Linux, and compare the results.
 
+    The simulator has the TCP of the kernel's version (experiment.kernel), unless --set gives another.
     With --kernel twice or more, compare the kernels with the first; the simulator is shown beside them. Exit status: 0
     if they agree, 1 if not, 125 if a run failed or is invalid, 2 if the input is wrong.
     """
@@ -51,7 +54,8 @@ def command(
             Manifest.read(folder).refuse_foreign(files_of(plan, folder))
     try:
         # Whatever Linux refuses is refused before anything is run.
-        plans = {name: read_plan(file, replaced, backend=backend) for name, backend in backends.items()}
+        like = [*_like(backends), *replaced]
+        plans = {name: read_plan(file, like, backend=backend) for name, backend in backends.items()}
         named = {name: _run(name, backend, plans[name], jobs) for name, backend in backends.items()}
         if out is not None:
             try:
@@ -87,6 +91,12 @@ def _backends(on: str | None, kernels: list[str]) -> dict[str, Backend]:
             )
         backends[name] = linux(on, kernel)
     return backends | {Simulator.name: Simulator()}
+
+
+def _like(backends: dict[str, Backend]) -> list[tuple[str, str]]:
+    """The assignment that makes the simulator like the kernel it is compared with, the first."""
+    kernel = next(backend for backend in backends.values() if isinstance(backend, Linux))
+    return [("experiment.kernel", f'"{simulated(kernel.release)}"')]
 
 
 def _name(kernel: str) -> str:

@@ -52,6 +52,17 @@ class Linux:
     def _kernel(self) -> Kernel:
         return locate(self.kernel)
 
+    @property
+    def release(self) -> str:
+        """The release of the kernel that it runs.
+
+        Raises
+        ------
+        LinuxError
+            There is no kernel.
+        """
+        return os.uname().release if self.on == "host" else self._kernel.release
+
     def check(self, plan: _core.Plan) -> None:
         """Checks, as far as possible before a run, that Linux can run every job of a plan.
 

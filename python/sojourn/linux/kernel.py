@@ -190,6 +190,10 @@ def _in_root(root: Path) -> Kernel | None:
     return None
 
 
+SIMULATED = ("6.1", "7.3")
+"""The versions of Linux whose TCP the simulator has: what ``experiment.kernel`` accepts."""
+
+
 def _version(name: str) -> tuple[list[int], bool, list[int]]:
     """What names of kernels are ordered by: a release candidate comes before its release."""
     version, candidate, rest = name.partition("-rc")
@@ -211,6 +215,16 @@ def is_version(text: str) -> bool:
 def is_of(release: str, version: str) -> bool:
     """Whether a release is of a version: 6.1.192 is of 6.1."""
     return release == version or release.startswith(f"{version}.")
+
+
+def simulated(release: str) -> str:
+    """The Linux that the simulator should be beside this one, for ``experiment.kernel``: the newest not newer than it.
+
+    A release candidate counts as its release.
+    """
+    of = _version(release)[0][:2]
+    older = [version for version in SIMULATED if _version(version)[0] <= of]
+    return max(older, key=_version, default=SIMULATED[0])
 
 
 def built_directory() -> Path:

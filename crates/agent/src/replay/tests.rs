@@ -1,4 +1,4 @@
-use sojourn_experiment::model::{Experiment, Queue as Arm, Record, Traffic};
+use sojourn_experiment::model::{Experiment, Kernel, Queue as Arm, Record, Traffic};
 use sojourn_experiment::topology::Route;
 use sojourn_experiment::{derived, measured};
 use sojourn_measure::result::{Column, Table};
@@ -24,6 +24,7 @@ fn experiment() -> Experiment {
         warmup: Duration::ZERO,
         repeat: 1,
         seed: 1,
+        kernel: Kernel::V6_1,
         links: vec![link],
         queues: vec![Arm {
             aqm: "codel".into(),

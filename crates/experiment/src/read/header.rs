@@ -4,7 +4,8 @@ use sojourn_units::Duration;
 
 use crate::error::ReadError;
 use crate::form::{TableOf, keys};
-use crate::forms::{Maybe, Span, Text, Whole};
+use crate::forms::{Maybe, Span, Text, Whole, Word};
+use crate::model::Kernel;
 use crate::section::Section;
 
 keys! {
@@ -20,6 +21,9 @@ keys! {
         repeat: u32 = Whole { from: 1, to: 100_000 }, Is("1");
         /// The seed of the first run.
         seed: u64 = SEED, Is("1");
+        /// The Linux whose TCP is simulated, where versions differ: since 7.3 the receive window begins as large as its
+        /// buffer allows, and lost SYNs are sent again sooner. On Linux itself it is the machine's.
+        kernel: Kernel = KERNEL, Is(r#""6.1""#);
     }
     ; check check
 }
@@ -29,6 +33,11 @@ const SEED: Whole<u64> = Whole {
     from: 0,
     to: 1 << 62,
 };
+
+const KERNEL: Word<Kernel> = Word(&[
+    (Kernel::V6_1.name(), Kernel::V6_1),
+    (Kernel::V7_3.name(), Kernel::V7_3),
+]);
 
 /// The section.
 pub(crate) const HEADER: TableOf<Header> = TableOf::new(

@@ -4,7 +4,7 @@ mod datagrams;
 mod ping;
 mod tcp;
 
-use sojourn_experiment::model::{Direction, Kind};
+use sojourn_experiment::model::{Direction, Kernel, Kind};
 use sojourn_path::Route;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_traffic::Side;
@@ -34,6 +34,8 @@ pub struct Identity {
     pub overhead: u32,
     /// Its sending host has an access link, where packets queue.
     pub has_access_link: bool,
+    /// The Linux that its hosts behave as.
+    pub kernel: Kernel,
     /// When it starts.
     pub start: Time,
     /// When it stops sending.

@@ -1,10 +1,12 @@
 //! Generic segmentation offload (GSO): TCP hands several segments down as one burst. Linux does this with every
 //! device; the device only decides who splits the burst. A burst leaves at one instant, and its last segment carries
 //! PSH. Its size is about a millisecond's worth at the flow's rate, at least two segments. It is cut from a send
-//! buffer that the application has filled, and never spans two buffers. If the next acknowledgement would complete a
+//! buffer that the application has filled, and never spans two buffers before Linux 7.3. If the next acknowledgement would complete a
 //! burst, a partial one is deferred for a moment.
 
 use sojourn_units::{Duration, Time};
+
+use crate::config::Kernel;
 
 use super::pacing::{BURST_SHIFT, MAX_BURST_BYTES};
 use super::{Fin, Sender, recovery::State};
@@ -54,7 +56,12 @@ impl Sender {
         let most = free.min((self.window.cwnd / 2).max(1));
         let whole = self.whole_piece();
         let waiting = self.unsent.min(u64::from(u32::MAX)) as u32;
-        let ready = waiting.min(self.room()).min(self.buffer * self.mss);
+        // A piece that is longer than its buffer grows from the next one (tcp_grow_skb).
+        let buffer = match self.kernel {
+            Kernel::V6_1 => self.buffer,
+            Kernel::V7_3 => self.buffer.max(most.min(whole)),
+        };
+        let ready = waiting.min(self.room()).min(buffer * self.mss);
         // Only compare against the binding limit; this avoids a division in the common case.
         let enough = free.max(whole) + 1;
         let sendable = if u64::from(ready) >= u64::from(enough) * u64::from(self.mss) {
@@ -69,6 +76,15 @@ impl Sender {
         } else {
             Piece::Segments(most.min(whole).min(sendable.max(1)))
         }
+    }
+
+    /// Notes that a segment of new data was cut from the buffer, or from the next one.
+    #[inline(always)]
+    pub(super) fn use_buffer(&mut self) {
+        if self.buffer == 0 && self.kernel >= Kernel::V7_3 {
+            self.begin_buffer();
+        }
+        self.buffer = self.buffer.saturating_sub(1);
     }
 
     /// Takes the next buffer when one is used up, and lets the application fill another (tcp_xmit_size_goal).
@@ -225,6 +241,15 @@ mod tests {
             [false, true].repeat(2),
         ];
         assert_eq!(sent(&mut sender, START), pieces.concat());
+    }
+
+    /// The 33rd burst takes a segment of the second buffer, which then has 64 left: 32 bursts more end with it.
+    #[test]
+    fn since_7_3_a_piece_grows_from_the_next_buffer() {
+        let mut sender = sender(Duration::from_millis(100), 138);
+        sender.kernel = Kernel::V7_3;
+        assert_eq!(sent(&mut sender, START), [false, true].repeat(69));
+        assert_eq!(sender.buffer, 65 - 8);
     }
 
     /// While no window beyond 20 segments has been offered, buffers hold ten segments. Buffers already filled keep

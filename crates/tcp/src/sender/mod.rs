@@ -24,7 +24,7 @@ use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
 use self::timers::Alarm;
 use crate::cc::{AckEvent, Capabilities, CongestionControl, Window};
-use crate::config::{Clock, Config, Recovery};
+use crate::config::{Clock, Config, Kernel, Recovery};
 use crate::ecn::{self, Feedback};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -80,6 +80,7 @@ pub struct Sender {
     held: bool,
     /// Segments leave in bursts, as with segmentation offload.
     gso: bool,
+    kernel: Kernel,
     /// Segments left in the current burst.
     piece: u32,
     /// Segments left in the current send buffer, and the lengths of the next buffers in segments.
@@ -182,6 +183,7 @@ impl Sender {
             pacer: Pacer::default(),
             held: false,
             gso: config.gso,
+            kernel: config.kernel,
             piece: 0,
             buffer: 0,
             next_buffers: [0; gso::WRITTEN_AHEAD],
@@ -445,7 +447,7 @@ impl Sender {
         if self.scoreboard.is_empty() {
             self.restart(now);
         }
-        self.buffer = self.buffer.saturating_sub(1);
+        self.use_buffer();
         let seq = self.next;
         let space = len + u32::from(fin);
         self.next += space;

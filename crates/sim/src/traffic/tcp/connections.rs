@@ -4,7 +4,7 @@ use std::iter::Sum;
 
 use sojourn_experiment::model;
 use sojourn_tcp::cc::Algorithm;
-use sojourn_tcp::config::Recovery;
+use sojourn_tcp::config::{Kernel, Recovery};
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
 use sojourn_traffic::streams::Stream;
@@ -12,6 +12,7 @@ use sojourn_traffic::{Id, Side};
 use sojourn_units::{Duration, Time, cold_path};
 
 use super::local_queue::LocalQueue;
+use crate::traffic::Identity;
 
 /// The index of an open connection; valid until a connection is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,13 +138,12 @@ fn close(end: &mut Endpoint) {
 }
 
 impl Connections {
-    /// Starts without connections. Initial sequence numbers come from `iss`. `has_queue`: the sending host has an
-    /// access-link queue.
+    /// Starts without connections. Initial sequence numbers come from `iss`.
     pub fn new(
+        identity: &Identity,
         tcp: &model::Tcp,
         algorithm: &'static Algorithm,
         iss: Stream,
-        has_queue: bool,
     ) -> Self {
         let window = tcp
             .window
@@ -166,6 +166,10 @@ impl Connections {
                 ack_every: tcp.ack_every,
                 gso: tcp.gso,
                 max_window: window,
+                kernel: match identity.kernel {
+                    model::Kernel::V6_1 => Kernel::V6_1,
+                    model::Kernel::V7_3 => Kernel::V7_3,
+                },
                 ..Config::default()
             },
             algorithm,
@@ -175,7 +179,7 @@ impl Connections {
             due: Vec::new(),
             open: Vec::new(),
             ready: Vec::new(),
-            small_queues: has_queue && tcp.small_queues,
+            small_queues: identity.has_access_link && tcp.small_queues,
         }
     }
 
