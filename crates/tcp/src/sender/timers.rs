@@ -9,8 +9,9 @@ use crate::config::Recovery;
 use crate::segment::{Flags, Segment};
 use crate::seq::Seq;
 
-/// Linux's TCP_TIMEOUT_MIN: the shortest timer, two ticks.
-const TIMEOUT_MIN: Duration = Duration::from_millis(8);
+/// Probes and the reordering timer come later by this (Linux's TCP_TIMEOUT_MIN_US; the first releases of 6.1 added two
+/// ticks).
+const TIMEOUT_MIN: Duration = Duration::from_millis(2);
 /// RFC 8985 §7.2: allowance for a delayed acknowledgement when one segment is outstanding (Linux: the RTO floor).
 const PROBE_ALLOWANCE: Duration = Duration::from_millis(200);
 
