@@ -61,6 +61,15 @@ def test_the_page_lists_what_failed_first():
     assert "| first | within |  | sojourn p50 off |  |" in text
 
 
+def test_a_sample_is_compared_with_itself():
+    steady = Scenario("steady", {"7.3": [run()] * 15}, {"7.3": [run()] * 5})
+    assert steady.by_chance("7.3") == 1.0
+    wild = Scenario("wild", {"7.3": [run(p50_ms=10.0 * seed) for seed in range(15)]}, {"7.3": [run()] * 5})
+    chance = wild.by_chance("7.3")
+    assert chance is not None and 0.0 < chance < 0.3
+    assert Scenario("few", {"7.3": [run()] * 5}, {"7.3": [run()] * 5}).by_chance("7.3") is None
+
+
 def test_what_is_kept_is_of_known_scenarios_and_whole():
     kept = json.loads((VALIDATION / "linux" / "kernels.json").read_text(encoding="utf-8"))
     scenarios = given()
