@@ -390,7 +390,7 @@ const ROWS: &[Row] = &[
         counts: Counts::Packets,
         keys: DUALPI2_KEYS,
         marked: &[],
-        overflow: Overflow::Counted(&[]),
+        overflow: Overflow::Counted(&["overlimits"]),
     },
 ];
 

@@ -31,8 +31,8 @@ pub enum Event {
     Enqueue {
         /// The packet.
         id: u64,
-        /// When, in microseconds.
-        t_us: u64,
+        /// When.
+        at: Time,
         /// Its size on the link in bytes.
         bytes: u32,
         /// Its flow, which is also its queue in a discipline that hashes flows. `None` if all packets belong to one flow.
@@ -44,8 +44,8 @@ pub enum Event {
     Dequeue {
         /// The packet.
         id: u64,
-        /// When, in microseconds.
-        t_us: u64,
+        /// When.
+        at: Time,
         /// Whether it left with CE; `None` if the recording does not tell.
         ce: Option<bool>,
     },
@@ -55,9 +55,7 @@ impl Event {
     /// When it happened.
     pub const fn time(self) -> Time {
         match self {
-            Self::Enqueue { t_us, .. } | Self::Dequeue { t_us, .. } => {
-                Time::from_nanos(t_us.saturating_mul(1_000))
-            }
+            Self::Enqueue { at, .. } | Self::Dequeue { at, .. } => at,
         }
     }
 }
@@ -193,7 +191,7 @@ pub fn replay(qdisc: &mut dyn Qdisc<Recorded>, events: &[Event], seed: u64) -> O
                 lost.enter(&packet);
                 qdisc.enqueue(packet, now, &mut env);
             }
-            Event::Dequeue { id, t_us, ce } => {
+            Event::Dequeue { id, at, ce } => {
                 lost.leave(id);
                 let sent = qdisc.dequeue(now, &mut env);
                 let got = sent.map(|packet| packet.id);
@@ -209,7 +207,7 @@ pub fn replay(qdisc: &mut dyn Qdisc<Recorded>, events: &[Event], seed: u64) -> O
                 if (got != Some(id) || ce.is_some()) && first_divergence.is_none() {
                     first_divergence = Some(Divergence {
                         event: row,
-                        t_us,
+                        t_us: at.as_nanos() / 1_000,
                         expected: id,
                         got,
                         ce,

@@ -9,6 +9,11 @@
 //! traffic for 8. `*-a`: 10 Mbit/s, four CUBIC flows without ECN at 20 ms and UDP of 1 Mbit/s in datagrams of 300 bytes.
 //! `*-b`: 20 Mbit/s, two CUBIC flows with ECN at 20 ms, six Reno flows without at 60 ms, which start within 2 s, and an
 //! echo every 100 ms. They have flows, ECN fields and marks.
+//!
+//! `dualpi2-*` were made in the same way on Linux 7.3, with `alpha` and `beta` of 1/256 and a target of 2 s, so that p' is
+//! zero and nothing is drawn; times have nanoseconds. `a`: 10 Mbit/s, room for 60 packets, ECT(1) of 6 and 3 Mbit/s, Not-ECT
+//! of 2 and ECT(0) of 1 Mbit/s. `b`: 20 Mbit/s, room for 200 packets, ECT(1) of 22 Mbit/s, two CUBIC flows and ECT(0) of 1
+//! Mbit/s, with `c_protection` 0.25, `min_thresh` 2 ms and `min_qlen_step` 3.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,7 +21,7 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use sojourn_aqm::pie::{self, Pie};
 use sojourn_aqm::replay::{self, Event, Recorded};
-use sojourn_aqm::{Catalogue, Settings};
+use sojourn_aqm::{Catalogue, Limit, Settings};
 use sojourn_units::{Duration, Kind, Rate, Time, Value};
 
 const FRAME: u32 = 1514;
@@ -89,6 +94,48 @@ fn flow_queueing_decides_as_linux_did() {
         ("cake-a", "cake", &both[..], 182, 0),
     ] {
         let outcome = replayed(name, aqm, keys);
+        assert!(outcome.agree, "{name}: {outcome:?}");
+        let drops = (outcome.dropped_recorded, outcome.dropped_ours);
+        assert_eq!(drops, (dropped, dropped), "{name}");
+        assert_eq!(outcome.marked, Some((marked, marked)), "{name}");
+    }
+}
+
+/// The step, the weighted round robin and the common limit. An arrival that had no room is offered, and refused.
+#[test]
+fn dualpi2_decides_as_linux_did() {
+    let linux = Kind::Choice(&["linux"]).parse("linux").unwrap();
+    let common = [
+        ("variant", linux),
+        ("alpha", Value::Number(1.0 / 256.0)),
+        ("beta", Value::Number(1.0 / 256.0)),
+        ("target", Value::Duration(Duration::from_secs(2))),
+    ];
+    let further = [
+        ("c_protection", Value::Number(0.25)),
+        ("min_thresh", Value::Duration(Duration::from_millis(2))),
+        ("min_qlen_step", Value::Count(3)),
+    ];
+    for (name, mbps, room, keys, dropped, marked) in [
+        ("dualpi2-a", 10, 60, common.to_vec(), 872, 1515),
+        (
+            "dualpi2-b",
+            20,
+            200,
+            [&common[..], &further].concat(),
+            1358,
+            6123,
+        ),
+    ] {
+        let mut settings = Settings::new(Rate::from_mbps(mbps), FRAME);
+        settings.limit = Some(Limit::Packets(room));
+        settings.values = keys
+            .into_iter()
+            .map(|(key, value)| (key.into(), value))
+            .collect();
+        let catalogue = Catalogue::<Recorded>::new();
+        let mut qdisc = catalogue.get("dualpi2").unwrap().build(&settings).unwrap();
+        let outcome = replay::replay(qdisc.as_mut(), &recording(name), 1);
         assert!(outcome.agree, "{name}: {outcome:?}");
         let drops = (outcome.dropped_recorded, outcome.dropped_ours);
         assert_eq!(drops, (dropped, dropped), "{name}");

@@ -6,8 +6,9 @@ use common::{EVERY_KEY, EXAMPLE, read_text, read_with};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{
-    Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, Experiment, Files, Kernel, Kind,
-    Link, Pace, Ping, Queue, Record, Recovery, Route, RttOf, Sizes, Tcp, Traffic, UpLink,
+    Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, EcnField, Experiment, Files,
+    Kernel, Kind, Link, Pace, Ping, Queue, Record, Recovery, Route, RttOf, Sizes, Tcp, Traffic,
+    UpLink,
 };
 use sojourn_experiment::{InUse, resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
@@ -117,6 +118,7 @@ fn the_documented_example_reads_as_described() {
                     rate: Rate::from_mbps(4),
                     packet: 1448,
                     mtu: None,
+                    ecn: EcnField::NotEct,
                 }),
                 1,
             ),

@@ -73,6 +73,14 @@ impl Kind {
         }
     }
 
+    /// The ECN field of its datagrams; TCP decides for each packet.
+    pub const fn datagram_ecn(&self) -> EcnField {
+        match self {
+            Self::Cbr(cbr) => cbr.ecn,
+            _ => EcnField::NotEct,
+        }
+    }
+
     /// The name in experiment files and results.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -153,6 +161,31 @@ pub struct Cbr {
     pub packet: u32,
     /// Largest IP packet; longer datagrams are sent in fragments. `None` for no limit.
     pub mtu: Option<u32>,
+    /// The ECN field of its packets. Default Not-ECT.
+    pub ecn: EcnField,
+}
+
+/// What a sender writes into the ECN field (RFC 3168 §5; ECT(1) is RFC 9331's).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub enum EcnField {
+    /// Not ECN-capable.
+    #[default]
+    NotEct,
+    /// ECT(0).
+    Ect0,
+    /// ECT(1).
+    Ect1,
+}
+
+impl EcnField {
+    /// The two bits in the IP header.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::NotEct => 0b00,
+            Self::Ect0 => 0b10,
+            Self::Ect1 => 0b01,
+        }
+    }
 }
 
 /// Echo requests.

@@ -40,7 +40,7 @@ pub use application::{Application, Connections, Id, Identity, Meter, Side, UNLIM
 pub use codec::Codec;
 pub use datagrams::Datagrams;
 pub use kind::{
-    Browsing, Cbr, Direction, EchoProtocol, Files, Kind, OnOff, Pace, Pages, Ping, Recovery, Tcp,
-    Times, Transport, Video, Voip, Web,
+    Browsing, Cbr, Direction, EchoProtocol, EcnField, Files, Kind, OnOff, Pace, Pages, Ping,
+    Recovery, Tcp, Times, Transport, Video, Voip, Web,
 };
 pub use sizes::Sizes;

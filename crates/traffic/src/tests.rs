@@ -244,6 +244,7 @@ fn datagrams_are_not_taken_before_they_are_due() {
         rate: SLOW,
         packet: 1000,
         mtu: None,
+        ecn: EcnField::NotEct,
     });
     let mut datagrams = Datagrams::new(&identity(5), &cbr, 1).unwrap();
     assert_eq!(datagrams.take_due(Time::from_nanos(0)), Some((0, 1000)));

@@ -32,6 +32,8 @@ _BY_SOCKET = ("fq_codel", "fq_nocodel", "fq_pie", "cake")
 _RESET = 54
 """Bytes of a TCP header without options, with Ethernet's."""
 _NOT_ECT, _ECT1, _ECT0 = 0, 1, 2
+_OF_DATAGRAMS = {"not-ect": _NOT_ECT, "ect1": _ECT1, "ect0": _ECT0}
+"""The values of the key ``ecn`` of traffic without a connection."""
 _KEYS_OF_OTHERS = ("aqm", "label")
 
 
@@ -93,6 +95,12 @@ def _aqm(run: Run, cells: list[dict[str, Any]]) -> str:
     return str(_queue(run, cells).get("aqm", run.label))
 
 
+def _microseconds(nanoseconds: int) -> str:
+    """With decimals if there are some."""
+    whole, part = divmod(nanoseconds, 1000)
+    return f"{whole}.{part:03}" if part else str(whole)
+
+
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -102,7 +110,9 @@ def _capability(run: Run, cells: list[dict[str, Any]]) -> Integers:
     fields = []
     for flow in run.summary["flows"]:
         traffic = cells[0]["traffic"][flow["traffic"]] if cells else {}
-        if traffic.get("tcp") == "prague":
+        if traffic.get("kind") == "cbr":
+            fields.append(_OF_DATAGRAMS[traffic.get("ecn", "not-ect")])
+        elif traffic.get("tcp") == "prague":
             fields.append(_ECT1)
         else:
             fields.append(_ECT0 if traffic.get("ecn") or traffic.get("tcp") == "dctcp" else _NOT_ECT)
@@ -139,7 +149,7 @@ def _rows(table: dict[str, Integers], capability: Integers, *, by_socket: bool) 
     waited = np.concatenate([np.zeros(order.size, np.int64), table["sojourn_ns"][departures] > 0])
     packets = np.concatenate([order, departures])
     for event in np.lexsort((np.where(waited, -1, kinds), times)):
-        packet, t_us = packets[event], times[event] // 1000
+        packet, t_us = packets[event], _microseconds(int(times[event]))
         if kinds[event]:
             yield f"D {number[packet]} {t_us} {int(fate[packet] == _MARKED)}"
         else:

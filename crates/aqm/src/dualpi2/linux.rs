@@ -31,8 +31,8 @@ pub struct LinuxDualPi2<P> {
     classic: VecDeque<P>,
     bytes: u64,
     /// C is served if this is above zero. A packet from L adds its bytes times C's share, a packet from C subtracts its bytes
-    /// times L's share.
-    credit: f64,
+    /// times L's share. In bytes times percent, as in Linux, whose shares are whole percent.
+    credit: i64,
 }
 
 impl<P: Packet> LinuxDualPi2<P> {
@@ -46,21 +46,21 @@ impl<P: Packet> LinuxDualPi2<P> {
             low_latency: VecDeque::new(),
             classic: VecDeque::new(),
             bytes: 0,
-            credit: 0.0,
+            credit: 0,
             config,
         };
         queues.reset_credit();
         queues
     }
 
-    /// C's share of the link.
-    fn share(&self) -> f64 {
-        self.config.c_protection.unwrap_or(0.0)
+    /// C's share of the link in percent.
+    fn share(&self) -> i64 {
+        (100.0 * self.config.c_protection.unwrap_or(0.0)).round() as i64
     }
 
     fn reset_credit(&mut self) {
         let share = self.share();
-        self.credit = f64::from(self.mtu) * (share - (1.0 - share));
+        self.credit = i64::from(self.mtu) * (share - (100 - share));
     }
 
     /// k p'. It exceeds 1 in overload.
@@ -112,7 +112,7 @@ impl<P: Packet> LinuxDualPi2<P> {
             env.mark(&mut packet);
         }
         if !self.classic.is_empty() {
-            self.credit += self.share() * f64::from(packet.bytes());
+            self.credit += self.share() * i64::from(packet.bytes());
         }
         Some(packet)
     }
@@ -125,7 +125,7 @@ impl<P: Packet> LinuxDualPi2<P> {
             return None;
         }
         if !self.low_latency.is_empty() {
-            self.credit -= (1.0 - self.share()) * f64::from(packet.bytes());
+            self.credit -= (100 - self.share()) * i64::from(packet.bytes());
         }
         Some(packet)
     }
@@ -154,7 +154,7 @@ impl<P: Packet> Qdisc<P> for LinuxDualPi2<P> {
 
     fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
         while self.packets() > 0 {
-            let l_goes = self.classic.is_empty() || self.credit <= 0.0;
+            let l_goes = self.classic.is_empty() || self.credit <= 0;
             let next = if l_goes && !self.low_latency.is_empty() {
                 self.next_low_latency(now, env)
             } else {
@@ -291,35 +291,33 @@ mod tests {
         assert_eq!(env.marked(), 0);
     }
 
-    /// C has a share of an eighth, for which the credit is exact. With the default of a tenth, rounding would decide whether
-    /// eight or nine L packets go first.
+    /// The credit begins at -0.8 frames and grows by a tenth with each L packet: it is zero after eight and positive after
+    /// nine. A C packet takes 0.9.
     #[test]
     fn l_goes_first_and_c_gets_a_tenth() {
-        let mut queues = queues(|config| config.c_protection = Some(0.125));
+        let mut queues = queues(|_| ());
         offer(&mut queues, Ecn::Ect1, 100, Time::ZERO);
         offer(&mut queues, Ecn::NotEct, 100, Time::ZERO);
         let mut env = Environment::new(0);
-        // The credit begins at -0.75 frames and grows by an eighth with each L packet: it is zero after six and positive after
-        // seven. A C packet takes 0.875.
-        let classic: Vec<usize> = (0..24)
+        let classic: Vec<usize> = (0..30)
             .filter(|_| {
                 let packet = queues.dequeue(Time::ZERO, &mut env).expect("queued");
                 packet.ecn == Ecn::NotEct
             })
             .collect();
-        assert_eq!(classic, [7, 15, 23]);
+        assert_eq!(classic, [9, 19, 29]);
     }
 
     #[test]
     fn the_credit_is_kept_while_a_queue_is_empty() {
-        let mut queues = queues(|config| config.c_protection = Some(0.125));
-        offer(&mut queues, Ecn::Ect1, 7, Time::ZERO);
+        let mut queues = queues(|config| config.c_protection = Some(0.25));
+        offer(&mut queues, Ecn::Ect1, 3, Time::ZERO);
         offer(&mut queues, Ecn::NotEct, 1, Time::ZERO);
         let mut env = Environment::new(0);
         let mut next = |queues: &mut LinuxDualPi2<TestPacket>| {
             queues.dequeue(Time::ZERO, &mut env).expect("queued").ecn
         };
-        for _ in 0..7 {
+        for _ in 0..3 {
             assert_eq!(next(&mut queues), Ecn::Ect1);
         }
         assert_eq!(next(&mut queues), Ecn::NotEct);

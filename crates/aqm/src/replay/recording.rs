@@ -5,6 +5,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use sojourn_units::{Duration, Time};
+
 use super::Event;
 use crate::packet::Ecn;
 
@@ -14,6 +16,8 @@ const FRAME: u32 = 1514;
 const MOST_BYTES: u32 = 1_000_000;
 /// The longest recording: a timer with a period of a few milliseconds runs for all of it.
 const LONGEST_DAYS: u64 = 30;
+/// The latest time, 292 years: a clock that began in 1970 is below it.
+const LATEST_NS: u64 = u64::MAX / 2;
 
 /// An error in a recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,14 +86,14 @@ fn event(row: &str) -> Result<Event, String> {
     let event = match fields {
         [Some("E"), Some(id), Some(t_us), bytes, flow, ecn, None] => Event::Enqueue {
             id: number("id", id)?,
-            t_us: number("t_us", t_us)?,
+            at: microseconds(t_us)?,
             bytes: bytes.map_or(Ok(FRAME), size)?,
             flow: flow.map(flow_number).transpose()?,
             ecn: ecn.map_or(Ok(Ecn::NotEct), ecn_field)?,
         },
         [Some("D"), Some(id), Some(t_us), ce, None, ..] => Event::Dequeue {
             id: number("id", id)?,
-            t_us: number("t_us", t_us)?,
+            at: microseconds(t_us)?,
             ce: ce.map(mark).transpose()?,
         },
         _ => {
@@ -98,6 +102,22 @@ fn event(row: &str) -> Result<Event, String> {
         }
     };
     Ok(event)
+}
+
+/// A time in microseconds with at most three decimals.
+fn microseconds(given: &str) -> Result<Time, String> {
+    let (whole, part) = given.split_once('.').unwrap_or((given, "0"));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
+    let nanos = (digits(whole) && digits(part) && part.len() <= 3)
+        .then(|| format!("{whole}{part:0<3}"))
+        .and_then(|text| text.parse().ok())
+        .filter(|nanos| *nanos <= LATEST_NS);
+    nanos.map(Time::from_nanos).ok_or_else(|| {
+        format!(
+            "t_us: got \"{given}\"; must be a number from 0 to {} with at most three decimals",
+            LATEST_NS / 1_000
+        )
+    })
 }
 
 fn number(field: &str, given: &str) -> Result<u64, String> {
@@ -147,31 +167,44 @@ fn mark(given: &str) -> Result<bool, String> {
     }
 }
 
+/// As a recording writes it: decimals only if there are some.
+fn as_us(at: Time) -> String {
+    let (whole, part) = (at.as_nanos() / 1_000, at.as_nanos() % 1_000);
+    if part == 0 {
+        format!("{whole}")
+    } else {
+        format!("{whole}.{part:03}")
+    }
+}
+
 /// The state after the rows so far, to check the next one.
 #[derive(Default)]
 struct Books {
-    first_us: Option<u64>,
-    latest_us: u64,
+    first: Option<Time>,
+    latest: Time,
     /// The ids of arrivals in increasing order, and whether each packet has left.
     packets: Vec<(u64, bool)>,
 }
 
 impl Books {
     fn enter(&mut self, event: Event) -> Result<(), String> {
-        let (Event::Enqueue { t_us, .. } | Event::Dequeue { t_us, .. }) = event;
-        let first_us = *self.first_us.get_or_insert(t_us);
-        if t_us < self.latest_us {
+        let at = event.time();
+        let first = *self.first.get_or_insert(at);
+        if at < self.latest {
             return Err(format!(
-                "t_us: got {t_us}; time must not go back (the row before has {})",
-                self.latest_us
+                "t_us: got {}; time must not go back (the row before has {})",
+                as_us(at),
+                as_us(self.latest)
             ));
         }
-        if t_us - first_us > LONGEST_DAYS * 86_400_000_000 {
+        if at - first > Duration::from_secs(LONGEST_DAYS * 86_400) {
             return Err(format!(
-                "t_us: got {t_us}; must be within {LONGEST_DAYS} days of the first row ({first_us})"
+                "t_us: got {}; must be within {LONGEST_DAYS} days of the first row ({})",
+                as_us(at),
+                as_us(first)
             ));
         }
-        self.latest_us = t_us;
+        self.latest = at;
         match event {
             Event::Enqueue { id, .. } => self.arrive(id),
             Event::Dequeue { id, .. } => self.depart(id),
@@ -213,7 +246,7 @@ mod tests {
         let read = read("# a router\nE 3 10\n\nE 7 10 60\r\nD 7 25\n").unwrap();
         let enqueue = |id, bytes| Event::Enqueue {
             id,
-            t_us: 10,
+            at: us(10),
             bytes,
             flow: None,
             ecn: Ecn::NotEct,
@@ -223,11 +256,24 @@ mod tests {
             enqueue(7, 60),
             Event::Dequeue {
                 id: 7,
-                t_us: 25,
+                at: us(25),
                 ce: None,
             },
         ];
         assert_eq!(read, expected);
+    }
+
+    const fn us(micros: u64) -> Time {
+        Time::from_micros(micros)
+    }
+
+    #[test]
+    fn times_may_have_decimals() {
+        let times = |text: &str| -> Vec<u64> {
+            let read = read(text).unwrap();
+            read.iter().map(|event| event.time().as_nanos()).collect()
+        };
+        assert_eq!(times("E 1 5.125\nE 2 5.2\nD 1 7\n"), [5125, 5200, 7000]);
     }
 
     #[test]
@@ -235,12 +281,16 @@ mod tests {
         let read = read("E 1 5 60 7 2\nE 2 5 60 8\nD 1 6 ce\nD 2 7\n").unwrap();
         let enqueue = |id, flow, ecn| Event::Enqueue {
             id,
-            t_us: 5,
+            at: us(5),
             bytes: 60,
             flow: Some(flow),
             ecn,
         };
-        let dequeue = |id, t_us, ce| Event::Dequeue { id, t_us, ce };
+        let dequeue = |id, t_us, ce| Event::Dequeue {
+            id,
+            at: us(t_us),
+            ce,
+        };
         let expected = [
             enqueue(1, 7, Ecn::Ect0),
             enqueue(2, 8, Ecn::NotEct),
@@ -263,7 +313,9 @@ mod tests {
             ("E 1 5\nD 1 6 100", 2, ["ce: got \"100\"", "CE"]),
             ("E 1 5\nD 1 6 1 1", 2, ["\"D 1 6 1 1\"", "a row is"]),
             ("E -1 5", 1, ["id: got \"-1\"", "whole number"]),
-            ("E 1 5.5", 1, ["t_us: got \"5.5\"", "whole number"]),
+            ("E 1 5.1234", 1, ["t_us: got \"5.1234\"", "three decimals"]),
+            ("E 1 .5", 1, ["t_us: got \".5\"", "three decimals"]),
+            ("E 1 5.125\nE 2 5.06", 2, ["t_us: got 5.060", "has 5.125)"]),
             ("E 1 5 0", 1, ["bytes: got \"0\"", "from 1 to"]),
             ("# x\nE 1 5\nE 2 4", 3, ["t_us: got 4", "has 5)"]),
             (&late, 2, ["t_us: got 2592000000002", "30 days"]),

@@ -2,7 +2,7 @@
 
 use sojourn_aqm::Ecn;
 use sojourn_experiment::derived::{self, UDP_HEADERS};
-use sojourn_experiment::model::{Cbr, Kind};
+use sojourn_experiment::model::{Cbr, EcnField, Kind};
 use sojourn_units::Time;
 
 use super::Identity;
@@ -18,6 +18,7 @@ pub struct Datagrams {
     mtu: Option<u32>,
     /// Reassembles datagrams that are sent in fragments.
     reassembly: Option<Reassembly>,
+    ecn: Ecn,
     meter: Meter,
 }
 
@@ -66,6 +67,11 @@ impl Datagrams {
                 Kind::Cbr(cbr) => Reassembly::of(cbr),
                 _ => None,
             },
+            ecn: match kind.datagram_ecn() {
+                EcnField::NotEct => Ecn::NotEct,
+                EcnField::Ect0 => Ecn::Ect0,
+                EcnField::Ect1 => Ecn::Ect1,
+            },
             meter: Meter::new(&identity.measures),
             identity,
         })
@@ -83,7 +89,7 @@ impl Datagrams {
             for bytes in derived::fragments(payload, self.mtu) {
                 let bytes = bytes + self.identity.overhead;
                 let mut packet = network.observer.packets.take();
-                packet.address(of, packet::Kind::Datagram, bytes, Ecn::NotEct, now);
+                packet.address(of, packet::Kind::Datagram, bytes, self.ecn, now);
                 packet.number = number as u32;
                 packet.sent_at = now;
                 network::send(network, packet, self.identity.routes[0], now);
@@ -128,6 +134,7 @@ mod tests {
             rate: Rate::from_mbps(1),
             packet: 1500,
             mtu: Some(1500),
+            ecn: EcnField::NotEct,
         };
         let mut reassembly = Reassembly::of(&cbr).expect("1528 bytes do not go through 1500");
         let arrivals = [0, 0, 1, 2, 3, 3];

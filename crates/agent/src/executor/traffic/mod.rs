@@ -207,12 +207,12 @@ pub fn open(
     }
 }
 
-/// Sets a flow's DiffServ code point on a socket.
+/// Sets a flow's DiffServ code point on a socket, and the ECN field of its datagrams; a TCP socket keeps its own.
 ///
 /// # Errors
 /// The kernel refuses.
 fn set_dscp(socket: &impl AsFd, flow: &Flow) -> Result<(), Failure> {
-    let tos = i32::from(flow.dscp) << 2;
+    let tos = i32::from(flow.dscp << 2 | flow.kind.datagram_ecn().bits());
     setsockopt(socket, sockopt::Ipv4Tos, &tos)
         .context(|| format!("DiffServ code point {}", flow.dscp))
 }

@@ -5,7 +5,7 @@ use sojourn_units::Duration;
 use super::{Read, TrafficKind};
 use crate::form::{Keys, keys};
 use crate::forms::{Bytes, Maybe, Span, Speed, Word};
-use crate::model::{Cbr, Codec, EchoProtocol, Kind, Ping, Voip};
+use crate::model::{Cbr, Codec, EchoProtocol, EcnField, Kind, Ping, Voip};
 
 /// The most that IPv4 and UDP leave: 65535 - 20 - 8.
 pub(super) const PAYLOAD: Bytes<u32> = Bytes {
@@ -29,8 +29,16 @@ keys! {
         packet = PAYLOAD, Is("1448 B");
         /// Largest IP packet; a longer datagram is sent in fragments (RFC 791) and is lost if any of them is.
         mtu = Maybe(MTU), Words("unlimited");
+        /// What the sender writes into the ECN field (RFC 3168; ect1: as L4S traffic, RFC 9331). It does not answer marks.
+        ecn = ECN, Is("not-ect");
     }
 }
+
+const ECN: Word<EcnField> = Word(&[
+    ("not-ect", EcnField::NotEct),
+    ("ect0", EcnField::Ect0),
+    ("ect1", EcnField::Ect1),
+]);
 
 /// From the least that RFC 791 §3.2 allows.
 const MTU: Bytes<u32> = Bytes {
