@@ -14,6 +14,7 @@ from sojourn import filenames
 from sojourn.filenames import FORMATS, OVER
 from sojourn.metrics import overview_metrics
 from sojourn.plots import air, airtime, bars, distributions, style, sweep, timeseries, tradeoff
+from sojourn.plots.render import save_all
 from sojourn.plots.style import Width
 from sojourn.plots.timeseries import Middle
 from sojourn.schema import DIRECTIONS
@@ -305,7 +306,7 @@ class Plots:
         """Stages every figure of ``drawings`` in each format; nothing if there are none."""
         if not formats:
             return []
-        return [path for one in self.drawings() for path in style.save(staging, one.name, one.draw(), formats)]
+        return save_all(staging, [(one.name, one.draw()) for one in self.drawings()], formats)
 
 
 def swept_values(results: Results) -> dict[str, list[str]]:

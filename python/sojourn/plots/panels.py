@@ -18,7 +18,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from sojourn import _core
 from sojourn.grids.cells import LABEL, Axis, Grid
-from sojourn.plots.style import ABOVE, WIDTHS_IN, Width, figure, log_axis, title, wants_log, wrapped
+from sojourn.plots.style import ABOVE, WIDTHS_IN, Width, figure, log_axis, plain_number, title, wants_log, wrapped
 from sojourn.statistics import CONFIDENCE, FloatArray, coverage_limit
 
 MOST_PANELS = 24
@@ -172,7 +172,7 @@ def color_bar(drawn: Figure, plots: Sequence[Plot], mappable: Any, label: str) -
         bar.locator = FixedLocator([0.0, *(10.0**power for power in range(first, last + 1))])
     else:
         bar.locator = MaxNLocator(6)
-    bar.formatter = FuncFormatter(lambda value, _place: f"{value:g}")
+    bar.formatter = FuncFormatter(plain_number)
     bar.update_ticks()
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
     bar.ax.grid(False)

@@ -304,6 +304,11 @@ def wants_log(values: Iterable[float]) -> bool:
     return len(known) > 1 and max(known) / min(known) > LOG_FROM
 
 
+def plain_number(value: float, _place: int | None = None) -> str:
+    """A tick's label without an exponent, as far as that is short."""
+    return f"{value:g}"
+
+
 def log_axis(axes: Axes, name: Literal["x", "y"]) -> None:
     """A logarithmic axis with plain numbers: 1, 2, 5, 10 …, or powers of ten if those would be too many."""
     if name == "x":
@@ -314,10 +319,20 @@ def log_axis(axes: Axes, name: Literal["x", "y"]) -> None:
     low, high = sorted(axis.get_view_interval())
     subs = (1.0, 2.0, 5.0) if low > 0.0 and high / low < 300.0 else (1.0,)
     axis.set_major_locator(LogLocator(subs=subs))
-    axis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(plain_number))
     axis.set_minor_formatter(NullFormatter())
 
 
+def settle(drawn: Figure) -> None:
+    """Arranges a finished figure, so that saving it in several formats does not do so each time."""
+    engine = drawn.get_layout_engine()
+    if engine is not None:
+        with style():
+            engine.execute(drawn)
+        drawn.set_layout_engine("none")
+
+
 def save(staging: Staging, name: str, drawn: Figure, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Stages a figure in each format."""
+    """Stages a finished figure in each format."""
+    settle(drawn)
     return [staging.add(f"{name}.{kind}", partial(drawn.savefig, format=kind)) for kind in formats]

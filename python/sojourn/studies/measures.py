@@ -12,7 +12,7 @@ import numpy as np
 from sojourn import schema, series
 from sojourn.results import Direction, Run
 from sojourn.series import Series
-from sojourn.statistics import FloatArray, quantile, quantile_curve
+from sojourn.statistics import FloatArray, quantile, quantile_curve, quantiles
 
 NAMED_QUANTILES = {"median": 0.5, "min": 0.0, "max": 1.0}
 STATISTICS = ("value", "mean", *NAMED_QUANTILES, "std", "total", "count")
@@ -63,6 +63,14 @@ class Values:
             return float(self.values.std() if name == "std" else self.values.mean())
         level = quantile_level(name)
         return math.nan if level is None else quantile(self.values, level)
+
+    def statistics(self, names: Sequence[str]) -> list[float]:
+        """Several statistics; the values are sorted once."""
+        levels = {name: level for name in names if (level := quantile_level(name)) is not None}
+        if not self.values.size or not levels:
+            return [self.statistic(name) for name in names]
+        found = dict(zip(levels, quantiles(self.values, np.array(list(levels.values()))).tolist(), strict=True))
+        return [found[name] if name in found else self.statistic(name) for name in names]
 
 
 @dataclass(frozen=True)
@@ -186,7 +194,7 @@ class Measure:
     def statistics(self, run: Run, names: Sequence[str], place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
         """Several statistics of a run, as ``statistic``."""
         sample = self.sample(run)
-        values = (sample.statistic(name) for name in names)
+        values = sample.statistics(names) if isinstance(sample, Values) else [sample.statistic(name) for name in names]
         if self.at_least is not None:
             return tuple(values)
         offset = self.offset(place)

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from sojourn.filenames import FORMATS
-from sojourn.plots.style import Look, figure, save, style
+from sojourn.plots.render import save_all
+from sojourn.plots.style import Look, figure, style
 from sojourn.storage import Staging
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.figures import words
@@ -54,12 +55,8 @@ def stage_figures(
     staging: Staging, study: Study, grids: Mapping[str, Grid], formats: Sequence[str] = FORMATS
 ) -> list[Path]:
     """Stages every figure whose experiment was run, in each format."""
-    return [
-        path
-        for spec in study.figures
-        if formats and spec.experiment in grids
-        for path in save(staging, spec.name, draw(spec, study, grids), formats)
-    ]
+    shown = [spec for spec in study.figures if formats and spec.experiment in grids]
+    return save_all(staging, [(spec.name, draw(spec, study, grids)) for spec in shown], formats)
 
 
 def draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> Figure:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from sojourn.plots.style import plain_number
 from sojourn.plots.tradeoff import one_sigma_ellipse
 from sojourn.studies.figures.panel import Panel
 from sojourn.studies.figures.words import with_unit
@@ -57,5 +58,5 @@ def _logarithmic(panel: Panel) -> None:
     panel.axes.set_xscale("log")
     low, high = panel.axes.get_xlim()
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 100 else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(plain_number))
     axis.set_minor_formatter(NullFormatter())
