@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,43 @@ def test_the_same_seed_gives_the_same_bytes(sojourn: Cli, short: Path):
     assert one == same
     assert one["flows"] != another["flows"]
     assert 1.0 < one["bottleneck"]["down"]["sojourn_ms"]["p50"] < 20.0
+
+
+def handshake(capture: Path) -> Iterator[tuple[str, int, int]]:
+    """SYN, SYN-ACK and the next segment without data of a capture's first connection: who sends, ACE and ECN field."""
+    data, at = capture.read_bytes(), 0
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        packet = data[at + 28 + 14 : at + length] if kind == 6 else b""
+        at += length
+        if len(packet) < 40 or packet[9] != 6:
+            continue
+        first, second = packet[32], packet[33]
+        has_data = int.from_bytes(packet[2:4], "big") > 20 + 4 * (first >> 4)
+        if not has_data:
+            who = "listener" if second & 0x12 == 0x12 else "opener"
+            yield who, (first & 1) << 2 | second >> 6, packet[1] & 3
+
+
+@pytest.mark.skipif(
+    not any(int(one.release.partition(".")[0]) >= 7 for one in kernel.built()) or programs.agent() is None,
+    reason="needs a kernel: sojourn kernel build 7.3",
+)
+def test_both_shake_hands_with_accecn_alike(sojourn: Cli, tmp_path: Path):
+    version = next(one.release for one in kernel.built() if int(one.release.partition(".")[0]) >= 7)
+    for tcp, ect, first in (("reno", 0, 0b010), ("dctcp", 2, 0b100)):
+        (tmp_path / "accecn.toml").write_text(f"""
+            experiment = {{ duration = "1 s", kernel = "7.3" }}
+            link = {{ rate = "10 Mbit/s" }}
+            queue = [{{ aqm = "codel", ecn = true }}]
+            traffic = [{{ kind = "bulk", rtt = "20 ms", start = "0.1 s", tcp = "{tcp}", ecn = true, accecn = true }}]
+            record = {{ pcap = true }}
+        """)
+        seen = []
+        for where in ([], ["--backend", "linux", "--kernel", version]):
+            out = tmp_path / f"{tcp}{len(where)}"
+            assert sojourn("run", tmp_path / "accecn.toml", *where, "--out", out).returncode == 0
+            segments = handshake(next(out.glob("*.pcapng")))
+            seen.append([next(segments), next(segments)])
+        # RFC 9768 §3.1.1: all three flags ask; the answer reports how the SYN arrived.
+        assert seen == [[("opener", 0b111, ect), ("listener", first, ect)]] * 2

@@ -486,8 +486,10 @@ fn unsent_limit(experiment: &Experiment) -> String {
 /// Settings of a path's hosts: buffers that never limit, with this much unsent; ECN and SACK according to the flows.
 fn host_settings<'a>(traffic: &Traffic, unsent: &'a str) -> Vec<(&'static str, &'a str)> {
     let flag = |on: bool| if on { "1" } else { "0" };
-    let (ecn, ecn_fallback, sack) = traffic.kind.tcp().map_or((false, true, true), |tcp| {
-        (tcp.ecn, tcp.ecn_fallback, tcp.sack)
+    let (ecn, ecn_fallback, sack) = traffic.kind.tcp().map_or(("0", true, true), |tcp| {
+        // Linux has value 3, AccECN in both directions, since 7.0; older ones refuse it.
+        let ecn = if tcp.accecn { "3" } else { flag(tcp.ecn) };
+        (ecn, tcp.ecn_fallback, tcp.sack)
     });
     let is_rack = |tcp: &Tcp| tcp.recovery == Recovery::Rack;
     let rack = traffic.kind.tcp().is_none_or(is_rack);
@@ -498,7 +500,7 @@ fn host_settings<'a>(traffic: &Traffic, unsent: &'a str) -> Vec<(&'static str, &
         ("net/ipv4/tcp_no_metrics_save", "1"),
         // Below the flows' own ports.
         ("net/ipv4/ip_local_port_range", "1024 9999"),
-        ("net/ipv4/tcp_ecn", flag(ecn)),
+        ("net/ipv4/tcp_ecn", ecn),
         ("net/ipv4/tcp_ecn_fallback", flag(ecn_fallback)),
         ("net/ipv4/tcp_sack", flag(sack)),
         // Without RACK: loss detection by three SACKed segments, no tail loss probes, no F-RTO.

@@ -24,6 +24,7 @@ traffic = [{ kind = "bulk", rtt = "40 ms" }]
 const CUBIC: Tcp = Tcp {
     congestion_control: String::new(),
     ecn: false,
+    accecn: false,
     ecn_fallback: true,
     abe: false,
     rtt_independence: true,
@@ -250,6 +251,7 @@ fn every_key_is_read() {
                 tcp: Tcp {
                     congestion_control: "reno".into(),
                     ecn: true,
+                    accecn: false,
                     ecn_fallback: false,
                     abe: true,
                     rtt_independence: false,

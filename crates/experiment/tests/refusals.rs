@@ -178,6 +178,8 @@ fn a_bad_value_is_named_with_its_line() {
             r#"17: traffic.0.tcp: got "vegas"; accepted: reno, cubic, bbr"#.into()),
         ("flows = 4", "abe = true",
             "17: traffic.0.abe: got true; needs ecn = true, since it answers marks".into()),
+        ("flows = 4", "accecn = true",
+            "17: traffic.0.accecn: got true; needs ecn = true, whose marks it reports".into()),
         ("flows = 4", "mss = \"63 B\"",
             r#"17: traffic.0.mss: got "63 B"; must be from "64 B" to "65495 B" (B, kB, MB, GB)"#.into()),
         ("flows = 4", "window = \"1 kB\"",

@@ -2,6 +2,8 @@
 
 use sojourn_units::{Duration, Time};
 
+use crate::ecn::Feedback;
+
 /// The options of an endpoint. The defaults are Linux's unless the field says otherwise.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
@@ -11,6 +13,8 @@ pub struct Config {
     pub initial_window: u32,
     /// Negotiate ECN (RFC 3168 §6.1.1). Default no.
     pub ecn: bool,
+    /// Negotiate AccECN (RFC 9768), if ECN is negotiated at all. Prague always does. Default no.
+    pub accecn: bool,
     /// A retransmitted SYN does not ask for ECN (RFC 3168 §6.1.1.1; Linux since 4.2). Default yes.
     pub ecn_fallback: bool,
     /// Alternative backoff with ECN (RFC 8511). Default no.
@@ -49,6 +53,7 @@ impl Default for Config {
             mss: 1448,
             initial_window: 10,
             ecn: false,
+            accecn: false,
             ecn_fallback: true,
             abe: false,
             rtt_independence: true,
@@ -62,6 +67,18 @@ impl Default for Config {
             gso: true,
             clock: Clock::Jiffies,
             kernel: Kernel::V6_1,
+        }
+    }
+}
+
+impl Config {
+    /// The feedback of marks to ask for, with a congestion control that needs `needed`.
+    pub const fn wanted_feedback(&self, needed: Feedback) -> Feedback {
+        match needed {
+            Feedback::None if !self.ecn => Feedback::None,
+            _ if self.accecn => Feedback::Accurate,
+            Feedback::None => Feedback::Classic,
+            needed => needed,
         }
     }
 }

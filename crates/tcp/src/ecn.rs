@@ -1,6 +1,7 @@
 //! Explicit congestion notification: how the ends negotiate it, and how the receiver reports marks. Three ways: RFC
 //! 3168, DCTCP's exact echo (RFC 8257 §3.2) and AccECN (RFC 9768) without its option.
 
+use crate::receiver::Arrival;
 use crate::segment::Flags;
 
 /// How a receiver reports marks.
@@ -38,13 +39,12 @@ impl Feedback {
         }
     }
 
-    /// The flags of the SYN-ACK that agrees to this feedback. With AccECN they report that the SYN arrived as Not-ECT
-    /// (RFC 9768 §3.1.1, table 2).
-    pub const fn answer_flags(self) -> Flags {
+    /// The flags of the SYN-ACK that agrees to this feedback. With AccECN they report how the SYN arrived.
+    pub const fn answer_flags(self, syn: Arrival) -> Flags {
         match self {
             Self::None => Flags::NONE,
             Self::Classic | Self::Exact => Flags::ECE,
-            Self::Accurate => Flags::NONE.with_ace(0b010),
+            Self::Accurate => Flags::NONE.with_ace(setup_report(syn)),
         }
     }
 
@@ -59,6 +59,19 @@ impl Feedback {
         }
     }
 }
+
+/// The ACE field of the answer to a SYN or a SYN-ACK, which reports how that arrived (RFC 9768 §3.1.1, table 2, and
+/// §3.2.2.1, table 3). An ECN-capable one has ECT(0), since only DCTCP sends them.
+pub const fn setup_report(arrived: Arrival) -> u32 {
+    match arrived {
+        Arrival::NotEct => 0b010,
+        Arrival::Ect => 0b100,
+        Arrival::Ce => SETUP_MARKED as u32,
+    }
+}
+
+/// The ACE field of the answer to a SYN or a SYN-ACK that arrived marked.
+pub const SETUP_MARKED: u8 = 0b110;
 
 /// Initial value of both counters of marked packets (RFC 9768 §3.2.1).
 pub const FIRST_COUNT: u32 = 5;
@@ -114,7 +127,9 @@ mod tests {
         ] {
             let accepted = server.accept(client.syn_flags());
             assert_eq!(accepted, agreed, "{client:?} to {server:?}");
-            assert_eq!(client.conclude(accepted.answer_flags()), agreed);
+            for arrived in [Arrival::NotEct, Arrival::Ect, Arrival::Ce] {
+                assert_eq!(client.conclude(accepted.answer_flags(arrived)), agreed);
+            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! One end of a connection: the handshake (RFC 9293 §3.5, with ECN by RFC 3168 §6.1.1), both halves, the close.
 
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use crate::cc::Algorithm;
 use crate::config::{Config, Kernel};
-use crate::ecn::Feedback;
+use crate::ecn::{self, Feedback};
 use crate::receiver::{Arrival, Receiver, SYN_WINDOW};
 use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, Segment};
@@ -37,12 +37,12 @@ enum Phase {
 /// §3.1 allows none.
 const SYN_LOSSES_FORGIVEN: u32 = 1;
 
-/// Retransmissions of a SYN a second after the one before, since Linux 7.3; later ones double the time
-/// (tcp_syn_linear_timeouts).
+/// Timeouts of a SYN that do not double the next one, since Linux 7.3 (tcp_syn_linear_timeouts).
 const SYN_LINEAR_RETRIES: u32 = 4;
 
-/// Retransmissions of a SYN before giving up (Linux's tcp_syn_retries and tcp_synack_retries).
+/// Retransmissions of a SYN and of a SYN-ACK before giving up (Linux's tcp_syn_retries and tcp_synack_retries).
 const SYN_RETRIES: u32 = 6;
+const SYN_ACK_RETRIES: u32 = 5;
 
 /// One end of a TCP connection.
 pub struct Endpoint {
@@ -62,6 +62,9 @@ pub struct Endpoint {
     /// Timeouts of the handshake before the pending one, and whether one is pending.
     earlier_timeouts: u32,
     syn_timed_out: bool,
+    /// How the peer's SYN or SYN-ACK arrived, and whether the next segment reports it (AccECN).
+    setup_arrived: Arrival,
+    reports_setup: bool,
     failed: bool,
 }
 
@@ -88,6 +91,8 @@ impl Endpoint {
             syn_alarm: None,
             earlier_timeouts: 0,
             syn_timed_out: false,
+            setup_arrived: Arrival::NotEct,
+            reports_setup: false,
             failed: false,
             config,
             algorithm,
@@ -177,6 +182,7 @@ impl Endpoint {
             Phase::Listen => {
                 if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
                     self.negotiate(segment, self.wanted_feedback().accept(segment.flags));
+                    self.setup_arrived = ecn;
                     self.phase = Phase::SynReceived;
                     self.syn_due = true;
                 }
@@ -187,6 +193,11 @@ impl Endpoint {
                     self.negotiate(segment, self.wanted_feedback().conclude(segment.flags));
                     self.establish(segment, now);
                     self.receiver.acknowledge_now();
+                    if self.feedback == Feedback::Accurate {
+                        self.setup_arrived = ecn;
+                        self.reports_setup = true;
+                        self.receiver.count_setup(ecn);
+                    }
                 }
             }
             Phase::SynReceived => {
@@ -199,7 +210,13 @@ impl Endpoint {
                         self.receiver.give_up_ecn();
                     }
                     self.establish(segment, now);
-                    self.on_established(segment, ecn, now);
+                    let mut segment = *segment;
+                    if self.feedback == Feedback::Accurate && segment.sequence_len() == 0 {
+                        // Its ACE field reports how the SYN-ACK arrived (RFC 9768 §3.2.2.1).
+                        let count = self.sender.setup_reported(segment.flags);
+                        segment.flags = segment.flags.with_ace(count);
+                    }
+                    self.on_established(&segment, ecn, now);
                 }
             }
         }
@@ -234,10 +251,7 @@ impl Endpoint {
     }
 
     fn wanted_feedback(&self) -> Feedback {
-        match self.algorithm.feedback {
-            Feedback::None if self.config.ecn => Feedback::Classic,
-            needed => needed,
-        }
+        self.config.wanted_feedback(self.algorithm.feedback)
     }
 
     fn establish(&mut self, segment: &Segment, now: Time) {
@@ -267,9 +281,10 @@ impl Endpoint {
         }
     }
 
-    /// True if ECN-capable packets are sent as ECT(1), the identifier of L4S (RFC 9331 §4.1), instead of ECT(0).
+    /// True if ECN-capable packets are sent as ECT(1), the identifier of L4S (RFC 9331 §4.1), instead of ECT(0): by a
+    /// congestion control that needs accurate feedback, if it has it.
     pub fn sends_ect1(&self) -> bool {
-        self.feedback == Feedback::Accurate
+        self.algorithm.feedback == Feedback::Accurate && self.feedback == Feedback::Accurate
     }
 
     /// False if [`Endpoint::poll`] would do nothing and need not be called.
@@ -311,6 +326,14 @@ impl Endpoint {
         }
         segment.ts_val = crate::timestamp(now);
         self.receiver.stamp(segment);
+        if self.reports_setup {
+            cold_path();
+            self.reports_setup = false;
+            if segment.sequence_len() == 0 {
+                let report = ecn::setup_report(self.setup_arrived);
+                segment.flags = segment.flags.with_ace(report);
+            }
+        }
         if self.feedback == Feedback::None {
             return Some(false);
         }
@@ -326,7 +349,9 @@ impl Endpoint {
         }
         let ecn_setup = match self.phase {
             Phase::SynSent if self.asks_for_ecn() => self.wanted_feedback().syn_flags(),
-            Phase::SynReceived if !self.drops_accecn() => self.feedback.answer_flags(),
+            Phase::SynReceived if !self.drops_accecn() => {
+                self.feedback.answer_flags(self.setup_arrived)
+            }
             _ => Flags::default(),
         };
         self.earlier_timeouts += u32::from(std::mem::take(&mut self.syn_timed_out));
@@ -363,7 +388,8 @@ impl Endpoint {
     fn syn_retries(&self) -> u32 {
         match (self.phase, self.config.kernel) {
             (Phase::SynSent, Kernel::V7_3) => SYN_RETRIES + SYN_LINEAR_RETRIES,
-            _ => SYN_RETRIES,
+            (Phase::SynSent, Kernel::V6_1) => SYN_RETRIES,
+            _ => SYN_ACK_RETRIES,
         }
     }
 
@@ -461,9 +487,10 @@ mod tests {
         assert_eq!(client.timeouts(), 2);
     }
 
-    /// tcp_syn_linear_timeouts: four times after a second each, then after 2, 4, … seconds; six more than these in all.
+    /// tcp_syn_linear_timeouts is 4: after the first timeout, four more come a second apart, then the time doubles six
+    /// times.
     #[test]
-    fn since_7_3_four_syns_are_sent_again_every_second() {
+    fn since_7_3_the_first_five_retransmissions_of_a_syn_are_a_second_apart() {
         let reno = by_name("reno").expect("a congestion control");
         let config = Config {
             kernel: Kernel::V7_3,

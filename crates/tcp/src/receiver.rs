@@ -205,6 +205,11 @@ impl Receiver {
         }
     }
 
+    /// Counts the mark of the peer's SYN-ACK (RFC 9768 §3.2.2.1).
+    pub fn count_setup(&mut self, arrived: Arrival) {
+        self.marks += u32::from(arrived == Arrival::Ce);
+    }
+
     /// Processes a segment without payload or FIN. A segment from before the window is a probe and is answered (RFC
     /// 9293 §3.10.7.4). With AccECN its mark is counted but triggers no acknowledgement, so that acknowledgements do
     /// not answer each other without end (RFC 9768 §3.2.2.5.1).

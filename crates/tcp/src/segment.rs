@@ -50,9 +50,10 @@ impl Flags {
     pub const fn with_ace(self, count: u32) -> Self {
         Self(self.0 & !(7 << 6) | ((count & 7) as u16) << 6)
     }
-    /// The eight control bits as they stand in the header's thirteenth byte.
-    pub const fn header_bits(self) -> u8 {
-        self.0 as u8
+    /// The control bits as they stand in the header, from the bit after Rsrvd to FIN: AE, then the eight of RFC 9293
+    /// (RFC 9768 §3.1).
+    pub const fn header_bits(self) -> u16 {
+        self.0 & 0x1ff
     }
 }
 

@@ -4,7 +4,7 @@
 //! One event a line; `#` begins a comment. `config KEY=VALUE …` comes first. Times are milliseconds.
 //!
 //! ```text
-//! config cc=reno mss=1000 initial_window=10 ecn=on ecn_fallback=off abe=on sack=off quickack=off ack_every=20
+//! config cc=reno mss=1000 initial_window=10 ecn=on accecn=on ecn_fallback=off abe=on sack=off quickack=off ack_every=20
 //!        recovery=rfc6675 min_rto=1000 max_window=60000 clock=jiffies gso=on iss=4294967000
 //! TIME open RTT [win N]    connects at TIME and plays the peer's part of the handshake, RTT later
 //! TIME accept RTT [win N]  the same, the peer connecting
@@ -29,7 +29,7 @@ use std::path::Path;
 
 use sojourn_tcp::cc;
 use sojourn_tcp::config::{Clock, Kernel, Recovery};
-use sojourn_tcp::ecn::Feedback;
+use sojourn_tcp::ecn::{Feedback, setup_report};
 use sojourn_tcp::segment::{Flags, MAX_SACK_BLOCKS, SackBlock};
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment, Transmit};
@@ -147,6 +147,7 @@ impl Player {
             "mss" => self.config.mss = whole(value)? as u16,
             "initial_window" => self.config.initial_window = whole(value)?,
             "ecn" => self.config.ecn = value == "on",
+            "accecn" => self.config.accecn = value == "on",
             "ecn_fallback" => self.config.ecn_fallback = value == "on",
             "abe" => self.config.abe = value == "on",
             "sack" => self.config.sack = value == "on",
@@ -198,17 +199,17 @@ impl Player {
         } else {
             1_000_000
         };
-        let wanted = match self.algorithm.feedback {
-            Feedback::None if self.config.ecn => Feedback::Classic,
-            needed => needed,
-        };
+        let wanted = self.config.wanted_feedback(self.algorithm.feedback);
         let mut syn = row(&["S", "0:0", "sackOK"])?;
         syn.window = Some(window);
         if active {
             self.act("connect", &[])?;
             self.collect();
             self.now = start + rtt;
-            syn.flags = syn.flags.with(Flags::ACK).with(wanted.answer_flags());
+            syn.flags = syn
+                .flags
+                .with(Flags::ACK)
+                .with(wanted.answer_flags(Arrival::NotEct));
             syn.ack = Some(1);
             self.arrive(&syn)?;
         } else {
@@ -218,6 +219,9 @@ impl Player {
             self.collect();
             self.now = start + rtt;
             let mut ack = row(&[".", "1:1", "ack", "1"])?;
+            if wanted == Feedback::Accurate {
+                ack.flags = ack.flags.with_ace(setup_report(Arrival::NotEct));
+            }
             ack.window = Some(window);
             self.arrive(&ack)?;
         }

@@ -104,6 +104,8 @@ pub struct Tcp {
     pub congestion_control: String,
     /// Negotiate ECN (RFC 3168). Default no.
     pub ecn: bool,
+    /// Negotiate AccECN (RFC 9768). Default no.
+    pub accecn: bool,
     /// A retransmitted SYN does not ask for ECN. Default yes.
     pub ecn_fallback: bool,
     /// Alternative backoff with ECN (RFC 8511). Default no.

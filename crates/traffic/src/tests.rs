@@ -92,6 +92,7 @@ fn tcp() -> Tcp {
     Tcp {
         congestion_control: "reno".into(),
         ecn: false,
+        accecn: false,
         ecn_fallback: true,
         abe: false,
         rtt_independence: true,

@@ -161,14 +161,18 @@ fn segments_are_told_with_their_timestamps_and_hosts_by_sysctl() {
     let tcp = job.flows[0].tcp.as_ref().unwrap();
     // 500 bytes of payload and 12 of timestamps.
     assert_eq!((tcp.max_segment, tcp.ecn), (Some(512), true));
-    let ecn = job.setup.iter().find_map(|step| match &step.action {
-        Action::Sysctl(values) if step.namespace.as_deref() == Some("t-near0") => values
-            .iter()
-            .find(|(key, _)| key == "net/ipv4/tcp_ecn")
-            .map(|(_, value)| value.as_str()),
-        _ => None,
-    });
-    assert_eq!(ecn, Some("1"));
+    let tcp_ecn = |job: &Job| {
+        job.setup.iter().find_map(|step| match &step.action {
+            Action::Sysctl(values) if step.namespace.as_deref() == Some("t-near0") => values
+                .iter()
+                .find(|(key, _)| key == "net/ipv4/tcp_ecn")
+                .map(|(_, value)| value.clone()),
+            _ => None,
+        })
+    };
+    assert_eq!(tcp_ecn(&job).as_deref(), Some("1"));
+    let accurate = compiled(&BASE.replace("ecn = true", "ecn = true, accecn = true")).unwrap();
+    assert_eq!(tcp_ecn(&accurate).as_deref(), Some("3"));
     assert_eq!(
         job.modules,
         [

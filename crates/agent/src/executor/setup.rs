@@ -120,7 +120,8 @@ fn is_known(key: &str) -> bool {
 
 /// Sets a value below /proc/sys and reads it back.
 fn sysctl(key: &str, value: &str) -> Result<(), Failure> {
-    fs::write(format!("/proc/sys/{key}"), value).context(|| format!("setting {key} to {value}"))?;
+    fs::write(format!("/proc/sys/{key}"), value)
+        .context(|| format!("this kernel refuses {key} = {value}"))?;
     let now = read_sysctl(key)?;
     if now.split_whitespace().eq(value.split_whitespace()) {
         return Ok(());

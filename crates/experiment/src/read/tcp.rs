@@ -12,6 +12,8 @@ keys! {
         congestion_control as "tcp" = CONGESTION_CONTROL, Is("cubic");
         /// Negotiate ECN (RFC 3168).
         ecn = Flag, Is("false");
+        /// Report every mark (AccECN, RFC 9768), instead of one per round trip; needs ecn. Prague always does so.
+        accecn = Flag, Is("false");
         /// Send a lost SYN again without asking for ECN (RFC 3168), as Linux does since 4.2.
         ecn_fallback = Flag, Is("true");
         /// Back off less for a mark than for a loss (RFC 8511); needs ecn.
@@ -63,6 +65,9 @@ const RECOVERY: Word<Recovery> = Word(&[
 fn check(tcp: &Tcp, section: &Section<'_>) -> Result<(), ReadError> {
     if let (true, false, Some(abe)) = (tcp.abe, tcp.ecn, section.given("abe")) {
         return Err(abe.error("got true; needs ecn = true, since it answers marks"));
+    }
+    if let (true, false, Some(accecn)) = (tcp.accecn, tcp.ecn, section.given("accecn")) {
+        return Err(accecn.error("got true; needs ecn = true, whose marks it reports"));
     }
     let below_mss = tcp.window.is_some_and(|window| window < u64::from(tcp.mss));
     if let (true, Some(given)) = (below_mss, section.given("window")) {

@@ -74,7 +74,8 @@ fn tcp(frame: &mut Vec<u8>, key: &FlowKey, segment: &Segment, length: u32, mss: 
     frame.extend(segment.seq.0.to_be_bytes());
     frame.extend(segment.ack.0.to_be_bytes());
     let header = (segment.header_bytes() - IP_BYTES) as u8;
-    frame.extend([(header / 4) << 4, segment.flags.header_bits()]);
+    let offset = u16::from(header / 4) << 12;
+    frame.extend((offset | segment.flags.header_bits()).to_be_bytes());
     // The window of a SYN is never scaled (RFC 7323 §2.2).
     let window = segment.window >> if is_syn { 0 } else { WINDOW_SCALE };
     frame.extend((window.min(u32::from(u16::MAX)) as u16).to_be_bytes());
@@ -238,6 +239,17 @@ mod tests {
         let (frame, length) = of_segment(&segment);
         assert_eq!((frame.len(), length), (66, 1514));
         assert_eq!(frame[16..18], 1500_u16.to_be_bytes());
+    }
+
+    /// RFC 9768 §3.1: AE, CWR and ECE are bits 7 to 9 of the thirteenth and fourteenth byte.
+    #[test]
+    fn a_syn_that_asks_for_accecn_has_all_three_flags() {
+        let segment = Segment {
+            flags: Flags::SYN.with_ace(0b111),
+            ..Segment::default()
+        };
+        let (frame, _) = of_segment(&segment);
+        assert_eq!((frame[46] & 0x0f, frame[47]), (0b0001, 0b1100_0010));
     }
 
     #[test]

@@ -255,6 +255,13 @@ impl Sender {
         }
     }
 
+    /// The count of marks after the peer has reported, by the ACE field of the handshake's last segment, how the SYN-ACK
+    /// arrived. As in Linux, its mark is counted, but the window does not answer it.
+    pub(crate) fn setup_reported(&mut self, flags: Flags) -> u32 {
+        self.marks += u32::from(flags.ace() == ecn::SETUP_MARKED);
+        self.marks
+    }
+
     /// Takes over what the application wrote before the connection was established.
     pub(crate) fn take_over(&mut self, waiting: &Self) {
         self.unsent = waiting.unsent;

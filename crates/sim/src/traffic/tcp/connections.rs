@@ -153,6 +153,7 @@ impl Connections {
                 mss: tcp.mss as u16,
                 initial_window: tcp.initial_window,
                 ecn: tcp.ecn,
+                accecn: tcp.accecn,
                 ecn_fallback: tcp.ecn_fallback,
                 abe: tcp.abe,
                 rtt_independence: tcp.rtt_independence,
