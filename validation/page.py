@@ -233,7 +233,11 @@ def _further_section(outcomes: Sequence[Outcome]) -> list[str]:
 def _further_again(outcomes: Sequence[Outcome]) -> list[str]:
     if not outcomes:
         return []
-    return ["Linux ran those that were off again, with other seeds:", "", *_again_table(outcomes)]
+    return [
+        "Linux ran these again with other seeds, because the simulator had differed when they were first compared:",
+        "",
+        *_again_table(outcomes),
+    ]
 
 
 def _scenario_table(outcomes: Sequence[Outcome]) -> list[str]:

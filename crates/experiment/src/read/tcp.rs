@@ -31,7 +31,7 @@ keys! {
         /// Acknowledge every segment at the start of a connection, as Linux does; false: delay ACKs from the start (RFC
         /// 5681).
         quickack = Flag, Is("true");
-        /// Segments per delayed ACK (timeout 40 ms), after the initial quick ACKs.
+        /// Segments per delayed ACK (its timeout adapts from 40 to 200 ms), after the initial quick ACKs.
         ack_every = Whole { from: 1, to: 1000 }, Is("2");
         /// Send bursts of about a millisecond, at least two segments, as Linux does (segmentation offload); false: send
         /// each segment as soon as the window allows.
