@@ -2,7 +2,7 @@
 //! ring has no room.
 //!
 //! Without aggregation the device sends packets in the order of their arrival. With aggregation it has a FIFO per peer and
-//! category, and the peers take turns, as in ath9k before Linux 4.11.
+//! category, and the peers take turns, as in ath9k before Linux 4.10.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
