@@ -30,7 +30,7 @@ CELLS = {
     "802.11g, 54 Mbit/s": ("g", 54, 4.0),
     "802.11n, 65 Mbit/s, aggregates": ("n", 65, 8.0),
 }
-"""Standard, rate and load per flow, both in Mbit/s. The two flows per station load the air with a little too much."""
+"""Standard, rate and load per flow, both in Mbit/s. The load of two flows per station exceeds what the air carries."""
 COUNTED = (1, 2, 4, 8, 16, 32, 50)
 """Numbers of stations for which instructions are counted. All stations are saturated."""
 COUNTED_S = (20, 50)

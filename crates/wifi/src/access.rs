@@ -32,7 +32,7 @@ impl Access {
         }
     }
 
-    /// Its place in [`Access::ALL`].
+    /// Its index in [`Access::ALL`].
     pub const fn index(self) -> usize {
         self as usize
     }

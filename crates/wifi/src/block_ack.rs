@@ -50,7 +50,7 @@ impl Originator {
         self.start
     }
 
-    /// True if a new frame fits in the window of so many frames.
+    /// True if a new frame fits in a window of `window` frames.
     pub(crate) fn has_room(&self, window: u16) -> bool {
         self.next.since(self.start) < window
     }
@@ -96,7 +96,7 @@ impl<F> Recipient<F> {
         }
     }
 
-    /// Since when a frame waits for those before it; [`Time::MAX`]: none does.
+    /// Since when a frame has waited for a missing one; [`Time::MAX`]: none waits.
     pub(crate) const fn waiting_since(&self) -> Time {
         self.since
     }
@@ -150,7 +150,7 @@ impl<F> Recipient<F> {
         self.pass_up(now, up);
     }
 
-    /// Skips the first gap after the reordering timeout. The frames behind it go up, as far as the next gap.
+    /// Skips the first gap after the reordering timeout. The frames after it go up, as far as the next gap.
     pub(crate) fn skip_gap(&mut self, now: Time, up: &mut dyn FnMut(F)) {
         if let Some(gap) = self.held.iter().position(Option::is_some) {
             self.skip_to(self.next.plus(gap as u16), now, up);

@@ -1,4 +1,4 @@
-//! Random streams: one per purpose and number, so that the draws of one do not change those of another.
+//! Random streams: one per purpose and number of node or link, so that the draws of one do not change those of another.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

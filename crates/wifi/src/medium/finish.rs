@@ -45,7 +45,7 @@ impl<P: Packet> Medium<P> {
                     });
                     self.drop_all(member, late, Loss::Late, now, observer);
                 } else {
-                    self.hand_up(session, msdu, now, observer);
+                    self.pass_up(session, msdu, now, observer);
                 }
             }
         }
@@ -68,7 +68,7 @@ impl<P: Packet> Medium<P> {
             core::mem::replace(&mut self.sessions[session].recipient, Recipient::new());
         let before = recipient.waiting_since();
         act(&mut recipient, &mut |msdu| {
-            self.hand_up(session, msdu, now, observer)
+            self.pass_up(session, msdu, now, observer)
         });
         let since = recipient.waiting_since();
         if since != before && since != Time::MAX {
@@ -77,7 +77,8 @@ impl<P: Packet> Medium<P> {
         self.sessions[session].recipient = recipient;
     }
 
-    fn hand_up(
+    /// Moves received packets out of the medium.
+    fn pass_up(
         &mut self,
         session: usize,
         msdu: Msdu<P>,
@@ -315,6 +316,7 @@ impl<P: Packet> Medium<P> {
         self.abandon(member, access, sent, now, observer);
     }
 
+    /// Reports the failure of a transmission, and retransmits or drops its frames.
     fn abandon(
         &mut self,
         member: usize,
@@ -338,6 +340,7 @@ impl<P: Packet> Medium<P> {
         self.spare.push(sent.frames);
     }
 
+    /// Queues a frame for retransmission. At its retry limit, or without Block Ack, drops it instead.
     fn retransmit_or_drop(
         &mut self,
         (member, peer): (usize, usize),

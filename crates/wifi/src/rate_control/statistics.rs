@@ -1,4 +1,4 @@
-//! Success and throughput of a rate.
+//! The success probability and throughput of a rate.
 
 use sojourn_units::Duration;
 
