@@ -1,7 +1,7 @@
 """Speed and size of every queue discipline: writes docs/results/aqm-speed.md.
 
-Nanoseconds come from `cargo bench` and depend on the machine; instructions come from callgrind, as the difference
-between two lengths of the same run, and do not. Needs cargo and valgrind.
+Nanoseconds come from `cargo bench` and depend on the machine. Instructions come from callgrind, as the difference
+between a long and a short run, and do not depend on the machine. Needs cargo and valgrind.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ packets of each of 1000 flows; written by `make bench` (`benches/aqm.py`). Nanos
 
 
 def output(*command: str) -> str:
-    """What a command prints."""
+    """The output of a command."""
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
 def nanoseconds() -> dict[str, list[float]]:
-    """Per discipline: calm and busy, of 1 flow and of 1000 each."""
+    """Per discipline: calm and busy, each with 1 flow and with 1000."""
     rows = output("cargo", "bench", "--quiet", "-p", "sojourn-aqm", "--bench", "disciplines").splitlines()[1:]
     return {row.split()[0]: [float(cell) for cell in row.split()[1:]] for row in rows}
 

@@ -44,7 +44,7 @@ def build(name: str, directory: Path) -> Path:
         It does not compile.
     """
     source, program = HERE / f"{name}.cc", directory / name
-    # Not by pkg-config: Debian's files name libraries that the package does not depend on.
+    # pkg-config is no help: Debian's files name libraries that the package does not depend on.
     libraries = [f"-lns3-{module}" for module in MODULES[name]]
     if subprocess.run(["g++", "-O2", "-std=c++17", str(source), "-o", str(program), *libraries]).returncode:
         raise BuildError(f"{source}: does not compile against the ns-3 that is installed")

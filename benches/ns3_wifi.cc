@@ -1,24 +1,25 @@
-// A cell of 802.11g or 802.11n in ns-3: an access point and its stations, with UDP down, up or both ways, and one JSON line
-// about it. It is set up as our own cells are:
+// A cell of 802.11g or 802.11n in ns-3: an access point and its stations, with UDP down, up or both ways. The program prints
+// one JSON line. The cell is set up as Sojourn's cells are:
 //
 //  * One rate for all stations, 54 Mbit/s or MCS 7 at 20 MHz (65 Mbit/s), acknowledged at 24 Mbit/s; at 2.4 GHz, short slots.
-//    All nodes hear each other equally well, so that only collisions lose frames. A collision is noticed by all, however many
-//    collide: by default nobody notices the frame of 4 dB or less above the others, and contends after DIFS instead of EIFS.
-//  * 802.11g contends by DCF, 802.11n by EDCA in AC_BE; the access point's largest contention window is then 63, as hostapd has
-//    it. Up to 32 frames per A-MPDU, as ath9k sends them, and no A-MSDU.
-//  * Datagrams of 1472 bytes. With 802.11n 16 bytes more go on the air, which stand for CCMP; they do not count as goodput.
-//  * Beacons are a second apart, and end before there is load. There have to be some: an access point of ns-3 3.37 changes to
-//    the short slot when it sends one, and until then contends with slots of 20 us against stations with 9 us.
-//  * No queue is above the MAC's own, which drops by length and not by age.
-//  * Stations associate and agree on Block ACK one after another in the first four seconds, before there is load: under load
+//    All nodes hear each other equally well, so that only collisions lose frames. All nodes notice a collision, however many
+//    frames collide. By default ns-3's nodes do not notice a frame that is 4 dB or less above the others, and then contend
+//    after DIFS instead of EIFS.
+//  * 802.11g contends by DCF, 802.11n by EDCA in AC_BE. With EDCA the access point's CWmax is 63, as in hostapd. There are up
+//    to 32 frames per A-MPDU, as in ath9k, and no A-MSDU.
+//  * Datagrams have 1472 bytes. With 802.11n they have 16 bytes more, in place of CCMP, which do not count as goodput.
+//  * Beacons are a second apart, and stop before there is load. Some are necessary: an access point of ns-3 3.37 changes to the
+//    short slot when it sends a beacon. Until then it contends with slots of 20 us, and the stations with slots of 9 us.
+//  * There is no queue above the MAC's own, which drops by length and not by age.
+//  * Stations associate and agree on Block Ack one after another in the first four seconds, before there is load. Under load
 //    ns-3 3.37 can give up the agreement, and the station then has no traffic at all.
 //
 // Build with Debian's ns-3 (apt-get install libns3-dev); benches/speed.py and validation/wifi_ns3.py do so:
 //   g++ -O2 -std=c++17 ns3_wifi.cc -o ns3_wifi -lns3-core -lns3-network -lns3-internet -lns3-mobility -lns3-propagation
 //       -lns3-wifi -lns3-applications -lns3-traffic-control -lns3-stats -lns3-bridge -lns3-spectrum -lns3-antenna
-// Run:
+// Run it:
 //   ./ns3_wifi --standard=n --stations=4 --direction=both --rate=10 --dur=10 --seed=1
-// --rate is Mbit/s of UDP payload per flow, on the mean over the flows; a station has one flow each way.
+// --rate is the UDP payload per flow in Mbit/s, as the mean over the flows. A station has one flow each way.
 
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
@@ -41,8 +42,8 @@ namespace
 
 constexpr uint32_t kPayload = 1472;
 constexpr uint32_t kCcmp = 16;
-constexpr double kSettled = 4.0; // s: associations and Block ACK agreements are made
-constexpr double kWarmup = 1.0;  // s of load before anything is counted
+constexpr double kSettled = 4.0; // s, for associations and Block Ack agreements
+constexpr double kWarmup = 1.0;  // s of load before the statistics start
 
 struct Options
 {
@@ -55,7 +56,7 @@ struct Options
     uint32_t seed = 1;
 };
 
-// What one direction received after the warm-up, and how many packets in all.
+// What was received in one direction after the warm-up, and the packets of the whole run.
 struct Received
 {
     uint64_t packets = 0;
@@ -231,7 +232,8 @@ main(int argc, char* argv[])
                                  UintegerValue(7),
                                  "MaxSsrc",
                                  UintegerValue(7));
-    // 1472 and 16 bytes of payload, 28 of IP and UDP, 8 of LLC, 30 of MAC header and FCS, a delimiter of 4, padding of 2.
+    // A frame has 1472 and 16 bytes of payload, 28 of IP and UDP, 8 of LLC, 30 of MAC header and FCS, 4 of delimiter, and 2 of
+    // padding.
     const uint32_t aggregate = 32 * 1560;
     const Ssid ssid("cell");
     WifiMacHelper mac;
@@ -261,7 +263,7 @@ main(int argc, char* argv[])
                 "BE_MaxAmsduSize",
                 UintegerValue(0));
     const NetDeviceContainer stationDevices = wifi.Install(phy, mac, stations);
-    // A beacon would tell the stations to contend as the access point does.
+    // A beacon would announce the access point's own contention window to the stations.
     Simulator::Schedule(Seconds(kSettled) - MilliSeconds(50), [&accessPointDevice, n]() {
         Ptr<ApWifiMac> own =
             DynamicCast<ApWifiMac>(DynamicCast<WifiNetDevice>(accessPointDevice.Get(0))->GetMac());
@@ -314,12 +316,12 @@ main(int argc, char* argv[])
             const Ptr<Node> to = isDown ? stations.Get(i) : accessPoint.Get(0);
             const Ipv4Address address = isDown ? stationAddresses.GetAddress(i) : accessPointAddress.GetAddress(0);
             flows.emplace_back(from, to, address, 1000 + 2 * i + isDown, bytes, isDown ? down : up);
-            // For address resolution and Block ACK; then at a random phase.
+            // Two early packets cause address resolution and the Block Ack agreement. The flow starts later, at a random phase.
             for (const double at : {3.0, 3.02})
             {
                 Simulator::Schedule(Seconds(at + i * apart + isDown * apart / 2), &Flow::SendOnce, &flows.back());
             }
-            // Rates differ by up to 2 % each way, so that the flows' phases drift and a run sees all of them.
+            // Rates are up to 2 % above or below the mean, so that the flows' phases drift and take all values in a run.
             const double number = static_cast<double>(flows.size() - 1);
             const double drift = 1 + 0.04 * ((number + 0.5) / all - 0.5);
             const Time interval = Seconds(kPayload * 8 / (options.rate * drift * 1e6));

@@ -1,7 +1,7 @@
 """Speed of the simulator beside ns-3: data packets per CPU second; writes docs/results/speed.md.
 
 ``make bench`` builds what is needed and runs this; ``python3 benches/speed.py [--rounds N] [--no-ns3] [SCENARIO …]``
-measures what is built. ns-3 comes from the distribution (Debian: libns3-dev); without it, only we are measured.
+measures what is built. ns-3 comes from the distribution (Debian: libns3-dev). Without it, only Sojourn is measured.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ RESULT = ROOT / "docs" / "results" / "speed.md"
 
 @dataclass(frozen=True)
 class Scenario:
-    """An experiment file of ours, and the same for our ns-3 program."""
+    """An experiment file, and the same scenario as options of our ns-3 program."""
 
     name: str
     title: str
     seeds: int
-    """Runs of ours in one process, so that the clock's resolution does not matter."""
+    """Runs of Sojourn in one process; there are several, so that the resolution of the CPU time does not matter."""
     ns3: Mapping[str, object] | None
-    """The options of our ns-3 program; None: only ours."""
+    """The options of our ns-3 program; None: only Sojourn runs it."""
     ns3_rounds: int = 3
-    """At most as many rounds with ns-3, which needs a minute for some."""
+    """The most rounds with ns-3, which needs a minute for some scenarios."""
 
     @property
     def file(self) -> Path:
@@ -89,9 +89,9 @@ LARGE_WINDOWS, SMALL_WINDOW = ("cubic1-bdp", "reno1-bdp"), "cubic10-bdp"
 COUNTED = ("reno10-pie", "cubic10-bdp")
 """Scenarios whose instructions are counted."""
 IN_A_ROW = {1: "cubic10-1link", 5: "cubic10-5links"}
-"""Scenarios whose instructions are counted too, by their links in a row. The first link is the bottleneck."""
+"""Further scenarios whose instructions are counted, by their links in a row. The first link is the bottleneck."""
 COUNTED_S = (30, 90)
-"""Simulated seconds of the two runs whose difference is counted: it leaves start-up out."""
+"""Simulated seconds of two runs. The difference of their counts leaves the start-up out."""
 MEMORY_S = (60, 600)
 
 
@@ -101,14 +101,14 @@ class BenchError(Exception):
 
 @dataclass(frozen=True)
 class Measured:
-    """What a process did and took."""
+    """What a process simulated, and the CPU time that it took."""
 
     packets: int
     """Packets that left the bottleneck towards the receivers."""
     user_s: float
     goodput_mbps: float
     retransmits: float = 0
-    """Segments per run; only of ours."""
+    """Retransmitted segments per run; only for Sojourn."""
     output: str = field(repr=False, default="")
 
     @property
@@ -160,17 +160,17 @@ class Speed:
 
     @property
     def ns3_rate(self) -> float | None:
-        """The same of ns-3; None if it was left out."""
+        """The same for ns-3; None if it was left out."""
         return statistics.median(one.rate for one in self.ns3) if self.ns3 else None
 
 
 def compare(scenario: Scenario, program: Path | None, rounds: int) -> Speed:
-    """Ours and ns-3 in turn, so that both meet the same neighbours on the machine."""
+    """Measures Sojourn and ns-3 in turn, so that other load on the machine affects both alike."""
     ours, theirs = [], []
     for number in range(rounds):
         ours.append(run_ours(scenario))
         if program is not None and scenario.ns3 is not None and number < scenario.ns3_rounds:
-            # Flows start within the first second, as ours.
+            # Flows start within the first second, as in our scenarios.
             theirs.append(run_ns3(program, {**scenario.ns3, "jitter": 1}, seed=number + 1))
     speed = Speed(scenario, tuple(ours), tuple(theirs))
     beside = f", ns-3 {speed.ns3_rate:,.0f}, ratio {speed.our_rate / speed.ns3_rate:.0f}" if speed.ns3_rate else ""
@@ -179,7 +179,7 @@ def compare(scenario: Scenario, program: Path | None, rounds: int) -> Speed:
 
 
 def run_ours(scenario: Scenario, *overrides: str, wrapper: Sequence[str] = (), seeds: int | None = None) -> Measured:
-    """Our simulator on a scenario, all its seeds in one process."""
+    """Runs Sojourn on a scenario, all seeds in one process."""
     repeat = scenario.seeds if seeds is None else seeds
     done = timed([*wrapper, str(OURS), str(scenario.file), f"experiment.repeat={repeat}", *overrides])
     runs = [json.loads(line) for line in done.output.splitlines() if line.startswith("{")]
@@ -190,7 +190,7 @@ def run_ours(scenario: Scenario, *overrides: str, wrapper: Sequence[str] = (), s
 
 
 def run_ns3(program: Path, settings: Mapping[str, object], *, seed: int) -> Measured:
-    """The ns-3 program with these options."""
+    """Runs the ns-3 program with these options."""
     options = [f"--{key}={value}" for key, value in {**settings, "seed": seed}.items()]
     done = timed([str(program), *options])
     figures = json.loads(done.output)
@@ -198,7 +198,7 @@ def run_ns3(program: Path, settings: Mapping[str, object], *, seed: int) -> Meas
 
 
 def timed(command: Sequence[str]) -> Measured:
-    """Runs a command for its CPU time and output; packets are the caller's to fill in."""
+    """Runs a command and measures its CPU time and output. The caller fills in the packets."""
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -237,13 +237,13 @@ def instructions() -> dict[str, float] | None:
 
 
 def memory() -> dict[int, int]:
-    """Peak resident memory in KiB by simulated seconds; empty where /proc does not tell."""
+    """Peak resident memory in KiB by simulated seconds; empty without /proc."""
     scenario = next(one for one in SCENARIOS if one.name == SMALL_WINDOW)
     peaks = {}
     for seconds in MEMORY_S:
         command = [str(OURS), str(scenario.file), "experiment.repeat=1", f"experiment.duration={seconds} s"]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        # What wait() reports would include this interpreter's memory, from before the exec.
+        # wait() would include the memory of this interpreter, which the process has before its exec.
         while process.poll() is None:
             if found := re.search(r"VmHWM:\s+(\d+) kB", status_of(process.pid)):
                 peaks[seconds] = int(found[1])
@@ -252,7 +252,7 @@ def memory() -> dict[int, int]:
 
 
 def status_of(pid: int) -> str:
-    """What /proc tells of a process; nothing once it has ended."""
+    """The status of a process in /proc; empty once it has ended."""
     try:
         return Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -321,13 +321,13 @@ def large_window_lines(speeds: Sequence[Speed]) -> list[str]:
 
 
 def spread(measured: Sequence[Measured], factor: float, suffix: str) -> str:
-    """Median rate, and in brackets least and greatest."""
+    """The median rate, with the least and the greatest in brackets."""
     rates = [one.rate / factor for one in measured]
     return f"{statistics.median(rates):.3g} {suffix} ({min(rates):.3g}–{max(rates):.3g})"
 
 
 def instruction_lines(counted: dict[str, float] | None) -> list[str]:
-    """The section on instructions; the peers' counts were taken in the same way in July 2026."""
+    """The section on instructions. The other simulators' were counted in the same way in July 2026."""
     lines = [
         "Per data packet, everything included (its acknowledgement, timers, statistics), by callgrind: the",
         f"difference of runs of {COUNTED_S[0]} and {COUNTED_S[1]} simulated seconds. The others' were counted once, "
@@ -350,7 +350,7 @@ def instruction_lines(counted: dict[str, float] | None) -> list[str]:
 
 
 def further_link_lines(counted: Mapping[str, float]) -> list[str]:
-    """What each further link of a row costs."""
+    """The cost of each further link in a row."""
     if not all(name in counted for name in IN_A_ROW.values()):
         return []
     (few, less), (many, more) = sorted((links, counted[name]) for links, name in IN_A_ROW.items())
@@ -364,7 +364,7 @@ def further_link_lines(counted: Mapping[str, float]) -> list[str]:
 
 
 def memory_line(peaks: dict[int, int]) -> str:
-    """Peaks by simulated length."""
+    """The peaks by simulated seconds."""
     return ", ".join(f"{kib / 1024:.1f} MiB in {seconds} s" for seconds, kib in peaks.items()) or "not told here"
 
 

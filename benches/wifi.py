@@ -1,4 +1,4 @@
-"""Speed of a cell of Wi-Fi beside ns-3, and what a frame costs with more stations; writes docs/results/wifi-speed.md.
+"""Speed of a Wi-Fi cell beside ns-3, and cost of a frame by the number of stations; writes docs/results/wifi-speed.md.
 
 ``make bench`` builds what is needed and runs this; ``python3 benches/wifi.py [--rounds N] [--no-ns3]`` measures what is
 built.
@@ -25,16 +25,16 @@ RESULT = ROOT / "docs" / "results" / "wifi-speed.md"
 STATIONS = 4
 DURATION_S = 10
 SEEDS = 10
-"""Runs of ours in one process, so that the clock's resolution does not matter."""
+"""Runs of Sojourn in one process; there are several, so that the resolution of the CPU time does not matter."""
 CELLS = {
     "802.11g, 54 Mbit/s": ("g", 54, 4.0),
     "802.11n, 65 Mbit/s, aggregates": ("n", 65, 8.0),
 }
-"""Standard, rate, and Mbit/s of each of the flows, one each way per station: a little more than the air carries."""
+"""Standard, rate and load per flow, both in Mbit/s. The load of two flows per station exceeds what the air carries."""
 COUNTED = (1, 2, 4, 8, 16, 32, 50)
-"""Stations for which instructions are counted; all send without pause."""
+"""Numbers of stations for which instructions are counted. All stations are saturated."""
 COUNTED_S = (20, 50)
-"""Over these simulated seconds: the difference leaves start-up out, in which queues and histograms grow."""
+"""Simulated seconds of two runs. The difference of their counts leaves out the start-up, when histograms grow."""
 
 
 def main() -> int:
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def row(title: str, directory: Path, program: Path | None, rounds: int) -> str:
-    """A line of the table: ours and ns-3's in turn, so that both meet the same neighbours on the machine."""
+    """A line of the table. Sojourn and ns-3 run in turn, so that other load on the machine affects both alike."""
     standard, rate, mbps = CELLS[title]
     file = directory / "cell.toml"
     file.write_text(cell(standard, rate, STATIONS, "both", mbps), encoding="utf-8")
@@ -71,7 +71,7 @@ def row(title: str, directory: Path, program: Path | None, rounds: int) -> str:
         ours.append(run_ours(file, DURATION_S, SEEDS))
         if program is not None:
             run = run_ns3(program, settings, seed=number + 1)
-            # It counts packets from the second second on, and its time is that of the whole run.
+            # Our ns-3 program counts packets from the second second on, but its CPU time is that of the whole run.
             theirs.append(replace(run, packets=run.packets * DURATION_S // (DURATION_S - 1)))
     goodputs = [f"{statistics.median(one.goodput_mbps for one in side):.3g}" for side in (ours, theirs) if side]
     if not theirs:
@@ -86,7 +86,7 @@ def row(title: str, directory: Path, program: Path | None, rounds: int) -> str:
 
 
 def cell(standard: str, rate: int, stations: int, direction: str, mbps: float) -> str:
-    """An experiment file: a cell with a flow per station and way."""
+    """An experiment file: a cell with a flow per station and direction."""
     names = [f"s{number}" for number in range(stations)]
     own = ", ".join(f'{name} = {{ rate = "{rate} Mbit/s" }}' for name in names)
     text = f"""
@@ -124,7 +124,7 @@ start = "0..1 ms"
 
 
 def run_ours(file: Path, seconds: int, seeds: int, wrapper: Sequence[str] = ()) -> Measured:
-    """Our simulator, all seeds in one process: packets that left the disciplines of both ways."""
+    """Runs Sojourn, all seeds in one process. Counts the packets that left the disciplines in both directions."""
     overrides = [f"experiment.repeat={seeds}", f"experiment.duration={seconds} s"]
     done = timed([*wrapper, str(OURS), str(file), *overrides])
     runs = [json.loads(line) for line in done.output.splitlines() if line.startswith("{")]
@@ -134,13 +134,13 @@ def run_ours(file: Path, seconds: int, seeds: int, wrapper: Sequence[str] = ()) 
 
 
 def frames(run: Measured) -> int:
-    """Frames on the air: packets that left the disciplines of the stations, and retransmissions."""
+    """Frames on the air: the packets that left the disciplines, and retransmissions."""
     (result,) = [json.loads(line) for line in run.output.splitlines() if line.startswith("{")]
     return run.packets + sum(station["retries"] for station in result["links"]["wifi"]["stations"].values())
 
 
 def instructions(directory: Path) -> dict[int, float]:
-    """Instructions per frame by the number of stations, which always have something to send; empty without valgrind."""
+    """Instructions per frame, by the number of saturated stations; empty without valgrind."""
     if not shutil.which("valgrind"):
         print("valgrind is missing: instructions are not counted; on Debian: apt-get install valgrind", file=sys.stderr)
         return {}

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes each family for a while: fuzz/run.sh [SECONDS [FAMILY …]]. Needs cargo-fuzz and a nightly compiler.
+# Fuzzes each family of disciplines for SECONDS (default 60): fuzz/run.sh [SECONDS [FAMILY …]].
+# Needs cargo-fuzz and a nightly compiler.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -1,4 +1,4 @@
-//! Any settings and traffic through the family `codel`.
+//! Drives the family `codel` with arbitrary settings and traffic.
 #![no_main]
 
 #[path = "../../crates/aqm/tests/drive/arbitrary.rs"]

@@ -1,4 +1,4 @@
-//! Any settings and traffic through the family `dualpi2`.
+//! Drives the family `dualpi2` with arbitrary settings and traffic.
 #![no_main]
 
 #[path = "../../crates/aqm/tests/drive/arbitrary.rs"]

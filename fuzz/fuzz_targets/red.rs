@@ -1,4 +1,4 @@
-//! Any settings and traffic through the family `red`.
+//! Drives the family `red` with arbitrary settings and traffic.
 #![no_main]
 
 #[path = "../../crates/aqm/tests/drive/arbitrary.rs"]

@@ -1,4 +1,4 @@
-//! What a frame costs, by the number of stations. Nothing is asserted: `cargo bench -p sojourn-wifi`.
+//! The time per transmission and per packet, by the number of stations: `cargo bench -p sojourn-wifi`. It asserts nothing.
 
 #[path = "../tests/cell/mod.rs"]
 mod cell;

@@ -1,4 +1,4 @@
-//! Access categories, and the parameters with which each contends.
+//! Access categories and their contention parameters.
 
 use sojourn_units::Duration;
 
@@ -9,7 +9,7 @@ use crate::phy::{Standard, Timing};
 pub enum Access {
     /// AC_BK, background.
     Background,
-    /// AC_BE, best effort: all traffic where there is no QoS.
+    /// AC_BE, best effort: all traffic without QoS.
     BestEffort,
     /// AC_VI, video.
     Video,
@@ -21,8 +21,8 @@ impl Access {
     /// All, lowest priority first.
     pub const ALL: [Self; 4] = [Self::Background, Self::BestEffort, Self::Video, Self::Voice];
 
-    /// By the DiffServ code point as Linux does (`cfg80211_classify8021d`, to 6.7): its upper three bits are the user priority,
-    /// which table 10-1 maps to a category.
+    /// The category of a DiffServ code point, as in Linux until 6.7 (`cfg80211_classify8021d`). The upper three bits of the
+    /// code point are the user priority, which table 10-1 maps to a category.
     pub const fn of_dscp(dscp: u8) -> Self {
         match (dscp >> 3) & 7 {
             1 | 2 => Self::Background,
@@ -32,29 +32,29 @@ impl Access {
         }
     }
 
-    /// Its place in [`Access::ALL`].
+    /// Its index in [`Access::ALL`].
     pub const fn index(self) -> usize {
         self as usize
     }
 }
 
-/// With what parameters a category contends.
+/// The contention parameters of a category.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contending {
-    /// Slots of AIFS: 2 are DIFS.
+    /// AIFSN, the slots of AIFS. With 2 of them, AIFS is DIFS.
     pub aifs_slots: u32,
-    /// The first contention window, in slots.
+    /// CWmin, the first contention window, in slots.
     pub cw_min: u32,
-    /// The largest.
+    /// CWmax, the largest contention window, in slots.
     pub cw_max: u32,
-    /// For how long frames may follow one another once the medium is won; zero: one exchange.
+    /// TXOP limit: how long a node may send after it has won the medium; zero: one exchange.
     pub txop: Duration,
 }
 
 /// Parameters by [`Access::index`].
 pub type AccessSet = [Contending; 4];
 
-/// DCF: every frame waits DIFS and draws from the standard's own window.
+/// DCF: every frame waits for DIFS and uses the standard's contention window.
 pub fn dcf(timing: &Timing) -> AccessSet {
     let contending = Contending {
         aifs_slots: 2,
@@ -65,8 +65,8 @@ pub fn dcf(timing: &Timing) -> AccessSet {
     [contending; 4]
 }
 
-/// The defaults of a station (IEEE 802.11-2016 table 9-137, OFDM; the same in mac80211's `ieee80211_set_wmm_default`). In the
-/// edition of 2020 background and best effort may keep the medium for 2528 µs; access points announce zero.
+/// The defaults of a station (IEEE 802.11-2016 table 9-137, OFDM; the same in mac80211's `ieee80211_set_wmm_default`). The
+/// edition of 2020 has a TXOP limit of 2528 µs for background and best effort, but access points announce zero.
 pub fn station_edca(timing: &Timing) -> AccessSet {
     let (min, max) = (timing.cw_min, timing.cw_max);
     [
@@ -83,8 +83,8 @@ pub fn station_edca(timing: &Timing) -> AccessSet {
     .map(at_least_one)
 }
 
-/// What an access point itself uses: the defaults of hostapd.conf (`tx_queue_data3` for background to `tx_queue_data0` for
-/// voice; best effort with `tx_queue_data2_cwmax=63`).
+/// What an access point itself uses: the defaults of hostapd.conf, from `tx_queue_data3` for background to `tx_queue_data0`
+/// for voice. The CWmax of best effort is 63 (`tx_queue_data2_cwmax`).
 pub fn access_point_edca(timing: &Timing) -> AccessSet {
     let station = station_edca(timing);
     [
@@ -104,7 +104,7 @@ pub fn access_point_edca(timing: &Timing) -> AccessSet {
     ]
 }
 
-/// The parameters of a node of a cell of this standard.
+/// The default parameters of a node in a cell of this standard.
 pub fn default_set(standard: Standard, timing: &Timing, is_access_point: bool) -> AccessSet {
     match (standard.has_qos(), is_access_point) {
         (false, _) => dcf(timing),
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn code_points_map_by_their_upper_three_bits() {
-        // CS1 and AF1x are background here, AF4x and EF video, CS6 voice: RFC 8325 §2.4 laments the middle two.
+        // CS1 and AF1x are background, AF4x and EF video, CS6 voice. RFC 8325 recommends otherwise for AF1x and EF.
         for (dscp, access) in [
             (0, Access::BestEffort),
             (8, Access::Background),

@@ -1,4 +1,4 @@
-//! Frames, and how many go into one transmission.
+//! Limits of aggregation, and the sizes of MPDUs, A-MSDUs and A-MPDUs.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::block_ack::{Sequence, WINDOW};
 use crate::frames;
 use crate::phy::{Mode, Standard, Timing};
 
-/// How much goes into one transmission. The least of all limits holds.
+/// How much goes into one transmission. The tightest limit applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Aggregation {
     /// MPDUs of an A-MPDU, at most 64; 1: no aggregation.
@@ -17,7 +17,7 @@ pub struct Aggregation {
     pub bytes: u32,
     /// How long a PPDU may last.
     pub duration: Duration,
-    /// Bytes of an A-MSDU; 0: a packet per MPDU.
+    /// Bytes of an A-MSDU; 0: no A-MSDU, each MPDU carries one packet.
     pub amsdu_bytes: u32,
 }
 
@@ -48,7 +48,7 @@ impl Aggregation {
         }
     }
 
-    /// As Linux's ath9k: half a window of frames, 65535 bytes, 4 ms.
+    /// The limits of Linux's ath9k: half a window of frames, 65535 bytes, 4 ms.
     pub const fn ath9k() -> Self {
         Self {
             frames: WINDOW / 2,
@@ -64,21 +64,21 @@ impl Aggregation {
 pub struct Framing {
     /// Bytes of [`sojourn_aqm::Packet::bytes`] that are not sent on the air: an Ethernet header.
     pub link_header: u32,
-    /// True with the QoS control field.
+    /// Whether it has the QoS control field.
     pub qos: bool,
-    /// True with CCMP (WPA2).
+    /// Whether it is encrypted by CCMP (WPA2).
     pub ccmp: bool,
 }
 
 impl Framing {
-    /// A packet with LLC, as an MSDU.
+    /// Bytes of the MSDU of a packet: LLC in place of the link header.
     pub fn msdu(&self, packet_bytes: u32) -> u32 {
         packet_bytes
             .saturating_sub(self.link_header)
             .saturating_add(frames::LLC)
     }
 
-    /// An MPDU that carries so many bytes of one MSDU or A-MSDU.
+    /// Bytes of the MPDU of an MSDU or A-MSDU.
     pub fn mpdu(&self, msdu_bytes: u32) -> u32 {
         let header = if self.qos {
             frames::QOS_DATA
@@ -90,23 +90,23 @@ impl Framing {
     }
 }
 
-/// An MPDU and its packets. They are gone once the receiver has them.
+/// An MPDU and its packets. The packets leave it when the receiver gets them.
 #[derive(Debug)]
 pub(crate) struct Mpdu<P> {
-    pub number: Sequence,
+    pub sequence: Sequence,
     /// From the MAC header to the FCS.
     pub bytes: u32,
     pub packet: Option<P>,
     /// The further packets of an A-MSDU.
     pub more: Vec<P>,
-    /// Times it was sent in vain.
+    /// How often it was sent without an acknowledgement.
     pub failures: u8,
-    /// What AQL counts it as, in µs.
+    /// AQL's estimate of its airtime, in µs.
     pub estimate: u32,
 }
 
 impl<P> Mpdu<P> {
-    /// The packets go to the receiver; of a copy there are none.
+    /// Takes the packets for the receiver. `None` if an earlier transmission was received and only its answer was lost.
     pub(crate) fn take(&mut self) -> Option<(P, Vec<P>)> {
         let packet = self.packet.take()?;
         Some((packet, core::mem::take(&mut self.more)))
@@ -123,18 +123,18 @@ impl<P> Mpdu<P> {
 pub(crate) struct Psdu {
     frames: u32,
     bytes: u32,
-    /// Bytes of the only frame.
-    alone: u32,
+    /// Bytes of the last frame, without a delimiter.
+    last: u32,
 }
 
 impl Psdu {
-    /// With another frame: each has a delimiter, and all before the last are padded.
+    /// The PSDU with another frame. Each frame has a delimiter, and all but the last are padded.
     pub(crate) fn with(self, mpdu_bytes: u32) -> Self {
         Self {
             frames: self.frames + 1,
             bytes: (frames::padded(self.bytes).saturating_add(frames::DELIMITER))
                 .saturating_add(mpdu_bytes),
-            alone: mpdu_bytes,
+            last: mpdu_bytes,
         }
     }
 
@@ -143,16 +143,16 @@ impl Psdu {
         self.frames
     }
 
-    /// Bytes handed to the PHY. A single frame goes without a delimiter, except in VHT, which sends nothing but A-MPDUs.
+    /// Bytes handed to the PHY. A single frame has no delimiter, except in VHT, where every PSDU is an A-MPDU.
     pub(crate) const fn bytes(self, mode: Mode) -> u32 {
         match (self.frames, mode) {
             (1, Mode::Vht(_)) => self.bytes,
-            (1, _) => self.alone,
+            (1, _) => self.last,
             _ => self.bytes,
         }
     }
 
-    /// True if it is sent in this mode within the limits. A single frame always is.
+    /// True if it may be sent in this mode within the limits. A single frame always may.
     pub(crate) fn fits(self, mode: Mode, limits: &Aggregation, timing: &Timing) -> bool {
         self.frames <= 1
             || (mode.can_aggregate()
@@ -192,14 +192,15 @@ mod tests {
     }
 
     #[test]
-    fn the_least_limit_holds() {
+    fn the_tightest_limit_applies() {
         let most = Aggregation::most(Standard::N);
-        // 65535 / 1544 = 42.4: bytes. At MCS 0 time: 5484 µs - 36 are 1362 symbols of 26 bits, 4423 bytes: two frames.
+        // At MCS 15 the bytes limit: 65535 / 1544 = 42.4. At MCS 0 the time limits: 5484 µs - 36 are 1362 symbols of 26
+        // bits, 4423 bytes, two frames.
         assert_eq!(most_frames(ht(7, 2), most, 1538), 42);
         assert_eq!(most_frames(ht(0, 1), most, 1538), 2);
-        // Frames of 100 bytes: the window.
+        // For frames of 100 bytes the Block Ack window limits.
         assert_eq!(most_frames(ht(7, 2), most, 100), 64);
-        // ath9k at MCS 0: 3212 bytes in 4 ms (its own table): two frames; at MCS 4 19300: 12 frames.
+        // ath9k's own table has 3212 bytes in 4 ms at MCS 0, two frames, and 19300 at MCS 4, 12 frames.
         assert_eq!(most_frames(ht(0, 1), Aggregation::ath9k(), 1538), 2);
         assert_eq!(most_frames(ht(4, 1), Aggregation::ath9k(), 1538), 12);
         assert_eq!(most_frames(ht(7, 2), Aggregation::ath9k(), 1538), 32);
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn framing_adds_what_the_standard_says() {
+    fn framing_adds_llc_mac_header_fcs_and_ccmp() {
         let framing = Framing {
             link_header: 14,
             qos: true,

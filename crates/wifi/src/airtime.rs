@@ -1,22 +1,22 @@
-//! What the medium was used for. The shares sum to the clock.
+//! What the medium was used for. The parts sum to the elapsed time.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Time, Way};
 
-/// What a station's frames took and how they fared, in one direction.
+/// The airtime of a station's frames in one direction, and how many were received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Account {
-    /// Exchanges and transmissions that were not answered.
+    /// Airtime of exchanges, and of transmissions without an answer.
     pub airtime: Duration,
     /// Transmissions.
     pub transmissions: u64,
-    /// Frames in them: aggregate sizes are frames per transmission.
+    /// Frames in these transmissions. The mean size of aggregates is `frames / transmissions`.
     pub frames: u64,
-    /// Transmissions that had been made before, in vain or in part.
+    /// Transmissions that repeat one without an answer.
     pub retries: u64,
-    /// Packets received, and their bytes.
+    /// Packets received.
     pub packets: u64,
     /// Bytes of these, as [`sojourn_aqm::Packet::bytes`] counts.
     pub bytes: u64,
@@ -25,7 +25,7 @@ pub struct Account {
 /// What the medium was used for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Airtime {
-    /// By station: down, up.
+    /// By station: for each direction, down and up.
     accounts: Vec<[Account; 2]>,
     collisions: Duration,
     collided: u64,
@@ -72,12 +72,12 @@ impl Airtime {
         self.idle
     }
 
-    /// Until when all this holds.
+    /// The time until which the medium has been accounted for.
     pub const fn until(&self) -> Time {
         self.until
     }
 
-    /// The sum of all uses: [`Airtime::until`].
+    /// The sum of all uses, which equals [`Airtime::until`].
     pub fn total(&self) -> Duration {
         let accounts = self.accounts.iter().flatten();
         accounts.fold(self.idle + self.collisions, |sum, account| {

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use sojourn_units::Time;
 
-/// Frames of a window: the bits of a compressed BlockAck.
+/// Frames of a window: the bits of the bitmap of a compressed BlockAck.
 pub(crate) const WINDOW: u16 = 64;
 
 /// Sequence numbers count modulo 4096.
@@ -15,7 +15,7 @@ const MODULUS: u16 = 4096;
 pub(crate) struct Sequence(u16);
 
 impl Sequence {
-    /// How far it is behind `other`, on the way around the circle.
+    /// The distance from `other` forward to it, modulo 4096.
     pub(crate) const fn since(self, other: Self) -> u16 {
         (self.0 + MODULUS - other.0) % MODULUS
     }
@@ -25,14 +25,14 @@ impl Sequence {
     }
 }
 
-/// The sender's end: which numbers are outstanding.
+/// The sender's end: which sequence numbers are outstanding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Originator {
     /// The first number that is neither acknowledged nor dropped.
     start: Sequence,
     /// The next new number.
     next: Sequence,
-    /// Bit n: `start` + n is acknowledged or dropped.
+    /// Bit n is set if `start` + n is acknowledged or dropped.
     done: u64,
 }
 
@@ -45,26 +45,26 @@ impl Originator {
         }
     }
 
-    /// The first number outstanding.
+    /// The first outstanding number: the start of the window.
     pub(crate) const fn start(&self) -> Sequence {
         self.start
     }
 
-    /// True if a new frame fits in the window of so many frames.
+    /// True if a new frame fits in a window of `window` frames.
     pub(crate) fn has_room(&self, window: u16) -> bool {
         self.next.since(self.start) < window
     }
 
-    /// Gives the next number to a new frame.
+    /// Assigns the next sequence number to a new frame.
     pub(crate) fn assign(&mut self) -> Sequence {
-        let given = self.next;
-        self.next = given.plus(1);
-        given
+        let assigned = self.next;
+        self.next = assigned.plus(1);
+        assigned
     }
 
     /// A frame is acknowledged, or dropped.
-    pub(crate) fn finish(&mut self, number: Sequence) {
-        let bit = number.since(self.start);
+    pub(crate) fn finish(&mut self, sequence: Sequence) {
+        let bit = sequence.since(self.start);
         debug_assert!(bit < WINDOW);
         self.done |= 1 << bit;
         let finished = self.done.trailing_ones() as u16;
@@ -73,16 +73,16 @@ impl Originator {
     }
 }
 
-/// The receiver's end: frames wait for those before them.
+/// The receiver's end: the reordering buffer, in which frames wait for missing ones before them.
 #[derive(Debug)]
 pub(crate) struct Recipient<F> {
-    /// The number to be handed up next.
+    /// The sequence number to be passed up next.
     next: Sequence,
-    /// What has come of `next` and behind, by its distance.
+    /// The frames received from `next` on, by their distance from it; `None`: missing.
     held: VecDeque<Option<F>>,
     /// Frames held.
     frames: u16,
-    /// Since when.
+    /// Since when a frame has been held; [`Time::MAX`]: none is.
     since: Time,
 }
 
@@ -96,43 +96,45 @@ impl<F> Recipient<F> {
         }
     }
 
-    /// Since when a frame waits for those before it; [`Time::MAX`]: none does.
+    /// Since when a frame has waited for a missing one; [`Time::MAX`]: none waits.
     pub(crate) const fn waiting_since(&self) -> Time {
         self.since
     }
 
-    /// The frames that wait.
+    /// The frames that wait for missing ones.
     pub(crate) fn held(&self) -> impl Iterator<Item = &F> {
         self.held.iter().flatten()
     }
 
-    /// A frame has come. It and what waited for it go to `up`, in order. One that lies beyond the window moves it on: what it
-    /// leaves behind goes up without what is missing. One that is no longer waited for is given back: it is too late.
+    /// Receives a frame. Passes it and the frames that waited for it to `up`, in order. A frame beyond the window moves the
+    /// window: the frames that leave the window go up without the missing ones. Returns a frame that is too late, and the
+    /// older one of two copies.
     pub(crate) fn receive(
         &mut self,
-        number: Sequence,
+        sequence: Sequence,
         frame: F,
         now: Time,
         up: &mut dyn FnMut(F),
     ) -> Option<F> {
-        let ahead = number.since(self.next);
+        let ahead = sequence.since(self.next);
         if ahead >= MODULUS / 2 {
             return Some(frame);
         }
         if ahead >= WINDOW {
-            self.skip_to(number.plus(MODULUS + 1 - WINDOW), now, up);
+            self.skip_to(sequence.plus(MODULUS + 1 - WINDOW), now, up);
         }
-        let at = usize::from(number.since(self.next));
+        let at = usize::from(sequence.since(self.next));
         while self.held.len() <= at {
             self.held.push_back(None);
         }
         let copy = self.held[at].replace(frame);
         self.frames += u16::from(copy.is_none());
-        self.hand_up(now, up);
+        self.pass_up(now, up);
         copy
     }
 
-    /// The sender will not send what is before `start` (BlockAckReq): what waited for it goes up.
+    /// Stops waiting for frames before `start`, which the sender has given up (BlockAckReq). The frames that waited for them
+    /// go up.
     pub(crate) fn skip_to(&mut self, start: Sequence, now: Time, up: &mut dyn FnMut(F)) {
         let ahead = start.since(self.next);
         if ahead >= MODULUS / 2 {
@@ -145,17 +147,18 @@ impl<F> Recipient<F> {
             }
         }
         self.next = start;
-        self.hand_up(now, up);
+        self.pass_up(now, up);
     }
 
-    /// The wait is over: what is held goes up until the next gap but one.
+    /// Skips the first gap after the reordering timeout. The frames after it go up, as far as the next gap.
     pub(crate) fn skip_gap(&mut self, now: Time, up: &mut dyn FnMut(F)) {
         if let Some(gap) = self.held.iter().position(Option::is_some) {
             self.skip_to(self.next.plus(gap as u16), now, up);
         }
     }
 
-    fn hand_up(&mut self, now: Time, up: &mut dyn FnMut(F)) {
+    /// Passes up the frames in front of the first gap.
+    fn pass_up(&mut self, now: Time, up: &mut dyn FnMut(F)) {
         while let Some(Some(_)) = self.held.front() {
             if let Some(frame) = self.held.pop_front().flatten() {
                 self.frames -= 1;
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_moves_with_the_first_outstanding() {
+    fn the_window_starts_at_the_first_outstanding_frame() {
         let mut originator = Originator::new();
         let given: Vec<Sequence> = (0..64).map(|_| originator.assign()).collect();
         assert!(!originator.has_room(64));
@@ -205,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_around_the_circle() {
+    fn sequence_numbers_wrap_around() {
         let mut originator = Originator::new();
         let mut recipient = Recipient::new();
         for n in 0..10_000_u16 {
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_holds_back_what_is_behind_it() {
+    fn a_missing_frame_holds_back_those_after_it() {
         let mut recipient = Recipient::new();
         assert_eq!(receive(&mut recipient, 0), [0]);
         assert_eq!(receive(&mut recipient, 2), []);
@@ -234,13 +237,13 @@ mod tests {
         let mut recipient = Recipient::new();
         assert_eq!(receive(&mut recipient, 1), []);
         assert_eq!(receive(&mut recipient, 2), []);
-        // 66 lies beyond 0 + 64: the window becomes 3 to 66, and 1 and 2 go up.
+        // 66 is outside of the window of 0 to 63. The window becomes 3 to 66, and 1 and 2 go up.
         assert_eq!(receive(&mut recipient, 66), [1, 2]);
         assert_eq!(receive(&mut recipient, 3), [3]);
     }
 
     #[test]
-    fn what_the_sender_dropped_is_waited_for_no_longer() {
+    fn the_receiver_skips_frames_that_the_sender_dropped() {
         let mut recipient = Recipient::new();
         for number in [1, 2, 4] {
             receive(&mut recipient, number);

@@ -1,4 +1,4 @@
-//! What a cell is built from.
+//! The settings of a cell and its stations.
 
 use alloc::vec::Vec;
 
@@ -12,34 +12,34 @@ use crate::rate_control::RateControl;
 /// A cell: an access point and its stations. [`Cell::new`] holds the defaults.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cell {
-    /// Which 802.11.
+    /// The 802.11 standard.
     pub standard: Standard,
     /// Slot, SIFS and what follows from them.
     pub timing: Timing,
-    /// With what parameters the access point contends.
+    /// The access point's contention parameters.
     pub access_point: AccessSet,
-    /// With what parameters stations contend.
+    /// The stations' contention parameters.
     pub stations: AccessSet,
     /// How much goes into one transmission.
     pub aggregation: Aggregation,
     /// What an MPDU adds to its packets.
     pub framing: Framing,
-    /// What goes before a transmission to keep others silent.
+    /// What protects a transmission.
     pub protection: Protection,
     /// Times a frame is sent before it is dropped (dot11ShortRetryLimit).
     pub retry_limit: u8,
-    /// The same for frames of aggregates, which are sent again one by one (ath9k: 30).
+    /// The same for frames under Block Ack, which are retransmitted one by one (ath9k: 30).
     pub aggregate_retry_limit: u8,
     /// Seed of all random streams.
     pub seed: u64,
 }
 
-/// What goes before a transmission to keep others silent.
+/// Protection: the control frames before a transmission that make the others defer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protection {
     /// RTS and CTS before PSDUs longer than so many bytes (dot11RTSThreshold); `u32::MAX`: never.
     RtsAbove(u32),
-    /// A CTS to oneself in this mode, which 802.11b stations understand (§10.27.1).
+    /// A CTS-to-self in this mode, which 802.11b stations understand (§10.27.1).
     CtsToSelf(Mode),
 }
 
@@ -73,7 +73,7 @@ impl Cell {
         }
     }
 
-    /// The same with 802.11b stations in it (§10.27): their slot, and with 802.11g a CTS to oneself at 11 Mbit/s before every
+    /// The same cell with 802.11b stations in it (§10.27): it has their slot, and a CTS-to-self at 11 Mbit/s before every
     /// frame.
     pub fn beside_802_11b(self) -> Self {
         let timing = self.timing.beside_802_11b();
@@ -87,13 +87,13 @@ impl Cell {
     }
 }
 
-/// A station, and how the access point and it reach each other.
+/// A station, and the channel between it and the access point.
 pub struct Station<P> {
-    /// The modes that both know, at least one.
+    /// The modes that both support, at least one.
     pub modes: Vec<Mode>,
-    /// How the access point and the station choose among them.
+    /// How both choose among these modes.
     pub rate_control: RateControl,
-    /// The signal-to-noise ratio in dB; `None`: only collisions lose frames.
+    /// The signal-to-noise ratio in dB; `None`: frames are lost only by collisions.
     pub snr_db: Option<f64>,
     /// How the signal fades.
     pub fading: Option<Fading>,

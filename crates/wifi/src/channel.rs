@@ -1,6 +1,5 @@
-//! What a frame meets on its way: a signal-to-noise ratio that may fade, and whether it is received.
-//!
-//! A station and the access point have the same ratio in both directions.
+//! The channel between a station and the access point: its signal-to-noise ratio, which may fade, and whether frames are
+//! received. The ratio is the same in both directions.
 
 use sojourn_units::{Duration, Time};
 
@@ -12,9 +11,9 @@ use crate::random::{Purpose, Stream};
 /// (its correlation falls to 1/e within the coherence time).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Fading {
-    /// How long the channel stays about the same.
+    /// The coherence time: how long the channel stays about the same.
     pub coherence: Duration,
-    /// Power of the direct path over that of the scattered ones; 0 is Rayleigh fading.
+    /// The K factor: the power of the direct path divided by that of the scattered paths; 0 is Rayleigh fading.
     pub k: f64,
 }
 
@@ -26,14 +25,14 @@ pub(crate) struct Channel {
     fading: Option<Faded>,
     now: Snr,
     random: Stream,
-    /// The last mode and what a byte in it risks, for nearly all frames are like the last.
+    /// The last mode, and the logarithm of a byte's success probability in it. Most frames have the mode of the one before.
     last: Option<(Mode, f64)>,
 }
 
 #[derive(Clone, Debug)]
 struct Faded {
     fading: Fading,
-    /// The scattered part, each with a variance of 1/2.
+    /// The scattered part of the gain: real and imaginary part, each with a variance of 1/2.
     gain: (f64, f64),
     at: Time,
     random: Stream,
@@ -70,13 +69,13 @@ impl Channel {
         channel
     }
 
-    /// The ratio now; `None`: nothing is ever lost.
+    /// The ratio now; `None`: the channel loses no frame.
     pub(crate) fn snr(&mut self, now: Time) -> Option<Snr> {
         self.fade(now);
         self.mean.map(|_| self.now)
     }
 
-    /// Draws whether a frame is received. To be called in the order of time.
+    /// Draws whether a frame is received, at the ratio of the last call of [`Channel::snr`].
     pub(crate) fn receives(&mut self, mode: Mode, bytes: u32) -> bool {
         if self.mean.is_none() {
             return true;
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn rayleigh_power_is_exponential_and_a_direct_path_steadies_it() {
+    fn rayleigh_power_is_exponential_and_a_direct_path_reduces_its_variance() {
         // Exponential: mean 1 and variance 1. Rician: variance (1 + 2K) / (1 + K)², 7/16 for K = 3.
         let apart = Duration::from_millis(100);
         let (mean, variance) = mean_and_variance(&powers(0.0, apart, 40_000));
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_signal_stays_within_the_coherence_time() {
+    fn fading_is_correlated_within_the_coherence_time() {
         // Power correlates as the square of the gain: exp(-2 · 1/10) after 1 ms of 10.
         let powers = powers(0.0, Duration::from_millis(1), 200_000);
         let (mean, variance) = mean_and_variance(&powers);
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_lost_as_often_as_the_model_says() {
+    fn the_share_of_lost_frames_is_that_of_the_error_model() {
         let (mode, bytes) = (Mode::Ofdm(Ofdm::R54), 1500);
         for db in [22.0, 22.5, 23.0] {
             let expected = crate::phy::error::success(mode, Snr::from_db(db), bytes);

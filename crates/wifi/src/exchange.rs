@@ -1,4 +1,4 @@
-//! How long the frames of an exchange take.
+//! The durations of an exchange: protection, data and answer.
 
 use sojourn_units::Duration;
 
@@ -17,18 +17,18 @@ pub(crate) enum Payload {
     BlockAckRequest,
 }
 
-/// The spans of an exchange. A SIFS lies between two frames.
+/// The durations of an exchange. A SIFS lies between two frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {
-    /// RTS and CTS, or a CTS to oneself, with the SIFS behind each.
+    /// RTS and CTS, or a CTS-to-self, with the SIFS after each.
     pub protection: Duration,
-    /// The first of these alone: all that collides behind an RTS.
+    /// The RTS alone, which is all that a collision can hit; `None` without RTS.
     pub rts: Option<Duration>,
     /// The frames themselves.
     pub data: Duration,
     /// The SIFS and the answer.
     pub answer: Duration,
-    /// In which mode the answer comes, and its bytes.
+    /// The mode of the answer, and its bytes.
     pub answer_frame: (Mode, u32),
 }
 
@@ -58,7 +58,8 @@ impl Plan {
         }
     }
 
-    /// How long the medium is busy with what its sender sends before it knows whether anybody listens.
+    /// How long the sender sends before it expects an answer: the RTS alone, or else the protection and the data. A collision
+    /// lasts so long.
     pub(crate) fn exposed(&self) -> Duration {
         self.rts.unwrap_or(self.protection + self.data)
     }
@@ -90,7 +91,7 @@ mod tests {
         assert_eq!(plan.exposed().as_micros(), 34);
         assert_eq!(plan.whole().as_micros(), 34 + 10 + 34 + 10 + 254 + 10 + 34);
         assert_eq!(Plan::new(&with_rts, mode, 1000, Payload::Frame).rts, None);
-        // Beside 802.11b stations, a CTS to oneself at 11 Mbit/s: 192 + 11 (112 bits at 11, rounded up), SIFS.
+        // Beside 802.11b stations, a CTS-to-self at 11 Mbit/s: 192 + 11 (112 bits at 11, rounded up), SIFS.
         let plan = Plan::new(&cell.beside_802_11b(), mode, 1536, Payload::Frame);
         assert_eq!(plan.whole().as_micros(), 203 + 10 + 254 + 10 + 34);
     }

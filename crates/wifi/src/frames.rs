@@ -23,7 +23,7 @@ pub const DELIMITER: u32 = 4;
 /// Before each MSDU of an A-MSDU: destination, source, length (§9.3.2.2.2).
 pub const AMSDU_SUBFRAME: u32 = 14;
 
-/// So many bytes with the padding to a multiple of four that all but the last subframe of an aggregate have.
+/// Bytes padded to a multiple of four, as every subframe of an aggregate is but the last.
 pub const fn padded(bytes: u32) -> u32 {
     bytes.saturating_add(3) & !3
 }

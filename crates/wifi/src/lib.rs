@@ -1,7 +1,7 @@
-//! 802.11 as a medium that many queues share: an access point and its stations, whose frames contend for the air. No clock
-//! and no I/O: time only ever arrives as `now`, packets as values of the caller's own type.
+//! 802.11 as a medium that many queues share: an access point and its stations, whose frames contend for the air. There is
+//! no clock and no I/O: the caller passes the time as `now`, and packets of its own type.
 //!
-//! A cell of one station, and a packet from the access point to it:
+//! The example sends a packet from the access point to the only station of a cell:
 //!
 //! ```
 //! use sojourn_aqm::fifo::DropTail;
@@ -51,34 +51,37 @@
 //!     medium.act(now, &mut NoObserver);
 //!     arrived.extend(std::iter::from_fn(|| medium.poll()).map(|departed| (now, departed.packet.bytes)));
 //! }
-//! // The medium was idle: no back-off. 1536 bytes take 248 µs, and the signal extension 6.
+//! // The medium was idle, so there is no back-off. 1536 bytes take 248 µs, and the signal extension takes 6 µs.
 //! assert_eq!(arrived, [(Time::from_micros(1254), 1514)]);
 //! ```
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`cell`] | what a cell is built from |
-//! | [`medium`] | a cell at work |
+//! | [`cell`] | the settings of a cell and its stations |
+//! | [`medium`] | the cell while it runs: exchanges, aggregation of frames, acknowledgements, retransmissions |
 //! | [`phy`] | modes, their rates, how long frames take and how likely they are received |
-//! | [`frames`], [`aggregate`] | bytes of frames, and how many go into one transmission |
-//! | [`access`] | categories and the parameters with which each contends |
-//! | `contention`, `backoff` | who wins the medium |
-//! | `block_ack`, `session` | sequence numbers, what is sent again, reordering at the receiver |
-//! | `rate_control` | which mode a frame is sent in |
+//! | `channel` | a station's signal-to-noise ratio, fading, and losses |
+//! | [`frames`], [`aggregate`] | sizes of frames, and limits of aggregation |
+//! | `exchange` | the durations of an exchange: protection, data, answer |
+//! | [`access`] | access categories and their contention parameters |
+//! | `contention_window` | CW, which doubles after a failure |
+//! | `backoff` | the back-off counters, and who wins the medium |
+//! | `block_ack`, `session` | sequence numbers, retransmissions, reordering at the receiver |
+//! | `rate_control` | the mode of each frame |
 //! | [`queues`] | a discipline above a device ring, or mac80211's queues |
 //! | [`observer`], [`airtime`], [`timeline`] | what happened, and what the medium was used for |
 //!
 //! # What is left out
 //!
-//! All nodes hear each other at once: no hidden nodes, no propagation, no capture. Control frames other than RTS are lost
-//! like any others, but nobody sets a NAV wrong. No beacons, association, power saving, multicast, beamforming, or minimum
-//! spacing of MPDUs. Block ACK is set up from the start.
+//! All nodes hear each other at once: there are no hidden nodes, no propagation delay and no capture. Control frames can be
+//! lost, but no node sets a wrong NAV. There are no beacons, no association, power saving, multicast or beamforming, and no
+//! minimum spacing of MPDUs. Block Ack agreements exist from the start.
 //!
 //! # How it fits into a network
 //!
-//! A cell is a [`sojourn_path::Medium`] of a network: a place with a queue per direction and station, which a route names by
-//! its stage `Shared(medium, entry)`. Whoever has an observer that tells cells apart implements the trait over [`Medium`]; the
-//! simulator's `wifi` does.
+//! A cell is a [`sojourn_path::Medium`] of a network, with a queue per direction and station. A route names it by the stage
+//! `Shared(medium, entry)`. The simulator's module `wifi` implements the trait over [`Medium`], with an observer that tells
+//! cells apart.
 #![no_std]
 extern crate alloc;
 
@@ -89,7 +92,7 @@ mod backoff;
 mod block_ack;
 pub mod cell;
 mod channel;
-mod contention;
+mod contention_window;
 mod exchange;
 pub mod frames;
 pub mod medium;

@@ -2,8 +2,12 @@
 //!
 //! An exchange has three events: a node wins the medium and starts to send (`start`), its frames arrive (`deliver`), and the
 //! exchange ends (`finish`). Losses are drawn when the exchange starts. There is no event per slot.
+//!
+//! A member is a node by its index: the access point is 0, and station n is n + 1. A peer is whom a member sends to: the
+//! access point numbers its stations from 0, and a station's only peer, the access point, is 0. A link is one direction
+//! between the access point and a station. A session is one category of a link.
 
-mod build;
+mod aggregate_frames;
 mod finish;
 mod start;
 
@@ -15,10 +19,10 @@ use sojourn_units::{Duration, Time, Way};
 
 use crate::access::{Access, Contending};
 use crate::airtime::Airtime;
-use crate::backoff::Backoff;
+use crate::backoff::{Contention, Edcaf, SlotRule};
 use crate::cell::{Cell, Station};
 use crate::channel::Channel;
-use crate::contention::{Contention, Edcaf, SlotRule};
+use crate::contention_window::ContentionWindow;
 use crate::exchange::Plan;
 use crate::observer::{Loss, Node, Observer};
 use crate::packet::Packet;
@@ -43,9 +47,9 @@ const REORDER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A category of a node.
 struct Category<P> {
-    backoff: Backoff,
+    window: ContentionWindow,
     contending: Contending,
-    /// Transmissions that were built and not yet answered. The first one contends.
+    /// Transmissions that are prepared and not yet answered. The first one contends.
     ready: VecDeque<Transmission<P>>,
     /// Since when it has had something to send.
     waiting_since: Time,
@@ -63,9 +67,9 @@ struct Member<P> {
 struct OnAir {
     /// Who sends: one, or several that collide.
     senders: Vec<Sender>,
-    /// Since when contention has stood still.
+    /// When the medium became busy. All back-off counters have stood still since.
     busy: Time,
-    /// When this exchange began.
+    /// When this exchange began: later than `busy` if it follows another one in a TXOP.
     start: Time,
     phase: Phase,
     /// Which frames are received, if there is one sender.
@@ -78,7 +82,7 @@ struct OnAir {
 struct Sender {
     edcaf: Edcaf,
     plan: Plan,
-    /// The end of what the sender sends before it needs an answer.
+    /// When the sender has sent all that it sends before it needs an answer.
     end: Time,
 }
 
@@ -98,7 +102,7 @@ pub struct Medium<P> {
     /// The access point, then the stations.
     members: Vec<Member<P>>,
     contention: Contention,
-    /// AIFS by category of node.
+    /// AIFS by [`Edcaf`].
     aifs: Vec<Duration>,
     /// Channels by station.
     channels: Vec<Channel>,
@@ -107,18 +111,19 @@ pub struct Medium<P> {
     /// Sessions by link and category.
     sessions: Vec<Session<P>>,
     on_air: OnAir,
-    /// Since when the medium has been idle for all nodes but those in `exceptions`.
+    /// Since when the medium has been idle, for all nodes but those in `exceptions`.
     clear: Time,
+    /// Members for which the medium is idle from another time on, with that time.
     exceptions: Vec<(usize, Time)>,
     /// By member: when the timer of one of its disciplines is due.
     timers: Vec<Time>,
     /// The earliest of them.
     next_timer: Time,
-    /// Receivers that wait for a missing frame, by session, with the time since when; oldest first.
+    /// Sessions whose receiver waits for a missing frame, with the start of the wait; oldest first.
     reordering: VecDeque<(Time, usize)>,
-    /// True if some session has a request due.
+    /// True if a BlockAckReq is due in some session.
     requests_due: bool,
-    /// To whom the access point last sent, by category.
+    /// The station to which the access point last sent, by category.
     last_peer: [usize; 4],
     departed: VecDeque<Departed<P>>,
     airtime: Airtime,
@@ -197,13 +202,13 @@ impl<P: Packet> Medium<P> {
     }
 
     fn add_member(&mut self, queues: Queues<P>) {
-        let number = self.members.len();
-        let set = if number == 0 {
+        let member = self.members.len();
+        let set = if member == 0 {
             self.cell.access_point
         } else {
             self.cell.stations
         };
-        let seed_of = |purpose| seed(self.cell.seed, purpose, number);
+        let seed_of = |purpose| seed(self.cell.seed, purpose, member);
         for contending in &set {
             self.aifs.push(self.cell.timing.aifs(contending.aifs_slots));
         }
@@ -212,18 +217,18 @@ impl<P: Packet> Medium<P> {
         self.members.push(Member {
             queues,
             env: Environment::new(seed_of(Purpose::Queue)),
-            random: Stream::new(self.cell.seed, Purpose::Backoff, number),
+            random: Stream::new(self.cell.seed, Purpose::Backoff, member),
             categories: set.map(|contending| Category {
-                backoff: Backoff::new(&contending),
+                window: ContentionWindow::new(&contending),
                 contending,
                 ready: VecDeque::new(),
                 waiting_since: Time::ZERO,
             }),
         });
-        self.set_timer(number, timer);
+        self.set_timer(member, timer);
     }
 
-    /// Stations.
+    /// The number of stations.
     pub fn stations(&self) -> usize {
         self.channels.len()
     }
@@ -242,7 +247,7 @@ impl<P: Packet> Medium<P> {
         airtime
     }
 
-    /// Packets that disciplines have marked: down those of the access point, up those of all stations.
+    /// Packets that disciplines have marked: the access point's for `Down`, those of all stations for `Up`.
     pub fn marked(&self, way: Way) -> u64 {
         let (access_point, stations) = self.members.split_at(1);
         let members = match way {
@@ -252,7 +257,7 @@ impl<P: Packet> Medium<P> {
         members.iter().map(|member| member.env.marked()).sum()
     }
 
-    /// Packets in it: queued, on the air, or received and waiting for those before them.
+    /// Packets in the cell: queued, on the air, or received and not yet taken by [`Medium::poll`].
     pub fn packets(&self) -> u64 {
         let of_member = |member: &Member<P>| {
             let ready = member
@@ -267,7 +272,7 @@ impl<P: Packet> Medium<P> {
         queued + between as u64 + self.departed.len() as u64
     }
 
-    /// When [`Medium::act`] is due; [`Time::MAX`]: not before a packet comes.
+    /// When [`Medium::act`] is due. [`Time::MAX`]: nothing happens before another packet arrives.
     pub fn next_event(&self) -> Time {
         let on_air = match self.on_air.phase {
             Phase::Idle => self.contention.next(),
@@ -280,7 +285,7 @@ impl<P: Packet> Medium<P> {
         on_air.min(self.next_timer).min(reordering)
     }
 
-    /// A packet comes to be sent to a station, or by it.
+    /// Queues a packet to a station (`Down`) or from it (`Up`).
     ///
     /// # Panics
     /// There is no such station.
@@ -323,8 +328,8 @@ impl<P: Packet> Medium<P> {
                 Phase::Arriving(at) if at <= due => self.deliver(at, observer),
                 Phase::Ending(at) if at <= due => self.finish(at, observer),
                 _ => {
-                    let waited = self.stop_waiting(due, observer);
-                    if !waited && !self.let_disciplines_act(due, observer) {
+                    let waited = self.end_reordering_wait(due, observer);
+                    if !waited && !self.run_discipline_timers(due, observer) {
                         self.start(due, observer);
                     }
                 }
@@ -337,8 +342,8 @@ impl<P: Packet> Medium<P> {
         self.departed.pop_front()
     }
 
-    /// Receivers stop waiting for frames that have been missing for too long. False if none did.
-    fn stop_waiting(&mut self, now: Time, observer: &mut impl Observer<P>) -> bool {
+    /// Ends the oldest receiver's wait for a missing frame if its timeout has passed. False if it has not.
+    fn end_reordering_wait(&mut self, now: Time, observer: &mut impl Observer<P>) -> bool {
         let Some(&(since, session)) = self.reordering.front() else {
             return false;
         };
@@ -354,30 +359,30 @@ impl<P: Packet> Medium<P> {
         true
     }
 
-    /// Disciplines act whose timers are due. False if none is.
-    fn let_disciplines_act(&mut self, now: Time, observer: &mut impl Observer<P>) -> bool {
-        let Some(number) = self.timers.iter().position(|&timer| timer <= now) else {
+    /// Runs a member's disciplines if one of their timers is due. False if none is due.
+    fn run_discipline_timers(&mut self, now: Time, observer: &mut impl Observer<P>) -> bool {
+        let Some(member) = self.timers.iter().position(|&timer| timer <= now) else {
             return false;
         };
-        let sender = node(number);
-        let Member { queues, env, .. } = &mut self.members[number];
+        let sender = node(member);
+        let Member { queues, env, .. } = &mut self.members[member];
         queues.on_timer(now, env, |packet| observer.on_dequeue(sender, packet, now));
-        self.settle(number, now, observer);
+        self.settle(member, now, observer);
         true
     }
 
     /// Called after a member's queues changed: reports their drops, and lets the member contend for its packets.
-    fn settle(&mut self, number: usize, now: Time, observer: &mut impl Observer<P>) {
-        self.note_drops(number, now, observer);
+    fn settle(&mut self, member: usize, now: Time, observer: &mut impl Observer<P>) {
+        self.note_drops(member, now, observer);
         for access in Access::ALL {
-            self.contend(number, access, now, observer);
+            self.contend(member, access, now, observer);
         }
-        self.set_timer(number, self.members[number].queues.next_timer());
+        self.set_timer(member, self.members[member].queues.next_timer());
     }
 
-    /// Notes when the queues of a member want to act. The timers of all are looked through only if the earliest was moved.
-    fn set_timer(&mut self, number: usize, at: Time) {
-        let before = core::mem::replace(&mut self.timers[number], at);
+    /// Sets when a timer of a member's disciplines is due. All members are searched only if the earliest timer moved later.
+    fn set_timer(&mut self, member: usize, at: Time) {
+        let before = core::mem::replace(&mut self.timers[member], at);
         if at <= self.next_timer {
             self.next_timer = at;
         } else if before == self.next_timer {
@@ -385,12 +390,12 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    fn note_drops(&mut self, number: usize, now: Time, observer: &mut impl Observer<P>) {
-        let env = &mut self.members[number].env;
+    fn note_drops(&mut self, member: usize, now: Time, observer: &mut impl Observer<P>) {
+        let env = &mut self.members[member].env;
         if env.has_dropped() {
             for (packet, reason) in env.take_dropped() {
                 let queued = now.saturating_since(packet.enqueued());
-                observer.on_drop(node(number), packet, Loss::Queue(reason), queued, now);
+                observer.on_drop(node(member), packet, Loss::Queue(reason), queued, now);
             }
         }
     }
@@ -398,28 +403,28 @@ impl<P: Packet> Medium<P> {
     /// Lets a category contend if it has something to send and does not contend yet.
     fn contend(
         &mut self,
-        number: usize,
+        member: usize,
         access: Access,
         now: Time,
         observer: &mut impl Observer<P>,
     ) {
-        let edcaf = edcaf(number, access);
+        let edcaf = edcaf(member, access);
         if self.is_sending(edcaf) {
             return;
         }
-        if !self.refill(number, access, now, observer) || self.contention.has_frame(edcaf) {
+        if !self.fill_ready(member, access, now, observer) || self.contention.has_frame(edcaf) {
             return;
         }
         let is_waiting = self.contention.is_waiting(edcaf);
         let is_idle = self.on_air.phase == Phase::Idle;
-        let from = self.clear_of(number) + self.aifs[edcaf as usize];
+        let from = self.clear_of(member) + self.aifs[edcaf as usize];
         let busy = self.on_air.busy;
         let Member {
             random, categories, ..
-        } = &mut self.members[number];
+        } = &mut self.members[member];
         let category = &mut categories[access.index()];
         category.waiting_since = now;
-        let mut draw = || category.backoff.draw(random);
+        let mut draw = || category.window.draw_slots(random);
         match (is_waiting, is_idle) {
             (true, true) => self.contention.add_frame(edcaf, now),
             (true, false) => self.contention.add_frame_while_busy(edcaf, busy, draw),
@@ -438,18 +443,24 @@ impl<P: Packet> Medium<P> {
     }
 
     /// Since when the medium has been idle for a member.
-    fn clear_of(&self, number: usize) -> Time {
-        let exception = self.exceptions.iter().find(|(of, _)| *of == number);
+    fn clear_of(&self, member: usize) -> Time {
+        let exception = self.exceptions.iter().find(|(of, _)| *of == member);
         exception.map_or(self.clear, |(_, clear)| *clear)
     }
 
     /// The link from a member to its peer.
     fn link(&self, member: usize, peer: usize) -> usize {
-        link(self.stations(), member, peer)
+        link_of(self.stations(), member, peer)
+    }
+
+    /// The session of a category from a member to its peer.
+    fn session(&self, member: usize, peer: usize, access: Access) -> usize {
+        session_of(self.stations(), member, peer, access)
     }
 }
 
-fn link(stations: usize, member: usize, peer: usize) -> usize {
+/// Links are numbered: downlinks by station, then uplinks by station.
+fn link_of(stations: usize, member: usize, peer: usize) -> usize {
     if member == 0 {
         peer
     } else {
@@ -457,11 +468,15 @@ fn link(stations: usize, member: usize, peer: usize) -> usize {
     }
 }
 
+fn session_of(stations: usize, member: usize, peer: usize, access: Access) -> usize {
+    link_of(stations, member, peer) * 4 + access.index()
+}
+
 fn edcaf(member: usize, access: Access) -> Edcaf {
     (member * 4 + access.index()) as Edcaf
 }
 
-/// Whose category it is.
+/// The member and category of an EDCAF.
 fn owner(edcaf: Edcaf) -> (usize, Access) {
     (edcaf as usize / 4, Access::ALL[edcaf as usize % 4])
 }

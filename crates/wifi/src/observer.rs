@@ -1,4 +1,4 @@
-//! What those see who watch a cell.
+//! What an observer of a cell is told.
 
 use sojourn_aqm::DropReason;
 use sojourn_units::{Duration, Time, Way};
@@ -16,7 +16,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// Who sends in a direction: down is from the access point.
+    /// The sender in a direction: down is from the access point.
     pub const fn sender(station: u16, way: Way) -> Self {
         match way {
             Way::Down => Self::AccessPoint,
@@ -28,35 +28,35 @@ impl Node {
 /// Why a packet was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Loss {
-    /// By the queue.
+    /// The queue dropped it.
     Queue(DropReason),
-    /// It was sent in vain as often as the limit allows.
+    /// It reached the retry limit.
     Retries,
-    /// It was received when the receiver had stopped waiting for it and handed up what came behind it.
+    /// It was received after the receiver had stopped waiting for it and passed up later frames.
     Late,
 }
 
 /// What a stretch of airtime was used for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Use {
-    /// Frames that were answered, with the answer.
+    /// Frames and their answer.
     Exchange,
-    /// A transmission that nobody understood.
+    /// A transmission without an answer.
     Unanswered,
-    /// Several nodes at once.
+    /// Several nodes sent at once.
     Collision,
 }
 
 /// One node's transmission, from its first bit to the last of the answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transmitted {
-    /// Who sent.
+    /// The sender.
     pub node: Node,
-    /// To or from which station.
+    /// The station to or from which it was sent.
     pub station: u16,
-    /// In which category.
+    /// Its access category.
     pub access: Access,
-    /// In which mode.
+    /// Its mode.
     pub mode: Mode,
     /// What became of it.
     pub what: Use,
@@ -70,25 +70,26 @@ pub struct Transmitted {
     pub frames: u16,
     /// Frames received.
     pub received: u16,
-    /// Times it was sent before.
+    /// How often it was sent before.
     pub tries: u8,
 }
 
-/// What sees a cell. The sender names the queue.
+/// Is told what happens in a cell. The sender identifies the queue.
 pub trait Observer<P> {
-    /// A packet comes to a node's queue.
+    /// A packet arrives at a node's queue.
     fn on_arrival(&mut self, _sender: Node, _packet: &P, _now: Time) {}
 
-    /// A packet leaves a node's discipline: its sojourn ends. What it then waits for, the discipline does not see.
+    /// A packet leaves a node's discipline, which ends its sojourn time. The discipline does not see how long the packet then
+    /// waits in the device.
     fn on_dequeue(&mut self, _sender: Node, _packet: &P, _now: Time) {}
 
-    /// A packet has been received, and those before it.
+    /// A packet has been received, and has left the receiver's reordering.
     fn on_departure(&mut self, _sender: Node, _packet: &P, _now: Time) {}
 
-    /// A packet is dropped; it is the observer's now. `queued`: since when it had been with the sender.
+    /// A packet is dropped, and handed to the observer. `queued`: how long ago it arrived at the sender's queue.
     fn on_drop(&mut self, _sender: Node, _packet: P, _why: Loss, _queued: Duration, _now: Time) {}
 
-    /// A transmission has ended. Those of a collision come one after the other.
+    /// A transmission has ended. The transmissions of a collision are reported one after the other.
     fn on_air(&mut self, _transmitted: &Transmitted) {}
 }
 

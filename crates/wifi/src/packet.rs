@@ -2,9 +2,9 @@
 
 /// A packet that knows its station.
 pub trait Packet: sojourn_path::Packet {
-    /// The station that it goes to or comes from, as last set.
+    /// The number last set: the station that it goes to, or 0 for a packet from a station.
     fn station(&self) -> u16;
 
-    /// Sets its station.
+    /// Sets this number.
     fn set_station(&mut self, station: u16);
 }

@@ -67,7 +67,8 @@ pub enum Guard {
 }
 
 impl Guard {
-    /// What so many symbols take. Those with the short guard interval end at a multiple of 4 µs (equations 19-90, 21-109).
+    /// The duration of so many symbols. With the short guard interval it is rounded up to a multiple of 4 µs (equations 19-90,
+    /// 21-109).
     const fn symbols(self, symbols: u64) -> Duration {
         match self {
             Self::Long => Duration::from_micros(4 * symbols),
@@ -83,7 +84,7 @@ impl Guard {
     }
 }
 
-/// How bits become the points of a constellation.
+/// The modulation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Modulation {
     /// 1 bit per subcarrier.
@@ -170,7 +171,7 @@ const fn training_fields(streams: u8) -> u64 {
     }
 }
 
-/// How a frame is sent.
+/// The mode of a frame: standard, rate, width, streams and guard interval.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mode {
     /// 802.11b.
@@ -194,7 +195,7 @@ impl Mode {
         }
     }
 
-    /// How long a PPDU with so many bytes from the MAC lasts, without the signal extension of the 2.4 GHz band.
+    /// The duration of a PPDU with so many bytes from the MAC, without the signal extension of the 2.4 GHz band.
     pub const fn duration(self, psdu_bytes: u32) -> Duration {
         match self {
             Self::Dsss(dsss, preamble) => dsss.duration(psdu_bytes, preamble),
@@ -218,7 +219,7 @@ impl Mode {
         }
     }
 
-    /// The channel width that it takes.
+    /// Channel width.
     pub const fn width(self) -> Width {
         match self {
             Self::Dsss(..) | Self::Ofdm(_) => Width::Mhz20,
@@ -236,9 +237,9 @@ impl Mode {
         }
     }
 
-    /// The mode of the frame that answers one in this mode: the highest of the basic rates that is not above it, where an
-    /// HT or VHT mode counts as the OFDM rate of its modulation and code (IEEE 802.11-2020 §10.6.6.5.2, table 10-8). The
-    /// basic rates are those in common use: 1 and 2 Mbit/s; 6, 12 and 24 Mbit/s.
+    /// The mode of the answer to a frame in this mode: the highest basic rate that is not above the frame's rate. An HT or VHT
+    /// mode counts as the OFDM rate of its modulation and code (IEEE 802.11-2020 §10.6.6.5.2, table 10-8). The basic rates
+    /// are those in common use: 1 and 2 Mbit/s for DSSS; 6, 12 and 24 Mbit/s for OFDM.
     pub const fn response(self) -> Self {
         let (modulation, code) = match self {
             Self::Dsss(dsss, preamble) => {
@@ -259,7 +260,7 @@ impl Mode {
         })
     }
 
-    /// The lowest basic rate of its kind, at which EIFS counts the acknowledgement.
+    /// The lowest basic rate of DSSS or OFDM. EIFS assumes an acknowledgement at this rate.
     pub const fn lowest(self) -> Self {
         match self {
             Self::Dsss(..) => Self::Dsss(Dsss::R1, Preamble::Long),

@@ -2,8 +2,8 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | `ring` | a discipline above a device ring of settable size, which it does not see into |
-//! | [`mac80211`] | as Linux since 4.11: a queue per station and category, airtime fairness between stations, airtime limits below |
+//! | `ring` | a discipline above a device ring of settable size, whose packets the discipline does not see |
+//! | [`mac80211`] | as Linux since 4.10: a queue per station and category, fairness between stations, airtime limits below |
 
 pub mod mac80211;
 mod ring;
@@ -25,11 +25,11 @@ pub type MakeQdisc<P> = Box<dyn FnMut() -> BoxedQdisc<P> + Send>;
 
 /// How a node queues.
 pub enum Queueing<P> {
-    /// A discipline, and below it a ring of so many packets (at least one) from which transmissions are put together.
+    /// A discipline, and below it a device ring, from whose packets transmissions are aggregated.
     Ring {
         /// The discipline under test, or drop-tail.
         qdisc: BoxedQdisc<P>,
-        /// Packets that the device holds.
+        /// Packets that the ring holds, at least one.
         packets: u64,
     },
     /// Linux's mac80211: FQ-CoDel per station and category.
@@ -60,7 +60,7 @@ impl<P: Packet> Queues<P> {
         Self::Mac80211(Box::new(Mac80211::new(settings, make, peers)))
     }
 
-    /// A packet comes. `left` is told of packets that leave the discipline.
+    /// Queues a packet. `left` is called with each packet that leaves the discipline.
     pub(crate) fn enqueue(
         &mut self,
         packet: P,
@@ -75,22 +75,22 @@ impl<P: Packet> Queues<P> {
         }
     }
 
-    /// The peer whose turn it is; `None`: nothing may be sent in this category. `may` says of a peer whether it can take a
-    /// frame, `again` whether it has frames to be sent again, which airtime limits do not hold back.
+    /// The peer whose turn it is; `None`: nothing may be sent in this category. `can_send` tells whether a frame may be sent
+    /// to a peer, `has_retransmission` whether retransmissions to it wait. Airtime limits do not hold back retransmissions.
     pub(crate) fn next_peer(
         &mut self,
         access: Access,
-        may: impl Fn(usize) -> bool,
-        again: impl Fn(usize) -> bool,
+        can_send: impl Fn(usize) -> bool,
+        has_retransmission: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         match self {
-            Self::Ring(ring) => ring.next_peer(access, may),
-            Self::Mac80211(queues) => queues.next_peer(access, may, again),
+            Self::Ring(ring) => ring.next_peer(access, can_send),
+            Self::Mac80211(queues) => queues.next_peer(access, can_send, has_retransmission),
         }
     }
 
-    /// The next packet for a peer, and what AQL counts it as in a transmission in this mode. `fits` says whether one of so
-    /// many bytes still goes into it.
+    /// The next packet for a peer, if `fits` accepts its bytes. With it comes AQL's estimate of its airtime in this
+    /// mode, in µs.
     pub(crate) fn dequeue(
         &mut self,
         peer: Peer,
@@ -109,7 +109,7 @@ impl<P: Packet> Queues<P> {
         }
     }
 
-    /// A peer has frames to be sent again, which are not here: it gets a turn.
+    /// Gives a peer a turn for its retransmissions, which are not in these queues.
     pub(crate) fn activate(&mut self, peer: Peer) {
         match self {
             Self::Ring(ring) => ring.activate(peer.0, peer.1),
@@ -117,7 +117,7 @@ impl<P: Packet> Queues<P> {
         }
     }
 
-    /// No more packets are taken for this peer for now. `more`: it has frames that are not here.
+    /// Ends a peer's turn. `more`: retransmissions to it wait.
     pub(crate) fn end_turn(&mut self, peer: Peer, more: bool) {
         match self {
             Self::Ring(ring) => ring.end_turn(peer.0, peer.1, more),
@@ -125,28 +125,28 @@ impl<P: Packet> Queues<P> {
         }
     }
 
-    /// A frame that AQL counted has been sent or dropped.
+    /// A frame in the device has been acknowledged or dropped: AQL no longer counts its airtime.
     pub(crate) fn release(&mut self, peer: Peer, estimate: u32) {
         if let Self::Mac80211(queues) = self {
             queues.release(peer, estimate);
         }
     }
 
-    /// A peer has used the medium: frames to it, or `received` from it.
+    /// Charges airtime to a peer: of frames to it, or of frames `received` from it.
     pub(crate) fn charge(&mut self, peer: Peer, airtime: Duration, received: bool) {
         if let Self::Mac80211(queues) = self {
             queues.charge(peer, airtime, received);
         }
     }
 
-    /// What the rate control expects of a peer.
+    /// Notes the throughput that the rate control expects to a peer.
     pub(crate) fn note_rate(&mut self, peer: usize, expected_bps: u64) {
         if let Self::Mac80211(queues) = self {
             queues.note_rate(peer, expected_bps);
         }
     }
 
-    /// How many transmissions are put together ahead of time, per category; 0: each when the medium is won.
+    /// How many transmissions are prepared ahead, per category; 0: each is prepared when the medium is won.
     pub(crate) fn ready_ahead(&self) -> usize {
         match self {
             Self::Ring(_) => 0,
@@ -154,7 +154,7 @@ impl<P: Packet> Queues<P> {
         }
     }
 
-    /// Packets in it.
+    /// Queued packets.
     pub(crate) fn packets(&self) -> u64 {
         match self {
             Self::Ring(ring) => ring.packets(),
@@ -162,7 +162,7 @@ impl<P: Packet> Queues<P> {
         }
     }
 
-    /// When a discipline wants to act; [`Time::MAX`]: none does.
+    /// When the timer of a discipline is due next; [`Time::MAX`]: none is set.
     pub(crate) fn next_timer(&self) -> Time {
         match self {
             Self::Ring(ring) => ring.next_timer(),
@@ -170,7 +170,7 @@ impl<P: Packet> Queues<P> {
         }
     }
 
-    /// Lets disciplines act.
+    /// Runs the disciplines whose timers are due.
     pub(crate) fn on_timer(&mut self, now: Time, env: &mut Environment<P>, left: impl FnMut(&P)) {
         match self {
             Self::Ring(ring) => ring.on_timer(now, env, left),

@@ -1,4 +1,4 @@
-//! Random streams: one per purpose and number, so that nothing else shifts its draws.
+//! Random streams: one per purpose and number of node or link, so that the draws of one do not change those of another.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -14,7 +14,7 @@ pub(crate) enum Purpose {
     Fading = 3,
     /// Which rates a link probes.
     Probing = 4,
-    /// What a node's queue discipline decides.
+    /// Random decisions of a node's queue disciplines.
     Queue = 5,
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum Purpose {
 #[derive(Clone, Debug)]
 pub(crate) struct Stream(Xoshiro256PlusPlus);
 
-/// The seed of a stream of a run.
+/// The seed of a stream, from the seed of the run.
 pub(crate) fn seed(run: u64, purpose: Purpose, number: usize) -> u64 {
     let mut z = run ^ ((purpose as u64) << 56) ^ ((number as u64) << 24);
     // The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
@@ -44,7 +44,7 @@ impl Stream {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Uniform among 0 to `most`.
+    /// A uniform integer from 0 to `most`.
     pub(crate) fn up_to(&mut self, most: u32) -> u32 {
         let count = u64::from(most) + 1;
         (((self.0.next_u64() >> 32) * count) >> 32) as u32

@@ -1,11 +1,11 @@
-//! Which mode a frame is sent in.
+//! Rate control: the mode in which a frame is sent.
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | `ideal` | the fastest mode that the signal carries, known without asking |
-//! | `minstrel` | Linux's for 802.11b and g: from what was acknowledged |
-//! | `minstrel_ht` | Linux's for 802.11n and ac |
-//! | `statistics` | how a rate has fared, for both |
+//! | `ideal` | the fastest mode that the signal carries, as if the sender knew the signal |
+//! | `minstrel` | Linux's Minstrel for 802.11b and g, which learns from acknowledgements |
+//! | `minstrel_ht` | Linux's Minstrel-HT for 802.11n and ac |
+//! | `statistics` | success and throughput of a rate, for both |
 
 mod ideal;
 mod minstrel;
@@ -25,28 +25,28 @@ use crate::random::Stream;
 pub enum RateControl {
     /// Always this one.
     Fixed(Mode),
-    /// The fastest in which nine of ten full frames are received at the present signal.
+    /// The fastest mode in which at least nine of ten full frames are received at the present signal.
     Ideal,
     /// Minstrel for 802.11b and g, Minstrel-HT for 802.11n and ac.
     Minstrel,
 }
 
-/// A mode and how often to try it.
+/// A mode and its number of tries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stage {
     pub mode: Mode,
     pub tries: u8,
 }
 
-/// Stages of a multi-rate retry chain.
+/// The most stages of a multi-rate retry chain.
 pub(crate) const STAGES: usize = 4;
 
-/// What a frame is tried with, one stage after the other.
+/// A multi-rate retry chain: the modes in which a frame is tried, one stage after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Chain {
     stages: [Stage; STAGES],
     len: u8,
-    /// It asks what a rate is worth: its frame is not aggregated.
+    /// True if it probes a rate. Its transmission is a single frame.
     pub is_probe: bool,
 }
 
@@ -59,7 +59,7 @@ impl Chain {
         }
     }
 
-    /// With another stage, if there is room.
+    /// The chain with another stage, if there is room.
     pub(crate) fn then(mut self, mode: Mode, tries: u8) -> Self {
         if let Some(stage) = self.stages.get_mut(usize::from(self.len)) {
             *stage = Stage { mode, tries };
@@ -73,7 +73,7 @@ impl Chain {
         self.stages[0].mode
     }
 
-    /// The number of the stage and the mode after so many tries in vain; `None`: no more tries.
+    /// The number of the stage and its mode after so many failed tries; `None`: no more tries.
     pub(crate) fn after(&self, tries: u8) -> Option<(usize, Mode)> {
         let mut left = tries;
         for (number, stage) in self.stages[..usize::from(self.len)].iter().enumerate() {
@@ -92,7 +92,7 @@ impl Chain {
         slowest.map_or(self.stages[0].mode, |stage| stage.mode)
     }
 
-    /// The tries made in each stage when so many were made in all.
+    /// The tries made in each stage, given the number of all tries.
     pub(crate) fn split(&self, tries: u8) -> impl Iterator<Item = (Mode, u8)> {
         let mut left = tries;
         let stages = self.stages[..usize::from(self.len)].iter();
@@ -104,14 +104,14 @@ impl Chain {
     }
 }
 
-/// What became of a transmission.
+/// The outcome of a transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Outcome {
     /// Times it was sent.
     pub tries: u8,
     /// Frames in it.
     pub frames: u16,
-    /// Frames acknowledged, of the last time.
+    /// Frames acknowledged after the last try.
     pub delivered: u16,
 }
 
@@ -124,7 +124,7 @@ pub(crate) enum Controller {
 }
 
 impl Controller {
-    /// For a sender that has these modes and may try a frame so often.
+    /// For a sender with these modes. `tries` applies to fixed and ideal rates; Minstrel sets its own.
     pub(crate) fn new(
         how: RateControl,
         modes: &[Mode],
@@ -146,7 +146,7 @@ impl Controller {
         }
     }
 
-    /// What the next transmission is tried with.
+    /// The retry chain of the next transmission.
     pub(crate) fn chain(&mut self, snr: Option<Snr>, now: Time) -> Chain {
         match self {
             Self::Fixed(chain) => *chain,
@@ -156,7 +156,7 @@ impl Controller {
         }
     }
 
-    /// The mode that counts for estimates.
+    /// The mode in use, or the best one that is known.
     pub(crate) fn estimate(&self) -> Mode {
         match self {
             Self::Fixed(chain) => chain.first(),
@@ -166,7 +166,7 @@ impl Controller {
         }
     }
 
-    /// Bits per second that it expects to deliver: what the kernel asks for to find slow stations.
+    /// The expected throughput in bits per second, by which the kernel finds slow stations.
     pub(crate) fn expected_bps(&self) -> u64 {
         match self {
             Self::Fixed(chain) => chain.first().rate().as_bps(),
@@ -176,7 +176,7 @@ impl Controller {
         }
     }
 
-    /// A transmission is over.
+    /// Learns from the outcome of a transmission.
     pub(crate) fn report(&mut self, chain: &Chain, outcome: Outcome) {
         match self {
             Self::Fixed(_) | Self::Ideal(_) => {}

@@ -1,4 +1,4 @@
-//! What a sender and a receiver know of each other's frames, per direction and category.
+//! Block Ack sessions: the state that sender and receiver keep, per direction and category.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -11,13 +11,13 @@ use crate::rate_control::Chain;
 /// The packets of an MPDU: the first, and the rest of an A-MSDU.
 pub(crate) type Msdu<P> = (P, Vec<P>);
 
-/// Sequence numbers, and frames to be sent again.
+/// The sender's sequence numbers and retransmissions, and the receiver's reordering.
 pub(crate) struct Session<P> {
     pub originator: Originator,
     pub recipient: Recipient<Msdu<P>>,
-    /// Frames that were not acknowledged, by their numbers.
-    again: VecDeque<Mpdu<P>>,
-    /// A frame was dropped: the receiver is to be told not to wait for it.
+    /// Frames to retransmit, in the order of their sequence numbers.
+    retransmissions: VecDeque<Mpdu<P>>,
+    /// A frame was dropped: a BlockAckReq has to tell the receiver not to wait for it.
     pub request_due: bool,
 }
 
@@ -26,53 +26,53 @@ impl<P> Session<P> {
         Self {
             originator: Originator::new(),
             recipient: Recipient::new(),
-            again: VecDeque::new(),
+            retransmissions: VecDeque::new(),
             request_due: false,
         }
     }
 
-    /// True if a frame may be sent: an old one, or a new one within the window.
+    /// True if a frame may be sent: a retransmission, or a new one within the window.
     pub(crate) fn can_send(&self) -> bool {
-        !self.again.is_empty() || self.originator.has_room(WINDOW)
+        !self.retransmissions.is_empty() || self.originator.has_room(WINDOW)
     }
 
-    /// True if frames are to be sent again.
-    pub(crate) fn has_again(&self) -> bool {
-        !self.again.is_empty()
+    pub(crate) fn has_retransmission(&self) -> bool {
+        !self.retransmissions.is_empty()
     }
 
-    /// A frame is to be sent again, in its place.
-    pub(crate) fn put_again(&mut self, mpdu: Mpdu<P>) {
+    /// Queues a frame for retransmission, in the order of sequence numbers.
+    pub(crate) fn queue_retransmission(&mut self, mpdu: Mpdu<P>) {
         let start = self.originator.start();
-        let behind = mpdu.number.since(start);
+        let offset = mpdu.sequence.since(start);
         let after = self
-            .again
+            .retransmissions
             .iter()
-            .rposition(|other| other.number.since(start) < behind);
-        self.again.insert(after.map_or(0, |at| at + 1), mpdu);
+            .rposition(|other| other.sequence.since(start) < offset);
+        self.retransmissions
+            .insert(after.map_or(0, |at| at + 1), mpdu);
     }
 
-    /// The first frame to be sent again, if one of so many bytes fits.
-    pub(crate) fn take_again(&mut self, fits: impl Fn(u32) -> bool) -> Option<Mpdu<P>> {
-        fits(self.again.front()?.bytes).then(|| self.again.pop_front())?
+    /// Takes the first frame to retransmit, if `fits` accepts its bytes.
+    pub(crate) fn take_retransmission(&mut self, fits: impl Fn(u32) -> bool) -> Option<Mpdu<P>> {
+        fits(self.retransmissions.front()?.bytes).then(|| self.retransmissions.pop_front())?
     }
 
-    /// Packets that wait to be sent again, or at the receiver for others.
+    /// Packets that wait for retransmission, or at the receiver for a missing frame.
     pub(crate) fn packets(&self) -> usize {
-        let again: usize = self.again.iter().map(Mpdu::packets).sum();
+        let waiting: usize = self.retransmissions.iter().map(Mpdu::packets).sum();
         let held: usize = self.recipient.held().map(|(_, more)| 1 + more.len()).sum();
-        again + held
+        waiting + held
     }
 }
 
-/// What a node sends at once.
+/// What a node sends in one exchange.
 pub(crate) struct Transmission<P> {
-    /// To which of its peers.
+    /// The receiver, as the sender numbers its peers.
     pub peer: usize,
     pub payload: Payload,
     pub frames: Vec<Mpdu<P>>,
     pub psdu: Psdu,
     pub chain: Chain,
-    /// Times it was sent in vain.
+    /// Failed tries so far.
     pub tries: u8,
 }

@@ -1,4 +1,4 @@
-//! A record of the medium: who waits, transmits and collides.
+//! A record of the medium: which nodes waited, transmitted and collided.
 
 use alloc::vec::Vec;
 
@@ -6,8 +6,7 @@ use sojourn_units::Time;
 
 use crate::observer::{Observer, Transmitted};
 
-/// Transmissions that begin within a stretch of time, in the order of their ends. Each says since when its sender had
-/// contended for it ([`Transmitted::waiting_since`]).
+/// The transmissions that begin within a time interval, in the order of their ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timeline {
     from: Time,
@@ -25,12 +24,12 @@ impl Timeline {
         }
     }
 
-    /// What was recorded.
+    /// The recorded transmissions.
     pub fn transmitted(&self) -> &[Transmitted] {
         &self.transmitted
     }
 
-    /// Notes a transmission if it begins within the stretch.
+    /// Records a transmission if it begins within the interval.
     pub fn note(&mut self, transmitted: &Transmitted) {
         if (self.from..self.until).contains(&transmitted.start) {
             self.transmitted.push(*transmitted);

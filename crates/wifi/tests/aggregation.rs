@@ -1,4 +1,4 @@
-//! A-MPDU against its closed form, airtime fairness against its arithmetic, losses and what mends them.
+//! A-MPDU efficiency against its closed form, airtime fairness, retransmissions, categories and rate control.
 
 mod cell;
 
@@ -22,7 +22,7 @@ fn plain(standard: Standard, aggregation: Aggregation) -> Cell {
     }
 }
 
-/// Goodput in Mbit/s of one station, downlink, and frames per transmission.
+/// The downlink goodput of a single station in Mbit/s, and its frames per transmission.
 fn alone(cell: &Cell, mode: Mode, seconds: u64) -> (f64, f64) {
     let mut medium = Medium::new(cell.clone(), ring_of(400), vec![station(mode)]);
     let mut seen = Seen::default();
@@ -47,7 +47,7 @@ fn ring_of(packets: u64) -> Queueing<Packet> {
 }
 
 #[test]
-fn a_single_frame_is_as_the_arithmetic_says() {
+fn goodput_without_aggregation_agrees_with_the_arithmetic() {
     // 802.11n, 5 GHz, MCS 7: 1538 bytes take 36 + 192 µs; SIFS 16, ACK at 24 Mbit/s 28. AIFS 16 + 3 · 9 = 43, back-off 7.5
     // slots: 67.5. 12000 bits in 382.5 µs: 31.37 Mbit/s.
     let cell = plain(Standard::N, Aggregation::NONE);
@@ -115,9 +115,9 @@ fn an_amsdu_saves_headers() {
 }
 
 #[test]
-fn only_what_was_lost_is_sent_again() {
-    // At an SNR where about a fifth of the frames are lost, every packet still arrives, in order, and each frame is sent as
-    // often as it takes: 1 / success.
+fn only_lost_frames_are_retransmitted() {
+    // At an SNR where a fifth of the frames are lost, every packet still arrives, in order. The mean number of transmissions
+    // of a frame is 1 / success.
     let cell = plain(Standard::N, Aggregation::ath9k());
     let mode = mode(&cell, 65_000);
     let wanted = 0.8;
@@ -157,7 +157,7 @@ fn only_what_was_lost_is_sent_again() {
 
 #[test]
 fn higher_categories_wait_less() {
-    // One station, all four categories saturated: voice gets most, background least.
+    // Four stations are saturated, each in another category: voice gets most, background least.
     let cell = Cell::new(Standard::N);
     let mode = mode(&cell, 65_000);
     let mut medium = Medium::new(cell, ring(), (0..4).map(|_| station(mode)).collect());
@@ -181,8 +181,8 @@ fn higher_categories_wait_less() {
     );
 }
 
-/// Three stations downlink, two fast (MCS 15) and one slow (MCS 0), 50 Mbit/s of UDP offered to each. Goodputs in Mbit/s and
-/// shares of the airtime.
+/// Sends 50 Mbit/s of UDP to each of three stations, two fast ones (MCS 15) and a slow one (MCS 0). Returns the goodputs in
+/// Mbit/s and the shares of the airtime.
 fn three_stations(queueing: Queueing<Packet>) -> ([f64; 3], [f64; 3]) {
     let cell = Cell::new(Standard::N);
     let fast = wide_mode(&cell, 144_444, Width::Mhz20, 2, Guard::Short);
@@ -221,9 +221,9 @@ fn three_stations(queueing: Queueing<Packet>) -> ([f64; 3], [f64; 3]) {
 }
 
 #[test]
-fn airtime_fairness_ends_the_anomaly() {
-    // One FIFO: every station gets as many packets, and the slow one most of the airtime. Stations in turns: one transmission
-    // each. Airtime fairness: a third of the airtime each.
+fn airtime_fairness_ends_the_performance_anomaly() {
+    // With one FIFO every station gets as many packets, and the slow one most of the airtime. With turns each gets one
+    // transmission per turn. With airtime fairness each gets a third of the airtime.
     let (fifo, anomaly) = three_stations(ring_of(64));
     let (in_turns, turns) = three_stations(Queueing::Mac80211(Settings::of_kernel(4, 10)));
     let (after, fair) = three_stations(Queueing::Mac80211(Settings::of_kernel(6, 1)));
@@ -240,7 +240,7 @@ fn airtime_fairness_ends_the_anomaly() {
 
 #[test]
 fn rate_control_finds_what_the_signal_carries() {
-    // Fixed at each mode in turn gives the best there is; ideal comes within 15 % of it, Minstrel within 30 %.
+    // The best fixed mode gives the highest goodput. Ideal comes within 15 % of it, and Minstrel within 30 %.
     for standard in [Standard::G, Standard::N] {
         for db in [12.0, 20.0, 30.0] {
             let cell = Cell::new(standard);

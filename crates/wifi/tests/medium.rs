@@ -1,4 +1,4 @@
-//! Single exchanges by hand: who sends when, what delays packets meet, who is told what.
+//! Single exchanges, with times worked out by hand; delays of packets; retransmissions.
 
 mod cell;
 
@@ -20,7 +20,7 @@ fn logged(medium: &mut Medium<Packet>, entries: &[(u64, u16, Way)]) -> Vec<Trans
     let mut timeline = Timeline::new(Time::ZERO, Time::MAX);
     for (number, &(micros, station, way)) in entries.iter().enumerate() {
         let now = Time::from_micros(micros);
-        // Who comes at the same instant comes before anybody acts.
+        // Packets of the same instant arrive before the medium acts.
         let before = now.saturating_sub(Duration::from_nanos(1));
         act_until(medium, before, &mut timeline);
         medium.enqueue(
@@ -42,7 +42,7 @@ fn of_g(stations: u16) -> Medium<Packet> {
 }
 
 #[test]
-fn an_idle_medium_is_used_at_once() {
+fn a_frame_is_sent_at_once_if_the_medium_is_idle() {
     let log = logged(&mut of_g(2), &[(1_000, 1, Way::Up)]);
     // 254 µs, SIFS 10, ACK 34.
     let [only] = log[..] else { panic!("{log:?}") };
@@ -55,7 +55,7 @@ fn an_idle_medium_is_used_at_once() {
 }
 
 #[test]
-fn who_comes_while_it_is_busy_waits_difs_and_its_slots() {
+fn a_frame_waits_for_difs_and_a_back_off_if_the_medium_is_busy() {
     for seed in 0..20 {
         let cell = Cell {
             seed,
@@ -72,13 +72,13 @@ fn who_comes_while_it_is_busy_waits_difs_and_its_slots() {
 }
 
 #[test]
-fn two_who_find_it_idle_at_once_collide_and_both_get_through() {
+fn two_frames_at_the_same_instant_collide_and_are_retransmitted() {
     let log = logged(&mut of_g(2), &[(1_000, 0, Way::Up), (1_000, 1, Way::Up)]);
     assert_eq!(log[0].what, Use::Collision);
     assert_eq!(log[1].what, Use::Collision);
     let exchanges = log.iter().filter(|row| row.what == Use::Exchange).count();
     assert_eq!(exchanges, 2);
-    // After a timeout of SIFS 10 + slot 9 + 20, and DIFS.
+    // The first retransmission comes at least a timeout of SIFS 10 + slot 9 + 20 and DIFS 28 after the collision.
     assert!(
         log[2].start >= Time::from_micros(1_254 + 39 + 28),
         "{log:?}"
@@ -102,9 +102,9 @@ fn a_frame_is_dropped_after_the_retry_limit() {
 }
 
 #[test]
-fn a_txop_is_filled_a_sifs_apart() {
-    // Video at MCS 7, one frame at a time: 36 + 6 + 192 µs, SIFS 10, ACK 28 + 6: 278. Within 3008 µs fit ten, with nine SIFS
-    // between them: 2870; an eleventh would end at 3158.
+fn exchanges_fill_a_txop_a_sifs_apart() {
+    // A video frame at MCS 7 takes 36 + 6 + 192 µs, SIFS 10 and ACK 28 + 6: 278 µs. Ten of them with nine SIFS between them
+    // take 2870 µs and fit in 3008 µs. An eleventh would end at 3158 µs.
     let cell = Cell {
         aggregation: Aggregation::NONE,
         framing: sojourn_wifi::Framing {
@@ -139,13 +139,13 @@ fn a_txop_is_filled_a_sifs_apart() {
     );
 }
 
-/// The delays of pings to a quiet station while the access point has more for another than fits.
+/// The delays of pings to station 1 while the access point is overloaded with packets for station 0.
 fn ping_delays(queueing: Queueing<Packet>, slow: Mode, cell: Cell) -> Vec<Duration> {
     let mut medium = Medium::new(cell, queueing, vec![station(slow), station(slow)]);
     let mut seen = Seen::default();
     let mut delays = Vec::new();
     for number in 0..20_000_u64 {
-        // 24 Mbit/s of load, a ping per 100 ms.
+        // The load is 24 Mbit/s, and a ping is sent every 100 ms.
         let now = Time::from_micros(500 * number);
         while medium.next_event() <= now {
             let now = medium.next_event();
@@ -165,7 +165,7 @@ fn ping_delays(queueing: Queueing<Packet>, slow: Mode, cell: Cell) -> Vec<Durati
 }
 
 #[test]
-fn mac80211_spares_the_quiet_station_what_a_fifo_makes_it_wait() {
+fn a_quiet_station_waits_less_with_mac80211_than_with_a_fifo() {
     let cell = Cell::new(Standard::N);
     let mode = mode(&cell, 13_000);
     let mean = |delays: Vec<Duration>| {
@@ -183,14 +183,14 @@ fn mac80211_spares_the_quiet_station_what_a_fifo_makes_it_wait() {
     let fifo = mean(ping_delays(fifo, mode, cell.clone()));
     let linux = Queueing::Mac80211(Settings::of_kernel(6, 1));
     let linux = mean(ping_delays(linux, mode, cell.clone()));
-    // 1064 packets of 1500 bytes at about 11 Mbit/s are a second and more. With one transmission on the air and one ready, of
-    // 4 ms each, it is at most some 10 ms.
+    // 1064 packets of 1500 bytes at about 11 Mbit/s take more than a second. With mac80211 a ping waits for one transmission
+    // on the air and one that is ready, of 4 ms each: about 10 ms at most.
     assert!(fifo > 700.0, "{fifo}");
     assert!(linux < 12.0, "{linux}");
 }
 
 #[test]
-fn a_discipline_of_ours_can_take_fq_codels_place() {
+fn another_discipline_can_replace_fq_codel_in_mac80211() {
     let cell = Cell::new(Standard::N);
     let mode = mode(&cell, 13_000);
     let settings = Settings::of_kernel(6, 1);
@@ -212,8 +212,8 @@ fn a_discipline_of_ours_can_take_fq_codels_place() {
 }
 
 #[test]
-fn airtime_limits_do_not_hold_back_what_is_sent_again() {
-    // The estimate of 20000 bytes at MCS 0 alone is above every limit of AQL; half of the frames are lost.
+fn airtime_limits_do_not_hold_back_retransmissions() {
+    // AQL's estimate for a single packet of 20000 bytes at MCS 0 is above every limit. About half of the frames are lost.
     let cell = Cell::new(Standard::N);
     let mode = mode(&cell, 6_500);
     let success = |db: f64| {
@@ -242,7 +242,7 @@ fn airtime_limits_do_not_hold_back_what_is_sent_again() {
     assert_eq!((medium.packets(), received), (0, seen.departed));
     assert!(
         seen.transmissions > seen.departed + 10,
-        "many were sent again: {seen:?}"
+        "many were retransmitted: {seen:?}"
     );
     assert_eq!(seen.departed + seen.dropped, 50);
 }

@@ -1,5 +1,5 @@
-//! What holds in any cell: packets are conserved and stay in order, airtime sums to the clock, equals fare equally, the same
-//! seed gives the same bytes.
+//! Properties of every cell: packets are conserved and stay in order, airtime sums to the elapsed time, equal stations get
+//! equal shares, and the same seed gives the same events.
 
 mod cell;
 
@@ -28,7 +28,7 @@ struct Shape {
     retry_limit: u8,
     beside_b: bool,
     seed: u64,
-    /// Station, way, bytes, code point, µs after the one before.
+    /// Station, true for down, bytes, code point, µs since the packet before.
     packets: Vec<(u16, bool, u32, u8, u64)>,
 }
 
@@ -121,7 +121,7 @@ fn medium(shape: &Shape) -> Medium<Packet> {
     Medium::new(cell, queueing(shape.queueing), stations)
 }
 
-/// Runs until all is quiet. Checks the books on the way.
+/// Runs until the cell is empty. Checks after every event that packets are conserved and airtime sums to the elapsed time.
 fn run(shape: &Shape) -> (Vec<(Time, Departed<Packet>)>, Seen) {
     let mut medium = medium(shape);
     let mut seen = Seen {
@@ -174,7 +174,7 @@ proptest! {
         let mut last: HashMap<(u16, Way, u32), u64> = HashMap::new();
         for (_, Departed { station, way, packet }) in &received {
             let before = last.insert((*station, *way, packet.flow), packet.number);
-            // In mac80211, as in the kernel, a flow whose queue another station held may overtake itself.
+            // In mac80211, as in the kernel, packets of a flow may be reordered if another station held its queue.
             let in_order = before.is_none_or(|before| before < packet.number);
             prop_assert!(in_order || shape.queueing == 1, "{station} {way:?} {packet:?}");
         }
@@ -184,24 +184,24 @@ proptest! {
     }
 
     #[test]
-    fn nobody_sends_while_another_does(shape in shapes()) {
+    fn no_transmission_starts_during_another(shape in shapes()) {
         let (_, seen) = run(&shape);
         let mut end = Time::ZERO;
         for pair in seen.log.windows(2) {
-            // Those of a collision begin together; all others after the end of all before.
+            // The transmissions of a collision begin together. All others begin after the end of all before.
             end = end.max(pair[0].end);
             prop_assert!(pair[1].start == pair[0].start || pair[1].start >= end, "{pair:?}");
         }
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_bytes(shape in shapes()) {
+    fn the_same_seed_gives_the_same_events(shape in shapes()) {
         prop_assert_eq!(run(&shape), run(&shape));
     }
 }
 
 #[test]
-fn equals_fare_equally() {
+fn equal_stations_get_equal_shares() {
     for (standard, way, seconds) in [
         (Standard::B, Way::Up, 100),
         (Standard::G, Way::Up, 30),

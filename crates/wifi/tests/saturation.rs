@@ -1,4 +1,5 @@
-//! Stations that always have a frame: against Bianchi's model with the retry limit, and against DCF slot by slot.
+//! Saturated stations: the medium is compared with Bianchi's model with a retry limit, and with a slot-by-slot simulation of
+//! DCF.
 
 mod cell;
 
@@ -10,14 +11,14 @@ use sojourn_wifi::{Cell, Medium, Protection, frames};
 const PAYLOAD_BITS: f64 = 1500.0 * 8.0;
 const RETRIES: i32 = 7;
 
-/// Throughput in bit/s, and how likely a transmission collides.
+/// Throughput in bit/s, and the probability that a transmission collides.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     throughput: f64,
     collision: f64,
 }
 
-/// What an access takes, in µs: with its answer, and what is lost in a collision. Both without DIFS.
+/// The durations of a successful exchange and of a collision, in µs without DIFS.
 #[derive(Clone, Copy)]
 struct Spans {
     success: f64,
@@ -28,7 +29,7 @@ fn airtime(timing: &Timing, mode: Mode, bytes: u32) -> f64 {
     timing.airtime(mode, bytes).as_micros() as f64
 }
 
-/// Worked out from the lengths of the frames, not by the crate's plan of an exchange.
+/// The durations, worked out from the lengths of the frames and not by the crate's `Plan`.
 fn spans(cell: &Cell, mode: Mode, psdu: u32, rts: bool) -> Spans {
     let timing = &cell.timing;
     let sifs = timing.sifs.as_micros() as f64;
@@ -53,8 +54,8 @@ fn spans(cell: &Cell, mode: Mode, psdu: u32, rts: bool) -> Spans {
 }
 
 /// Bianchi's model (2000). `retries`: after so many transmissions a frame is dropped (Wu et al. 2002); `None`: never.
-/// A station that has just sent may send again in the very first slot, in which the others still count their last slot as
-/// not passed: with B = 1 / (CWmin + 1) as in ns-3's reference tables (Tinnirello, Bianchi and Xiao 2010).
+/// A station that has just sent may send again in the very first slot. The others cannot, since a busy slot does not count for
+/// them. The probability of this is B = 1 / (CWmin + 1), as in ns-3's reference tables (Tinnirello, Bianchi and Xiao 2010).
 fn bianchi(
     cell: &Cell,
     stations: u32,
@@ -106,7 +107,7 @@ fn bianchi(
     }
 }
 
-/// DCF, microsecond by microsecond, from the standard's rules (IEEE 802.11-2020 §10.3): nothing of the crate but the
+/// DCF in steps of a microsecond, by the standard's rules (IEEE 802.11-2020 §10.3). It uses nothing of the crate but its
 /// constants.
 fn slot_by_slot(cell: &Cell, stations: u32, spans: Spans, micros: u64, seed: u64) -> Point {
     struct Sender {
@@ -122,7 +123,7 @@ fn slot_by_slot(cell: &Cell, stations: u32, spans: Spans, micros: u64, seed: u64
     let eifs =
         timing.sifs.as_micros() + timing.airtime(timing.lowest, frames::ACK).as_micros() + difs;
     let (cw_min, cw_max) = (u64::from(timing.cw_min), u64::from(timing.cw_max));
-    // An own generator, so that no draw is shared with the crate: SplitMix64.
+    // Its own generator, SplitMix64, shares no draw with the crate.
     let mut state = seed;
     let mut draw = |window: u64| {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -147,7 +148,7 @@ fn slot_by_slot(cell: &Cell, stations: u32, spans: Spans, micros: u64, seed: u64
             if now < sender.from || (now - sender.from) % slot != 0 {
                 continue;
             }
-            // A slot begins. If one has just ended, it was idle.
+            // A slot begins. The slot before it, if there was one, was idle.
             if now > sender.from {
                 sender.slots -= 1;
             }
@@ -199,7 +200,7 @@ fn slot_by_slot(cell: &Cell, stations: u32, spans: Spans, micros: u64, seed: u64
     }
 }
 
-/// The crate's medium, stations sending to the access point.
+/// The crate's medium, with stations that send to the access point.
 fn simulated(cell: &Cell, stations: u16, mode: Mode, rts: bool, until: Time) -> Point {
     let limit = if rts { 0 } else { u32::MAX };
     let cell = Cell {
@@ -223,7 +224,7 @@ fn off(one: f64, other: f64) -> f64 {
     one / other - 1.0
 }
 
-/// Standard, rate, simulated seconds: about 60000 frames each.
+/// Standard, rate in kbit/s, and simulated seconds, which give about 60000 frames.
 const CASES: [(Standard, u64, u64); 2] = [(Standard::B, 11_000, 100), (Standard::G, 54_000, 25)];
 
 const STATIONS: [u16; 6] = [1, 2, 5, 10, 20, 50];
@@ -241,7 +242,7 @@ fn cases() -> impl Iterator<Item = (Cell, Mode, u64, bool, u16)> {
 }
 
 #[test]
-fn the_model_is_the_published_one() {
+fn the_model_agrees_with_the_published_tables() {
     // ns-3, src/wifi/examples/reference: 802.11b at 11 Mbit/s and 802.11g at 54 Mbit/s, 1500 bytes, no retry limit.
     let stations = [5, 10, 20, 50];
     let published_b = [6.3821, 6.0269, 5.5765, 4.9103];
@@ -253,7 +254,7 @@ fn the_model_is_the_published_one() {
         let cell = Cell::new(standard);
         let mode = mode(&cell, kbps);
         let spans = spans(&cell, mode, psdu, false);
-        // In these tables EIFS counts the acknowledgement at the rate at which it is sent.
+        // In these tables EIFS assumes an acknowledgement at the rate at which it is sent, not at the lowest rate.
         let wait = cell.timing.sifs.as_micros() as f64
             + airtime(&cell.timing, mode.response(), frames::ACK);
         for (number, expected) in stations.into_iter().zip(published) {
@@ -267,7 +268,7 @@ fn the_model_is_the_published_one() {
 }
 
 #[test]
-fn throughput_and_collisions_are_those_of_dcf_slot_by_slot_and_near_bianchis() {
+fn throughput_and_collisions_agree_with_dcf_slot_by_slot_and_with_bianchi() {
     for (cell, mode, seconds, rts, stations) in cases() {
         let spans = spans(&cell, mode, 1536, rts);
         let exact = slot_by_slot(&cell, stations.into(), spans, seconds * 1_000_000, 99);
@@ -296,8 +297,9 @@ fn throughput_and_collisions_are_those_of_dcf_slot_by_slot_and_near_bianchis() {
 }
 
 #[test]
-fn one_station_gets_what_the_arithmetic_says() {
-    // A lone station waits DIFS and on average CWmin / 2 slots, then data, SIFS, ACK, all in µs, 1500 bytes of IP:
+fn throughput_of_one_station_agrees_with_the_arithmetic() {
+    // A single station waits for DIFS and on average CWmin / 2 slots. Then come data, SIFS and ACK. In µs, for 1500 bytes of
+    // IP:
     // 802.11b at 11: 50 + 15.5 · 20 + 1310 + 10 + 248 = 1928; at 1: 50 + 310 + 12480 + 10 + 304 = 13154.
     // 802.11g at 54: 28 + 7.5 · 9 + 254 + 10 + 34 = 393.5; at 6: 28 + 67.5 + 2078 + 10 + 50 = 2233.5.
     for (standard, kbps, micros) in [

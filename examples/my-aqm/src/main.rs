@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Every arm of an experiment, once, with its first seed.
+/// Runs every arm of an experiment once, with the first seed.
 fn run(file: &Path) -> Result<Vec<RunResult>, String> {
     let mut catalogue = sojourn_sim::catalogue();
     catalogue.add(my_madpie::my_madpie());
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn it_does_what_sojourns_madpie_does() {
-        // Without the burst shield that is the same algorithm, and it draws the same random numbers.
+        // Without the burst shield madpie is the same algorithm, and both draw the same random numbers.
         let results = results(include_str!("../experiment.toml")).expect("the experiment is good");
         let [pie, madpie, mine] = &results[..] else { panic!("three arms") };
         let figures = |result: &RunResult| {

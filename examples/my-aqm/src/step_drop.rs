@@ -21,7 +21,7 @@ impl<P: Packet> Aqm<P> for StepDrop {
     }
 }
 
-/// `step_drop`.
+/// The catalogue's entry of `step_drop`.
 pub fn step_drop<P: Packet + Send + 'static>() -> Discipline<P> {
     Discipline {
         name: "step_drop",

@@ -1,12 +1,12 @@
-//! Frames arrive, and the exchange ends.
+//! The end of an exchange: frames arrive, acknowledgements come or fail to come, and contention resumes.
 
 use sojourn_units::{Duration, Time};
 
 use super::{Departed, Medium, Phase, ends, node, owner};
 use crate::access::Access;
 use crate::aggregate::Mpdu;
+use crate::backoff::Edcaf;
 use crate::block_ack::Recipient;
-use crate::contention::Edcaf;
 use crate::exchange::Payload;
 use crate::observer::{Loss, Node, Observer, Transmitted, Use};
 use crate::packet::Packet;
@@ -19,7 +19,7 @@ impl<P: Packet> Medium<P> {
         let sender = self.on_air.senders[0];
         let (member, access) = owner(sender.edcaf);
         let peer = self.members[member].categories[access.index()].ready[0].peer;
-        let session = self.link(member, peer) * 4 + access.index();
+        let session = self.session(member, peer, access);
         if self.members[member].categories[access.index()].ready[0].payload
             == Payload::BlockAckRequest
         {
@@ -34,18 +34,18 @@ impl<P: Packet> Medium<P> {
                 }
                 let transmission = &mut self.members[member].categories[access.index()].ready[0];
                 let mpdu = &mut transmission.frames[at];
-                let number = mpdu.number;
+                let sequence = mpdu.sequence;
                 let Some(msdu) = mpdu.take() else {
                     continue;
                 };
                 if self.cell.standard.has_qos() {
                     let mut late = None;
                     self.with_recipient(session, now, observer, |recipient, up| {
-                        late = recipient.receive(number, msdu, now, up);
+                        late = recipient.receive(sequence, msdu, now, up);
                     });
                     self.drop_all(member, late, Loss::Late, now, observer);
                 } else {
-                    self.hand_up(session, msdu, now, observer);
+                    self.pass_up(session, msdu, now, observer);
                 }
             }
         }
@@ -56,7 +56,7 @@ impl<P: Packet> Medium<P> {
         };
     }
 
-    /// Runs an action of a recipient. Packets that it hands up leave the medium.
+    /// Runs `act` on a session's recipient. The packets that the recipient passes up leave the medium.
     pub(super) fn with_recipient(
         &mut self,
         session: usize,
@@ -68,7 +68,7 @@ impl<P: Packet> Medium<P> {
             core::mem::replace(&mut self.sessions[session].recipient, Recipient::new());
         let before = recipient.waiting_since();
         act(&mut recipient, &mut |msdu| {
-            self.hand_up(session, msdu, now, observer)
+            self.pass_up(session, msdu, now, observer)
         });
         let since = recipient.waiting_since();
         if since != before && since != Time::MAX {
@@ -77,7 +77,8 @@ impl<P: Packet> Medium<P> {
         self.sessions[session].recipient = recipient;
     }
 
-    fn hand_up(
+    /// Moves received packets out of the medium.
+    fn pass_up(
         &mut self,
         session: usize,
         msdu: Msdu<P>,
@@ -99,13 +100,13 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// The exchange is over.
+    /// Ends the exchange: accounts for its airtime, handles its outcome, and resumes contention.
     pub(super) fn finish(&mut self, now: Time, observer: &mut impl Observer<P>) {
         let collided = self.on_air.senders.len() > 1;
         self.account(now, observer);
         self.exceptions.clear();
         let senders = core::mem::take(&mut self.on_air.senders);
-        // Until all outcomes are handled the senders count as sending, so that none of them contends too early.
+        // The senders are put back below and count as sending until then, so that none of them contends too early.
         let answered = self.on_air.answered;
         for sender in &senders {
             let (member, _) = owner(sender.edcaf);
@@ -119,17 +120,17 @@ impl<P: Packet> Medium<P> {
         }
         let first = senders[0];
         self.on_air.senders = senders;
-        if answered && self.may_go_on(first.edcaf, now, observer) {
+        if answered && self.continue_txop_if_it_fits(first.edcaf, now, observer) {
             return;
         }
         for at in 0..self.on_air.senders.len() {
             let of = self.on_air.senders[at].edcaf;
             let (member, access) = owner(of);
-            let has_frame = self.refill(member, access, now, observer);
+            let has_frame = self.fill_ready(member, access, now, observer);
             let member = &mut self.members[member];
             let category = &mut member.categories[access.index()];
             category.waiting_since = now;
-            let slots = category.backoff.draw(&mut member.random);
+            let slots = category.window.draw_slots(&mut member.random);
             self.contention.join(of, slots, has_frame);
         }
         let eifs = self.cell.timing.eifs_extra();
@@ -138,7 +139,7 @@ impl<P: Packet> Medium<P> {
         } else if answered {
             now
         } else {
-            self.silence_after(first.edcaf, now, eifs)
+            self.nav_end(first.edcaf, now, eifs)
         };
         self.resume(now, clear);
         for at in 0..self.on_air.senders.len() {
@@ -147,9 +148,9 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// A single transmission was not answered. Its receiver did not decode it and waits for EIFS. The other nodes decoded it
-    /// and wait for the missing answer (NAV). Returns the end of that wait.
-    fn silence_after(&mut self, of: Edcaf, now: Time, eifs: Duration) -> Time {
+    /// A transmission without a collision was not answered. Its receiver did not decode it and waits for EIFS. The other
+    /// nodes decoded it and wait for the missing answer (NAV). Returns the end of the NAV.
+    fn nav_end(&mut self, of: Edcaf, now: Time, eifs: Duration) -> Time {
         let (member, access) = owner(of);
         let receiver = if member == 0 {
             self.last_peer[access.index()] + 1
@@ -160,7 +161,7 @@ impl<P: Packet> Medium<P> {
         now + self.on_air.senders[0].plan.answer
     }
 
-    /// The medium is idle: contention goes on.
+    /// The medium is idle: the back-off counters run on, from `clear` and AIFS.
     pub(super) fn resume(&mut self, now: Time, clear: Time) {
         self.on_air.phase = Phase::Idle;
         self.clear = clear;
@@ -172,24 +173,29 @@ impl<P: Packet> Medium<P> {
         });
     }
 
-    /// A sender with a TXOP goes on a SIFS later if its next exchange fits.
-    fn may_go_on(&mut self, of: Edcaf, now: Time, observer: &mut impl Observer<P>) -> bool {
+    /// A sender continues its TXOP a SIFS later if its next exchange fits. False if it does not continue.
+    fn continue_txop_if_it_fits(
+        &mut self,
+        of: Edcaf,
+        now: Time,
+        observer: &mut impl Observer<P>,
+    ) -> bool {
         let (member, access) = owner(of);
         let txop = self.members[member].categories[access.index()]
             .contending
             .txop;
-        if txop.is_zero() || !self.make_ready(member, access, now, observer) {
+        if txop.is_zero() || !self.ensure_ready(member, access, now, observer) {
             return false;
         }
         let next = now + self.cell.timing.sifs;
         let fits = next + self.plan(of).whole() <= self.on_air.busy + txop;
         if fits {
-            self.go_on(of, next);
+            self.continue_txop(of, next);
         }
         fits
     }
 
-    /// The use of the airtime since the exchange began.
+    /// Accounts for the airtime since the exchange began.
     fn account(&mut self, now: Time, observer: &mut impl Observer<P>) {
         let collided = self.on_air.senders.len() > 1;
         let what = match (collided, self.on_air.answered) {
@@ -237,7 +243,7 @@ impl<P: Packet> Medium<P> {
             account.transmissions += 1;
             account.frames += frames;
             account.retries += u64::from(retried);
-            // What Linux charges: the frames' own duration, at the access point also for what it receives.
+            // Linux's access point charges a station the duration of the frames alone, both sent and received.
             let data = Duration::min(sender.plan.data, sender.end - self.on_air.start);
             if member == 0 {
                 self.last_peer[access.index()] = peer;
@@ -250,11 +256,11 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// A transmission was answered: some of its frames, or all, are acknowledged.
+    /// A transmission was answered: at least one of its frames is acknowledged.
     fn succeed(&mut self, of: Edcaf, now: Time, observer: &mut impl Observer<P>) {
         let (member, access) = owner(of);
         let category = &mut self.members[member].categories[access.index()];
-        category.backoff.reset();
+        category.window.reset();
         let Some(mut sent) = category.ready.pop_front() else {
             return;
         };
@@ -273,15 +279,14 @@ impl<P: Packet> Medium<P> {
             self.controllers[link].report(&sent.chain, outcome);
             for (at, mut mpdu) in sent.frames.drain(..).enumerate() {
                 if self.on_air.received.get(at) == Some(&true) {
-                    self.sessions[link * 4 + access.index()]
-                        .originator
-                        .finish(mpdu.number);
+                    let session = self.session(member, sent.peer, access);
+                    self.sessions[session].originator.finish(mpdu.sequence);
                     self.members[member]
                         .queues
                         .release((sent.peer, access), mpdu.estimate);
                 } else {
                     mpdu.failures = mpdu.failures.saturating_add(1);
-                    self.send_again_or_drop((member, sent.peer), access, mpdu, now, observer);
+                    self.retransmit_or_drop((member, sent.peer), access, mpdu, now, observer);
                 }
             }
         }
@@ -293,7 +298,7 @@ impl<P: Packet> Medium<P> {
     fn fail(&mut self, of: Edcaf, now: Time, observer: &mut impl Observer<P>) {
         let (member, access) = owner(of);
         let category = &mut self.members[member].categories[access.index()];
-        category.backoff.widen();
+        category.window.double();
         let sent = &mut category.ready[0];
         sent.tries += 1;
         for mpdu in &mut sent.frames {
@@ -302,14 +307,16 @@ impl<P: Packet> Medium<P> {
         if sent.chain.after(sent.tries).is_some() {
             return;
         }
-        // All rates of the chain have failed. Frames that can be aggregated go into new transmissions; others are dropped.
-        category.backoff.reset();
+        // All tries of the chain have failed. With Block Ack, frames below their retry limit go into new transmissions.
+        // All other frames are dropped.
+        category.window.reset();
         let Some(sent) = category.ready.pop_front() else {
             return;
         };
         self.abandon(member, access, sent, now, observer);
     }
 
+    /// Reports the failure of a transmission, and retransmits or drops its frames.
     fn abandon(
         &mut self,
         member: usize,
@@ -328,12 +335,13 @@ impl<P: Packet> Medium<P> {
             self.controllers[link].report(&sent.chain, outcome);
         }
         for mpdu in sent.frames.drain(..) {
-            self.send_again_or_drop((member, sent.peer), access, mpdu, now, observer);
+            self.retransmit_or_drop((member, sent.peer), access, mpdu, now, observer);
         }
         self.spare.push(sent.frames);
     }
 
-    fn send_again_or_drop(
+    /// Queues a frame for retransmission. At its retry limit, or without Block Ack, drops it instead.
+    fn retransmit_or_drop(
         &mut self,
         (member, peer): (usize, usize),
         access: Access,
@@ -342,14 +350,14 @@ impl<P: Packet> Medium<P> {
         observer: &mut impl Observer<P>,
     ) {
         let has_qos = self.cell.standard.has_qos();
-        let session = self.link(member, peer) * 4 + access.index();
+        let session = self.session(member, peer, access);
         let session = &mut self.sessions[session];
         if has_qos && mpdu.failures < self.cell.aggregate_retry_limit {
-            session.put_again(mpdu);
+            session.queue_retransmission(mpdu);
             self.members[member].queues.activate((peer, access));
             return;
         }
-        session.originator.finish(mpdu.number);
+        session.originator.finish(mpdu.sequence);
         if has_qos {
             session.request_due = true;
             self.requests_due = true;

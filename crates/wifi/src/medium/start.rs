@@ -1,15 +1,15 @@
-//! Somebody wins the medium, or several do at once.
+//! The start of an exchange: one node wins the medium, or several collide.
 
 use sojourn_units::Time;
 
 use super::{Medium, Phase, Sender, edcaf, owner};
-use crate::contention::Edcaf;
+use crate::backoff::Edcaf;
 use crate::exchange::{Payload, Plan};
 use crate::observer::Observer;
 use crate::packet::Packet;
 
 impl<P: Packet> Medium<P> {
-    /// Those whose back-off is over begin to send.
+    /// The nodes whose back-off is over begin to send.
     pub(super) fn start(&mut self, now: Time, observer: &mut impl Observer<P>) {
         self.airtime.note_idle(now);
         let mut winners = core::mem::take(&mut self.winners);
@@ -25,7 +25,7 @@ impl<P: Packet> Medium<P> {
             if beaten {
                 // An internal collision: the lower priority backs off as if it had collided (§10.23.2.4).
                 self.back_off(winner, true);
-            } else if self.make_ready(member, access, now, observer) {
+            } else if self.ensure_ready(member, access, now, observer) {
                 self.add_sender(winner, now);
             }
         }
@@ -38,8 +38,8 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// The same sender goes on within its TXOP.
-    pub(super) fn go_on(&mut self, winner: Edcaf, now: Time) {
+    /// The same sender starts another exchange in its TXOP.
+    pub(super) fn continue_txop(&mut self, winner: Edcaf, now: Time) {
         self.airtime.note_idle(now);
         self.on_air.senders.clear();
         self.add_sender(winner, now);
@@ -55,7 +55,7 @@ impl<P: Packet> Medium<P> {
         });
     }
 
-    /// The spans of what a category has ready.
+    /// The durations of the exchange that a category has ready.
     pub(super) fn plan(&self, winner: Edcaf) -> Plan {
         let (member, access) = owner(winner);
         let transmission = &self.members[member].categories[access.index()].ready[0];
@@ -67,7 +67,7 @@ impl<P: Packet> Medium<P> {
         Plan::new(&self.cell, mode, bytes, transmission.payload)
     }
 
-    /// One node sends: what is received is drawn.
+    /// One node sends. Draws which of its frames are received, and whether the answer is.
     fn begin(&mut self, now: Time) {
         let Sender {
             edcaf: winner,
@@ -88,23 +88,25 @@ impl<P: Packet> Medium<P> {
         let channel = &mut self.channels[station];
         channel.snr(now);
         let (control, answer_bytes) = plan.answer_frame;
-        let invited = plan.rts.is_none()
+        let is_clear_to_send = plan.rts.is_none()
             || (channel.receives(control, crate::frames::RTS)
                 && channel.receives(control, crate::frames::CTS));
         let received = &mut self.on_air.received;
         received.clear();
         if transmission.payload == Payload::BlockAckRequest {
-            received.push(invited && channel.receives(mode, crate::frames::BLOCK_ACK_REQUEST));
+            received
+                .push(is_clear_to_send && channel.receives(mode, crate::frames::BLOCK_ACK_REQUEST));
         } else {
             let frames = transmission.frames.iter();
-            received.extend(frames.map(|mpdu| invited && channel.receives(mode, mpdu.bytes)));
+            received
+                .extend(frames.map(|mpdu| is_clear_to_send && channel.receives(mode, mpdu.bytes)));
         }
         let any = received.contains(&true);
         self.on_air.answered = any && channel.receives(control, answer_bytes);
         self.on_air.start = now;
         self.on_air.phase = if any {
             Phase::Arriving(now + plan.protection + plan.data)
-        } else if invited {
+        } else if is_clear_to_send {
             Phase::Ending(now + plan.protection + plan.data)
         } else {
             Phase::Ending(now + plan.exposed())
@@ -125,16 +127,16 @@ impl<P: Packet> Medium<P> {
         self.on_air.phase = Phase::Ending(end);
     }
 
-    /// Draws a back-off, after a failure from a wider window, and contends again.
+    /// Draws a back-off and contends again. After a failure the contention window doubles first.
     pub(super) fn back_off(&mut self, of: Edcaf, failed: bool) {
         let (member, access) = owner(of);
         debug_assert_eq!(of, edcaf(member, access));
         let member = &mut self.members[member];
         let category = &mut member.categories[access.index()];
         if failed {
-            category.backoff.widen();
+            category.window.double();
         }
-        let slots = category.backoff.draw(&mut member.random);
+        let slots = category.window.draw_slots(&mut member.random);
         self.contention.join(of, slots, true);
     }
 }

@@ -26,7 +26,7 @@ pub enum Preamble {
 }
 
 impl Preamble {
-    /// What preamble and header take.
+    /// The duration of preamble and header.
     pub const fn duration(self) -> Duration {
         match self {
             Self::Long => Duration::from_micros(192),
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_take_what_the_arithmetic_says() {
+    fn durations_agree_with_the_arithmetic() {
         // 1536 bytes are 12288 bits: 12288 µs at 1 Mbit/s; at 5.5 Mbit/s 2234.2, at 11 Mbit/s 1117.1.
         for (rate, micros) in [
             (Dsss::R1, 12_288),

@@ -1,14 +1,13 @@
-//! How likely a frame is received at a signal-to-noise ratio.
+//! The probability that a frame is received, by its mode, its length and the signal-to-noise ratio.
 //!
 //! OFDM: the bit error rate of the constellation with Gray coding in white noise, and the union bound of the Viterbi decoder
 //! over the weight spectrum of the convolutional code (133, 171) and its punctured forms. This is the model of Pei and
 //! Henderson, "Validation of OFDM error rate model in ns-3" (2010), after Miller, NIST (2003); the spectra are those of
 //! Frenger, Orten and Ottosson, "Code-spread CDMA using maximum free distance low-rate convolutional codes" and Haccoun and
-//! Bégin, IEEE Trans. Comm. 37 (1989). DSSS: the textbook rates of DBPSK and DQPSK with a spreading gain of 11; CCK: the
-//! union bounds over its code words of IEEE 802.15.2-2003.
+//! Bégin, IEEE Trans. Comm. 37 (1989). DSSS: the textbook error rates of DBPSK and DQPSK with a noise bandwidth of 22 MHz.
+//! CCK: the union bounds over its code words of IEEE 802.15.2-2003.
 //!
-//! A station's SNR is that of 20 MHz and one stream: the same power over twice the width or on twice the streams leaves each
-//! half of it.
+//! A station's SNR applies to 20 MHz and one stream. Twice the width, or twice the streams, at the same power halves it.
 
 use libm::{erfc, exp, log1p, pow, sqrt};
 
@@ -40,7 +39,7 @@ pub fn success(mode: Mode, snr: Snr, bytes: u32) -> f64 {
     exp(ln_success_per_byte(mode, snr) * f64::from(bytes))
 }
 
-/// The logarithm of the probability that a byte is received. A frame's is so many times it.
+/// The logarithm of the probability that a byte is received. That of a frame is its bytes times this.
 pub fn ln_success_per_byte(mode: Mode, snr: Snr) -> f64 {
     let share = snr.0 * 20.0 / f64::from(mode.width().mhz()) / f64::from(mode.streams());
     let errors_per_bit = match mode {
@@ -64,7 +63,8 @@ fn coded_bit_errors(modulation: Modulation, snr: f64) -> f64 {
     share * 0.5 * erfc(sqrt(snr / spread))
 }
 
-/// Weights of error events: the least distance, the step between distances, information bits per event.
+/// The weight spectrum of a code: the free distance, the step between distances, and the information bit errors at each
+/// distance.
 const fn spectrum(code: Code) -> (i32, i32, &'static [f64]) {
     match code {
         Code::Half => (
@@ -152,7 +152,7 @@ fn q(x: f64) -> f64 {
     0.5 * erfc(x / core::f64::consts::SQRT_2)
 }
 
-/// Bit errors of 802.11b. The noise bandwidth is 22 MHz: 22 chip-rate bits per bit at 1 Mbit/s.
+/// Bit errors of 802.11b. The noise bandwidth is 22 MHz, so that Eb/N0 is 22 times the SNR at 1 Mbit/s.
 fn dsss_bit_errors(dsss: Dsss, snr: f64) -> f64 {
     let errors = match dsss {
         Dsss::R1 => 0.5 * exp(-(snr * 22.0).min(700.0)),
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn faster_modes_need_more_signal() {
         let needed: Vec<f64> = Ofdm::ALL.map(|rate| ten_percent(Mode::Ofdm(rate))).into();
-        // 9 Mbit/s (BPSK 3/4) needs more than 12 Mbit/s (QPSK 1/2): known of this model, and of real receivers.
+        // 9 Mbit/s (BPSK 3/4) needs more than 12 Mbit/s (QPSK 1/2), as is known of this model and of real receivers.
         let without_9: Vec<f64> = [0, 2, 3, 4, 5, 6, 7].map(|n: usize| needed[n]).into();
         assert!(without_9.is_sorted(), "{needed:?}");
         let dsss = Dsss::ALL.map(|rate| ten_percent(Mode::Dsss(rate, Preamble::Long)));
@@ -215,7 +215,8 @@ mod tests {
     fn bpsk_at_rate_one_half_agrees_with_the_sum_by_hand() {
         // erfc(1) = 0.157299, so p = 0.0786496 at an SNR of 1 and D² = 4 · 0.0786496 · 0.9213504 = 0.289855.
         // D^10 = 0.289855^5 = 0.0020460, and so on in steps of D²:
-        // 36 · 2.0460e-3 + 211 · 5.9305e-4 + 1404 · 1.7190e-4 + 11633 · 4.9826e-5 + … is far above one: all is lost.
+        // 36 · 2.0460e-3 + 211 · 5.9305e-4 + 1404 · 1.7190e-4 + 11633 · 4.9826e-5 + … is far above one.
+        // Every bit is counted as wrong.
         assert_eq!(decoded((Modulation::Bpsk, Code::Half), 1.0), 1.0);
         // At an SNR of 4, erfc(2) = 0.0046777: p = 0.00233887, D² = 0.00933359, D^10 = 7.0834e-11.
         // Half of (36 · 7.0834e-11 + 211 · 6.6114e-13 + 1404 · 6.171e-15 + …) = half of 2.6985e-9.
@@ -225,7 +226,7 @@ mod tests {
 
     #[test]
     fn dbpsk_is_the_textbook_exponential() {
-        // Eb/N0 = 22 · 0.3 = 6.6: exp(-6.6) / 2 = 6.802e-4; 8 bits of it lost: 8 · ln(1 - 6.802e-4) = -5.443e-3.
+        // Eb/N0 = 22 · 0.3 = 6.6: exp(-6.6) / 2 = 6.802e-4; for 8 bits: 8 · ln(1 - 6.802e-4) = -5.443e-3.
         let ln = ln_success_per_byte(Mode::Dsss(Dsss::R1, Preamble::Long), Snr(0.3));
         assert!((ln / -5.4433e-3 - 1.0).abs() < 1e-3, "{ln}");
     }

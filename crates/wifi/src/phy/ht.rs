@@ -15,8 +15,8 @@ pub struct Ht {
 }
 
 impl Ht {
-    /// MCS 0 to 7 on 1 to 4 streams, at 20 or 40 MHz; `None` if out of range. The standard's number is 8 for each further
-    /// stream more.
+    /// MCS 0 to 7 on 1 to 4 streams, at 20 or 40 MHz; `None` if out of range. The standard's number is
+    /// `mcs + 8 * (streams - 1)`.
     pub fn new(mcs: u8, streams: u8, width: Width, guard: Guard) -> Option<Self> {
         let exists = mcs <= 7 && (1..=4).contains(&streams) && width != Width::Mhz80;
         exists.then_some(Self {
@@ -65,7 +65,7 @@ impl Ht {
         data_bits(self.mcs, self.streams, self.width) as u64
     }
 
-    /// Encoders in parallel: a second above 300 Mbit/s (§19.3.11.4), by the rate with the same guard interval.
+    /// Encoders in parallel: two if the rate with this guard interval is above 300 Mbit/s (§19.3.11.4).
     const fn encoders(self) -> u64 {
         if self.rate().as_bps() > 300_000_000 {
             2
@@ -74,8 +74,8 @@ impl Ht {
         }
     }
 
-    /// How long a PPDU in mixed format lasts, without a signal extension (equation 19-90): L-STF 8, L-LTF 8, L-SIG 4,
-    /// HT-SIG 8, HT-STF 4 and HT-LTF 4 µs each, then the data.
+    /// The duration of a PPDU in mixed format, without a signal extension (equation 19-90): L-STF 8, L-LTF 8, L-SIG 4,
+    /// HT-SIG 8, HT-STF 4 and 4 µs for each HT-LTF, then the data.
     pub const fn duration(self, psdu_bytes: u32) -> Duration {
         let preamble = 32 + 4 * training_fields(self.streams);
         let bits = SERVICE_BITS + 8 * psdu_bytes as u64 + TAIL_BITS * self.encoders();
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_frame_takes_preamble_and_whole_symbols() {
-        // 1538 bytes: 12304 + 22 bits at 260 per symbol are 47.4, so 48 symbols of 4 µs behind 36 µs.
+        // 1538 bytes: 12304 + 22 bits at 260 per symbol are 47.4, so 48 symbols of 4 µs after 36 µs.
         let long = ht(7, 1, Width::Mhz20, Guard::Long);
         assert_eq!(long.duration(1538).as_micros(), 36 + 192);
         // 48 symbols of 3.6 µs are 172.8 µs, to the next multiple of 4: 176.
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_cannot_be_made() {
+    fn only_combinations_that_exist_can_be_made() {
         assert!(Ht::new(8, 1, Width::Mhz20, Guard::Long).is_none());
         assert!(Ht::new(0, 5, Width::Mhz20, Guard::Long).is_none());
         assert!(Ht::new(0, 1, Width::Mhz80, Guard::Long).is_none());

@@ -27,7 +27,7 @@ pub enum Ofdm {
 
 /// Training fields 16 µs, SIGNAL 4 µs (table 17-5).
 const PREAMBLE_US: u64 = 20;
-/// SERVICE before the data and the tail behind them (§17.3.2).
+/// SERVICE field before the data, and tail bits after them (§17.3.2).
 pub(super) const SERVICE_BITS: u64 = 16;
 pub(super) const TAIL_BITS: u64 = 6;
 
@@ -73,7 +73,7 @@ impl Ofdm {
         }
     }
 
-    /// How long a PPDU lasts, without a signal extension (equation 17-29).
+    /// The duration of a PPDU, without a signal extension (equation 17-29).
     pub const fn duration(self, psdu_bytes: u32) -> Duration {
         let bits = SERVICE_BITS + 8 * psdu_bytes as u64 + TAIL_BITS;
         Duration::from_micros(PREAMBLE_US + 4 * bits.div_ceil(self.bits_per_symbol() as u64))

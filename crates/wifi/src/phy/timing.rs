@@ -1,11 +1,11 @@
-//! Slot, SIFS and what follows from them.
+//! Slot, SIFS and the intervals that follow from them.
 
 use sojourn_units::Duration;
 
 use super::{Dsss, Mode, Ofdm, Preamble};
 use crate::frames;
 
-/// Which 802.11.
+/// The 802.11 standard.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Standard {
     /// 802.11b: DSSS and CCK at 2.4 GHz.
@@ -19,12 +19,12 @@ pub enum Standard {
 }
 
 impl Standard {
-    /// True if stations contend by access category and acknowledge blocks (802.11n on): EDCA instead of DCF.
+    /// True if stations use EDCA instead of DCF, and Block Ack: 802.11n and later.
     pub const fn has_qos(self) -> bool {
         matches!(self, Self::N | Self::Ac)
     }
 
-    /// The band that it is found in, unless another is asked for: 802.11n exists in both.
+    /// The default band. 802.11n exists in both.
     pub const fn usual_band(self) -> Band {
         match self {
             Self::B | Self::G | Self::N => Band::Ghz2,
@@ -33,7 +33,7 @@ impl Standard {
     }
 }
 
-/// The band. What OFDM frames need differs.
+/// The band. SIFS and the signal extension of OFDM differ between the bands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Band {
     /// 2.4 GHz.
@@ -51,18 +51,18 @@ pub struct Timing {
     pub sifs: Duration,
     /// Silence that counts as part of an OFDM frame at 2.4 GHz (aSignalExtension, §18.3.2.4).
     pub signal_extension: Duration,
-    /// From the start of a frame to when a receiver knows of it (aRxPHYStartDelay).
+    /// From the start of a frame until the receiver detects it (aRxPHYStartDelay).
     pub rx_start_delay: Duration,
     /// aCWmin.
     pub cw_min: u32,
     /// aCWmax.
     pub cw_max: u32,
-    /// In which mode EIFS counts the acknowledgement: the lowest basic rate.
+    /// The lowest basic rate, at which EIFS assumes an acknowledgement.
     pub lowest: Mode,
 }
 
 impl Timing {
-    /// Of a cell without older stations (IEEE 802.11-2020 tables 16-4, 17-21, 18-5, 19-25, 21-29).
+    /// The constants of a cell without older stations (IEEE 802.11-2020 tables 16-4, 17-21, 18-5, 19-25, 21-29).
     pub const fn new(standard: Standard, band: Band) -> Self {
         const fn micros(micros: u64) -> Duration {
             Duration::from_micros(micros)
@@ -93,7 +93,7 @@ impl Timing {
         }
     }
 
-    /// The same in a cell with 802.11b stations: their slot, and the least window of all (§18.4.5, table 18-5).
+    /// The same in a cell with 802.11b stations, with their slot and their aCWmin (§18.4.5, table 18-5).
     pub const fn beside_802_11b(self) -> Self {
         Self {
             slot: Duration::from_micros(20),
@@ -112,7 +112,7 @@ impl Timing {
         self.aifs(2)
     }
 
-    /// How long a frame occupies the medium in a mode: OFDM at 2.4 GHz includes the signal extension.
+    /// How long a frame occupies the medium. For OFDM at 2.4 GHz this includes the signal extension.
     pub fn airtime(&self, mode: Mode, psdu_bytes: u32) -> Duration {
         let duration = mode.duration(psdu_bytes);
         match mode {
@@ -121,13 +121,13 @@ impl Timing {
         }
     }
 
-    /// What EIFS adds to DIFS or AIFS, after a frame that was not understood: SIFS and an acknowledgement at the lowest basic
+    /// What EIFS adds to DIFS or AIFS after a frame that could not be decoded: SIFS and an acknowledgement at the lowest basic
     /// rate (§10.3.2.3.7).
     pub fn eifs_extra(&self) -> Duration {
         self.sifs + self.airtime(self.lowest, frames::ACK)
     }
 
-    /// After a frame's end, how long its sender waits for the answer to begin (§10.3.2.11).
+    /// How long a sender waits, after the end of its frame, for the start of the answer (§10.3.2.11).
     pub fn response_timeout(&self) -> Duration {
         self.sifs + self.slot + self.rx_start_delay
     }

@@ -15,8 +15,8 @@ pub struct Vht {
 }
 
 impl Vht {
-    /// MCS 0 to 9 on 1 to 4 streams; `None` if out of range or one of those that the standard leaves out (tables 21-30 to
-    /// 21-53): an encoder would not get a whole number of bits.
+    /// MCS 0 to 9 on 1 to 4 streams; `None` if out of range, or if the standard leaves the combination out (tables 21-30 to
+    /// 21-53) because an encoder would not get a whole number of bits.
     pub fn new(mcs: u8, streams: u8, width: Width, guard: Guard) -> Option<Self> {
         if mcs > 9 || !(1..=4).contains(&streams) {
             return None;
@@ -75,12 +75,12 @@ impl Vht {
         data_bits(self.mcs, self.streams, self.width) as u64
     }
 
-    /// Encoders in parallel: one per 600 Mbit/s of the rate with the short guard interval, which is 2160 bits per symbol.
+    /// Encoders in parallel: one per 2160 bits per symbol, which are 600 Mbit/s with the short guard interval.
     const fn encoders(self) -> u64 {
         self.bits_per_symbol().div_ceil(2160)
     }
 
-    /// How long a PPDU lasts (equation 21-109): legacy preamble 20, VHT-SIG-A 8, VHT-STF 4, VHT-LTF 4 each and
+    /// The duration of a PPDU (equation 21-109): legacy preamble 20, VHT-SIG-A 8, VHT-STF 4, 4 for each VHT-LTF and
     /// VHT-SIG-B 4 µs, then the data.
     pub const fn duration(self, psdu_bytes: u32) -> Duration {
         let preamble = 36 + 4 * training_fields(self.streams);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_left_out_are_those_that_the_standard_names() {
+    fn the_combinations_that_the_standard_leaves_out_are_missing() {
         let mut missing = Vec::new();
         for width in WIDTHS {
             for streams in 1..=4 {

@@ -1,8 +1,8 @@
-//! Linux's mac80211 since 4.11: a queue per station and category, each with flow queueing and CoDel (`fq`); airtime
+//! Linux's mac80211 since 4.10: a queue per station and category, each with flow queueing and CoDel (`fq`); turns or airtime
 //! fairness between stations (`schedule`); and a limit of the airtime handed to the device (`aql`).
 //!
-//! Source: the documentation and commit messages of the kernel. Departures: a category has one queue per station (the kernel
-//! has two TIDs in each), and there is no broadcast.
+//! Source: the documentation and commit messages of the kernel. Departures: a station has one queue per category, where the
+//! kernel has one for each of its two TIDs; and there is no broadcast.
 
 mod aql;
 mod fq;
@@ -25,25 +25,25 @@ use schedule::Schedule;
 pub use aql::AqlLimits;
 pub use fq::FqSettings;
 
-/// What differs between kernels and drivers. [`Settings::of_kernel`] knows most of it.
+/// What differs between kernels and drivers. [`Settings::of_kernel`] sets it by the version.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Settings {
     /// Flow queueing and CoDel.
     pub fq: FqSettings,
-    /// Airtime that a station may use per round. `None`: stations take turns, one transmission each.
+    /// The quantum of airtime that a station gets per round. `None`: stations take turns, one transmission each.
     pub airtime_quantum: Option<Duration>,
-    /// True if frames received from a station count as its airtime.
+    /// Whether frames received from a station are charged to its airtime.
     pub charge_received: bool,
-    /// Airtime that the device may hold.
+    /// The airtime that the device may hold; `None`: without AQL.
     pub aql: Option<AqlLimits>,
-    /// CoDel's laxer parameters for stations slower than this, times the number of stations.
+    /// A station has [`FqSettings::slow_codel`] if its expected rate is below this one times the number of stations.
     pub slow_below_bps: Option<u64>,
-    /// Transmissions that the device holds, per category; at least 1. ath9k: one on the air and one ready.
+    /// Transmissions that the device holds, per category; at least 1. ath9k holds two: one on the air and one ready.
     pub ready: usize,
 }
 
 impl Settings {
-    /// As the kernel of this version, with ath9k below it.
+    /// The settings of this kernel version, with ath9k below it.
     ///
     /// | since | what |
     /// | --- | --- |
@@ -69,7 +69,7 @@ impl Settings {
     }
 }
 
-/// What keeps the packets.
+/// The queues that hold the packets.
 enum Store<P> {
     /// mac80211's own flow queues.
     Fq(Fq<P>),
@@ -82,7 +82,7 @@ pub(crate) struct Mac80211<P> {
     store: Store<P>,
     schedule: Schedule,
     aql: Option<Aql>,
-    /// A packet that was taken and then did not fit, by station and category: it goes first.
+    /// A packet that was dequeued and did not fit into the transmission, by station and category. It is sent first.
     put_back: Vec<Option<P>>,
     stations: usize,
     packets_put_back: u64,
@@ -128,12 +128,12 @@ impl<P: Packet> Mac80211<P> {
     pub(crate) fn next_peer(
         &mut self,
         access: Access,
-        may: impl Fn(usize) -> bool,
-        again: impl Fn(usize) -> bool,
+        can_send: impl Fn(usize) -> bool,
+        has_retransmission: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let aql = self.aql.as_ref();
-        let within = |at: usize| aql.is_none_or(|aql| aql.allows(at)) || again(at / 4);
-        let allowed = |at: usize| may(at / 4) && within(at);
+        let within = |at: usize| aql.is_none_or(|aql| aql.allows(at)) || has_retransmission(at / 4);
+        let allowed = |at: usize| can_send(at / 4) && within(at);
         let pending = |at: usize| aql.map_or(Duration::ZERO, |aql| aql.pending(at));
         self.schedule
             .next(access, allowed, pending)

@@ -1,8 +1,8 @@
 //! A discipline above a device ring, as the papers of 2013 measured it. The discipline holds only the packets for which the
 //! ring has no room.
 //!
-//! Without aggregation the device sends packets in the order in which they came. With it, each peer and category has its
-//! FIFO in the device, served in turn, as ath9k had before Linux 4.11.
+//! Without aggregation the device sends packets in the order of their arrival. With aggregation it has a FIFO per peer and
+//! category, and the peers take turns, as in ath9k before Linux 4.10.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -20,7 +20,7 @@ pub(crate) struct Ring<P> {
     held: usize,
     /// FIFOs by peer and category.
     fifos: Vec<VecDeque<P>>,
-    /// Whose turn it is, per category: with aggregation the peers that have packets, without it the peer of each packet.
+    /// The order of turns, per category: with aggregation the peers that have packets, without it the peer of each packet.
     turns: [VecDeque<u16>; 4],
     aggregates: bool,
 }
@@ -48,7 +48,7 @@ impl<P: Packet> Ring<P> {
         self.fill(now, env, left);
     }
 
-    /// The ring takes what it has room for.
+    /// Moves packets from the discipline to the ring while the ring has room.
     fn fill(&mut self, now: Time, env: &mut Environment<P>, mut left: impl FnMut(&P)) {
         while self.held < self.limit {
             let Some(packet) = self.qdisc.dequeue(now, env) else {
@@ -74,12 +74,12 @@ impl<P: Packet> Ring<P> {
     pub(crate) fn next_peer(
         &mut self,
         access: Access,
-        may: impl Fn(usize) -> bool,
+        can_send: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let turns = &mut self.turns[access.index()];
         for _ in 0..turns.len() {
             let peer = usize::from(*turns.front()?);
-            if may(peer) {
+            if can_send(peer) {
                 return Some(peer);
             }
             turns.rotate_left(1);
@@ -103,7 +103,7 @@ impl<P: Packet> Ring<P> {
         Some(packet)
     }
 
-    /// A peer has frames to be sent again, which are not here: it gets a turn.
+    /// Gives a peer a turn for its retransmissions, which are not in the ring.
     pub(crate) fn activate(&mut self, peer: usize, access: Access) {
         let turns = &mut self.turns[access.index()];
         if self.aggregates && !turns.contains(&(peer as u16)) {
@@ -111,7 +111,7 @@ impl<P: Packet> Ring<P> {
         }
     }
 
-    /// The next peer's turn. `more`: this one has frames that are not here.
+    /// Ends a peer's turn. `more`: retransmissions to it wait.
     pub(crate) fn end_turn(&mut self, peer: usize, access: Access, more: bool) {
         let turns = &mut self.turns[access.index()];
         if self.aggregates && turns.front() == Some(&(peer as u16)) {
@@ -122,7 +122,7 @@ impl<P: Packet> Ring<P> {
         }
     }
 
-    /// The bytes of the packet that a peer gets next.
+    /// The bytes of a peer's next packet.
     pub(crate) fn peek(&self, peer: usize, access: Access) -> Option<u32> {
         let first = self.fifos[peer * 4 + access.index()].front();
         first.map(sojourn_aqm::Packet::bytes)
@@ -135,7 +135,7 @@ impl<P: Packet> Ring<P> {
     pub(crate) fn next_timer(&self) -> Time {
         let timer = self.qdisc.next_timer().unwrap_or(Time::MAX);
         if self.held < self.limit && self.qdisc.packets() > 0 {
-            // It shapes, or the ring would have its packets.
+            // The ring has room, but the discipline keeps its packets back: it shapes.
             timer.min(self.qdisc.ready_at().unwrap_or(Time::MAX))
         } else {
             timer

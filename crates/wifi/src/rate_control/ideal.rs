@@ -1,4 +1,4 @@
-//! The fastest mode that the present signal carries, as if the receiver told the sender at no cost.
+//! The fastest mode that the present signal carries, as if the receiver reported the signal at no cost.
 
 use alloc::vec::Vec;
 
@@ -6,12 +6,13 @@ use super::Chain;
 use crate::phy::Mode;
 use crate::phy::error::{Snr, success};
 
-/// The frame, and how often it has to be received.
+/// The frame for which modes are compared.
 const FRAME_BYTES: u32 = 1536;
+/// The share of these frames that must be received.
 const SUCCESS: f64 = 0.9;
 
 pub(crate) struct Ideal {
-    /// Modes with the signal that each needs, fastest first.
+    /// Modes and the signal in dB that each needs, fastest first.
     modes: Vec<(Mode, f64)>,
     last: Mode,
     tries: u8,
@@ -33,7 +34,7 @@ impl Ideal {
 
     pub(crate) fn chain(&mut self, snr: Option<Snr>) -> Chain {
         let carried = |db: f64| self.modes.iter().find(|(_, needed)| *needed <= db);
-        // Without any that is carried: the one that needs least.
+        // If the signal carries no mode, the mode that needs the least signal is chosen.
         let least = || {
             self.modes
                 .iter()

@@ -1,8 +1,8 @@
-//! Minstrel for 802.11b and g (Linux `rc80211_minstrel`, to 5.10): a success probability per rate from what was
-//! acknowledged, and every tenth frame tries another rate.
+//! Minstrel for 802.11b and g (Linux `rc80211_minstrel`, until 5.10). It estimates a success probability per rate from
+//! acknowledgements, and every tenth frame probes another rate.
 //!
-//! Departures: no rate above the best by duration is put off by a random table of ten columns; rates to try are drawn at
-//! random.
+//! Departure: the rate to probe is drawn uniformly, where Linux has a random table of ten columns. A probe of a rate slower
+//! than the best always comes second, after the best rate has failed.
 
 use alloc::vec::Vec;
 
@@ -14,18 +14,18 @@ use crate::frames;
 use crate::phy::{Mode, Timing};
 use crate::random::Stream;
 
-/// Between updates.
+/// The time between updates.
 const UPDATE: Duration = Duration::from_millis(100);
-/// Of a hundred frames so many try another rate (`lookaround_rate_mrr`).
+/// The frames of a hundred that probe another rate (`lookaround_rate_mrr`).
 const LOOKAROUND: u64 = 10;
-/// From this success on, the safest rate is chosen by throughput.
+/// Rates with at least this success probability compete for `safest` by throughput.
 const SAFE: f64 = 0.95;
 
 pub(crate) struct Minstrel {
     rates: Vec<Rate>,
     timing: Timing,
     random: Stream,
-    /// The places of the two best by throughput, and of the safest.
+    /// Indices of the two best rates by throughput, and of the most reliable rate (Linux: `max_prob_rate`).
     best: usize,
     second: usize,
     safest: usize,
@@ -52,7 +52,7 @@ impl Minstrel {
         }
     }
 
-    /// DIFS, the preamble, SIFS and the acknowledgement of one frame.
+    /// The overhead of one frame: DIFS, the preamble, SIFS and the acknowledgement.
     fn overhead(&self, mode: Mode) -> Duration {
         let answer = self.timing.airtime(mode.response(), frames::ACK);
         self.timing.difs() + self.timing.airtime(mode, 0) + self.timing.sifs + answer
@@ -142,7 +142,7 @@ mod tests {
     use crate::phy::{Band, Ofdm, Standard};
     use crate::random::Purpose;
 
-    /// Frames over a channel that carries rates up to `most`, one per ms; returns those sent first at each rate.
+    /// Sends a frame per ms over a channel that carries rates up to `most`. Returns how many were first tried at each rate.
     fn drive(minstrel: &mut Minstrel, most: Ofdm, from_ms: u64, frames: u64) -> [u64; 8] {
         let mut first = [0; 8];
         for number in 0..frames {
@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn it_climbs_to_what_is_carried_and_follows_it_down() {
+    fn it_finds_the_fastest_working_rate_and_follows_it_down() {
         let timing = Timing::new(Standard::G, Band::Ghz2);
         let modes = Ofdm::ALL.map(Mode::Ofdm);
         let mut minstrel = Minstrel::new(&modes, timing, Stream::new(1, Purpose::Probing, 0));
         drive(&mut minstrel, Ofdm::R36, 0, 2_000);
         assert_eq!(minstrel.best(), Mode::Ofdm(Ofdm::R36));
         let first = drive(&mut minstrel, Ofdm::R36, 2_000, 10_000);
-        // A tenth are probes; those of slower rates come second in their chains: two of seven rates are faster.
+        // A tenth of the frames are probes. Two of the seven other rates are faster; slower ones come second in their chains.
         let faster: u64 = first[6..].iter().sum();
         assert!(
             first[5] > 9_000 && (200..=400).contains(&faster),

@@ -1,9 +1,10 @@
-//! Minstrel-HT for 802.11n and ac (Linux since 5.12): rates in groups of equal streams, guard interval and width; estimates
-//! with the mean length of aggregates; one probe per 20 ms.
+//! Minstrel-HT for 802.11n and ac (Linux since 5.12). Rates of equal streams, guard interval and width form a group.
+//! Throughput is estimated with the mean length of aggregates. There is at most one probe per 20 ms.
 //!
-//! Probes come in three kinds, three to two to one: one step faster than the best in the next group; any faster one; and a
-//! slower one that is not known to be good. Departures: a probe is chosen when it is due and not five ahead; rates within a
-//! group are drawn at random and not by a table; 802.11b and g rates are no part of it.
+//! There are three kinds of probes, in the ratio of three to two to one: the next faster rate of a group than the best; any
+//! faster rate; and a slower rate that is not known to be good. Departures: a probe is chosen when it is due, where Linux
+//! chooses five ahead; rates within a group are drawn at random, where Linux has a table; and 802.11b and g rates are
+//! left out.
 
 use alloc::vec::Vec;
 
@@ -15,26 +16,26 @@ use crate::frames;
 use crate::phy::{Guard, Mode, Timing, Width};
 use crate::random::Stream;
 
-/// Between updates (HZ / 10 since January 2021).
+/// The time between updates (HZ / 10 since January 2021).
 const UPDATE: Duration = Duration::from_millis(100);
-/// Between probes (MINSTREL_SAMPLE_INTERVAL).
+/// The least time between probes (MINSTREL_SAMPLE_INTERVAL).
 const PROBE: Duration = Duration::from_millis(20);
-/// From this success on, the safest rate is chosen by throughput.
+/// Rates above this success probability compete for `safest` by throughput.
 const SAFE: f64 = 0.75;
-/// From this success on, a slower rate need not be probed.
+/// Above this success probability, a slower rate is not probed.
 const GOOD: f64 = 0.95;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// One step faster.
+    /// The slowest rate that is faster than the best.
     Step,
-    /// Any faster one.
+    /// Any rate faster than the best, the second and the safest.
     Jump,
-    /// A slower one.
+    /// A rate that is slower than the fastest of these three, faster than the slowest, and not known to be good.
     Slow,
 }
 
-/// In which order kinds are probed (`minstrel_sample_seq`).
+/// The order of the kinds of probes (`minstrel_sample_seq`).
 const KINDS: [Kind; 6] = [
     Kind::Step,
     Kind::Jump,
@@ -46,7 +47,7 @@ const KINDS: [Kind; 6] = [
 
 pub(crate) struct MinstrelHt {
     rates: Vec<Rate>,
-    /// The group of each rate, and how many there are.
+    /// The group of each rate, and the number of groups.
     groups: Vec<usize>,
     group_count: usize,
     overhead: Duration,
@@ -59,10 +60,11 @@ pub(crate) struct MinstrelHt {
     probed: Time,
     next_kind: usize,
     next_group: usize,
-    /// Frames and transmissions since the last update, and the mean of their ratio; 0: none yet.
+    /// Frames and transmissions since the last update.
     frames: u32,
     transmissions: u32,
-    together: f64,
+    /// The moving average of frames per transmission; 0: none yet (Linux: `avg_ampdu_len`).
+    ampdu_len: f64,
 }
 
 impl MinstrelHt {
@@ -100,14 +102,14 @@ impl MinstrelHt {
             next_group: 0,
             frames: 0,
             transmissions: 0,
-            together: 0.0,
+            ampdu_len: 0.0,
         }
     }
 
-    /// Frames per transmission; while none are known, what the kernel expects at the best rate's speed.
-    fn together(&self) -> f64 {
-        if self.together > 0.0 {
-            return self.together;
+    /// The mean number of frames per transmission. Before the first update it is the kernel's guess by the best rate.
+    fn ampdu_len(&self) -> f64 {
+        if self.ampdu_len > 0.0 {
+            return self.ampdu_len;
         }
         match self.rates[self.best].duration.as_micros() {
             401.. => 2.0,
@@ -118,7 +120,7 @@ impl MinstrelHt {
     }
 
     fn throughput(&self, rate: &Rate) -> f64 {
-        rate.throughput(self.overhead, self.together())
+        rate.throughput(self.overhead, self.ampdu_len())
     }
 
     pub(crate) fn best(&self) -> Mode {
@@ -133,10 +135,13 @@ impl MinstrelHt {
         if now >= self.updated + UPDATE {
             self.update(now);
         }
-        let together = self.together();
+        let ampdu_len = self.ampdu_len();
         let of = |place: usize| {
             let rate = &self.rates[place];
-            (rate.mode, rate.tries(self.overhead, together, &self.timing))
+            (
+                rate.mode,
+                rate.tries(self.overhead, ampdu_len, &self.timing),
+            )
         };
         let ((best, tries), (second, second_tries)) = (of(self.best), of(self.second));
         let (safest, safest_tries) = of(self.safest);
@@ -177,7 +182,7 @@ impl MinstrelHt {
             };
             let wanted: Vec<usize> = (0..self.rates.len()).filter(is_wanted).collect();
             if let Some(most) = wanted.len().checked_sub(1) {
-                // Rates are sorted: the first of the faster ones is the next step.
+                // Rates are sorted, so the first of the faster ones is the next step.
                 let drawn = if kind == Kind::Step {
                     0
                 } else {
@@ -210,11 +215,11 @@ impl MinstrelHt {
         self.updated = now;
         if self.transmissions > 0 {
             let length = f64::from(self.frames) / f64::from(self.transmissions);
-            // The mean starts from zero in the kernel, and keeps 3/4.
-            self.together = 0.75 * self.together + 0.25 * length;
+            // As in the kernel, the average starts at zero and keeps 3/4 of its value.
+            self.ampdu_len = 0.75 * self.ampdu_len + 0.25 * length;
             (self.frames, self.transmissions) = (0, 0);
         }
-        // Within a group, a rate never tried is as likely as the best faster one.
+        // A rate that was never tried gets the highest success probability of the faster rates in its group.
         let mut known = alloc::vec![0.0_f64; self.group_count];
         for place in (0..self.rates.len()).rev() {
             let rate = &mut self.rates[place];
@@ -253,7 +258,7 @@ mod tests {
         MinstrelHt::new(&modes, timing, Stream::new(1, Purpose::Probing, 0))
     }
 
-    /// Aggregates of 16, one per 2 ms, over a channel that carries up to so many kbit/s; returns the probes.
+    /// Sends an aggregate of 16 per 2 ms over a channel that carries rates up to `most_kbps`. Returns the number of probes.
     fn drive(minstrel: &mut MinstrelHt, most_kbps: u64, from_ms: u64, count: u64) -> u64 {
         let mut probes = 0;
         for number in 0..count {
@@ -282,13 +287,13 @@ mod tests {
         assert_eq!(minstrel.best().rate().as_bps(), 130_000_000);
         assert_eq!(minstrel.best().streams(), 2);
         drive(&mut minstrel, 60_000, 6_000, 3_000);
-        // 58.5 Mbit/s on one stream is the fastest that is still carried.
+        // 58.5 Mbit/s on one stream is the fastest rate that the channel still carries.
         assert_eq!(minstrel.best().rate().as_bps(), 58_500_000);
     }
 
     #[test]
     fn there_is_at_most_a_probe_per_20_ms() {
-        // 10 s are 500 times 20 ms. At a rate in the middle each kind finds something to probe nearly always.
+        // 10 s are 500 times 20 ms. If the best rate is in the middle, nearly every kind of probe finds a rate.
         let probes = drive(&mut minstrel(), 39_000, 0, 5_000);
         assert!((350..=500).contains(&probes), "{probes}");
     }

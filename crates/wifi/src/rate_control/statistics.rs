@@ -1,4 +1,4 @@
-//! How a rate has fared.
+//! The success probability and throughput of a rate.
 
 use sojourn_units::Duration;
 
@@ -6,24 +6,25 @@ use crate::phy::{Mode, Timing};
 
 /// The packet for which throughput is estimated (AVG_PKT_SIZE of Minstrel).
 const PACKET_BYTES: u32 = 1200;
-/// The longest stay in one stage of a retry chain (`segment_size`).
+/// The longest duration of one stage of a retry chain (`segment_size`).
 const SEGMENT: Duration = Duration::from_micros(6_000);
 /// Tries per stage.
 const TRIES: core::ops::RangeInclusive<u8> = 2..=7;
 
-/// A mode and how often it was tried and acknowledged.
+/// A mode, and how often it was tried and acknowledged.
 #[derive(Clone, Debug)]
 pub(super) struct Rate {
     pub mode: Mode,
-    /// What a packet takes in a long aggregate: its share of the preamble is in the overhead.
+    /// The duration of a packet without a preamble. The preamble is in the overhead.
     pub duration: Duration,
-    /// Since the last update.
+    /// Attempts and successes since the last update.
     pub attempts: u32,
     pub successes: u32,
-    /// Ever.
+    /// The number of updates with attempts.
     pub tried: u64,
-    /// Success probability, averaged; the value before it.
+    /// The moving average of the success probability.
     pub probability: f64,
+    /// Its value before the last update.
     previous: f64,
 }
 
@@ -45,7 +46,8 @@ impl Rate {
         self.successes += successes;
     }
 
-    /// Averages what was counted since the last time with an exponential filter that keeps 3/4 (EWMA_LEVEL 96 of 128).
+    /// Updates the average with what was counted since the last update. The exponential filter keeps 3/4 (EWMA_LEVEL 96 of
+    /// 128).
     pub(super) fn update_ewma(&mut self) {
         let Some(now) = self.take() else {
             return;
@@ -83,20 +85,20 @@ impl Rate {
         (attempts > 0).then(|| f64::from(successes.min(attempts)) / f64::from(attempts))
     }
 
-    /// Packets per second that it delivers, where each transmission of so many has this overhead. Below one success in ten
-    /// it counts for nothing, and above nine in ten no more is believed: collisions make the rest.
-    pub(super) fn throughput(&self, overhead: Duration, together: f64) -> f64 {
+    /// Packets per second that the rate delivers in transmissions of `ampdu_len` packets with this overhead. It is zero if the
+    /// success probability is below 0.1. A probability above 0.9 counts as 0.9, which allows for collisions.
+    pub(super) fn throughput(&self, overhead: Duration, ampdu_len: f64) -> f64 {
         if self.probability < 0.1 {
             return 0.0;
         }
-        let span = overhead.as_secs_f64() / together.max(1.0) + self.duration.as_secs_f64();
+        let span = overhead.as_secs_f64() / ampdu_len.max(1.0) + self.duration.as_secs_f64();
         self.probability.min(0.9) / span
     }
 
-    /// Tries that fit in a stage, with back-off as the kernel reckons it.
-    pub(super) fn tries(&self, overhead: Duration, together: f64, timing: &Timing) -> u8 {
+    /// The number of tries that fit in a stage, with the kernel's estimate of back-off.
+    pub(super) fn tries(&self, overhead: Duration, ampdu_len: f64, timing: &Timing) -> u8 {
         let data =
-            Duration::from_nanos((self.duration.as_nanos() as f64 * together.max(1.0)) as u64);
+            Duration::from_nanos((self.duration.as_nanos() as f64 * ampdu_len.max(1.0)) as u64);
         let slots = |window: u64| Duration::from_nanos(timing.slot.as_nanos() * window / 2);
         let (mut window, mut tries) = (15, *TRIES.start());
         let mut span = (overhead + data) * 2 + slots(window) + slots(2 * window + 1);
@@ -113,12 +115,12 @@ impl Rate {
     }
 }
 
-/// Bits per second of so many packets.
+/// Bits per second, from packets per second.
 pub(super) fn bits(packets_per_second: f64) -> u64 {
     (packets_per_second * f64::from(PACKET_BYTES) * 8.0) as u64
 }
 
-/// Places of rates, best first by `worth`; of equal ones the more likely, then the slower.
+/// Indices of the rates, best first by `worth`. Equal rates are ordered by success probability, then by index.
 pub(super) fn best_first(rates: &[Rate], worth: impl Fn(&Rate) -> f64) -> alloc::vec::Vec<usize> {
     let mut places: alloc::vec::Vec<usize> = (0..rates.len()).collect();
     places.sort_by(|&one, &other| {

@@ -1,4 +1,4 @@
-//! A cell for tests: packets, stations, and a driver that keeps queues from running empty.
+//! A cell for tests: packets, stations, and a driver that keeps the queues from running empty.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -102,7 +102,7 @@ pub fn ring() -> Queueing<Packet> {
     }
 }
 
-/// A station at a fixed mode, without noise.
+/// A station with a fixed mode, whose frames are lost only by collisions.
 pub fn station(mode: Mode) -> Station<Packet> {
     Station {
         modes: vec![mode],
@@ -113,7 +113,7 @@ pub fn station(mode: Mode) -> Station<Packet> {
     }
 }
 
-/// The mode of a standard with about this rate, at 20 MHz with one stream.
+/// The mode of the cell's standard with this rate in kbit/s, at 20 MHz with one stream.
 pub fn mode(cell: &Cell, kbps: u64) -> Mode {
     wide_mode(cell, kbps, Width::Mhz20, 1, Guard::Long)
 }
@@ -125,7 +125,7 @@ pub fn wide_mode(cell: &Cell, kbps: u64, width: Width, streams: u8, guard: Guard
         .expect("a mode of this rate")
 }
 
-/// What happened on the air.
+/// Counts of what an observer was told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub transmissions: u64,
@@ -169,10 +169,10 @@ impl Observer<Packet> for Seen {
     }
 }
 
-/// Senders that always have something to send: `(station, way, packets kept queued, bytes, dscp)`.
+/// A saturated sender: `(station, way, packets kept queued, bytes, dscp)`.
 pub type Load = (u16, Way, u64, u32, u8);
 
-/// Runs a cell whose loads never run dry; returns what was received.
+/// Runs a cell with saturated senders. Returns the packets that were received.
 pub fn saturate(
     medium: &mut Medium<Packet>,
     loads: &[Load],
@@ -206,7 +206,7 @@ pub fn saturate(
             out[departed.packet.flow as usize] += 1;
             received.push(departed);
         }
-        // Lost packets are replaced at every sender alike: more than enough.
+        // Every sender replaces all lost packets, since a lost packet's sender is not known. This is more than enough.
         let lost = seen.lost + seen.dropped - lost;
         for (load, &(station, way, ..)) in loads.iter().enumerate() {
             for _ in 0..core::mem::take(&mut out[load]) + lost {
@@ -216,7 +216,7 @@ pub fn saturate(
     }
 }
 
-/// Bits of IP per second.
+/// Goodput in bit/s, with the IP header counted and the Ethernet header not.
 pub fn goodput(received: &[Departed<Packet>], until: Time) -> f64 {
     let bits: u64 = received
         .iter()

@@ -1,4 +1,4 @@
-//! Airtime queue limits: how much airtime a station may have in the device (Linux 5.5, commit 3ace10f5b5ad).
+//! Airtime queue limits: how much airtime each station's queues may have in the device (Linux 5.5, commit 3ace10f5b5ad).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,11 +10,11 @@ use crate::phy::Mode;
 /// The limits, in estimated airtime (`include/net/cfg80211.h`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AqlLimits {
-    /// A queue may always hold so much (`IEEE80211_DEFAULT_AQL_TXQ_LIMIT_L`).
+    /// A queue with less airtime than this in the device may always send (`IEEE80211_DEFAULT_AQL_TXQ_LIMIT_L`).
     pub low: Duration,
-    /// A queue may hold so much while the radio holds less than `threshold` (`…_LIMIT_H`).
+    /// The limit of a queue while all queues together have less than `threshold` in the device (`…_LIMIT_H`).
     pub high: Duration,
-    /// Of the radio (`IEEE80211_AQL_THRESHOLD`).
+    /// The threshold for the whole radio (`IEEE80211_AQL_THRESHOLD`).
     pub threshold: Duration,
 }
 
@@ -30,8 +30,9 @@ impl AqlLimits {
 #[derive(Debug)]
 pub(super) struct Aql {
     limits: AqlLimits,
-    /// µs in the device, by queue and together.
+    /// Estimated airtime in the device, by queue, in µs.
     pending: Vec<u64>,
+    /// The sum of all queues.
     total: u64,
 }
 
@@ -56,7 +57,7 @@ impl Aql {
         Duration::from_micros(self.pending[at])
     }
 
-    /// The device takes a packet; returns what it is counted as, in µs.
+    /// The device takes a packet. Returns the estimate of its airtime, in µs.
     pub(super) fn take(&mut self, at: usize, bytes: u32, mode: Mode) -> u32 {
         let estimate = estimate(bytes, mode);
         self.pending[at] += u64::from(estimate);
@@ -70,8 +71,9 @@ impl Aql {
     }
 }
 
-/// What the kernel expects a packet to take, in µs (`net/mac80211/airtime.c`): its bytes and 38 more at the rate of 1024
-/// bytes, and a share of the overhead that is the smaller, the more such packets go into an aggregate; at least 4.
+/// The kernel's estimate of a packet's airtime, in µs (`net/mac80211/airtime.c`). The time of its bytes and of 38 bytes of
+/// headers is in proportion to that of 1024 bytes. A share of the overhead is added: the shorter the packets, the more of them
+/// go into an aggregate, and the smaller is the share. The estimate is at least 4 µs.
 fn estimate(bytes: u32, mode: Mode) -> u32 {
     const AVERAGE: u64 = 1024;
     const HEADERS: u64 = 38;
@@ -99,7 +101,7 @@ mod tests {
     fn estimates_agree_with_the_sum_by_hand() {
         // 6 Mbit/s: 1538 bytes · 8 / 6 = 2050.67 µs, and the whole overhead of 40.
         assert_eq!(estimate(1500, Mode::Ofdm(Ofdm::R6)), 2090);
-        // MCS 7, 65 Mbit/s: 1024 bytes take 126 µs, so 1/16 of 40 µs beside 1538 · 8 / 65 = 189.29.
+        // MCS 7, 65 Mbit/s: 1024 bytes take 126 µs, so 1/16 of 40 µs is added to 1538 · 8 / 65 = 189.29.
         let ht = Ht::new(7, 1, Width::Mhz20, Guard::Long).expect("exists");
         assert_eq!(estimate(1500, Mode::Ht(ht)), 191);
     }
@@ -108,18 +110,18 @@ mod tests {
     fn a_queue_gets_more_while_the_radio_has_little() {
         let mut aql = Aql::new(AqlLimits::LINUX, 8);
         let slow = Mode::Ofdm(Ofdm::R6);
-        // 2090 µs each: the sixth brings one queue to 12540, above the high limit.
+        // The packets take 2090 µs each. The sixth brings the first queue to 12540 µs, above the high limit.
         for _ in 0..6 {
             assert!(aql.allows(0));
             aql.take(0, 1500, slow);
         }
         assert!(!aql.allows(0));
-        // Another: at 12 packets in all the radio is above its threshold (25080), and 5 ms are passed.
+        // The second queue also takes six. With these 12 packets the radio has 25080 µs, above its threshold.
         for _ in 0..6 {
             assert!(aql.allows(1));
             aql.take(1, 1500, slow);
         }
-        // A third gets the low limit only: three packets are 6270.
+        // The third queue gets the low limit only: three packets take 6270 µs.
         for _ in 0..3 {
             assert!(aql.allows(2));
             aql.take(2, 1500, slow);

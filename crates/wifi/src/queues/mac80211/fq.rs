@@ -1,8 +1,9 @@
-//! mac80211's flow queueing (`include/net/fq_impl.h`): the flows of all stations share 4096 queues, and each station and
-//! category serves its own by deficit round robin with priority for new ones, CoDel on each.
+//! mac80211's flow queueing (`include/net/fq_impl.h`): the flows of all stations share 4096 queues, each with CoDel. Each
+//! station and category serves its queues by deficit round robin, new ones first.
 //!
-//! A flow whose queue belongs to another station's flow goes to its station's default queue, so that a queue never holds
-//! packets of two stations; once the queue is free again, the flow may overtake itself. What exceeds the limit is dropped from the head of the longest queue of all.
+//! If a flow's queue is in use by another station or category, the flow goes to the default queue of its own one, so that no
+//! queue holds packets of two stations. Once the first queue is free again, packets of the flow may be reordered. If there
+//! are more packets than the limit, the queue with the most bytes loses packets from its head.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,20 +16,20 @@ use sojourn_units::{Duration, Time};
 
 use crate::packet::Packet;
 
-/// The constants. [`FqSettings::LINUX`] are the kernel's.
+/// The parameters. [`FqSettings::LINUX`] are the kernel's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FqSettings {
     /// Queues shared by all stations.
     pub flows: u32,
-    /// Bytes that a flow may send per round.
+    /// Bytes that a flow gets per round.
     pub quantum: u32,
-    /// Packets in all queues.
+    /// The limit of packets in all queues.
     pub packets: u64,
     /// CoDel's target and interval.
     pub codel: (Duration, Duration),
     /// The same for slow stations, without ECN.
     pub slow_codel: (Duration, Duration),
-    /// CoDel marks packets of flows that support ECN.
+    /// Whether CoDel marks ECN-capable packets, except those to slow stations.
     pub ecn: bool,
 }
 
@@ -50,28 +51,29 @@ impl FqSettings {
             interval,
             ecn: self.ecn && !slow,
             variant: codel::Variant::Linux,
-            // mac80211 leaves `codel_params.mtu` at zero: the last packet is not spared.
+            // mac80211 leaves `codel_params.mtu` at zero: CoDel may drop the last packet of a queue.
             mtu: 0,
             ..codel::Config::new(0)
         }
     }
 }
 
+/// The list of its tin that a queue is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Idle,
+enum InList {
+    None,
     New,
     Old,
 }
 
 struct Flow {
     link: Link,
-    place: Place,
+    in_list: InList,
     deficit: i64,
     queue: Queue,
     codel: CoDel,
     slow: bool,
-    /// The station and category that it serves, while it is in a list.
+    /// The tin that it belongs to, while it is in a list.
     tin: u32,
 }
 
@@ -81,7 +83,7 @@ impl Linked for Flow {
     }
 }
 
-/// What a station and category has in the shared queues.
+/// The queues of one station and category.
 #[derive(Clone, Copy)]
 struct Tin {
     new: List,
@@ -90,13 +92,13 @@ struct Tin {
     slow: bool,
 }
 
-/// Packets that the overflow rule drops at once, at most (since Linux 5.12).
+/// The most packets that an overflow drops at once (since Linux 5.12).
 const BATCH: u32 = 32;
 
 pub(super) struct Fq<P> {
     settings: FqSettings,
     pool: Pool<P>,
-    /// The shared ones, then a default one per tin.
+    /// The shared queues, then a default queue per tin.
     flows: Vec<Flow>,
     tins: Vec<Tin>,
     salt: Option<u64>,
@@ -107,7 +109,7 @@ impl<P: Packet> Fq<P> {
         let shared = settings.flows.max(1);
         let flow = || Flow {
             link: Link::ALONE,
-            place: Place::Idle,
+            in_list: InList::None,
             deficit: 0,
             queue: Queue::EMPTY,
             codel: CoDel::new(settings.codel(false)),
@@ -150,7 +152,7 @@ impl<P: Packet> Fq<P> {
         let hash = u64::from(packet.flow().hash(salt));
         let at = ((hash * u64::from(self.shared())) >> 32) as u32;
         let flow = &self.flows[at as usize];
-        if flow.place != Place::Idle && flow.tin != tin as u32 {
+        if flow.in_list != InList::None && flow.tin != tin as u32 {
             self.shared() + tin as u32
         } else {
             at
@@ -169,8 +171,8 @@ impl<P: Packet> Fq<P> {
         let flow = &mut self.flows[at as usize];
         self.pool.push_back(&mut flow.queue, packet);
         self.tins[tin].packets += 1;
-        if flow.place == Place::Idle {
-            flow.place = Place::New;
+        if flow.in_list == InList::None {
+            flow.in_list = InList::New;
             flow.tin = tin as u32;
             flow.deficit = i64::from(self.settings.quantum);
             self.tins[tin].new.push_back(&mut self.flows, at);
@@ -229,22 +231,22 @@ impl<P: Packet> Fq<P> {
 
     fn leave_list(&mut self, tin: usize, at: u32) {
         let lists = &mut self.tins[tin];
-        match core::mem::replace(&mut self.flows[at as usize].place, Place::Idle) {
-            Place::New => lists.new.remove(&mut self.flows, at),
-            Place::Old => lists.old.remove(&mut self.flows, at),
-            Place::Idle => {}
+        match core::mem::replace(&mut self.flows[at as usize].in_list, InList::None) {
+            InList::New => lists.new.remove(&mut self.flows, at),
+            InList::Old => lists.old.remove(&mut self.flows, at),
+            InList::None => {}
         }
     }
 
     fn move_to_old(&mut self, tin: usize, at: u32) {
         self.leave_list(tin, at);
-        self.flows[at as usize].place = Place::Old;
+        self.flows[at as usize].in_list = InList::Old;
         self.tins[tin].old.push_back(&mut self.flows, at);
     }
 
-    /// An empty queue leaves the lists, a new one only if no old one waits.
+    /// An empty queue leaves its list. If it was a new one and old ones wait, it becomes an old one instead.
     fn retire(&mut self, tin: usize, at: u32) {
-        if self.flows[at as usize].place == Place::New && !self.tins[tin].old.is_empty() {
+        if self.flows[at as usize].in_list == InList::New && !self.tins[tin].old.is_empty() {
             self.move_to_old(tin, at);
         } else {
             self.leave_list(tin, at);
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_the_limit_goes_from_the_head_of_the_longest_queue() {
+    fn an_overflow_drops_from_the_head_of_the_longest_queue() {
         let (mut fq, mut env) = fq(FqSettings {
             packets: 100,
             ..FqSettings::LINUX
@@ -321,7 +323,7 @@ mod tests {
         for _ in 0..100 {
             fq.enqueue(0, TestPacket::new(1, 1500), Time::ZERO, &mut env);
         }
-        // The 101st: 32 packets of the flow with 100.
+        // The packet that exceeds the limit causes 32 drops in the flow of 100 packets.
         let dropped: Vec<_> = env.take_dropped().collect();
         assert_eq!(dropped.len(), 32);
         assert!(
@@ -336,8 +338,8 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_stations_codel_waits_longer() {
-        // Standing at 40 ms: above 20 ms, below 50 ms.
+    fn codel_has_a_higher_target_for_slow_stations() {
+        // The sojourn time stays at 40 ms, above the target of 20 ms and below that of 50 ms.
         let drops = |slow: bool| {
             let (mut fq, mut env) = fq(FqSettings::LINUX);
             fq.set_slow(0, slow);

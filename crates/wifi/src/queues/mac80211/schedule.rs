@@ -1,5 +1,5 @@
-//! Which station is next: a deficit round robin of airtime, per category (Linux 4.11 in ath9k, 5.1 in mac80211), or one
-//! transmission each.
+//! The order of stations, per category: deficit round robin of airtime (Linux 4.11 in ath9k, 5.1 in mac80211), or turns of
+//! one transmission each.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -15,7 +15,7 @@ pub(super) struct Schedule {
     /// Queues with packets, per category.
     active: [VecDeque<u32>; 4],
     is_listed: Vec<bool>,
-    /// Airtime that each may still use, in ns.
+    /// The airtime that each queue may still use, in ns.
     deficit: Vec<i64>,
 }
 
@@ -30,8 +30,8 @@ impl Schedule {
         }
     }
 
-    /// A queue has packets. A queue that was empty goes first and stays there while it has deficit left, so that stations
-    /// with little traffic need not wait for a round.
+    /// A queue has packets. With airtime fairness, a queue that was empty goes first and stays there while its deficit lasts,
+    /// so that stations with little traffic need not wait for a round. Without it, the queue goes last.
     pub(super) fn activate(&mut self, at: usize) {
         if !core::mem::replace(&mut self.is_listed[at], true) {
             let list = &mut self.active[at % 4];
@@ -43,8 +43,8 @@ impl Schedule {
         }
     }
 
-    /// The queue whose turn it is. One without deficit left gets a quantum and waits for the others. What is `pending` in the
-    /// device counts as used.
+    /// The queue whose turn it is. A queue that has used up its deficit gets a quantum and goes last. The airtime that is
+    /// `pending` in the device counts as used.
     pub(super) fn next(
         &mut self,
         access: Access,
@@ -71,7 +71,7 @@ impl Schedule {
         }
     }
 
-    /// A transmission was put together from this queue.
+    /// A transmission was aggregated from this queue.
     pub(super) fn end_turn(&mut self, at: usize, has_packets: bool) {
         let list = &mut self.active[at % 4];
         let place = list.iter().position(|&listed| listed as usize == at);
@@ -85,7 +85,7 @@ impl Schedule {
         }
     }
 
-    /// A station used the medium.
+    /// Charges airtime to a station's queue.
     pub(super) fn charge(&mut self, at: usize, airtime: Duration) {
         if self.quantum.is_some() {
             self.deficit[at] -= airtime.as_nanos() as i64;
@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn airtime_is_shared_whatever_a_transmission_takes() {
+    fn airtime_is_shared_equally_whatever_a_transmission_takes() {
         // A slow station's transmissions take ten times as long.
         let equal = shares(Some(QUANTUM), [400, 400, 4000]);
         assert!(
             equal.iter().all(|&share| (325..=342).contains(&share)),
             "{equal:?}"
         );
-        // One transmission each: the slow one has 4000 of 4800.
+        // With one transmission each, the slow station has 4000 of 4800 µs.
         assert_eq!(shares(None, [400, 400, 4000]), [83, 83, 833]);
     }
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_send_is_passed_over_and_pending_airtime_counts() {
+    fn stations_that_may_not_send_are_skipped_and_pending_airtime_counts() {
         let mut schedule = Schedule::new(Some(QUANTUM), 12);
         for at in QUEUES {
             schedule.activate(at);

@@ -1,8 +1,8 @@
-//! Putting transmissions together.
+//! Aggregates frames into transmissions. A transmission carries the retransmissions first, then new packets from the queues.
 
 use sojourn_units::Time;
 
-use super::{Medium, Member, Transmission, link, node};
+use super::{Medium, Member, Transmission, node, session_of};
 use crate::access::Access;
 use crate::aggregate::{Aggregation, Framing, Mpdu, Psdu};
 use crate::block_ack::WINDOW;
@@ -13,90 +13,94 @@ use crate::packet::Packet;
 use crate::rate_control::Chain;
 
 impl<P: Packet> Medium<P> {
-    /// Builds the transmissions that the device prepares in advance. True if the category has something to send.
-    pub(super) fn refill(
+    /// Fills the queue of transmissions that the device prepares in advance. True if the category has something to send.
+    pub(super) fn fill_ready(
         &mut self,
-        number: usize,
+        member: usize,
         access: Access,
         now: Time,
         observer: &mut impl Observer<P>,
     ) -> bool {
-        let ahead = self.members[number].queues.ready_ahead();
-        while self.members[number].categories[access.index()].ready.len() < ahead {
-            let Some(built) = self.build(number, access, now, observer) else {
+        let ahead = self.members[member].queues.ready_ahead();
+        while self.members[member].categories[access.index()].ready.len() < ahead {
+            let Some(built) = self.next_transmission(member, access, now, observer) else {
                 break;
             };
-            self.members[number].categories[access.index()]
+            self.members[member].categories[access.index()]
                 .ready
                 .push_back(built);
         }
-        !self.members[number].categories[access.index()]
+        !self.members[member].categories[access.index()]
             .ready
             .is_empty()
-            || (ahead == 0 && self.has_waiting(number, access))
+            || (ahead == 0 && self.has_something_to_send(member, access))
     }
 
-    /// Makes sure that something is ready; false if there is nothing.
-    pub(super) fn make_ready(
+    /// Prepares a transmission if none is ready. False if there is nothing to send.
+    pub(super) fn ensure_ready(
         &mut self,
-        number: usize,
+        member: usize,
         access: Access,
         now: Time,
         observer: &mut impl Observer<P>,
     ) -> bool {
-        if self.members[number].categories[access.index()]
+        if self.members[member].categories[access.index()]
             .ready
             .is_empty()
         {
-            let built = self.build(number, access, now, observer);
-            self.members[number].categories[access.index()]
+            let built = self.next_transmission(member, access, now, observer);
+            self.members[member].categories[access.index()]
                 .ready
                 .extend(built);
         }
-        !self.members[number].categories[access.index()]
+        !self.members[member].categories[access.index()]
             .ready
             .is_empty()
     }
 
-    /// True if a transmission could be built.
-    fn has_waiting(&mut self, number: usize, access: Access) -> bool {
+    /// True if a packet, a retransmission or a BlockAckReq waits for this category.
+    fn has_something_to_send(&mut self, member: usize, access: Access) -> bool {
         let stations = self.stations();
         let sessions = &self.sessions;
-        let session = |peer| &sessions[link(stations, number, peer) * 4 + access.index()];
-        let peers = if number == 0 { stations } else { 1 };
-        let (may, again) = (
+        let session = |peer| &sessions[session_of(stations, member, peer, access)];
+        let peers = if member == 0 { stations } else { 1 };
+        let (can_send, has_retransmission) = (
             |peer| session(peer).can_send(),
-            |peer| session(peer).has_again(),
+            |peer| session(peer).has_retransmission(),
         );
-        self.members[number]
+        self.members[member]
             .queues
-            .next_peer(access, may, again)
+            .next_peer(access, can_send, has_retransmission)
             .is_some()
             || (self.requests_due && (0..peers).any(|peer| session(peer).request_due))
     }
 
-    fn build(
+    /// The next transmission of a category: a BlockAckReq that is due, or frames to the peer whose turn it is.
+    fn next_transmission(
         &mut self,
-        number: usize,
+        member: usize,
         access: Access,
         now: Time,
         observer: &mut impl Observer<P>,
     ) -> Option<Transmission<P>> {
-        if let Some(request) = self.build_request(number, access) {
+        if let Some(request) = self.next_block_ack_request(member, access) {
             return Some(request);
         }
         let stations = self.stations();
-        // A peer may have nothing to send after all, if its AQM dropped all of its packets.
+        // The AQM may drop every packet that is queued for a peer. Then the next peer has its turn.
         for _ in 0..=stations {
             let sessions = &self.sessions;
-            let session = |peer| &sessions[link(stations, number, peer) * 4 + access.index()];
-            let (may, again) = (
+            let session = |peer| &sessions[session_of(stations, member, peer, access)];
+            let (can_send, has_retransmission) = (
                 |peer| session(peer).can_send(),
-                |peer| session(peer).has_again(),
+                |peer| session(peer).has_retransmission(),
             );
-            let peer = self.members[number].queues.next_peer(access, may, again)?;
-            let built = self.gather(number, access, peer, now, observer);
-            self.note_drops(number, now, observer);
+            let peer =
+                self.members[member]
+                    .queues
+                    .next_peer(access, can_send, has_retransmission)?;
+            let built = self.aggregate(member, access, peer, now, observer);
+            self.note_drops(member, now, observer);
             if built.is_some() {
                 return built;
             }
@@ -105,16 +109,16 @@ impl<P: Packet> Medium<P> {
     }
 
     /// A BlockAckReq, if a receiver has to be told that frames were dropped.
-    fn build_request(&mut self, number: usize, access: Access) -> Option<Transmission<P>> {
+    fn next_block_ack_request(&mut self, member: usize, access: Access) -> Option<Transmission<P>> {
         if !self.requests_due {
             return None;
         }
-        let peers = if number == 0 { self.stations() } else { 1 };
-        let due =
-            |peer: &usize| self.sessions[self.link(number, *peer) * 4 + access.index()].request_due;
+        let peers = if member == 0 { self.stations() } else { 1 };
+        let due = |peer: &usize| self.sessions[self.session(member, *peer, access)].request_due;
         let peer = (0..peers).find(due)?;
-        let link = self.link(number, peer);
-        self.sessions[link * 4 + access.index()].request_due = false;
+        let link = self.link(member, peer);
+        let session = self.session(member, peer, access);
+        self.sessions[session].request_due = false;
         self.requests_due = self.sessions.iter().any(|session| session.request_due);
         let mode = self.controllers[link].estimate().response();
         Some(Transmission {
@@ -127,17 +131,17 @@ impl<P: Packet> Medium<P> {
         })
     }
 
-    /// The next transmission to a peer: first the frames to repeat, then new ones.
-    fn gather(
+    /// Aggregates frames to a peer: first retransmissions, then new ones. `None` if there are none.
+    fn aggregate(
         &mut self,
-        number: usize,
+        member: usize,
         access: Access,
         peer: usize,
         now: Time,
         observer: &mut impl Observer<P>,
     ) -> Option<Transmission<P>> {
-        let link = self.link(number, peer);
-        let station = if number == 0 { peer } else { number - 1 };
+        let link = self.link(member, peer);
+        let station = if member == 0 { peer } else { member - 1 };
         let snr = self.channels[station].snr(now);
         let controller = &mut self.controllers[link];
         let chain = controller.chain(snr, now);
@@ -151,18 +155,22 @@ impl<P: Packet> Medium<P> {
         let timing = &self.cell.timing;
         let framing = self.cell.framing;
         let fits = |psdu: Psdu| psdu.fits(slowest, &limits, timing);
-        let session = &mut self.sessions[link * 4 + access.index()];
+        let session = session_of(self.channels.len(), member, peer, access);
+        let session = &mut self.sessions[session];
         let mut frames = self.spare.pop().unwrap_or_default();
         let mut psdu = Psdu::default();
-        while let Some(again) = session.take_again(|bytes| fits(psdu.with(bytes))) {
-            psdu = psdu.with(again.bytes);
-            frames.push(again);
+        while let Some(mpdu) = session.take_retransmission(|bytes| fits(psdu.with(bytes))) {
+            psdu = psdu.with(mpdu.bytes);
+            frames.push(mpdu);
         }
-        let Member { queues, env, .. } = &mut self.members[number];
+        let Member { queues, env, .. } = &mut self.members[member];
         queues.note_rate(peer, expected);
-        let sender = node(number);
+        let sender = node(member);
         let most = u32::from(limits.frames.max(1));
-        while !session.has_again() && psdu.frames() < most && session.originator.has_room(WINDOW) {
+        while !session.has_retransmission()
+            && psdu.frames() < most
+            && session.originator.has_room(WINDOW)
+        {
             let first_fits = |bytes| fits(psdu.with(framing.mpdu(framing.msdu(bytes))));
             let mut left = |packet: &P| observer.on_dequeue(sender, packet, now);
             let Some((packet, estimate)) =
@@ -171,24 +179,24 @@ impl<P: Packet> Medium<P> {
                 break;
             };
             let mut mpdu = Mpdu {
-                number: session.originator.assign(),
+                sequence: session.originator.assign(),
                 bytes: framing.mpdu(framing.msdu(packet.bytes())),
                 packet: Some(packet),
                 more: alloc::vec::Vec::new(),
                 failures: 0,
                 estimate,
             };
-            let mut inside = amsdu(
+            let mut amsdu = amsdu_bytes(
                 &framing,
                 0,
                 mpdu.packet.as_ref().map_or(0, |packet| packet.bytes()),
             );
             loop {
                 let another = |bytes| {
-                    let together = amsdu(&framing, inside, bytes);
-                    together <= limits.amsdu_bytes && fits(psdu.with(framing.mpdu(together)))
+                    let longer = amsdu_bytes(&framing, amsdu, bytes);
+                    longer <= limits.amsdu_bytes && fits(psdu.with(framing.mpdu(longer)))
                 };
-                if inside >= limits.amsdu_bytes {
+                if amsdu >= limits.amsdu_bytes {
                     break;
                 }
                 let Some((packet, estimate)) =
@@ -196,15 +204,15 @@ impl<P: Packet> Medium<P> {
                 else {
                     break;
                 };
-                inside = amsdu(&framing, inside, packet.bytes());
-                mpdu.bytes = framing.mpdu(inside);
+                amsdu = amsdu_bytes(&framing, amsdu, packet.bytes());
+                mpdu.bytes = framing.mpdu(amsdu);
                 mpdu.estimate += estimate;
                 mpdu.more.push(packet);
             }
             psdu = psdu.with(mpdu.bytes);
             frames.push(mpdu);
         }
-        queues.end_turn((peer, access), session.has_again());
+        queues.end_turn((peer, access), session.has_retransmission());
         if frames.is_empty() {
             self.spare.push(frames);
             return None;
@@ -224,8 +232,8 @@ impl<P: Packet> Medium<P> {
     }
 }
 
-/// The bytes of an A-MSDU with another packet.
-fn amsdu(framing: &Framing, before: u32, packet_bytes: u32) -> u32 {
+/// The bytes of an A-MSDU of `before` bytes with another packet.
+fn amsdu_bytes(framing: &Framing, before: u32, packet_bytes: u32) -> u32 {
     frames::padded(before)
         .saturating_add(frames::AMSDU_SUBFRAME)
         .saturating_add(framing.msdu(packet_bytes))
