@@ -121,7 +121,7 @@ fn a_link_and_a_group_are_addressed_by_their_names() {
         [Rate::from_mbps(1), Rate::from_mbps(2)]
     );
     let error = read_with(TWO, &[("link.hose.rate", "1 Mbit/s")]).expect_err("no such link");
-    let expected = "load.toml: --set link.hose.rate: link has no entry \"hose\"; its 2 are counted from 0 or called home, modem";
+    let expected = "load.toml: --set link.hose.rate: link has no entry \"hose\"; it has 2, counted from 0 or called home, modem";
     assert!(
         error
             .to_string()

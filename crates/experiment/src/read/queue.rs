@@ -3,12 +3,13 @@
 use serde_json::{Value as Json, json};
 use sojourn_units::Value;
 
+use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::{Form, Keys, described, keys, table_schema, written_table};
 use crate::forms::{BufferForm, Flag, Maybe, Named, Text, kind_schema};
 use crate::model::{Buffer, Queue};
 use crate::names::{DisciplineKeys, KeySpec, Names};
-use crate::section::{Entry, Section};
+use crate::section::Section;
 use crate::written;
 
 keys! {
@@ -137,7 +138,7 @@ impl Form for QueueForm {
             .collect();
         let known = QueueKeys::names().into_iter();
         let known = known.chain(own.iter().map(|spec| spec.name.as_str()));
-        let section = section.only(&aqm, known)?;
+        let section = section.refuse_unknown_keys(&aqm, known)?;
         let keys = QueueKeys::read(&section)?;
         let ecn = keys.ecn.map(|ecn| ("ecn".to_string(), Value::Flag(ecn)));
         let mut settings: Vec<(String, Value)> = ecn.into_iter().collect();

@@ -12,12 +12,12 @@ keys! {
         congestion_control as "tcp" = CONGESTION_CONTROL, Is("cubic");
         /// Negotiate ECN (RFC 3168).
         ecn = Flag, Is("false");
-        /// Send a lost SYN again without asking for ECN (RFC 3168), as Linux does since 4.2.
+        /// Retransmit a lost SYN without asking for ECN (RFC 3168), as Linux does since 4.2.
         ecn_fallback = Flag, Is("true");
         /// Back off less for a mark than for a loss (RFC 8511); needs ecn.
         abe = Flag, Is("false");
-        /// Prague grows on paths below 25 ms as if the RTT were 25 ms; false: by a segment per RTT, as in 2020. Others
-        /// ignore it.
+        /// Prague's window grows on paths below 25 ms as if the RTT were 25 ms; false: by a segment per RTT, as in 2020.
+        /// Other congestion controls ignore this key.
         rtt_independence = Flag, Is("true");
         /// Selective acknowledgements (RFC 2018).
         sack = Flag, Is("true");

@@ -104,7 +104,7 @@ keys! {
         /// Transport protocol; the options of TCP need tcp.
         transport: Protocol = TRANSPORT, Is("udp");
         /// Rate of the payload while on; with tcp the rate at which the application writes to one connection.
-        rate: Option<Rate> = Maybe(Speed), Words("udp needs one; tcp opens a connection per on time and always has data to send");
+        rate: Option<Rate> = Maybe(Speed), Words("udp needs a rate; without one, tcp opens a connection for each on time and always has data to send");
         /// Payload of a datagram, or size of a write of the application.
         packet: u32 = PAYLOAD, Is("1448 B");
         /// Send buffer of an application that writes at a rate: the most unacknowledged bytes; a write that does not
