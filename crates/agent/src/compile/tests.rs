@@ -54,7 +54,7 @@ fn all_words(job: &Job) -> Vec<String> {
 }
 
 #[test]
-fn delays_lie_on_the_receivers_way_out_and_on_the_last_hop() {
+fn delays_are_on_the_receivers_egress_and_on_the_last_hop() {
     let words = all_words(&compiled(BASE).unwrap());
     let delays: Vec<&str> = words
         .iter()
@@ -99,7 +99,7 @@ fn the_discipline_is_the_leaf_of_a_shaper_that_follows_the_schedule() {
 }
 
 #[test]
-fn the_way_back_is_shaped_where_the_experiment_says_so() {
+fn the_reverse_direction_is_shaped_if_the_experiment_has_its_rate() {
     let text = BASE.replace(
         "delay = \"10 ms\"",
         "up = { rate = \"2 Mbit/s\", queue = { aqm = \"pie\" } }",
@@ -112,7 +112,7 @@ fn the_way_back_is_shaped_where_the_experiment_says_so() {
 }
 
 #[test]
-fn links_count_what_they_add_to_a_frame() {
+fn links_count_their_overhead() {
     for (overhead, size) in [
         ("38 B", "stab overhead 24 linklayer ethernet htb"),
         ("14 B", "5d01: htb"),
@@ -156,7 +156,7 @@ fn flows_go_between_the_hosts_of_their_path_and_start_as_in_the_simulator() {
 }
 
 #[test]
-fn segments_are_told_with_their_timestamps_and_hosts_by_sysctl() {
+fn segments_are_limited_with_their_timestamps_and_ecn_is_a_sysctl() {
     let job = compiled(BASE).unwrap();
     let tcp = job.flows[0].tcp.as_ref().unwrap();
     // 500 bytes of payload and 12 of timestamps.
@@ -202,7 +202,7 @@ fn many_flows_keep_less_unsent_each() {
 }
 
 #[test]
-fn what_is_asked_for_comes_from_a_port_at_the_sender() {
+fn data_that_the_receiver_requests_comes_from_a_port_at_the_sender() {
     let text = BASE.replace(
         "{ kind = \"ping\", interval = \"1 s\", rtt = \"40 ms\" }",
         "{ kind = \"web\", rtt = \"40 ms\" }, { kind = \"video\", direction = \"up\", rtt = \"40 ms\" }",
@@ -298,7 +298,7 @@ fn bulk_flows_connect_two_round_trips_ahead() {
 }
 
 #[test]
-fn smoothed_round_trip_times_are_told() {
+fn a_note_tells_that_round_trip_times_are_smoothed() {
     let with = |record: &str| notes(&experiment(&format!("{BASE}\nrecord = {{ {record} }}")));
     assert!(with("packets = true, pcap = true, one_way = true").is_empty());
     let told = with("rtt = true, rtt_of = \"segments\"");
