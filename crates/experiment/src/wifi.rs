@@ -6,7 +6,7 @@ pub use sojourn_wifi::{Fading, RateControl};
 /// A cell. The link leads from the access point to the stations.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Wifi {
-    /// Which 802.11.
+    /// The 802.11 standard.
     pub standard: Standard,
     /// Width of the channel.
     pub width: Width,

@@ -166,7 +166,7 @@ fn invalid_networks_are_refused() {
         (
             "up = { rate = \"2 Mbit/s\" }",
             "queue = { aqm = \"red\" }",
-            "5: link: every link has a queue of its own; must leave one without, where the arms of [[queue]] are tried",
+            "5: link: every link has a queue of its own; must leave one without, where the arms of [[queue]] are compared",
         ),
         (
             "from = \"isp\"\nto = \"host\"",

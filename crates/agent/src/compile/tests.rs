@@ -42,7 +42,7 @@ fn compiled(text: &str) -> Result<Job, Refusal> {
     job(&experiment(text), 0, 1, "t")
 }
 
-fn all_words(job: &Job) -> Vec<String> {
+fn all_commands(job: &Job) -> Vec<String> {
     let lines = |step: &crate::job::Step| match &step.action {
         Action::Ip(lines) | Action::Tc(lines) => lines
             .iter()
@@ -55,10 +55,10 @@ fn all_words(job: &Job) -> Vec<String> {
 
 #[test]
 fn delays_are_on_the_receivers_egress_and_on_the_last_hop() {
-    let words = all_words(&compiled(BASE).unwrap());
-    let delays: Vec<&str> = words
+    let commands = all_commands(&compiled(BASE).unwrap());
+    let delays: Vec<&str> = commands
         .iter()
-        .filter(|words| words.contains("netem"))
+        .filter(|command| command.contains("netem"))
         .map(String::as_str)
         .collect();
     // Of 100 ms the link has 10 ms; path 0 goes down, path 1 up, path 2 (40 ms) down.
@@ -78,17 +78,22 @@ fn delays_are_on_the_receivers_egress_and_on_the_last_hop() {
 #[test]
 fn the_discipline_is_the_leaf_of_a_shaper_that_follows_the_schedule() {
     let job = compiled(BASE).unwrap();
-    let words = all_words(&job);
+    let commands = all_commands(&job);
     for expected in [
         "t-router qdisc add dev sj-down root handle 5d01: htb default 1",
         "t-router class add dev sj-down parent 5d01: classid 5d01:1 htb rate 10000000bit burst 1600 cburst 1600",
         "t-router qdisc add dev sj-down parent 5d01:1 handle 10: codel limit 1000",
     ] {
-        assert!(words.iter().any(|words| words == expected), "{expected}");
+        assert!(
+            commands.iter().any(|command| command == expected),
+            "{expected}"
+        );
     }
     assert!(
-        !words.iter().any(|words| words.contains("sj-up root")),
-        "no queue on the way back"
+        !commands
+            .iter()
+            .any(|command| command.contains("sj-up root")),
+        "no queue in the reverse direction"
     );
     let change = "class change dev sj-down parent 5d01: classid 5d01:1 htb rate 1000000bit burst 1600 cburst 1600";
     assert_eq!(
@@ -106,9 +111,9 @@ fn the_reverse_direction_is_shaped_if_the_experiment_has_its_rate() {
     );
     let job = compiled(&text).unwrap();
     assert_eq!(job.bottlenecks[1].aqm, "pie");
-    let words = all_words(&job);
+    let commands = all_commands(&job);
     let expected = "t-remote qdisc add dev sj-up parent 5d02:1 handle 10: pie limit 1000";
-    assert!(words.iter().any(|words| words == expected));
+    assert!(commands.iter().any(|command| command == expected));
 }
 
 #[test]
@@ -118,15 +123,18 @@ fn links_count_their_overhead() {
         ("14 B", "5d01: htb"),
     ] {
         let text = BASE.replace("delay =", &format!("overhead = \"{overhead}\", delay ="));
-        let words = all_words(&compiled(&text).unwrap());
-        assert!(words.iter().any(|words| words.contains(size)), "{overhead}");
+        let commands = all_commands(&compiled(&text).unwrap());
+        assert!(
+            commands.iter().any(|command| command.contains(size)),
+            "{overhead}"
+        );
     }
     let serial = BASE.replace("delay =", "burst = \"0 B\", delay =");
-    let words = all_words(&compiled(&serial).unwrap());
+    let commands = all_commands(&compiled(&serial).unwrap());
     assert!(
-        words
+        commands
             .iter()
-            .any(|words| words.ends_with("burst 1 cburst 1"))
+            .any(|command| command.ends_with("burst 1 cburst 1"))
     );
 }
 

@@ -41,12 +41,12 @@ keys! {
     struct NetworkLinkKeys {
         /// What the link is called in keys, link.NAME.rate, and in results.
         name: String = NodeName, Required;
-        /// The node where its forward ("down") direction begins; nodes exist by being named.
+        /// The node where its forward ("down") direction begins; a node exists if a link names it.
         from: String = NodeName, Required;
         /// The node where its forward direction ends.
         to: String = NodeName, Required;
         /// A discipline of its own, with its keys, that is not under test.
-        queue: Option<Queue> = Maybe(QueueForm), Words("the arms of [[queue]] are tried here");
+        queue: Option<Queue> = Maybe(QueueForm), Words("the arms of [[queue]] are compared here");
     }
     with link: LinkKeys
     ; check check
@@ -161,7 +161,7 @@ impl Form for LinksForm {
         }
         if links.iter().all(|link| link.queue.is_some()) {
             return Err(entry.error(
-                "every link has a queue of its own; must leave one without, where the arms of [[queue]] are tried",
+                "every link has a queue of its own; must leave one without, where the arms of [[queue]] are compared",
             ));
         }
         Ok(links)

@@ -18,7 +18,7 @@ keys! {
         /// The discipline.
         aqm: String = DISCIPLINE, Required;
         /// The name in tables and plots.
-        label: Option<String> = Maybe(Text), Words("the discipline's name, with what sets it apart from other arms");
+        label: Option<String> = Maybe(Text), Words("the discipline's name, with the settings that distinguish it from other arms");
         /// The most this queue may hold.
         limit: Option<Buffer> = Maybe(BufferForm), Words("link.buffer");
         /// Mark packets of flows that support ECN instead of dropping them.
@@ -54,7 +54,7 @@ impl Form for QueuesForm {
             queues.push(QueueForm.read(entry)?);
             labelled.push(Section::open(entry, &QueueForm)?.given("label").is_some());
         }
-        tell_apart(&mut queues, &labelled);
+        make_labels_unique(&mut queues, &labelled);
         for (index, queue) in queues.iter().enumerate() {
             if let Some(twin) = queues[..index]
                 .iter()
@@ -85,7 +85,7 @@ impl Form for QueuesForm {
 
 /// Makes default labels unique: adds the settings that an arm does not share with all unlabelled arms of its
 /// discipline, as in `codel target=20 ms`.
-fn tell_apart(queues: &mut [Queue], labelled: &[bool]) {
+fn make_labels_unique(queues: &mut [Queue], labelled: &[bool]) {
     let all: Vec<(Queue, Vec<String>)> = queues
         .iter()
         .map(|queue| (queue.clone(), settings_text(queue)))

@@ -17,7 +17,7 @@ keys! {
         packets = Flag, Is("false");
         /// A row per transmission in a Wi-Fi cell: its sender, when it began to wait, and its outcome.
         medium = Flag, Is("false");
-        /// Capture packet headers in a pcapng file, as tcpdump does: at the router behind its queue (true: the same),
+        /// Capture packet headers in a pcapng file, as tcpdump does: at the router behind its queue (true or "router"),
         /// or at the hosts that send or receive each flow's data; large for long runs.
         pcap = PcapForm, Is("false");
         /// A row per round-trip time that a flow measured.

@@ -28,7 +28,7 @@ keys! {
         from: String = NodeName, Required;
         /// The stations: a node, or an array of nodes.
         to: Vec<String> = Stations, Required;
-        /// Which 802.11.
+        /// The 802.11 standard.
         standard: Standard = STANDARD, Required;
         /// Width of the channel: 40 MHz from 802.11n on, 80 MHz with 802.11ac.
         width: Width = WIDTH, Is("20 MHz");
@@ -51,7 +51,7 @@ keys! {
         /// The limit of each discipline: packets, bytes, or multiples of the fastest rate × largest base RTT.
         buffer: Option<Buffer> = Maybe(BufferForm), Words("the discipline's own limit");
         /// A discipline of its own, with its keys, that is not under test.
-        queue: Option<Queue> = Maybe(QueueForm), Words("the arms of [[queue]] are tried here");
+        queue: Option<Queue> = Maybe(QueueForm), Words("the arms of [[queue]] are compared here");
         /// What differs at the stations, which send in the up direction.
         up: Option<WifiUp> = Maybe(UP), Words("the stations queue as the access point does");
     }
@@ -78,7 +78,7 @@ keys! {
         rate: Choice = ChoiceForm, Is("minstrel");
         /// The signal-to-noise ratio, the same in both directions.
         snr: Option<f64> = Maybe(Decibels), Words("only collisions lose frames");
-        /// The signal fades (Rayleigh) and stays about the same for this time; needs snr.
+        /// Coherence time of the signal's Rayleigh fading; needs snr.
         fading: Option<Duration> = Maybe(Span::AboveZero), Words("the signal does not change");
     }
     ; check check_station

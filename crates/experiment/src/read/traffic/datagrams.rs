@@ -79,7 +79,7 @@ pub(super) static VOIP: TrafficKind = TrafficKind {
 keys! {
     /// The keys of telephony.
     struct VoipKeys {
-        /// The codec: packets and rating; g711_plc is G.711 with loss concealment.
+        /// The codec, which sets the packets and the rating; g711_plc is G.711 with loss concealment.
         codec: Codec = CODEC, Is("g711");
         /// Payload of a packet with its RTP header.
         packet: Option<u32> = Maybe(PAYLOAD), Words("the codec's, 172 B for g711");
