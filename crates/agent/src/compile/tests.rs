@@ -309,9 +309,9 @@ fn bulk_flows_connect_two_round_trips_ahead() {
 fn a_note_tells_that_round_trip_times_are_smoothed() {
     let with = |record: &str| notes(&experiment(&format!("{BASE}\nrecord = {{ {record} }}")));
     assert!(with("packets = true, pcap = true, one_way = true").is_empty());
-    let told = with("rtt = true, rtt_of = \"segments\"");
-    assert_eq!(told.len(), 1);
-    assert!(told[0].ends_with("not the time of every segment"));
+    let notes = with("rtt = true, rtt_of = \"segments\"");
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].ends_with("not the time of every segment"));
 }
 
 /// A cell's stations contend for a medium that a virtual machine does not have.

@@ -14,7 +14,7 @@
 //! 2. At its start, the application calls [`sojourn_traffic::Connections::open`] and `write`. They are implemented by
 //!    [`tcp_sockets::SocketConnections`].
 //! 3. `SocketConnections` uses [`tcp_sockets::TcpSockets`], the flow's listener and connections. `TcpSockets::connect`
-//!    creates the socket; `TcpSockets::flush` writes to it.
+//!    creates the socket; `End::flush` writes to it.
 
 mod datagrams;
 mod greeting;

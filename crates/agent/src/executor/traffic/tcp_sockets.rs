@@ -121,7 +121,7 @@ impl End {
                     if self.to_write != UNLIMITED {
                         self.to_write -= written as u64;
                     }
-                    // The socket is full; the kernel tells when it accepts more.
+                    // The socket is full; an event follows when it accepts more.
                     if written < most {
                         break;
                     }
@@ -288,7 +288,7 @@ impl TcpSockets {
 
     /// Reads the data that has arrived at an end. Returns false if there is none. An end whose peer has closed closes
     /// as well. `to_end`: read until nothing is left, since the peer may have closed; otherwise a read that does not
-    /// fill the block is the last, and the kernel tells of what arrives later.
+    /// fill the block is the last, and an event follows when more arrives.
     ///
     /// # Errors
     /// TCP_INFO cannot be read.
@@ -449,8 +449,8 @@ fn set_congestion_control(socket: &impl AsFd, name: &str) -> Result<(), Failure>
     )))
 }
 
-/// A flow's sockets as [`sojourn_traffic::Connections`], the interface for applications. Its methods return no errors:
-/// [`SocketConnections::outcome`] does.
+/// A flow's sockets as [`sojourn_traffic::Connections`], the interface for applications. The trait's methods return no
+/// errors: [`SocketConnections::outcome`] reports the first one afterwards.
 pub struct SocketConnections<'a> {
     sockets: &'a mut TcpSockets,
     watch: &'a Watch<'a>,
