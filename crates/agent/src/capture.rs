@@ -15,8 +15,7 @@ pub struct Interface {
     pub ends: [[u8; 6]; 2],
 }
 
-/// The interfaces of the capture, as in the simulator: for `[link]` the packets that leave the queue downwards and the
-/// way back; for `[[link]]` the packets that leave each queue.
+/// The interfaces of the capture, as in the simulator: for `[link]` one per direction, for `[[link]]` one per queue.
 pub fn interfaces(experiment: &Experiment) -> Vec<Interface> {
     let links = &experiment.links;
     let interface = |hop: Hop| {

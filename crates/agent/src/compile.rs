@@ -7,7 +7,7 @@ use sojourn_experiment::model::{
 use sojourn_units::{Duration, Rate};
 
 use crate::disciplines::{self, Leaf, Refusal};
-use crate::job::{Bottleneck, FIRST_ASKED_PORT, FIRST_PORT, Flow, Job, Tcp};
+use crate::job::{FIRST_PORT, FIRST_PORT_OF_REQUESTED, Flow, Job, ObservedQueue, Tcp};
 use crate::topology::{self, Names};
 
 /// The timestamp option, which TCP_MAXSEG includes.
@@ -53,7 +53,7 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
         setup,
         bottlenecks: sides
             .iter()
-            .map(|side| side.bottleneck(experiment, seed, &names))
+            .map(|side| side.observed(experiment, seed, &names))
             .collect(),
         flows,
         duration_ns: experiment.duration.as_nanos(),
@@ -110,7 +110,8 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         .iter()
         .map(|traffic| u64::from(traffic.flows) * 2)
         .sum();
-    let most = u64::from((FIRST_ASKED_PORT - FIRST_PORT).min(u16::MAX - FIRST_ASKED_PORT));
+    let most =
+        u64::from((FIRST_PORT_OF_REQUESTED - FIRST_PORT).min(u16::MAX - FIRST_PORT_OF_REQUESTED));
     if flows > most {
         return refuse(
             "traffic",
@@ -173,7 +174,7 @@ fn check_one_way(experiment: &Experiment, traffic: &Traffic) -> Result<(), Refus
 }
 
 /// Congestion controls of documents and of other simulators that are not in any kernel.
-const NO_KERNELS: [&str; 4] = [
+const IN_NO_KERNEL: [&str; 4] = [
     "newreno",
     "cubic-2005",
     "cubic-nohystart",
@@ -198,8 +199,9 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     if kind.tcp().is_some_and(|tcp| !is_whole_ms(tcp.min_rto)) {
         return Err(("min_rto", "whole milliseconds"));
     }
-    let is_ours = |tcp: &model::Tcp| NO_KERNELS.contains(&tcp.congestion_control.as_str());
-    if kind.tcp().is_some_and(is_ours) {
+    let is_in_no_kernel =
+        |tcp: &model::Tcp| IN_NO_KERNEL.contains(&tcp.congestion_control.as_str());
+    if kind.tcp().is_some_and(is_in_no_kernel) {
         return Err(("tcp", "one that a kernel has, like reno or cubic,"));
     }
     if kind.tcp().is_some_and(|tcp| !tcp.gso) {
@@ -254,13 +256,13 @@ fn side<'a>(
 }
 
 impl Side<'_> {
-    fn bottleneck(&self, experiment: &Experiment, seed: u64, names: &Names) -> Bottleneck {
+    fn observed(&self, experiment: &Experiment, seed: u64, names: &Names) -> ObservedQueue {
         let port = topology::Port::of(&experiment.links, self.place.hop);
         let changes = self.rate.iter().skip(1).map(|(at, rate)| {
             let class = topology::class(&port, *rate, self.place.link);
             (at.as_nanos(), format!("class change {class}"))
         });
-        Bottleneck {
+        ObservedQueue {
             aqm: self.place.arm.aqm.clone(),
             namespace: names.of(&port.node),
             rate_changes: changes.collect(),
@@ -303,7 +305,7 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
             tcp: kind.tcp().map(|options| tcp(options, mtu)),
             kind,
         };
-        if compiled.is_asked() {
+        if compiled.receiver_connects() {
             compiled.address = path.sender();
         }
         Some(compiled)
@@ -311,10 +313,10 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
     derived::flows(experiment, seed).filter_map(flow).collect()
 }
 
-/// Bulk flows connect two round trips before their start. A small exchange at their start then takes the place of the
-/// handshake, so that a lost SYN delays the data as much as at the start. One round trip would suffice, but then the
-/// handshake's last acknowledgement would leave together with the exchange, and use up a new flow's turn in CAKE. Not
-/// with a window of one segment: the exchange would fill this window and so double it.
+/// The time at which a bulk flow connects: two round trips before its start. At the start a small exchange takes the
+/// place of the handshake (`executor/traffic/greeting.rs`). One round trip would suffice, but then the handshake's last
+/// acknowledgement would leave together with the exchange, and use up a new flow's turn in CAKE. A flow with an initial
+/// window of one segment has no exchange: it would fill this window and so double it.
 fn opens_ns(flow: &derived::Flow<'_>) -> Option<i64> {
     let ahead = 2 * flow.traffic.rtt.as_nanos() as i64;
     let tcp = flow.traffic.kind.tcp()?;

@@ -1,12 +1,12 @@
-//! Disciplines of the experiment file as the kernel is told of them, and their counters in `tc -s`.
+//! Disciplines of the experiment file as `tc` arguments or netlink attributes, and their counters in `tc -s`.
 //!
-//! A table lists the keys that the kernel supports, with their `tc` words. A key that it does not support is refused,
+//! A table lists the keys that the kernel supports, with their `tc` arguments. A key that it does not support is refused,
 //! unless its value is the kernel's fixed behaviour. Parameters that are not given are left to the kernel, except
 //! where `tc` has no default or derives one from a different link.
 
 use sojourn_experiment::derived::Limit;
 use sojourn_experiment::model::Queue;
-use sojourn_units::{Duration, Rate, Value};
+use sojourn_units::{Duration, Kind, Rate, Value};
 
 mod attributes;
 mod counters;
@@ -14,23 +14,23 @@ mod derived;
 
 use attributes::{DUALPI2_ATTRIBUTES, attributes};
 pub use counters::{Counters, counters};
-use derived::{choke_words, perturb_words, pie_words, red_words, sfb_words};
+use derived::{choke_arguments, perturb_argument, pie_arguments, red_arguments, sfb_arguments};
 
 /// A discipline to add to a class.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leaf {
-    /// What the kernel is told.
-    pub how: How,
+    /// How it is passed to the kernel.
+    pub encoding: Encoding,
     /// The kernel module of the discipline.
     pub module: String,
 }
 
-/// How the kernel is told of a discipline.
+/// A discipline and its parameters as the kernel gets them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum How {
+pub enum Encoding {
     /// Arguments of `tc qdisc add … parent …` from the qdisc's name on: `codel limit 1000 target 5000us`.
-    Words(String),
-    /// Its name, and its attributes with their values.
+    TcArguments(String),
+    /// Its name, and its netlink attributes with their values.
     Attributes(String, Vec<(u16, Vec<u8>)>),
 }
 
@@ -60,17 +60,17 @@ enum Counts {
 
 /// How a key becomes `tc` arguments.
 #[derive(Clone, Copy)]
-enum Word {
-    /// `word value`.
+enum Argument {
+    /// This name, followed by the value.
     Value(&'static str),
     /// The first word if true, the second (if not empty) if false.
     Flag(&'static str, &'static str),
-    /// The value is the word.
+    /// The value itself.
     Itself,
     /// The kernel's fixed behaviour. Only this value is accepted.
-    Always(&'static str),
+    Fixed(&'static str),
     /// Handled by the discipline's own function, or without effect on the kernel.
-    Apart,
+    Elsewhere,
 }
 
 /// How to obtain the number of overflow drops from the counters.
@@ -89,64 +89,64 @@ struct Row {
     qdisc: &'static str,
     module: &'static str,
     counts: Counts,
-    keys: &'static [(&'static str, Word)],
+    keys: &'static [(&'static str, Argument)],
     /// The counters of marks; none if `tc` does not show them.
     marked: &'static [&'static str],
     overflow: Overflow,
 }
 
 /// A key with the same name in `tc`.
-const fn value(key: &'static str) -> (&'static str, Word) {
-    (key, Word::Value(key))
+const fn value(key: &'static str) -> (&'static str, Argument) {
+    (key, Argument::Value(key))
 }
 
-/// A key that `tc` has as a word without a value.
-const fn flag(key: &'static str) -> (&'static str, Word) {
-    (key, Word::Flag(key, ""))
+/// A flag: a key that `tc` has without a value.
+const fn flag(key: &'static str) -> (&'static str, Argument) {
+    (key, Argument::Flag(key, ""))
 }
 
-const ECN: (&str, Word) = ("ecn", Word::Flag("ecn", "noecn"));
-const VARIANT: (&str, Word) = ("variant", Word::Apart);
-const CE_EXCLUDE: (&str, Word) = ("ce_exclude", Word::Always("false"));
-const RED_KEYS: &[(&str, Word)] = &[
+const ECN: (&str, Argument) = ("ecn", Argument::Flag("ecn", "noecn"));
+const VARIANT: (&str, Argument) = ("variant", Argument::Elsewhere);
+const CE_EXCLUDE: (&str, Argument) = ("ce_exclude", Argument::Fixed("false"));
+const RED_KEYS: &[(&str, Argument)] = &[
     flag("ecn"),
     flag("harddrop"),
-    ("min", Word::Apart),
-    ("max", Word::Apart),
-    ("avpkt", Word::Apart),
-    ("burst", Word::Apart),
-    ("bandwidth", Word::Apart),
-    ("target", Word::Apart),
+    ("min", Argument::Elsewhere),
+    ("max", Argument::Elsewhere),
+    ("avpkt", Argument::Elsewhere),
+    ("burst", Argument::Elsewhere),
+    ("bandwidth", Argument::Elsewhere),
+    ("target", Argument::Elsewhere),
     value("probability"),
-    ("gentle", Word::Always("false")),
-    ("wait", Word::Always("false")),
-    ("bytemode", Word::Always("false")),
-    ("adapt_interval", Word::Always("500ms")),
+    ("gentle", Argument::Fixed("false")),
+    ("wait", Argument::Fixed("false")),
+    ("bytemode", Argument::Fixed("false")),
+    ("adapt_interval", Argument::Fixed("500ms")),
     CE_EXCLUDE,
     VARIANT,
 ];
-const PIE_KEYS: &[(&str, Word)] = &[
+const PIE_KEYS: &[(&str, Argument)] = &[
     ECN,
-    ("bytemode", Word::Flag("bytemode", "nobytemode")),
+    ("bytemode", Argument::Flag("bytemode", "nobytemode")),
     (
         "dq_rate_estimator",
-        Word::Flag("dq_rate_estimator", "no_dq_rate_estimator"),
+        Argument::Flag("dq_rate_estimator", "no_dq_rate_estimator"),
     ),
     value("target"),
     value("tupdate"),
-    ("alpha", Word::Apart),
-    ("beta", Word::Apart),
-    ("max_burst", Word::Always("150ms")),
-    ("ecn_threshold", Word::Always("0.1")),
-    ("autotune", Word::Always("true")),
-    ("derandomize", Word::Always("true")),
-    ("cap", Word::Always("true")),
-    ("early_decay", Word::Always("false")),
-    ("rest", Word::Always("false")),
+    ("alpha", Argument::Elsewhere),
+    ("beta", Argument::Elsewhere),
+    ("max_burst", Argument::Fixed("150ms")),
+    ("ecn_threshold", Argument::Fixed("0.1")),
+    ("autotune", Argument::Fixed("true")),
+    ("derandomize", Argument::Fixed("true")),
+    ("cap", Argument::Fixed("true")),
+    ("early_decay", Argument::Fixed("false")),
+    ("rest", Argument::Fixed("false")),
     CE_EXCLUDE,
     VARIANT,
 ];
-const CODEL_KEYS: &[(&str, Word)] = &[
+const CODEL_KEYS: &[(&str, Argument)] = &[
     ECN,
     value("target"),
     value("interval"),
@@ -154,7 +154,7 @@ const CODEL_KEYS: &[(&str, Word)] = &[
     CE_EXCLUDE,
     VARIANT,
 ];
-const FQ_CODEL_KEYS: &[(&str, Word)] = &[
+const FQ_CODEL_KEYS: &[(&str, Argument)] = &[
     ECN,
     value("target"),
     value("interval"),
@@ -166,21 +166,21 @@ const FQ_CODEL_KEYS: &[(&str, Word)] = &[
     CE_EXCLUDE,
     VARIANT,
 ];
-const SFQ_KEYS: &[(&str, Word)] = &[
+const SFQ_KEYS: &[(&str, Argument)] = &[
     value("flows"),
     value("depth"),
     value("divisor"),
     value("quantum"),
-    ("perturb", Word::Apart),
+    ("perturb", Argument::Elsewhere),
     flag("headdrop"),
     VARIANT,
 ];
-const SFQ_RED_KEYS: &[(&str, Word)] = &[
+const SFQ_RED_KEYS: &[(&str, Argument)] = &[
     value("flows"),
     value("depth"),
     value("divisor"),
     value("quantum"),
-    ("perturb", Word::Apart),
+    ("perturb", Argument::Elsewhere),
     flag("headdrop"),
     value("min"),
     value("max"),
@@ -190,13 +190,13 @@ const SFQ_RED_KEYS: &[(&str, Word)] = &[
     value("redflowlimit"),
     flag("ecn"),
     flag("harddrop"),
-    ("gentle", Word::Always("false")),
+    ("gentle", Argument::Fixed("false")),
     CE_EXCLUDE,
     VARIANT,
 ];
-const CHOKE_KEYS: &[(&str, Word)] = &[
-    ("min", Word::Apart),
-    ("max", Word::Apart),
+const CHOKE_KEYS: &[(&str, Argument)] = &[
+    ("min", Argument::Elsewhere),
+    ("max", Argument::Elsewhere),
     value("avpkt"),
     value("burst"),
     value("bandwidth"),
@@ -204,42 +204,42 @@ const CHOKE_KEYS: &[(&str, Word)] = &[
     flag("ecn"),
     VARIANT,
 ];
-const CAKE_KEYS: &[(&str, Word)] = &[
+const CAKE_KEYS: &[(&str, Argument)] = &[
     value("bandwidth"),
     value("rtt"),
-    ("diffserv", Word::Itself),
-    ("isolation", Word::Itself),
-    ("ack_filter", Word::Itself),
+    ("diffserv", Argument::Itself),
+    ("isolation", Argument::Itself),
+    ("ack_filter", Argument::Itself),
     value("overhead"),
     value("mpu"),
-    ("framing", Word::Itself),
+    ("framing", Argument::Itself),
     value("memlimit"),
-    ("ecn", Word::Always("true")),
+    ("ecn", Argument::Fixed("true")),
     VARIANT,
 ];
-const SFB_KEYS: &[(&str, Word)] = &[
+const SFB_KEYS: &[(&str, Argument)] = &[
     value("target"),
     value("max"),
-    ("increment", Word::Apart),
-    ("decrement", Word::Apart),
-    ("rehash", Word::Apart),
-    ("db", Word::Apart),
+    ("increment", Argument::Elsewhere),
+    ("decrement", Argument::Elsewhere),
+    ("rehash", Argument::Elsewhere),
+    ("db", Argument::Elsewhere),
     value("penalty_rate"),
     value("penalty_burst"),
-    ("ecn", Word::Always("true")),
+    ("ecn", Argument::Fixed("true")),
     VARIANT,
 ];
-const DUALPI2_KEYS: &[(&str, Word)] = &[
-    ("target", Word::Apart),
-    ("tupdate", Word::Apart),
-    ("alpha", Word::Apart),
-    ("beta", Word::Apart),
-    ("coupling_factor", Word::Apart),
-    ("min_thresh", Word::Apart),
-    ("min_qlen_step", Word::Apart),
-    ("c_protection", Word::Apart),
-    ("range", Word::Always("0ms")),
-    ("scheduler", Word::Always("wrr")),
+const DUALPI2_KEYS: &[(&str, Argument)] = &[
+    ("target", Argument::Elsewhere),
+    ("tupdate", Argument::Elsewhere),
+    ("alpha", Argument::Elsewhere),
+    ("beta", Argument::Elsewhere),
+    ("coupling_factor", Argument::Elsewhere),
+    ("min_thresh", Argument::Elsewhere),
+    ("min_qlen_step", Argument::Elsewhere),
+    ("c_protection", Argument::Elsewhere),
+    ("range", Argument::Fixed("0ms")),
+    ("scheduler", Argument::Fixed("wrr")),
     VARIANT,
 ];
 
@@ -331,7 +331,7 @@ const ROWS: &[Row] = &[
             value("quantum"),
             value("memory_limit"),
             value("drop_batch"),
-            ("ecn", Word::Always("false")),
+            ("ecn", Argument::Fixed("false")),
             VARIANT,
         ],
         ..FQ_CODEL
@@ -342,15 +342,15 @@ const ROWS: &[Row] = &[
         module: "sch_fq_pie",
         keys: &[
             ECN,
-            ("bytemode", Word::Flag("bytemode", "nobytemode")),
+            ("bytemode", Argument::Flag("bytemode", "nobytemode")),
             value("target"),
             value("tupdate"),
-            ("alpha", Word::Apart),
-            ("beta", Word::Apart),
+            ("alpha", Argument::Elsewhere),
+            ("beta", Argument::Elsewhere),
             value("flows"),
             value("quantum"),
             value("memory_limit"),
-            ("ecn_threshold", Word::Apart),
+            ("ecn_threshold", Argument::Elsewhere),
             CE_EXCLUDE,
             VARIANT,
         ],
@@ -424,44 +424,44 @@ pub fn leaf(arm: &Queue, limit: Option<Limit>, frame: u32, rate: Rate) -> Result
             ),
         );
     };
-    let mut words = vec![row.qdisc.to_owned()];
-    words.extend(limit_words(row, limit, frame)?);
+    let mut arguments = vec![row.qdisc.to_owned()];
+    arguments.extend(limit_argument(row, limit, frame)?);
     match row.aqm {
-        "red" | "ared" => words.extend(red_words(arm, frame, rate)?),
-        "pie" | "fq_pie" => words.extend(pie_words(arm)?),
+        "red" | "ared" => arguments.extend(red_arguments(arm, frame, rate)?),
+        "pie" | "fq_pie" => arguments.extend(pie_arguments(arm)?),
         // A target that no packet reaches disables CoDel.
-        "fq_nocodel" => words.push("target 1000s interval 1000s noecn".into()),
-        "choke" => words.extend(choke_words(arm, frame, rate)),
-        "sfb" => words.extend(sfb_words(arm)),
-        "sfq" | "sfq_red" => words.extend(perturb_words(arm)?),
+        "fq_nocodel" => arguments.push("target 1000s interval 1000s noecn".into()),
+        "choke" => arguments.extend(choke_arguments(arm, frame, rate)),
+        "sfb" => arguments.extend(sfb_arguments(arm)),
+        "sfq" | "sfq_red" => arguments.extend(perturb_argument(arm)?),
         // The link's shaper sets the rate.
-        "cake" if setting(arm, "bandwidth").is_none() => words.push("unlimited".into()),
+        "cake" if setting(arm, "bandwidth").is_none() => arguments.push("unlimited".into()),
         _ => {}
     }
     for (key, value) in &arm.settings {
-        let Some((_, word)) = row.keys.iter().find(|(known, _)| known == key) else {
+        let Some((_, argument)) = row.keys.iter().find(|(known, _)| known == key) else {
             return refuse(
                 key,
                 format!("is not a key of Linux's {}: leave it out", row.qdisc),
             );
         };
-        words.extend(key_words(row, key, *word, value)?);
+        arguments.extend(key_argument(row, key, *argument, value)?);
     }
-    let how = match row.aqm {
-        // tc knows it since 6.17, as the kernel does; many distributions have an older one.
-        "dualpi2" => How::Attributes(
+    let encoding = match row.aqm {
+        // tc and the kernel have it since 6.17; the tc of many distributions is older.
+        "dualpi2" => Encoding::Attributes(
             row.qdisc.into(),
             attributes(arm, limit, DUALPI2_ATTRIBUTES)?,
         ),
-        _ => How::Words(words.join(" ")),
+        _ => Encoding::TcArguments(arguments.join(" ")),
     };
     Ok(Leaf {
-        how,
+        encoding,
         module: row.module.into(),
     })
 }
 
-fn limit_words(row: &Row, limit: Option<Limit>, frame: u32) -> Result<Option<String>, Refusal> {
+fn limit_argument(row: &Row, limit: Option<Limit>, frame: u32) -> Result<Option<String>, Refusal> {
     let given = match (row.counts, limit) {
         (Counts::Nothing, _) => return Ok(None),
         // tc has no default for these limits; the experiment's is 1000 packets.
@@ -487,28 +487,42 @@ fn limit_words(row: &Row, limit: Option<Limit>, frame: u32) -> Result<Option<Str
     Ok(Some(format!("limit {given}")))
 }
 
-fn key_words(row: &Row, key: &str, word: Word, value: &Value) -> Result<Option<String>, Refusal> {
-    Ok(match (word, value) {
-        (Word::Apart, _) => None,
-        (Word::Flag(yes, _), Value::Flag(true)) => Some(yes.into()),
-        (Word::Flag(_, no), _) => (!no.is_empty()).then(|| no.into()),
-        (Word::Itself, Value::Word(word)) => Some(word.clone()),
-        (Word::Always(always), value) if plain(value) == always => None,
-        (Word::Always(always), _) => {
+fn key_argument(
+    row: &Row,
+    key: &str,
+    argument: Argument,
+    value: &Value,
+) -> Result<Option<String>, Refusal> {
+    Ok(match (argument, value) {
+        (Argument::Elsewhere, _) => None,
+        (Argument::Flag(yes, _), Value::Flag(true)) => Some(yes.into()),
+        (Argument::Flag(_, no), _) => (!no.is_empty()).then(|| no.into()),
+        (Argument::Itself, Value::Word(word)) => Some(word.clone()),
+        (Argument::Fixed(fixed), value) if tc_value(value) == fixed => None,
+        (Argument::Fixed(fixed), _) => {
+            let fixed = as_in_file(fixed);
             return refuse(
                 key,
-                format!("must be {always}, as Linux's {} has it", row.qdisc),
+                format!("must be {fixed}, which Linux's {} fixes", row.qdisc),
             );
         }
-        (Word::Value(word), value) => Some(format!("{word} {}", plain(value))),
-        (Word::Itself, _) => None,
+        (Argument::Value(word), value) => Some(format!("{word} {}", tc_value(value))),
+        (Argument::Itself, _) => None,
     })
 }
 
+/// A fixed value in the notation of an experiment file: `150 ms` for `150ms`.
+fn as_in_file(fixed: &str) -> String {
+    match Kind::Duration.parse(fixed) {
+        Ok(Value::Duration(span)) => span.to_string(),
+        _ => fixed.into(),
+    }
+}
+
 /// A value in `tc` notation.
-fn plain(value: &Value) -> String {
+fn tc_value(value: &Value) -> String {
     match value {
-        Value::Duration(span) => span_words(*span),
+        Value::Duration(span) => tc_time(*span),
         Value::Rate(rate) => format!("{}bit", rate.as_bps()),
         Value::Bytes(count) | Value::Packets(count) | Value::Count(count) => count.to_string(),
         Value::Number(number) => number.to_string(),
@@ -518,7 +532,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// A time in `tc` notation: whole milliseconds, otherwise microseconds.
-pub fn span_words(span: Duration) -> String {
+pub fn tc_time(span: Duration) -> String {
     let nanos = span.as_nanos();
     if nanos % 1_000_000 == 0 {
         format!("{}ms", nanos / 1_000_000)

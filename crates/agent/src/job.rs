@@ -1,4 +1,5 @@
-//! The job of the agent: one run of one arm, complete, in whole nanoseconds and `ip` and `tc` commands.
+//! The input of the agent. A job describes one run of one arm. Times are in nanoseconds; the network is a list of `ip` and
+//! `tc` commands.
 
 use serde::{Deserialize, Serialize};
 use sojourn_experiment::model::{Direction, Kind};
@@ -7,14 +8,14 @@ use sojourn_units::Time;
 
 /// The first port of the flows. Flow `n` sends to this port + `n`, so that a packet identifies its flow.
 pub const FIRST_PORT: u16 = 10_000;
-/// The first port of flows whose receiver opens the connections and sends requests. Flow `n` sends from this port +
+/// The first port of flows whose data is requested: the receiver opens the connections. Flow `n` sends from this port +
 /// `n`.
-pub const FIRST_ASKED_PORT: u16 = 38_000;
+pub const FIRST_PORT_OF_REQUESTED: u16 = 38_000;
 
 /// One run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Job {
-    /// Version of the program that made it; the agent accepts only its own.
+    /// Version of the program that made the job. The agent accepts only jobs of its own version.
     pub version: String,
     /// The seed of the run, for random numbers drawn during it (sizes of files).
     pub seed: u64,
@@ -25,21 +26,21 @@ pub struct Job {
     /// The steps that build the network, in order.
     pub setup: Vec<Step>,
     /// The queues to observe: link by link, down before up.
-    pub bottlenecks: Vec<Bottleneck>,
+    pub bottlenecks: Vec<ObservedQueue>,
     /// The flows.
     pub flows: Vec<Flow>,
     /// Duration of the run.
     pub duration_ns: u64,
     /// When measuring begins.
     pub warmup_ns: u64,
-    /// Largest packet with its 14-byte Ethernet header: a larger one was not segmented.
+    /// Bytes of the largest frame, Ethernet header included. A larger one means that an offload is still on.
     pub frame: u32,
     /// Width of the bins of the time series.
     pub series_ns: Option<u64>,
     /// Whether to record packet headers.
     pub capture: bool,
-    /// Whether to record also packets that come in at the device of the only queue, if `[link]` has no queue on the
-    /// way back.
+    /// Whether to record also the packets that enter the queue's device from the other side: with `[link]`, if the reverse
+    /// direction has no queue.
     pub captures_back: bool,
 }
 
@@ -60,21 +61,21 @@ pub enum Action {
     /// Commands of `tc`, without its name.
     Tc(Vec<String>),
     /// A discipline that `tc` may not know.
-    Add(Discipline),
+    Add(DisciplineAttributes),
     /// Devices on which to disable segmentation and receive offloads.
     OffloadsOff(Vec<String>),
     /// Settings below /proc/sys with their values.
     Sysctl(Vec<(String, String)>),
-    /// The same, except those that the kernel does not have.
+    /// As `Sysctl`; settings that the kernel does not have are skipped.
     SysctlIfKnown(Vec<(String, String)>),
 }
 
-/// A discipline as the kernel's attributes.
+/// A discipline as attributes of a netlink message.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Discipline {
+pub struct DisciplineAttributes {
     /// The device.
     pub device: String,
-    /// The class above it.
+    /// The handle of the class above it.
     pub parent: u32,
     /// Its own handle.
     pub handle: u32,
@@ -84,9 +85,9 @@ pub struct Discipline {
     pub options: Vec<(u16, Vec<u8>)>,
 }
 
-/// A queue to observe.
+/// A queue to observe, with its shaper.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Bottleneck {
+pub struct ObservedQueue {
     /// The discipline's name in the experiment.
     pub aqm: String,
     /// The namespace of its device.
@@ -115,7 +116,7 @@ pub struct Flow {
     /// The destination IPv4 address of connections and datagrams: the receiver's, or the sender's if the receiver
     /// opens the connections.
     pub address: std::net::Ipv4Addr,
-    /// When its connection opens, if before the start; negative if before the run.
+    /// The time of the connection's handshake, if it precedes the flow's start. Negative: before the run.
     pub opens_ns: Option<i64>,
     /// When it starts.
     pub start_ns: u64,
@@ -133,15 +134,15 @@ pub struct Flow {
 
 impl Flow {
     /// True if its receiver opens the connections and sends requests for the data.
-    pub const fn is_asked(&self) -> bool {
+    pub const fn receiver_connects(&self) -> bool {
         matches!(self.kind, Kind::Web(_) | Kind::Video(_))
     }
 
-    /// The destination port of its data, or the source port if the receiver opens the connections. Echo requests carry
-    /// it as their identifier.
+    /// The destination port of its data, or the source port if the receiver opens the connections. In echo requests it is
+    /// the identifier.
     pub const fn port(&self) -> u16 {
-        let first = if self.is_asked() {
-            FIRST_ASKED_PORT
+        let first = if self.receiver_connects() {
+            FIRST_PORT_OF_REQUESTED
         } else {
             FIRST_PORT
         };
@@ -164,7 +165,7 @@ impl Flow {
 pub struct Tcp {
     /// Congestion control by the kernel's name.
     pub congestion_control: String,
-    /// Whether ECN must be negotiated, or must not.
+    /// True: ECN must be negotiated. False: it must not.
     pub ecn: bool,
     /// Accept a connection without ECN if a SYN was lost and retransmitted without it.
     pub ecn_fallback: bool,

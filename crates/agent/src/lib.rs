@@ -4,9 +4,12 @@
 //! sockets, and records the fate of every packet from the kernel's tracepoints. It runs as the first process of a
 //! virtual machine, or as root on a running kernel.
 //!
+//! The Linux backend is this crate, the folder `python/sojourn/linux`, which starts machines and the agent, and
+//! `crates/python/src/linux.rs`, which connects the two.
+//!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`compile`] | compiles an experiment's arm to a [`Job`], or tells why Linux cannot run it |
+//! | [`compile`] | compiles an experiment's arm to a [`Job`], or refuses what Linux cannot run |
 //! | [`job`] | the input of the agent |
 //! | [`disciplines`] | disciplines as `tc` arguments, and their counters |
 //! | [`topology`] | the network as `ip` and `tc` commands |

@@ -112,7 +112,7 @@ pub struct PacketRow {
     pub flow: u32,
     /// Bytes with the Ethernet header.
     pub bytes: u32,
-    /// Index of the queue: down, up.
+    /// Index of the queue, in the job's order.
     pub queue: u8,
     /// True if it was sent by the receiver of the data.
     pub returning: bool,
@@ -201,7 +201,7 @@ impl Recording {
 }
 
 impl PacketRow {
-    /// It left the queue.
+    /// True if it left the queue.
     pub const fn is_delivered(&self) -> bool {
         matches!(self.fate, Fate::Delivered | Fate::Marked)
     }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_reads_back_whatever_follows_it() {
+    fn a_recording_reads_back_with_other_data_behind_it() {
         let mut bytes = example().to_bytes().unwrap();
         bytes.extend([7; 512]);
         assert_eq!(Recording::from_bytes(&bytes), Ok(example()));

@@ -1,4 +1,4 @@
-//! Feeds a recording, in order of time, to the probes and meters that the simulator uses too.
+//! Feeds a recording, in order of time, to the probes and meters that the simulator also uses.
 
 use sojourn_experiment::derived::QueuePlace;
 use sojourn_experiment::model::Link;
@@ -13,7 +13,7 @@ use crate::job::Job;
 use crate::recording::{Fate, FlowFigures, PacketRow, Recording};
 use crate::topology::ETHERNET;
 
-/// The longest segment without data, SYN or FIN: Ethernet, IPv4 and TCP with timestamps.
+/// Bytes of the longest frame of a segment without data, SYN or FIN: Ethernet, IPv4 and TCP with timestamps.
 const ACKNOWLEDGEMENT: u32 = 66;
 
 /// The measurements.
@@ -259,13 +259,13 @@ fn replay_flows(
     meters: &mut [Meter],
     series: &mut Option<Series>,
 ) {
-    let mut told: Vec<_> = flows
+    let mut remaining: Vec<_> = flows
         .iter()
         .zip(meters)
         .map(|(figures, meter)| (figures, meter, figures.round_trips.iter().peekable()))
         .collect();
     for (bin, end) in ends.iter().enumerate() {
-        for (number, (figures, meter, round_trips)) in (0..).zip(&mut told) {
+        for (number, (figures, meter, round_trips)) in (0..).zip(&mut remaining) {
             while let Some((at_ns, rtt_us)) =
                 round_trips.next_if(|(at_ns, _)| Time::from_nanos(*at_ns) <= *end)
             {
@@ -281,7 +281,7 @@ fn replay_flows(
             }
         }
     }
-    for (figures, meter, round_trips) in told {
+    for (figures, meter, round_trips) in remaining {
         for (at_ns, rtt_us) in round_trips {
             meter.record_rtt(micros(*rtt_us), Time::from_nanos(*at_ns));
         }

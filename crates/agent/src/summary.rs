@@ -1,4 +1,4 @@
-//! Computes the results of a run from its recording: figures that only Linux provides, and the [`replay`].
+//! Computes the results of a run from its recording: by a `replay`, and with the figures that only Linux provides.
 
 use serde::Serialize;
 use sojourn_experiment::derived::{self, QueuePlace};

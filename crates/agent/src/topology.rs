@@ -21,8 +21,8 @@ use sojourn_experiment::derived::{self, QueuePlace};
 use sojourn_experiment::model::{Direction, Experiment, Hop, Link, Recovery, Tcp, Traffic, Way};
 use sojourn_units::{Duration, Rate};
 
-use crate::disciplines::{How, Leaf, span_words};
-use crate::job::{Action, Discipline, Step};
+use crate::disciplines::{Encoding, Leaf, tc_time};
+use crate::job::{Action, DisciplineAttributes, Step};
 
 /// The handle of the first root qdisc: an unusual number, because other qdiscs of a host are traced by handle too.
 const FIRST_HANDLE: u16 = 0x5d01;
@@ -177,7 +177,8 @@ fn node_name(node: &str) -> String {
     format!("node-{node}")
 }
 
-/// The ports at which a path's packets leave nodes on their way down, in order.
+/// The ports at which downward packets of a traffic group leave nodes, in order, each with the port at the other end of
+/// the link.
 fn ports(links: &[Link], traffic: &Traffic) -> Vec<(Port, Port)> {
     let hops = traffic.route.hops(Way::Down).into_iter();
     let both = |hop: Hop| {
@@ -218,7 +219,7 @@ pub fn network(
         namespaces: Vec::new(),
         steps: Vec::new(),
     };
-    // The kernel-wide limits of socket buffers belong to the first namespace.
+    // The limits of socket buffers are kernel-wide; the agent's own namespace has them.
     writer.sysctl(
         None,
         &[
@@ -263,16 +264,16 @@ pub fn network(
                 class(&port, place.capacity.nominal(), place.link)
             ),
         ];
-        match &leaf.how {
-            How::Words(words) => {
+        match &leaf.encoding {
+            Encoding::TcArguments(arguments) => {
                 lines.push(format!(
-                    "qdisc add dev {device} parent {handle:x}:1 handle {LEAF} {words}"
+                    "qdisc add dev {device} parent {handle:x}:1 handle {LEAF} {arguments}"
                 ));
                 writer.tc(&node, lines);
             }
-            How::Attributes(kind, options) => {
+            Encoding::Attributes(kind, options) => {
                 writer.tc(&node, lines);
-                let discipline = Discipline {
+                let discipline = DisciplineAttributes {
                     device: device.clone(),
                     parent: u32::from(handle) << 16 | 1,
                     handle: LEAF_MAJOR << 16,
@@ -334,7 +335,7 @@ impl Writer<'_> {
     fn namespace(&mut self, name: &str, values: &[(&str, &str)]) {
         self.namespaces.push(name.into());
         self.step(None, Action::Ip(vec![format!("netns add {name}")]));
-        // Keep neighbour and router discovery of IPv6 out of the packets.
+        // Without IPv6 there are no packets of its neighbour and router discovery.
         self.sysctl(
             Some(name),
             &[
@@ -398,8 +399,8 @@ impl Writer<'_> {
         let unsent = unsent_limit(experiment);
         for host in [&near_host, &far_host] {
             self.namespace(host, &host_settings(traffic, &unsent));
-            // Routers hash headers, which stay. Here packets keep the hash of their socket, which changes at a timeout:
-            // flows that collide in FQ-CoDel would part.
+            // Routers hash the headers, which do not change. Here a packet keeps the hash of its socket, which changes at a
+            // timeout: flows that collide in FQ-CoDel would then no longer collide.
             let fixed_hash = ("net/core/txrehash".into(), "0".into());
             self.step(Some(host), Action::SysctlIfKnown(vec![fixed_hash]));
         }
@@ -437,7 +438,7 @@ impl Writer<'_> {
         self.delay(last_hop, delay);
     }
 
-    /// Adds the routes to a path's two hosts at every node on the way.
+    /// Adds the routes to a path's two hosts at every node on the path.
     fn routes(&mut self, ports: &[(Port, Port)], number: usize) {
         for (there, back) in ports {
             let (near, far) = (near(number, 0), far(number, 0));
@@ -454,10 +455,10 @@ impl Writer<'_> {
     fn delay(&mut self, end: &End<'_>, delay: Duration) {
         if !delay.is_zero() {
             let device = &end.device;
-            let delay = span_words(delay);
-            let words =
+            let delay = tc_time(delay);
+            let command =
                 format!("qdisc add dev {device} root netem delay {delay} limit {NETEM_LIMIT}");
-            self.tc(end.namespace, vec![words]);
+            self.tc(end.namespace, vec![command]);
         }
     }
 }
@@ -470,8 +471,9 @@ const fn end(namespace: &str, device: String, address: Ipv4Addr) -> End<'_> {
     }
 }
 
-/// The most unsent bytes in a socket: always enough to send from, and together at most 16 MiB. Buffers have room for
-/// megabytes, which would put the kernel's TCP under memory pressure, so that it holds windows at four segments.
+/// The most unsent bytes in a socket: always enough to send from, and at most 16 MiB in all sockets together. Full buffers
+/// would hold megabytes each, which would put the kernel's TCP under memory pressure: it then limits windows to four
+/// segments.
 fn unsent_limit(experiment: &Experiment) -> String {
     let flows: u64 = experiment
         .traffic

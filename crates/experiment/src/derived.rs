@@ -5,7 +5,7 @@ use sojourn_units::Duration;
 use crate::model::{Buffer, Capacity, Direction, Experiment, Hop, Kind, Link, Queue, Traffic, Way};
 use sojourn_traffic::streams::Stream;
 
-/// Least IP bytes of a full packet; used where no segment is larger.
+/// IP bytes of a full packet, unless a segment is larger.
 const MTU: u32 = 1500;
 /// TCP and IPv4 headers with timestamps.
 const TCP_HEADERS: u32 = 52;
@@ -74,11 +74,11 @@ pub fn group_names(experiment: &Experiment) -> Vec<String> {
         .collect()
 }
 
-/// These words; a word that occurs more than once gets its index appended.
+/// These words. A word that occurs more than once gets its index in the list appended.
 pub(crate) fn numbered(words: &[&str]) -> Vec<String> {
-    let name = |(place, word): (usize, &&str)| {
+    let name = |(index, word): (usize, &&str)| {
         if words.iter().filter(|other| *other == word).count() > 1 {
-            format!("{word} {place}")
+            format!("{word} {index}")
         } else {
             (*word).to_string()
         }
@@ -202,12 +202,12 @@ impl QueuePlace<'_> {
 
 /// The queues of an experiment with arm number `queue`: link by link, down before up; Wi-Fi queues come last.
 pub fn queues(experiment: &Experiment, queue: usize) -> Vec<QueuePlace<'_>> {
-    let tried = &experiment.queues[queue];
+    let under_test = &experiment.queues[queue];
     let mut places = Vec::new();
     for (number, link) in experiment.links.iter().enumerate() {
         let (arm, owner) = match &link.queue {
             Some(own) => (own, Owner::Link),
-            None => (tried, Owner::Comparison),
+            None => (under_test, Owner::Comparison),
         };
         places.push(QueuePlace {
             hop: Hop {

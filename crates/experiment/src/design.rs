@@ -8,11 +8,12 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 
 use crate::axes::{self, Axis};
+use crate::context::Context;
 use crate::document::{Item, Node, Table, path_segment};
 use crate::error::{Origin, ReadError};
 use crate::names::Names;
 use crate::plan::{Layout, Source, text_of};
-use crate::section::Context;
+use crate::unknown::unknown_key;
 
 /// The designs: Sobol' sequences, arranged by Saltelli's method for sensitivity indices, and Latin hypercubes.
 const KINDS: [&str; 2] = ["sobol", "latin_hypercube"];
@@ -114,8 +115,9 @@ impl Design {
             }
         };
         if let Some((name, other)) = table.0.first() {
-            let what = format!("{name} is unknown; a range has from, to and scale");
-            return refuse(&other.origin, what);
+            let path = format!("{path}.{}", path_segment(name));
+            let what = unknown_key(name, ["from", "to", "scale"], "a range");
+            return Err(ReadError::new(file, other.origin.clone(), &path, what));
         }
         let (Some((low, unit)), Some((high, same))) = (number(&from.item), number(&to.item)) else {
             let what = format!(
@@ -151,10 +153,10 @@ impl Design {
         })
     }
 
-    /// The axes with the values of the cells in place of those sampled from.
+    /// Replaces the ranges and lists of the axes by the values of the cells.
     ///
     /// # Errors
-    /// The points lack a key, have another one, or not the same number of values of each.
+    /// The points lack a key of the design, have a key that it does not sample, or have different numbers of values.
     pub fn put(&self, file: &str, axes: &mut [Axis], points: Node) -> Result<(), ReadError> {
         let refuse = |what: String| {
             Err(ReadError::new(
@@ -177,9 +179,11 @@ impl Design {
                 return refuse(format!("{key} must be an array of values"));
             };
             if values.is_empty() || *cells.get_or_insert(values.len()) != values.len() {
-                return refuse("must have as many values of each key, at least one".into());
+                return refuse(
+                    "must have the same number of values for each key, at least one".into(),
+                );
             }
-            // A value is due to the line of its range.
+            // Messages about a value name the line of its range.
             let origin = axis.values[0].origin.clone();
             axis.values = values
                 .into_iter()
@@ -204,14 +208,14 @@ impl Design {
     /// The error that nobody sampled the design.
     pub fn unsampled(&self, file: &str) -> ReadError {
         let what = format!(
-            "got \"{}\"; is sampled by sojourn sweep, sojourn run and sojourn.plan, and not here",
+            "got \"{}\"; only sojourn sweep, sojourn run and sojourn.plan sample a design",
             self.kind
         );
         ReadError::new(file, self.origin.clone(), "sweep.design", what)
     }
 }
 
-/// Whether a table is a range, and no tables of keys.
+/// True if a table is a range. Otherwise it holds swept keys.
 pub(crate) fn is_range(table: &Table) -> bool {
     let is_end = |key: &str| match table.get(key) {
         Some(node) => !matches!(node.item, Item::Array(_) | Item::Table(_)),
@@ -224,7 +228,7 @@ fn is_float(node: &Node) -> bool {
     matches!(node.item, Item::Float(_))
 }
 
-/// A value as a number, and what follows it.
+/// A value as a number, and the text after it: its unit.
 pub(crate) fn number(item: &Item) -> Option<(f64, &str)> {
     match item {
         Item::Integer(number) => Some((*number as f64, "")),

@@ -176,7 +176,7 @@ fn unquoted(key: &str) -> &str {
 }
 
 /// The index of an array's entry, given a segment of a dotted key: its number from 0, or the value of its `name`.
-pub(crate) fn place_in(items: &[Node], segment: &str) -> Option<usize> {
+pub(crate) fn index_in(items: &[Node], segment: &str) -> Option<usize> {
     match segment.parse() {
         Ok(number) => (number < items.len()).then_some(number),
         Err(_) => items.iter().position(|item| name_of(item) == Some(segment)),
@@ -198,12 +198,12 @@ fn name_of(entry: &Node) -> Option<&str> {
 const DEEPEST: usize = 16;
 
 impl Node {
-    /// Puts `value` at a dotted key and creates missing tables. Everything after `sweep.` is one key, with or without
-    /// quotes.
+    /// Sets the value at a dotted key and creates missing tables. Everything after `sweep.` is one key, with or
+    /// without quotes.
     ///
     /// # Errors
     /// The key leads through a value that is not a table, or to an array entry that does not exist.
-    pub fn place(&mut self, key: &str, value: Self) -> Result<(), String> {
+    pub fn set(&mut self, key: &str, value: Self) -> Result<(), String> {
         let segments: Vec<&str> = match key.strip_prefix("sweep.") {
             Some(swept) => vec!["sweep", unquoted(swept)],
             None => key.split('.').collect(),
@@ -218,8 +218,8 @@ impl Node {
         for (depth, segment) in segments.iter().enumerate() {
             here = match &mut here.item {
                 Item::Table(table) => table.entry(segment, &value.origin),
-                Item::Array(items) => match place_in(items, segment) {
-                    Some(place) => &mut items[place],
+                Item::Array(items) => match index_in(items, segment) {
+                    Some(index) => &mut items[index],
                     None => {
                         let (holder, count) = (segments[..depth].join("."), items.len());
                         let names: Vec<&str> = items.iter().filter_map(name_of).collect();
@@ -228,7 +228,7 @@ impl Node {
                             names => format!(" or called {names}"),
                         };
                         return Err(format!(
-                            "{holder} has no entry {segment:?}; its {count} are counted from 0{named}"
+                            "{holder} has no entry {segment:?}; it has {count}, counted from 0{named}"
                         ));
                     }
                 },
@@ -377,9 +377,9 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_placed_by_its_dotted_key() {
+    fn a_value_is_set_at_its_dotted_key() {
         let mut root = root("[link]\nrate = 1\n[[queue]]\naqm = 'red'\n");
-        let put = |root: &mut Node, key: &str| root.place(key, parse_value("9", Origin::File));
+        let put = |root: &mut Node, key: &str| root.set(key, parse_value("9", Origin::File));
         for key in [
             "link.rate",
             "link.up.rate",
@@ -401,11 +401,11 @@ mod tests {
             ("link.rate.x", "link.rate is not a table"),
             (
                 "queue.1.min",
-                "queue has no entry \"1\"; its 1 are counted from 0",
+                "queue has no entry \"1\"; it has 1, counted from 0",
             ),
             (
                 "queue.a.min",
-                "queue has no entry \"a\"; its 1 are counted from 0",
+                "queue has no entry \"a\"; it has 1, counted from 0",
             ),
             (
                 "link..rate",
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_toml_is_one_line() {
+    fn a_toml_error_is_one_line() {
         let error = parse("load.toml", "a = 1\nb = \n").unwrap_err();
         assert_eq!(error.line(), Some(2));
         assert_eq!(error.to_string().lines().count(), 1);

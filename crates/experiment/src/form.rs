@@ -7,9 +7,10 @@ use std::marker::PhantomData;
 use serde_json::{Value as Json, json};
 
 use crate::document::{Item, parse_value};
+use crate::entry::Entry;
 use crate::error::{Origin, ReadError};
 use crate::names::Names;
-use crate::section::{Entry, Section};
+use crate::section::Section;
 
 /// A form of value: how it is read, written and described.
 pub(crate) trait Form {
@@ -257,7 +258,7 @@ impl<T: Keys> Form for TableOf<T> {
     type Out = T;
 
     fn read(&self, entry: &Entry<'_>) -> Result<T, ReadError> {
-        T::read(&Section::open(entry, self)?.only(self.name, T::names())?)
+        T::read(&Section::open(entry, self)?.refuse_unknown_keys(self.name, T::names())?)
     }
 
     fn write(&self, value: &T) -> Json {

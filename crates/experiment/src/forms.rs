@@ -3,11 +3,11 @@
 use serde_json::{Value as Json, json};
 use sojourn_units::{Duration, Kind, Rate, Value};
 
+use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::Form;
 use crate::model::Buffer;
 use crate::names::Names;
-use crate::section::Entry;
 use crate::written;
 
 /// A decimal number without sign or exponent, as [`Kind::parse`] accepts it before a unit.

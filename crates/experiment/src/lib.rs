@@ -8,7 +8,9 @@
 //! | [`model`] | the result of reading: the input of every backend |
 //! | `document` | the file as a tree in which every value knows its line; sets values by dotted key |
 //! | `form`, `forms` | each key is declared once; its reader, messages, schema and resolved form derive from that |
-//! | `section` | reads a table: keys, defaults, unknown keys |
+//! | `section`, `entry` | a table and a value of the file: refuse unknown keys and wrong values, read the others |
+//! | `unknown` | what messages say of unknown keys and names |
+//! | `context` | what a reader needs besides the text: names, trace files |
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
 //! | `input` | reads files of bounded size that a user names |
 //! | `sweep`, [`design()`] | the cartesian product of the swept values, or cells sampled from ranges |
@@ -18,13 +20,15 @@
 //! | [`topology`] | links, nodes, and the routes of traffic over them |
 //! | [`wifi`] | the settings of a Wi-Fi cell |
 //! | `written` | formats quantities as in a file |
-//! | [`resolved()`] | writes an experiment with every default |
+//! | [`resolved()`] | writes an experiment with the defaults of keys that are not given |
 //! | [`RunSpec`] | one run as a value that can be stored and hashed |
 
 mod axes;
+mod context;
 pub mod derived;
 mod design;
 mod document;
+mod entry;
 mod error;
 mod form;
 mod forms;
@@ -38,9 +42,9 @@ mod resolved;
 mod run_spec;
 mod schema;
 mod section;
-mod suggest;
 mod sweep;
 pub mod topology;
+mod unknown;
 pub mod wifi;
 mod written;
 
@@ -54,3 +58,4 @@ pub use resolved::{InUse, Values, resolved, resolved_with};
 pub use run_spec::{RESULTS_VERSION, RunSpec, run_hash, sha256};
 pub use schema::schema;
 pub use sweep::Sweep;
+pub use unknown::unknown_key;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::axes::{self, Axes};
+use crate::context::Context;
 use crate::document::{self, Node, parse_value, path_segment};
+use crate::entry::Entry;
 use crate::error::{Origin, ReadError};
 use crate::form::Form;
 use crate::input;
@@ -14,7 +16,6 @@ use crate::model::Experiment;
 use crate::names::Names;
 use crate::read::File;
 use crate::run_spec::RunSpec;
-use crate::section::{Context, Entry};
 
 /// The most runs of one file: cells × queues × repetitions.
 const MOST_RUNS: u64 = 1_000_000;
@@ -205,7 +206,7 @@ impl Layout {
                 text: text.clone(),
             };
             let value = parse_value(text, origin.clone());
-            root.place(key, value)
+            root.set(key, value)
                 .map_err(|what| ReadError::new(file, origin, "", what))?;
         }
         let axes = axes::take(file, &mut root, overrides)?;
@@ -272,7 +273,7 @@ impl Layout {
             let path = path_segment(key);
             let value = (*value).clone().into_swept(&path);
             let origin = value.origin.clone();
-            root.place(key, value)
+            root.set(key, value)
                 .map_err(|what| ReadError::new(&self.file, origin, &path, what))?;
         }
         Ok(root)

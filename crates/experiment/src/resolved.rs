@@ -1,4 +1,4 @@
-//! Writes an experiment as JSON that mirrors the file, with every default.
+//! Writes an experiment as JSON in the structure of the file, with the defaults of keys that are not given.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::model::{Experiment, Way};
 use crate::read::File;
 use crate::written::value_json;
 
-/// The experiment as a file that reads back to the same experiment: every key with its value, defaults included,
-/// quantities with units. It omits the disciplines' own defaults; see [`resolved_with`].
+/// The experiment as a file that reads back to the same experiment. It has all keys, with defaults and units, except the
+/// defaults of disciplines: [`resolved_with`] adds those.
 pub fn resolved(experiment: &Experiment) -> Json {
     resolved_with(experiment, &InUse::default())
 }
@@ -24,7 +24,7 @@ pub type Values = Vec<(String, Value)>;
 pub struct InUse {
     /// Per arm.
     pub queues: Vec<Values>,
-    /// Per link with its own discipline; for a discipline of the reverse direction the way is up.
+    /// Per link with its own discipline: by the link's number, and `Way::Up` for the discipline of the reverse direction.
     pub links: BTreeMap<(usize, Way), Values>,
 }
 

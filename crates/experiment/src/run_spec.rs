@@ -7,7 +7,9 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use sojourn_units::{Capacity, Trace};
 
-use crate::document;
+use crate::context::Context;
+use crate::document::{self, path_segment};
+use crate::entry::Entry;
 use crate::error::{Origin, ReadError};
 use crate::form::Form;
 use crate::input;
@@ -15,7 +17,7 @@ use crate::model::{Experiment, Queue};
 use crate::names::Names;
 use crate::read::File;
 use crate::resolved::{InUse, resolved_with};
-use crate::section::{Context, Entry};
+use crate::unknown::unknown_key;
 
 /// The version of results. Every change that alters the result of a run raises it. Runs of different versions have
 /// different hashes.
@@ -57,7 +59,7 @@ impl RunSpec {
     }
 
     /// The run as one object that [`RunSpec::read`] reads: its experiment with every default and this arm only, the
-    /// traces, the seed and the swept values. `in_use` holds the values that the disciplines of [`RunSpec::alone`] use.
+    /// traces, and the swept values. The experiment's `seed` is that of the run. `in_use` holds the values that the disciplines of [`RunSpec::alone`] use.
     pub fn document(&self, in_use: &InUse) -> Json {
         let only = self.alone();
         let mut document = json!({
@@ -93,8 +95,9 @@ impl RunSpec {
         let known = ["format", "results", "experiment", "set", "traces", "own"];
         let mut keys = document.as_object().into_iter().flat_map(|all| all.keys());
         if let Some(key) = keys.find(|key| !known.contains(&key.as_str())) {
-            let what = format!("{key}: not known; accepted: {}", known.join(", "));
-            return Err(refuse(what));
+            let what = unknown_key(key, known, "the document of a run");
+            let path = path_segment(key);
+            return Err(ReadError::new("run", Origin::File, &path, what));
         }
         let context = Context::new("run", names);
         for (name, text) in document["traces"].as_object().into_iter().flatten() {

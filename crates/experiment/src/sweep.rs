@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::axes;
+use crate::context::Context;
 use crate::error::{Origin, ReadError};
 use crate::names::Names;
 use crate::plan::{Cell, Layout, Source, text_of};
 use crate::run_spec::RunSpec;
-use crate::section::Context;
 
 /// The runs of a file. Only as many cells are read as are needed to count the runs and to find most mistakes: the first
 /// cell and, for every swept key, each of its values with the first values of the others. A mistake in a combination of
@@ -38,7 +38,8 @@ impl Sweep {
         layout.refuse_unsampled()?;
         for axis in &layout.axes.each {
             if ["queue", "experiment.repeat"].contains(&axis.key.as_str()) {
-                let what = "must not be swept here: every combination has as many runs";
+                let what =
+                    "must not be swept here: every combination must have the same number of runs";
                 let origin = axis.values[0].origin.clone();
                 return Err(ReadError::new(
                     &layout.file,
@@ -132,7 +133,7 @@ impl Sweep {
         self.layout.refuse(cell, key, must)
     }
 
-    /// Cells with every value, or with the ends of the ranges of a design; the first cell is one of them.
+    /// Cells that together have every value or, for a design, the ends of every range. The first cell is one of them.
     pub fn edges(&self) -> Vec<u64> {
         self.layout.axes.edges()
     }

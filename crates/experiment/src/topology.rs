@@ -27,7 +27,7 @@ pub struct Link {
     /// Bytes that the link may send ahead of its rate after an idle time: the shaper's token bucket. Default 1600, one
     /// frame as in a Linux HTB; 0: a serial line.
     pub burst: u64,
-    /// Its own discipline; `None`: the arms of the comparison are tried here.
+    /// Its own discipline; `None`: the link is under test, with the arms of the experiment.
     pub queue: Option<Queue>,
     /// The reverse direction, if it has a queue.
     pub up: Option<UpLink>,

@@ -1,12 +1,12 @@
-//! A link that is a cell of Wi-Fi: what makes it one beside what all links have.
+//! The settings of a link that is a Wi-Fi cell, besides those of all links.
 
 pub use sojourn_wifi::phy::{Guard, Standard, Width};
 pub use sojourn_wifi::{Fading, RateControl};
 
-/// A cell: its access point is the node that the link leads from, its stations are those that it leads to.
+/// A cell. The link leads from the access point to the stations.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Wifi {
-    /// Which 802.11.
+    /// The 802.11 standard.
     pub standard: Standard,
     /// Width of the channel.
     pub width: Width,
@@ -18,7 +18,7 @@ pub struct Wifi {
     pub rts_above: Option<u32>,
     /// Where packets wait.
     pub queueing: Queueing,
-    /// Rules of mac80211's queues: those of the Linux of this version.
+    /// The version of Linux whose rules mac80211's queues follow.
     pub kernel: (u32, u32),
     /// The stations, in the order of [`crate::model::Nodes::to`].
     pub stations: Vec<Station>,
@@ -27,16 +27,16 @@ pub struct Wifi {
 /// Where the packets of a cell's nodes wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Queueing {
-    /// In Linux's mac80211, per station: in its FQ-CoDel, or in the discipline of the arm in place of that.
+    /// In queues per station, as in Linux's mac80211. The arm's discipline takes the place of mac80211's FQ-CoDel.
     Mac80211,
-    /// In the discipline of the arm, above a device ring that it does not see into.
+    /// In the arm's discipline, above a device ring. The discipline does not see the packets in the ring.
     Qdisc,
 }
 
 /// A station of a cell.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Station {
-    /// How it and the access point choose the modes of their frames to each other.
+    /// How the station and the access point choose the modes of the frames that they send to each other.
     pub rate: RateControl,
     /// The signal-to-noise ratio in dB; `None`: only collisions lose frames.
     pub snr_db: Option<f64>,

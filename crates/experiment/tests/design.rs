@@ -24,15 +24,15 @@ fn names() -> Names {
     }
 }
 
-/// What `design` says of a text.
-fn asked(text: &str, overrides: &[(&str, &str)]) -> Result<serde_json::Value, String> {
+/// The result of `design` for a text.
+fn design_of(text: &str, overrides: &[(&str, &str)]) -> Result<serde_json::Value, String> {
     let folder = std::env::temp_dir().join(format!("design-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let name = format!("{:?}.toml", std::thread::current().id()).replace(['(', ')'], "");
     let path = folder.join(name);
     std::fs::write(&path, text).unwrap();
-    let told = design(&path, &owned(overrides), &names());
-    told.map_err(|error| error.to_string().replace(&path.display().to_string(), "f"))
+    let found = design(&path, &owned(overrides), &names());
+    found.map_err(|error| error.to_string().replace(&path.display().to_string(), "f"))
 }
 
 fn owned(overrides: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -52,8 +52,8 @@ const POINTS: (&str, &str) = (
 );
 
 #[test]
-fn a_design_is_told_with_its_ranges() {
-    let found = asked(FILE, &[]).unwrap();
+fn a_design_is_returned_with_its_ranges() {
+    let found = design_of(FILE, &[]).unwrap();
     assert_eq!(
         found,
         serde_json::json!({
@@ -65,12 +65,12 @@ fn a_design_is_told_with_its_ranges() {
             ],
         })
     );
-    let found = asked(FILE, &[("link.rate", "5 Mbit/s"), ("sweep.samples", "16")]).unwrap();
+    let found = design_of(FILE, &[("link.rate", "5 Mbit/s"), ("sweep.samples", "16")]).unwrap();
     assert_eq!(found["samples"], 16);
     assert_eq!(found["keys"].as_array().unwrap().len(), 2);
-    assert!(asked(FILE, &[POINTS]).unwrap().is_null());
+    assert!(design_of(FILE, &[POINTS]).unwrap().is_null());
     let grid = FILE.split("[sweep]").next().unwrap();
-    assert!(asked(grid, &[]).unwrap().is_null());
+    assert!(design_of(grid, &[]).unwrap().is_null());
 }
 
 #[test]
@@ -92,17 +92,17 @@ fn points_are_cells_in_their_order() {
 
 #[test]
 fn without_points_there_is_nothing_to_run() {
-    let told = "f:6: sweep.design: got \"sobol\"; is sampled by sojourn sweep, sojourn run and sojourn.plan, and not here";
+    let expected = "f:6: sweep.design: got \"sobol\"; only sojourn sweep, sojourn run and sojourn.plan sample a design";
     let error = read(source(FILE), &[], &names()).unwrap_err();
-    assert_eq!(error.to_string(), told);
+    assert_eq!(error.to_string(), expected);
     let error = Sweep::read(source(FILE), &[], &names()).unwrap_err();
-    assert_eq!(error.to_string(), told);
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]
-fn mistakes_are_told_with_their_line() {
+fn mistakes_are_reported_with_their_line() {
     let range = r#"{ from = "1 Mbit/s", to = "100 Mbit/s", scale = "log" }"#;
-    for (is, becomes, told) in [
+    for (is, becomes, expected) in [
         (
             "\"sobol\"",
             "\"random\"",
@@ -161,7 +161,7 @@ fn mistakes_are_told_with_their_line() {
         (
             "\"log\" }",
             "\"log\", step = 2 }",
-            "f:8: sweep.link.rate: step is unknown; a range has from, to and scale",
+            "f:8: sweep.link.rate.step: unknown key; accepted by a range: from, to, scale",
         ),
         (
             "design = \"sobol\"\nsamples = 8\n",
@@ -170,14 +170,14 @@ fn mistakes_are_told_with_their_line() {
         ),
     ] {
         assert!(FILE.contains(is), "{is}");
-        let error = asked(&FILE.replacen(is, becomes, 1), &[]).unwrap_err();
-        assert!(error.starts_with(told), "{error}\nis not\n{told}");
+        let error = design_of(&FILE.replacen(is, becomes, 1), &[]).unwrap_err();
+        assert!(error.starts_with(expected), "{error}\nis not\n{expected}");
     }
 }
 
 #[test]
 fn points_must_be_those_of_the_design() {
-    for (points, told) in [
+    for (points, expected) in [
         ("7", "must be a table of arrays"),
         (
             "{ \"link.rate\" = [\"2 Mbit/s\"] }",
@@ -189,10 +189,10 @@ fn points_must_be_those_of_the_design() {
         ),
         (
             "{ \"link.rate\" = [\"2 Mbit/s\"], \"traffic.0.flows\" = [1, 2], \"traffic.0.rtt\" = [\"10 ms\"] }",
-            "must have as many values of each key, at least one",
+            "must have the same number of values for each key, at least one",
         ),
     ] {
         let error = read(source(FILE), &owned(&[("sweep.points", points)]), &names()).unwrap_err();
-        assert!(error.to_string().contains(told), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }

@@ -292,12 +292,12 @@ fn a_bad_override_is_named_as_an_override() {
         (
             "queue.1.target",
             "5 ms",
-            r#"queue has no entry "1"; its 1 are counted from 0"#,
+            r#"queue has no entry "1"; it has 1, counted from 0"#,
         ),
         (
             "queue.x",
             "5 ms",
-            r#"queue has no entry "x"; its 1 are counted from 0"#,
+            r#"queue has no entry "x"; it has 1, counted from 0"#,
         ),
         ("link.rate.now", "5 ms", "link.rate is not a table"),
         (
@@ -377,7 +377,7 @@ fn a_bad_sweep_is_named_with_key_and_value() {
         ),
         (
             "'queue.3.target' = ['1 ms']",
-            r#"21: sweep.queue.3.target: queue has no entry "3"; its 1 are counted from 0"#,
+            r#"21: sweep.queue.3.target: queue has no entry "3"; it has 1, counted from 0"#,
         ),
         (
             "'link.rate' = '1 Mbit/s'",

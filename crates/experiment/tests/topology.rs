@@ -121,7 +121,7 @@ fn a_link_and_a_group_are_addressed_by_their_names() {
         [Rate::from_mbps(1), Rate::from_mbps(2)]
     );
     let error = read_with(TWO, &[("link.hose.rate", "1 Mbit/s")]).expect_err("no such link");
-    let expected = "load.toml: --set link.hose.rate: link has no entry \"hose\"; its 2 are counted from 0 or called home, modem";
+    let expected = "load.toml: --set link.hose.rate: link has no entry \"hose\"; it has 2, counted from 0 or called home, modem";
     assert!(
         error
             .to_string()
@@ -166,7 +166,7 @@ fn invalid_networks_are_refused() {
         (
             "up = { rate = \"2 Mbit/s\" }",
             "queue = { aqm = \"red\" }",
-            "5: link: every link has a queue of its own; must leave one without, where the arms of [[queue]] are tried",
+            "5: link: every link has a queue of its own; must leave one without, where the arms of [[queue]] are compared",
         ),
         (
             "from = \"isp\"\nto = \"host\"",

@@ -160,7 +160,7 @@ fn shape(experiment: &Experiment) -> Vec<(String, u8, Direction, u64, u64)> {
 }
 
 #[test]
-fn rrul_is_four_flows_each_way_with_their_marks_and_four_probes() {
+fn rrul_is_four_flows_each_way_with_their_code_points_and_four_probes() {
     let bulk = |dscp| ("bulk".to_string(), dscp, Direction::Both, 40, 5000);
     let udp = |dscp| ("udp ping".to_string(), dscp, Direction::Down, 40, 0);
     let icmp = ("ping".to_string(), 0, Direction::Down, 40, 0);

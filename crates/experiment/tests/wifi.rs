@@ -263,7 +263,7 @@ fn invalid_cells_are_refused() {
         (
             "snr = \"12.5 dB\", ",
             "",
-            "link.1.station.phone.fading: the signal that fades is missing; must have snr beside it",
+            "link.1.station.phone.fading: needs a signal that fades: must have snr beside it",
         ),
         (
             "phone = {",
@@ -283,7 +283,7 @@ fn invalid_cells_are_refused() {
         (
             "[\"laptop\", \"phone\"]",
             "[\"laptop\", \"phone\", \"phone\"]",
-            "link.1.to.2: got \"phone\"; must be another station; each stands once",
+            "link.1.to.2: got \"phone\"; must be a station that is not listed before",
         ),
         (
             "[\"laptop\", \"phone\"]",

@@ -20,7 +20,7 @@ pub fn wrong_input(error: &ReadError) -> PyErr {
     ExperimentError::new_err(error.to_string())
 }
 
-/// A queue that the simulator cannot build: an error in the file, at the key that the discipline refuses.
+/// The error for a queue that the simulator cannot build: at the key of the file that the discipline refuses.
 pub fn wrong_queue(plan: &Plan, cell: usize, error: &sojourn_sim::RunError) -> PyErr {
     match error {
         sojourn_sim::RunError::Settings { key, message } => {
@@ -30,8 +30,8 @@ pub fn wrong_queue(plan: &Plan, cell: usize, error: &sojourn_sim::RunError) -> P
     }
 }
 
-/// An algorithm in Python raised an exception, which becomes the error's cause. The message ends with its place in the
-/// code. A Ctrl-C during its code remains a Ctrl-C.
+/// The error for an exception that an algorithm in Python raised. The exception becomes the error's cause, and the message
+/// ends with the file and line that raised it. A Ctrl-C during the algorithm remains a Ctrl-C.
 pub fn failed_algorithm(raised: PyErr) -> PyErr {
     Python::attach(|py| {
         if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
@@ -61,7 +61,7 @@ fn place(traceback: &Bound<'_, PyTraceback>) -> PyResult<String> {
     Ok(format!("{file}:{line}"))
 }
 
-/// A run that cannot be built.
+/// The error for a run that cannot be built.
 pub fn failed_run(error: &sojourn_sim::RunError) -> PyErr {
     RunError::new_err(error.to_string())
 }

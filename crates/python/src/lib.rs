@@ -4,13 +4,13 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`plan`] | a parsed experiment file, and its runs |
-//! | [`grid`] | a sweep too large for memory |
+//! | [`sweep`] | a sweep too large for memory |
 //! | [`run_spec`] | one run as a value, and its monitor |
 //! | [`session`] | one run, driven step by step |
 //! | [`run`] | the results of a run |
 //! | [`replay`] | replays a recorded queue through a discipline |
 //! | [`linux`] | the input and the output of the agent on Linux |
-//! | [`own`] | algorithms written in Python |
+//! | [`own`] | users' algorithms, written in Python |
 //! | [`lists`] | the names accepted in a file, as JSON |
 //! | [`errors`] | Rust errors as Python exceptions |
 

@@ -123,9 +123,9 @@ impl Plan {
     /// The tables that some of its runs record, as the file requires.
     #[getter]
     fn recorded(&self) -> Vec<&'static str> {
-        let any = |asked: fn(&Record) -> bool| {
+        let any = |is_wanted: fn(&Record) -> bool| {
             let mut cells = self.plan.cells.iter();
-            cells.any(|cell| asked(&cell.experiment.record))
+            cells.any(|cell| is_wanted(&cell.experiment.record))
         };
         [
             ("packets", any(|record| record.packets)),

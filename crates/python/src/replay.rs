@@ -49,19 +49,19 @@ impl Recording {
         })?;
         arm.finish()?;
         let divergence = outcome.first_divergence.map(|divergence| {
-            let mut told = json!({
+            let mut report = json!({
                 "event": divergence.event,
                 "t_us": divergence.t_us,
                 "expected": divergence.expected,
                 "got": divergence.got,
             });
             if let Some((recorded, ours)) = divergence.ce {
-                told["expected_ce"] = recorded.into();
-                told["got_ce"] = ours.into();
+                report["expected_ce"] = recorded.into();
+                report["got_ce"] = ours.into();
             }
-            told
+            report
         });
-        let mut told = json!({
+        let mut report = json!({
             "enqueued": outcome.enqueued,
             "dequeued": outcome.dequeued,
             "dropped_recorded": outcome.dropped_recorded,
@@ -70,14 +70,14 @@ impl Recording {
             "first_divergence": divergence,
         });
         if let Some((recorded, ours)) = outcome.marked {
-            told["marked_recorded"] = recorded.into();
-            told["marked_ours"] = ours.into();
+            report["marked_recorded"] = recorded.into();
+            report["marked_ours"] = ours.into();
         }
-        Ok(told.to_string())
+        Ok(report.to_string())
     }
 
-    /// Shows the recorded queue to a discipline's algorithm. Returns `t_us` and each of its variables, every `every`
-    /// from the first row on.
+    /// Shows the recorded queue to a discipline's algorithm. Returns the columns `t_us` and each variable of the algorithm,
+    /// with a row at the first event and then one after each interval `every`.
     fn follow<'py>(
         &self,
         py: Python<'py>,
@@ -120,12 +120,12 @@ impl Recording {
 
 /// Adds a value to its column at `row`. Earlier rows of a new column are NaN.
 fn note(series: &mut Vec<(&'static str, Vec<f64>)>, row: usize, name: &'static str, value: f64) {
-    let place = series.iter().position(|(known, _)| *known == name);
-    let place = place.unwrap_or_else(|| {
+    let index = series.iter().position(|(known, _)| *known == name);
+    let index = index.unwrap_or_else(|| {
         series.push((name, Vec::new()));
         series.len() - 1
     });
-    let column = &mut series[place].1;
+    let column = &mut series[index].1;
     column.resize(row, f64::NAN);
     column.push(value);
 }
@@ -158,7 +158,7 @@ struct Arm {
     failure: own::Failure,
 }
 
-/// The rest of an experiment, besides the queue.
+/// An experiment without its queue.
 const FRAME: &str = "\
 [experiment]
 duration = \"1 s\"
@@ -231,8 +231,10 @@ impl Arm {
         })
     }
 
+    /// Reports the failure of an algorithm in Python.
+    ///
     /// # Errors
-    /// An algorithm in Python has failed.
+    /// The algorithm raised an exception.
     fn finish(&self) -> PyResult<()> {
         self.failure
             .take()

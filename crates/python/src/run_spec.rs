@@ -28,7 +28,7 @@ const ENDS_AS_PACKETS: f64 = 4_000.0;
 /// One run: an experiment, one of its arms, and a seed. It can be pickled, compared and used as a key of a dict.
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct RunSpec {
-    /// The run in the experiment crate.
+    /// The run as the experiment crate has it.
     pub inner: sojourn_experiment::RunSpec,
     /// Its document as text, and the hash of that, once requested.
     written: OnceLock<(String, String)>,
@@ -43,7 +43,7 @@ impl RunSpec {
         }
     }
 
-    /// A run whose arms use these values.
+    /// A run, and the values that its disciplines use for their keys.
     pub fn with_values(inner: sojourn_experiment::RunSpec, in_use: &InUse) -> Self {
         let spec = Self::new(inner);
         let of_arm = InUse {
@@ -160,8 +160,8 @@ impl RunSpec {
         self.inner.experiment.duration.as_secs_f64()
     }
 
-    /// What the run costs beside other runs: the packets that its links can carry, and a constant for its beginning and
-    /// end. For estimates of the time left.
+    /// What the run costs, to be compared with other runs: the packets that its links can carry, plus a constant for its
+    /// beginning and end. For estimates of the time left.
     #[getter]
     fn effort(&self) -> f64 {
         let experiment = &self.inner.experiment;
@@ -222,7 +222,7 @@ impl RunSpec {
     }
 }
 
-/// Monitors one run from another thread.
+/// Shows the progress of one run to another thread, which can also cancel the run.
 #[pyclass(frozen, module = "sojourn._core")]
 #[derive(Default)]
 pub struct Monitor {
@@ -260,7 +260,7 @@ impl Monitor {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Sets the simulated seconds so far, for a run made outside of this module.
+    /// Sets the simulated seconds so far, for a run that is not made by this module.
     fn report(&self, simulated_s: f64) {
         self.report_at(Time::ZERO + Duration::from_secs_f64(simulated_s));
     }

@@ -14,7 +14,7 @@ use crate::run::Run;
 use crate::run_spec::RunSpec;
 
 /// Events between two checks for Ctrl-C.
-const EVENTS_PER_LOOK: u64 = 1 << 16;
+const EVENTS_PER_CHECK: u64 = 1 << 16;
 
 /// One run in progress.
 #[pyclass(frozen, module = "sojourn._core")]
@@ -23,7 +23,7 @@ pub struct Session {
     inner: Mutex<Option<sojourn_sim::Session>>,
     failure: own::Failure,
     /// The names of the queues, in the order of observations.
-    places: Vec<String>,
+    queues: Vec<String>,
     end_s: f64,
     set_json: serde_json::Value,
 }
@@ -68,7 +68,7 @@ impl Session {
         Ok(Self {
             end_s: inner.end().as_secs_f64(),
             inner: Mutex::new(Some(inner)),
-            places: named.collect(),
+            queues: named.collect(),
             set_json: spec.set_json(),
             failure,
         })
@@ -102,7 +102,7 @@ impl Session {
         loop {
             let now = py.detach(|| {
                 self.with(|session| {
-                    session.advance(until, EVENTS_PER_LOOK);
+                    session.advance(until, EVENTS_PER_CHECK);
                     session.now()
                 })
             });
@@ -119,8 +119,8 @@ impl Session {
         let seen = self.with(sojourn_sim::Session::observe)?;
         self.raised()?;
         let queues = PyDict::new(py);
-        for (place, queue) in self.places.iter().zip(&seen.queues) {
-            queues.set_item(place, queue_dict(py, queue)?)?;
+        for (name, queue) in self.queues.iter().zip(&seen.queues) {
+            queues.set_item(name, queue_dict(py, queue)?)?;
         }
         let flows: PyResult<Vec<_>> = seen.flows.iter().map(|flow| flow_dict(py, flow)).collect();
         let observation = PyDict::new(py);

@@ -18,7 +18,8 @@ use crate::run_spec::RunSpec;
 pub struct Sweep {
     sweep: sojourn_experiment::Sweep,
     name: String,
-    /// The last cell read, with the values in use of its arms, because runs are usually requested in their order.
+    /// The last cell read, with the values that its disciplines use. Runs are usually requested in their order, so the next
+    /// run is probably one of the same cell.
     last: Mutex<Option<(u64, Cell, Arc<InUse>)>>,
     hash: OnceLock<String>,
 }
@@ -90,13 +91,13 @@ impl Sweep {
     }
 
     /// The run with this index: by cell, then seed, then queue.
-    fn __getitem__(&self, place: usize) -> PyResult<RunSpec> {
-        if place as u64 >= self.sweep.runs() {
+    fn __getitem__(&self, index: usize) -> PyResult<RunSpec> {
+        if index as u64 >= self.sweep.runs() {
             return Err(PyIndexError::new_err("no such run"));
         }
         let per_cell = self.sweep.runs_per_cell();
-        let (cell, in_use) = self.cell(place as u64 / per_cell)?;
-        let spec = self.sweep.run_of(&cell, place as u64 % per_cell);
+        let (cell, in_use) = self.cell(index as u64 / per_cell)?;
+        let spec = self.sweep.run_of(&cell, index as u64 % per_cell);
         Ok(RunSpec::with_values(spec, &in_use))
     }
 

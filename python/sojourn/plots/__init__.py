@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from sojourn import filenames
 from sojourn.filenames import FORMATS, OVER
 from sojourn.metrics import overview_metrics
-from sojourn.plots import air, airtime, bars, distributions, style, sweep, timeseries, tradeoff
+from sojourn.plots import air, airtime, bars, distributions, sweep, timeseries, tradeoff
 from sojourn.plots.render import save_all
 from sojourn.plots.style import Width
 from sojourn.plots.timeseries import Middle

@@ -42,7 +42,7 @@ fn compiled(text: &str) -> Result<Job, Refusal> {
     job(&experiment(text), 0, 1, "t")
 }
 
-fn all_words(job: &Job) -> Vec<String> {
+fn all_commands(job: &Job) -> Vec<String> {
     let lines = |step: &crate::job::Step| match &step.action {
         Action::Ip(lines) | Action::Tc(lines) => lines
             .iter()
@@ -54,11 +54,11 @@ fn all_words(job: &Job) -> Vec<String> {
 }
 
 #[test]
-fn delays_lie_on_the_receivers_way_out_and_on_the_last_hop() {
-    let words = all_words(&compiled(BASE).unwrap());
-    let delays: Vec<&str> = words
+fn delays_are_on_the_receivers_egress_and_on_the_last_hop() {
+    let commands = all_commands(&compiled(BASE).unwrap());
+    let delays: Vec<&str> = commands
         .iter()
-        .filter(|words| words.contains("netem"))
+        .filter(|command| command.contains("netem"))
         .map(String::as_str)
         .collect();
     // Of 100 ms the link has 10 ms; path 0 goes down, path 1 up, path 2 (40 ms) down.
@@ -78,17 +78,22 @@ fn delays_lie_on_the_receivers_way_out_and_on_the_last_hop() {
 #[test]
 fn the_discipline_is_the_leaf_of_a_shaper_that_follows_the_schedule() {
     let job = compiled(BASE).unwrap();
-    let words = all_words(&job);
+    let commands = all_commands(&job);
     for expected in [
         "t-router qdisc add dev sj-down root handle 5d01: htb default 1",
         "t-router class add dev sj-down parent 5d01: classid 5d01:1 htb rate 10000000bit burst 1600 cburst 1600",
         "t-router qdisc add dev sj-down parent 5d01:1 handle 10: codel limit 1000",
     ] {
-        assert!(words.iter().any(|words| words == expected), "{expected}");
+        assert!(
+            commands.iter().any(|command| command == expected),
+            "{expected}"
+        );
     }
     assert!(
-        !words.iter().any(|words| words.contains("sj-up root")),
-        "no queue on the way back"
+        !commands
+            .iter()
+            .any(|command| command.contains("sj-up root")),
+        "no queue in the reverse direction"
     );
     let change = "class change dev sj-down parent 5d01: classid 5d01:1 htb rate 1000000bit burst 1600 cburst 1600";
     assert_eq!(
@@ -99,34 +104,37 @@ fn the_discipline_is_the_leaf_of_a_shaper_that_follows_the_schedule() {
 }
 
 #[test]
-fn the_way_back_is_shaped_where_the_experiment_says_so() {
+fn the_reverse_direction_is_shaped_if_the_experiment_has_its_rate() {
     let text = BASE.replace(
         "delay = \"10 ms\"",
         "up = { rate = \"2 Mbit/s\", queue = { aqm = \"pie\" } }",
     );
     let job = compiled(&text).unwrap();
     assert_eq!(job.bottlenecks[1].aqm, "pie");
-    let words = all_words(&job);
+    let commands = all_commands(&job);
     let expected = "t-remote qdisc add dev sj-up parent 5d02:1 handle 10: pie limit 1000";
-    assert!(words.iter().any(|words| words == expected));
+    assert!(commands.iter().any(|command| command == expected));
 }
 
 #[test]
-fn links_count_what_they_add_to_a_frame() {
+fn links_count_their_overhead() {
     for (overhead, size) in [
         ("38 B", "stab overhead 24 linklayer ethernet htb"),
         ("14 B", "5d01: htb"),
     ] {
         let text = BASE.replace("delay =", &format!("overhead = \"{overhead}\", delay ="));
-        let words = all_words(&compiled(&text).unwrap());
-        assert!(words.iter().any(|words| words.contains(size)), "{overhead}");
+        let commands = all_commands(&compiled(&text).unwrap());
+        assert!(
+            commands.iter().any(|command| command.contains(size)),
+            "{overhead}"
+        );
     }
     let serial = BASE.replace("delay =", "burst = \"0 B\", delay =");
-    let words = all_words(&compiled(&serial).unwrap());
+    let commands = all_commands(&compiled(&serial).unwrap());
     assert!(
-        words
+        commands
             .iter()
-            .any(|words| words.ends_with("burst 1 cburst 1"))
+            .any(|command| command.ends_with("burst 1 cburst 1"))
     );
 }
 
@@ -156,7 +164,7 @@ fn flows_go_between_the_hosts_of_their_path_and_start_as_in_the_simulator() {
 }
 
 #[test]
-fn segments_are_told_with_their_timestamps_and_hosts_by_sysctl() {
+fn segments_are_limited_with_their_timestamps_and_ecn_is_a_sysctl() {
     let job = compiled(BASE).unwrap();
     let tcp = job.flows[0].tcp.as_ref().unwrap();
     // 500 bytes of payload and 12 of timestamps.
@@ -206,7 +214,7 @@ fn many_flows_keep_less_unsent_each() {
 }
 
 #[test]
-fn what_is_asked_for_comes_from_a_port_at_the_sender() {
+fn data_that_the_receiver_requests_comes_from_a_port_at_the_sender() {
     let text = BASE.replace(
         "{ kind = \"ping\", interval = \"1 s\", rtt = \"40 ms\" }",
         "{ kind = \"web\", rtt = \"40 ms\" }, { kind = \"video\", direction = \"up\", rtt = \"40 ms\" }",
@@ -302,12 +310,12 @@ fn bulk_flows_connect_two_round_trips_ahead() {
 }
 
 #[test]
-fn smoothed_round_trip_times_are_told() {
+fn a_note_tells_that_round_trip_times_are_smoothed() {
     let with = |record: &str| notes(&experiment(&format!("{BASE}\nrecord = {{ {record} }}")));
     assert!(with("packets = true, pcap = true, one_way = true").is_empty());
-    let told = with("rtt = true, rtt_of = \"segments\"");
-    assert_eq!(told.len(), 1);
-    assert!(told[0].ends_with("not the time of every segment"));
+    let notes = with("rtt = true, rtt_of = \"segments\"");
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].ends_with("not the time of every segment"));
 }
 
 /// A cell's stations contend for a medium that a virtual machine does not have.

@@ -21,7 +21,8 @@ pub enum Unit {
     Percent,
 }
 
-/// TCA_DUALPI2_LIMIT, and what it is if the file has no limit: the kernel's default. It wants at least one attribute.
+/// TCA_DUALPI2_LIMIT, and its value if the file has no limit: the kernel's default. It is always sent, because the kernel
+/// requires at least one attribute.
 const LIMIT: u16 = 1;
 const DEFAULT_LIMIT: u64 = 10_000;
 
@@ -73,7 +74,12 @@ fn bytes(key: &str, value: &Value, unit: Unit) -> Result<Vec<u8>, Refusal> {
         Unit::Factor if number.fract() == 0.0 && (1.0..=255.0).contains(&number) => {
             vec![number as u8]
         }
-        Unit::Factor => return refuse(key, "must be a whole number from 1 to 255, as Linux's"),
+        Unit::Factor => {
+            return refuse(
+                key,
+                "must be a whole number from 1 to 255, as Linux's dualpi2 requires",
+            );
+        }
         Unit::Percent => vec![(number * 100.0).round() as u8],
     })
 }

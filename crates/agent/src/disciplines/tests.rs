@@ -18,10 +18,14 @@ fn arm(aqm: &str, settings: &[(&str, Value)]) -> Queue {
     }
 }
 
-fn words(aqm: &str, limit: Option<Limit>, settings: &[(&str, Value)]) -> Result<String, Refusal> {
-    leaf(&arm(aqm, settings), limit, FRAME, Rate::from_mbps(10)).map(|leaf| match leaf.how {
-        How::Words(words) => words,
-        How::Attributes(kind, options) => format!("{kind} {options:?}"),
+fn arguments(
+    aqm: &str,
+    limit: Option<Limit>,
+    settings: &[(&str, Value)],
+) -> Result<String, Refusal> {
+    leaf(&arm(aqm, settings), limit, FRAME, Rate::from_mbps(10)).map(|leaf| match leaf.encoding {
+        Encoding::TcArguments(arguments) => arguments,
+        Encoding::Attributes(kind, options) => format!("{kind} {options:?}"),
     })
 }
 
@@ -34,10 +38,10 @@ fn word(word: &str) -> Value {
 }
 
 #[test]
-fn keys_become_the_words_of_tc() {
+fn keys_become_arguments_of_tc() {
     let limit = Some(Limit::Packets(1000));
     assert_eq!(
-        words(
+        arguments(
             "codel",
             limit,
             &[
@@ -49,7 +53,7 @@ fn keys_become_the_words_of_tc() {
         Ok("codel limit 1000 target 5ms interval 100ms ecn".into())
     );
     assert_eq!(
-        words(
+        arguments(
             "pie",
             limit,
             &[
@@ -61,44 +65,44 @@ fn keys_become_the_words_of_tc() {
         Ok("pie limit 1000 target 20ms tupdate 30ms".into())
     );
     assert_eq!(
-        words("fq_codel", None, &[("flows", Value::Count(64))]),
+        arguments("fq_codel", None, &[("flows", Value::Count(64))]),
         Ok("fq_codel flows 64".into())
     );
 }
 
 /// `tc-red(8)`: burst defaults to (2·min + max) / (3·avpkt) = (25000 + 37500) / 3000 = 20 packets.
 #[test]
-fn adaptive_red_gets_all_that_tc_has_no_default_for() {
+fn ared_sets_parameters_that_tc_requires() {
     let (min, max) = (Value::Bytes(12_500), Value::Bytes(37_500));
     assert_eq!(
-        words("ared", Some(Limit::Bytes(150_000)), &[("min", min), ("max", max)]),
+        arguments("ared", Some(Limit::Bytes(150_000)), &[("min", min), ("max", max)]),
         Ok("red limit 150000 min 12500 max 37500 avpkt 1000 burst 20 bandwidth 10000000bit adaptive".into())
     );
 }
 
-/// 10 Mbit/s × 20 ms = 25000 B: thresholds at half and one and a half of it (Floyd et al. 2001, section 4).
+/// 10 Mbit/s × 20 ms = 25000 B: thresholds at 0.5 and 1.5 times that (Floyd et al. 2001, section 4).
 #[test]
 fn a_target_sets_the_thresholds_of_adaptive_red() {
-    let words = words("ared", None, &[("target", millis(20))]).unwrap();
-    assert!(words.contains("min 12500 max 37500"), "{words}");
+    let arguments = arguments("ared", None, &[("target", millis(20))]).unwrap();
+    assert!(arguments.contains("min 12500 max 37500"), "{arguments}");
     // The default limit of 1000 packets, in bytes.
-    assert!(words.starts_with("red limit 1514000 "), "{words}");
+    assert!(arguments.starts_with("red limit 1514000 "), "{arguments}");
 }
 
 /// RFC 8033's alpha of 0.125 per second is 2 sixteenths in the kernel.
 #[test]
-fn weights_of_pie_are_sixteenths_in_the_kernel() {
+fn gains_of_pie_are_sixteenths_in_the_kernel() {
     let (alpha, beta) = (
         ("alpha", Value::Number(0.125)),
         ("beta", Value::Number(1.25)),
     );
     assert_eq!(
-        words("pie", None, &[alpha.clone(), beta]),
+        arguments("pie", None, &[alpha.clone(), beta]),
         Ok("pie alpha 2 beta 20".into())
     );
     let linux = [("alpha", Value::Number(2.0)), ("variant", word("linux"))];
-    assert_eq!(words("pie", None, &linux), Ok("pie alpha 2".into()));
-    let odd = words("pie", None, &[("alpha", Value::Number(0.1))]).unwrap_err();
+    assert_eq!(arguments("pie", None, &linux), Ok("pie alpha 2".into()));
+    let odd = arguments("pie", None, &[("alpha", Value::Number(0.1))]).unwrap_err();
     assert_eq!(
         (odd.key.as_str(), odd.must.contains("sixteenths")),
         ("alpha", true)
@@ -110,22 +114,22 @@ fn weights_of_pie_are_sixteenths_in_the_kernel() {
 fn choke_gets_packets_and_a_rate() {
     let (min, max) = (("min", Value::Bytes(30_000)), ("max", Value::Packets(60)));
     assert_eq!(
-        words("choke", None, &[min, max]),
+        arguments("choke", None, &[min, max]),
         Ok("choke limit 1000 min 19 max 60 bandwidth 10000000bit".into())
     );
     let given = [("bandwidth", Value::Rate(Rate::from_mbps(5)))];
     assert_eq!(
-        words("choke", None, &given),
+        arguments("choke", None, &given),
         Ok("choke limit 1000 bandwidth 5000000bit".into())
     );
 }
 
-/// tc-sfb(8): times are in milliseconds, and the steps' defaults other than the module's.
+/// tc-sfb(8) has times in milliseconds. Its default steps are 0.0005 and 0.00005, ours are 0.001 and 0.001 / 6.
 #[test]
-fn sfb_gets_its_steps_unless_they_are_those_of_tc() {
+fn sfb_gets_its_steps_except_in_the_variant_linux() {
     let steps = "increment 0.001 decrement 0.00016666666666666666";
     assert_eq!(
-        words("sfb", Some(Limit::Packets(500)), &[]),
+        arguments("sfb", Some(Limit::Packets(500)), &[]),
         Ok(format!("sfb limit 500 {steps}"))
     );
     let linux = [
@@ -134,11 +138,11 @@ fn sfb_gets_its_steps_unless_they_are_those_of_tc() {
         ("increment", Value::Number(0.01)),
     ];
     assert_eq!(
-        words("sfb", None, &linux),
+        arguments("sfb", None, &linux),
         Ok("sfb increment 0.01 rehash 90000".into())
     );
     assert_eq!(
-        words("sfb", None, &[("ecn", Value::Flag(false))])
+        arguments("sfb", None, &[("ecn", Value::Flag(false))])
             .unwrap_err()
             .key,
         "ecn"
@@ -148,7 +152,7 @@ fn sfb_gets_its_steps_unless_they_are_those_of_tc() {
 #[test]
 fn pie_of_2013_gets_its_own_defaults() {
     assert_eq!(
-        words(
+        arguments(
             "pie",
             None,
             &[("target", millis(5)), ("variant", word("2013"))]
@@ -158,22 +162,22 @@ fn pie_of_2013_gets_its_own_defaults() {
 }
 
 #[test]
-fn what_the_kernel_does_anyway_may_be_asked_for_and_nothing_else() {
+fn only_the_kernels_fixed_values_are_accepted() {
     assert_eq!(
-        words("pie", None, &[("max_burst", millis(150))]),
+        arguments("pie", None, &[("max_burst", millis(150))]),
         Ok("pie".into())
     );
-    let refusal = words("pie", None, &[("max_burst", millis(100))]).unwrap_err();
+    let refusal = arguments("pie", None, &[("max_burst", millis(100))]).unwrap_err();
     assert_eq!(refusal.key, "max_burst");
-    assert_eq!(refusal.must, "must be 150ms, as Linux's pie has it");
+    assert_eq!(refusal.must, "must be 150 ms, which Linux's pie fixes");
     assert_eq!(
-        words("red", None, &[("gentle", Value::Flag(true))])
+        arguments("red", None, &[("gentle", Value::Flag(true))])
             .unwrap_err()
             .key,
         "gentle"
     );
     assert_eq!(
-        words("codel", None, &[("ce_exclude", Value::Flag(true))])
+        arguments("codel", None, &[("ce_exclude", Value::Flag(true))])
             .unwrap_err()
             .key,
         "ce_exclude"
@@ -182,7 +186,7 @@ fn what_the_kernel_does_anyway_may_be_asked_for_and_nothing_else() {
 
 #[test]
 fn a_discipline_that_linux_lacks_is_refused_with_those_that_it_has() {
-    let refusal = words("blue", None, &[]).unwrap_err();
+    let refusal = arguments("blue", None, &[]).unwrap_err();
     assert_eq!(refusal.key, "aqm");
     assert!(refusal.must.contains("fq_codel"), "{}", refusal.must);
     assert!(
@@ -195,19 +199,21 @@ fn a_discipline_that_linux_lacks_is_refused_with_those_that_it_has() {
 #[test]
 fn limits_are_counted_as_the_kernel_counts_them() {
     assert_eq!(
-        words("bfifo", Some(Limit::Packets(10)), &[]),
+        arguments("bfifo", Some(Limit::Packets(10)), &[]),
         Ok("bfifo limit 15140".into())
     );
     assert_eq!(
-        words("pfifo", Some(Limit::Packets(83)), &[]),
+        arguments("pfifo", Some(Limit::Packets(83)), &[]),
         Ok("pfifo limit 83".into())
     );
     assert_eq!(
-        words("codel", Some(Limit::Bytes(1)), &[]).unwrap_err().key,
+        arguments("codel", Some(Limit::Bytes(1)), &[])
+            .unwrap_err()
+            .key,
         "limit"
     );
     assert_eq!(
-        words("pfifo", Some(Limit::Packets(1 << 32)), &[])
+        arguments("pfifo", Some(Limit::Packets(1 << 32)), &[])
             .unwrap_err()
             .key,
         "limit"
@@ -247,7 +253,7 @@ fn counters_are_those_of_the_leaf() {
 }
 
 #[test]
-fn a_fifo_drops_only_for_want_of_room() {
+fn all_drops_of_a_fifo_are_overflow_drops() {
     let counted = counters("pfifo", "10:", CODEL).unwrap();
     assert_eq!((counted.overflow, counted.dropped), (225, 225));
 }
@@ -266,7 +272,7 @@ fn marks_of_all_tins_add_up_and_a_probability_is_read() {
 
 /// DualPI2's parameters are the kernel's attributes, in its units (linux/pkt_sched.h).
 #[test]
-fn dualpi2_is_told_by_attributes() {
+fn dualpi2_is_passed_as_attributes() {
     let settings = [
         ("target", millis(10)),
         ("alpha", Value::Number(0.16)),
@@ -277,8 +283,8 @@ fn dualpi2_is_told_by_attributes() {
         ("range", millis(0)),
         ("variant", word("linux")),
     ];
-    let told = |settings: &[(&str, Value)], limit| {
-        leaf(&arm("dualpi2", settings), limit, FRAME, Rate::from_mbps(10)).map(|leaf| leaf.how)
+    let encoding = |settings: &[(&str, Value)], limit| {
+        leaf(&arm("dualpi2", settings), limit, FRAME, Rate::from_mbps(10)).map(|leaf| leaf.encoding)
     };
     let four = |number: u16, value: u32| (number, value.to_ne_bytes().to_vec());
     let options = vec![
@@ -290,15 +296,18 @@ fn dualpi2_is_told_by_attributes() {
         (10, vec![2]),
         (13, vec![10]),
     ];
-    let how = |options| Ok(How::Attributes("dualpi2".into(), options));
-    assert_eq!(told(&settings, Some(Limit::Packets(500))), how(options));
-    assert_eq!(told(&[], None), how(vec![four(1, 10_000)]));
+    let attributes = |options| Ok(Encoding::Attributes("dualpi2".into(), options));
+    assert_eq!(
+        encoding(&settings, Some(Limit::Packets(500))),
+        attributes(options)
+    );
+    assert_eq!(encoding(&[], None), attributes(vec![four(1, 10_000)]));
     for (key, value) in [
         ("coupling_factor", Value::Number(2.5)),
         ("range", millis(1)),
         ("scheduler", word("ts_fifo")),
         ("t_shift", millis(50)),
     ] {
-        assert_eq!(told(&[(key, value)], None).unwrap_err().key, key);
+        assert_eq!(encoding(&[(key, value)], None).unwrap_err().key, key);
     }
 }

@@ -121,14 +121,14 @@ fn connection(body: &[u8]) -> Option<Connection> {
     };
     // Offsets in tcp_info (linux/tcp.h), to which new fields are only appended.
     let sent = number::<8>(info, 200)?;
-    let again = number::<8>(info, 208)?;
+    let retransmitted = number::<8>(info, 208)?;
     Some(Connection {
         local_port: port(4)?,
         remote_port: port(6)?,
         rtt_us: number::<4>(info, 68)? as u32,
         cwnd: number::<4>(info, 80)? as u32,
         retransmits: number::<4>(info, 100)?,
-        sent: sent.saturating_sub(again),
+        sent: sent.saturating_sub(retransmitted),
         ecn: number::<1>(info, 5)? as u8 & OPT_ECN != 0,
     })
 }

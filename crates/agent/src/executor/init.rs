@@ -23,7 +23,7 @@ use super::setup::load_module;
 use super::{Context, Failure, execute, tools};
 use crate::job::Job;
 
-/// The machine counts as hung when it takes this much longer than the job, in its own time.
+/// The machine counts as hung if it takes this much longer than the job, measured by the machine's clock.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A port on which none of the machines listens (RFC 863).
@@ -81,7 +81,7 @@ fn prepare() -> Result<File, Failure> {
         .context(|| "opening the console".into())
 }
 
-/// Makes the run and writes its recording. Returns the recording's length, and whether it may still be in transit.
+/// Carries out the run and writes its recording. Returns the recording's length, and whether it may still be in transit.
 fn run(console: &mut File) -> Result<(usize, bool), Failure> {
     load_modules("/modules")?;
     let job = fs::read("/job.json").context(|| "reading the job".into())?;

@@ -2,9 +2,9 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | `setup`, `namespace`, `tools`, `netlink` | build the network and remove it |
+//! | `setup`, `namespace`, `tools`, `netlink` | load kernel modules; build the network and remove it |
 //! | `session` | the run: a loop that lets flows act when they are due |
-//! | `traffic/` | the flows, a file per kind |
+//! | `traffic/` | the flows, a file per transport |
 //! | `tracing`, `ring`, `packets` | the kernel's tracepoints, and the fate of each packet from them |
 //! | `tap` | the flow of each packet |
 //! | `diag` | TCP_INFO |
@@ -55,7 +55,7 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Adds to a failure what was being done.
+/// Adds to a failure the operation that failed.
 trait Context<T> {
     /// Puts `doing` before the failure.
     fn context(self, doing: impl FnOnce() -> String) -> Result<T, Failure>;

@@ -10,7 +10,7 @@ use nix::sys::socket::{
 };
 
 use super::{Context, Failure};
-use crate::job::Discipline;
+use crate::job::DisciplineAttributes;
 
 /// NLMSG_ERROR and NLMSG_DONE (linux/netlink.h). An error of number zero is an acknowledgement.
 pub const ERROR: u16 = 2;
@@ -30,7 +30,7 @@ const OPTIONS: u16 = 2 | 0x8000;
 ///
 /// # Errors
 /// There is no such device, or the kernel refuses.
-pub fn add(discipline: &Discipline) -> Result<(), Failure> {
+pub fn add(discipline: &DisciplineAttributes) -> Result<(), Failure> {
     let adding = || format!("adding {} to {}", discipline.kind, discipline.device);
     let index = if_nametoindex(discipline.device.as_str()).context(adding)?;
     let (family, kind) = (AddressFamily::Netlink, SockType::Raw);
@@ -54,7 +54,7 @@ pub fn add(discipline: &Discipline) -> Result<(), Failure> {
 }
 
 /// nlmsghdr, tcmsg, and the attributes.
-fn request(discipline: &Discipline, index: u32) -> Vec<u8> {
+fn request(discipline: &DisciplineAttributes, index: u32) -> Vec<u8> {
     let mut body = vec![0; 4];
     body.extend(index.to_ne_bytes());
     body.extend(discipline.handle.to_ne_bytes());
@@ -115,7 +115,7 @@ mod tests {
     /// one byte, padded (4 + 1 + 3).
     #[test]
     fn a_request_holds_the_kind_and_its_options() {
-        let discipline = Discipline {
+        let discipline = DisciplineAttributes {
             device: "eth0".into(),
             parent: 0x0001_0001,
             handle: 0x0010_0000,

@@ -55,7 +55,7 @@ struct Waiting {
     entered_ns: i64,
     label: Label,
     /// The kernel reported that the queue accepted it.
-    taken: bool,
+    enqueued: bool,
 }
 
 /// The flow of a packet, its direction and its ECN state.
@@ -84,7 +84,7 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<Pac
     let mut waiting: HashMap<u64, Waiting> = HashMap::new();
     let mut arrived = vec![0; labels.len()];
     let mut left = vec![0; labels.len()];
-    // By queue: the packet that has just arrived, until the next event of that queue.
+    // By queue: the last packet that arrived, until the queue's next arrival or departure.
     let mut coming: HashMap<u8, u64> = HashMap::new();
     let mut rows = Vec::new();
     for PacketEvent {
@@ -106,10 +106,10 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<Pac
                     bytes,
                     entered_ns: time_ns,
                     label: label.unwrap_or_default(),
-                    taken: false,
+                    enqueued: false,
                 };
                 coming.insert(queue, *packet);
-                // The address is in use again: its packet was freed unseen.
+                // The address is in use again, so the packet that had it was freed without an event.
                 if let Some(gone) = waiting.insert(*packet, new) {
                     rows.extend(gone.row(time_ns, Fate::Dropped));
                 }
@@ -117,7 +117,7 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<Pac
             Event::Enqueue => {
                 if let Some(packet) = waiting.get_mut(packet) {
                     packet.entered_ns = time_ns;
-                    packet.taken = true;
+                    packet.enqueued = true;
                 }
             }
             Event::Dequeue => {
@@ -145,8 +145,8 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<Pac
                         Reason::Overflow => Fate::DroppedOverflow,
                         Reason::Unknown => Fate::Dropped,
                     };
-                    // The kernel frees a packet that a queue refuses before the next event of that queue.
-                    let refused = !freed.taken && coming.get(&freed.queue) == Some(packet);
+                    // If a queue refuses a packet, the kernel frees it before the next event of that queue.
+                    let refused = !freed.enqueued && coming.get(&freed.queue) == Some(packet);
                     let row = freed.row(time_ns, fate);
                     rows.extend(row.map(|row| PacketRow { refused, ..row }));
                 }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_taken_in_unsaid_counts_from_its_arrival() {
+    fn a_packet_without_an_enqueue_event_counts_from_its_arrival() {
         assert_eq!(
             fates(&[at(10, 1, DOWN), at(50, 1, Event::Dequeue)], &[]),
             [(10, 50, Fate::Delivered)]
@@ -263,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_queued_at_the_end_has_no_row() {
+    fn a_packet_that_is_still_queued_at_the_end_has_no_row() {
         let events = [at(10, 1, DOWN), at(1000, 1, Event::Dequeue)];
         assert_eq!(fates(&events, &[]), []);
     }
 
     #[test]
-    fn what_went_before_the_run_has_no_row_but_a_label() {
+    fn a_packet_from_before_the_run_has_a_label_but_no_row() {
         let label = |flow| Label {
             flow,
             ..Label::default()

@@ -87,7 +87,7 @@ struct Session<'a> {
     warmup_done: bool,
 }
 
-/// A bottleneck's shaper and counters.
+/// The `tc` process of a queue: it changes the rate of the shaper and prints the counters.
 struct Shaper {
     tc: WaitingTc,
     changes_done: usize,
@@ -141,13 +141,13 @@ impl<'a> Session<'a> {
         hosts.retain(|_, (_, flows)| !flows.is_empty());
         let mut shapers = Vec::new();
         let mut taps = Vec::new();
-        for (index, bottleneck) in job.bottlenecks.iter().enumerate() {
-            let tc = WaitingTc::start(&bottleneck.namespace, index)?;
+        for (index, queue) in job.bottlenecks.iter().enumerate() {
+            let tc = WaitingTc::start(&queue.namespace, index)?;
             shapers.push(Shaper {
                 tc,
                 changes_done: 0,
             });
-            taps.push(Tap::open(job, bottleneck, index)?);
+            taps.push(Tap::open(job, queue, index)?);
         }
         let tracing = Tracing::begin(job)?;
         let first = flows.iter().filter_map(|flow| flow.opens()).min();
@@ -187,7 +187,7 @@ impl<'a> Session<'a> {
             if now_ns >= self.job.duration_ns {
                 return Ok(());
             }
-            // A socket that was served may have brought the next event forward.
+            // Serving a socket may have created an earlier event.
             let mut due = self.next_event();
             while !self.wait_until(due)? {
                 due = self.next_event();
@@ -197,7 +197,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// When something is next due, whether a connection that opens before its flow's start or anything else.
+    /// When the next event is due, connections that open before their flow's start included.
     fn next_event(&self) -> i64 {
         let due = self.next_due() as i64;
         self.next_opening().map_or(due, |opens| opens.min(due))
@@ -219,16 +219,14 @@ impl<'a> Session<'a> {
         Ok(now_ns)
     }
 
-    /// When the next other event is due.
+    /// When the next event is due, apart from connections that open before their flow's start.
     fn next_due(&self) -> u64 {
         let flows = self.flows.iter().filter_map(|flow| flow.next_timer());
-        let changes =
-            self.shapers
-                .iter()
-                .zip(&self.job.bottlenecks)
-                .filter_map(|(shaper, bottleneck)| {
-                    Some(bottleneck.rate_changes.get(shaper.changes_done)?.0)
-                });
+        let changes = self
+            .shapers
+            .iter()
+            .zip(&self.job.bottlenecks)
+            .filter_map(|(shaper, queue)| Some(queue.rate_changes.get(shaper.changes_done)?.0));
         let warmup = (!self.warmup_done).then_some(self.job.warmup_ns);
         let regular = [Some(&self.sample), Some(&self.second), self.bin.as_ref()];
         flows
@@ -251,8 +249,8 @@ impl<'a> Session<'a> {
             .context(|| "setting a timer".into())
     }
 
-    /// Waits for a time or for sockets, serves the sockets and then reads from the taps. Returns true once it is the
-    /// time.
+    /// Waits for a time or for sockets, serves the sockets and then reads from the taps. Returns true once the time has
+    /// come.
     fn wait_until(&mut self, due_ns: i64) -> Result<bool, Failure> {
         self.set_timer(due_ns)?;
         let mut events = [EpollEvent::empty(); 64];
@@ -295,8 +293,8 @@ impl<'a> Session<'a> {
 
     /// Handles everything that is due.
     fn act(&mut self, now_ns: u64, progress: &mut dyn FnMut(u64)) -> Result<(), Failure> {
-        for (shaper, bottleneck) in self.shapers.iter_mut().zip(&self.job.bottlenecks) {
-            while let Some((at_ns, command)) = bottleneck.rate_changes.get(shaper.changes_done) {
+        for (shaper, queue) in self.shapers.iter_mut().zip(&self.job.bottlenecks) {
+            while let Some((at_ns, command)) = queue.rate_changes.get(shaper.changes_done) {
                 if *at_ns > now_ns {
                     break;
                 }
@@ -361,10 +359,8 @@ impl<'a> Session<'a> {
         self.shapers
             .iter_mut()
             .zip(&self.job.bottlenecks)
-            .try_for_each(|(shaper, bottleneck)| {
-                shaper
-                    .tc
-                    .tell(&format!("qdisc show dev {}", bottleneck.device))
+            .try_for_each(|(shaper, queue)| {
+                shaper.tc.tell(&format!("qdisc show dev {}", queue.device))
             })
     }
 

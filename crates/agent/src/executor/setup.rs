@@ -1,4 +1,4 @@
-//! Builds the network and removes it.
+//! Builds the network and removes it; loads kernel modules.
 
 use std::fs;
 
@@ -11,8 +11,8 @@ use crate::job::{Action, Job, Step};
 /// The network of a job. It is removed when this is dropped.
 pub struct Network<'a> {
     job: &'a Job,
-    /// The original settings of the first namespace, which outlives the network.
-    before: Vec<(String, String)>,
+    /// The sysctls of the agent's own namespace before the setup, which are restored at the end.
+    original: Vec<(String, String)>,
 }
 
 impl<'a> Network<'a> {
@@ -23,20 +23,20 @@ impl<'a> Network<'a> {
     pub fn build(job: &'a Job) -> Result<Self, Failure> {
         let mut network = Self {
             job,
-            before: Vec::new(),
+            original: Vec::new(),
         };
-        for of in &job.setup {
-            if let (None, Action::Sysctl(values)) = (&of.namespace, &of.action) {
+        for step in &job.setup {
+            if let (None, Action::Sysctl(values)) = (&step.namespace, &step.action) {
                 for (key, _) in values {
-                    network.before.push((key.clone(), read_sysctl(key)?));
+                    network.original.push((key.clone(), read_sysctl(key)?));
                 }
             }
-            step(of)?;
+            carry_out(step)?;
         }
         Ok(network)
     }
 
-    /// The packets dropped by all netems: losses that the queue under test did not cause.
+    /// The packets dropped by all netem delays. The queues under test did not cause these losses.
     ///
     /// # Errors
     /// `tc` fails.
@@ -56,7 +56,7 @@ impl<'a> Network<'a> {
         Ok(lost)
     }
 
-    /// The sum over all hosts of one of the kernel's extended TCP counters (`/proc/net/netstat`).
+    /// The sum over all namespaces of one of the kernel's extended TCP counters (`/proc/net/netstat`).
     ///
     /// # Errors
     /// A namespace's counters cannot be read.
@@ -85,14 +85,14 @@ impl Drop for Network<'_> {
             // Namespaces that were not yet created are missing; ignore that.
             let _ = tools::run(None, "ip", &["netns", "delete", namespace]);
         }
-        for (key, value) in &self.before {
-            // It could be set before, so it can be set again.
+        for (key, value) in &self.original {
+            // Ignore errors: writing this key has succeeded before.
             let _ = sysctl(key, value);
         }
     }
 }
 
-fn step(step: &Step) -> Result<(), Failure> {
+fn carry_out(step: &Step) -> Result<(), Failure> {
     let namespace = step.namespace.as_deref();
     match &step.action {
         Action::Ip(lines) => tools::batch(namespace, "ip", lines),

@@ -18,7 +18,7 @@ use super::namespace::within;
 use super::packets::{Label, Labels};
 use super::{Context, Failure};
 use crate::capture;
-use crate::job::{Bottleneck, FIRST_ASKED_PORT, FIRST_PORT, Job};
+use crate::job::{FIRST_PORT, FIRST_PORT_OF_REQUESTED, Job, ObservedQueue};
 
 /// Enough for the packets between two reads.
 const BUFFER_BYTES: usize = 64 << 20;
@@ -28,12 +28,12 @@ const SNAP: usize = 120;
 /// read from for longer, it delays acknowledgements.
 const PORTION: usize = 32;
 
-/// Observes the packets of one bottleneck.
+/// Observes the packets of one queue.
 pub struct Tap {
     socket: OwnedFd,
-    /// Index of the bottleneck's device.
+    /// Index of the queue's device.
     device: usize,
-    /// The flows that pass it, as [`Bottleneck::passed_by`].
+    /// The flows that pass it, as [`ObservedQueue::passed_by`].
     passed_by: Vec<[bool; 2]>,
     labels: Labels,
     capture: Option<Capture>,
@@ -43,8 +43,8 @@ pub struct Tap {
 struct Capture {
     /// The interface of packets that leave by the device.
     interface: u8,
-    /// Whether packets that come in by the device belong to the other interface, because that has no queue with its
-    /// own tap.
+    /// Whether to record also packets that enter by the device, for the other interface. The reverse direction then has no
+    /// queue, and therefore no tap of its own.
     returning: bool,
     /// Calendar time minus monotonic time.
     calendar_ns: i64,
@@ -53,13 +53,13 @@ struct Capture {
 }
 
 impl Tap {
-    /// Opens a tap at the queue of a job with this number.
+    /// Opens a tap at a queue of a job; `number` is the queue's index.
     ///
     /// # Errors
     /// The kernel has no packet sockets.
-    pub fn open(job: &Job, bottleneck: &Bottleneck, queue: usize) -> Result<Self, Failure> {
+    pub fn open(job: &Job, queue: &ObservedQueue, number: usize) -> Result<Self, Failure> {
         let opening = || "opening a packet socket".to_owned();
-        within(Some(&bottleneck.namespace), || {
+        within(Some(&queue.namespace), || {
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             let socket = socket(
                 AddressFamily::Packet,
@@ -73,17 +73,17 @@ impl Tap {
             if job.capture {
                 setsockopt(&socket, sockopt::ReceiveTimestampns, &true).context(opening)?;
                 capture = Some(Capture {
-                    interface: queue as u8,
+                    interface: number as u8,
                     returning: job.captures_back,
                     calendar_ns: read(ClockId::CLOCK_REALTIME)? - read(ClockId::CLOCK_MONOTONIC)?,
                     packets: Vec::new(),
                 });
             }
-            let device = if_nametoindex(bottleneck.device.as_str()).context(opening)? as usize;
+            let device = if_nametoindex(queue.device.as_str()).context(opening)? as usize;
             Ok(Self {
                 socket,
                 device,
-                passed_by: bottleneck.passed_by.clone(),
+                passed_by: queue.passed_by.clone(),
                 labels: Labels::default(),
                 capture,
             })
@@ -194,10 +194,10 @@ fn label(packet: &[u8]) -> Option<Label> {
     };
     let (number, returning) = match *packet.get(9)? {
         TCP | UDP => {
-            // The remote port is below: hosts assign no ports from there on.
+            // The other port is lower: hosts assign only ports below FIRST_PORT.
             let (from, to) = (word(0)?, word(2)?);
             let port = from.max(to);
-            match port.checked_sub(FIRST_ASKED_PORT) {
+            match port.checked_sub(FIRST_PORT_OF_REQUESTED) {
                 Some(number) => (number, port == to),
                 None => (port.checked_sub(FIRST_PORT)?, port == from),
             }
@@ -243,7 +243,7 @@ mod tests {
             read(&packet(3, UDP, &ports(10_004, 1024))),
             Some((4, true, true))
         );
-        // If the receiver opens the connections, requests go back.
+        // If the receiver opens the connections, requests are returning packets.
         assert_eq!(
             read(&packet(0, TCP, &ports(1024, 38_003))),
             Some((3, true, false))
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_flow_has_no_label() {
+    fn a_packet_of_no_flow_has_no_label() {
         assert_eq!(read(&packet(0, TCP, &[0, 22, 0, 80])), None);
         assert_eq!(read(&packet(0, 47, &[0; 8])), None);
         assert_eq!(read(&[0x60; 40]), None);

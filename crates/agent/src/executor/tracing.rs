@@ -30,7 +30,7 @@ impl Tracing {
     /// Sets up the tracepoints of a job's queues.
     ///
     /// # Errors
-    /// The kernel lacks tracing or a tracepoint, or does not let us.
+    /// The kernel lacks tracing or a tracepoint, or refuses access.
     pub fn begin(job: &Job) -> Result<Self, Failure> {
         let instance = Path::new(TRACEFS).join(format!("instances/sojourn-{}", std::process::id()));
         fs::create_dir(&instance).context(|| format!("tracing in {}", instance.display()))?;
@@ -52,12 +52,12 @@ impl Tracing {
     }
 
     fn enable(&mut self, job: &Job) -> Result<(), Failure> {
-        let any = |condition: &dyn Fn(&crate::job::Bottleneck) -> String| {
+        let any = |condition: &dyn Fn(&crate::job::ObservedQueue) -> String| {
             let each: Vec<String> = job.bottlenecks.iter().map(condition).collect();
             each.join(" || ")
         };
-        let handles = any(&|bottleneck| format!("handle=={:#x}", bottleneck.handle));
-        let devices = any(&|bottleneck| format!("name==\"{}\"", bottleneck.device));
+        let handles = any(&|queue| format!("handle=={:#x}", queue.handle));
+        let devices = any(&|queue| format!("name==\"{}\"", queue.device));
         self.events.devices = job.bottlenecks.iter().map(|of| of.device.clone()).collect();
         for (point, kind, filter) in [
             ("net/net_dev_queue", PointKind::Arrival, devices),
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drop_reasons_are_taken_where_the_kernel_tells_them_apart() {
+    fn drop_reasons_are_used_if_the_kernel_distinguishes_them() {
         let old = r#"print fmt: "%s", __print_symbolic(REC->reason, { 2, "NOT_SPECIFIED" }, { 40, "QDISC_DROP" })"#;
         assert!(reasons(old).is_empty());
         let new = r#"__print_symbolic(REC->reason, { 77, "QDISC_OVERLIMIT" }, { 78, "QDISC_CONGESTED" })"#;

@@ -129,8 +129,8 @@ fn round_trips_are_averaged_by_bin() {
     assert_eq!(replayed.meters[0].recorded.as_ref().map(Vec::len), Some(3));
 }
 
-/// For a packet that was queued its sojourn time counts; for a packet dropped on arrival, the time that the other two
-/// take at a byte per microsecond. Drops without a reason are listed separately.
+/// The delay of a queued packet that is dropped is its sojourn time. The delay of a packet dropped on arrival is the time
+/// that the other two packets take at a byte per microsecond. Drops without a reason are listed separately.
 #[test]
 fn drops_are_measured_by_how_long_the_queue_was() {
     let refused = PacketRow {
@@ -157,8 +157,8 @@ fn drops_are_measured_by_how_long_the_queue_was() {
     assert_eq!(delays, expected.map(|(reason, ms)| (reason, Some(ms))));
 }
 
-/// One-way delays of 30 ms, 10 of them on the link: with half the base RTT of 100 ms a call has 70 ms, which sounds
-/// worse than 30.
+/// One-way delays of 30 ms, of which 10 ms are on the link. With half the base RTT of 100 ms the delay of a call is 70 ms,
+/// which sounds worse than 30 ms.
 #[test]
 fn a_call_has_half_of_the_base_rtt_each_way() {
     let flow = FlowFigures {

@@ -15,7 +15,7 @@ fn row(entered_ms: u64, settled_ms: u64, fate: Fate) -> PacketRow {
 }
 
 #[test]
-fn drops_without_a_reason_take_it_from_the_counters_if_they_know_only_one() {
+fn drops_without_a_reason_get_that_of_the_counters_if_these_have_only_one() {
     let counted = |dropped, overflow| Counters {
         dropped,
         overflow,

@@ -55,7 +55,7 @@ impl<P: Packet> LinuxDualPi2<P> {
 
     /// C's share of the link in percent.
     fn share(&self) -> i64 {
-        (100.0 * self.config.c_protection.unwrap_or(0.0)).round() as i64
+        libm::round(100.0 * self.config.c_protection.unwrap_or(0.0)) as i64
     }
 
     fn reset_credit(&mut self) {

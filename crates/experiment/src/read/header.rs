@@ -22,7 +22,7 @@ keys! {
         /// The seed of the first run.
         seed: u64 = SEED, Is("1");
         /// The Linux whose TCP is simulated, where versions differ: since 7.3 the receive window begins as large as its
-        /// buffer allows, and lost SYNs are sent again sooner. On Linux itself it is the machine's.
+        /// buffer allows, and lost SYNs are retransmitted sooner. On the Linux backend the kernel that runs decides.
         kernel: Kernel = KERNEL, Is(r#""6.1""#);
     }
     ; check check

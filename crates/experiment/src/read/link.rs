@@ -7,12 +7,13 @@ use super::queue::QueueForm;
 use super::routes::NodeName;
 use super::wifi::CellForm;
 use crate::document::Item;
+use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::{Form, Keys, TableOf, keys, table_schema};
 use crate::forms::{BufferForm, Bytes, Maybe, Packets, Span, Speed, Text, kind_schema};
 use crate::model::{Buffer, Capacity, Link, Nodes, Queue, Trace, UpLink};
 use crate::names::Names;
-use crate::section::{Entry, Section};
+use crate::section::Section;
 
 keys! {
     /// The keys of every link.
@@ -40,12 +41,12 @@ keys! {
     struct NetworkLinkKeys {
         /// What the link is called in keys, link.NAME.rate, and in results.
         name: String = NodeName, Required;
-        /// The node where its forward ("down") direction begins; nodes exist by being named.
+        /// The node where its forward ("down") direction begins; a node exists if a link names it.
         from: String = NodeName, Required;
         /// The node where its forward direction ends.
         to: String = NodeName, Required;
         /// A discipline of its own, with its keys, that is not under test.
-        queue: Option<Queue> = Maybe(QueueForm), Words("the arms of [[queue]] are tried here");
+        queue: Option<Queue> = Maybe(QueueForm), Words("the arms of [[queue]] are compared here");
     }
     with link: LinkKeys
     ; check check
@@ -160,7 +161,7 @@ impl Form for LinksForm {
         }
         if links.iter().all(|link| link.queue.is_some()) {
             return Err(entry.error(
-                "every link has a queue of its own; must leave one without, where the arms of [[queue]] are tried",
+                "every link has a queue of its own; must leave one without, where the arms of [[queue]] are compared",
             ));
         }
         Ok(links)
@@ -227,7 +228,8 @@ impl Form for CapacityForm {
     fn read(&self, entry: &Entry<'_>) -> Result<Capacity, ReadError> {
         match &entry.node.item {
             Item::Table(_) => {
-                let section = Section::open(entry, self)?.only("a trace", TraceKeys::names())?;
+                let section = Section::open(entry, self)?
+                    .refuse_unknown_keys("a trace", TraceKeys::names())?;
                 TraceKeys::read(&section).map(|keys| Capacity::Trace(keys.trace))
             }
             Item::Array(_) => steps(entry, &self.accepts()).map(Capacity::Steps),
@@ -302,9 +304,9 @@ fn steps(entry: &Entry<'_>, accepts: &str) -> Result<Vec<(Duration, Rate)>, Read
 keys! {
     /// The keys of a trace-driven rate.
     struct TraceKeys {
-        /// A file of packet deliveries as mahimahi has it, its path from the folder of the experiment file (in --set: from
-        /// the working directory): a line per opportunity to deliver a packet of 1500 bytes, its time in whole
-        /// milliseconds; after the last it begins anew.
+        /// A packet-delivery trace in mahimahi's format. The path is relative to the folder of the experiment file, in --set to
+        /// the working directory. Each line is the time, in whole milliseconds, of one opportunity to deliver a packet of
+        /// 1500 bytes; the trace repeats after its last time.
         trace: Trace = TraceForm, Required;
     }
 }

@@ -1,6 +1,6 @@
 //! The sections of the file, one module each, and the experiment that they form.
 
-mod checks;
+mod across_sections;
 mod header;
 mod link;
 mod queue;
@@ -18,12 +18,13 @@ use serde_json::{Value as Json, json};
 
 use self::header::Header;
 use self::traffic::TrafficsForm;
+use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::{Form, Keys, keys, table_schema, written_table};
 use crate::forms::Maybe;
 use crate::model::{Experiment, Link, Queue, Record, Traffic};
 use crate::names::Names;
-use crate::section::{Entry, Section};
+use crate::section::Section;
 
 keys! {
     /// The sections of a file without its sweep.
@@ -49,7 +50,8 @@ impl Form for File {
 
     fn read(&self, entry: &Entry<'_>) -> Result<Experiment, ReadError> {
         let known = FileKeys::names().into_iter().chain(["sweep"]);
-        let section = Section::open(entry, self)?.only("an experiment file", known)?;
+        let section =
+            Section::open(entry, self)?.refuse_unknown_keys("an experiment file", known)?;
         let file = FileKeys::read(&section)?;
         let stem = || Path::new(entry.context.file).file_stem();
         let header = file.experiment;
@@ -68,7 +70,7 @@ impl Form for File {
             traffic: Vec::new(),
             record: file.record.unwrap_or_default(),
         };
-        checks::check(entry, &mut experiment, file.traffic)?;
+        across_sections::check(entry, &mut experiment, file.traffic)?;
         Ok(experiment)
     }
 

@@ -3,12 +3,13 @@
 use serde_json::{Value as Json, json};
 use sojourn_units::Value;
 
+use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::{Form, Keys, described, keys, table_schema, written_table};
 use crate::forms::{BufferForm, Flag, Maybe, Named, Text, kind_schema};
 use crate::model::{Buffer, Queue};
 use crate::names::{DisciplineKeys, KeySpec, Names};
-use crate::section::{Entry, Section};
+use crate::section::Section;
 use crate::written;
 
 keys! {
@@ -17,7 +18,7 @@ keys! {
         /// The discipline.
         aqm: String = DISCIPLINE, Required;
         /// The name in tables and plots.
-        label: Option<String> = Maybe(Text), Words("the discipline's name, with what sets it apart from other arms");
+        label: Option<String> = Maybe(Text), Words("the discipline's name, with the settings that distinguish it from other arms");
         /// The most this queue may hold.
         limit: Option<Buffer> = Maybe(BufferForm), Words("link.buffer");
         /// Mark packets of flows that support ECN instead of dropping them.
@@ -53,7 +54,7 @@ impl Form for QueuesForm {
             queues.push(QueueForm.read(entry)?);
             labelled.push(Section::open(entry, &QueueForm)?.given("label").is_some());
         }
-        tell_apart(&mut queues, &labelled);
+        make_labels_unique(&mut queues, &labelled);
         for (index, queue) in queues.iter().enumerate() {
             if let Some(twin) = queues[..index]
                 .iter()
@@ -84,7 +85,7 @@ impl Form for QueuesForm {
 
 /// Makes default labels unique: adds the settings that an arm does not share with all unlabelled arms of its
 /// discipline, as in `codel target=20 ms`.
-fn tell_apart(queues: &mut [Queue], labelled: &[bool]) {
+fn make_labels_unique(queues: &mut [Queue], labelled: &[bool]) {
     let all: Vec<(Queue, Vec<String>)> = queues
         .iter()
         .map(|queue| (queue.clone(), settings_text(queue)))
@@ -137,7 +138,7 @@ impl Form for QueueForm {
             .collect();
         let known = QueueKeys::names().into_iter();
         let known = known.chain(own.iter().map(|spec| spec.name.as_str()));
-        let section = section.only(&aqm, known)?;
+        let section = section.refuse_unknown_keys(&aqm, known)?;
         let keys = QueueKeys::read(&section)?;
         let ecn = keys.ecn.map(|ecn| ("ecn".to_string(), Value::Flag(ecn)));
         let mut settings: Vec<(String, Value)> = ecn.into_iter().collect();

@@ -3,20 +3,21 @@
 use serde_json::{Value as Json, json};
 
 use crate::document::Item;
+use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::{Form, TableOf, keys};
 use crate::forms::{Flag, Maybe, Span, Word};
 use crate::model::{CapturePoint, Record, RttOf};
 use crate::names::Names;
-use crate::section::{Entry, Section};
+use crate::section::Section;
 
 keys! {
     Record {
-        /// A row per packet that met the queue; large for long runs.
+        /// A row per packet that arrived at a queue; large for long runs.
         packets = Flag, Is("false");
-        /// A row per transmission in a cell of Wi-Fi: who sent, since when it waited, what became of it.
+        /// A row per transmission in a Wi-Fi cell: its sender, when it began to wait, and its outcome.
         medium = Flag, Is("false");
-        /// Capture packet headers in a pcapng file, as tcpdump does: at the router behind its queue (true: the same),
+        /// Capture packet headers in a pcapng file, as tcpdump does: at the router behind its queue (true or "router"),
         /// or at the hosts that send or receive each flow's data; large for long runs.
         pcap = PcapForm, Is("false");
         /// A row per round-trip time that a flow measured.

@@ -2,11 +2,11 @@
 
 use serde_json::{Value as Json, json};
 
+use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::Form;
 use crate::model::{Link, Route};
 use crate::names::Names;
-use crate::section::Entry;
 use crate::topology::{self, NoRoute};
 
 /// The name of a node or a link; valid in a dotted key.

@@ -14,12 +14,12 @@ keys! {
         ecn = Flag, Is("false");
         /// Report every mark (AccECN, RFC 9768), instead of one per round trip; needs ecn. Prague always does so.
         accecn = Flag, Is("false");
-        /// Send a lost SYN again without asking for ECN (RFC 3168), as Linux does since 4.2.
+        /// Retransmit a lost SYN without asking for ECN (RFC 3168), as Linux does since 4.2.
         ecn_fallback = Flag, Is("true");
         /// Back off less for a mark than for a loss (RFC 8511); needs ecn.
         abe = Flag, Is("false");
-        /// Prague grows on paths below 25 ms as if the RTT were 25 ms; false: by a segment per RTT, as in 2020. Others
-        /// ignore it.
+        /// Prague's window grows on paths below 25 ms as if the RTT were 25 ms; false: by a segment per RTT, as in 2020.
+        /// Other congestion controls ignore this key.
         rtt_independence = Flag, Is("true");
         /// Selective acknowledgements (RFC 2018).
         sack = Flag, Is("true");

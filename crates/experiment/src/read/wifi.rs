@@ -7,19 +7,20 @@ use sojourn_wifi::phy::Mode;
 
 use super::queue::QueueForm;
 use super::routes::NodeName;
+use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::{Form, Keys, TableOf, keys, table_schema};
 use crate::forms::{BufferForm, Bytes, Maybe, Packets, Span, Speed, Whole, Word};
 use crate::model::{Buffer, Link, Nodes, Queue, UpLink};
 use crate::names::Names;
-use crate::section::{Entry, Section};
-use crate::suggest::suggestion;
+use crate::section::Section;
+use crate::unknown::suggestion;
 use crate::wifi::{Fading, Guard, Queueing, RateControl, Standard, Station, Width, Wifi};
 
 keys! {
-    /// What a link of Wi-Fi has.
+    /// The keys of a link that is a Wi-Fi cell.
     struct WifiKeys {
-        /// What makes the link a cell of Wi-Fi, whose frames contend for one medium.
+        /// Makes the link a Wi-Fi cell, whose frames contend for one medium.
         kind: () = KIND, Required;
         /// What the link is called in keys, link.NAME.standard, and in results.
         name: String = NodeName, Required;
@@ -27,7 +28,7 @@ keys! {
         from: String = NodeName, Required;
         /// The stations: a node, or an array of nodes.
         to: Vec<String> = Stations, Required;
-        /// Which 802.11.
+        /// The 802.11 standard.
         standard: Standard = STANDARD, Required;
         /// Width of the channel: 40 MHz from 802.11n on, 80 MHz with 802.11ac.
         width: Width = WIDTH, Is("20 MHz");
@@ -37,28 +38,28 @@ keys! {
         guard: Guard = GUARD, Is("800 ns");
         /// Stations by name, each with its keys; one that is left out has the defaults.
         station: Option<Vec<(String, StationKeys)>> = Maybe(StationTable), Words("all stations have the defaults");
-        /// Where packets wait: mac80211, in Linux's FQ-CoDel per station with airtime fairness and airtime queue limits, in whose
-        /// place another arm stands; qdisc, in the arm's discipline above a device ring.
+        /// Where packets wait. mac80211: in queues per station with airtime fairness and airtime queue limits, as in Linux; an arm
+        /// other than fq_codel takes the place of mac80211's FQ-CoDel. qdisc: in the arm's discipline above a device ring.
         queueing: Queueing = QUEUEING, Is("mac80211");
         /// Packets that the device ring below a discipline holds, with queueing = "qdisc".
         device_queue: u64 = Ring, Is("64 packets");
-        /// The Linux whose rules mac80211's queues follow: 4.10 has no airtime fairness, 5.5 limits the airtime in the device, 6.16
-        /// ends laxer CoDel parameters for slow stations.
+        /// The version of Linux whose rules mac80211's queues follow: 4.10 has no airtime fairness; since 5.5 the airtime in the
+        /// device is limited; since 6.16 slow stations no longer have laxer CoDel parameters.
         kernel: (u32, u32) = Kernel, Is("\"6.12\"");
         /// RTS and CTS go before frames longer than this.
         rts_above: Option<u32> = Maybe(Bytes { from: 0, to: 65_535 }), Words("never");
         /// The limit of each discipline: packets, bytes, or multiples of the fastest rate × largest base RTT.
         buffer: Option<Buffer> = Maybe(BufferForm), Words("the discipline's own limit");
         /// A discipline of its own, with its keys, that is not under test.
-        queue: Option<Queue> = Maybe(QueueForm), Words("the arms of [[queue]] are tried here");
-        /// What is different at the stations, which send up.
+        queue: Option<Queue> = Maybe(QueueForm), Words("the arms of [[queue]] are compared here");
+        /// What differs at the stations, which send in the up direction.
         up: Option<WifiUp> = Maybe(UP), Words("the stations queue as the access point does");
     }
     ; check check
 }
 
 keys! {
-    /// What is different at the stations of a cell.
+    /// The keys of `up`: what differs at the stations of a cell.
     #[derive(Clone)]
     struct WifiUp {
         /// The limit of the stations' disciplines.
@@ -69,15 +70,15 @@ keys! {
 }
 
 keys! {
-    /// What a station has.
+    /// The keys of a station.
     #[derive(Clone, Copy)]
     struct StationKeys {
         /// How the station and the access point choose the rate of frames to each other: minstrel, as Linux does; ideal, the
         /// fastest that the signal carries; or always the same rate, of the standard or of an older one.
         rate: Choice = ChoiceForm, Is("minstrel");
-        /// The signal-to-noise ratio, both ways.
+        /// The signal-to-noise ratio, the same in both directions.
         snr: Option<f64> = Maybe(Decibels), Words("only collisions lose frames");
-        /// The signal fades (Rayleigh) and stays about the same for this time; needs snr.
+        /// Coherence time of the signal's Rayleigh fading; needs snr.
         fading: Option<Duration> = Maybe(Span::AboveZero), Words("the signal does not change");
     }
     ; check check_station
@@ -114,7 +115,7 @@ const MOST_STATIONS: usize = 100;
 /// Bytes of the Ethernet header that hosts count, which Wi-Fi replaces by its own.
 const OVERHEAD: u32 = 14;
 
-/// What the values of a cell's keys must be together.
+/// Checks the values of a cell's keys together.
 fn check(cell: &WifiKeys, section: &Section<'_>) -> Result<(), ReadError> {
     let of_standard = format!("with {}", STANDARD.word(&cell.standard));
     let widths: &[&str] = match cell.standard {
@@ -147,13 +148,13 @@ fn check(cell: &WifiKeys, section: &Section<'_>) -> Result<(), ReadError> {
 fn check_station(station: &StationKeys, section: &Section<'_>) -> Result<(), ReadError> {
     match (station.snr, section.given("fading")) {
         (None, Some(fading)) => {
-            Err(fading.error("the signal that fades is missing; must have snr beside it"))
+            Err(fading.error("needs a signal that fades: must have snr beside it"))
         }
         _ => Ok(()),
     }
 }
 
-/// A cell as the link that it is.
+/// A Wi-Fi cell, which is read as a link.
 pub(super) struct CellForm;
 
 impl Form for CellForm {
@@ -293,8 +294,8 @@ impl WifiKeys {
         modes(self.standard, self.width, self.streams as u8, guard)
     }
 
-    /// The mode with a rate as tables print it, to a tenth of a Mbit/s: of the standard itself, else of an older one in its band; of
-    /// several that with the fewest streams.
+    /// The mode with this rate, to a tenth of a Mbit/s, as tables print it. It is a mode of the standard itself or, if there is
+    /// none, of an older standard in the same band. Of equally near modes, the one with the fewest streams is taken.
     fn mode(&self, rate: Rate) -> Option<Mode> {
         let older: &[Standard] = match self.standard {
             Standard::B => &[],
@@ -314,7 +315,7 @@ impl WifiKeys {
             .or_else(|| older.filter(is_near).min_by_key(off))
     }
 
-    /// The rates that there are, in words.
+    /// The accepted rates, in words.
     fn rates(&self) -> String {
         let mut rates: Vec<Rate> = self
             .modes(self.guard)
@@ -386,7 +387,7 @@ impl Form for ChoiceForm {
     }
 }
 
-/// One node or several, each once.
+/// One station, or several different ones.
 struct Stations;
 
 impl Form for Stations {
@@ -407,7 +408,7 @@ impl Form for Stations {
         for entry in &entries {
             let station = NodeName.read(entry)?;
             if stations.contains(&station) {
-                return Err(entry.refuse("another station; each stands once"));
+                return Err(entry.refuse("a station that is not listed before"));
             }
             stations.push(station);
         }
@@ -494,7 +495,7 @@ impl Form for Decibels {
     }
 }
 
-/// The packets of a ring, which holds at least one.
+/// The capacity of a device ring: at least one packet.
 struct Ring;
 
 impl Form for Ring {

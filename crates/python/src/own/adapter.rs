@@ -140,11 +140,11 @@ impl PythonAqm {
         }
     }
 
-    fn tell(&self, method: Option<&Py<PyAny>>, backlog: Backlog, now: Time) {
+    fn notify(&self, method: Option<&Py<PyAny>>, backlog: Backlog, now: Time) {
         if let Some(method) = method.filter(|_| !self.failure.has_happened()) {
-            let told =
+            let done =
                 Python::attach(|py| method.call1(py, (self.queue(py, backlog), now.as_secs_f64())));
-            if let Err(error) = told {
+            if let Err(error) = done {
                 self.failure.note(error);
             }
         }
@@ -189,11 +189,11 @@ impl<P: Packet> Aqm<P> for PythonAqm {
 
 impl Algorithm for PythonAqm {
     fn on_overflow(&mut self, backlog: Backlog, now: Time) {
-        self.tell(self.methods.overflow.as_ref(), backlog, now);
+        self.notify(self.methods.overflow.as_ref(), backlog, now);
     }
 
     fn on_empty(&mut self, now: Time) {
-        self.tell(self.methods.empty.as_ref(), Backlog::default(), now);
+        self.notify(self.methods.empty.as_ref(), Backlog::default(), now);
     }
 
     fn next_timer(&self) -> Option<Time> {
@@ -202,7 +202,7 @@ impl Algorithm for PythonAqm {
 
     fn on_timer(&mut self, backlog: Backlog, now: Time) {
         self.next_update = None;
-        self.tell(self.methods.update.as_ref(), backlog, now);
+        self.notify(self.methods.update.as_ref(), backlog, now);
         if !self.failure.has_happened() {
             if let Err(error) = Python::attach(|py| self.schedule(py, now)) {
                 self.failure.note(error);
@@ -221,8 +221,8 @@ impl Algorithm for PythonAqm {
                 .map(|(name, value)| {
                     let name: String = name.extract()?;
                     if SERIES_COLUMNS.contains(&name.as_str()) {
-                        let told = format!("state: \"{name}\" is a column of the series already");
-                        return Err(PyValueError::new_err(told));
+                        let what = format!("state: \"{name}\" is a column of the series already");
+                        return Err(PyValueError::new_err(what));
                     }
                     let number = value.extract::<f64>().map_err(|_| {
                         PyValueError::new_err(format!("state: \"{name}\" must be a number"))

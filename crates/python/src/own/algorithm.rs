@@ -6,6 +6,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sojourn_aqm::{Aqm, Catalogue, Qdisc, Settings, Verdict};
+use sojourn_experiment::unknown_key;
 use sojourn_units::{Rate, Time};
 
 use super::keys::value_of;
@@ -67,7 +68,12 @@ impl Algorithm {
                 (Some(key), _) => value_of(&key, &value)
                     .map_err(|error| refuse(format!("{name}: {}", error.value(value.py()))))?,
                 (None, "ecn") => sojourn_units::Value::Flag(value.extract()?),
-                _ => return Err(refuse(format!("{name} has no key \"{key}\""))),
+                _ => {
+                    let keys = discipline.keys();
+                    let known = keys.iter().map(|key| key.name);
+                    let what = unknown_key(&key, std::iter::once("ecn").chain(known), name);
+                    return Err(refuse(format!("{key}: {what}")));
+                }
             };
             given.values.push((key, value));
         }
@@ -99,12 +105,12 @@ impl Algorithm {
         self.with(|aqm| aqm.on_timer(queue.backlog, time(now)))
     }
 
-    /// Notifies it of an arrival for which there was no room.
+    /// Notifies the algorithm of an arrival for which there was no room.
     fn overflow(&self, queue: &QueueView, now: f64) -> PyResult<()> {
         self.with(|aqm| aqm.on_overflow(queue.backlog, time(now)))
     }
 
-    /// Notifies it that a packet was requested from the empty queue.
+    /// Notifies the algorithm that a packet was requested from the empty queue.
     #[pyo3(signature = (_queue, now, /))]
     fn empty(&self, _queue: &QueueView, now: f64) -> PyResult<()> {
         self.with(|aqm| aqm.on_empty(time(now)))

@@ -64,7 +64,7 @@ impl Parameter {
         Ok(Self::Key(key, value))
     }
 
-    /// Adds its value, by the settings, to the arguments of a constructor.
+    /// Adds the parameter to the arguments of a constructor, with its value from the settings or its default.
     pub fn pass(&self, settings: &Settings, arguments: &Bound<'_, PyDict>) -> PyResult<()> {
         match self {
             Self::Mtu => arguments.set_item("mtu", settings.mtu),
@@ -106,7 +106,8 @@ fn kind_of(default: &Bound<'_, PyAny>, text: &str) -> Option<(Kind, Value)> {
         .find_map(|&kind| kind.parse(text).ok().map(|value| (kind, value)))
 }
 
-/// The value that Python code gives for a key: text as in an experiment file, or a number in the units above.
+/// The value that Python code gives for a key: text as in an experiment file, or a number in the units of the module's
+/// description.
 ///
 /// # Errors
 /// It is not of the key's kind.

@@ -1,4 +1,4 @@
-//! Algorithms written in Python: registered by name, and used like those in Rust, only more slowly.
+//! Algorithms written in Python. They are registered by name and used like those in Rust; they are slower.
 //!
 //! | module | what is there |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! One-way datagrams, each with its number.
+//! A flow of UDP datagrams in one direction, each with its number.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -20,19 +20,19 @@ const NUMBER: usize = 8;
 const LARGEST: usize = 1 << 16;
 
 /// A flow of datagrams.
-pub struct Datagrams {
+pub struct DatagramFlow {
     sender: UdpSocket,
     receiver: UdpSocket,
     to: SocketAddr,
     schedule: sojourn_traffic::Datagrams,
-    /// When each was sent.
+    /// By number: when each datagram was sent.
     sent_ns: Vec<u64>,
     block: Vec<u8>,
     warmup_ns: u64,
     figures: FlowFigures,
 }
 
-impl Datagrams {
+impl DatagramFlow {
     /// Opens the sockets of a flow; `None` if its kind does not send one-way datagrams.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Datagrams {
     }
 }
 
-impl Traffic for Datagrams {
+impl Traffic for DatagramFlow {
     fn next_timer(&self) -> Option<u64> {
         self.schedule.next_due().map(Time::as_nanos)
     }

@@ -1,9 +1,10 @@
 //! The exchange before the data of a flow whose connection opens before its start.
 //!
-//! A few bytes are sent at the flow's start, and their acknowledgement starts the data, as that of the SYN does in the
-//! simulator: a packet of the same length at the same time. The exchange gives the kernel's congestion control a
-//! round-trip time before the flow has a queue of its own, because the kernel does not pass on that of the handshake.
-//! CUBIC's HyStart compares with that time. Most protocols exchange a message before bulk data too.
+//! A few bytes are sent at the flow's start, and their acknowledgement starts the data. In the simulator a SYN of the same
+//! length is sent at the same time, and its acknowledgement starts the data. The exchange gives the kernel's congestion
+//! control a round-trip time before the flow has a queue of its own, because the kernel does not pass on the round-trip
+//! time of the handshake. CUBIC's HyStart compares later times with this one. Most protocols exchange a message before
+//! bulk data too.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -11,12 +12,12 @@ use std::os::fd::AsRawFd;
 
 use nix::sys::socket::{MsgFlags, TimestampingFlag, recvmsg, setsockopt, sockopt};
 
-use super::connections::is_for_later;
+use super::tcp_sockets::is_for_later;
 
 /// The segment is as long as a SYN: it also has timestamps, so this is the length of a SYN's other options.
 const BYTES: usize = 8;
-/// SOF_TIMESTAMPING_TX_ACK and SOF_TIMESTAMPING_OPT_TSONLY (linux/net_tstamp.h): put a message, without the data, on
-/// the socket's error queue when the data written is acknowledged.
+/// SOF_TIMESTAMPING_TX_ACK and SOF_TIMESTAMPING_OPT_TSONLY (linux/net_tstamp.h): the kernel puts a message, without the
+/// data, on the socket's error queue when the data is acknowledged.
 const ON_ACKNOWLEDGEMENT: u32 = 1 << 9 | 1 << 11;
 
 /// The state of the exchange.
@@ -28,7 +29,7 @@ enum State {
     Due,
     /// In transit.
     Sent,
-    /// There is none, or it is acknowledged.
+    /// There is no exchange, or it is acknowledged.
     Over,
 }
 

@@ -1,10 +1,26 @@
-//! The flows of a job over real sockets: a file per kind of traffic.
+//! The flows of a job over real sockets: a file per transport.
+//!
+//! | file | flows | kinds of traffic |
+//! | --- | --- | --- |
+//! | `tcp` | [`TcpFlow`] | bulk, files, on-off over TCP, web, video |
+//! | `datagrams` | [`DatagramFlow`] | UDP in one direction: constant rate, on-off, telephony, games |
+//! | `ping` | [`PingFlow`] | echo requests |
+//!
+//! The crate `sojourn_traffic` decides what to send and when; the files here own the sockets. A flow with `kind = "bulk"`
+//! reaches its socket as follows:
+//!
+//! 1. [`open`] makes a [`TcpFlow`], with the [`sojourn_traffic::Application`] that [`sojourn_traffic::over_tcp`] returns
+//!    for the kind: `Bulk`, in `bulk.rs` of that crate.
+//! 2. At its start, the application calls [`sojourn_traffic::Connections::open`] and `write`. They are implemented by
+//!    [`tcp_sockets::SocketConnections`].
+//! 3. `SocketConnections` uses [`tcp_sockets::TcpSockets`], the flow's listener and connections. `TcpSockets::connect`
+//!    creates the socket; `End::flush` writes to it.
 
-mod connections;
 mod datagrams;
 mod greeting;
 mod ping;
 mod tcp;
+mod tcp_sockets;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
@@ -12,8 +28,8 @@ use std::rc::Rc;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use nix::sys::socket::{setsockopt, sockopt};
 
-use datagrams::Datagrams;
-use ping::Ping;
+use datagrams::DatagramFlow;
+use ping::PingFlow;
 use sojourn_experiment::model::Kind;
 use sojourn_traffic::{Id, Side};
 use tcp::TcpFlow;
@@ -36,11 +52,11 @@ pub enum Socket {
 /// A socket with an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Ready {
-    /// Which of its flow's.
+    /// Which socket of its flow.
     pub socket: Socket,
     /// What it is ready for.
     pub flags: EpollFlags,
-    /// Tells the time, if it matters.
+    /// The clock, read only if the time is needed.
     pub clock: Clock,
 }
 
@@ -48,7 +64,7 @@ impl Ready {
     /// The time, in nanoseconds since the run began; 0 before it.
     ///
     /// # Errors
-    /// There is no clock.
+    /// The clock cannot be read.
     fn now_ns(self) -> Result<u64, Failure> {
         Ok(self.clock.now()?.max(0) as u64)
     }
@@ -128,7 +144,8 @@ impl Socket {
 
 /// A flow in progress. Times are nanoseconds since the run began.
 pub trait Traffic {
-    /// When its connection opens before its start; negative if before the run. `None` once it is open.
+    /// The time at which its connection opens, if that precedes its start. Negative: before the run. `None` once it is
+    /// open.
     fn opens(&self) -> Option<i64> {
         None
     }
@@ -191,14 +208,14 @@ pub fn open(
     watch: &Watch<'_>,
 ) -> Result<Box<dyn Traffic>, Failure> {
     if let Kind::Ping(ping) = &flow.kind {
-        return Ok(Box::new(Ping::open(flow, ping, watch)?));
+        return Ok(Box::new(PingFlow::open(flow, ping, watch)?));
     }
     if let Some(tcp) = &flow.tcp {
         if let Some(opened) = TcpFlow::open(flow, tcp, seed, diag, watch)? {
             return Ok(Box::new(opened));
         }
     }
-    match Datagrams::open(flow, seed, warmup_ns, watch)? {
+    match DatagramFlow::open(flow, seed, warmup_ns, watch)? {
         Some(opened) => Ok(Box::new(opened)),
         None => Err(Failure(format!(
             "flow {}: this agent does not support its kind of traffic",

@@ -1,4 +1,4 @@
-//! Echo requests at a fixed interval (RFC 792); the kernel of the other host answers.
+//! A flow of echo requests at a fixed interval (RFC 792). The kernel of the other host answers.
 
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -23,7 +23,7 @@ const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
 
 /// A flow of echo requests and their replies.
-pub struct Ping {
+pub struct PingFlow {
     socket: OwnedFd,
     to: SockaddrIn,
     /// Distinguishes this flow's echoes from others.
@@ -37,7 +37,7 @@ pub struct Ping {
     figures: FlowFigures,
 }
 
-impl Ping {
+impl PingFlow {
     /// Opens the socket of a flow.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ fn reply(packet: &[u8], identifier: u16) -> Option<u64> {
     Some(u64::from_le_bytes(echo.get(8..16)?.try_into().ok()?))
 }
 
-impl Traffic for Ping {
+impl Traffic for PingFlow {
     fn next_timer(&self) -> Option<u64> {
         (self.next_ns < self.stop_ns).then_some(self.next_ns)
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_gives_back_its_instant_to_its_own_flow_only() {
+    fn a_reply_returns_its_time_to_its_own_flow_only() {
         let mut echo = request(10_007, 1, 123_456, 56);
         assert_eq!(
             checksum(&echo),

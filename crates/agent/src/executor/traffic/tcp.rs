@@ -1,11 +1,11 @@
-//! TCP flows: an application and its connections over real sockets.
+//! A TCP flow: an application of `sojourn_traffic`, such as a bulk transfer, and the sockets that it uses.
 
 use std::rc::Rc;
 
 use sojourn_traffic::{Application, over_tcp};
 use sojourn_units::Time;
 
-use super::connections::Connections;
+use super::tcp_sockets::TcpSockets;
 use super::{Ready, Socket, Traffic, Watch};
 use crate::executor::Failure;
 use crate::executor::diag::{self, Diag};
@@ -15,14 +15,15 @@ use crate::recording::FlowFigures;
 /// A TCP flow.
 pub struct TcpFlow {
     application: Box<dyn Application>,
-    /// When the connection opens before the flow's start; `None` once it is open, or if it does not.
+    /// The time at which the connection opens, if that precedes the flow's start; `None` once it is open.
     opens_ns: Option<i64>,
-    connections: Connections,
-    meter: Meter,
+    sockets: TcpSockets,
+    meter: FlowMeter,
 }
 
-/// The figures of a flow, updated with the performance that a user would notice.
-pub struct Meter {
+/// The figures of a flow. The application reports to it, as [`sojourn_traffic::Meter`], the performance that a user would
+/// notice.
+pub struct FlowMeter {
     pub figures: FlowFigures,
 }
 
@@ -45,24 +46,24 @@ impl TcpFlow {
         Ok(Some(Self {
             application,
             opens_ns: flow.opens_ns,
-            connections: Connections::listen(flow, tcp, diag, watch)?,
-            meter: Meter {
+            sockets: TcpSockets::listen(flow, tcp, diag, watch)?,
+            meter: FlowMeter {
                 figures: FlowFigures::default(),
             },
         }))
     }
 
-    /// Notifies the application of connections that have ended, until none is left. `now` tells the time.
-    fn settle(
+    /// Notifies the application of connections that have ended, until none is left. `now` returns the time.
+    fn report_ended(
         &mut self,
         now: impl Fn() -> Result<Time, Failure>,
         watch: &Watch<'_>,
     ) -> Result<(), Failure> {
-        while let Some(id) = self.connections.take_over() {
-            let mut live = self.connections.live(watch);
+        while let Some(id) = self.sockets.take_ended() {
+            let mut connections = self.sockets.connections(watch);
             self.application
-                .on_end(id, now()?, &mut live, &mut self.meter);
-            live.outcome()?;
+                .on_end(id, now()?, &mut connections, &mut self.meter);
+            connections.outcome()?;
         }
         Ok(())
     }
@@ -75,7 +76,7 @@ impl Traffic for TcpFlow {
 
     fn open_ahead(&mut self, watch: &Watch<'_>) -> Result<(), Failure> {
         self.opens_ns = None;
-        self.connections.open_ahead(watch)
+        self.sockets.open_ahead(watch)
     }
 
     fn next_timer(&self) -> Option<u64> {
@@ -84,33 +85,39 @@ impl Traffic for TcpFlow {
 
     fn on_timer(&mut self, now_ns: u64, watch: &Watch<'_>) -> Result<(), Failure> {
         let now = Time::from_nanos(now_ns);
-        let mut live = self.connections.live(watch);
-        self.application.on_timer(now, &mut live, &mut self.meter);
-        live.outcome()?;
-        self.settle(|| Ok(now), watch)
+        let mut connections = self.sockets.connections(watch);
+        self.application
+            .on_timer(now, &mut connections, &mut self.meter);
+        connections.outcome()?;
+        self.report_ended(|| Ok(now), watch)
     }
 
     fn on_ready(&mut self, ready: Ready, watch: &Watch<'_>) -> Result<(), Failure> {
         let now = || Ok(Time::from_nanos(ready.now_ns()?));
         match ready.socket {
-            Socket::Listener => self.connections.accept(watch)?,
+            Socket::Listener => self.sockets.accept(watch)?,
             Socket::End(id, side) => {
-                self.connections.flush(id, side);
-                let arrived = ready.to_read() && self.connections.read(id, side, ready.at_end())?;
-                self.meter.figures.received = self.connections.received;
+                self.sockets.flush(id, side);
+                let arrived = ready.to_read() && self.sockets.read(id, side, ready.at_end())?;
+                self.meter.figures.received = self.sockets.received;
                 if arrived && self.application.hears_arrivals() {
-                    let mut live = self.connections.live(watch);
-                    self.application
-                        .on_arrival(id, side, now()?, &mut live, &mut self.meter);
-                    live.outcome()?;
+                    let mut connections = self.sockets.connections(watch);
+                    self.application.on_arrival(
+                        id,
+                        side,
+                        now()?,
+                        &mut connections,
+                        &mut self.meter,
+                    );
+                    connections.outcome()?;
                 }
             }
         }
-        self.settle(now, watch)
+        self.report_ended(now, watch)
     }
 
     fn figures(&mut self) -> &mut FlowFigures {
-        (self.meter.figures.retransmits, self.meter.figures.sent) = self.connections.sent();
+        (self.meter.figures.retransmits, self.meter.figures.sent) = self.sockets.sent();
         &mut self.meter.figures
     }
 
@@ -119,7 +126,7 @@ impl Traffic for TcpFlow {
         connections: &[diag::Connection],
         sample_at_ns: Option<u64>,
     ) -> Result<Option<u32>, Failure> {
-        let seen = self.connections.observe(connections)?;
+        let seen = self.sockets.observe(connections)?;
         if let Some(at_ns) = sample_at_ns {
             let measured = seen.iter().map(|own| own.rtt_us).filter(|rtt| *rtt > 0);
             let samples = measured.map(|rtt_us| (at_ns, rtt_us));
@@ -139,7 +146,7 @@ mod meter {
 
     use super::super::micros;
 
-    impl Meter for super::Meter {
+    impl Meter for super::FlowMeter {
         fn completed(&mut self, after: Duration, now: Time) {
             let row = (now.as_nanos(), micros(after.as_nanos()));
             self.figures.completions.push(row);

@@ -7,7 +7,7 @@ use crate::form::{Keys, keys};
 use crate::forms::{Bytes, Maybe, Span, Speed, Word};
 use crate::model::{Cbr, Codec, EchoProtocol, EcnField, Kind, Ping, Voip};
 
-/// The most that IPv4 and UDP leave: 65535 - 20 - 8.
+/// The largest payload that the IPv4 and UDP headers leave room for: 65535 - 20 - 8.
 pub(super) const PAYLOAD: Bytes<u32> = Bytes {
     from: 1,
     to: 65_507,
@@ -40,7 +40,7 @@ const ECN: Word<EcnField> = Word(&[
     ("ect1", EcnField::Ect1),
 ]);
 
-/// From the least that RFC 791 §3.2 allows.
+/// The smallest MTU that RFC 791 §3.2 allows is 68 bytes.
 const MTU: Bytes<u32> = Bytes {
     from: 68,
     to: 65_535,
@@ -79,7 +79,7 @@ pub(super) static VOIP: TrafficKind = TrafficKind {
 keys! {
     /// The keys of telephony.
     struct VoipKeys {
-        /// The codec: packets and rating; g711_plc is G.711 with loss concealment.
+        /// The codec, which sets the packets and the rating; g711_plc is G.711 with loss concealment.
         codec: Codec = CODEC, Is("g711");
         /// Payload of a packet with its RTP header.
         packet: Option<u32> = Maybe(PAYLOAD), Words("the codec's, 172 B for g711");

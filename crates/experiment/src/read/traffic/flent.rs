@@ -98,7 +98,7 @@ pub(super) static RTT_FAIR_UP: TrafficKind = TrafficKind {
 
 pub(super) static RTT_FAIR_VAR: TrafficKind = TrafficKind {
     name: "rtt_fair_var",
-    doc: "As rtt_fair4be, to any number of hosts, and either way alone if direction says so.",
+    doc: "As rtt_fair4be, to any number of hosts; with direction = \"down\" or \"up\" in that direction only.",
     keys: keys_of::<AnyHosts>,
     read: Read::Groups(|section, times| {
         let AnyHosts { rtt, direction } = AnyHosts::read(section)?;
@@ -223,19 +223,19 @@ fn rrul(
     Ok(load.into_iter().chain([icmp]).chain(udp).collect())
 }
 
-/// `marks`: code points of the hosts; hosts beyond its end use best effort.
+/// `code_points` are those of the first hosts; the others use best effort.
 fn rtt_fair(
     section: &Section<'_>,
     times: Times,
     rtts: Vec<Duration>,
-    marks: &[u8],
+    code_points: &[u8],
     direction: Direction,
 ) -> Result<Vec<Traffic>, ReadError> {
     let test = Test::read(section, times)?;
-    let marks = marks.iter().copied().chain(std::iter::repeat(BE));
+    let code_points = code_points.iter().copied().chain(std::iter::repeat(BE));
     let load = rtts
         .iter()
-        .zip(marks)
+        .zip(code_points)
         .map(|(rtt, dscp)| test.bulk(*rtt, dscp, direction));
     let pings = rtts
         .iter()

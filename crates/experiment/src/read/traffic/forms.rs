@@ -4,12 +4,13 @@ use serde_json::{Value as Json, json};
 use sojourn_units::{Duration, Kind as Unit, Rate, Value};
 
 use crate::document::Item;
+use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::{AnyKey, Form, Keys, keys, names_of, table_schema, written_table};
 use crate::forms::{Bytes, Decimal, Span, Speed, Word, kind_schema};
 use crate::model::Sizes;
 use crate::names::Names;
-use crate::section::{Entry, Section};
+use crate::section::Section;
 use sojourn_traffic::sizes::LARGEST;
 
 /// An instant, or a range of instants: `"0..1 s"`, `"500 ms..1 s"`.
@@ -175,7 +176,7 @@ impl Form for SizesForm {
             let Distributed { distribution } = Distributed::read(&section)?;
             let known = names_of(&(distribution.keys)()).into_iter();
             let known = known.chain(Distributed::names());
-            let section = section.only(distribution.name, known)?;
+            let section = section.refuse_unknown_keys(distribution.name, known)?;
             return (distribution.read)(&section);
         }
         let sizes = match entry.items() {

@@ -10,7 +10,7 @@ use crate::section::Section;
 
 pub(super) static WEB: TrafficKind = TrafficKind {
     name: "web",
-    doc: "Web browsing: pages one after another with their load times, or with connections the PackMime-HTTP model.",
+    doc: "Web browsing: pages one after another, with their load times; if connections is given, the PackMime-HTTP model.",
     keys: || [PackMimeKeys::keys(), Pages::keys(), Tcp::keys()].concat(),
     read: Read::Group(web),
     two_way: false,

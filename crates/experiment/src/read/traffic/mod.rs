@@ -14,12 +14,13 @@ use sojourn_units::{Duration, Rate};
 use self::forms::{Dscp, Starts};
 use super::routes::{NodeName, Via};
 use crate::derived::numbered;
+use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::{AnyKey, Form, Keys, keys, names_of, table_schema, written_table};
 use crate::forms::{Maybe, Span, Speed, Text, Whole, Word};
 use crate::model::{Direction, Kind, Route, Traffic};
 use crate::names::Names;
-use crate::section::{Entry, Section};
+use crate::section::Section;
 
 /// A kind of traffic: its name, its keys, and its reader.
 pub(crate) struct TrafficKind {
@@ -222,7 +223,7 @@ impl Form for TrafficForm {
             Some(given) => KindForm.read(&given)?,
             None => return Err(section.missing("kind", &KindForm)),
         };
-        let section = section.only(kind.name, names_of(&kind.all_keys()))?;
+        let section = section.refuse_unknown_keys(kind.name, names_of(&kind.all_keys()))?;
         let times = Times::read(&section)?;
         let ends = Ends::read(&section)?;
         let via = ends.via.unwrap_or_default();

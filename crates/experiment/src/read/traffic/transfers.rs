@@ -13,7 +13,7 @@ use crate::section::Section;
 
 pub(super) static BULK: TrafficKind = TrafficKind {
     name: "bulk",
-    doc: "TCP with always more to send.",
+    doc: "TCP that always has more to send.",
     keys: Tcp::keys,
     read: Read::Group(|section| Tcp::read(section).map(Kind::Bulk)),
     two_way: false,
@@ -104,17 +104,17 @@ keys! {
         /// Transport protocol; the options of TCP need tcp.
         transport: Protocol = TRANSPORT, Is("udp");
         /// Rate of the payload while on; with tcp the rate at which the application writes to one connection.
-        rate: Option<Rate> = Maybe(Speed), Words("udp needs one; tcp opens a connection per on time and always has data to send");
+        rate: Option<Rate> = Maybe(Speed), Words("udp needs a rate; without one, tcp opens a connection for each on time and always has data to send");
         /// Payload of a datagram, or size of a write of the application.
         packet: u32 = PAYLOAD, Is("1448 B");
         /// Send buffer of an application that writes at a rate: the most unacknowledged bytes; a write that does not
         /// fit is lost.
         send_buffer: Option<u64> = Maybe(Bytes { from: 64, to: 1_000_000_000_000 }), Words("unlimited");
-        /// Mean time that it is on.
+        /// Mean duration of an on time.
         on: Duration = Span::AboveZero, Is("1 s");
-        /// Mean time that it is off; 0 s: always on.
+        /// Mean duration of an off time; 0 s: always on.
         off: Duration = Span::Any, Is("1 s");
-        /// Distribution of these times.
+        /// Distribution of the on and off times.
         times: Times = TIMES, Is("exponential");
     }
 }

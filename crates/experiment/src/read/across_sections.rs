@@ -1,4 +1,4 @@
-//! Checks across sections.
+//! Checks of values in different sections against each other.
 
 use std::collections::HashMap;
 
@@ -6,9 +6,9 @@ use sojourn_units::Duration;
 
 use super::routes;
 use crate::derived::{group_names, is_queued, largest_packet, ways};
+use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::model::{Buffer, Experiment, Kind, Link, Queue, Traffic, Transport};
-use crate::section::Entry;
 
 /// The most bins of a time series: a row each, per run.
 const MOST_BINS: u64 = 10_000_000;

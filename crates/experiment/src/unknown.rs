@@ -1,4 +1,14 @@
-//! Suggests the known name nearest to an unknown one.
+//! What messages say of an unknown key or name: the nearest known one, and all that are accepted.
+
+/// The message for an unknown key of what is called `holder`: `unknown key; accepted by codel: aqm, target`.
+pub fn unknown_key<'a>(
+    given: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    holder: &str,
+) -> String {
+    let suggestion = suggestion(given, known, &format!(" by {holder}"));
+    format!("unknown key; {suggestion}")
+}
 
 /// `did you mean "target"? accepted by codel: aqm, target`. The question appears only if a known name is near.
 pub(crate) fn suggestion<'a>(
@@ -42,6 +52,14 @@ mod tests {
         assert_eq!(nearest("CoDel", &known), Some("codel"));
         assert_eq!(nearest("cdoel", &known), Some("codel"));
         assert_eq!(nearest("red", &known), None);
+    }
+
+    #[test]
+    fn an_unknown_key_is_answered_with_the_known_ones() {
+        assert_eq!(
+            unknown_key("tarjet", ["limit", "target"], "codel"),
+            "unknown key; did you mean \"target\"? accepted by codel: limit, target"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The connections of a flow over real sockets, both ends of each.
+//! The sockets of a TCP flow: [`TcpSockets`]. An application uses them through [`SocketConnections`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,8 +25,8 @@ use crate::job::{Flow, Tcp};
 /// Bytes per read or write.
 const BLOCK: usize = 128 << 10;
 
-/// The connections of a flow that have not ended.
-pub struct Connections {
+/// The sockets of a TCP flow: a listener, and both ends of each connection that has not ended.
+pub struct TcpSockets {
     flow: Flow,
     tcp: Tcp,
     listener: TcpListener,
@@ -121,7 +121,7 @@ impl End {
                     if self.to_write != UNLIMITED {
                         self.to_write -= written as u64;
                     }
-                    // The socket is full; the kernel tells when it accepts more.
+                    // The socket is full; an event follows when it accepts more.
                     if written < most {
                         break;
                     }
@@ -147,7 +147,7 @@ pub fn is_for_later(error: &std::io::Error) -> bool {
     )
 }
 
-impl Connections {
+impl TcpSockets {
     /// No connections yet. The end that does not open them listens.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl Connections {
         diag: Rc<Diag>,
         watch: &Watch<'_>,
     ) -> Result<Self, Failure> {
-        let host = if flow.is_asked() {
+        let host = if flow.receiver_connects() {
             &flow.sender
         } else {
             &flow.receiver
@@ -184,23 +184,25 @@ impl Connections {
         })
     }
 
-    /// The connections with the interface for an application.
-    pub const fn live<'a>(&'a mut self, watch: &'a Watch<'a>) -> Live<'a> {
-        Live {
-            connections: self,
+    /// The interface for an application.
+    pub const fn connections<'a>(&'a mut self, watch: &'a Watch<'a>) -> SocketConnections<'a> {
+        SocketConnections {
+            sockets: self,
             watch,
             failure: None,
         }
     }
 
+    /// The end that opens the connections: the same one for all connections of a flow.
     fn opener(&self) -> Side {
-        if self.flow.is_asked() {
+        if self.flow.receiver_connects() {
             Side::Receiving
         } else {
             Side::Sending
         }
     }
 
+    /// Creates a socket at the end that opens the connections, and connects it.
     fn connect(&mut self, id: Id, watch: &Watch<'_>) -> Result<(), Failure> {
         let opener = self.opener();
         let host = match opener {
@@ -257,7 +259,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Opens the connection before the application does.
+    /// Opens the connection before the flow's start; the application opens it later.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -286,7 +288,7 @@ impl Connections {
 
     /// Reads the data that has arrived at an end. Returns false if there is none. An end whose peer has closed closes
     /// as well. `to_end`: read until nothing is left, since the peer may have closed; otherwise a read that does not
-    /// fill the block is the last, and the kernel tells of what arrives later.
+    /// fill the block is the last, and an event follows when more arrives.
     ///
     /// # Errors
     /// TCP_INFO cannot be read.
@@ -341,7 +343,7 @@ impl Connections {
     }
 
     /// Removes a connection that has ended, and returns its id.
-    pub fn take_over(&mut self) -> Option<Id> {
+    pub fn take_ended(&mut self) -> Option<Id> {
         let opener = self.opener() as usize;
         let is_over = |connection: &Connection| {
             let [sending, receiving] = &connection.ends;
@@ -361,15 +363,16 @@ impl Connections {
         Some(id)
     }
 
-    /// Reads the open connections, given all of the sender's host, and returns them.
+    /// Finds the open connections in TCP_INFO of all connections of the sender's host, notes their counters, and returns
+    /// them.
     ///
     /// # Errors
     /// A connection is not as the job requires.
     pub fn observe(&mut self, all: &[diag::Connection]) -> Result<Vec<diag::Connection>, Failure> {
         let mut seen = Vec::new();
-        let (asked, port) = (self.flow.is_asked(), self.flow.port());
+        let port = self.flow.port();
         for connection in self.open.values_mut() {
-            let ports = if asked {
+            let ports = if self.flow.receiver_connects() {
                 (port, connection.port)
             } else {
                 (connection.port, port)
@@ -401,9 +404,11 @@ impl Connections {
 
     /// Retransmitted segments and payload bytes sent, over all connections.
     pub fn sent(&self) -> (u64, u64) {
-        self.open.values().fold(self.past, |(again, sent), one| {
-            (again + one.retransmits, sent + one.sent)
-        })
+        self.open
+            .values()
+            .fold(self.past, |(retransmits, sent), one| {
+                (retransmits + one.retransmits, sent + one.sent)
+            })
     }
 }
 
@@ -444,15 +449,16 @@ fn set_congestion_control(socket: &impl AsFd, name: &str) -> Result<(), Failure>
     )))
 }
 
-/// Connections with the interface for an application. Errors are reported afterwards.
-pub struct Live<'a> {
-    connections: &'a mut Connections,
+/// A flow's sockets as [`sojourn_traffic::Connections`], the interface for applications. The trait's methods return no
+/// errors: [`SocketConnections::outcome`] reports the first one afterwards.
+pub struct SocketConnections<'a> {
+    sockets: &'a mut TcpSockets,
     watch: &'a Watch<'a>,
     failure: Option<Failure>,
 }
 
-impl Live<'_> {
-    /// The errors since the last call.
+impl SocketConnections<'_> {
+    /// The first error, if there was one.
     ///
     /// # Errors
     /// The kernel refused a connection.
@@ -467,59 +473,60 @@ impl Live<'_> {
     }
 }
 
-impl sojourn_traffic::Connections for Live<'_> {
+impl sojourn_traffic::Connections for SocketConnections<'_> {
+    /// The opener is not needed: it follows from the flow's kind, by `TcpSockets::opener`.
     fn open(&mut self, _opener: Side) -> Id {
-        if let Some(id) = self.connections.ahead.take() {
-            if let Some(connection) = self.connections.open.get_mut(&id) {
+        if let Some(id) = self.sockets.ahead.take() {
+            if let Some(connection) = self.sockets.open.get_mut(&id) {
                 connection.greeting.start();
             }
             return id;
         }
-        let id = self.connections.next_id();
-        let outcome = self.connections.connect(id, self.watch);
+        let id = self.sockets.next_id();
+        let outcome = self.sockets.connect(id, self.watch);
         self.note(outcome);
         id
     }
 
     fn write(&mut self, id: Id, side: Side, bytes: u64) {
-        if let Some(connection) = self.connections.open.get_mut(&id) {
+        if let Some(connection) = self.sockets.open.get_mut(&id) {
             let end = &mut connection.ends[side as usize];
             end.to_write = end.to_write.saturating_add(bytes);
-            connection.flush(side, &self.connections.block);
+            connection.flush(side, &self.sockets.block);
         }
     }
 
     /// The bytes that the socket has not accepted yet. This does not implement a send buffer of a given size, so that
     /// setting is refused.
     fn buffered(&mut self, id: Id, side: Side) -> u64 {
-        let connection = self.connections.open.get(&id);
+        let connection = self.sockets.open.get(&id);
         connection.map_or(0, |connection| connection.ends[side as usize].to_write)
     }
 
     fn close(&mut self, id: Id, side: Side) {
-        let Some(connection) = self.connections.open.get_mut(&id) else {
+        let Some(connection) = self.sockets.open.get_mut(&id) else {
             return;
         };
         let end = &mut connection.ends[side as usize];
         if end.to_write != UNLIMITED {
             end.closing = true;
-            connection.flush(side, &self.connections.block);
+            connection.flush(side, &self.sockets.block);
             return;
         }
         // Ask while the kernel still knows the connection. Data in transit arrives; unsent data is discarded.
         let outcome = self
-            .connections
+            .sockets
             .diag
             .connections()
-            .and_then(|now| self.connections.observe(&now).map(drop));
+            .and_then(|now| self.sockets.observe(&now).map(drop));
         self.note(outcome);
-        if let Some(connection) = self.connections.open.get_mut(&id) {
+        if let Some(connection) = self.sockets.open.get_mut(&id) {
             connection.ends[side as usize].abort();
         }
     }
 
     fn received(&mut self, id: Id, side: Side) -> u64 {
-        self.connections
+        self.sockets
             .open
             .get(&id)
             .map_or(0, |connection| connection.ends[side as usize].received)

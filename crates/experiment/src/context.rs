@@ -1,0 +1,62 @@
+//! What a reader needs besides the file's text: names and trace files.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use sojourn_units::{Trace, TraceError};
+
+use crate::error::Origin;
+use crate::input;
+use crate::names::Names;
+
+/// The largest trace file: three minutes at 1 Gbit/s, one line per packet.
+const LARGEST_TRACE: u64 = 100_000_000;
+
+/// What a reader needs besides the file's text.
+pub(crate) struct Context<'a> {
+    /// The file's name for messages.
+    pub file: &'a str,
+    pub names: &'a Names,
+    /// Traces by path; each is read once, however many cells use it.
+    traces: RefCell<HashMap<PathBuf, Trace>>,
+}
+
+impl<'a> Context<'a> {
+    pub fn new(file: &'a str, names: &'a Names) -> Self {
+        Self {
+            file,
+            names,
+            traces: RefCell::default(),
+        }
+    }
+
+    /// Adds a trace under the name that the experiment uses, so that no file is read.
+    pub fn add_trace(&self, trace: Trace) {
+        let path = PathBuf::from(&trace.file);
+        self.traces.borrow_mut().insert(path, trace);
+    }
+
+    /// The trace called `name`. The name is relative to the file's folder or, in an override, to the working directory;
+    /// `origin` tells which.
+    ///
+    /// # Errors
+    /// What is wrong, to follow `got "name"; `.
+    pub fn trace(&self, name: &str, origin: &Origin) -> Result<Trace, String> {
+        let folder = match origin {
+            Origin::Set { .. } => None,
+            _ => Path::new(self.file).parent(),
+        };
+        let path = folder.unwrap_or(Path::new("")).join(name);
+        if let Some(trace) = self.traces.borrow().get(&path) {
+            return Ok(trace.clone());
+        }
+        let text = input::text(&path, LARGEST_TRACE)
+            .map_err(|what| format!("{}: {what}", path.display()))?;
+        let trace = Trace::parse(name, &text).map_err(|TraceError { line, got, must }| {
+            format!("{}:{line}: got {got}; must be {must}", path.display())
+        })?;
+        self.traces.borrow_mut().insert(path, trace.clone());
+        Ok(trace)
+    }
+}
