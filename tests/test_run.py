@@ -297,3 +297,13 @@ def test_a_terminal_without_unicode_gets_no_traceback(experiment: Path):
     result = subprocess.run([SOJOURN, "run", experiment], capture_output=True, timeout=60,
                             env={**os.environ, "PYTHONIOENCODING": "ascii"})  # fmt: skip
     assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_resume_draws_the_figures_that_are_missing(sojourn, tmp_path):
+    (tmp_path / "one.toml").write_text(
+        'experiment = { duration = "1 s" }\nlink = { rate = "1 Mbit/s" }\nqueue = [{ aqm = "pfifo" }]\n'
+        'traffic = [{ kind = "cbr", rtt = "10 ms", rate = "2 Mbit/s" }]\n'
+    )
+    for arguments in (("--figures", "none"), ("--resume", "--figures", "png")):
+        assert sojourn("run", "one.toml", "--out", "out", *arguments).returncode == 0
+    assert (tmp_path / "out" / "overview.png").stat().st_size > 1000

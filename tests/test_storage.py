@@ -204,3 +204,28 @@ def test_a_long_name_is_cut_and_stays_its_own():
     assert len(one.encode()) <= 200
     assert one != other
     assert one.endswith(".pcapng")
+
+
+def test_results_are_known_as_complete_only_once_all_files_are_in_place(tmp_path, monkeypatch):
+    def staged(key: str, *, lacks: bool = False) -> None:
+        with Staging(tmp_path, by="results", replaces=("results",), key=key) as staging:
+            staging.add_text("summary.json", key)
+            if lacks:
+                staging.key = None
+
+    replace = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if Path(target).name == "summary.json":
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    staged("first")
+    assert Manifest.read(tmp_path).key == "first"
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", full)
+        with pytest.raises(OSError):
+            staged("second")
+    assert Manifest.read(tmp_path).key is None
+    staged("third", lacks=True)
+    assert Manifest.read(tmp_path).key is None

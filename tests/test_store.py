@@ -584,7 +584,10 @@ def test_progress_counts_work_not_runs(tmp_path: Path):
     ahead = Ahead(plan)
     efforts = [ahead.effort(batch) for batch in plan.missing()]
     assert max(efforts) > 10 * min(efforts)
-    done = ahead.progress(1, min(efforts), 1.0)
-    assert done.finished == 1
-    assert done.fraction == pytest.approx(min(efforts) / sum(efforts))
-    assert ahead.progress(len(efforts), sum(efforts), 1.0).fraction == 1.0
+    half = ahead.progress(min(efforts) / 2, 0.5)
+    assert (half.finished, half.fraction) == (0, pytest.approx(min(efforts) / 2 / sum(efforts)))
+    # Another worker finishes the short run.
+    assert Batches(plan, {}).try_to_make(efforts.index(min(efforts)))
+    done = ahead.progress(0.0, 2.0)
+    assert (done.finished, done.fraction) == (1, pytest.approx(min(efforts) / sum(efforts)))
+    assert ahead.progress(sum(efforts) - min(efforts), 2.5).fraction == pytest.approx(1.0)

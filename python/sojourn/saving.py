@@ -88,6 +88,7 @@ def run_into(
     header = Header(_core.version, plan.name, plan_key(plan, backend), len(plan.jobs))
     if resume and (there := _complete(directory, header)) is not None:
         say(f"all {len(there.runs)} runs are already in {directory}")
+        _draw_missing(there, directory, figures)
         return Saved(there)
     others = LeftBehind(directory)
     try:
@@ -113,6 +114,18 @@ def run_into(
     if journal.failed is not None:
         say(f"note: finished runs could not be kept for --resume: {why(journal.failed)}")
     return saved
+
+
+def _draw_missing(results: Results, directory: Path, formats: Sequence[str]) -> None:
+    """Draws the figures of complete results, if the directory lacks one of them."""
+    names = [f"{one.name}.{kind}" for one in results.plot.drawings() for kind in formats]
+    if all((directory / name).exists() for name in names):
+        return
+    try:
+        with Staging(directory.absolute(), by=BY) as staging:
+            results.plot.save_all(staging, formats)
+    except (OSError, OutputError, KeyboardInterrupt) as error:
+        raise Unsaved(error, 0) from None
 
 
 def _complete(directory: Path, header: Header) -> Results | None:
@@ -183,6 +196,8 @@ def _stage(saved: Saved, staging: Staging, tables: TableFiles, figures: Sequence
             # The results are saved even if a figure fails.
             tables.dropped["figures"] = error if isinstance(error, OSError) else OSError(0, _line(error))
     saved.left_out = tables.dropped
+    if saved.left_out:
+        staging.key = None  # with --resume, the results are made again
 
 
 def _line(error: Exception) -> str:

@@ -103,7 +103,8 @@ class Staging:
         self._by = by
         self._replaces = frozenset(replaces)
         self._inside = inside
-        self._key = key
+        self.key = key
+        """Given to the list of our files once all are in place; None if the results lack something."""
         self._given = workspace
         self._workspace: Workspace | None = None
         self._rescue = rescue
@@ -202,7 +203,7 @@ class Staging:
             for name, entry in written.items():
                 known.entries[name] = [*known.entries.get(name, ()), entry]
             if self._by in self._replaces:
-                known.key = self._key
+                known.key = None  # until all are in place
             known.write()
             for name in superseded:
                 self._remove(name)
@@ -214,6 +215,8 @@ class Staging:
                 del known.entries[name]
             for name, entry in written.items():
                 known.entries[name] = [entry]
+            if self._by in self._replaces:
+                known.key = self.key
             known.write()
 
     def _remove(self, name: str) -> None:

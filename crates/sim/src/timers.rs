@@ -7,24 +7,23 @@ const BLOCK: usize = 32;
 
 /// Deadlines by owner. Postponing a deadline costs one store: the search for the due one waits until the earliest time
 /// at which one may have expired.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Timers {
     /// The deadlines of each flow's hosts; [`Time::MAX`]: none.
     due: Vec<[Time; 2]>,
-    /// For each block of flows, a lower bound of its deadlines.
+    /// A binary tree of lower bounds: node n has the lesser bound of nodes 2n and 2n + 1, the leaves those of the blocks
+    /// of flows. Node 1 is the root.
     bounds: Vec<Time>,
-    /// The earliest of these bounds.
-    next: Time,
 }
 
 impl Timers {
     /// Timers for the two hosts of each of `flows` flows. The owners of flow n are 2n, its sending host, and 2n + 1,
     /// its receiving host.
     pub fn new(flows: usize) -> Self {
+        let leaves = flows.div_ceil(BLOCK).next_power_of_two();
         Self {
             due: vec![[Time::MAX; 2]; flows],
-            bounds: vec![Time::MAX; flows.div_ceil(BLOCK)],
-            next: Time::MAX,
+            bounds: vec![Time::MAX; 2 * leaves],
         }
     }
 
@@ -34,26 +33,34 @@ impl Timers {
         let flow = flow as usize;
         self.due[flow] = due;
         let first = due[0].min(due[1]);
-        if first < self.bounds[flow / BLOCK] {
-            self.bounds[flow / BLOCK] = first;
-            self.next = self.next.min(first);
+        let mut node = self.bounds.len() / 2 + flow / BLOCK;
+        while node > 0 && first < self.bounds[node] {
+            self.bounds[node] = first;
+            node /= 2;
         }
     }
 
     /// When to call [`Timers::pop`]; [`Time::MAX`] if there is no deadline. No deadline expires earlier.
     #[inline]
-    pub const fn next(&self) -> Time {
-        self.next
+    pub fn next(&self) -> Time {
+        self.bounds[1]
     }
 
     /// Called at [`Timers::next`]: clears the expired deadline and returns its owner; of several the lowest owner.
     /// `None`: the deadline was postponed.
     pub fn pop(&mut self) -> Option<u32> {
-        let now = self.next;
-        let block = self.bounds.iter().position(|bound| *bound == now)?;
-        let begin = block * BLOCK;
+        let now = self.next();
+        let leaves = self.bounds.len() / 2;
+        let mut node = 1;
+        while node < leaves {
+            node *= 2;
+            if self.bounds[node] != now {
+                node += 1;
+            }
+        }
+        let begin = (node - leaves) * BLOCK;
         let end = (begin + BLOCK).min(self.due.len());
-        let deadlines = self.due[begin..end].as_flattened_mut();
+        let deadlines = self.due.get_mut(begin..end)?.as_flattened_mut();
         let (mut first, mut at, mut second) = (0, Time::MAX, Time::MAX);
         for (place, &due) in deadlines.iter().enumerate() {
             if due < at {
@@ -66,9 +73,18 @@ impl Timers {
         if has_come {
             deadlines[first] = Time::MAX;
         }
-        self.bounds[block] = if has_come { second } else { at };
-        self.next = self.bounds.iter().copied().min().unwrap_or(Time::MAX);
+        self.bounds[node] = if has_come { second } else { at };
+        while node > 1 {
+            node /= 2;
+            self.bounds[node] = self.bounds[2 * node].min(self.bounds[2 * node + 1]);
+        }
         has_come.then_some((2 * begin + first) as u32)
+    }
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self::new(0)
     }
 }
 

@@ -26,15 +26,14 @@ def command(
     from sojourn.store.work import index, work
 
     kept = Store(store)
-    made = 0
+    own: list[int] = []
     for plan in kept.plans():
         if not plan.missing():
             continue
         known = index(other for other in kept.plans() if other.id != plan.id)
-        before = plan.runs_done()
         with Display(then=" in the store") as display:
-            stopped_by = work(plan, known, jobs=jobs or default_workers(), report=display, wait=wait)
-        made += plan.runs_done() - before
+            stopped_by = work(plan, known, jobs=jobs or default_workers(), report=display, wait=wait, count=own.append)
         if stopped_by is not None:
             raise stop_reason(stopped_by, "finished runs are in the store")
-    print(f"{made} runs made" if made else "nothing to do", file=sys.stderr)
+    made = sum(own)
+    print(f"{made} runs made by this worker" if made else "nothing to do", file=sys.stderr)

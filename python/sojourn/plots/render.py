@@ -56,6 +56,10 @@ def save_all(staging: Staging, drawn: Sequence[tuple[str, Figure]], formats: Seq
                 _, errors = process.communicate()
                 if process.returncode:
                     raise OSError(errors.decode(errors="replace").strip().rpartition("\n")[2] or "figures: not saved")
+        except BaseException:
+            for final in finals:
+                staging.drop(final)
+            raise
         finally:
             for process in running:
                 process.kill()

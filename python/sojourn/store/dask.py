@@ -45,9 +45,7 @@ def work(plan: StoredPlan, address: str, *, report: Report | None = None) -> Bas
             failed = next((future.exception() for future in ended if future.status == "error"), None)
             stopped_by = KeyboardInterrupt() if presses else failed
             if report is not None:
-                made = [asked[future] for future in set(asked) - left]
-                runs = sum(len(plan.places(batch)) for batch in made)
-                report(ahead.progress(runs, sum(map(ahead.effort, made)), time.monotonic() - began))
+                report(ahead.progress(0.0, time.monotonic() - began))
             if stopped_by is not None:
                 client.cancel(list(left), force=True)
                 break

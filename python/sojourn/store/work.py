@@ -6,7 +6,7 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ POLL_S = 0.1
 """Interval of progress reports and of checks for a Ctrl-C."""
 LOOK_S = 1.0
 """Interval at which a worker checks the store again while others hold all remaining batches."""
+EXACT = 20_000
+"""The runs up to which a progress report knows the effort of each. Beyond, a batch counts as runs like its first."""
 PART_RUNS = 1 << 14
 """Runs per file of a finished sweep: few large files read faster than many small ones."""
 
@@ -37,6 +39,7 @@ def work(
     jobs: int,
     report: Report | None = None,
     wait: bool = True,
+    count: Callable[[int], None] | None = None,
 ) -> BaseException | None:
     """Executes the missing runs of a sweep, and merges its files once all runs are done.
 
@@ -48,6 +51,8 @@ def work(
         The number of parallel runs.
     wait
         Whether to wait while others execute the rest, and to take over if they die.
+    count
+        Called at the end with the number of runs executed here.
 
     Returns
     -------
@@ -62,14 +67,15 @@ def work(
         try:
             while crew.is_at_work():
                 if report is not None:
-                    batches = crew.batches
-                    report(ahead.progress(batches.runs, batches.effort, time.monotonic() - began))
+                    report(ahead.progress(crew.batches.unfinished, time.monotonic() - began))
                 if presses:
                     stopped_by = KeyboardInterrupt()
                     break
                 time.sleep(POLL_S)
         finally:
             crew.stop()
+    if count is not None:
+        count(crew.batches.runs)
     stopped_by = stopped_by or crew.failed
     if stopped_by is None:
         compact(plan)
@@ -77,26 +83,44 @@ def work(
 
 
 class Ahead:
-    """The work of a sweep that was missing at first, for progress reports."""
+    """The work that was missing at first, for progress reports: they count what all workers have done since."""
 
     def __init__(self, plan: StoredPlan) -> None:
         self._plan = plan
-        self._before = plan.runs_done()
-        self._all = sum(self.effort(batch) for batch in plan.missing())
+        missing = plan.missing()
+        self._effort = {
+            batch: self.effort(batch, exactly=len(missing) * plan.meta.batch_runs <= EXACT) for batch in missing
+        }
+        self._all = sum(self._effort.values())
+        self._left = set(missing)
+        self._looked_s = 0.0
+        self._fraction = 0.0
 
-    def effort(self, batch: int) -> float:
-        """The batch's effort, estimated from its first run."""
+    def effort(self, batch: int, *, exactly: bool = True) -> float:
+        """The batch's effort; otherwise estimated from its first run."""
         places = self._plan.places(batch)
+        if exactly:
+            return sum(self._effort_of(place) for place in places)
+        return len(places) * self._effort_of(places[0])
+
+    def _effort_of(self, place: int) -> float:
         try:
-            return len(places) * self._plan.sweep[places[0]].effort
+            return self._plan.sweep[place].effort
         except _core.ExperimentError:
             # An invalid combination of values costs nothing.
             return 0.0
 
-    def progress(self, runs: int, effort: float, elapsed_s: float) -> Progress:
-        """The progress once so many runs have finished batches, and this effort was made."""
-        fraction = min(effort / self._all, 1.0) if self._all else 1.0
-        return Progress(self._before + runs, self._plan.meta.runs, fraction, elapsed_s)
+    def progress(self, unfinished: float, elapsed_s: float) -> Progress:
+        """The progress after ``elapsed_s``, with this effort made in batches that are not finished."""
+        if elapsed_s - self._looked_s >= LOOK_S:
+            self._looked_s = elapsed_s
+            self._left.intersection_update(self._plan.missing())
+        left = sum(self._effort[batch] for batch in self._left) - unfinished
+        fraction = min(1.0 - left / self._all, 1.0) if self._all else 1.0
+        # A batch that has just been finished may still be among those left.
+        self._fraction = max(self._fraction, fraction)
+        runs = self._plan.meta.runs - sum(len(self._plan.places(batch)) for batch in self._left)
+        return Progress(runs, self._plan.meta.runs, self._fraction, elapsed_s)
 
 
 def make_batch(store: str, plan: str, batch: int) -> None:
@@ -159,7 +183,7 @@ class Batches:
         self.runs = 0
         """Runs of the batches executed here."""
         self._effort = 0.0
-        """The effort of the runs that have ended."""
+        """The effort of the runs that have ended in unfinished batches."""
         self._known = known
         self._sweep = plan.sweep
         self._lock = threading.Lock()
@@ -190,14 +214,15 @@ class Batches:
                 files.write_part(self.plan.results, places[0], places[-1], table_of(self.plan.id, made))
                 with self._lock:
                     self.runs += len(made)
+                    self._effort -= sum(one.spec.effort for one in made if one.spec is not None)
             return is_ours
 
     @property
-    def effort(self) -> float:
-        """The effort made here, that of unfinished runs included."""
+    def unfinished(self) -> float:
+        """The effort made here in batches that are not finished."""
         with self._lock:
             parts = (spec.effort * monitor.simulated_s / spec.duration_s for monitor, spec in self._running.items())
-            return self._effort + sum(parts)
+            return max(self._effort + sum(parts), 0.0)
 
     def cancel(self) -> None:
         """Cancels the current runs. Unfinished batches are left to other workers."""
