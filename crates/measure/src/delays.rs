@@ -1,9 +1,9 @@
 //! Distributions of delays, kept as histograms.
 
-use crate::distribution::{Quantiles, Spread, histogram};
+use crate::distribution::{Quantiles, Spread, histogram_table};
 use sojourn_units::{Duration, Hop};
 
-use crate::histogram::Histogram;
+use crate::percentile::Histogram;
 use crate::result::Table;
 
 /// The resolution of delays.
@@ -115,7 +115,7 @@ impl Delays {
     pub fn table(&self, queue: Hop) -> Table {
         let buckets = self.histogram.buckets();
         let buckets = buckets.map(|(edge, count)| (edge.min(self.most.as_nanos()), count));
-        histogram(queue, buckets, self.most.as_nanos())
+        histogram_table(queue, buckets, self.most.as_nanos())
     }
 }
 

@@ -1,8 +1,6 @@
-//! Distributions in results: quantiles and histograms.
+//! Distributions in results: which percentiles a result has, and the recorded table of a histogram.
 //!
-//! A quantile is the value of the nearest rank: the smallest value that at least this share of all values does not
-//! exceed. It is taken from the finest data available, all values or the buckets of a histogram, without interpolation.
-//! The value of a bucket is its upper edge.
+//! `crate::percentile` computes the percentiles.
 
 use serde::Serialize;
 
@@ -48,15 +46,10 @@ distribution! {
     Spread { min: 0.0, p5: 0.05, p25: 0.25, p50: 0.5, p75: 0.75, p95: 0.95, p99: 0.99, max: 1.0 }
 }
 
-/// The smallest of the sorted values that at least the share `q` of all values does not exceed.
-pub fn nearest_rank<T: Copy>(sorted: &[T], q: f64) -> Option<T> {
-    let rank = (q * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
-}
-
-/// Buckets of a histogram table have the width of a 128th of an octave, 0.4 to 0.8 % of the value,
+/// Buckets per octave of a histogram table, as a power of two: each is 0.4 to 0.8 % of the value wide.
 const BUCKETS_PER_OCTAVE_LOG2: u32 = 7;
-/// but at least 1024 ns. Packets that did not wait have their own bucket.
+/// The least width of such a bucket, as a power of two in nanoseconds. Packets that did not wait have a bucket of their
+/// own.
 const LEAST_WIDTH_LOG2: u32 = 10;
 
 /// The largest value of the bucket that contains `nanos`, in nanoseconds.
@@ -76,7 +69,11 @@ const fn upper_edge(nanos: u64) -> u64 {
 /// The recorded table `histogram` of one queue: a row per non-empty bucket, with its upper edge (in the last bucket the
 /// largest value) and its packets. `ascending` yields increasing sojourn times in nanoseconds, each with its number of
 /// packets.
-pub fn histogram(queue: Hop, ascending: impl Iterator<Item = (u64, u64)>, greatest: u64) -> Table {
+pub fn histogram_table(
+    queue: Hop,
+    ascending: impl Iterator<Item = (u64, u64)>,
+    greatest: u64,
+) -> Table {
     let (mut edges, mut packets): (Vec<u64>, Vec<u64>) = Default::default();
     for (nanos, count) in ascending {
         let edge = upper_edge(nanos).min(greatest);
@@ -100,18 +97,6 @@ pub fn histogram(queue: Hop, ascending: impl Iterator<Item = (u64, u64)>, greate
 mod tests {
     use super::*;
     use sojourn_units::Way;
-
-    /// Of 1 to 10, the smallest value that half do not exceed is 5; a tenth, 1; 95 %, 10.
-    #[test]
-    fn a_quantile_is_the_smallest_value_that_the_share_does_not_exceed() {
-        let values: Vec<u64> = (1..=10).collect();
-        let at = |q| nearest_rank(&values, q);
-        assert_eq!(
-            [at(0.0), at(0.1), at(0.5), at(0.95), at(1.0)],
-            [Some(1), Some(1), Some(5), Some(10), Some(10)]
-        );
-        assert_eq!(nearest_rank::<u64>(&[], 0.5), None);
-    }
 
     #[test]
     fn an_empty_distribution_has_no_quantiles() {
@@ -146,7 +131,7 @@ mod tests {
             link: 2,
             way: Way::Up,
         };
-        let table = histogram(queue, values.into_iter(), 30_000_000);
+        let table = histogram_table(queue, values.into_iter(), 30_000_000);
         let [
             (_, Column::U8(link)),
             (_, Column::U8(direction)),

@@ -9,9 +9,9 @@
 //! | [`summary`] | computes the result from the measurements |
 //! | [`result`] | the result of a run: figures for the summary, recorded tables |
 //! | [`groups`] | the flows of a traffic group together |
-//! | [`distribution`] | the definition of a quantile; histograms |
+//! | `percentile` | computes percentiles, in memory for the range of values |
+//! | [`distribution`] | the percentiles that a result has; the recorded histogram |
 //! | [`delays`] | distributions of delays, in memory that does not grow with the run |
-//! | `histogram` | buckets of at most 0.1 %, in memory for the range of values |
 //! | [`jitter`], [`emodel`] | the jitter of datagrams, the voice quality of a call |
 //! | [`loss_events`] | flows that lose together |
 //! | [`playback`] | the experience of a video player |
@@ -22,11 +22,11 @@ pub mod delays;
 pub mod distribution;
 pub mod emodel;
 pub mod groups;
-mod histogram;
 pub mod jitter;
 pub mod loss_events;
 pub mod meter;
 pub mod pcapng;
+mod percentile;
 pub mod playback;
 pub mod probe;
 pub mod result;

@@ -74,7 +74,7 @@ impl<P: Packet> Builder<P> {
         let begin = self.hops.len();
         let mut hops = Vec::new();
         let mut delay = None;
-        // From the end, since a line is told apart by what is behind it.
+        // From the end: a delay line is identified by its delay and the stage that follows it.
         let mut next = Hop::End;
         for (place, stage) in stages.iter().enumerate().rev() {
             if let Stage::Delay(span) = stage {

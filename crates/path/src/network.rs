@@ -16,7 +16,7 @@ use crate::medium::{Medium, NoMedium};
 
 /// A packet that a network can carry.
 pub trait Packet: sojourn_aqm::Packet {
-    /// The place of its next hop, as last set; any number before it is sent.
+    /// The index of its next hop in the table of routes. Undefined before the packet is sent.
     fn hop(&self) -> u32;
 
     /// Sets the place of its next hop.

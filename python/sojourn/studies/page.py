@@ -15,6 +15,8 @@ from sojourn.studies.verdict import Judgement
 
 Beside = tuple[str, Sequence[Judgement]]
 """Another place of execution, and the judgements there."""
+_PUBLISHED = "published, or read as"
+"""The heading of the published values; a statement without a number is read as a relation."""
 _OF_MISSES = (
     "The results of each variant for every miss; **bold** if it reproduces a claim "
     "that as many repeats of the set-up do not."
@@ -81,7 +83,8 @@ def misses(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> list[str]
         lines += [f"### {cause}: {CAUSES[cause]}", ""]
         for one in own:
             lines += [f"**{one.id}**: {escaped(one.statement)} ({escaped(one.location)})", ""]
-            lines += [f"- published: {escaped(one.published + _tolerance(one))}"]
+            what = "read as" if one.is_reading else "published"
+            lines += [f"- {what}: {escaped(one.published + _tolerance(one))}"]
             lines += [f"- measured: {escaped(measured(one))}"]
             lines += [f"- {escaped(one.reason)}"] if one.reason else []
             explained = variants.explained(one, tried)
@@ -98,7 +101,7 @@ def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> lis
         "## Variants",
         "",
         "Each variant changes one thing of the set-up and shows whether a miss depends on it. "
-        "None of them is the set-up.",
+        "The verdicts above do not use them.",
         "",
     ]
     rows = []
@@ -108,9 +111,11 @@ def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> lis
         turned, lost = (_few(ids) for ids in (one.turned(judgements), one.lost(judgements)))
         why = f"{one.variant.because}; {what}"
         rows.append([str(number), one.variant.name, why, str(one.runs), f"{reproduced} of {compared}", turned, lost])
-    lines += table(["", "variant", "reason and settings", "runs", "reproduced", "turned", "lost"], rows)
+    lines += table(
+        ["", "variant", "reason and settings", "runs", "reproduced", "now reproduced", "no longer reproduced"], rows
+    )
     lines += ["", _OF_MISSES, ""]
-    headings = ["miss", "published", "set-up", *(str(number) for number in range(1, len(tried) + 1))]
+    headings = ["miss", _PUBLISHED, "set-up", *(str(number) for number in range(1, len(tried) + 1))]
     found = [one for one in judgements if one.verdict == Verdict.NOT_REPRODUCED]
     lines += table(
         headings,
@@ -196,7 +201,7 @@ def markdown(
 
 
 def _claims(judgements: Sequence[Judgement], beside: Beside | None) -> list[str]:
-    headings = ["id", "claim", "published", "measured", "verdict"]
+    headings = ["id", "claim", _PUBLISHED, "measured", "verdict"]
     rows = [
         [one.id, f"{one.statement} ({one.location})", one.published + _tolerance(one), measured(one), one.verdict]
         for one in judgements

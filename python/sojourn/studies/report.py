@@ -47,7 +47,7 @@ def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quic
         caption_justify="left",
         padding=(0, 1, 0, 0),
     )
-    for heading, ratio in (("claim", 5), ("published", 4), ("measured", 4)):
+    for heading, ratio in (("claim", 5), ("published, or read as", 4), ("measured", 4)):
         table.add_column(heading, overflow="fold", ratio=ratio)
     table.add_column("verdict", no_wrap=True)
     for judgement in judged:

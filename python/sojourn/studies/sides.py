@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -66,7 +67,17 @@ def _span(sides: Sequence[Side]) -> str:
 def _side(side: Side) -> str:
     pairs = zip(side.values, side.signs, side.values[1:], strict=False)
     signs = [_actual(left, sign, right, holds=side.holds) for left, sign, right in pairs]
-    return _alternating([texts.short(value) for value in side.values], signs)
+    return _alternating(_told_apart(side.values), signs)
+
+
+def _told_apart(values: Sequence[float]) -> list[str]:
+    """The values in short, with more digits where neighbours differ and would look the same."""
+    short = [texts.short(value) for value in values]
+    alike = [
+        left == right and not math.isclose(*values[at : at + 2], rel_tol=1e-9, abs_tol=1e-12)
+        for at, (left, right) in enumerate(itertools.pairwise(short))
+    ]
+    return [f"{value:.6g}" if any(alike[max(at - 1, 0) : at + 1]) else short[at] for at, value in enumerate(values)]
 
 
 def _actual(left: float, sign: str, right: float, *, holds: bool) -> str:

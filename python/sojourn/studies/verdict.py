@@ -31,6 +31,8 @@ class Judgement:
     reason: str
     tolerance: str = ""
     """The tolerance, if ``published`` does not show it."""
+    is_reading: bool = False
+    """``published`` is a relation: our reading of the statement, not what the paper printed."""
     numbers: str = ""
     """For a relation: the measured values of its sides."""
     only_by_tolerance: bool = False
@@ -351,4 +353,5 @@ def _judgement(claim: Claim, measured: str, verdict: Verdict, reason: str) -> Ju
         verdict,
         reason,
         claim.tolerance,
+        is_reading=claim.relation is not None,
     )

@@ -1,11 +1,11 @@
-//! A histogram whose buckets are at most 0.1 % wide, and whose memory depends on the range of its values.
+//! Percentiles of many values, from a histogram whose memory depends on the range of its values.
 //!
-//! Below 2048 units every bucket is one unit wide; above, each octave has 1024 buckets. Only the buckets from the
+//! Below 2048 units every bucket is one unit wide. Above, each octave has 1024 buckets, which are at most 0.1 % wide. Only the buckets from the
 //! smallest value to the largest are stored: thousands of flows, each with delays within an octave or two, take 4 to 8
 //! kB each.
 
 /// Buckets per octave, as a power of two.
-const OCTAVE: u32 = 10;
+const BUCKETS_PER_OCTAVE_LOG2: u32 = 10;
 /// The stored buckets begin and end at a multiple of this.
 const CHUNK: usize = 128;
 
@@ -81,7 +81,8 @@ impl Histogram {
         self.n += other.n;
     }
 
-    /// The upper edge of the bucket with the nearest rank of a share; 0 if the histogram is empty.
+    /// The percentile of a share from 0 to 1, by the nearest rank: the smallest bucket that at least this share of all
+    /// values does not exceed, by its upper edge. There is no interpolation. 0 if the histogram is empty.
     pub fn quantile(&self, share: f64) -> u64 {
         let rank = ((share * self.n as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -107,13 +108,14 @@ impl Histogram {
     #[inline(always)]
     const fn bucket(&self, value: u64) -> usize {
         let units = value >> self.unit;
-        let octave = (units | ((2 << OCTAVE) - 1)).ilog2() - OCTAVE;
-        ((octave as usize) << OCTAVE) + (units >> octave) as usize
+        let octave =
+            (units | ((2 << BUCKETS_PER_OCTAVE_LOG2) - 1)).ilog2() - BUCKETS_PER_OCTAVE_LOG2;
+        ((octave as usize) << BUCKETS_PER_OCTAVE_LOG2) + (units >> octave) as usize
     }
 
     const fn edge(&self, bucket: usize) -> u64 {
-        let octave = (bucket >> OCTAVE).saturating_sub(1);
-        let within = (bucket - (octave << OCTAVE)) as u64;
+        let octave = (bucket >> BUCKETS_PER_OCTAVE_LOG2).saturating_sub(1);
+        let within = (bucket - (octave << BUCKETS_PER_OCTAVE_LOG2)) as u64;
         ((within + 1) << (octave as u32 + self.unit)) - 1
     }
 }
@@ -121,6 +123,15 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of 1 to 10, the smallest value that half do not exceed is 5; a tenth, 1; 95 %, 10.
+    #[test]
+    fn a_percentile_is_the_smallest_value_that_the_share_does_not_exceed() {
+        let mut histogram = Histogram::new(0);
+        (1..=10).for_each(|value| histogram.record(value));
+        let at = [0.0, 0.1, 0.5, 0.95, 1.0].map(|share| histogram.quantile(share));
+        assert_eq!(at, [1, 1, 5, 10, 10]);
+    }
 
     /// With a unit of 1: exact below 2048, then two values per bucket, and so on. Edges and buckets agree.
     #[test]
@@ -130,7 +141,7 @@ mod tests {
             let mut last = None;
             for value in (0..1 << 24).step_by(911) {
                 let edge = histogram.upper_edge(value);
-                let width = (1 << unit).max(value >> OCTAVE);
+                let width = (1 << unit).max(value >> BUCKETS_PER_OCTAVE_LOG2);
                 assert!(edge >= value && edge - value < width, "{value}: {edge}");
                 assert_eq!(histogram.upper_edge(edge), edge);
                 assert_ne!(Some(histogram.upper_edge(edge + 1)), last);
