@@ -15,35 +15,36 @@ pub struct Config {
     pub ecn: bool,
     /// Negotiate AccECN (RFC 9768), if ECN is negotiated at all. Prague always does. Default no.
     pub accecn: bool,
-    /// A retransmitted SYN does not ask for ECN (RFC 3168 §6.1.1.1; Linux since 4.2). Default yes.
+    /// A retransmitted SYN does not request ECN (RFC 3168 §6.1.1.1; Linux since 4.2). Default yes.
     pub ecn_fallback: bool,
-    /// Alternative backoff with ECN (RFC 8511). Default no.
+    /// Alternative Backoff with ECN (RFC 8511). Default no.
     pub abe: bool,
     /// Prague grows on short paths as if the RTT were 25 ms (its draft, §2.4.4). Default yes.
     pub rtt_independence: bool,
     /// Offer selective acknowledgements (RFC 2018). Default yes.
     pub sack: bool,
-    /// Quick acknowledgements: acknowledge at once at the start of a connection, and later when Linux does. Default
-    /// yes. If no, acknowledgements are delayed from the first segment on (RFC 5681 §4.2).
+    /// Quick acknowledgements: acknowledge without delay at the start of a connection, and later when Linux does.
+    /// Default yes. If no, acknowledgements are delayed from the first segment on (RFC 5681 §4.2).
     pub quickack: bool,
-    /// Segments per delayed acknowledgement, which is sent earlier when its timer expires (RFC 5681 §4.2: at most
-    /// two). Default 2.
+    /// Segments per delayed acknowledgement (RFC 5681 §4.2: at most two). It is sent earlier if its timer expires.
+    /// Default 2.
     pub ack_every: u32,
     /// Largest receive window in bytes. Default 1 GiB, so that only buffer tuning limits it.
     pub max_window: u32,
     /// Receive window at which buffer tuning starts. Default 3 MiB, half of a 6 MiB buffer.
     pub tuned_window: u32,
-    /// How losses are found and repaired. Default: as Linux.
+    /// Loss detection and recovery. Default: as Linux.
     pub recovery: Recovery,
     /// The minimum retransmission timeout. In Linux it is TCP_RTO_MIN, 200 ms, the floor of the variance term: the
     /// timeout is at least the smoothed RTT plus this. With [`Recovery::Rfc6675`] it is the floor of the timeout
     /// itself (RFC 6298 §2.4: 1 s).
     pub rto_min: Duration,
-    /// Segments leave in bursts of a millisecond's worth, at least two, as with segmentation offload. Default yes.
+    /// Segments leave in bursts of about a millisecond's data, at least two segments, as with segmentation offload.
+    /// Default yes.
     pub gso: bool,
     /// How timers are rounded. Default: Linux's timer wheel at 250 Hz.
     pub clock: Clock,
-    /// The Linux that this endpoint behaves as, where versions differ. Default 6.1.
+    /// The version of Linux that this endpoint follows. Default 6.1.
     pub kernel: Kernel,
 }
 
@@ -72,7 +73,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The feedback of marks to ask for, with a congestion control that needs `needed`.
+    /// The feedback of marks to request, with a congestion control that needs `needed`.
     pub const fn wanted_feedback(&self, needed: Feedback) -> Feedback {
         match needed {
             Feedback::None if !self.ecn => Feedback::None,
@@ -83,18 +84,19 @@ impl Config {
     }
 }
 
-/// A version of Linux, where its TCP differs from other versions. The order is that of the versions.
+/// A version of Linux whose TCP differs from the others. Later versions are greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kernel {
     /// Linux 6.1: the receive window begins at 64 KiB.
     V6_1,
-    /// Linux 7.3: the whole receive buffer is offered at once, and its limit follows the memory that segments take; a
-    /// burst may span send buffers; four lost SYNs are sent again every second; acknowledgements of out-of-order data
-    /// are delayed by up to a third of an RTT; a delayed acknowledgement comes a tick earlier than 200 ms.
+    /// Linux 7.3: the receive window begins at half of the receive buffer, and its limit follows the memory that
+    /// segments take; a burst may span send buffers; the first five retransmissions of a SYN are a second apart;
+    /// acknowledgements of out-of-order data are delayed by up to a third of an RTT; the longest delay of an
+    /// acknowledgement is a tick less than the minimum RTO.
     V7_3,
 }
 
-/// How losses are found and repaired.
+/// Loss detection and recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
     /// As Linux since 4.18: RACK and tail loss probes (RFC 8985), proportional rate reduction (RFC 6937), and spurious
@@ -106,13 +108,13 @@ pub enum Recovery {
     Rfc6675,
 }
 
-/// How the host's timers are rounded.
+/// Rounding of the host's timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Clock {
-    /// Timers expire at the nanosecond.
+    /// No rounding: timers expire at the nanosecond.
     Exact,
-    /// Linux's timer wheel with 250 ticks a second: never early; up to a tick (4 ms) late below 63 ticks,
-    /// up to 8 ticks below 504, up to 64 ticks beyond.
+    /// Linux's timer wheel with 250 ticks a second. A timer is never early. It is up to a tick (4 ms) late if it runs
+    /// for less than 63 ticks, up to 8 ticks below 504, and up to 64 ticks otherwise.
     Jiffies,
 }
 
@@ -142,7 +144,7 @@ impl Clock {
 mod tests {
     use super::*;
 
-    /// At 1 ms the tick is 0; 40 ms are 10 ticks, and the wheel adds one: 44 ms.
+    /// At 1 ms the tick is 0. 40 ms are 10 ticks, and the wheel adds one: 44 ms.
     #[test]
     fn a_short_timer_is_up_to_a_tick_late() {
         let at = Clock::Jiffies.expiry(Time::from_millis(1), Duration::from_millis(40));

@@ -1,5 +1,5 @@
-//! Explicit congestion notification: how the ends negotiate it, and how the receiver reports marks. Three ways: RFC
-//! 3168, DCTCP's exact echo (RFC 8257 §3.2) and AccECN (RFC 9768) without its option.
+//! Explicit congestion notification: how the endpoints negotiate it, and how the receiver reports marks. There are
+//! three ways: RFC 3168, DCTCP's exact echo (RFC 8257 §3.2) and AccECN (RFC 9768) without its option.
 
 use crate::receiver::Arrival;
 use crate::segment::Flags;
@@ -19,7 +19,7 @@ pub enum Feedback {
 }
 
 impl Feedback {
-    /// The flags of a SYN that asks for this feedback (RFC 3168 §6.1.1, RFC 9768 §3.1.1).
+    /// The flags of a SYN that requests this feedback (RFC 3168 §6.1.1, RFC 9768 §3.1.1).
     pub const fn syn_flags(self) -> Flags {
         match self {
             Self::None => Flags::NONE,
@@ -28,7 +28,7 @@ impl Feedback {
         }
     }
 
-    /// The feedback that a listener which wants this one agrees to, given the flags of the SYN.
+    /// The feedback to which a listener that wants this one agrees, given the flags of the SYN.
     pub const fn accept(self, syn: Flags) -> Self {
         match (self, syn.ace()) {
             (Self::None, _) => Self::None,
@@ -48,8 +48,8 @@ impl Feedback {
         }
     }
 
-    /// The feedback that results from the SYN-ACK's flags for an endpoint that asked for this one (RFC 9768 §3.1.2,
-    /// table 2). A peer without AccECN answers with RFC 3168's; a peer that reflects all flags has none.
+    /// The negotiated feedback of an endpoint that requested this one, given the flags of the SYN-ACK (RFC 9768 §3.1.2,
+    /// table 2). A peer without AccECN answers with RFC 3168's flags; a peer that reflects all flags has no ECN.
     pub const fn conclude(self, answer: Flags) -> Self {
         match (self, answer.ace()) {
             (Self::Accurate, 0b001 | 0b101) => Self::Classic,
@@ -91,15 +91,16 @@ impl AckSize {
         .min(u32::from(u16::MAX));
     }
 
-    /// True if acknowledgements usually cover more than four segments, by intent or because the path thins them out.
+    /// True if acknowledgements usually cover more than four segments, because the receiver or the path thins them out.
     const fn is_large(self) -> bool {
         self.0 > 4 << 6
     }
 }
 
-/// Packets newly marked, from the ACE field, the number `counted` so far and the segments `delivered`. If the field
-/// may have wrapped, the largest possible count is assumed (RFC 9768 §3.2.2.5.2, appendix A.2). As in Linux, the
-/// smallest is assumed if large acknowledgements are `usual`.
+/// The number of newly marked packets. `ace` is the field, `counted` the number so far, `delivered` the segments that
+/// the acknowledgement delivers, `usual` the usual number of these. If the field may have wrapped, the largest possible
+/// number is assumed (RFC 9768 §3.2.2.5.2, appendix A.2), or as in Linux the smallest if large acknowledgements are
+/// usual.
 pub const fn newly_marked(ace: u8, counted: u32, delivered: u32, usual: AckSize) -> u32 {
     let least = (ace as u32).wrapping_sub(counted) & 7;
     if delivered <= 7 || usual.is_large() {
@@ -113,9 +114,9 @@ pub const fn newly_marked(ace: u8, counted: u32, delivered: u32, usual: AckSize)
 mod tests {
     use super::*;
 
-    /// RFC 9768 §3.1: AccECN only if both have it, otherwise the peer's feedback.
+    /// RFC 9768 §3.1: AccECN is used only if both endpoints have it.
     #[test]
-    fn the_ends_agree_on_what_both_have() {
+    fn the_ends_agree_on_a_feedback_that_both_have() {
         use Feedback::{Accurate, Classic, Exact, None};
         for (client, server, agreed) in [
             (Accurate, Accurate, Accurate),
@@ -140,9 +141,10 @@ mod tests {
         }
     }
 
-    /// Counted 13 (5 mod 8): ACE 7 is two more. Of 20 delivered it may also be 18: 2 + 2·8.
+    /// 13 were counted, which is 5 modulo 8, so ACE = 7 means two more. If 20 were delivered, it may also mean 18: 2 +
+    /// 2·8.
     #[test]
-    fn a_wrapped_counter_is_read_cautiously() {
+    fn if_the_counter_may_have_wrapped_the_largest_number_is_assumed() {
         let small = AckSize::default();
         assert_eq!(newly_marked(7, 13, 2, small), 2);
         assert_eq!(newly_marked(5, 13, 2, small), 0);
@@ -151,7 +153,7 @@ mod tests {
 
     /// From 4 on average, an acknowledgement of 65 adds (65 - 4) / 64: 4 · 64 + 61 = 317, which is 4.95.
     #[test]
-    fn where_large_acknowledgements_are_usual_the_small_count_holds() {
+    fn if_large_acknowledgements_are_usual_the_smallest_number_is_assumed() {
         let mut size = AckSize::default();
         size.note(4);
         assert_eq!(newly_marked(7, 13, 20, size), 18);

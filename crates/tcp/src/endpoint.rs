@@ -1,4 +1,5 @@
-//! One end of a connection: the handshake (RFC 9293 §3.5, with ECN by RFC 3168 §6.1.1), both halves, the close.
+//! One end of a connection: the handshake (RFC 9293 §3.5, with ECN by RFC 3168 §6.1.1), the sending and the receiving
+//! half, and the close.
 
 use sojourn_units::{Duration, Time, cold_path};
 
@@ -33,11 +34,12 @@ enum Phase {
     Established,
 }
 
-/// Lost SYNs after which the initial window is kept. Linux allows one, because its first timeout is only 1 s; RFC 5681
-/// §3.1 allows none.
+/// The initial window is kept if at most this many SYNs were lost. Linux allows one, because its first timeout is only
+/// 1 s; RFC 5681 §3.1 allows none.
 const SYN_LOSSES_FORGIVEN: u32 = 1;
 
-/// Timeouts of a SYN that do not double the next one, since Linux 7.3 (tcp_syn_linear_timeouts).
+/// Retransmissions of a SYN in Linux 7.3 that do not double the timeout (tcp_syn_linear_timeouts). With 4 of them the
+/// first five timeouts are 1 s each, and the later ones 2, 4, … s.
 const SYN_LINEAR_RETRIES: u32 = 4;
 
 /// Retransmissions of a SYN and of a SYN-ACK before giving up (Linux's tcp_syn_retries and tcp_synack_retries).
@@ -54,14 +56,17 @@ pub struct Endpoint {
     receiver: Receiver,
     feedback: Feedback,
     sack: bool,
+    /// A SYN or SYN-ACK is to be sent.
     syn_due: bool,
     syn_sent_at: Option<Time>,
+    /// Transmissions of the SYN or SYN-ACK.
     syn_tries: u32,
     syn_timeouts: u64,
     syn_alarm: Option<Time>,
-    /// Timeouts of the handshake before the pending one, and whether one is pending.
-    earlier_timeouts: u32,
+    /// The SYN or SYN-ACK has timed out and was not retransmitted yet.
     syn_timed_out: bool,
+    /// Timeouts of the handshake that led to a retransmission.
+    earlier_timeouts: u32,
     /// How the peer's SYN or SYN-ACK arrived, and whether the next segment reports it (AccECN).
     setup_arrived: Arrival,
     reports_setup: bool,
@@ -129,7 +134,7 @@ impl Endpoint {
     pub fn is_closed(&self) -> bool {
         self.receiver.is_finished() & self.is_established() & self.sender.is_closed()
     }
-    /// True once the peer's FIN has been reached.
+    /// True once all data up to the peer's FIN has arrived.
     pub fn peer_has_closed(&self) -> bool {
         self.receiver.is_finished() & self.is_established()
     }
@@ -150,12 +155,12 @@ impl Endpoint {
     pub(crate) const fn sender_mut(&mut self) -> &mut Sender {
         &mut self.sender
     }
-    /// Payload bytes that may wait in the host's own queue when more join them (TCP small queues).
+    /// Payload bytes up to which the host's own queue accepts another burst (TCP small queues).
     pub fn small_queue(&self) -> u64 {
         self.sender.small_queue()
     }
-    /// Holds data back until `until`, when the host's own queue is short again. Call it before [`Endpoint::poll`]. A
-    /// burst that has begun continues.
+    /// Holds data back until `until`, when the host's own queue is short enough again. Call it before
+    /// [`Endpoint::poll`]. A burst that has begun continues.
     pub const fn hold_back(&mut self, until: Time) {
         self.sender.hold_back(until);
     }
@@ -257,7 +262,7 @@ impl Endpoint {
     fn establish(&mut self, segment: &Segment, now: Time) {
         let rtt = match self.syn_sent_at {
             Some(sent) if self.syn_tries == 1 => Some(now - sent),
-            // The echoed timestamp identifies the SYN that is answered (RFC 7323 §4.1).
+            // The echoed timestamp tells which SYN was answered (RFC 7323 §4.1).
             Some(_) if self.phase == Phase::SynSent && segment.ts_ecr != 0 => {
                 let elapsed = crate::timestamp(now).wrapping_sub(segment.ts_ecr);
                 Some(Duration::from_millis(u64::from(elapsed.max(1))))
@@ -348,7 +353,7 @@ impl Endpoint {
             return None;
         }
         let ecn_setup = match self.phase {
-            Phase::SynSent if self.asks_for_ecn() => self.wanted_feedback().syn_flags(),
+            Phase::SynSent if self.requests_ecn() => self.wanted_feedback().syn_flags(),
             Phase::SynReceived if !self.drops_accecn() => {
                 self.feedback.answer_flags(self.setup_arrived)
             }
@@ -370,13 +375,13 @@ impl Endpoint {
         }
         segment.window = SYN_WINDOW;
         self.syn_sent_at = Some(now);
-        let patience = INITIAL_RTO * (1 << (self.syn_tries - self.linear_tries()).min(SYN_RETRIES));
-        self.syn_alarm = Some(self.config.clock.expiry(now, patience));
+        let timeout = INITIAL_RTO * (1 << (self.syn_tries - self.linear_tries()).min(SYN_RETRIES));
+        self.syn_alarm = Some(self.config.clock.expiry(now, timeout));
         self.syn_tries += 1;
         Some(self.algorithm.feedback == Feedback::Exact && ecn_setup != Flags::default())
     }
 
-    /// The tries so far that did not double the time to the next one. Those of a SYN-ACK always do.
+    /// Transmissions so far that do not double the next timeout. With a SYN-ACK every one doubles it.
     fn linear_tries(&self) -> u32 {
         match (self.phase, self.config.kernel) {
             (Phase::SynSent, Kernel::V7_3) => self.syn_tries.min(SYN_LINEAR_RETRIES),
@@ -393,9 +398,9 @@ impl Endpoint {
         }
     }
 
-    /// True if the SYN asks for ECN. A retransmitted SYN does not, in case the path drops such SYNs (RFC 3168
-    /// §6.1.1.1); AccECN is tried twice (RFC 9768 §3.1.4.1).
-    fn asks_for_ecn(&self) -> bool {
+    /// True if the SYN requests ECN. A retransmitted SYN does not, in case the path drops such SYNs (RFC 3168
+    /// §6.1.1.1). AccECN is requested twice (RFC 9768 §3.1.4.1).
+    fn requests_ecn(&self) -> bool {
         let tries = match self.wanted_feedback() {
             Feedback::Accurate => 2,
             _ => 1,
@@ -403,8 +408,8 @@ impl Endpoint {
         self.syn_tries < tries || !self.config.ecn_fallback
     }
 
-    /// True if the SYN-ACK is sent without AccECN, in case the path drops it: after a retransmission and another
-    /// timeout (RFC 9768 §3.2.3.2.2, as Linux).
+    /// True if the SYN-ACK is sent without AccECN, in case the path drops SYN-ACKs with it: after a retransmission and
+    /// another timeout (RFC 9768 §3.2.3.2.2, as Linux).
     fn drops_accecn(&self) -> bool {
         let again = self.syn_tries > 1 && self.earlier_timeouts > 0;
         self.feedback == Feedback::Accurate && self.config.ecn_fallback && again
@@ -459,7 +464,7 @@ mod tests {
         ends
     }
 
-    /// Counted as Linux's TCPTimeouts: a SYN, a SYN-ACK, and data twice; a probe does not count.
+    /// As in Linux's TCPTimeouts, timeouts of SYN, SYN-ACK and data count; that of a tail loss probe does not.
     #[test]
     fn timeouts_of_handshake_and_data_are_counted() {
         let fire = |end: &mut Endpoint, what: &str| {
@@ -473,7 +478,9 @@ mod tests {
         assert_eq!(client.timeouts(), 1);
 
         let mut server = Endpoint::listen(Config::default(), reno, Seq(2000));
-        let syn = client.poll(Time::from_millis(1000)).expect("the SYN again");
+        let syn = client
+            .poll(Time::from_millis(1000))
+            .expect("the SYN is retransmitted");
         server.on_segment(&syn.segment, Arrival::NotEct, Time::from_millis(1000));
         fire(&mut server, "a SYN-ACK is out");
         assert_eq!(server.timeouts(), 1);
@@ -487,10 +494,10 @@ mod tests {
         assert_eq!(client.timeouts(), 2);
     }
 
-    /// tcp_syn_linear_timeouts is 4: after the first timeout, four more come a second apart, then the time doubles six
-    /// times.
+    /// With tcp_syn_linear_timeouts = 4 the first five timeouts are 1 s, the next ones 2, 4, … s. There are ten
+    /// retransmissions: these 4 and tcp_syn_retries = 6.
     #[test]
-    fn since_7_3_the_first_five_retransmissions_of_a_syn_are_a_second_apart() {
+    fn in_7_3_the_first_five_retransmissions_of_a_syn_are_a_second_apart() {
         let reno = by_name("reno").expect("a congestion control");
         let config = Config {
             kernel: Kernel::V7_3,

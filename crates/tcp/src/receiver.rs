@@ -1,5 +1,5 @@
-//! The receiving half: reassembly, SACK blocks (RFC 2018, D-SACK RFC 2883), when to acknowledge (RFC 5681 §4.2; delays
-//! and quick acknowledgements as Linux), the receive window, the ECN echo (RFC 3168 §6.1.3).
+//! The receiving half: reassembly, SACK blocks (RFC 2018, D-SACK RFC 2883), times of acknowledgements (RFC 5681 §4.2;
+//! delays and quick acknowledgements as in Linux), receive window, ECN echo (RFC 3168 §6.1.3).
 
 #[cfg(test)]
 mod tests;
@@ -17,23 +17,25 @@ use window::ReceiveWindow;
 
 pub use window::SYN_WINDOW;
 
-/// Linux's TCP_ATO_MIN and TCP_DELACK_MIN: the shortest delay of an acknowledgement.
+/// The shortest delay of an acknowledgement (Linux's TCP_ATO_MIN and TCP_DELACK_MIN).
 const DELAY_MIN: Duration = Duration::from_millis(40);
-/// Linux's TCP_DELACK_MAX.
+/// The longest delay of an acknowledgement (Linux's TCP_DELACK_MAX).
 const DELAY_MAX: Duration = Duration::from_millis(200);
 /// Acknowledgements sent at once when a connection begins (Linux's TCP_MAX_QUICKACKS).
 const MAX_QUICK: u32 = 16;
 /// Acknowledgements of out-of-order data that are never delayed (Linux's TCP_FASTRETRANS_THRESH).
 const DUPLICATES_AT_ONCE: u32 = 3;
-/// How long, and how many, further ones may be delayed (Linux's tcp_comp_sack_delay_ns and _nr): also at most this share
-/// of an RTT, in percent (tcp_comp_sack_rtt_percent, and the constant before there was one).
+/// Longest delay of further ones (Linux's tcp_comp_sack_delay_ns).
 const COMPRESS_DELAY: Duration = Duration::from_millis(1);
+/// Longest delay of further ones in percent of an RTT, a constant in Linux 6.1.
 const COMPRESS_PERCENT: u64 = 5;
+/// The same in Linux 7.3 (tcp_comp_sack_rtt_percent).
 const COMPRESS_PERCENT_7_3: u64 = 33;
+/// Most acknowledgements that are delayed together (Linux's tcp_comp_sack_nr).
 const COMPRESS_MAX: u32 = 44;
 /// Most marked segments covered by one acknowledgement (RFC 9768 §3.2.2.5.1: two or three).
 const MARKS_PER_ACK: u32 = 2;
-/// Blocks remembered in the order of their reports.
+/// SACK blocks that are remembered in the order of their reports.
 const REMEMBERED: usize = 4;
 
 /// The receiving half of a connection.
@@ -55,24 +57,27 @@ pub struct Receiver {
     mss: u32,
     ack_now: bool,
     deadline: Option<Time>,
-    /// Quick acknowledgements left, if the mode is enabled.
+    /// Quick acknowledgements left.
     quick: u32,
+    /// Quick acknowledgements are enabled.
     quickack: bool,
-    /// This end answers what it receives, so that its answers carry the acknowledgements (Linux's pingpong mode).
+    /// This end answers the data that it receives, and its answers carry the acknowledgements (Linux's pingpong mode).
     interactive: bool,
-    /// The end of a write waits for its acknowledgement (Linux's ICSK_ACK_PUSHED).
+    /// The end of a write is not acknowledged yet (Linux's ICSK_ACK_PUSHED).
     pushed: bool,
     /// The local application has closed.
     closed: bool,
-    /// In-order bytes whose acknowledgement waits for more data or for the delay.
+    /// In-order bytes up to which an acknowledgement is delayed.
     held_back: u32,
     delay: Duration,
     /// When data last arrived in order.
     last_arrival: Option<Time>,
     /// The retransmission timeout of the local sender.
     timeout: Duration,
+    /// Acknowledgements sent at once since `duplicates_at`, the RCV.NXT that they carry.
     duplicates_sent: u32,
     duplicates_at: Seq,
+    /// Acknowledgements of out-of-order data that are delayed now.
     compressed: u32,
     compress_percent: u64,
     compress_until: Option<Time>,
@@ -157,20 +162,20 @@ impl Receiver {
     pub const fn note_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
-    /// Notes that this end has sent a segment at `now`. Data sent soon after an arrival is taken for an answer: the
-    /// next answers will carry the acknowledgements (Linux's tcp_event_data_sent; from 5.1 to 5.19 only after the
-    /// third answer).
+    /// Notes that this end has sent a segment at `now`. Data sent soon after an arrival counts as an answer, and the
+    /// next answers are expected to carry the acknowledgements (Linux's tcp_event_data_sent; from 5.1 to 5.19 only
+    /// after the third answer).
     #[inline(always)]
     pub fn note_sent(&mut self, segment: &Segment, now: Time) {
         if let Some(last) = self.last_arrival {
             self.interactive |= segment.len > 0 && now - last < self.delay;
         }
     }
-    /// The peer turns out not to support ECN.
+    /// Notes that the peer does not support ECN.
     pub const fn give_up_ecn(&mut self) {
         self.feedback = Feedback::None;
     }
-    /// The local application has closed and will send no answer.
+    /// Notes that the local application has closed and will send no answer.
     pub const fn note_closed(&mut self) {
         self.closed = true;
     }
@@ -199,7 +204,7 @@ impl Receiver {
             self.delay = if std::mem::take(&mut self.interactive) {
                 DELAY_MIN // no answer came
             } else {
-                // The delay was too short: the next segment did not arrive in time.
+                // The delay was too short for the next segment to arrive.
                 (self.delay * 2).min(DELAY_MAX)
             };
         }
@@ -210,9 +215,9 @@ impl Receiver {
         self.marks += u32::from(arrived == Arrival::Ce);
     }
 
-    /// Processes a segment without payload or FIN. A segment from before the window is a probe and is answered (RFC
-    /// 9293 §3.10.7.4). With AccECN its mark is counted but triggers no acknowledgement, so that acknowledgements do
-    /// not answer each other without end (RFC 9768 §3.2.2.5.1).
+    /// Processes a segment without payload or FIN. A segment from before the window is a probe and is acknowledged (RFC
+    /// 9293 §3.10.7.4). With AccECN a mark is counted but triggers no acknowledgement; otherwise pure acknowledgements
+    /// could trigger each other without end (RFC 9768 §3.2.2.5.1).
     pub fn on_empty(&mut self, segment: &Segment, ecn: Arrival) {
         if self.feedback == Feedback::Accurate && ecn == Arrival::Ce {
             cold_path();
@@ -240,14 +245,14 @@ impl Receiver {
             return;
         }
         if !seq.after(self.next) {
-            self.pace_acks(now);
+            self.adapt_delay(now);
         }
         self.on_arrival(segment, ecn, now_ms);
         if segment.flags.contains(Flags::FIN) {
             cold_path();
             self.fin_end = Some(end);
             if self.received == 0 && segment.len == 0 {
-                self.delay = Duration::ZERO; // no earlier arrival to estimate the delay from
+                self.delay = Duration::ZERO; // there was no earlier arrival from which to estimate the delay
             }
         }
         if seq.after(self.next) {
@@ -275,17 +280,17 @@ impl Receiver {
             }
             Feedback::Exact => {
                 self.note_marking(ecn == Arrival::Ce);
-                // As Linux: CWR asks for an immediate acknowledgement, because the sender's window may be very small.
+                // As Linux: CWR triggers an immediate acknowledgement, because the sender's window may be very small.
                 self.ack_now |= segment.flags.contains(Flags::CWR);
             }
             Feedback::Accurate => self.count_mark(ecn == Arrival::Ce),
         }
     }
 
-    /// Adapts the delay to the gaps between in-order arrivals, as Linux's tcp_event_data_recv. After a gap longer than
-    /// a retransmission timeout the sender's window may be one segment, so acknowledgements are quick again.
+    /// Adapts the delay to the times between in-order arrivals, as Linux's tcp_event_data_recv. After a time longer
+    /// than the retransmission timeout the sender's window may be one segment, so acknowledgements are quick again.
     #[inline(always)]
-    fn pace_acks(&mut self, now: Time) {
+    fn adapt_delay(&mut self, now: Time) {
         match self.last_arrival {
             None => {
                 self.raise_quick(MAX_QUICK);
@@ -305,7 +310,7 @@ impl Receiver {
         self.last_arrival = Some(now);
     }
 
-    /// Switches to quick acknowledgements depending on the IP header and the growth of the window.
+    /// Switches to quick acknowledgements if the ECN field or the growth of the window requires it.
     #[inline(always)]
     fn on_arrival(&mut self, segment: &Segment, ecn: Arrival, now_ms: u32) {
         if self.feedback == Feedback::Classic {
@@ -322,21 +327,22 @@ impl Receiver {
         }
         if self.window.grow(segment, now_ms) && self.quickack {
             cold_path();
-            // Linux sets the lowest bit: while the window grows, the count of quick acknowledgements hardly falls.
+            // As Linux, set the lowest bit: while the window grows, the count hardly falls.
             self.quick |= 1;
         }
     }
 
-    /// Acknowledges the end of a write, or of a GSO burst, as soon as the application has read it, because the sender
-    /// may have no more data. An interactive application gets time to answer, except after a second short segment
-    /// (Linux's tcp_measure_rcv_mss and tcp_cleanup_rbuf).
+    /// Acknowledges the end of a write or of a GSO burst at once, because the sender may have no more data. An
+    /// interactive application gets time to answer, except after a second short segment (Linux's tcp_measure_rcv_mss
+    /// and tcp_cleanup_rbuf).
     #[inline(always)]
     fn on_end_of_write(&mut self, is_full: bool) {
         let again = std::mem::replace(&mut self.pushed, true) && !is_full;
         self.ack_now |= self.quickack && (again || !self.interactive);
     }
 
-    /// Sends up to `most` quick acknowledgements, interactive or not (Linux's tcp_enter_quickack_mode).
+    /// Makes the next acknowledgements quick, at most `most` of them, and ends the interactive mode (Linux's
+    /// tcp_enter_quickack_mode).
     fn acknowledge_quickly(&mut self, most: u32) {
         self.raise_quick(most);
         self.interactive = false;
@@ -443,13 +449,13 @@ impl Receiver {
             .recent
             .into_iter()
             .filter(|block| !block.is_none() && !gone(*block));
-        for (place, block) in kept.iter_mut().zip(staying) {
-            *place = block;
+        for (entry, block) in kept.iter_mut().zip(staying) {
+            *entry = block;
         }
         self.recent = kept;
     }
 
-    /// Data that arrived before is acknowledged at once, with a D-SACK (RFC 2883 §4).
+    /// Acknowledges data that has arrived before, at once and with a D-SACK (RFC 2883 §4).
     #[cold]
     #[inline(never)]
     fn on_duplicate(&mut self, block: SackBlock) {
@@ -460,8 +466,8 @@ impl Receiver {
         self.ack_now = true;
     }
 
-    /// Schedules the acknowledgement: at least every second full segment (RFC 5681 §4.2); at once after a mark (RFC
-    /// 3168) and in quick mode.
+    /// Acknowledges now, or sets the delay. More than `held_back` bytes (RFC 5681 §4.2: at least every second full
+    /// segment) and quick mode allow no delay.
     #[inline(always)]
     fn schedule_ack(&mut self, now: Time) {
         let quick = self.quick > 0 && !self.interactive;
@@ -477,7 +483,7 @@ impl Receiver {
         }
     }
 
-    /// Delays all but the first few acknowledgements of out-of-order data by a millisecond, as Linux.
+    /// Delays acknowledgements of out-of-order data by at most a millisecond, except the first three, as Linux.
     fn compress(&mut self, now: Time) {
         if self.duplicates_at != self.next {
             self.duplicates_at = self.next;
@@ -498,7 +504,7 @@ impl Receiver {
         }
     }
 
-    /// RFC 8257 §3.2: when the marking changes, the data before is acknowledged at once with the old echo.
+    /// RFC 8257 §3.2: when the marking changes, earlier data is acknowledged at once with the old echo.
     #[inline(never)]
     fn note_marking(&mut self, marked: bool) {
         if marked == self.echo {
@@ -511,7 +517,7 @@ impl Receiver {
         self.ack_now = true;
     }
 
-    /// RFC 9768 §3.2.2.5.1: acknowledge at once when marking begins, and for every second mark.
+    /// Counts a mark. Acknowledges at once when marking begins, and for every second mark (RFC 9768 §3.2.2.5.1).
     #[inline(never)]
     fn count_mark(&mut self, marked: bool) {
         let began = marked && !self.echo;
@@ -527,7 +533,7 @@ impl Receiver {
     #[inline(always)]
     pub fn stamp(&mut self, segment: &mut Segment) {
         let (mut next, mut echo) = (self.next, self.echo);
-        let tells_of_past = self.before_change.is_some();
+        let reports_past = self.before_change.is_some();
         if let Some(before) = self.before_change {
             cold_path();
             self.before_change = None;
@@ -547,9 +553,9 @@ impl Receiver {
             self.write_blocks(&mut segment.sack);
         }
         self.acknowledged = next;
-        self.ack_now = tells_of_past;
-        if tells_of_past {
-            return; // as Linux, it is none of those that are counted
+        self.ack_now = reports_past;
+        if reports_past {
+            return; // as in Linux, this acknowledgement resets no timer and does not count as a quick one
         }
         self.deadline = None;
         self.pushed = false;
@@ -564,16 +570,16 @@ impl Receiver {
         }
     }
 
-    /// Writes the D-SACK first, then the blocks last reported (RFC 2018 §4, RFC 2883 §4).
+    /// Writes the D-SACK and then the blocks last reported (RFC 2018 §4, RFC 2883 §4).
     #[cold]
     #[inline(never)]
-    fn write_blocks(&mut self, places: &mut [SackBlock; MAX_SACK_BLOCKS]) {
+    fn write_blocks(&mut self, entries: &mut [SackBlock; MAX_SACK_BLOCKS]) {
         let blocks = self.duplicate.take().into_iter().chain(self.recent);
-        for (place, block) in places
+        for (entry, block) in entries
             .iter_mut()
             .zip(blocks.filter(|block| !block.is_none()))
         {
-            *place = block;
+            *entry = block;
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Round-trip times: smoothed RTT, variance, retransmission timeout (RFC 6298) and minimum.
 //!
-//! Departures from RFC 6298 §2, as in Linux: the variance is the largest mean deviation of the last round; it decays
-//! by a quarter per round; a falling RTT raises it by an eighth only; and the floor of 200 ms applies to the variance
-//! term, so that RTO ≥ SRTT + 200 ms.
+//! Departures from RFC 6298 §2, as in Linux: RTTVAR rises at once to the largest mean deviation of the current round,
+//! and at the end of a round falls by a quarter of its distance to that maximum. If the RTT falls, the mean deviation
+//! rises at an eighth of the usual rate. The floor of 200 ms applies to the variance term, so that RTO ≥ SRTT + 200 ms.
 
 use sojourn_units::{Duration, Time};
 
@@ -14,26 +14,30 @@ pub const INITIAL_RTO: Duration = Duration::from_secs(1);
 const FALLBACK_RTO: Duration = Duration::from_secs(3);
 /// Linux's TCP_RTO_MAX.
 const MAX_RTO: Duration = Duration::from_secs(120);
-/// Linux's tcp_min_rtt_wlen: how long a minimum is kept.
+/// How long a minimum is kept (Linux's tcp_min_rtt_wlen).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
 /// The RTT estimator of one connection. As in Linux, it works in microseconds.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
-    /// Floor of the variance term; with RFC 6298 alone, floor of the timeout.
-    rto_min: i64,
-    least: i64,
-    /// A sample takes the common path if `srtt_8` is above this: after the first sample as in Linux, never with RFC
-    /// 6298 alone.
-    unusual_to: i64,
+    /// Floor of the variance term; 0 with RFC 6298's rules.
+    variance_floor: i64,
+    /// Floor of the timeout with RFC 6298's rules; 0 with Linux's.
+    timeout_floor: i64,
+    /// A sample takes the slow path if `srtt_8` is at most this. 0 with Linux's rules: only the first sample does.
+    /// [`i64::MAX`] with RFC 6298's rules: every sample does. One comparison thus tests for both.
+    slow_path_up_to: i64,
     /// RTO before the first sample.
     initial: Duration,
     /// Eight times the smoothed RTT; 0 before the first sample.
     srtt_8: i64,
     /// Four times the mean deviation.
     mdev_4: i64,
+    /// The largest `mdev_4` of the current round, at least the floor.
     mdev_max: i64,
-    rttvar: i64,
+    /// Four times RTTVAR.
+    rttvar_4: i64,
+    /// SND.NXT when the round began.
     round_end: Seq,
     min: MinFilter,
 }
@@ -42,14 +46,14 @@ impl RttEstimator {
     /// Linux's estimator, without samples. `rto_min` is the floor of the variance term.
     pub fn new(rto_min: Duration) -> Self {
         Self {
-            rto_min: rto_min.as_micros() as i64,
-            least: 0,
-            unusual_to: 0,
+            variance_floor: rto_min.as_micros() as i64,
+            timeout_floor: 0,
+            slow_path_up_to: 0,
             initial: INITIAL_RTO,
             srtt_8: 0,
             mdev_4: 0,
             mdev_max: 0,
-            rttvar: 0,
+            rttvar_4: 0,
             round_end: Seq(0),
             min: MinFilter::default(),
         }
@@ -58,20 +62,20 @@ impl RttEstimator {
     /// RFC 6298's estimator, without samples. `rto_min` is the floor of the timeout.
     pub fn rfc6298(rto_min: Duration) -> Self {
         Self {
-            rto_min: 0,
-            least: rto_min.as_micros() as i64,
-            unusual_to: i64::MAX,
+            variance_floor: 0,
+            timeout_floor: rto_min.as_micros() as i64,
+            slow_path_up_to: i64::MAX,
             ..Self::new(Duration::ZERO)
         }
     }
 
-    /// Takes a sample, never of a retransmitted segment (Karn, RFC 6298 §3). `una` and `next` are SND.UNA and SND.NXT,
-    /// which separate the rounds.
+    /// Takes a sample. Its segment was sent only once, or its timestamp tells which transmission was acknowledged
+    /// (Karn's algorithm, RFC 6298 §3). `una` and `next` are SND.UNA and SND.NXT, which separate the rounds.
     pub fn sample(&mut self, rtt: Duration, now: Time, una: Seq, next: Seq) {
         let micros = (rtt.as_micros() as i64).max(1);
         self.min.update(rtt, now);
-        if self.srtt_8 <= self.unusual_to {
-            self.sample_unusually(micros, next);
+        if self.srtt_8 <= self.slow_path_up_to {
+            self.sample_slow_path(micros, next);
             return;
         }
         let error = micros - (self.srtt_8 >> 3);
@@ -83,31 +87,31 @@ impl RttEstimator {
         self.mdev_4 += change;
         if self.mdev_4 > self.mdev_max {
             self.mdev_max = self.mdev_4;
-            self.rttvar = self.rttvar.max(self.mdev_max);
+            self.rttvar_4 = self.rttvar_4.max(self.mdev_max);
         }
         if una.after(self.round_end) {
-            if self.mdev_max < self.rttvar {
-                self.rttvar -= (self.rttvar - self.mdev_max) >> 2;
+            if self.mdev_max < self.rttvar_4 {
+                self.rttvar_4 -= (self.rttvar_4 - self.mdev_max) >> 2;
             }
             self.round_end = next;
-            self.mdev_max = self.rto_min;
+            self.mdev_max = self.variance_floor;
         }
     }
 
-    /// Takes the first sample, or any sample with RFC 6298 alone.
+    /// Takes the first sample, or with RFC 6298's rules any sample (RFC 6298 §2.3, §2.4).
     #[cold]
     #[inline(never)]
-    fn sample_unusually(&mut self, micros: i64, next: Seq) {
+    fn sample_slow_path(&mut self, micros: i64, next: Seq) {
         if self.srtt_8 == 0 {
             self.begin(micros, next);
         } else {
             let error = micros - (self.srtt_8 >> 3);
             self.srtt_8 += error;
             self.mdev_4 += error.abs() - (self.mdev_4 >> 2);
-            self.rttvar = self.mdev_4;
+            self.rttvar_4 = self.mdev_4;
         }
-        if self.unusual_to > 0 {
-            self.rttvar = self.rttvar.max(self.least - (self.srtt_8 >> 3));
+        if self.timeout_floor > 0 {
+            self.rttvar_4 = self.rttvar_4.max(self.timeout_floor - (self.srtt_8 >> 3));
         }
     }
 
@@ -115,12 +119,12 @@ impl RttEstimator {
     fn begin(&mut self, micros: i64, next: Seq) {
         self.srtt_8 = micros << 3;
         self.mdev_4 = micros << 1;
-        self.rttvar = self.mdev_4.max(self.rto_min);
-        self.mdev_max = self.rttvar;
+        self.rttvar_4 = self.mdev_4.max(self.variance_floor);
+        self.mdev_max = self.rttvar_4;
         self.round_end = next;
     }
 
-    /// Notes that the handshake is over and yielded no sample.
+    /// Notes that the handshake has ended without a sample.
     pub const fn handshake_gave_none(&mut self) {
         self.initial = FALLBACK_RTO;
     }
@@ -144,7 +148,7 @@ impl RttEstimator {
         if self.srtt_8 == 0 {
             return self.initial;
         }
-        Duration::from_micros(((self.srtt_8 >> 3) + self.rttvar) as u64).min(MAX_RTO)
+        Duration::from_micros(((self.srtt_8 >> 3) + self.rttvar_4) as u64).min(MAX_RTO)
     }
 
     /// The timeout doubled `backoff` times (RFC 6298 §5.5), at most 120 s.
@@ -153,10 +157,12 @@ impl RttEstimator {
     }
 }
 
-/// A minimum over the last [`MIN_RTT_WINDOW`], kept as two overlapping windows so that an old minimum expires.
+/// A minimum over the last [`MIN_RTT_WINDOW`].
 #[derive(Clone, Debug, Default)]
 struct MinFilter {
+    /// The minimum, with the time of its sample.
     current: Option<(Duration, Time)>,
+    /// The smallest later sample, which becomes the minimum when `current` has expired.
     next: Option<(Duration, Time)>,
 }
 

@@ -17,7 +17,7 @@ impl Flags {
     pub const SYN: Self = Self(1 << 1);
     /// Reset the connection.
     pub const RST: Self = Self(1 << 2);
-    /// Push: the end of a write.
+    /// Push: the end of a write or of a GSO burst.
     pub const PSH: Self = Self(1 << 3);
     /// The acknowledgement field is significant.
     pub const ACK: Self = Self(1 << 4);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Add, AddAssign};
 
-/// A TCP sequence number. Order is meaningful within half the number space.
+/// A TCP sequence number. Two numbers can be ordered if they are less than half of the number space apart.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Seq(pub u32);
 

@@ -66,7 +66,7 @@ fn every_second_segment_is_acknowledged() {
 }
 
 #[test]
-fn the_end_of_a_piece_is_acknowledged_at_once() {
+fn the_end_of_a_write_is_acknowledged_at_once() {
     let (mut receiver, n) = settled();
     let end = Segment {
         flags: Flags::PSH,
@@ -106,9 +106,9 @@ fn after_a_gap_longer_than_the_timeout_segments_are_acknowledged_one_by_one() {
     assert!(!arrive(&mut receiver, n + 18, 602));
 }
 
-/// An out-of-order arrival does not measure the data rate: 301 ms pass until the hole is filled.
+/// Only in-order arrivals end a gap: 301 ms pass until the hole is filled.
 #[test]
-fn a_gap_ends_with_what_arrives_in_order() {
+fn an_out_of_order_arrival_does_not_end_a_gap() {
     let (mut receiver, n) = settled();
     receiver.note_timeout(Duration::from_millis(300));
     arrive(&mut receiver, n, 100);
@@ -204,11 +204,11 @@ fn the_offered_window_grows_by_two_segments_per_segment_and_never_shrinks() {
     assert_eq!(receiver.window.offered(), SYN_WINDOW + 2 * MSS);
 }
 
-/// A connection's first segment arrives and is answered. It is the last to be acknowledged quickly, until a delayed
-/// acknowledgement times out. In a packet trace of Linux 6.1, a browser acknowledges every segment of its first
-/// response, and every second of those that follow.
+/// After the first answer no segment is acknowledged quickly, until the delay of an acknowledgement expires. In a
+/// packet trace of Linux 6.1, a browser acknowledges every segment of its first response, and every second segment of
+/// those that follow.
 #[test]
-fn who_answers_acknowledges_every_second_segment() {
+fn an_interactive_receiver_acknowledges_every_second_segment() {
     let mut receiver = receiver();
     for n in 0..3 {
         assert!(arrive(&mut receiver, n, 100), "segment {n}");
@@ -224,10 +224,10 @@ fn who_answers_acknowledges_every_second_segment() {
     assert!(arrive(&mut receiver, 7, 302));
 }
 
-/// Linux's tcp_measure_rcv_mss and tcp_cleanup_rbuf: an application that answers is given time to do so, whatever was
-/// pushed.
+/// Linux's tcp_measure_rcv_mss and tcp_cleanup_rbuf: an application that answers is given time to do so, even after
+/// PSH.
 #[test]
-fn the_end_of_a_piece_waits_for_an_answer() {
+fn the_end_of_a_write_waits_for_an_answer_in_interactive_mode() {
     let (mut receiver, n) = settled();
     receiver.note_sent(&data(0), Time::ZERO);
     let end = Segment {
@@ -238,9 +238,9 @@ fn the_end_of_a_piece_waits_for_an_answer() {
     assert!(!receiver.wants_ack());
 }
 
-/// Data sent 40 ms after the last arrival is no answer to it. Before any arrival there is nothing to answer.
+/// Data sent 40 ms after the last arrival is no answer to it. Data sent before any arrival is no answer either.
 #[test]
-fn what_is_sent_late_or_first_is_no_answer() {
+fn data_sent_late_or_first_is_no_answer() {
     let mut receiver = receiver();
     receiver.note_sent(&data(0), Time::ZERO);
     assert!(arrive(&mut receiver, 0, 100));
@@ -250,7 +250,7 @@ fn what_is_sent_late_or_first_is_no_answer() {
 
 /// Linux's tcp_enter_quickack_mode: the peer's window may be small now.
 #[test]
-fn what_arrives_twice_or_marked_ends_the_answers() {
+fn a_duplicate_or_a_mark_ends_the_interactive_mode() {
     let ends: [fn(&mut Receiver); 2] = [
         |receiver| {
             arrive(receiver, 0, 101);

@@ -13,33 +13,34 @@ pub const SYN_WINDOW: u32 = 65_535;
 /// Memory that a received segment takes beside its payload, as Linux counts it: a header of 256 bytes and the buffer's
 /// structures (SKB_TRUESIZE, 64 bits).
 const OVERHEAD: u32 = 256 + 576;
-/// What a segment takes in Linux 7.3: the buffer's structures and a small head (256 and 640 bytes). Observed: on a kernel
-/// with a buffer of 6 MiB a window of 3 MiB grew for 254 segments.
+/// The same in Linux 7.3: the buffer's structures and a small head (256 and 640 bytes). This was observed: on a kernel
+/// with a buffer of 6 MiB, a window of 3 MiB grew for 254 segments.
 const OVERHEAD_7_3: u32 = 256 + 640;
-/// The overhead grows in these steps until half of the memory holds the payload.
+/// The memory of a segment is enlarged in these steps until half of it holds the payload.
 const OVERHEAD_STEP: u32 = 128;
-/// Segments that are merged into one buffer while they wait (Linux's MAX_SKB_FRAGS). A segment that fills a hole is
-/// merged with those behind it if there is room.
+/// Segments that fit in one buffer (Linux's MAX_SKB_FRAGS). Waiting segments are merged into one buffer, and so is a
+/// segment that fills a hole with those behind it, if there is room.
 const FRAGMENTS: u32 = 17;
 
-/// The receive window. The offer grows with arriving data, up to a limit tuned to twice the data that arrives per
-/// round trip (Linux's tcp_grow_window and tcp_rcv_space_adjust).
+/// The receive window. The offer grows with arriving data up to a limit, which is tuned to about twice the data that
+/// arrives per round trip (Linux's tcp_grow_window and tcp_rcv_space_adjust).
 #[derive(Debug)]
 pub(super) struct ReceiveWindow {
     offered: u32,
     limit: u32,
     kernel: Kernel,
     max: u32,
-    /// Longest delay of an acknowledgement.
+    /// Longest delay of an acknowledgement at any RTT; in Linux 7.3 less than the minimum RTO.
     delay_max: Duration,
     mss: u32,
     /// Right edge of the offered window; never moves back (RFC 9293 §3.8.6).
     edge: Seq,
-    /// Bytes delivered per round trip: the last measurement, and the one under way.
+    /// Most bytes that a round trip has delivered.
     space: u32,
+    /// Where and when the present measurement began.
     measured_from: Seq,
     measured_since: Time,
-    /// Smoothed when it rises, in eighths of microseconds; 0 before the first sample.
+    /// The RTT, smoothed when it rises, in eighths of microseconds; 0 before the first sample.
     round_trip_8: u32,
     last_echo: u32,
 }
@@ -87,8 +88,7 @@ impl ReceiveWindow {
             self.round_trip_8 as u64 >> 3
         })
     }
-    /// The longest delay of an acknowledgement: the round trip, but at least the minimum (as Linux), and since 7.3 less
-    /// than the minimum RTO.
+    /// The longest delay of an acknowledgement now: the round trip, between [`DELAY_MIN`] and `delay_max` (as Linux).
     pub(super) fn longest_delay(&self) -> Duration {
         self.round_trip().max(DELAY_MIN).min(self.delay_max)
     }
@@ -118,9 +118,8 @@ impl ReceiveWindow {
         true
     }
 
-    /// Takes an RTT sample. A lower one applies at once, a higher one by an eighth, so that queueing delay is not
-    /// taken for the path's round trip (Linux's tcp_rcv_rtt_update in 6.1.192; older versions smooth in both
-    /// directions).
+    /// Takes an RTT sample. A lower one applies at once, of a higher one only an eighth, so that queueing delay is not
+    /// mistaken for the path's RTT (Linux's tcp_rcv_rtt_update in 6.1.192; older versions smooth in both directions).
     fn take_round_trip(&mut self, millis: u32) {
         let sample = millis * 1000;
         if self.round_trip_8 == 0 || 8 * sample < self.round_trip_8 {
@@ -131,8 +130,8 @@ impl ReceiveWindow {
     }
 
     /// Notes that the application has read the bytes `from` to `next`. It reads buffer by buffer, and the measurement
-    /// ends with the first. So data that waited behind a hole counts for the next measurement, unless there was little
-    /// of it.
+    /// ends with the first buffer. So data that waited behind a hole counts for the next measurement, unless it is
+    /// little enough to be in that buffer.
     pub(super) fn delivered(&mut self, from: Seq, next: Seq, now: Time) {
         let elapsed = now.saturating_since(self.measured_since);
         if self.round_trip_8 == 0 || elapsed < self.round_trip() {
@@ -173,14 +172,14 @@ impl ReceiveWindow {
         self.measured_since = now;
     }
 
-    /// The window for the memory that the limit was granted for as its half: the share that the payload takes of a
-    /// segment's memory, in 256ths (Linux's scaling_ratio).
+    /// The limit in Linux 7.3. The initial limit is half of the buffer's memory; this one is the share of that memory
+    /// that payload takes, computed in 256ths (Linux's scaling_ratio).
     fn share_of_payload(&self) -> u32 {
         let share = 256 * u64::from(self.mss) / u64::from(self.mss + OVERHEAD_7_3);
         (2 * u64::from(self.limit) * share / 256).min(u64::from(u32::MAX)) as u32
     }
 
-    /// The window granted for the memory of one segment: half of it is taken for payload.
+    /// The window granted for the memory of one segment: half of that memory.
     fn window_per_segment(&self) -> u32 {
         let least = self.mss + OVERHEAD;
         let lacking = (2 * self.mss).saturating_sub(least);
@@ -202,7 +201,7 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    /// By hand: 100 ms; 180 ms raise it by an eighth of 80, to 110; 105 ms are less and apply at once.
+    /// By hand: the first sample is 100 ms; 180 ms raise the RTT by an eighth of 80 ms, to 110; 105 ms apply at once.
     #[test]
     fn a_round_trip_falls_at_once_and_rises_slowly() {
         let mut window = window();
@@ -215,9 +214,10 @@ mod tests {
         assert_eq!(millis(105), 105);
     }
 
-    /// Observed on a kernel of version 7.3, with a buffer of 6 MiB: its half at first, then 158/256 of it.
+    /// Observed on a kernel of version 7.3 with a buffer of 6 MiB: the window is half of it at first, then 158/256 of
+    /// it.
     #[test]
-    fn since_7_3_the_window_begins_as_half_of_the_buffer_and_becomes_the_payloads_share_of_it() {
+    fn in_7_3_the_window_begins_at_half_of_the_buffer_and_grows_to_the_payloads_share_of_it() {
         let config = Config {
             kernel: Kernel::V7_3,
             ..Config::default()
@@ -230,13 +230,14 @@ mod tests {
             ..Segment::default()
         };
         let growths = (0..1000).take_while(|_| window.grow(&segment, 100)).count();
-        assert_eq!(growths, 255, "737280 bytes by 2896");
+        assert_eq!(growths, 255, "737280 bytes in steps of 2896");
         assert_eq!(window.offered(), 3_883_008);
     }
 
-    /// tcp_rcvbuf_grow, by hand: 300 segments in a round trip after 100 make 600 and twice their growth by 200 %.
+    /// tcp_rcvbuf_grow, by hand: 300 segments in a round trip after 100 are a growth by 200 %. Twice the data are 600;
+    /// twice 200 % of that are added.
     #[test]
-    fn since_7_3_the_limit_is_twice_the_data_and_four_times_its_growth() {
+    fn in_7_3_the_limit_is_twice_the_data_and_twice_the_growth_of_that() {
         let config = Config {
             kernel: Kernel::V7_3,
             tuned_window: 1000 * MSS,
@@ -250,17 +251,18 @@ mod tests {
         assert_eq!(window.limit, (600 + 2 * 1200) * MSS);
     }
 
-    /// Observed on a kernel: 2280 bytes for a segment, and five times 128 more until half of it exceeds 1448.
+    /// Observed on a kernel: a segment takes 2280 bytes, and five times 128 more until half of it exceeds 1448.
     #[test]
     fn half_of_a_segments_memory_is_its_window() {
         assert_eq!(window().window_per_segment(), 1460);
     }
 
-    /// Observed on a kernel whose buffer grew to 9346920 bytes, 2920 for each of 3201 segments: 46 segments in a round
-    /// trip, among them the retransmission that filled the hole; then 200, with the 146 that had waited behind it. The
-    /// last hole has 13 segments behind it, which are read together with it.
+    /// Observed on a kernel whose buffer grew to 9346920 bytes, which are 2920 for each of 3201 segments. The first
+    /// round trip has 46 segments, with the retransmission that filled the hole. The second has 200, with the 146 that
+    /// had waited behind the hole. The last hole has 13 segments behind it, which are read together with the segment
+    /// that fills it.
     #[test]
-    fn what_waited_behind_a_hole_counts_for_the_next_round_trip() {
+    fn data_that_waited_behind_a_hole_counts_for_the_next_round_trip() {
         let mut window = window();
         window.take_round_trip(100);
         window.space = 40 * MSS;

@@ -29,18 +29,18 @@ impl Sender {
             self.on_ack_of_nothing(segment, now);
             return;
         }
-        if advanced && self.expects_no_surprise(segment) {
+        if advanced && self.takes_fast_path(segment) {
             if let Some(delivered) = self.scoreboard.acknowledge_clean(ack, now) {
-                self.on_progress(ack, delivered, now);
+                self.on_fast_path(ack, delivered, now);
                 return;
             }
         }
-        self.on_surprise(segment, advanced, now, now_ms);
+        self.on_slow_path(segment, advanced, now, now_ms);
     }
 
-    /// Processes any acknowledgement of data in flight that cannot take the fast path.
+    /// Processes an acknowledgement that does not take the fast path, while data is in flight.
     #[inline(never)]
-    fn on_surprise(&mut self, segment: &Segment, advanced: bool, now: Time, now_ms: u32) {
+    fn on_slow_path(&mut self, segment: &Segment, advanced: bool, now: Time, now_ms: u32) {
         let ack = segment.ack;
         let mut acked = Acked::default();
         let prior_in_flight = self.in_flight();
@@ -77,7 +77,7 @@ impl Sender {
             acked: &acked,
         };
         self.on_probe_answered(&facts);
-        if advanced || self.answers_before_resending(&acked) {
+        if advanced || self.reports_older_transmission(&acked) {
             self.arm = timers::Arm::Acknowledged;
         }
         let event = AckEvent {
@@ -116,8 +116,8 @@ impl Sender {
     }
 
     /// True if the acknowledgement may take the fast path: no loss, reordering or ECN signal is pending or reported.
-    fn expects_no_surprise(&self, segment: &Segment) -> bool {
-        self.takes_short_cut
+    fn takes_fast_path(&self, segment: &Segment) -> bool {
+        self.has_fast_path
             && self.state == State::Open
             && self.scoreboard.is_clean()
             && self.probe.is_none()
@@ -125,9 +125,9 @@ impl Sender {
             && !segment.flags.contains(Flags::ECE)
     }
 
-    /// The fast path, for segments acknowledged in order. Has the effect of the rest of [`Sender::on_ack`].
+    /// The fast path, for segments acknowledged in order. Has the same effect as [`Sender::on_slow_path`].
     #[inline(always)]
-    fn on_progress(&mut self, ack: Seq, acked: InOrder, now: Time) {
+    fn on_fast_path(&mut self, ack: Seq, acked: InOrder, now: Time) {
         self.una = ack;
         self.delivered += u64::from(acked.segments);
         self.delivered_at = now;
@@ -149,7 +149,7 @@ impl Sender {
         self.control.on_ack(&event, &mut self.window);
     }
 
-    /// Processes an acknowledgement while nothing is in flight. It may carry a new window, or a D-SACK for a
+    /// Processes an acknowledgement while nothing is in flight. It may carry a new window or the D-SACK of a
     /// retransmission.
     #[inline(always)]
     fn on_ack_of_nothing(&mut self, segment: &Segment, now: Time) {
@@ -183,8 +183,8 @@ impl Sender {
         }
     }
 
-    /// Notes the offered window. A segment is full if it has the MSS, or half of the largest window if that is less
-    /// (as Linux; all of a window of up to 536 bytes).
+    /// Notes the offered window. A full segment has the size of the MSS, or of half of the largest window if that is
+    /// less, or of the whole window if that has at most 536 bytes (as Linux).
     pub(super) fn note_offer(&mut self, window: u32) {
         if window > self.largest_offer {
             self.raise_offer(window);
@@ -219,12 +219,12 @@ impl Sender {
     #[cold]
     #[inline(never)]
     fn count_marks(&mut self, segment: &Segment, delivered: u32) -> u32 {
-        let is_new = (segment.ts_val.wrapping_sub(self.marks_told_at) as i32) > 0;
+        let is_new = (segment.ts_val.wrapping_sub(self.marks_reported_at) as i32) > 0;
         if delivered == 0 && !is_new {
             return 0;
         }
         if is_new {
-            self.marks_told_at = segment.ts_val;
+            self.marks_reported_at = segment.ts_val;
         }
         if delivered > 0 {
             self.ack_size.note(delivered);
@@ -235,10 +235,10 @@ impl Sender {
         marks
     }
 
-    /// True if SACKs report a segment that was sent before the oldest outstanding one was last sent. The answer to the
-    /// latter is still to come, so the retransmission timer restarts (Linux's tcp_clean_rtx_queue). RFC 6298 §5.3
-    /// considers only cumulative acknowledgements.
-    fn answers_before_resending(&self, acked: &Acked) -> bool {
+    /// True if SACKs report a segment that was sent before the last transmission of the oldest outstanding one. The
+    /// acknowledgement of that transmission is still to come, so the retransmission timer restarts (Linux's
+    /// tcp_clean_rtx_queue). RFC 6298 §5.3 considers only cumulative acknowledgements.
+    fn reports_older_transmission(&self, acked: &Acked) -> bool {
         acked
             .sack_times
             .filter(|_| self.recovery == Recovery::Rack)
@@ -246,12 +246,12 @@ impl Sender {
             .is_some_and(|((first, _), oldest)| first < oldest)
     }
 
-    /// True if the peer waits for CWR (RFC 3168 §6.1.2).
+    /// True if a reduction is confirmed by CWR (RFC 3168 §6.1.2).
     pub(super) fn confirms_reductions(&self) -> bool {
         matches!(self.feedback, Feedback::Classic | Feedback::Exact)
     }
 
-    /// Feeds the SACK blocks to the scoreboard. Returns true if the first is a D-SACK (RFC 2883).
+    /// Passes the SACK blocks to the scoreboard. Returns true if the first is a D-SACK (RFC 2883).
     fn take_sacks(
         &mut self,
         segment: &Segment,
@@ -286,8 +286,9 @@ impl Sender {
         duplicate
     }
 
-    /// Takes RTT samples (RFC 6298 §3, RFC 7323 §4.1): from the send time of segments that were never retransmitted,
-    /// otherwise from the timestamp. Returns the sample of the newest segment delivered, for congestion control.
+    /// Takes an RTT sample (RFC 6298 §3, RFC 7323 §4.1): from the send time of the oldest segment delivered, or from
+    /// the timestamp if that segment was retransmitted. Returns the sample of the newest segment delivered, for
+    /// congestion control.
     fn sample_rtt(
         &mut self,
         acked: &Acked,
@@ -328,12 +329,12 @@ mod tests {
     /// The fate of a packet of the sender: its delay in ms, or `None` if it is lost; and whether it is marked.
     type Fate = (Option<u64>, bool);
 
-    /// Ten seconds of a connection with data without end: the segments that both ends send, with their times.
+    /// The segments that both ends of a connection send in ten seconds, with their times. The data has no end.
     fn sent(
         algorithm: &'static Algorithm,
         ecn: bool,
         fates: &[Fate],
-        short_cut: bool,
+        fast_path: bool,
     ) -> Vec<(Time, Segment)> {
         let config = Config {
             ecn,
@@ -375,8 +376,8 @@ mod tests {
             let arrived = arrivals.first_entry().filter(|first| first.key().0 == now);
             if let Some((to, segment, ecn)) = arrived.map(OccupiedEntry::remove) {
                 ends[to].on_segment(&segment, ecn, now);
-                if ends[to].is_established() && !short_cut {
-                    ends[to].sender_mut().takes_short_cut = false;
+                if ends[to].is_established() && !fast_path {
+                    ends[to].sender_mut().has_fast_path = false;
                 }
             } else {
                 ends.iter_mut().for_each(|end| end.on_timer(now));
@@ -392,9 +393,9 @@ mod tests {
     }
 
     proptest! {
-        /// The fast path has the same effect as all the steps.
+        /// With and without the fast path the same segments leave at the same times.
         #[test]
-        fn the_short_cut_leads_to_the_same_place(
+        fn the_fast_path_has_the_effect_of_the_slow_path(
             algorithm in 0..ALGORITHMS.len(),
             ecn: bool,
             fates in prop::collection::vec(fate(), 1..200),

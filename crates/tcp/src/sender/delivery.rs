@@ -1,5 +1,5 @@
 //! Delivery-rate estimation (draft-cheng-iccrg-delivery-rate-estimation): stamps segments when they are sent, and
-//! samples the rate when they are acknowledged. Runs only for congestion controls that ask for it.
+//! samples the rate when they are acknowledged. Used only by congestion controls that request samples.
 
 use sojourn_units::Time;
 
@@ -44,7 +44,7 @@ impl Sender {
         }
     }
 
-    /// The details of an acknowledgement, for a congestion control that asks for them.
+    /// The sample of an acknowledgement, for a congestion control that requests samples.
     pub(super) fn sample(
         &self,
         segment: &Segment,

@@ -1,8 +1,8 @@
-//! Generic segmentation offload (GSO): TCP hands several segments down as one burst. Linux does this with every
-//! device; the device only decides who splits the burst. A burst leaves at one instant, and its last segment carries
-//! PSH. Its size is about a millisecond's worth at the flow's rate, at least two segments. It is cut from a send
-//! buffer that the application has filled, and never spans two buffers before Linux 7.3. If the next acknowledgement would complete a
-//! burst, a partial one is deferred for a moment.
+//! Generic segmentation offload (GSO): TCP hands down several segments as one burst. Linux does this with every device:
+//! either the device or the kernel splits the burst. A burst leaves at one instant, and its last segment carries PSH.
+//! Its size is what the flow's rate sends in about a millisecond, at least two segments. It is cut from a send buffer
+//! that the application has filled; only in Linux 7.3 may it span two buffers. If an acknowledgement that would
+//! complete a burst is near, a partial burst is deferred.
 
 use sojourn_units::{Duration, Time};
 
@@ -11,70 +11,69 @@ use crate::config::Kernel;
 use super::pacing::{BURST_SHIFT, MAX_BURST_BYTES};
 use super::{Fin, Sender, recovery::State};
 
-/// Linux's tcp_min_tso_segs.
+/// Fewest segments of a burst (Linux's tcp_min_tso_segs).
 const LEAST: u32 = 2;
-/// The rate that Linux assumes, in percent of the window per smoothed RTT: in slow start and after it
-/// (tcp_pacing_ss_ratio and tcp_pacing_ca_ratio).
+/// The rate that Linux assumes in slow start, in percent of the window per smoothed RTT (tcp_pacing_ss_ratio).
 const SLOW_START_PERCENT: u64 = 200;
+/// The same in congestion avoidance (tcp_pacing_ca_ratio).
 const AVOIDANCE_PERCENT: u64 = 120;
-/// On short paths the TSO goal grows by `limit >> (min_rtt / 512 µs)`; there is no increase beyond 16 ms (Linux's
-/// tcp_tso_rtt_log).
+/// On short paths bursts are larger by `limit >> (min_rtt / 512 µs)` bytes (Linux's tcp_tso_rtt_log).
 const RTT_PER_SHIFT: Duration = Duration::from_micros(512);
+/// From this minimum RTT on, bursts are not enlarged.
 const SHORT: Duration = Duration::from_micros(512 * 32);
-/// A segment is deferred only within this time after the last one was sent (tcp_tso_should_defer).
+/// A burst is deferred only within this time after the last transmission (Linux's tcp_tso_should_defer).
 const RECENT: Duration = Duration::from_millis(1);
-/// It is not deferred if the next acknowledgement is expected later than this or than half an RTT (Linux since 6.18
-/// and its stable releases; older versions consider only half an RTT).
+/// A burst is deferred only if the next acknowledgement is expected within this time and within half an RTT (Linux
+/// since 6.18 and its stable releases; older versions consider only half an RTT).
 const SOON: Duration = Duration::from_millis(1);
-/// It is not deferred if at least this fraction (one part in three) of the window is free (Linux's
-/// tcp_tso_win_divisor).
-const WINDOW_PART: u32 = 3;
+/// A burst is deferred only if less than a third of the window is free (Linux's tcp_tso_win_divisor).
+const WINDOW_DIVISOR: u32 = 3;
 
 /// The largest send buffer: 64 KiB less the largest headers. It also holds at most half of the largest window offered
 /// (Linux's tcp_bound_to_half_wnd).
 const MAX_BUFFER_BYTES: u32 = 65_535 - 320;
-/// Buffers that the application has filled ahead: as many as fit in the initial send buffer. The number grows later,
-/// but the length of the buffers hardly changes by then.
+/// Buffers that the application has filled ahead: as many as fit in the socket's initial send buffer. The number
+/// grows later, but by then the length of the buffers hardly changes.
 pub(super) const WRITTEN_AHEAD: usize = 3;
 
-/// What to do with new data that the window has room for.
+/// What to do with new data for which the window has room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Piece {
+pub(super) enum Burst {
     /// This many segments leave at once.
     Segments(u32),
     /// The data waits for the next acknowledgement.
-    Held,
+    Deferred,
 }
 
 impl Sender {
     /// Decides on the next burst of new data. The segments in flight must be fewer than the window.
-    pub(super) fn next_piece(&mut self, now: Time) -> Piece {
+    pub(super) fn next_burst(&mut self, now: Time) -> Burst {
         if self.buffer == 0 {
             self.begin_buffer();
         }
         let free = self.window.cwnd - self.in_flight();
         let most = free.min((self.window.cwnd / 2).max(1));
-        let whole = self.whole_piece();
+        let whole = self.full_burst();
         let waiting = self.unsent.min(u64::from(u32::MAX)) as u32;
-        // A piece that is longer than its buffer grows from the next one (tcp_grow_skb).
+        // In Linux 7.3 a burst that is longer than its buffer continues with the next one (tcp_grow_skb).
         let buffer = match self.kernel {
             Kernel::V6_1 => self.buffer,
             Kernel::V7_3 => self.buffer.max(most.min(whole)),
         };
         let ready = waiting.min(self.room()).min(buffer * self.mss);
-        // Only compare against the binding limit; this avoids a division in the common case.
+        // More than `enough` makes no difference. Stopping there avoids a division in the common case.
         let enough = free.max(whole) + 1;
         let sendable = if u64::from(ready) >= u64::from(enough) * u64::from(self.mss) {
             enough
         } else {
             ready.div_ceil(self.mss)
         };
-        // A segment carrying FIN cannot grow, so never defer it.
+        // A burst that carries the FIN cannot grow, so it is never deferred.
         let grows = self.fin != Fin::Wanted || u64::from(waiting) > MAX_BURST_BYTES;
-        if free < whole && free < sendable && grows && self.may_hold(free, now) {
-            Piece::Held
+        if free < whole && free < sendable && grows && self.may_defer(free, now) {
+            Burst::Deferred
         } else {
-            Piece::Segments(most.min(whole).min(sendable.max(1)))
+            Burst::Segments(most.min(whole).min(sendable.max(1)))
         }
     }
 
@@ -104,29 +103,29 @@ impl Sender {
     /// True if data may be deferred with `free` segments of room in the window (Linux's tcp_tso_should_defer).
     #[cold]
     #[inline(never)]
-    fn may_hold(&self, free: u32, now: Time) -> bool {
+    fn may_defer(&self, free: u32, now: Time) -> bool {
         let is_repairing = matches!(self.state, State::Recovery | State::Loss);
         let is_recent = now <= self.last_sent + RECENT;
-        let ack_is_near = self.scoreboard.oldest_sent_at().is_some_and(|sent| {
+        let is_ack_near = self.scoreboard.oldest_sent_at().is_some_and(|sent| {
             let smoothed = self.rtt.smoothed().unwrap_or(Duration::ZERO);
             sent + smoothed <= now + SOON.min(smoothed / 2)
         });
-        !is_repairing && is_recent && ack_is_near && WINDOW_PART * free < self.window.cwnd
+        !is_repairing && is_recent && is_ack_near && WINDOW_DIVISOR * free < self.window.cwnd
     }
 
-    /// Payload bytes that may wait in the host's own queue when another burst joins them: two bursts (Linux's
+    /// Payload bytes up to which the host's own queue accepts another burst: two bursts (Linux's
     /// tcp_small_queue_check).
     pub fn small_queue(&self) -> u64 {
-        u64::from(2 * self.whole_piece()) * u64::from(self.mss)
+        u64::from(2 * self.full_burst()) * u64::from(self.mss)
     }
 
-    /// Sends nothing more before `until`, except the rest of a burst, because the host's own queue is long.
+    /// Sends nothing before `until`, except the rest of a burst, because the host's own queue is too long.
     pub const fn hold_back(&mut self, until: Time) {
         self.pacer.hold_back(until);
     }
 
     /// Segments in a full burst (Linux's tcp_tso_autosize).
-    fn whole_piece(&self) -> u32 {
+    fn full_burst(&self) -> u32 {
         if let Some(segments) = self.pacer.burst_segments(u64::from(self.mss)) {
             return segments;
         }
@@ -147,13 +146,14 @@ impl Sender {
             }
             _ => 0,
         };
-        // The common case, less than three segments a millisecond on a path that is not short, needs no division.
+        // The common case is less than three segments in a 1024th of a second on a path that is not short. It needs no
+        // division.
         let of_three = ((3 * mss) << BURST_SHIFT).saturating_mul(nanos);
         if on_short_paths == 0 && window.saturating_mul(10_000_000) < of_three {
             return LEAST;
         }
-        let pace = (u128::from(window) * 10_000_000 / u128::from(nanos)) as u64;
-        let bytes = ((pace >> BURST_SHIFT) + on_short_paths).min(MAX_BURST_BYTES);
+        let bytes_per_second = (u128::from(window) * 10_000_000 / u128::from(nanos)) as u64;
+        let bytes = ((bytes_per_second >> BURST_SHIFT) + on_short_paths).min(MAX_BURST_BYTES);
         ((bytes / mss) as u32).max(LEAST)
     }
 }
@@ -177,7 +177,7 @@ mod tests {
             clock: Clock::Exact,
             ..Config::default()
         };
-        let reno = by_name("reno").expect("it is there");
+        let reno = by_name("reno").expect("reno is listed");
         let mut sender = Sender::new(&config, (reno.build)(&config), Seq(0), true, Feedback::None);
         sender.on_handshake(Some(rtt), 1 << 30, START);
         sender.window.cwnd = cwnd;
@@ -205,47 +205,47 @@ mod tests {
         sender.on_ack(&segment, now, crate::timestamp(now));
     }
 
-    /// 100 segments per 100 ms are 1.2 MB/s at 120 %, or 1.2 segments per 1024th of a second; 1000 segments are 11.7.
-    /// In slow start the factor is 200 %: 19.5. On a path of 1 ms, 64 KiB >> 1 are added to the 23437 bytes of two
-    /// segments' 24 MB/s: 56 segments.
+    /// 100 segments per 100 ms at 120 % are 1.2 MB/s, or 1.2 segments per 1024th of a second; 1000 segments are 11.7.
+    /// In slow start, at 200 %, they are 19.5. On a path of 1 ms, 20 segments at 120 % are 24 MB/s, or 23437 bytes per
+    /// 1024th of a second; with 64 KiB >> 1 these are 56 segments.
     #[test]
-    fn a_piece_is_worth_a_millisecond_and_two_segments_at_least() {
-        let of = |rtt_ms, cwnd| sender(Duration::from_millis(rtt_ms), cwnd).whole_piece();
+    fn a_burst_is_a_milliseconds_data_and_at_least_two_segments() {
+        let of = |rtt_ms, cwnd| sender(Duration::from_millis(rtt_ms), cwnd).full_burst();
         assert_eq!((of(100, 100), of(100, 1000)), (2, 11));
         let mut slow_start = sender(Duration::from_millis(100), 1000);
         slow_start.window.ssthresh = 5000;
-        assert_eq!(slow_start.whole_piece(), 19);
+        assert_eq!(slow_start.full_burst(), 19);
         assert_eq!(of(1, 20), 56);
     }
 
     #[test]
-    fn the_last_segment_of_a_piece_carries_psh_a_single_one_does_not() {
+    fn the_last_segment_of_a_burst_carries_psh_and_a_single_one_does_not() {
         let mut sender = sender(Duration::from_millis(100), 7);
-        let pieces = [false, true, false, true, false, true, false];
-        assert_eq!(sent(&mut sender, START), pieces);
+        let bursts = [false, true, false, true, false, true, false];
+        assert_eq!(sent(&mut sender, START), bursts);
         acknowledge(&mut sender, 2, START + Duration::from_millis(100));
-        let pieces = [false, true];
+        let bursts = [false, true];
         assert_eq!(
             sent(&mut sender, START + Duration::from_millis(100)),
-            pieces
+            bursts
         );
     }
 
     /// Buffers hold 65 segments: 32 bursts of two and one of one, which has no PSH; then the next buffer begins.
     #[test]
-    fn a_piece_ends_with_its_buffer() {
+    fn a_burst_ends_with_its_buffer() {
         let mut sender = sender(Duration::from_millis(100), 69);
-        let pieces = [
+        let bursts = [
             [false, true].repeat(32),
             vec![false],
             [false, true].repeat(2),
         ];
-        assert_eq!(sent(&mut sender, START), pieces.concat());
+        assert_eq!(sent(&mut sender, START), bursts.concat());
     }
 
-    /// The 33rd burst takes a segment of the second buffer, which then has 64 left: 32 bursts more end with it.
+    /// The 33rd burst takes a segment of the second buffer. The 64 segments left in it are 32 more bursts.
     #[test]
-    fn since_7_3_a_piece_grows_from_the_next_buffer() {
+    fn in_7_3_a_burst_continues_with_the_next_buffer() {
         let mut sender = sender(Duration::from_millis(100), 138);
         sender.kernel = Kernel::V7_3;
         assert_eq!(sent(&mut sender, START), [false, true].repeat(69));
@@ -270,7 +270,7 @@ mod tests {
     /// tcp_tso_should_defer: the acknowledgement of the next segment is due at 201 ms. At 200.5 ms a single segment
     /// waits for it, unless nothing was sent within the last millisecond.
     #[test]
-    fn a_part_of_a_piece_waits_for_an_acknowledgement_that_is_near() {
+    fn a_partial_burst_waits_for_an_acknowledgement_that_is_near() {
         let at = |us| Time::ZERO + Duration::from_micros(us);
         for (last_sent_us, waits) in [(200_400, true), (199_400, false)] {
             let mut sender = sender(Duration::from_millis(100), 10);
@@ -282,14 +282,14 @@ mod tests {
             assert_eq!(sent(&mut sender, at(200_500)).is_empty(), waits);
             assert!(
                 sender.window.limiting,
-                "the window holds it back all the same"
+                "the window limits the sender even if data is deferred"
             );
         }
     }
 
-    /// One segment is less than a third of a window of four, but not of three.
+    /// One segment is less than a third of a window of four, but not of a window of three.
     #[test]
-    fn a_third_of_the_window_does_not_wait() {
+    fn a_third_of_the_window_is_not_deferred() {
         let at = |us| Time::ZERO + Duration::from_micros(us);
         for (cwnd, waits) in [(4, true), (3, false)] {
             let mut sender = sender(Duration::from_millis(100), cwnd);
@@ -302,7 +302,7 @@ mod tests {
 
     /// The same at 150 ms: the next acknowledgement is 51 ms away, so nothing waits.
     #[test]
-    fn nothing_waits_for_an_acknowledgement_that_is_far() {
+    fn nothing_waits_for_an_acknowledgement_that_is_not_near() {
         let mut sender = sender(Duration::from_millis(100), 10);
         assert!(sender.poll(&mut Segment::default(), START).is_some());
         sent(&mut sender, Time::from_millis(101));

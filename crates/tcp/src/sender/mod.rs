@@ -3,11 +3,11 @@
 //! | file | what is there |
 //! | --- | --- |
 //! | `mod.rs` | state, transmission |
-//! | `acknowledgements.rs` | the intake of an acknowledgement |
+//! | `acknowledgements.rs` | processing of an acknowledgement |
 //! | `recovery.rs` | loss recovery and ECN response: states, proportional rate reduction, undo |
 //! | `delivery.rs` | delivery-rate samples |
 //! | `pacing.rs` | when a paced segment may leave |
-//! | `gso.rs` | how many segments leave in one piece |
+//! | `gso.rs` | how many segments leave in one burst |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
 mod acknowledgements;
@@ -19,7 +19,7 @@ mod timers;
 
 use sojourn_units::{Duration, Time};
 
-use self::gso::Piece;
+use self::gso::Burst;
 use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
 use self::timers::Alarm;
@@ -40,7 +40,7 @@ pub enum Sending {
     /// Data sent for the first time.
     New,
     /// A retransmission.
-    Again,
+    Retransmission,
 }
 
 /// The sending half of a connection.
@@ -53,9 +53,9 @@ pub struct Sender {
     /// Marked packets that the peer has reported (s.cep of RFC 9768 §3.2.1).
     marks: u32,
     /// The peer's timestamp in the last report.
-    marks_told_at: u32,
+    marks_reported_at: u32,
     ack_size: ecn::AckSize,
-    /// A CWR is to be sent. Cleared when a reduction is undone, as in Linux.
+    /// CWR is to be sent. Cleared when a reduction is undone, as in Linux.
     confirm_reduction: bool,
     /// SND.UNA and SND.NXT.
     una: Seq,
@@ -73,8 +73,8 @@ pub struct Sender {
     control: Box<dyn CongestionControl>,
     /// The information that the congestion control needs.
     capabilities: Capabilities,
-    /// An in-order acknowledgement may take the fast path: SACK is on, and the congestion control needs no details.
-    takes_short_cut: bool,
+    /// An in-order acknowledgement may take the fast path: SACK is on, and the congestion control needs no samples.
+    has_fast_path: bool,
     pacer: Pacer,
     /// Data waits for the pacer.
     held: bool,
@@ -82,12 +82,12 @@ pub struct Sender {
     gso: bool,
     kernel: Kernel,
     /// Segments left in the current burst.
-    piece: u32,
+    burst: u32,
     /// Segments left in the current send buffer, and the lengths of the next buffers in segments.
     buffer: u32,
     next_buffers: [u32; gso::WRITTEN_AHEAD],
     /// Data that fits in the window is deferred until it fills a burst.
-    gathers: bool,
+    defers: bool,
     rtt: RttEstimator,
     state: State,
     /// SND.NXT when the current state was entered (RFC 6675's RecoveryPoint).
@@ -141,7 +141,7 @@ enum Fin {
 enum Fill {
     /// Full segments, and the last one.
     Full,
-    /// Any segment that the receive window has room for.
+    /// Any segment for which the receive window has room.
     Partial,
 }
 
@@ -163,7 +163,7 @@ impl Sender {
             recovery: config.recovery,
             feedback,
             marks: ecn::FIRST_COUNT,
-            marks_told_at: 0,
+            marks_reported_at: 0,
             ack_size: ecn::AckSize::default(),
             confirm_reduction: false,
             una: first,
@@ -175,7 +175,7 @@ impl Sender {
             fin: Fin::Open,
             scoreboard: Scoreboard::new(config.mss),
             window: Window::new(config.initial_window),
-            takes_short_cut: sack
+            has_fast_path: sack
                 && feedback != Feedback::Accurate
                 && !control.capabilities().samples,
             capabilities: control.capabilities(),
@@ -184,10 +184,10 @@ impl Sender {
             held: false,
             gso: config.gso,
             kernel: config.kernel,
-            piece: 0,
+            burst: 0,
             buffer: 0,
             next_buffers: [0; gso::WRITTEN_AHEAD],
-            gathers: false,
+            defers: false,
             rtt: match config.recovery {
                 Recovery::Rack => RttEstimator::new(config.rto_min),
                 Recovery::Rfc6675 => RttEstimator::rfc6298(config.rto_min),
@@ -247,8 +247,8 @@ impl Sender {
         self.filled_at = now;
     }
 
-    /// Accounts for the request that the client sends before the bulk transfer. With an initial window of one segment
-    /// nothing is added: the request would otherwise have doubled that window.
+    /// Accounts for the request that the client sends before the bulk transfer. An initial window of one segment is
+    /// left alone, because the request would double it.
     pub(crate) fn request_delivered(&mut self) {
         if self.initial_window > 1 {
             self.control.on_request(&mut self.window);
@@ -269,7 +269,7 @@ impl Sender {
         self.due = waiting.due;
     }
 
-    /// The SYN was lost: start with a window of one segment (RFC 5681 §3.1).
+    /// Starts with a window of one segment, because SYNs were lost (RFC 5681 §3.1).
     pub(crate) fn lose_initial_window(&mut self) {
         self.window.cwnd = 1;
     }
@@ -359,9 +359,9 @@ impl Sender {
     /// Writes the next segment to send at `now`: sequence number, length, FIN, PSH and CWR. The receiving half writes
     /// the rest. Returns `None` if nothing may be sent. Call it until `None` after every other call.
     pub fn poll(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
-        // The rest of a burst depends only on the congestion window.
-        if self.piece > 0 && self.in_flight() < self.window.cwnd {
-            if let Some(sending) = self.send_of_piece(segment, now) {
+        // Of the limits, only the congestion window applies to the rest of a burst.
+        if self.burst > 0 && self.in_flight() < self.window.cwnd {
+            if let Some(sending) = self.continue_burst(segment, now) {
                 return Some(sending);
             }
         }
@@ -377,35 +377,35 @@ impl Sender {
                     return Some(sending);
                 }
             }
-            if let Some(sending) = self.begin_piece(segment, now) {
+            if let Some(sending) = self.begin_burst(segment, now) {
                 return Some(sending);
             }
         }
         self.new_data_first = false;
-        self.piece = 0;
+        self.burst = 0;
         self.settle(now);
         None
     }
 
     /// Sends the first segment of the next burst of new data; without GSO, a single segment.
-    fn begin_piece(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
+    fn begin_burst(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         if self.gso && self.unsent > 0 {
-            match self.next_piece(now) {
-                Piece::Held => {
-                    self.gathers = true;
+            match self.next_burst(now) {
+                Burst::Deferred => {
+                    self.defers = true;
                     return None;
                 }
-                Piece::Segments(segments) => self.piece = segments - 1,
+                Burst::Segments(segments) => self.burst = segments - 1,
             }
         }
         self.send_new(segment, now, Fill::Full)
     }
 
-    /// Sends the next segment of the current burst. The last one carries PSH, as if the device had cut up the burst.
-    fn send_of_piece(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
-        self.piece -= 1;
+    /// Sends the next segment of the current burst. The last one carries PSH, as if the device had split the burst.
+    fn continue_burst(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
+        self.burst -= 1;
         let sending = self.send_new(segment, now, Fill::Full)?;
-        segment.flags = segment.flags.with_if(Flags::PSH, self.piece == 0);
+        segment.flags = segment.flags.with_if(Flags::PSH, self.burst == 0);
         Some(sending)
     }
 
@@ -423,7 +423,7 @@ impl Sender {
         Some(self.resend(segment, seq, len, now))
     }
 
-    /// Bytes that the receive window has room for.
+    /// Bytes for which the receive window has room.
     fn room(&self) -> u32 {
         if self.next.before(self.edge) {
             self.edge.since(self.next)
@@ -464,8 +464,8 @@ impl Sender {
         }
         let stamp = self.stamp(now);
         self.scoreboard.push(seq, space, stamp);
-        let piece = self.gso.then_some(self.piece + 1);
-        self.after_sending(len, piece, now);
+        let burst = self.gso.then_some(self.burst + 1);
+        self.after_sending(len, burst, now);
         let mut flags = Flags::default()
             .with_if(Flags::FIN, fin)
             .with_if(Flags::PSH, self.unsent == 0);
@@ -486,11 +486,11 @@ impl Sender {
         segment.seq = seq;
         segment.len = (space - u32::from(fin)) as u16;
         segment.flags = Flags::default().with_if(Flags::FIN, fin);
-        Sending::Again
+        Sending::Retransmission
     }
 
-    fn after_sending(&mut self, payload: u32, piece: Option<u32>, now: Time) {
-        self.pacer.on_send(payload, self.mss, piece, now);
+    fn after_sending(&mut self, payload: u32, burst: Option<u32>, now: Time) {
+        self.pacer.on_send(payload, self.mss, burst, now);
         self.last_sent = now;
         self.sent_since_judged += 1;
         self.reduction.sent += u32::from(self.state.reduces());
@@ -502,17 +502,17 @@ impl Sender {
         if self.capabilities.samples {
             self.judge_application();
         }
-        let gathers = std::mem::take(&mut self.gathers);
-        if std::mem::take(&mut self.sent_since_judged) > 0 || gathers {
-            self.judge_usage(gathers, now);
+        let defers = std::mem::take(&mut self.defers);
+        if std::mem::take(&mut self.sent_since_judged) > 0 || defers {
+            self.judge_usage(defers, now);
         }
     }
 
     /// Congestion window validation (RFC 7661, as Linux's tcp_cwnd_validate): judges whether the window limits the
-    /// sender. It does also while data is deferred to fill a burst.
-    fn judge_usage(&mut self, gathers: bool, now: Time) {
+    /// sender. A window with room limits it too if data is deferred to fill a burst (`defers`).
+    fn judge_usage(&mut self, defers: bool, now: Time) {
         let outstanding = self.scoreboard.outstanding();
-        let limiting = gathers || self.in_flight() >= self.window.cwnd;
+        let limiting = defers || self.in_flight() >= self.window.cwnd;
         let round_over = !self.una.before(self.usage_point);
         if round_over
             || limiting

@@ -1,31 +1,32 @@
 //! Pacing: segments leave at the congestion control's rate. As in Linux's TCP without the fq discipline, they leave in
-//! bursts of about a millisecond's worth, at least two segments.
+//! bursts: what the rate sends in about a millisecond, at least two segments.
 
 use sojourn_units::{Rate, Time, cold_path};
 
-/// A burst is what the rate sends in a 1024th of a second (Linux's sk_pacing_shift) …
+/// A burst is what the rate sends in a 1024th of a second (Linux's sk_pacing_shift).
 pub(super) const BURST_SHIFT: u32 = 10;
-/// … but at least two segments (Linux's tcp_min_tso_segs), one below 1.2 Mbit/s (BBR's min_tso_segs) …
+/// Fewest segments of a burst (Linux's tcp_min_tso_segs).
 const MIN_BURST: u64 = 2;
+/// Below this rate a burst may be a single segment (BBR's min_tso_segs).
 const SINGLE_BELOW_BPS: u64 = 1_200_000;
-/// … and at most a GSO packet's 64 kB.
+/// Most bytes of a burst: those of a GSO packet.
 pub(super) const MAX_BURST_BYTES: u64 = 65_536;
 
 /// Decides when segments may leave.
 #[derive(Debug, Default)]
 pub(super) struct Pacer {
     rate: Option<Rate>,
-    /// Nothing leaves before this time; each transmission moves it on.
+    /// No new burst leaves before this time. Each transmission advances it.
     release: Time,
     /// When the last burst began, and how much may still leave with it.
     burst_at: Time,
     burst_bytes: u64,
-    /// When the host's own queue is short again.
+    /// When the host's own queue is short enough again.
     queue_short: Time,
 }
 
 impl Pacer {
-    /// Sets the rate; `None` for no pacing. Segments sent before there was a rate are not charged.
+    /// Sets the rate; `None` for no pacing. Segments sent before there was a rate do not delay later ones.
     pub(super) fn set_rate(&mut self, rate: Option<Rate>, now: Time) {
         if self.rate.is_none() {
             self.release = now;
@@ -48,18 +49,18 @@ impl Pacer {
         is_paced || self.queue_short > now
     }
 
-    /// Sends no burst before `until`, when the host's own queue is short again.
+    /// Sends no burst before `until`, when the host's own queue is short enough again.
     pub(super) const fn hold_back(&mut self, until: Time) {
         self.queue_short = until;
     }
 
-    /// Accounts for a segment with `bytes` of payload. `piece`: the number of segments that leave together, if that is
+    /// Accounts for a segment with `bytes` of payload. `burst`: the number of segments that leave together, if that is
     /// already decided.
-    pub(super) fn on_send(&mut self, bytes: u32, mss: u32, piece: Option<u32>, now: Time) {
+    pub(super) fn on_send(&mut self, bytes: u32, mss: u32, burst: Option<u32>, now: Time) {
         let Some(rate) = self.rate else { return };
         cold_path(); // most congestion controls do not pace
         if self.burst_bytes == 0 || self.burst_at != now {
-            self.begin_burst(rate, u64::from(mss), piece, now);
+            self.begin_burst(rate, u64::from(mss), burst, now);
         }
         let bytes = u64::from(bytes);
         self.burst_bytes = self.burst_bytes.saturating_sub(bytes.max(1));
@@ -80,13 +81,13 @@ impl Pacer {
         } else {
             MIN_BURST
         };
-        let worth = ((rate.as_bps() / 8) >> BURST_SHIFT).min(MAX_BURST_BYTES);
-        (worth / mss.max(1)).max(at_least)
+        let bytes = ((rate.as_bps() / 8) >> BURST_SHIFT).min(MAX_BURST_BYTES);
+        (bytes / mss.max(1)).max(at_least)
     }
 
     #[inline(never)]
-    fn begin_burst(&mut self, rate: Rate, mss: u64, piece: Option<u32>, now: Time) {
-        let segments = piece.map_or_else(|| Self::segments_at(rate, mss), u64::from);
+    fn begin_burst(&mut self, rate: Rate, mss: u64, burst: Option<u32>, now: Time) {
+        let segments = burst.map_or_else(|| Self::segments_at(rate, mss), u64::from);
         // A burst that leaves late may make up for half of its own duration (Linux's credit for late timers).
         let late = now.saturating_since(self.release);
         let credit = late.min(rate.tx_time(segments * mss) / 2);
@@ -109,9 +110,10 @@ mod tests {
         pacer
     }
 
-    /// 16 Mbit/s are 1953 bytes in a 1024th of a second, less than two segments: two leave, then a millisecond passes.
+    /// 16 Mbit/s are 1953 bytes in a 1024th of a second, which is less than two segments. So two segments leave, and
+    /// the next burst a millisecond later.
     #[test]
-    fn two_segments_leave_then_the_time_that_they_take_passes() {
+    fn the_next_burst_leaves_after_the_time_that_the_last_takes_at_the_rate() {
         let mut pacer = pacer();
         let start = Time::from_millis(10);
         pacer.on_send(MSS, MSS, None, start);
@@ -135,7 +137,7 @@ mod tests {
 
     /// At 1 Mbit/s a segment takes 8 ms, and each waits for the one before.
     #[test]
-    fn below_1200_kilobit_segments_leave_one_by_one() {
+    fn below_1200_kbit_per_second_segments_leave_one_by_one() {
         let mut pacer = pacer();
         pacer.set_rate(Some(Rate::from_mbps(1)), Time::from_millis(10));
         pacer.on_send(MSS, MSS, None, Time::from_millis(10));
@@ -143,7 +145,7 @@ mod tests {
         assert_eq!(pacer.release(), Time::from_millis(18));
     }
 
-    /// The part of a burst that the window held back waits for the next.
+    /// The part of a burst that did not fit in the window leaves with the next burst.
     #[test]
     fn the_rest_of_a_burst_does_not_leave_later() {
         let mut pacer = pacer();
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_in_the_host_holds_back() {
+    fn a_long_queue_in_the_host_holds_segments_back() {
         let mut pacer = Pacer::default();
         pacer.hold_back(Time::from_millis(12));
         assert!(pacer.holds(Time::from_millis(10)));

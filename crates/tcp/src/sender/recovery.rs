@@ -24,7 +24,7 @@ pub(super) enum State {
     Disorder,
     /// The window is being reduced after an ECN echo.
     Cwr,
-    /// The window is being reduced, and lost segments are sent again.
+    /// The window is being reduced, and lost segments are retransmitted.
     Recovery,
     /// The retransmission timer has expired.
     Loss,
@@ -105,10 +105,11 @@ impl Reduction {
                 .div_ceil(u64::from(self.prior_cwnd.max(1)));
             (proportion as u32).saturating_sub(self.sent)
         } else {
-            let owed = self.delivered.saturating_sub(self.sent).max(newly) + u32::from(progress);
-            owed.min(window.ssthresh - in_flight)
+            let allowance =
+                self.delivered.saturating_sub(self.sent).max(newly) + u32::from(progress);
+            allowance.min(window.ssthresh - in_flight)
         };
-        // The first retransmission of a recovery always goes out.
+        // The first retransmission of a recovery is always sent.
         let allowed = allowed.max(u32::from(self.sent == 0));
         window.cwnd = in_flight + allowed;
     }
@@ -117,16 +118,16 @@ impl Reduction {
 /// State needed to undo a spurious cwnd reduction.
 #[derive(Debug)]
 pub(super) struct Undo {
-    /// Whether reductions are ever undone.
+    /// Reductions may be undone.
     enabled: bool,
     /// SND.UNA when the reduction began; `None`: nothing to undo.
     marker: Option<Seq>,
     prior_cwnd: u32,
     /// `None` if an ECN echo was among the causes: such a reduction is never undone.
     prior_ssthresh: Option<u32>,
-    /// Retransmissions not yet reported as duplicates by D-SACK.
+    /// Retransmissions of the episode that D-SACK has not reported as duplicates; `None` before the first one.
     unconfirmed: Option<u32>,
-    /// One of them is a tail loss probe.
+    /// One of the retransmissions is a tail loss probe.
     counts_probe: bool,
     /// Timestamp of the first retransmission of the episode.
     first_resend_ms: Option<u32>,
@@ -156,7 +157,7 @@ impl Undo {
 
     pub(super) fn on_dsack(&mut self, block: SackBlock, of_probe: bool, mss: u32) {
         if of_probe && !self.counts_probe {
-            return; // the undo does not wait for a duplicate of this retransmission
+            return; // `unconfirmed` does not count this retransmission
         }
         if self.marker.is_some_and(|marker| block.end.after(marker)) {
             let segments = block.end.since(block.start).div_ceil(mss.max(1));
@@ -171,18 +172,19 @@ impl Undo {
         self.counts_probe = with_probe;
     }
 
-    /// True if every retransmission was reported as a duplicate (RFC 3708), or if the acknowledgement echoes a
-    /// timestamp from before the first retransmission (RFC 4015 §3.2).
-    fn is_warranted(&self, ts_ecr: u32) -> bool {
-        self.is_refuted() || (self.marker.is_some() && self.is_delayed(ts_ecr))
+    /// True if the reduction was spurious: every retransmission was reported as a duplicate (RFC 3708), or the
+    /// acknowledgement echoes a timestamp from before the first retransmission (RFC 4015 §3.2).
+    fn is_spurious(&self, ts_ecr: u32) -> bool {
+        self.all_were_duplicates() || (self.marker.is_some() && self.answers_original(ts_ecr))
     }
 
     /// True if every retransmission was reported as a duplicate (RFC 3708).
-    fn is_refuted(&self) -> bool {
+    fn all_were_duplicates(&self) -> bool {
         self.enabled && self.marker.is_some() && self.unconfirmed == Some(0)
     }
 
-    fn is_delayed(&self, ts_ecr: u32) -> bool {
+    /// True if the echoed timestamp is older than the first retransmission, so that an original arrived late.
+    fn answers_original(&self, ts_ecr: u32) -> bool {
         self.enabled
             && ts_ecr != 0
             && self
@@ -191,18 +193,18 @@ impl Undo {
     }
 }
 
-/// How much reordering the path has shown, and the window that RACK allows for it (RFC 8985 §6.2 step 4).
+/// The reordering that the path has shown, and the time that RACK allows for it (RFC 8985 §6.2 step 4).
 #[derive(Debug)]
 pub(super) struct Reordering {
     seen: bool,
     /// Reordering spanned more than three segments, so duplicates alone do not indicate a loss (Linux's
     /// tcp_reordering).
     far: bool,
-    /// Multiples of a quarter of the minimum RTT.
+    /// The reordering window in quarters of the minimum RTT.
     steps: u32,
-    /// SND.NXT at the last D-SACK. The window grows by at most one step per round trip.
+    /// SND.NXT at the last D-SACK, until that is acknowledged. The window grows by at most one step per round trip.
     round_end: Option<Seq>,
-    /// Recoveries left until the steps are reset.
+    /// Recoveries until the steps are reset.
     persist: u32,
 }
 
@@ -227,9 +229,10 @@ impl Reordering {
         self.seen |= facts.acked.reordering > 0;
         self.far |= facts.acked.reordering > DUP_THRESH;
         self.on_progress(una);
-        // As Linux: ignore duplicates of probes, and all duplicates until the path has been seen to reorder.
-        let too_soon = facts.dsack && !facts.dsack_of_probe && self.seen;
-        if too_soon && self.round_end.is_none() {
+        // A D-SACK means that the window was too small. As Linux, ignore the D-SACKs of probes, and all D-SACKs until
+        // the path has been seen to reorder.
+        let is_too_small = facts.dsack && !facts.dsack_of_probe && self.seen;
+        if is_too_small && self.round_end.is_none() {
             self.round_end = Some(next);
             self.persist = 16;
             self.steps = (self.steps + 1).min(255);
@@ -252,7 +255,7 @@ impl Reordering {
 }
 
 impl Sender {
-    /// Moves through the states on an acknowledgement. Returns the number of segments newly judged lost.
+    /// Changes the state according to an acknowledgement. Returns the number of segments newly judged lost.
     pub(super) fn recover(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
         self.reordering.on_ack(facts, self.una, self.next);
         if facts.echo {
@@ -282,7 +285,7 @@ impl Sender {
         match self.state {
             State::Recovery => self.in_recovery(facts, now),
             State::Loss => self.in_loss(facts, now),
-            State::Open | State::Disorder | State::Cwr => self.in_doubt(facts, now),
+            State::Open | State::Disorder | State::Cwr => self.outside_recovery(facts, now),
         }
     }
 
@@ -297,9 +300,9 @@ impl Sender {
                 self.state = State::Open;
             }
             State::Recovery => {
-                let undone = self.undo.is_warranted(facts.ts_ecr);
+                let undone = self.undo.is_spurious(facts.ts_ecr);
                 if undone {
-                    self.take_back(false);
+                    self.undo_reduction(false);
                 }
                 if !self.sack {
                     self.duplicates = 0;
@@ -315,7 +318,7 @@ impl Sender {
     }
 
     /// Without SACK, each duplicate indicates that one more segment has left the network (RFC 6582 §3.2). Segments
-    /// that are acknowledged beyond the hole later were already counted as duplicates.
+    /// beyond the hole that are acknowledged later were already counted by their duplicates.
     pub(super) fn count_duplicates(&mut self, repeats: bool, acked: &mut Acked) {
         if repeats && self.duplicates + 1 < self.scoreboard.outstanding() {
             self.duplicates += 1;
@@ -332,19 +335,20 @@ impl Sender {
     }
 
     fn in_recovery(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
-        if facts.advanced && self.undo.marker.is_some() && self.undo.is_delayed(facts.ts_ecr) {
+        if facts.advanced && self.undo.marker.is_some() && self.undo.answers_original(facts.ts_ecr)
+        {
             // A late original filled a hole.
             self.reordering.seen = true;
             if self.scoreboard.resent() == 0 {
                 self.forget_first_resend();
-                self.take_back(true);
-                self.keep_open();
+                self.undo_reduction(true);
+                self.open_or_disorder();
             }
             return 0;
         }
-        if facts.dsack && self.undo.is_refuted() {
-            self.take_back(true);
-            self.keep_open();
+        if facts.dsack && self.undo.all_were_duplicates() {
+            self.undo_reduction(true);
+            self.open_or_disorder();
             return 0;
         }
         if !self.sack {
@@ -360,15 +364,15 @@ impl Sender {
     }
 
     fn in_loss(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
-        if facts.advanced && self.undo.is_warranted(facts.ts_ecr) {
-            self.take_back(true);
+        if facts.advanced && self.undo.is_spurious(facts.ts_ecr) {
+            self.undo_reduction(true);
             self.leave_loss();
             return 0;
         }
         if self.frto {
             if facts.acked.original_delivered {
                 // RFC 5682 §3.1 step 3b: data sent before the timeout arrives, so the timeout was spurious.
-                self.take_back(true);
+                self.undo_reduction(true);
                 self.leave_loss();
                 return 0;
             }
@@ -386,8 +390,8 @@ impl Sender {
             }
         }
         if !self.una.before(self.recovery_point) {
-            if self.undo.is_warranted(facts.ts_ecr) {
-                self.take_back(false);
+            if self.undo.is_spurious(facts.ts_ecr) {
+                self.undo_reduction(false);
             }
             self.leave_loss();
             return 0;
@@ -409,9 +413,9 @@ impl Sender {
         self.state = State::Open;
     }
 
-    fn in_doubt(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
-        if facts.dsack && self.state != State::Cwr && self.undo.is_refuted() {
-            self.take_back(false); // the last duplicate was reported after recovery had ended
+    fn outside_recovery(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
+        if facts.dsack && self.state != State::Cwr && self.undo.all_were_duplicates() {
+            self.undo_reduction(false); // the last duplicate was reported after recovery had ended
         }
         let newly_lost = if self.sack {
             self.find_losses(now)
@@ -429,20 +433,21 @@ impl Sender {
             self.enter_cwr();
         }
         if self.state != State::Cwr {
-            self.keep_open();
+            self.open_or_disorder();
         }
         0
     }
 
-    /// Forgets the first retransmission of the last episode. Keeps it while a retransmission may still be
-    /// acknowledged: an echo of its timestamp would be mistaken for a late original (Linux's tcp_any_retrans_done).
+    /// Forgets when the last episode's first retransmission was sent, unless a retransmission may still be
+    /// acknowledged. The echo of its timestamp would be mistaken for that of a late original (Linux's
+    /// tcp_any_retrans_done).
     fn forget_first_resend(&mut self) {
         if self.scoreboard.resent() == 0 && !self.scoreboard.is_first_resent() {
             self.undo.first_resend_ms = None;
         }
     }
 
-    /// A timeout does not mark segments as lost that were sent within this time.
+    /// A timeout does not mark segments as lost if they were sent within this time.
     fn spared_by_timeout(&self) -> Duration {
         match self.recovery {
             Recovery::Rack => self.scoreboard.rack_rtt(),
@@ -450,8 +455,7 @@ impl Sender {
         }
     }
 
-    /// Finds losses with RACK (RFC 8985 §6.2) and arms the reordering timer for segments in doubt, or with RFC 6675
-    /// §4.
+    /// Finds losses by RFC 6675 §4, or by RACK (RFC 8985 §6.2). RACK arms the reordering timer for segments in doubt.
     pub(super) fn find_losses(&mut self, now: Time) -> u32 {
         if self.recovery == Recovery::Rfc6675 {
             return self.scoreboard.detect_losses_by_sacks(DUP_THRESH).segments;
@@ -489,16 +493,16 @@ impl Sender {
         self.resend_at_once();
     }
 
-    /// RFC 6675 retransmits the first lost segment whatever the window. With Linux's recovery, proportional rate
-    /// reduction does this.
+    /// RFC 6675 retransmits the first lost segment even if the window is full. With Linux's recovery, proportional rate
+    /// reduction ensures this.
     fn resend_at_once(&mut self) {
         if self.recovery == Recovery::Rfc6675 {
             self.due.add(Due::LOST);
         }
     }
 
-    /// Counts the retransmissions in flight, a tail loss probe included: each may still be reported as a duplicate
-    /// (Linux's tcp_init_undo).
+    /// Starts an episode that may be undone. It counts the retransmissions in flight, including a tail loss probe,
+    /// because each may still be reported as a duplicate (Linux's tcp_init_undo).
     fn start_undo(&mut self) {
         let with_probe = self.probe.is_some_and(|probe| probe.resent);
         let resent = self.scoreboard.resent() + u32::from(with_probe);
@@ -516,7 +520,7 @@ impl Sender {
         self.state = State::Cwr;
     }
 
-    /// Applies one round of reduction for a loss that a tail loss probe repaired (RFC 8985 §7.4.2).
+    /// Reduces the window once for a loss that a tail loss probe repaired (RFC 8985 §7.4.2).
     pub(super) fn reduce_for_repaired_loss(&mut self) {
         self.undo.prior_ssthresh = None;
         self.undo.marker = None;
@@ -524,7 +528,7 @@ impl Sender {
         self.recovery_point = self.next;
         self.state = State::Cwr;
         self.end_reduction();
-        self.keep_open();
+        self.open_or_disorder();
     }
 
     fn start_reduction(&mut self, signal: Signal) {
@@ -585,8 +589,8 @@ impl Sender {
             self.sack && self.recovery == Recovery::Rack && (new_recovery || self.backoff > 0);
     }
 
-    /// Undoes a spurious reduction (RFC 4015 §3.2 step 6).
-    fn take_back(&mut self, unmark: bool) {
+    /// Undoes a spurious reduction (RFC 4015 §3.2 step 6), and with `unmark` the loss marks.
+    fn undo_reduction(&mut self, unmark: bool) {
         if unmark {
             self.scoreboard.undo_losses();
         }
@@ -600,7 +604,8 @@ impl Sender {
         self.undo.marker = None;
     }
 
-    fn keep_open(&mut self) {
+    /// Enters Open, or Disorder if a segment is SACKed, lost or retransmitted.
+    fn open_or_disorder(&mut self) {
         let doubtful = self.scoreboard.sacked() + self.scoreboard.lost() + self.duplicates > 0
             || self.scoreboard.resent() > 0;
         let state = if doubtful {
@@ -614,7 +619,7 @@ impl Sender {
         }
     }
 
-    /// The threshold that a later undo restores: in congestion avoidance, at least three quarters of the window.
+    /// The threshold that a later undo restores: at least three quarters of the window, except during a reduction.
     pub(super) fn current_ssthresh(&self) -> u32 {
         if self.state.reduces() {
             self.window.ssthresh

@@ -1,5 +1,6 @@
 //! The sender's timers, of which one runs at a time: retransmission timeout (RFC 6298 §5), tail loss probe (RFC 8985
-//! §7), reordering (§6.2). Also the effect of idle time on the window (RFC 5681 §4.1, RFC 7661).
+//! §7), reordering timer (RFC 8985 §6.3), probe of a closed window (RFC 9293 §3.8.6.1). Also the effect of idle time on
+//! the congestion window (RFC 5681 §4.1, RFC 7661).
 
 use sojourn_units::{Duration, Time};
 
@@ -9,10 +10,11 @@ use crate::config::Recovery;
 use crate::segment::{Flags, Segment};
 use crate::seq::Seq;
 
-/// Probes and the reordering timer come later by this (Linux's TCP_TIMEOUT_MIN_US; the first releases of 6.1 added two
-/// ticks).
-const TIMEOUT_MIN: Duration = Duration::from_millis(2);
-/// RFC 8985 §7.2: allowance for a delayed acknowledgement when one segment is outstanding (Linux: the RTO floor).
+/// Added to the time of a tail loss probe and of the reordering timer (Linux's TCP_TIMEOUT_MIN_US; the first releases
+/// of 6.1 added two ticks).
+const TIMEOUT_MARGIN: Duration = Duration::from_millis(2);
+/// RFC 8985 §7.2: added instead if one segment is outstanding, because its acknowledgement may be delayed (in Linux the
+/// minimum RTO).
 const PROBE_ALLOWANCE: Duration = Duration::from_millis(200);
 
 /// The purpose of the running timer.
@@ -33,7 +35,7 @@ pub(super) enum Alarm {
 pub(super) enum Arm {
     /// Leave it as it is.
     Leave,
-    /// New data was acknowledged (RFC 6298 §5.3, RFC 8985 §7.2).
+    /// Data was acknowledged (RFC 6298 §5.3, RFC 8985 §7.2).
     Acknowledged,
     /// New data was sent while no retransmission timer ran.
     NewData,
@@ -43,7 +45,8 @@ pub(super) enum Arm {
     Probed,
 }
 
-/// What is sent whatever the congestion window, as a set of bits: [`Sender::poll`] tests one byte on every call.
+/// What is to be sent even if the congestion window is full. A set of bits, so that [`Sender::poll`] tests one byte on
+/// every call.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Due(u8);
 
@@ -143,7 +146,7 @@ impl Sender {
         }
     }
 
-    /// Sends what is due whatever the window; `None` if there is nothing to send.
+    /// Sends what is due even if the window is full; `None` if there is nothing to send.
     #[cold]
     #[inline(never)]
     pub(super) fn send_due(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
@@ -172,7 +175,8 @@ impl Sender {
         fin.then(|| self.send_new(segment, now, super::Fill::Full))?
     }
 
-    /// Sends a tail loss probe (RFC 8985 §7.3): new data if there is any, otherwise the newest segment again.
+    /// Sends a tail loss probe (RFC 8985 §7.3): new data if there is any, otherwise a retransmission of the newest
+    /// segment.
     fn send_probe(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         let sending = match self.send_new(segment, now, super::Fill::Full) {
             Some(sending) => sending,
@@ -184,7 +188,7 @@ impl Sender {
         };
         self.probe = Some(Probe {
             end: self.next,
-            resent: sending == Sending::Again,
+            resent: sending == Sending::Retransmission,
         });
         self.arm = Arm::Probed;
         Some(sending)
@@ -203,7 +207,7 @@ impl Sender {
             return;
         }
         if !probe.resent || facts.dsack {
-            self.probe = None; // the original arrived as well, or new data was sent
+            self.probe = None; // the probe was new data, or a D-SACK shows that the original arrived as well
         } else if self.una.after(probe.end) {
             self.probe = None;
             if matches!(self.state, State::Open | State::Disorder) {
@@ -231,8 +235,8 @@ impl Sender {
                     return;
                 }
                 match self.alarm {
-                    // Counted from the last transmission, as if it had been running all the time (Linux's
-                    // tcp_rearm_rto).
+                    // The timeout counts from the last transmission of the oldest segment, as if the timer had been
+                    // running all the time (Linux's tcp_rearm_rto).
                     Some((Alarm::Probe | Alarm::Reordering, _)) => self.arm_retransmit(now),
                     _ => self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, rto))),
                 }
@@ -252,9 +256,9 @@ impl Sender {
         }
     }
 
+    /// Arms the timer for a probe of the closed receive window if data waits for the window. Nothing must be in flight.
     #[cold]
     #[inline(never)]
-    /// Arms the timer for a probe of the closed receive window, if data waits for it and nothing is in flight.
     fn arm_persist(&mut self, now: Time) {
         let held_back = self.unsent > 0 || self.fin == super::Fin::Wanted;
         if held_back && self.alarm.is_none() && self.next_new(super::Fill::Full).is_none() {
@@ -263,7 +267,7 @@ impl Sender {
         }
     }
 
-    /// Handles the answer to a window probe: the window has opened, or it is probed again later.
+    /// Handles an acknowledgement while the window is probed: it has opened, or it is probed again later.
     pub(super) fn on_window_probe_answered(&mut self) {
         if self.alarm.is_some_and(|(alarm, _)| alarm == Alarm::Persist) {
             self.alarm = None;
@@ -274,13 +278,14 @@ impl Sender {
     }
 
     /// Probes the window (RFC 9293 §3.8.6.1): sends as much as the window allows (§3.8.6.2.1's override timeout). If
-    /// it is closed, sends, as Linux, an empty segment from before the window, which the peer must acknowledge.
+    /// the window is closed, sends an empty segment with a sequence number before the window, as Linux does. The peer
+    /// must acknowledge it.
     fn probe_window(&mut self, segment: &mut Segment, now: Time) -> Sending {
         segment.seq = self.una + u32::MAX;
         segment.len = 0;
         segment.flags = Flags::default();
         self.send_new(segment, now, super::Fill::Partial)
-            .unwrap_or(Sending::Again)
+            .unwrap_or(Sending::Retransmission)
     }
 
     /// Arms the retransmission timer for the oldest segment outstanding.
@@ -289,23 +294,31 @@ impl Sender {
         self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, left)));
     }
 
+    /// The time left until the retransmission timeout of the oldest segment outstanding.
     fn until_retransmit(&self, now: Time) -> Duration {
         let rto = self.rtt.backed_off_rto(self.backoff);
         let due = self.scoreboard.oldest_sent_at().unwrap_or(now) + rto;
         due.saturating_since(now).max(Duration::from_micros(1))
     }
 
-    /// Arms a probe after two smoothed RTTs (RFC 8985 §7.2), if that is before the retransmission timeout in `left`.
+    /// Arms a tail loss probe after two smoothed RTTs (RFC 8985 §7.2), or at the retransmission timeout in `left` if
+    /// that is earlier. Returns false if this state allows no probe.
     fn arm_probe(&mut self, left: Duration, now: Time) -> bool {
-        let calm = matches!(self.state, State::Open | State::Cwr) && self.scoreboard.sacked() == 0;
-        let probes = self.sack && self.recovery == Recovery::Rack;
-        if !calm || !probes || self.scoreboard.is_empty() {
+        let no_doubt =
+            matches!(self.state, State::Open | State::Cwr) && self.scoreboard.sacked() == 0;
+        let has_probes = self.sack && self.recovery == Recovery::Rack;
+        if !no_doubt || !has_probes || self.scoreboard.is_empty() {
             return false;
         }
         let span = match self.rtt.smoothed() {
             Some(smoothed) => {
                 let alone = self.scoreboard.outstanding() == 1;
-                smoothed * 2 + if alone { PROBE_ALLOWANCE } else { TIMEOUT_MIN }
+                smoothed * 2
+                    + if alone {
+                        PROBE_ALLOWANCE
+                    } else {
+                        TIMEOUT_MARGIN
+                    }
             }
             None => crate::rtt::INITIAL_RTO,
         };
@@ -319,12 +332,12 @@ impl Sender {
         self.arm = Arm::Leave;
         self.alarm = Some((
             Alarm::Reordering,
-            self.clock.expiry(now, span + TIMEOUT_MIN),
+            self.clock.expiry(now, span + TIMEOUT_MARGIN),
         ));
     }
 
-    /// Restarts after an idle time with nothing in flight: the window halves for each RTO of idleness, down to the
-    /// initial window (RFC 5681 §4.1, RFC 2861 as implemented in Linux).
+    /// Reduces the window before the first transmission after an idle time with nothing in flight. The window is halved
+    /// for each RTO of idle time, down to the initial window (RFC 5681 §4.1, RFC 2861 as implemented in Linux).
     #[cold]
     #[inline(never)]
     pub(super) fn restart(&mut self, now: Time) {
@@ -349,7 +362,7 @@ impl Sender {
         self.peak_unfilled = 0;
     }
 
-    /// Reduces a window that was not filled for an RTO half way to what was used (RFC 7661 §4.4.3 as Linux).
+    /// Reduces a window that was not filled for an RTO half way to the part used (RFC 7661 §4.4.3 as in Linux).
     pub(super) fn shrink_unused(&mut self, now: Time) {
         if now.saturating_since(self.filled_at) < self.rtt.rto()
             || self.state != State::Open
