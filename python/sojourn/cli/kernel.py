@@ -31,7 +31,7 @@ def list_(json: Json = False) -> None:
         print(json_.dumps(rows))
         return
     if not rows:
-        print("none yet: sojourn kernel build 6.1 builds one, and the first run downloads Debian's")
+        print("No kernels yet. `sojourn kernel build 6.1` builds one; the first run downloads Debian's.")
         return
     table = Table("kernel", "machine", "image", box=box.SIMPLE)
     for row in rows:

@@ -49,7 +49,7 @@ def formats_of(given: str) -> tuple[str, ...]:
     Raises
     ------
     ExperimentError
-        It is not a format, or not one of this version.
+        A format is unknown.
     """
     named = tuple(dict.fromkeys(part.strip() for part in given.split(",")))
     if named == ("none",):
@@ -94,7 +94,7 @@ Executor = Annotated[
     typer.Option(
         "--executor",
         metavar="NAME",
-        help="Execute runs in threads or processes; only in processes do disciplines in Python run in parallel.",
+        help="Execute runs in threads or processes. Disciplines in Python run in parallel only in processes.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else.")]
@@ -168,7 +168,7 @@ def linux(on: str | None, kernel: str | None) -> Linux:
     if on not in (None, "vm", "host"):
         raise ExperimentError(f'--on: got "{on}"; must be vm or host')
     if on == "host" and kernel is not None:
-        raise ExperimentError(f'--kernel: got "{kernel}"; the host runs its own: omit --kernel or --on host')
+        raise ExperimentError(f'--kernel: got "{kernel}"; --on host uses the running kernel: omit --kernel or --on host')
     return Linux(on="host" if on == "host" else "vm", kernel=kernel)
 
 

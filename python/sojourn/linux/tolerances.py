@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Tolerance(NamedTuple):
-    """The largest difference of two figures that agree: the wider of both."""
+    """Two values agree if they differ by at most the larger of a relative and an absolute bound."""
 
     relative: float
     """As a share of the reference."""
