@@ -1,4 +1,4 @@
-//! All disciplines of this crate, by name.
+//! The disciplines by name: those of this crate, and others that a program adds.
 
 use alloc::vec::Vec;
 
@@ -62,7 +62,7 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
             .find(|discipline| discipline.name == name)
     }
 
-    /// All of them, in the order in which they are listed.
+    /// All of them, in the order in which they were added; pages and `sojourn list` use it.
     pub fn iter(&self) -> impl Iterator<Item = &Discipline<P>> {
         self.disciplines.iter()
     }

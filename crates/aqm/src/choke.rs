@@ -4,9 +4,9 @@
 //! belong to the same flow, both are dropped; otherwise RED decides about the arrival. A flow that fills the queue is
 //! drawn most often, so it loses most, without any state per flow.
 //!
-//! Departure from the paper: if the drawn position holds no packet any more, it draws again, up to three times, and
-//! then takes the head (as Linux does). Thresholds are in packets, as in Linux and tc. `variant = "linux"` is RED's:
-//! sch_choke uses the same arithmetic as sch_red.
+//! Departures from the paper: if the drawn position holds no packet any more, CHOKe draws again; after three such
+//! draws it takes the head, as Linux does. Thresholds are in packets, as in Linux and tc. `variant = "linux"` selects
+//! the Linux arithmetic of RED, which sch_choke shares with sch_red.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -58,7 +58,7 @@ impl<P: Packet> Choke<P> {
             .or(Some(0))
     }
 
-    /// Drops a random packet if it belongs to `arrival`'s flow. Returns true if it did.
+    /// Drops a random packet if it belongs to `arrival`'s flow. Returns true if it dropped one.
     fn kill_companion(&mut self, arrival: &P, now: Time, env: &mut Environment<P>) -> bool {
         let Some(place) = self.draw(env) else {
             return false;

@@ -3,13 +3,13 @@
 //! CoDel acts at dequeue on the sojourn time of the packet at the head. When this has stayed above `target` for an
 //! `interval`, one packet is dropped, and then further ones at gaps of `interval / sqrt(count)`, until it falls below.
 //!
-//! Two arithmetics: the RFC's in exact nanoseconds and, with `variant = "linux"`, units of 1024 ns with a 16-bit
-//! reciprocal square root that takes one Newton step per drop. `variant = "2012"` is the algorithm as first published,
-//! which re-enters the dropping state one below the last count. No other departure from RFC 8289 §5; the backlog at or
-//! below which nothing is dropped (§5.6's MAXPACKET) is one frame of the link.
+//! Variants: `rfc8289` computes in nanoseconds. `linux` computes in units of 1024 ns, with a 16-bit reciprocal square
+//! root that takes one Newton step whenever `count` changes. `2012` is the algorithm as first published: it re-enters
+//! the dropping state with the last `count` less one. There is no other departure from RFC 8289 §5. MAXPACKET (§5.6) is
+//! one frame of the link: CoDel drops nothing while the backlog is at most that.
 //!
-//! With `ce_exclude`, only the time that the link spent on unmarked packets counts: the sojourn time is scaled by
-//! their share of the bytes sent during the packet's stay, unless it exceeds `interval`.
+//! With `ce_exclude`, only the time that the link spent on unmarked packets counts: the sojourn time is multiplied by
+//! the share of unmarked bytes among those that left during that time. A sojourn time above `interval` is not scaled.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -56,10 +56,10 @@ choice! {
     pub enum Variant {
         /// RFC 8289: `interval / sqrt(count)` in whole nanoseconds.
         Rfc8289 = "rfc8289",
-        /// As Linux does: units of 1024 ns, a 16-bit reciprocal square root, one Newton step per count.
+        /// As Linux does: units of 1024 ns, a 16-bit reciprocal square root, a Newton step whenever `count` changes.
         Linux = "linux",
         /// Nichols and Jacobson 2012: a dropping state re-entered soon starts at the last count less one. RFC 8289
-        /// (§5) and Linux since 3.6 start at the number of drops made in the last dropping state.
+        /// (§5) and Linux since 3.6 start at `count - lastcount`, by which the last dropping state raised `count`.
         Published2012 = "2012",
     }
 }
@@ -88,7 +88,8 @@ impl Config {
 const LINUX_SHIFT: u32 = 10;
 /// Linux's initial value for the reciprocal square root of 1: just below one.
 const LINUX_ONE: u32 = 0xffff;
-/// A re-entry this many intervals after the last drop restarts the count (RFC 8289 §5).
+/// The count restarts if CoDel re-enters the dropping state at least this many intervals after `drop_next` (RFC 8289
+/// §5).
 const REENTRY_INTERVALS: i64 = 16;
 
 /// CoDel's state, with the names of RFC 8289 §5. Times are in ticks: 1 ns or 1024 ns.
@@ -109,7 +110,7 @@ pub struct CoDel {
     marked_service: Option<Box<MarkedService>>,
 }
 
-/// The data that has left the queue so far, and that had left when each queued packet arrived.
+/// The bytes sent so far, and their number at the arrival of each queued packet.
 #[derive(Default)]
 struct MarkedService {
     sent: Sent,
@@ -169,8 +170,10 @@ impl CoDel {
                 self.first_above_time = Some(now + self.interval);
                 false
             }
-            // Linux requires a later time, the RFC's pseudo-code an equal or later one.
-            Some(since) => now > since || (now == since && self.config.variant != Variant::Linux),
+            // Linux drops only after the deadline, the RFC's pseudo-code also at it.
+            Some(deadline) => {
+                now > deadline || (now == deadline && self.config.variant != Variant::Linux)
+            }
         }
     }
 
@@ -341,7 +344,8 @@ impl Algorithm for CoDel {
         Ok(())
     }
 
-    /// Linux's fq_codel makes the queue's CoDel count the overflow drops; RFC 8290 does not.
+    /// Forgets what `ce_exclude` knows of packets that an overflow has dropped from the head. Linux's fq_codel also
+    /// makes the queue's CoDel count them; RFC 8290 does not.
     fn on_head_drops(&mut self, packets: u64) {
         if let Some(service) = &mut self.marked_service {
             let gone = service.at_arrival.len().min(packets as usize);

@@ -8,10 +8,10 @@ use crate::key::{Key, SettingError};
 use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 
-/// A discipline, or the error in its settings.
+/// A discipline that was built, or the error in its settings.
 pub type Built<P> = Result<Box<dyn Qdisc<P> + Send>, SettingError>;
 
-/// Builds a discipline from settings that have only keys of this discipline.
+/// Builds a discipline. The caller has checked that it knows all keys of the settings.
 pub type Make<P> = Box<dyn Fn(&Settings) -> Built<P> + Send + Sync>;
 
 /// Lists a discipline's keys.

@@ -38,8 +38,8 @@ pub mod linux;
 use float::Float;
 use linux::Linux;
 
-/// At this delay CE-marked packets count in spite of `ce_exclude`; in the Linux variants the probability also grows by
-/// an extra 2 % per update.
+/// Above this delay CE-marked packets count in spite of `ce_exclude`; with the variants `linux` and `2013` the
+/// probability also grows by a further 0.02 per update.
 pub(crate) const HIGH_DELAY: Duration = Duration::from_millis(250);
 
 parameters! {

@@ -1,8 +1,8 @@
 //! A tin: flow queueing with host fairness, and COBALT on each queue.
 //!
 //! As in [`crate::fq`], new queues have priority and the others share by deficit round robin. A bulk flow's quantum is
-//! divided by the number of bulk flows of its hosts (Høiland-Jørgensen, Täht and Morton 2018). An empty queue stays in
-//! the round while COBALT's state decays.
+//! divided by the number of bulk flows of its hosts (Høiland-Jørgensen, Täht and Morton 2018). An emptied queue
+//! moves to a list of its own until COBALT is at rest.
 
 use alloc::vec::Vec;
 
@@ -178,7 +178,7 @@ impl Tin {
                 self.move_to(at, Set::Sparse);
                 self.flows[at as usize].deficit = self.credit(at, env);
             }
-            // It already has its place among the bulk flows.
+            // It is already in the list of old queues; only its state changes.
             Set::SparseWait => self.count_as(at, Set::Bulk),
             Set::Sparse | Set::Bulk => {}
         }
@@ -351,7 +351,7 @@ impl Tin {
         self.bulk
     }
 
-    /// Flows that have not used up a quantum.
+    /// Queues that are not counted as bulk: new ones, and those that emptied before they became bulk.
     pub(super) const fn sparse_flows(&self) -> u32 {
         self.sparse
     }
@@ -363,14 +363,14 @@ impl Tin {
         }
     }
 
-    /// When the tin is within its share, with a shaper.
+    /// The time from which the tin is within its share of the shaper's rate; zero without a shaper.
     pub(super) fn next(&self) -> Time {
         self.claim.map_or(Time::ZERO, |claim| claim.next())
     }
 }
 
-/// The bytes of a 4096th of a second, at least 300 and at most a frame: at a low rate, small packets of many flows do
-/// not wait behind a whole frame of each.
+/// The quantum: the bytes sent in 1/4096 s, at least 300 and at most 1514. At low rates a small packet then does not
+/// wait for a whole frame of every other flow.
 fn flow_quantum(rate: Option<Rate>) -> u32 {
     const LEAST: u64 = 300;
     const MOST: u64 = 1514;
