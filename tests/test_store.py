@@ -165,6 +165,19 @@ def test_two_masters_at_once_make_the_same_store(file: Path, tmp_path: Path):
     assert contents(tmp_path / "store") == contents(tmp_path / "alone")
 
 
+def test_a_damaged_plan_does_not_stop_the_other_sweeps(sojourn: Cli, file: Path, tmp_path: Path):
+    for duration in ("1 s", "2 s"):
+        sojourn("sweep", "grid.toml", "--set", f'experiment.duration="{duration}"', "--store", "store")
+    plan = min((tmp_path / "store" / "plans").glob("*/plan.json"))
+    plan.write_text('{"format": ')
+    for command in (("query", "select count(*) from runs"), ("status",), ("worker",)):
+        ended = sojourn(*command[:1], "--store", "store", *command[1:])
+        assert ended.returncode == 0
+        assert ended.stderr.startswith(f"note: {plan}: the results are damaged: not JSON")
+        assert ended.stderr.count("is left out") == 1
+    assert sojourn("explore", "--store", "store", "--out", "page.html").returncode == 0
+
+
 def test_a_damaged_file_is_named_and_its_runs_made_again(sojourn: Cli, file: Path, tmp_path: Path):
     sojourn("sweep", "grid.toml", "--store", "store")
     before = contents(tmp_path / "store")

@@ -9,6 +9,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli.options import StoreFolder
+from sojourn.cli.outcome import complain
 from sojourn.cli.plot import Where, write
 
 
@@ -26,7 +27,8 @@ def command(
         raise _core.ExperimentError(f'--out: got "{out}"; must end with .html')
     from sojourn.explorer import page
     from sojourn.grids import Grid
+    from sojourn.store import Store
 
     named = None if metrics is None else [name.strip() for name in metrics.split(",")]
-    write(out, page(Grid(store, where), named).encode())
+    write(out, page(Grid(Store(store, say=complain), where), named).encode())
     print(out)

@@ -168,7 +168,9 @@ def linux(on: str | None, kernel: str | None) -> Linux:
     if on not in (None, "vm", "host"):
         raise ExperimentError(f'--on: got "{on}"; must be vm or host')
     if on == "host" and kernel is not None:
-        raise ExperimentError(f'--kernel: got "{kernel}"; --on host uses the running kernel: omit --kernel or --on host')
+        raise ExperimentError(
+            f'--kernel: got "{kernel}"; --on host uses the running kernel: omit --kernel or --on host'
+        )
     return Linux(on="host" if on == "host" else "vm", kernel=kernel)
 
 

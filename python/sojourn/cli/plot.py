@@ -11,7 +11,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli.options import StoreFolder
-from sojourn.cli.outcome import FAILED, Stopped
+from sojourn.cli.outcome import FAILED, Stopped, complain
 from sojourn.filenames import FORMATS
 
 if TYPE_CHECKING:
@@ -77,8 +77,9 @@ def command(
     if wide != width:
         raise _core.ExperimentError(f'--width: got "{width}"; must be column or page')
     from sojourn.grids import Grid
+    from sojourn.store import Store
 
-    draw = Grid(store, where).plot
+    draw = Grid(Store(store, say=complain), where).plot
     if kind is Kind.PARETO:
         drawn = draw.pareto(x or DELAY, y or GOODPUT, pool=pool, width=wide)
     elif kind is Kind.SENSITIVITY:

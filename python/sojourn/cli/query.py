@@ -11,6 +11,7 @@ from rich.table import Table
 
 from sojourn import ExperimentError
 from sojourn.cli.options import Json, StoreFolder, is_text
+from sojourn.cli.outcome import complain
 from sojourn.cli.shown import show
 from sojourn.store import Store
 
@@ -25,7 +26,7 @@ def command(
 
     if not is_text(sql):
         raise ExperimentError("query: must be UTF-8")
-    rows = query(Store(store), sql)
+    rows = query(Store(store, say=complain), sql)
     if json:
         print(json_.dumps(rows, default=str))
         return

@@ -8,6 +8,7 @@ from rich import box
 from rich.table import Table
 
 from sojourn.cli.options import Json, StoreFolder
+from sojourn.cli.outcome import complain
 from sojourn.cli.shown import show
 from sojourn.store import Store
 
@@ -16,7 +17,7 @@ def command(store: StoreFolder, json: Json = False) -> None:
     """Show the progress of a store's sweeps."""
     from sojourn.store.status import status
 
-    plans = Store(store).plans()
+    plans = Store(store, say=complain).plans()
     if json:
         print(json_.dumps(status(plans)))
         return

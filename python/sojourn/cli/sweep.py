@@ -77,7 +77,7 @@ def command(
         rounds = Rounds(repeated, precision)
         _repeat(repeated, rounds, Store.make(store, say=complain), jobs=workers, json=json)
         return
-    kept = Store.make(store)
+    kept = Store.make(store, say=complain)
     plan = kept.find(sweep) or kept.add(Path(file), replaced, sweep, batch_of(sweep))
     for path in mend(plan):
         complain(f"{path}: damaged; its runs are repeated")

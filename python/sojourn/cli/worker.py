@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sojourn.cli.options import Jobs, StoreFolder
-from sojourn.cli.outcome import stop_reason
+from sojourn.cli.outcome import complain, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.executors import default_workers
 from sojourn.store import Store
@@ -25,7 +25,7 @@ def command(
     """Execute the pending runs of a store. Use any number of workers on any machines; killing one is safe."""
     from sojourn.store.work import index, work
 
-    kept = Store(store)
+    kept = Store(store, say=complain)
     own: list[int] = []
     for plan in kept.plans():
         if not plan.missing():

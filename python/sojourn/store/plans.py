@@ -154,6 +154,8 @@ class Store:
     def __init__(self, directory: str | Path, *, say: Callable[[str], None] = lambda _: None) -> None:
         self.path = Path(directory).absolute()
         self.say = say
+        self._damaged: set[Path] = set()
+        """Plans that were found damaged."""
         mark = self.path / "store.json"
         if not mark.exists():
             what = "there is no store.json in it" if self.path.exists() else "there is no such folder"
@@ -184,11 +186,21 @@ class Store:
         return cls(path, say=say)
 
     def plans(self) -> list[StoredPlan]:
-        """All sweeps, in the order of their ids."""
-        found = sorted((self.path / "plans").glob("*/plan.json"))
-        plans = [(path.parent.name, StoredPlan(self.path, read_meta(path))) for path in found]
-        # The copy of a plan is not another one.
-        return [plan for name, plan in plans if name == plan.id]
+        """All sweeps, in the order of their ids. A damaged one is left out, with a note."""
+        plans: list[StoredPlan] = []
+        for path in sorted((self.path / "plans").glob("*/plan.json")):
+            try:
+                plan = StoredPlan(self.path, read_meta(path))
+            except (_core.ExperimentError, OSError) as error:
+                if path not in self._damaged:
+                    self._damaged.add(path)
+                    why = " ".join(str(error).split())
+                    self.say(f"note: {why}; this sweep is left out: restore the file, or move its folder away")
+                continue
+            # The copy of a plan is not another one.
+            if path.parent.name == plan.id:
+                plans.append(plan)
+        return plans
 
     def get(self, id_: str) -> StoredPlan:
         """A sweep by its id.
