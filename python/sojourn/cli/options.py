@@ -114,8 +114,8 @@ Until = Annotated[
     typer.Option(
         "--until",
         metavar="METRIC=SHARE",
-        help="Repeat until the interval of the metric's mean is within this share of it: --until goodput_bps=2%; "
-        "the file's repeat is then the maximum.",
+        help="Repeat until half the width of the 95 % interval of the metric's mean is at most this share of the mean: "
+        "--until goodput_bps=2%. The file's repeat is then the maximum.",
     ),
 ]
 Backend = Annotated[str, typer.Option("--backend", help="Where to run it: sim or linux.")]
@@ -124,8 +124,8 @@ On = Annotated[
     typer.Option("--on", metavar="PLACE", help="For linux: vm (default; virtual time, no root) or host (real time)."),
 ]
 _KERNEL = (
-    "For linux: the version or folder of a kernel that sojourn kernel build made; emulated, for the emulated machine; "
-    "or, for that machine, a folder with boot/ and lib/modules/, or IMAGE:MODULES."
+    "For linux. VERSION or DIR: a kernel made by 'sojourn kernel build'. 'emulated': the default kernel of the "
+    "emulated machine. DIR with boot/ and lib/modules/, or IMAGE:MODULES: that kernel in the emulated machine."
 )
 Kernel = Annotated[str | None, typer.Option("--kernel", metavar="KERNEL", help=_KERNEL)]
 Kernels = Annotated[

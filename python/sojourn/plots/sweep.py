@@ -47,8 +47,8 @@ def over(results: Results, key: str, name: str, direction: Direction, width: Wid
     """
     swept = dict.fromkeys(key for arm in results.arms for key in arm.set)
     if key not in swept:
-        known = ", ".join(swept) or "nothing"
-        raise ValueError(f'over: got "{key}"; must be a key that the experiment sweeps: {known}')
+        known = f"must be one of the swept keys: {', '.join(swept)}" if swept else "the experiment sweeps no key"
+        raise ValueError(f'over: got "{key}"; {known}')
     metric = metric_called(name, results)
     intervals = arm_intervals(results, metric, direction)
     lines: dict[tuple[str, str], list[tuple[Arm, Interval]]] = {}

@@ -95,7 +95,8 @@ def _facts(results: Results) -> dict[str, str]:
     facts = {
         "sojourn": summary["sojourn"],
         "backend": summary["backend"],
-        "runs": f"{len(results.runs)}: {len(results.arms)} arms, up to {repeats_of(results)} repeats each",
+        "runs": f"{len(results.runs)}: {len(results.arms)} queues, with each combination of swept values, "
+        f"up to {repeats_of(results)} repeats each",
         "seeds": ranges(seeds),
         "simulated": f"{sum(run.summary['simulated_s'] for run in results.runs):,.0f} s",
         "events": f"{sum(run.summary['events'] for run in results.runs):,}",
