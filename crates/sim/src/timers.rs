@@ -14,6 +14,10 @@ pub struct Timers {
     /// A binary tree of lower bounds: node n has the lesser bound of nodes 2n and 2n + 1, the leaves those of the blocks
     /// of flows. Node 1 is the root.
     bounds: Vec<Time>,
+    /// The number of leaves, which is that of the first leaf.
+    leaves: usize,
+    /// The root's bound, which is looked at before every event.
+    next: Time,
 }
 
 impl Timers {
@@ -24,6 +28,8 @@ impl Timers {
         Self {
             due: vec![[Time::MAX; 2]; flows],
             bounds: vec![Time::MAX; 2 * leaves],
+            leaves,
+            next: Time::MAX,
         }
     }
 
@@ -33,32 +39,41 @@ impl Timers {
         let flow = flow as usize;
         self.due[flow] = due;
         let first = due[0].min(due[1]);
-        let mut node = self.bounds.len() / 2 + flow / BLOCK;
-        while node > 0 && first < self.bounds[node] {
-            self.bounds[node] = first;
+        let leaf = self.leaves + flow / BLOCK;
+        if first < self.bounds[leaf] {
+            self.lower(leaf, first);
+        }
+    }
+
+    /// Lowers the bound of a leaf, and those above it.
+    #[inline(never)]
+    fn lower(&mut self, leaf: usize, to: Time) {
+        let mut node = leaf;
+        while node > 0 && to < self.bounds[node] {
+            self.bounds[node] = to;
             node /= 2;
         }
+        self.next = self.bounds[1];
     }
 
     /// When to call [`Timers::pop`]; [`Time::MAX`] if there is no deadline. No deadline expires earlier.
     #[inline]
-    pub fn next(&self) -> Time {
-        self.bounds[1]
+    pub const fn next(&self) -> Time {
+        self.next
     }
 
     /// Called at [`Timers::next`]: clears the expired deadline and returns its owner; of several the lowest owner.
     /// `None`: the deadline was postponed.
     pub fn pop(&mut self) -> Option<u32> {
-        let now = self.next();
-        let leaves = self.bounds.len() / 2;
+        let now = self.next;
         let mut node = 1;
-        while node < leaves {
+        while node < self.leaves {
             node *= 2;
             if self.bounds[node] != now {
                 node += 1;
             }
         }
-        let begin = (node - leaves) * BLOCK;
+        let begin = (node - self.leaves) * BLOCK;
         let end = (begin + BLOCK).min(self.due.len());
         let deadlines = self.due.get_mut(begin..end)?.as_flattened_mut();
         let (mut first, mut at, mut second) = (0, Time::MAX, Time::MAX);
@@ -78,6 +93,7 @@ impl Timers {
             node /= 2;
             self.bounds[node] = self.bounds[2 * node].min(self.bounds[2 * node + 1]);
         }
+        self.next = self.bounds[1];
         has_come.then_some((2 * begin + first) as u32)
     }
 }

@@ -289,7 +289,7 @@ impl Endpoint {
     /// True if ECN-capable packets are sent as ECT(1), the identifier of L4S (RFC 9331 §4.1), instead of ECT(0): by a
     /// congestion control that needs accurate feedback, if it has it.
     pub fn sends_ect1(&self) -> bool {
-        self.algorithm.feedback == Feedback::Accurate && self.feedback == Feedback::Accurate
+        self.feedback == Feedback::Accurate && self.algorithm.feedback == Feedback::Accurate
     }
 
     /// False if [`Endpoint::poll`] would do nothing and need not be called.
@@ -331,6 +331,9 @@ impl Endpoint {
         }
         segment.ts_val = crate::timestamp(now);
         self.receiver.stamp(segment);
+        if self.feedback == Feedback::None {
+            return Some(false);
+        }
         if self.reports_setup {
             cold_path();
             self.reports_setup = false;
@@ -338,9 +341,6 @@ impl Endpoint {
                 let report = ecn::setup_report(self.setup_arrived);
                 segment.flags = segment.flags.with_ace(report);
             }
-        }
-        if self.feedback == Feedback::None {
-            return Some(false);
         }
         let is_new_data = sending == Some(Sending::New) && segment.len > 0;
         Some(self.feedback != Feedback::Classic || is_new_data)
