@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from conftest import visible
+from sojourn import ExperimentError
 from sojourn.manifest import FILE, Manifest
+from sojourn.results import load
 from sojourn.storage import OutputError, Staging, file_name, prepare
 from sojourn.workspace import Workspace
 
@@ -189,6 +191,13 @@ def test_a_process_killed_while_it_puts_files_in_place_leaves_only_ours(tmp_path
         put(tmp_path, "a.txt", "b.txt", text="new")
     monkeypatch.undo()
     assert Manifest.read(tmp_path).foreign(["a.txt", "b.txt"]) == []
+    # b.txt is new and a.txt old, which readers of results refuse.
+    assert Manifest.read(tmp_path).is_mixed("results")
+    (tmp_path / "summary.json").write_text("{}")
+    with pytest.raises(ExperimentError, match="old and of new results"):
+        load(tmp_path)
+    put(tmp_path, "a.txt", "b.txt", text="new")
+    assert not Manifest.read(tmp_path).is_mixed("results")
 
 
 def test_what_a_dead_process_left_is_found_and_that_of_a_living_one_is_not(tmp_path):

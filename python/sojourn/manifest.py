@@ -93,6 +93,10 @@ class Manifest:
         """Whether the folder has a list."""
         return (self.folder / FILE).is_file()
 
+    def is_mixed(self, by: str) -> bool:
+        """True if a process was killed while it replaced files of this writer: some may be old and some new."""
+        return any(len(known) > 1 and any(entry.by == by for entry in known) for known in self.entries.values())
+
     def owns(self, name: str) -> bool:
         """True if a file of this name exists and is as Sojourn wrote it."""
         path = self.folder / name

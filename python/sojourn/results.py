@@ -389,7 +389,7 @@ def load(directory: str | Path) -> Results:
     NoResultsError
         There is no such file. This is also a FileNotFoundError.
     ExperimentError
-        It does not contain results, or those of a newer version.
+        It does not contain results, or those of a newer version, or files of two experiments.
     OSError
         It cannot be read.
     """
@@ -398,8 +398,8 @@ def load(directory: str | Path) -> Results:
     if not (folder / "summary.json").exists():
         what = "there is no summary.json in it" if folder.is_dir() else "there is no such folder"
         raise NoResultsError(f'load: got "{path}"; {what}: must be a folder that sojourn run --out wrote')
-    summary = _read_summary(folder / "summary.json")
     is_ours = _listed(folder)
+    summary = _read_summary(folder / "summary.json")
 
     def reader(index: int) -> Callable[[Recorded], pa.Table | None]:
         def read_table(name: Recorded) -> pa.Table | None:
@@ -428,8 +428,19 @@ class NoResultsError(ExperimentError, FileNotFoundError):
 
 
 def _listed(folder: Path) -> Callable[[str], bool]:
-    """Tells whether a file belongs to the results, by the folder's list; without a list, by its name alone."""
+    """Tells whether a file belongs to the results, by the folder's list; without a list, by its name alone.
+
+    Raises
+    ------
+    ExperimentError
+        The files are of two experiments: the process that replaced them was killed.
+    """
     manifest = Manifest.read(folder)
+    if manifest.is_mixed(BY):
+        raise ExperimentError(
+            f"{folder}: has files of old and of new results, since the process that replaced them was killed; "
+            f"run the experiment again"
+        )
     return manifest.entries.__contains__ if manifest.exists else lambda _: True
 
 
