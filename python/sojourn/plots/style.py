@@ -200,8 +200,12 @@ class StyledFigure(Figure):
     def savefig(self, fname: Any, **options: Any) -> None:
         """Like matplotlib's, but without a date, so that equal figures produce equal bytes."""
         kind = options.get("format") or Path(str(fname)).suffix.removeprefix(".") or "png"
+        engine = self.get_layout_engine()
         with style(), _one_note_of_glyphs():
+            settle(self)
             super().savefig(fname, **{"metadata": _UNDATED.get(kind), **options})
+        if engine is not None:
+            self.set_layout_engine(engine)  # for what is drawn into it later
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()

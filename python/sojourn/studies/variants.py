@@ -125,9 +125,9 @@ def explained(miss: Judgement, tried: Sequence[Tried]) -> str:
     """The variants that turn a miss, as a sentence; empty without variants."""
     turning = [one for one in tried if one.turns(miss.id)]
     others = [one for one in tried if one not in turning and one.judgements[miss.id].verdict != Verdict.NOT_RUN]
-    if any(one.judgements[miss.id].verdict == Verdict.REPRODUCED for one in others):
-        return _ALSO
     if not turning:
+        if any(one.judgements[miss.id].verdict == Verdict.REPRODUCED for one in others):
+            return _ALSO
         return f"None of the {len(others)} variants reproduces it." if len(others) > 1 else _ALONE if others else ""
     names = ", ".join(f'"{one.variant.name}" ({one.judgements[miss.id].measured})' for one in turning)
     rest = f", not with the {len(others)} other{'s' if len(others) > 1 else ''}" if others else ""
