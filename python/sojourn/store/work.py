@@ -93,8 +93,13 @@ class Ahead:
         }
         self._all = sum(self._effort.values())
         self._left = set(missing)
-        self._looked_s = 0.0
+        self._left_effort = self._all
+        self._runs = plan.meta.runs - self._runs_left()
+        self._next_look_s = LOOK_S
         self._fraction = 0.0
+
+    def _runs_left(self) -> int:
+        return sum(len(self._plan.places(batch)) for batch in self._left)
 
     def effort(self, batch: int, *, exactly: bool = True) -> float:
         """The batch's effort; otherwise estimated from its first run."""
@@ -112,15 +117,17 @@ class Ahead:
 
     def progress(self, unfinished: float, elapsed_s: float) -> Progress:
         """The progress after ``elapsed_s``, with this effort made in batches that are not finished."""
-        if elapsed_s - self._looked_s >= LOOK_S:
-            self._looked_s = elapsed_s
+        if elapsed_s >= self._next_look_s:
+            began = time.monotonic()
             self._left.intersection_update(self._plan.missing())
-        left = sum(self._effort[batch] for batch in self._left) - unfinished
-        fraction = min(1.0 - left / self._all, 1.0) if self._all else 1.0
+            self._left_effort = sum(self._effort[batch] for batch in self._left)
+            self._runs = self._plan.meta.runs - self._runs_left()
+            # In a store of many files a look takes long; it may take a five-hundredth of the time.
+            self._next_look_s = elapsed_s + max(LOOK_S, 500.0 * (time.monotonic() - began))
+        fraction = min(1.0 - (self._left_effort - unfinished) / self._all, 1.0) if self._all else 1.0
         # A batch that has just been finished may still be among those left.
         self._fraction = max(self._fraction, fraction)
-        runs = self._plan.meta.runs - sum(len(self._plan.places(batch)) for batch in self._left)
-        return Progress(runs, self._plan.meta.runs, self._fraction, elapsed_s)
+        return Progress(self._runs, self._plan.meta.runs, self._fraction, elapsed_s)
 
 
 def make_batch(store: str, plan: str, batch: int) -> None:
