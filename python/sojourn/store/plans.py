@@ -191,7 +191,7 @@ class Store:
         for path in sorted((self.path / "plans").glob("*/plan.json")):
             try:
                 plan = StoredPlan(self.path, read_meta(path))
-            except (_core.ExperimentError, OSError) as error:
+            except (_core.ExperimentError, OSError, ValueError, TypeError) as error:
                 if path not in self._damaged:
                     self._damaged.add(path)
                     why = " ".join(str(error).split())
