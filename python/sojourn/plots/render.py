@@ -49,7 +49,8 @@ def save_all(staging: Staging, drawn: Sequence[tuple[str, Figure]], formats: Seq
             for index, share in enumerate(shares[1:]):
                 pickled = Path(folder) / f"{index}.pickle"
                 pickled.write_bytes(pickle.dumps(share))
-                command = [sys.executable, "-m", "sojourn.plots.render", str(pickled)]
+                # -P: a module in the user's folder must not take the place of one that is imported.
+                command = [sys.executable, "-P", "-m", "sojourn.plots.render", str(pickled)]
                 running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE))
             _save_each(shares[0])
             for process in running:
