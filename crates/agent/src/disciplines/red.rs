@@ -14,6 +14,9 @@ use crate::shaper::ticks;
 const PARAMETERS: u16 = 1;
 const DECAY: u16 = 2;
 const MAX_PROBABILITY: u16 = 3;
+/// TCA_RED_FLAGS, which CHOKe does not have, and the flags that it sets or clears.
+const FLAGS: u16 = 4;
+const ALL_FLAGS: u8 = 15;
 /// TC_RED_ECN, TC_RED_HARDDROP and TC_RED_ADAPTATIVE.
 const ECN: u8 = 1;
 const HARD_DROP: u8 = 2;
@@ -156,7 +159,20 @@ pub(super) fn red(arm: &Queue, limit: Option<u32>, line: &Line) -> Result<Option
         burst: count(arm, "burst", recommended),
         probability: probability(arm),
     };
-    options(arm, limit, [min, max], &average, bandwidth(arm, line))
+    // As tc since 5.6 sends the flags. The kernel then never starts the timer of the adaptation, which it starts only for
+    // a flag in the structure: whoever uses tc has a RED that does not adapt.
+    let flags = [flags(arm), 0, 0, 0, ALL_FLAGS, 0, 0, 0];
+    let options = options(
+        [
+            limit.unwrap_or(0),
+            fitting(min, "min")?,
+            fitting(max, "max")?,
+        ],
+        0,
+        &average,
+        bandwidth(arm, line),
+    )?;
+    Ok(Options::Attributes(options.put(FLAGS, &flags)))
 }
 
 /// CHOKe's options: thresholds in packets, by the rules of tc-choke(8) where the file gives none.
@@ -176,31 +192,29 @@ pub(super) fn choke(arm: &Queue, limit: Option<u32>, line: &Line) -> Result<Opti
         burst: count(arm, "burst", (2 * min + max) / 3),
         probability: probability(arm),
     };
-    options(arm, limit, [min, max], &average, bandwidth(arm, line))
-}
-
-/// tc_red_qopt with its tables.
-fn options(
-    arm: &Queue,
-    limit: Option<u32>,
-    [min, max]: [u64; 2],
-    average: &Average,
-    rate: Rate,
-) -> Result<Options, Refusal> {
-    let weight_log = average.weight_log()?;
-    let (cell_log, decay) = decay(weight_log, average.avpkt, rate);
-    let mut fields = numbers(&[
+    let fields = [
         limit.unwrap_or(0),
         fitting(min, "min")?,
         fitting(max, "max")?,
-    ]);
-    fields.extend([weight_log, average.slope_log()?, cell_log, flags(arm)]);
-    Ok(Options::Attributes(
-        Attributes::new()
-            .put(PARAMETERS, &fields)
-            .put(DECAY, &decay)
-            .u32(MAX_PROBABILITY, average.max_probability()),
-    ))
+    ];
+    options(fields, flags(arm), &average, bandwidth(arm, line)).map(Options::Attributes)
+}
+
+/// tc_red_qopt (limit, thresholds, flags) with its tables.
+fn options(
+    fields: [u32; 3],
+    flags: u8,
+    average: &Average,
+    rate: Rate,
+) -> Result<Attributes, Refusal> {
+    let weight_log = average.weight_log()?;
+    let (cell_log, decay) = decay(weight_log, average.avpkt, rate);
+    let mut bytes = numbers(&fields);
+    bytes.extend([weight_log, average.slope_log()?, cell_log, flags]);
+    Ok(Attributes::new()
+        .put(PARAMETERS, &bytes)
+        .put(DECAY, &decay)
+        .u32(MAX_PROBABILITY, average.max_probability()))
 }
 
 /// tc_sfq_qopt_v1 with RED on every flow's queue, by the rules of tc-sfq(8) where the file gives no values.

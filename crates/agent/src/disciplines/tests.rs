@@ -128,7 +128,7 @@ fn red(
 /// tc-red(8): burst defaults to (2·min + max) / (3·avpkt) = (25000 + 37500) / 3000 = 20 packets. Then
 /// 20 + 1 − 12.5 = 8.5 packets must be at most (1 − (1 − W)^20) / W: 7.4 with W = 1/8, 11.6 with 1/16. The slope 0.02 / 25000 = 8e-7 is
 /// more than 2^−21, not than 2^−20. A packet of 1000 bytes takes 800 µs, 12500 ticks: the average decays by 0.0645 a packet, so 31 halvings
-/// take 6.0 million ticks, less than 512 cells of 2^14. Flag 4 is adaptation; 0.02 · 2^32 = 85899345.
+/// take 6.0 million ticks, less than 512 cells of 2^14. 0.02 · 2^32 = 85899345.
 #[test]
 fn ared_sets_parameters_that_the_kernel_requires() {
     let (min, max) = (Value::Bytes(12_500), Value::Bytes(37_500));
@@ -136,11 +136,24 @@ fn ared_sets_parameters_that_the_kernel_requires() {
     let (fields, logs, decay, probability) =
         red("ared", Some(Limit::Bytes(150_000)), &settings).unwrap();
     assert_eq!(fields, [150_000, 12_500, 37_500]);
-    assert_eq!(logs, [4, 21, 14, 4]);
+    assert_eq!(logs, [4, 21, 14, 0]);
     assert_eq!(probability, 85_899_345);
     assert_eq!((decay.len(), decay[0], decay[255]), (256, 0, 31));
     // A cell of 16384 ticks is 1.31 packets: 0.0846 a cell.
     assert_eq!((decay[11], decay[12], decay[200]), (0, 1, 16));
+}
+
+/// Flag 1 is ECN, 4 adaptation. RED has them in TCA_RED_FLAGS, as tc sends them, with a mask of all; CHOKe in its structure.
+#[test]
+fn flags_of_red_are_an_attribute() {
+    let ecn = [("ecn", Value::Flag(true))];
+    let Ok(Options::Attributes(given)) = options("ared", None, &ecn) else {
+        panic!("ared has attributes");
+    };
+    let flags = attributes(given.as_bytes()).find(|(kind, _)| *kind == 4);
+    assert_eq!(flags.map(|(_, value)| fields(value)), Some(vec![5, 15]));
+    let (_, logs, ..) = red("choke", None, &ecn).unwrap();
+    assert_eq!(logs[3], 1);
 }
 
 /// 10 Mbit/s × 20 ms = 25000 B: thresholds at 0.5 and 1.5 times that (Floyd et al. 2001, section 4). The default limit is 1000
