@@ -56,7 +56,7 @@ impl Attributes {
     }
 
     /// True if there are none.
-    pub const fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

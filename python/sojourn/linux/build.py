@@ -27,9 +27,9 @@ HZ = 250
 """Timer interrupts a second, as Debian's kernels have."""
 _HZ = re.compile(r"(config HZ\n\tint\n\tdefault) \d+")
 _EXTENDED = "have_xstate_support = 1;"
-"""Kernels before 6.13 keep a process's floating-point and vector registers in a buffer of fixed size. Hosts whose processor has
-more (AMX) refuse to restore them from it, and no process starts. There the kernel keeps only what every processor has; the agent
-uses no more (``user_mode``)."""
+"""Kernels before 6.13 keep a process's floating-point and vector registers in a buffer of fixed size. Hosts whose
+processor has more (AMX) refuse to restore them from it, and no process starts. There the kernel keeps only what every
+processor has; the agent uses no more (``user_mode``)."""
 _EXTENDED_IF_IT_FITS = "have_xstate_support = iov.iov_len < FP_SIZE * sizeof(unsigned long);"
 _RANDOM = """\
 /* SPDX-License-Identifier: GPL-2.0 */

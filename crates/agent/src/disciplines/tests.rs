@@ -108,21 +108,29 @@ fn a_fifo_has_only_its_limit() {
     assert_eq!(options("pfifo_head_drop", None, &[]), Ok(none));
 }
 
-/// The parts of RED's options: tc_red_qopt, the table of the decay, and the probability.
-fn red(
-    aqm: &str,
-    limit: Option<Limit>,
-    settings: &[(&str, Value)],
-) -> Result<(Vec<u64>, [u8; 4], Vec<u8>, u64), Refusal> {
-    let Options::Attributes(given) = options(aqm, limit, settings)? else {
+/// The parts of RED's options.
+struct Red {
+    /// Limit and thresholds.
+    fields: Vec<u64>,
+    /// Logarithms of the weight, the slope and the cell, and the flags.
+    logs: [u8; 4],
+    decay: Vec<u8>,
+    probability: u64,
+}
+
+fn red(aqm: &str, limit: Option<Limit>, settings: &[(&str, Value)]) -> Red {
+    let Ok(Options::Attributes(given)) = options(aqm, limit, settings) else {
         panic!("{aqm} has attributes");
     };
     let parts: Vec<&[u8]> = attributes(given.as_bytes())
         .map(|(_, value)| value)
         .collect();
-    let logs = parts[0][12..16].try_into().expect("four bytes");
-    let probability = number::<4>(parts[2], 0).expect("four bytes");
-    Ok((fields(&parts[0][..12]), logs, parts[1].into(), probability))
+    Red {
+        fields: fields(&parts[0][..12]),
+        logs: parts[0][12..16].try_into().expect("four bytes"),
+        decay: parts[1].into(),
+        probability: number::<4>(parts[2], 0).expect("four bytes"),
+    }
 }
 
 /// tc-red(8): burst defaults to (2·min + max) / (3·avpkt) = (25000 + 37500) / 3000 = 20 packets. Then
@@ -133,11 +141,11 @@ fn red(
 fn ared_sets_parameters_that_the_kernel_requires() {
     let (min, max) = (Value::Bytes(12_500), Value::Bytes(37_500));
     let settings = [("min", min), ("max", max)];
-    let (fields, logs, decay, probability) =
-        red("ared", Some(Limit::Bytes(150_000)), &settings).unwrap();
-    assert_eq!(fields, [150_000, 12_500, 37_500]);
-    assert_eq!(logs, [4, 21, 14, 0]);
-    assert_eq!(probability, 85_899_345);
+    let red = red("ared", Some(Limit::Bytes(150_000)), &settings);
+    assert_eq!(red.fields, [150_000, 12_500, 37_500]);
+    assert_eq!(red.logs, [4, 21, 14, 0]);
+    assert_eq!(red.probability, 85_899_345);
+    let decay = red.decay;
     assert_eq!((decay.len(), decay[0], decay[255]), (256, 0, 31));
     // A cell of 16384 ticks is 1.31 packets: 0.0846 a cell.
     assert_eq!((decay[11], decay[12], decay[200]), (0, 1, 16));
@@ -152,16 +160,15 @@ fn flags_of_red_are_an_attribute() {
     };
     let flags = attributes(given.as_bytes()).find(|(kind, _)| *kind == 4);
     assert_eq!(flags.map(|(_, value)| fields(value)), Some(vec![5, 15]));
-    let (_, logs, ..) = red("choke", None, &ecn).unwrap();
-    assert_eq!(logs[3], 1);
+    assert_eq!(red("choke", None, &ecn).logs[3], 1);
 }
 
 /// 10 Mbit/s × 20 ms = 25000 B: thresholds at 0.5 and 1.5 times that (Floyd et al. 2001, section 4). The default limit is 1000
 /// packets, in bytes.
 #[test]
 fn a_target_sets_the_thresholds_of_adaptive_red() {
-    let (fields, ..) = red("ared", None, &[("target", millis(20))]).unwrap();
-    assert_eq!(fields, [1_514_000, 12_500, 37_500]);
+    let red = red("ared", None, &[("target", millis(20))]);
+    assert_eq!(red.fields, [1_514_000, 12_500, 37_500]);
 }
 
 /// RFC 8033's alpha of 0.125 per second is 2 sixteenths in the kernel. TCA_PIE_ALPHA is 4, BETA 5.
@@ -189,11 +196,10 @@ fn gains_of_pie_are_sixteenths_in_the_kernel() {
 #[test]
 fn choke_counts_packets() {
     let (min, max) = (("min", Value::Bytes(30_000)), ("max", Value::Packets(60)));
-    let (fields, ..) = red("choke", None, &[min, max]).unwrap();
-    assert_eq!(fields, [1000, 19, 60]);
+    assert_eq!(red("choke", None, &[min, max]).fields, [1000, 19, 60]);
     // A quarter of the limit, and a third of that.
-    let (fields, ..) = red("choke", Some(Limit::Packets(400)), &[]).unwrap();
-    assert_eq!(fields, [400, 33, 100]);
+    let limit = Some(Limit::Packets(400));
+    assert_eq!(red("choke", limit, &[]).fields, [400, 33, 100]);
 }
 
 /// tc-sfb(8) has times in milliseconds and probabilities in 65535ths. Its default steps are 0.0005 and 0.00005, ours are 0.001 and
