@@ -299,8 +299,8 @@ the goodput in saturation):
 
 LOADS
 
-A frame on its own takes 234 us here, which is its time on the air, and 4.5 us more in ns-3: half a slot, as its nodes
-begin at the slots' boundaries. Up to two fifths of the load this, and what contention makes of it, is the
+A frame on its own takes 234 us here, which is its time on the air, and 4.5 us more in ns-3: half a slot, which fits
+nodes that begin at the boundaries of slots. Up to two fifths of the load this, and what contention makes of it, is the
 difference. From a half on, frames arrive faster than they can be sent singly: single frames fill the medium at some
 30 Mbit/s, aggregates at 58. There a queue decides how many frames an aggregate has, and any small difference in access
 is multiplied. In addition ns-3 hands over each frame of an aggregate when that frame is over (`NotifyRxMpdu`), 190 us
