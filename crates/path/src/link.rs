@@ -56,8 +56,12 @@ pub struct Link<P> {
     qdisc: BoxedQdisc<P>,
     environment: Environment<P>,
     shaper: Shaper,
+    /// See [`Shaper::is_line`].
+    is_line: bool,
     device: VecDeque<P>,
     device_limit: usize,
+    /// Packets in the discipline and in the device queue.
+    queued: u64,
     /// A packet that left when it came, on its way out.
     departed: Option<P>,
     wake: Time,
@@ -68,17 +72,20 @@ pub struct Link<P> {
 impl<P: Packet> Link<P> {
     /// An idle link.
     pub fn new(qdisc: BoxedQdisc<P>, config: LinkConfig) -> Self {
+        let shaper = Shaper::new(
+            &config.capacity,
+            config.burst,
+            config.overhead,
+            config.steady,
+        );
         Self {
             qdisc,
             environment: Environment::new(config.seed),
-            shaper: Shaper::new(
-                &config.capacity,
-                config.burst,
-                config.overhead,
-                config.steady,
-            ),
+            is_line: shaper.is_line(),
+            shaper,
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
+            queued: 0,
             departed: None,
             wake: Time::MAX,
             timer: Time::MAX,
@@ -138,8 +145,7 @@ impl<P: Packet> Link<P> {
 
     /// Packets in its queue, in its device queue and on their way out.
     pub fn packets(&self) -> u64 {
-        let beyond = self.device.len() + usize::from(self.departed.is_some());
-        self.qdisc.packets() + beyond as u64
+        self.queued + u64::from(self.departed.is_some())
     }
 
     /// A packet arrives. The link's `number` is what the observer knows it by, here and below. Returns a packet that leaves
@@ -153,11 +159,12 @@ impl<P: Packet> Link<P> {
         observer: &mut impl Observer<P>,
     ) -> Option<P> {
         observer.on_arrival(number, &packet, now);
+        self.queued += 1;
+        if self.wake == Time::MAX {
+            return self.enqueue_idle(packet, now, number, observer);
+        }
         self.qdisc.enqueue(packet, now, &mut self.environment);
         self.note_drops(now, number, observer);
-        if self.wake == Time::MAX {
-            return self.leave_at_once(now, number, observer);
-        }
         if self.device_limit > 0 {
             cold_path();
             self.fill_device(now, number, observer);
@@ -165,14 +172,23 @@ impl<P: Packet> Link<P> {
         None
     }
 
-    /// The link was idle: what has come may go.
+    /// A packet arrives at an idle link.
     #[inline(never)]
-    fn leave_at_once(
+    fn enqueue_idle(
         &mut self,
+        packet: P,
         now: Time,
         number: usize,
         observer: &mut impl Observer<P>,
     ) -> Option<P> {
+        if self.device_limit == 0 && !self.is_line && self.shaper.free_at(now) <= now {
+            let packet = self.qdisc.pass(packet, now, &mut self.environment);
+            let packet = self.note_dequeue(packet, now, number, observer);
+            return self.send(packet, now);
+        }
+        cold_path();
+        self.qdisc.enqueue(packet, now, &mut self.environment);
+        self.note_drops(now, number, observer);
         self.advance(now, number, observer)
     }
 
@@ -217,33 +233,36 @@ impl<P: Packet> Link<P> {
             self.wake = self.next_wake(now);
             return None;
         }
-        let packet = if self.shaper.is_line() || self.has_packets() {
+        let packet = if self.is_line || self.queued > 0 {
             self.take(now, number, observer)
         } else {
             None
         };
+        self.send(packet, now)
+    }
+
+    /// Sends what the discipline gave, and sets the next wake-up.
+    #[inline(always)]
+    fn send(&mut self, packet: Option<P>, now: Time) -> Option<P> {
         let Some(packet) = packet else {
             cold_path();
-            self.wake = if self.has_packets() {
+            self.wake = if self.queued > 0 {
                 self.next_wake(now)
             } else {
                 Time::MAX
             };
             return None;
         };
+        self.queued -= 1;
         self.shaper.charge(packet.bytes(), now);
         self.wake = self.next_wake(now);
         Some(packet)
     }
 
-    fn has_packets(&self) -> bool {
-        self.qdisc.packets() > 0 || !self.device.is_empty()
-    }
-
     /// When there is something to do next.
     #[inline(always)]
     fn next_wake(&mut self, now: Time) -> Time {
-        if !self.shaper.is_line() && !self.has_packets() {
+        if !self.is_line && self.queued == 0 {
             return Time::MAX;
         }
         let free = self.shaper.free_at(now);
@@ -280,6 +299,18 @@ impl<P: Packet> Link<P> {
     #[inline(always)]
     fn dequeue(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) -> Option<P> {
         let packet = self.qdisc.dequeue(now, &mut self.environment);
+        self.note_dequeue(packet, now, number, observer)
+    }
+
+    /// Tells the observer what the discipline dropped, and what it gave.
+    #[inline(always)]
+    fn note_dequeue(
+        &mut self,
+        packet: Option<P>,
+        now: Time,
+        number: usize,
+        observer: &mut impl Observer<P>,
+    ) -> Option<P> {
         self.note_drops(now, number, observer);
         if let Some(packet) = &packet {
             observer.on_dequeue(number, packet, now);
@@ -299,6 +330,7 @@ impl<P: Packet> Link<P> {
     fn take_drops(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         let backlog = self.shaper.rate().tx_time(self.qdisc.bytes());
         for (packet, reason) in self.environment.take_dropped() {
+            self.queued -= 1;
             let sojourn = now - packet.enqueued();
             let queued = if sojourn.is_zero() { backlog } else { sojourn };
             observer.on_drop(number, packet, reason, queued, now);
