@@ -8,7 +8,9 @@ use sojourn_units::{Duration, Time};
 #[derive(Debug)]
 pub struct DelayLine<P> {
     delay: Duration,
-    packets: VecDeque<(Time, P)>,
+    /// The first packet, with the instant at which it comes out. It stands apart because many lines hold one at a time.
+    first: Option<(Time, P)>,
+    rest: VecDeque<(Time, P)>,
 }
 
 impl<P> DelayLine<P> {
@@ -16,21 +18,28 @@ impl<P> DelayLine<P> {
     pub const fn new(delay: Duration) -> Self {
         Self {
             delay,
-            packets: VecDeque::new(),
+            first: None,
+            rest: VecDeque::new(),
         }
     }
 
     /// Puts a packet in; true if it is now the first.
     #[inline(always)]
     pub fn push(&mut self, packet: P, now: Time) -> bool {
-        self.packets.push_back((now + self.delay, packet));
-        self.packets.len() == 1
+        let packet = (now + self.delay, packet);
+        let is_first = self.first.is_none();
+        if is_first {
+            self.first = Some(packet);
+        } else {
+            self.rest.push_back(packet);
+        }
+        is_first
     }
 
     /// When the first packet comes out; [`Time::MAX`] if there is none.
     #[inline(always)]
     pub fn next(&self) -> Time {
-        self.packets.front().map_or(Time::MAX, |(due, _)| *due)
+        self.first.as_ref().map_or(Time::MAX, |(due, _)| *due)
     }
 
     /// Takes the first packet out, if it is due.
@@ -39,16 +48,12 @@ impl<P> DelayLine<P> {
         if self.next() > now {
             return None;
         }
-        self.packets.pop_front().map(|(_, packet)| packet)
+        let next = self.rest.pop_front();
+        core::mem::replace(&mut self.first, next).map(|(_, packet)| packet)
     }
 
     /// Packets in it.
     pub fn len(&self) -> usize {
-        self.packets.len()
-    }
-
-    /// True if no packet is in it.
-    pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        usize::from(self.first.is_some()) + self.rest.len()
     }
 }

@@ -3,35 +3,42 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use sojourn_units::{Time, cold_path};
+use sojourn_units::Time;
 
 /// The instant at which each place acts next; [`Time::MAX`]: not until something happens to it.
 ///
-/// The first places are looked through one by one. The others stand in a tree of minimums, so that an event costs a few
-/// comparisons in a network of any size.
+/// In a small network all places are looked through, which is quickest. In a larger one all but the first stand in a tree,
+/// so that an event costs a few comparisons in a network of any size.
 pub struct EventQueue {
-    /// Those of the first places; most networks have no more.
-    few: [Time; FEW],
-    /// A complete binary tree: node `n` holds the least of its children `2n` and `2n + 1`, the root is node 1, and the
-    /// leaves are the other places in their order. Empty if there are none.
-    tree: Vec<Time>,
+    /// The first places. Many networks have no more.
+    first: [Time; GROUP],
+    rest: Rest,
 }
 
-/// Places whose scan needs no loop.
-const FEW: usize = 4;
+/// The places after the first.
+enum Rest {
+    None,
+    /// To be looked through.
+    Groups(Vec<[Time; GROUP]>),
+    Tree(Tree),
+}
+
+/// Places whose least is found without a loop.
+const GROUP: usize = 4;
+/// The most groups after the first that are looked through.
+const GROUPS: usize = 3;
 
 impl EventQueue {
     /// So many places, none of which has anything to do.
     pub fn new(places: usize) -> Self {
-        let rest = places.saturating_sub(FEW);
-        let nodes = if rest == 0 {
-            0
-        } else {
-            2 * rest.next_power_of_two()
-        };
+        let rest = places.saturating_sub(GROUP);
         Self {
-            few: [Time::MAX; FEW],
-            tree: vec![Time::MAX; nodes],
+            first: [Time::MAX; GROUP],
+            rest: match rest.div_ceil(GROUP) {
+                0 => Rest::None,
+                groups @ ..=GROUPS => Rest::Groups(vec![[Time::MAX; GROUP]; groups]),
+                _ => Rest::Tree(Tree::new(rest)),
+            },
         }
     }
 
@@ -39,55 +46,98 @@ impl EventQueue {
     #[inline(always)]
     pub fn first_before(&self, mut at: Time) -> (Option<usize>, Time) {
         let mut first = None;
-        for (place, &due) in self.few.iter().enumerate() {
+        for (place, &due) in self.first.iter().enumerate() {
             if due < at {
                 (first, at) = (Some(place), due);
             }
         }
-        match self.tree.get(1) {
-            Some(&least) if least < at => (Some(self.first_of_rest(least)), least),
-            _ => (first, at),
-        }
-    }
-
-    /// The lowest of the further places that act at `least`, the root's instant.
-    #[inline(never)]
-    fn first_of_rest(&self, least: Time) -> usize {
-        let leaves = self.tree.len() / 2;
-        let mut node = 1;
-        while node < leaves {
-            node *= 2;
-            if self.tree[node] != least {
-                node += 1;
+        match &self.rest {
+            Rest::None => {}
+            Rest::Groups(groups) => {
+                let mut among = None;
+                for (number, group) in groups.iter().enumerate() {
+                    let least = least(group);
+                    if least < at {
+                        (among, at) = (Some(number), least);
+                    }
+                }
+                if let Some(number) = among {
+                    first = Some(GROUP + GROUP * number + entry_of(&groups[number], at));
+                }
+            }
+            Rest::Tree(tree) => {
+                if tree.least() < at {
+                    at = tree.least();
+                    first = Some(GROUP + tree.first());
+                }
             }
         }
-        FEW + node - leaves
+        (first, at)
     }
 
     /// A place acts next at `due`.
     #[inline(always)]
     pub fn set(&mut self, place: usize, due: Time) {
-        if place < FEW {
-            self.few[place] = due;
-        } else {
-            cold_path();
-            let leaf = self.tree.len() / 2 + place - FEW;
-            if self.tree[leaf] != due {
-                self.set_leaf(leaf, due);
-            }
+        if place < GROUP {
+            self.first[place] = due;
+            return;
+        }
+        let place = place - GROUP;
+        match &mut self.rest {
+            Rest::None => unreachable!("there are no more places"),
+            Rest::Groups(groups) => groups[place / GROUP][place % GROUP] = due,
+            Rest::Tree(tree) => tree.set(place, due),
         }
     }
+}
 
-    /// Sets a leaf, and the nodes above it as far as their least changes.
+fn least(&[a, b, c, d]: &[Time; GROUP]) -> Time {
+    a.min(b).min(c.min(d))
+}
+
+/// The first entry with this instant, which is there.
+fn entry_of(group: &[Time; GROUP], at: Time) -> usize {
+    group.iter().position(|due| *due == at).unwrap_or(0)
+}
+
+/// A complete binary tree: node `n` holds the least of its children `2n` and `2n + 1`, the root is node 1, and the leaves
+/// are the places in their order.
+struct Tree(Vec<Time>);
+
+impl Tree {
+    fn new(places: usize) -> Self {
+        Self(vec![Time::MAX; 2 * places.next_power_of_two()])
+    }
+
+    /// When the first place acts.
+    fn least(&self) -> Time {
+        self.0[1]
+    }
+
+    /// The lowest of the places that act first.
     #[inline(never)]
-    fn set_leaf(&mut self, leaf: usize, due: Time) {
-        let (mut node, mut least) = (leaf, due);
-        while self.tree[node] != least {
-            self.tree[node] = least;
+    fn first(&self) -> usize {
+        let leaves = self.0.len() / 2;
+        let mut node = 1;
+        while node < leaves {
+            node *= 2;
+            if self.0[node] != self.least() {
+                node += 1;
+            }
+        }
+        node - leaves
+    }
+
+    /// Sets a place, and the nodes above it as far as their least changes.
+    #[inline(never)]
+    fn set(&mut self, place: usize, due: Time) {
+        let (mut node, mut least) = (self.0.len() / 2 + place, due);
+        while self.0[node] != least {
+            self.0[node] = least;
             if node == 1 {
                 break;
             }
-            least = least.min(self.tree[node ^ 1]);
+            least = least.min(self.0[node ^ 1]);
             node /= 2;
         }
     }

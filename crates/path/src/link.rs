@@ -148,8 +148,12 @@ impl<P: Packet> Link<P> {
         self.queued + u64::from(self.departed.is_some())
     }
 
-    /// A packet arrives. The link's `number` is what the observer knows it by, here and below. Returns a packet that leaves
-    /// at once because the link was idle: it goes on, or comes back with [`Link::hold`].
+    /// True if nothing is queued and nothing is on its way out: what comes may leave at once.
+    pub const fn is_idle(&self) -> bool {
+        matches!(self.wake, Time::MAX)
+    }
+
+    /// A packet arrives at a link that is not idle. The link's `number` is what the observer knows it by, here and below.
     #[inline(always)]
     pub fn enqueue(
         &mut self,
@@ -157,42 +161,57 @@ impl<P: Packet> Link<P> {
         now: Time,
         number: usize,
         observer: &mut impl Observer<P>,
-    ) -> Option<P> {
-        observer.on_arrival(number, &packet, now);
-        self.queued += 1;
-        if self.wake == Time::MAX {
-            return self.enqueue_idle(packet, now, number, observer);
-        }
-        self.qdisc.enqueue(packet, now, &mut self.environment);
-        self.note_drops(now, number, observer);
+    ) {
+        self.offer(packet, now, number, observer);
         if self.device_limit > 0 {
             cold_path();
             self.fill_device(now, number, observer);
         }
-        None
     }
 
-    /// A packet arrives at an idle link.
-    #[inline(never)]
-    fn enqueue_idle(
+    /// Offers a packet to the discipline.
+    #[inline(always)]
+    fn offer(&mut self, packet: P, now: Time, number: usize, observer: &mut impl Observer<P>) {
+        observer.on_arrival(number, &packet, now);
+        self.queued += 1;
+        self.qdisc.enqueue(packet, now, &mut self.environment);
+        self.note_drops(now, number, observer);
+    }
+
+    /// A packet arrives at an idle link. Returns a packet that leaves at once: it goes on, or comes back with
+    /// [`Link::hold`].
+    #[inline(always)]
+    pub fn enqueue_idle(
         &mut self,
         packet: P,
         now: Time,
         number: usize,
         observer: &mut impl Observer<P>,
     ) -> Option<P> {
-        if self.device_limit == 0 && !self.is_line && self.shaper.free_at(now) <= now {
-            let packet = self.qdisc.pass(packet, now, &mut self.environment);
-            let packet = self.note_dequeue(packet, now, number, observer);
-            return self.send(packet, now);
+        if self.device_limit > 0 || self.is_line || self.shaper.free_at(now) > now {
+            return self.offer_and_advance(packet, now, number, observer);
         }
-        cold_path();
-        self.qdisc.enqueue(packet, now, &mut self.environment);
-        self.note_drops(now, number, observer);
+        observer.on_arrival(number, &packet, now);
+        self.queued += 1;
+        let packet = self.qdisc.pass(packet, now, &mut self.environment);
+        let packet = self.note_dequeue(packet, now, number, observer);
+        self.send(packet, now)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn offer_and_advance(
+        &mut self,
+        packet: P,
+        now: Time,
+        number: usize,
+        observer: &mut impl Observer<P>,
+    ) -> Option<P> {
+        self.offer(packet, now, number, observer);
         self.advance(now, number, observer)
     }
 
-    /// Keeps a packet that [`Link::enqueue`] returned, until [`Link::serve`] is called at the same instant.
+    /// Keeps a packet that [`Link::enqueue_idle`] returned, until [`Link::serve`] is called at the same instant.
     #[cold]
     pub fn hold(&mut self, packet: P, now: Time) {
         self.departed = Some(packet);
@@ -369,7 +388,9 @@ mod tests {
         for n in 0..10 {
             let packet = TestPacket::new(n, BYTES);
             let now = Time::from_millis(100);
-            if let Some(packet) = link.enqueue(packet, now, 0, &mut NoObserver) {
+            if !link.is_idle() {
+                link.enqueue(packet, now, 0, &mut NoObserver);
+            } else if let Some(packet) = link.enqueue_idle(packet, now, 0, &mut NoObserver) {
                 link.hold(packet, now);
             }
         }

@@ -171,7 +171,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
             Hop::End => return Some(packet),
             Hop::Link(link) => {
                 packet.set_hop(at + 1);
-                self.enter_further_link(link as usize, packet, now);
+                self.enter_link(link as usize, packet, now);
             }
             Hop::Line(line) => {
                 packet.set_hop(at + 1);
@@ -213,34 +213,39 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     #[inline(always)]
     fn enter_link(&mut self, number: usize, packet: P, now: Time) {
         let link = &mut self.links[number];
-        if let Some(packet) = link.enqueue(packet, now, number, &mut self.observer) {
-            cold_path();
-            self.pass_idle_link(number, packet, now);
-        }
-        self.events
-            .set(self.lines.len() + number, self.links[number].due());
-    }
-
-    /// A packet came to an idle link and leaves it at once. If a delay follows, it goes into that now, which saves an event.
-    #[inline(always)]
-    fn pass_idle_link(&mut self, number: usize, mut packet: P, now: Time) {
-        let link = &mut self.links[number];
-        let hop = packet.hop();
-        match self.hops[hop as usize] {
-            Hop::Line(line) if !link.has_device_queue() => {
-                link.note_timer();
-                self.observer.on_departure(number, &packet, now);
-                packet.set_hop(hop + 1);
-                self.enter_line(line as usize, packet, now);
-            }
-            _ => link.hold(packet, now),
+        if link.is_idle() {
+            self.enter_idle_link(number, packet, now);
+        } else {
+            link.enqueue(packet, now, number, &mut self.observer);
         }
     }
 
-    /// As [`Network::enter_link`], apart from the loop for networks where packets meet their only queue first.
+    /// A packet comes to an idle link. If it may leave at once and a delay follows, it goes into that now, which saves an
+    /// event.
     #[inline(never)]
-    fn enter_further_link(&mut self, number: usize, packet: P, now: Time) {
-        self.enter_link(number, packet, now);
+    fn enter_idle_link(&mut self, number: usize, packet: P, now: Time) {
+        let link = &mut self.links[number];
+        let before = link.due();
+        let passed = link.enqueue_idle(packet, now, number, &mut self.observer);
+        let passed = passed.and_then(|packet| match self.hops[packet.hop() as usize] {
+            Hop::Line(line) if !link.has_device_queue() => Some((packet, line)),
+            _ => {
+                link.hold(packet, now);
+                None
+            }
+        });
+        if passed.is_some() {
+            link.note_timer();
+        }
+        let due = link.due();
+        if due != before {
+            self.events.set(self.lines.len() + number, due);
+        }
+        if let Some((mut packet, line)) = passed {
+            self.observer.on_departure(number, &packet, now);
+            packet.set_hop(packet.hop() + 1);
+            self.enter_line(line as usize, packet, now);
+        }
     }
 
     #[inline(always)]

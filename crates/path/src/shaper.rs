@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 
 use sojourn_units::{
-    Capacity, Carried, Duration, Instants, OPPORTUNITY_BYTES, Rate, Time, Trace, cold_path,
+    Capacity, Carried, Duration, Instants, OPPORTUNITY_BYTES, Rate, Time, Trace,
 };
 
 /// What decides when the next packet may leave.
@@ -42,6 +42,7 @@ impl Shaper {
     }
 
     /// The first instant, `now` or later, at which a packet may leave.
+    #[inline]
     pub fn free_at(&mut self, now: Time) -> Time {
         match self {
             Self::Bucket(bucket) => bucket.next_free.max(now),
@@ -50,6 +51,7 @@ impl Shaper {
     }
 
     /// A packet of `bytes` leaves `now`.
+    #[inline]
     pub fn charge(&mut self, bytes: u32, now: Time) {
         match self {
             Self::Bucket(bucket) => bucket.charge(bytes, now),
@@ -124,13 +126,10 @@ impl Pace {
 }
 
 impl Bucket {
+    #[inline]
     fn charge(&mut self, bytes: u32, now: Time) {
-        if now >= self.next_change {
-            self.follow_schedule(now);
-        }
-        if bytes != self.pace.bytes {
-            cold_path();
-            self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst);
+        if now >= self.next_change || bytes != self.pace.bytes {
+            self.change_pace(bytes, now);
         }
         let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));
         self.next_free = begin + self.pace.tx_time;
@@ -138,25 +137,27 @@ impl Bucket {
     }
 
     fn set_rate(&mut self, rate: Rate, now: Time) {
-        if now >= self.next_change {
-            self.follow_schedule(now);
-        }
+        self.follow_schedule(now);
         self.rate.truncate(self.current + 1);
         self.rate.push((now - Time::ZERO, rate));
         self.next_change = now;
-        self.follow_schedule(now);
+        self.change_pace(self.pace.bytes, now);
         self.carried.set_rate(rate, now);
     }
 
-    /// Takes up the rate in force at `now`.
+    /// The rate in force at `now` and the size of the packet may be others than before.
     #[cold]
-    #[inline(never)]
+    fn change_pace(&mut self, bytes: u32, now: Time) {
+        self.follow_schedule(now);
+        self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst);
+    }
+
+    /// Takes up the rate in force at `now`.
     fn follow_schedule(&mut self, now: Time) {
         while self.next_change <= now {
             self.current += 1;
             self.next_change = Self::change(&self.rate, self.current + 1);
         }
-        self.pace = Pace::new(self.rate[self.current].1, self.pace.bytes, self.burst);
     }
 
     /// When the rate at this place comes into force; [`Time::MAX`] if there is none.
@@ -199,6 +200,7 @@ impl Opportunities {
         }
     }
 
+    #[cold]
     fn charge(&mut self, bytes: u32) {
         let bytes = i64::from(bytes);
         self.carry(bytes.min(self.left));
@@ -219,6 +221,7 @@ impl Opportunities {
         self.carried as f64 / self.offered as f64
     }
 
+    #[cold]
     fn free_at(&mut self, now: Time) -> Time {
         while self.at < now || self.left <= 0 {
             let Some((at, count)) = self.instants.next() else {
