@@ -8,8 +8,10 @@ use sojourn_units::{Duration, Time};
 #[derive(Debug)]
 pub struct DelayLine<P> {
     delay: Duration,
-    /// The first packet, with the instant at which it comes out. It stands apart because many lines hold one at a time.
-    first: Option<(Time, P)>,
+    /// When the first packet comes out; [`Time::MAX`] if there is none.
+    next: Time,
+    /// The first packet. It stands apart because many lines hold one at a time.
+    first: Option<P>,
     rest: VecDeque<(Time, P)>,
 }
 
@@ -18,6 +20,7 @@ impl<P> DelayLine<P> {
     pub const fn new(delay: Duration) -> Self {
         Self {
             delay,
+            next: Time::MAX,
             first: None,
             rest: VecDeque::new(),
         }
@@ -26,30 +29,34 @@ impl<P> DelayLine<P> {
     /// Puts a packet in; true if it is now the first.
     #[inline(always)]
     pub fn push(&mut self, packet: P, now: Time) -> bool {
-        let packet = (now + self.delay, packet);
+        let due = now + self.delay;
         let is_first = self.first.is_none();
         if is_first {
-            self.first = Some(packet);
+            (self.next, self.first) = (due, Some(packet));
         } else {
-            self.rest.push_back(packet);
+            self.rest.push_back((due, packet));
         }
         is_first
     }
 
     /// When the first packet comes out; [`Time::MAX`] if there is none.
     #[inline(always)]
-    pub fn next(&self) -> Time {
-        self.first.as_ref().map_or(Time::MAX, |(due, _)| *due)
+    pub const fn next(&self) -> Time {
+        self.next
     }
 
     /// Takes the first packet out, if it is due.
     #[inline(always)]
     pub fn pop_due(&mut self, now: Time) -> Option<P> {
-        if self.next() > now {
+        if self.next > now {
             return None;
         }
-        let next = self.rest.pop_front();
-        core::mem::replace(&mut self.first, next).map(|(_, packet)| packet)
+        let packet = self.first.take();
+        self.next = Time::MAX;
+        if let Some((due, next)) = self.rest.pop_front() {
+            (self.next, self.first) = (due, Some(next));
+        }
+        packet
     }
 
     /// Packets in it.

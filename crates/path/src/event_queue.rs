@@ -7,129 +7,128 @@ use sojourn_units::Time;
 
 /// The instant at which each place acts next; [`Time::MAX`]: not until something happens to it.
 ///
-/// In a small network all places are looked through, which is quickest. In a larger one all but the first stand in a tree,
-/// so that an event costs a few comparisons in a network of any size.
-pub struct EventQueue {
-    /// The first places. Many networks have no more.
-    first: [Time; GROUP],
-    rest: Rest,
-}
-
-/// The places after the first.
-enum Rest {
-    None,
-    /// To be looked through.
-    Groups(Vec<[Time; GROUP]>),
+/// This is looked at before every event and set about twice in each, so that small networks have forms of their own.
+pub enum EventQueue {
+    /// Up to 4 places.
+    Group(Group),
+    /// Up to 16 places.
+    Groups(Groups),
+    /// Any number of places.
     Tree(Tree),
 }
-
-/// Places whose least is found without a loop.
-const GROUP: usize = 4;
-/// The most groups after the first that are looked through.
-const GROUPS: usize = 3;
 
 impl EventQueue {
     /// So many places, none of which has anything to do.
     pub fn new(places: usize) -> Self {
-        let rest = places.saturating_sub(GROUP);
-        Self {
-            first: [Time::MAX; GROUP],
-            rest: match rest.div_ceil(GROUP) {
-                0 => Rest::None,
-                groups @ ..=GROUPS => Rest::Groups(vec![[Time::MAX; GROUP]; groups]),
-                _ => Rest::Tree(Tree::new(rest)),
-            },
+        match places {
+            ..=WIDTH => Self::Group(Group::EMPTY),
+            ..=WIDTH_SQUARED => Self::Groups(Groups {
+                least: Group::EMPTY,
+                groups: [Group::EMPTY; WIDTH],
+            }),
+            _ => Self::Tree(Tree::new(places)),
         }
     }
 
     /// The place that acts before `at`, and when; at the same instant the lowest. `None`: none does.
     #[inline(always)]
-    pub fn first_before(&self, mut at: Time) -> (Option<usize>, Time) {
-        let mut first = None;
-        for (place, &due) in self.first.iter().enumerate() {
-            if due < at {
-                (first, at) = (Some(place), due);
-            }
+    pub fn first_before(&self, at: Time) -> (Option<usize>, Time) {
+        match self {
+            Self::Group(places) => places.first_before(at),
+            Self::Groups(places) => places.first_before(at),
+            Self::Tree(places) => places.first_before(at),
         }
-        match &self.rest {
-            Rest::None => {}
-            Rest::Groups(groups) => {
-                let mut among = None;
-                for (number, group) in groups.iter().enumerate() {
-                    let least = least(group);
-                    if least < at {
-                        (among, at) = (Some(number), least);
-                    }
-                }
-                if let Some(number) = among {
-                    first = Some(GROUP + GROUP * number + entry_of(&groups[number], at));
-                }
-            }
-            Rest::Tree(tree) => {
-                if tree.least() < at {
-                    at = tree.least();
-                    first = Some(GROUP + tree.first());
-                }
-            }
-        }
-        (first, at)
     }
 
     /// A place acts next at `due`.
     #[inline(always)]
     pub fn set(&mut self, place: usize, due: Time) {
-        if place < GROUP {
-            self.first[place] = due;
-            return;
-        }
-        let place = place - GROUP;
-        match &mut self.rest {
-            Rest::None => unreachable!("there are no more places"),
-            Rest::Groups(groups) => groups[place / GROUP][place % GROUP] = due,
-            Rest::Tree(tree) => tree.set(place, due),
+        match self {
+            Self::Group(places) => places.0[place] = due,
+            Self::Groups(places) => places.set(place, due),
+            Self::Tree(places) => places.set(place, due),
         }
     }
 }
 
-fn least(&[a, b, c, d]: &[Time; GROUP]) -> Time {
-    a.min(b).min(c.min(d))
+const WIDTH: usize = 4;
+const WIDTH_SQUARED: usize = WIDTH * WIDTH;
+
+/// Places that are looked through.
+#[derive(Clone, Copy)]
+pub struct Group([Time; WIDTH]);
+
+impl Group {
+    const EMPTY: Self = Self([Time::MAX; WIDTH]);
+
+    #[inline(always)]
+    fn first_before(&self, mut at: Time) -> (Option<usize>, Time) {
+        let mut first = None;
+        for (place, &due) in self.0.iter().enumerate() {
+            if due < at {
+                (first, at) = (Some(place), due);
+            }
+        }
+        (first, at)
+    }
+
+    fn least(&self) -> Time {
+        let [a, b, c, d] = self.0;
+        a.min(b).min(c.min(d))
+    }
 }
 
-/// The first entry with this instant, which is there.
-fn entry_of(group: &[Time; GROUP], at: Time) -> usize {
-    group.iter().position(|due| *due == at).unwrap_or(0)
+/// Groups of places, and the least of each.
+pub struct Groups {
+    least: Group,
+    groups: [Group; WIDTH],
+}
+
+impl Groups {
+    #[inline(always)]
+    fn first_before(&self, at: Time) -> (Option<usize>, Time) {
+        let (group, at) = self.least.first_before(at);
+        let place = group.map(|group| {
+            let is_first = |due: &Time| *due == at;
+            let entry = self.groups[group].0.iter().position(is_first);
+            WIDTH * group + entry.unwrap_or(0)
+        });
+        (place, at)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, place: usize, due: Time) {
+        let group = &mut self.groups[place / WIDTH];
+        group.0[place % WIDTH] = due;
+        self.least.0[place / WIDTH] = group.least();
+    }
 }
 
 /// A complete binary tree: node `n` holds the least of its children `2n` and `2n + 1`, the root is node 1, and the leaves
 /// are the places in their order.
-struct Tree(Vec<Time>);
+pub struct Tree(Vec<Time>);
 
 impl Tree {
     fn new(places: usize) -> Self {
         Self(vec![Time::MAX; 2 * places.next_power_of_two()])
     }
 
-    /// When the first place acts.
-    fn least(&self) -> Time {
-        self.0[1]
-    }
-
-    /// The lowest of the places that act first.
-    #[inline(never)]
-    fn first(&self) -> usize {
-        let leaves = self.0.len() / 2;
+    fn first_before(&self, at: Time) -> (Option<usize>, Time) {
+        let (leaves, least) = (self.0.len() / 2, self.0[1]);
+        if least >= at {
+            return (None, at);
+        }
         let mut node = 1;
         while node < leaves {
             node *= 2;
-            if self.0[node] != self.least() {
+            if self.0[node] != least {
                 node += 1;
             }
         }
-        node - leaves
+        (Some(node - leaves), least)
     }
 
     /// Sets a place, and the nodes above it as far as their least changes.
-    #[inline(never)]
     fn set(&mut self, place: usize, due: Time) {
         let (mut node, mut least) = (self.0.len() / 2 + place, due);
         while self.0[node] != least {
