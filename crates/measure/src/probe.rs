@@ -197,7 +197,17 @@ impl QueueProbe {
     /// Counts a packet that leaves the discipline.
     #[inline(always)]
     pub fn on_departure(&mut self, packet: &impl Packet, now: Time) {
-        let sojourn = now - packet.entered();
+        self.count_departure(packet, now - packet.entered(), now);
+    }
+
+    /// Counts a packet that leaves the discipline at the instant at which it came.
+    #[inline(always)]
+    pub fn on_pass(&mut self, packet: &impl Packet, now: Time) {
+        self.count_departure(packet, Duration::ZERO, now);
+    }
+
+    #[inline(always)]
+    fn count_departure(&mut self, packet: &impl Packet, sojourn: Duration, now: Time) {
         let nanos = sojourn.as_nanos();
         self.delivered_packets += 1;
         self.delivered_bytes += u64::from(packet.bytes());

@@ -194,7 +194,10 @@ impl<P: Packet> Link<P> {
         observer.on_arrival(number, &packet, now);
         self.queued += 1;
         let packet = self.qdisc.pass(packet, now, &mut self.environment);
-        let packet = self.note_dequeue(packet, now, number, observer);
+        self.note_drops(now, number, observer);
+        if let Some(packet) = &packet {
+            observer.on_pass(number, packet, now);
+        }
         self.send(packet, now)
     }
 
@@ -318,18 +321,6 @@ impl<P: Packet> Link<P> {
     #[inline(always)]
     fn dequeue(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) -> Option<P> {
         let packet = self.qdisc.dequeue(now, &mut self.environment);
-        self.note_dequeue(packet, now, number, observer)
-    }
-
-    /// Tells the observer what the discipline dropped, and what it gave.
-    #[inline(always)]
-    fn note_dequeue(
-        &mut self,
-        packet: Option<P>,
-        now: Time,
-        number: usize,
-        observer: &mut impl Observer<P>,
-    ) -> Option<P> {
         self.note_drops(now, number, observer);
         if let Some(packet) = &packet {
             observer.on_dequeue(number, packet, now);

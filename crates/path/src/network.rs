@@ -34,6 +34,11 @@ pub trait Observer<P> {
     /// A packet leaves a link's discipline: its sojourn ends.
     fn on_dequeue(&mut self, _link: usize, _packet: &P, _now: Time) {}
 
+    /// As [`Observer::on_dequeue`], of a packet that leaves at the instant at which it came.
+    fn on_pass(&mut self, link: usize, packet: &P, now: Time) {
+        self.on_dequeue(link, packet, now);
+    }
+
     /// A packet leaves a link, after the device queue if that has one.
     fn on_departure(&mut self, _link: usize, _packet: &P, _now: Time) {}
 

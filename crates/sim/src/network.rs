@@ -45,6 +45,11 @@ impl Observer<SimPacket> for Watch {
     }
 
     #[inline(always)]
+    fn on_pass(&mut self, link: usize, packet: &SimPacket, now: Time) {
+        self.probes[link].on_pass(packet, now);
+    }
+
+    #[inline(always)]
     fn on_departure(&mut self, link: usize, packet: &SimPacket, now: Time) {
         if self.capture.is_some() {
             cold_path();
