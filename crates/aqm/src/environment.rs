@@ -51,7 +51,6 @@ impl<P: Packet> Environment<P> {
     }
 
     /// Carries out a decision about a packet; returns the packet unless it is dropped.
-    #[inline]
     pub(crate) fn carry_out(&mut self, verdict: Verdict, mut packet: P) -> Option<P> {
         match verdict {
             Verdict::Pass => {}

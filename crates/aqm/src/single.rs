@@ -49,7 +49,6 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
     }
 
     /// Decides about a packet that arrives; returns it, with its mark, if it is to be queued.
-    #[inline]
     fn admit(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) -> Option<P> {
         packet.set_enqueued(now);
         let backlog = self.backlog();
@@ -66,7 +65,6 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
     }
 
     /// Decides about a packet that was taken from the head; returns it, with its mark, if it is to be sent.
-    #[inline]
     fn release(&mut self, packet: P, now: Time, env: &mut Environment<P>) -> Option<P> {
         let verdict = self.aqm.on_dequeue(&packet, self.backlog(), now, env);
         let packet = env.carry_out(verdict, packet)?;

@@ -227,7 +227,6 @@ impl QueueProbe {
     }
 
     #[cold]
-    #[inline(never)]
     fn note_departure(&mut self, packet: &impl Packet, now: Time) {
         let is_marked = packet.is_marked();
         if let Some(inner) = self.inner.get_mut(usize::from(packet.inner_queue())) {

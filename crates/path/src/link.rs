@@ -202,7 +202,6 @@ impl<P: Packet> Link<P> {
     }
 
     #[cold]
-    #[inline(never)]
     fn offer_and_advance(
         &mut self,
         packet: P,
@@ -227,7 +226,6 @@ impl<P: Packet> Link<P> {
     }
 
     /// The next packet that leaves at `now`. To be called until `None` once [`Link::wake`] is reached.
-    #[inline]
     pub fn serve(
         &mut self,
         now: Time,
@@ -308,7 +306,6 @@ impl<P: Packet> Link<P> {
     }
 
     #[cold]
-    #[inline(never)]
     fn fill_device(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         while self.device.len() < self.device_limit {
             let Some(packet) = self.dequeue(now, number, observer) else {
@@ -328,7 +325,6 @@ impl<P: Packet> Link<P> {
         packet
     }
 
-    #[inline]
     fn note_drops(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         if self.environment.has_dropped() {
             self.take_drops(now, number, observer);
@@ -336,7 +332,6 @@ impl<P: Packet> Link<P> {
     }
 
     #[cold]
-    #[inline(never)]
     fn take_drops(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         let backlog = self.shaper.rate().tx_time(self.qdisc.bytes());
         for (packet, reason) in self.environment.take_dropped() {

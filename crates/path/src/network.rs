@@ -129,7 +129,6 @@ pub struct Network<P, O, M = NoMedium> {
 
 impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// Sends a packet over a route. Returns when it has left its host: `now`, or later over an access link.
-    #[inline]
     pub fn send(&mut self, mut packet: P, route: Route, now: Time) -> Time {
         packet.set_hop(route.0 + 1);
         match self.hops[route.0 as usize] {
@@ -146,7 +145,6 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// Sends a packet over a route that begins with an access link, with longer headers or with a shared medium, or has no
     /// hops at all.
     #[cold]
-    #[inline(never)]
     fn send_otherwise(&mut self, mut packet: P, first: Hop, now: Time) -> Time {
         match first {
             Hop::Access(access) => {
@@ -200,13 +198,11 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     }
 
     #[cold]
-    #[inline(never)]
     fn forward_changed(&mut self, packet: P, now: Time) -> Option<P> {
         self.forward(packet, now)
     }
 
     #[cold]
-    #[inline(never)]
     fn enter_medium(&mut self, queue: u32, packet: P, now: Time) {
         let (number, entry) = ((queue >> 16) as usize, queue as u16);
         let medium = &mut self.media[number];
@@ -269,7 +265,6 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     }
 
     /// Lets a place act, at the instant that [`Network::next_before`] gave.
-    #[inline]
     pub fn act(&mut self, place: Place, now: Time, hosts: &mut impl Hosts<P, O, M>) {
         let Place(place) = place;
         if place < self.lines.len() {
@@ -304,7 +299,6 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     }
 
     #[cold]
-    #[inline(never)]
     fn act_on_medium(&mut self, number: usize, now: Time, hosts: &mut impl Hosts<P, O, M>) {
         self.media[number].act(now, &mut self.observer);
         while let Some(packet) = self.media[number].leaves() {

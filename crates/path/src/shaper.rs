@@ -42,7 +42,6 @@ impl Shaper {
     }
 
     /// The first instant, `now` or later, at which a packet may leave.
-    #[inline]
     pub fn free_at(&mut self, now: Time) -> Time {
         match self {
             Self::Bucket(bucket) => bucket.next_free.max(now),
@@ -51,7 +50,6 @@ impl Shaper {
     }
 
     /// A packet of `bytes` leaves `now`.
-    #[inline]
     pub fn charge(&mut self, bytes: u32, now: Time) {
         match self {
             Self::Bucket(bucket) => bucket.charge(bytes, now),
@@ -126,7 +124,6 @@ impl Pace {
 }
 
 impl Bucket {
-    #[inline]
     fn charge(&mut self, bytes: u32, now: Time) {
         if now >= self.next_change || bytes != self.pace.bytes {
             self.change_pace(bytes, now);

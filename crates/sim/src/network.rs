@@ -25,7 +25,6 @@ pub struct Watch {
 impl Watch {
     /// Records a packet in the capture, if there is one.
     #[cold]
-    #[inline(never)]
     pub fn capture(&mut self, stage: Stage, packet: &SimPacket, now: Time) {
         if let Some(capture) = &mut self.capture {
             capture.note(stage, packet, now);

@@ -86,7 +86,6 @@ impl Carried {
     }
 
     #[cold]
-    #[inline(never)]
     fn send_across(&mut self, mut begin: Time, end: Time) {
         while end > self.parts[self.current].end && self.current + 1 < self.parts.len() {
             let part = &mut self.parts[self.current];
