@@ -22,11 +22,11 @@ pub trait Packet: sojourn_aqm::Packet {
     /// Sets the place of its next hop.
     fn set_hop(&mut self, hop: u32);
 
-    /// It goes onto a link whose headers are longer by so many bytes than those of the link before.
+    /// Adds `by` to its size: the headers of the next link are longer by so many bytes.
     fn change_bytes(&mut self, by: i32);
 }
 
-/// What sees packets on their way. `link` is the number that [`crate::Builder::add_link`] gave.
+/// Sees packets on their way. `link` is the number that [`crate::Builder::add_link`] returned.
 pub trait Observer<P> {
     /// A packet comes to a link's queue.
     fn on_arrival(&mut self, _link: usize, _packet: &P, _now: Time) {}
@@ -42,8 +42,8 @@ pub trait Observer<P> {
     /// A packet leaves a link, after the device queue if that has one.
     fn on_departure(&mut self, _link: usize, _packet: &P, _now: Time) {}
 
-    /// A packet is dropped at a link; it is the observer's now. `queued`: how long it was in the queue; of one that was
-    /// refused, how long the backlog takes to leave.
+    /// A link drops a packet and hands it to the observer. `queued`: the packet's time in the queue; for a packet that
+    /// was refused on arrival, the time that the backlog takes to leave.
     fn on_drop(
         &mut self,
         _link: usize,
@@ -55,7 +55,7 @@ pub trait Observer<P> {
     }
 }
 
-/// For networks that nobody watches.
+/// Observes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 
@@ -63,7 +63,7 @@ impl<P> Observer<P> for NoObserver {}
 
 /// The hosts at the ends of routes.
 pub trait Hosts<P, O, M = NoMedium> {
-    /// A packet reaches the end of its route. What a host sends in answer it may send at once.
+    /// Takes a packet that reached the end of its route. The host may send its answer within this call.
     fn deliver(&mut self, packet: P, now: Time, network: &mut Network<P, O, M>);
 }
 
@@ -80,9 +80,9 @@ pub(crate) enum Hop {
     Line(u32),
     /// Over a host's access link, by its number.
     Access(u32),
-    /// Onto a link whose headers are longer by so many bytes.
+    /// No time passes; the headers get longer by so many bytes.
     ChangeBytes(i32),
-    /// Into a queue of a shared medium: 65,536 times the medium's number, and the entry that it knows the queue by.
+    /// Into a queue of a shared medium: 65,536 times the medium's number plus the entry, the medium's number for the queue.
     Shared(u32),
     /// The end.
     End,
@@ -93,12 +93,12 @@ pub(crate) struct AccessLink {
     pub rate: Rate,
     /// When the last packet has left.
     pub free: Time,
-    /// The line, without a delay of its own, in which packets wait for that.
+    /// The line, with a delay of zero, in which packets wait until they have left.
     pub line: usize,
 }
 
 impl AccessLink {
-    /// A packet is sent: when the link has let it go.
+    /// Sends a packet; returns when it has left.
     fn send(&mut self, bytes: u32, now: Time) -> Time {
         self.free = self.free.max(now) + self.rate.tx_time(bytes.into());
         self.free
@@ -106,10 +106,10 @@ impl AccessLink {
 }
 
 /// A part of the network that acts: a delay line, a link or a shared medium. At the same instant lines act before links and
-/// links before media, and each in the order of their numbers.
+/// links before media; among themselves they act in the order of their numbers.
 ///
-/// A flight that is clocked by acknowledgements arrives at the very instants at which packets leave, until the queue has
-/// been empty in between. On Linux the arrivals then come first, by some ten microseconds.
+/// Packets clocked by acknowledgements arrive at a busy queue at the very instants at which others leave it. On Linux they
+/// arrive some ten microseconds earlier. So here arrivals precede departures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place(usize);
 
@@ -121,7 +121,7 @@ pub struct Network<P, O, M = NoMedium> {
     pub(crate) accesses: Vec<AccessLink>,
     pub(crate) hops: Vec<Hop>,
     pub(crate) events: EventQueue,
-    /// What sees the packets.
+    /// Sees the packets.
     pub observer: O,
     /// Packets that have reached their ends, for [`Network::poll`].
     pub(crate) delivered: VecDeque<P>,
@@ -180,7 +180,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                 packet.set_hop(at + 1);
                 self.enter_line(line as usize, packet, now);
             }
-            // An arm each: a jump table finds the usual ones quickest.
+            // One arm per kind, so that a jump table leads to each.
             Hop::ChangeBytes(by) => {
                 cold_path();
                 packet.set_hop(at + 1);
@@ -221,8 +221,8 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         }
     }
 
-    /// A packet comes to an idle link. If it may leave at once and a delay follows, it goes into that now, which saves an
-    /// event.
+    /// A packet arrives at an idle link. If it may leave at once and a delay line is next, it enters the line now, which
+    /// saves an event.
     #[inline(never)]
     fn enter_idle_link(&mut self, number: usize, packet: P, now: Time) {
         let link = &mut self.links[number];
@@ -321,7 +321,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         Ok(())
     }
 
-    /// A link has this rate from now on; see [`Link::set_rate`].
+    /// Sets the rate of a link from now on; see [`Link::set_rate`].
     pub fn set_rate(&mut self, link: usize, rate: Rate, now: Time) -> bool {
         self.links[link].set_rate(rate, now)
     }
@@ -336,7 +336,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         &self.media
     }
 
-    /// The shared media, for what they keep count of.
+    /// The shared media, to change what they measure.
     pub fn media_mut(&mut self) -> &mut [M] {
         &mut self.media
     }
@@ -349,7 +349,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         queued.chain(travelling).chain(shared).sum::<u64>() + self.delivered.len() as u64
     }
 
-    /// When [`Network::poll`] is to be called next; `None`: not before a packet is sent.
+    /// When to call [`Network::poll`] next; `None`: only after a packet is sent.
     pub fn next_event(&self) -> Option<Time> {
         if !self.delivered.is_empty() {
             return Some(Time::ZERO);
@@ -358,8 +358,8 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         place.map(|_| at)
     }
 
-    /// Lets everything act that is due by `now`, and returns a packet that has reached the end of its route; to be called
-    /// until `None`. For callers whose hosts do not answer within the same instant.
+    /// Handles what is due by `now`, and returns a packet that has reached the end of its route. Call it until it returns
+    /// `None`. For callers whose hosts do not answer at the same instant.
     pub fn poll(&mut self, now: Time) -> Option<P> {
         struct Collect<P>(VecDeque<P>);
         impl<P, O, M> Hosts<P, O, M> for Collect<P> {

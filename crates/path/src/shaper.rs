@@ -8,7 +8,7 @@ use sojourn_units::{
     Capacity, Carried, Duration, Instants, OPPORTUNITY_BYTES, Rate, Time, Trace,
 };
 
-/// What decides when the next packet may leave.
+/// Decides when the next packet may leave.
 pub enum Shaper {
     /// As Linux's HTB.
     Bucket(Bucket),
@@ -57,7 +57,7 @@ impl Shaper {
         }
     }
 
-    /// From now on the rate is this one. False for a trace.
+    /// Sets the rate from now on. Returns false for a trace.
     pub fn set_rate(&mut self, rate: Rate, now: Time) -> bool {
         match self {
             Self::Bucket(bucket) => {
@@ -76,7 +76,7 @@ impl Shaper {
         }
     }
 
-    /// The share of the steady time's capacity that was used, 0 to 1.
+    /// The share of the capacity that was used in the steady state, 0 to 1.
     pub fn utilization(&self) -> f64 {
         match self {
             Self::Bucket(bucket) => bucket.carried.share(),
@@ -90,7 +90,7 @@ impl Shaper {
     }
 }
 
-/// A token bucket.
+/// A token bucket, filled at a rate.
 pub struct Bucket {
     /// The rate from each instant on; the first is at zero.
     rate: Vec<(Duration, Rate)>,
@@ -105,7 +105,7 @@ pub struct Bucket {
     carried: Carried,
 }
 
-/// What the rate means for a packet of the size last sent: worked out again when either changes.
+/// The times that follow from the rate and the size of the last packet. Recomputed when either changes.
 struct Pace {
     bytes: u32,
     tx_time: Duration,
@@ -142,14 +142,14 @@ impl Bucket {
         self.carried.set_rate(rate, now);
     }
 
-    /// The rate in force at `now` and the size of the packet may be others than before.
+    /// Recomputes the pace for a packet of `bytes` at the rate in force `now`.
     #[cold]
     fn change_pace(&mut self, bytes: u32, now: Time) {
         self.follow_schedule(now);
         self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst);
     }
 
-    /// Takes up the rate in force at `now`.
+    /// Moves to the rate in force at `now`.
     fn follow_schedule(&mut self, now: Time) {
         while self.next_change <= now {
             self.current += 1;
@@ -164,17 +164,18 @@ impl Bucket {
     }
 }
 
-/// The opportunities of a trace: each is worth a packet of 1500 bytes with its overhead, at its instant only. A packet
-/// that takes more than is left is charged to those that follow.
+/// The opportunities of a trace. At each the link may send 1500 bytes and their overhead, at that instant only. A larger
+/// packet also uses the opportunities that follow.
 pub struct Opportunities {
     instants: Instants,
     mean_rate: Rate,
+    /// Bytes per opportunity.
     worth: i64,
-    /// The instant that has come up, and what is left of its worth.
+    /// The current instant, and the bytes that may still be sent at it; negative if the last packet took more.
     at: Time,
     left: i64,
     steady: (Time, Time),
-    /// Bytes of the instants in the steady time: sent, and all that there were.
+    /// Bytes in the steady state: sent, and offered.
     carried: i64,
     offered: i64,
 }
@@ -204,7 +205,7 @@ impl Opportunities {
         self.left -= bytes;
     }
 
-    /// So many bytes are sent by the opportunities that are up.
+    /// Counts bytes sent at the current instant.
     fn carry(&mut self, bytes: i64) {
         if self.at >= self.steady.0 && self.at < self.steady.1 {
             self.carried += bytes;
