@@ -4,9 +4,7 @@
 
 use alloc::vec::Vec;
 
-use sojourn_units::{
-    Capacity, Carried, Duration, Instants, OPPORTUNITY_BYTES, Rate, Time, Trace,
-};
+use sojourn_units::{Capacity, Carried, Duration, Instants, OPPORTUNITY_BYTES, Rate, Time, Trace};
 
 /// Decides when the next packet may leave.
 pub enum Shaper {
@@ -50,6 +48,7 @@ impl Shaper {
     }
 
     /// A packet of `bytes` leaves `now`.
+    #[inline(always)]
     pub fn charge(&mut self, bytes: u32, now: Time) {
         match self {
             Self::Bucket(bucket) => bucket.charge(bytes, now),
@@ -124,6 +123,7 @@ impl Pace {
 }
 
 impl Bucket {
+    #[inline(always)]
     fn charge(&mut self, bytes: u32, now: Time) {
         if now >= self.next_change || bytes != self.pace.bytes {
             self.change_pace(bytes, now);
