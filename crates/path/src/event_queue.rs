@@ -7,26 +7,24 @@ use sojourn_units::Time;
 
 /// The instant at which each place acts next; [`Time::MAX`]: not until something happens to it.
 ///
-/// This is looked at before every event and set about twice in each, so that small networks have forms of their own.
+/// It is read before every event and set about twice in each. In a small network it is quickest to compare all places; in
+/// a tree an event costs a few comparisons in a network of any size.
 pub enum EventQueue {
     /// Up to 4 places.
-    Group(Group),
-    /// Up to 16 places.
-    Groups(Groups),
+    Few(Places<4>),
+    /// Up to 12 places.
+    Several(Places<12>),
     /// Any number of places.
-    Tree(Tree),
+    Many(Tree),
 }
 
 impl EventQueue {
     /// So many places, none of which has anything to do.
     pub fn new(places: usize) -> Self {
         match places {
-            ..=WIDTH => Self::Group(Group::EMPTY),
-            ..=WIDTH_SQUARED => Self::Groups(Groups {
-                least: Group::EMPTY,
-                groups: [Group::EMPTY; WIDTH],
-            }),
-            _ => Self::Tree(Tree::new(places)),
+            ..=4 => Self::Few(Places([Time::MAX; 4])),
+            ..=12 => Self::Several(Places([Time::MAX; 12])),
+            _ => Self::Many(Tree::new(places)),
         }
     }
 
@@ -34,9 +32,9 @@ impl EventQueue {
     #[inline(always)]
     pub fn first_before(&self, at: Time) -> (Option<usize>, Time) {
         match self {
-            Self::Group(places) => places.first_before(at),
-            Self::Groups(places) => places.first_before(at),
-            Self::Tree(places) => places.first_before(at),
+            Self::Few(places) => places.first_before(at),
+            Self::Several(places) => places.first_before(at),
+            Self::Many(places) => places.first_before(at),
         }
     }
 
@@ -44,65 +42,28 @@ impl EventQueue {
     #[inline(always)]
     pub fn set(&mut self, place: usize, due: Time) {
         match self {
-            Self::Group(places) => places.0[place] = due,
-            Self::Groups(places) => places.set(place, due),
-            Self::Tree(places) => places.set(place, due),
+            Self::Few(places) => places.0[place] = due,
+            Self::Several(places) => places.0[place] = due,
+            Self::Many(places) => places.set(place, due),
         }
     }
 }
 
-const WIDTH: usize = 4;
-const WIDTH_SQUARED: usize = WIDTH * WIDTH;
+/// Places that are all compared.
+pub struct Places<const N: usize>([Time; N]);
 
-/// Places that are looked through.
-#[derive(Clone, Copy)]
-pub struct Group([Time; WIDTH]);
-
-impl Group {
-    const EMPTY: Self = Self([Time::MAX; WIDTH]);
-
-    #[inline(always)]
-    fn first_before(&self, mut at: Time) -> (Option<usize>, Time) {
-        // A number takes fewer instructions here than an option.
-        let mut first = WIDTH;
-        for (place, &due) in self.0.iter().enumerate() {
-            if due < at {
-                (first, at) = (place, due);
-            }
-        }
-        ((first < WIDTH).then_some(first), at)
-    }
-
-    fn least(&self) -> Time {
-        let [a, b, c, d] = self.0;
-        a.min(b).min(c.min(d))
-    }
-}
-
-/// Groups of places, and the least of each.
-pub struct Groups {
-    least: Group,
-    groups: [Group; WIDTH],
-}
-
-impl Groups {
+impl<const N: usize> Places<N> {
     #[inline(always)]
     fn first_before(&self, at: Time) -> (Option<usize>, Time) {
-        let (group, at) = self.least.first_before(at);
-        let place = group.map(|group| {
-            let is_first = |due: &Time| *due == at;
-            let entry = self.groups[group].0.iter().position(is_first);
-            WIDTH * group + entry.unwrap_or(0)
-        });
-        (place, at)
-    }
-
-    #[inline(always)]
-    fn set(&mut self, place: usize, due: Time) {
-        let number = place / WIDTH % WIDTH;
-        let group = &mut self.groups[number];
-        group.0[place % WIDTH] = due;
-        self.least.0[number] = group.least();
+        // Comparing the instants and then finding the place takes fewer instructions than doing both at once.
+        let mut least = at;
+        for &due in &self.0 {
+            least = least.min(due);
+        }
+        if least == at {
+            return (None, at);
+        }
+        (self.0.iter().position(|due| *due == least), least)
     }
 }
 
