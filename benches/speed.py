@@ -350,8 +350,9 @@ def instruction_lines(counted: dict[str, float] | None) -> list[str]:
     """The section on instructions. The other simulators' were counted in the same way in July 2026."""
     lines = [
         "Per data packet, everything included (its acknowledgement, timers, statistics), by callgrind: the",
-        f"difference of runs of {COUNTED_S[0]} and {COUNTED_S[1]} simulated seconds. Counted on "
-        f"{date.today().isoformat()} ({rust()}); the others' were counted once, in the same way.",
+        f"difference of runs of {COUNTED_S[0]} and {COUNTED_S[1]} simulated seconds. Sojourn's were counted on "
+        f"{date.today().isoformat()} ({rust()}),",
+        "the others' once, in the same way.",
         "",
         "| simulator | TCP | queue | instructions per data packet |",
         "| --- | --- | --- | --: |",

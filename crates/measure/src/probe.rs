@@ -76,7 +76,7 @@ pub struct QueueProbe {
     packets: Option<PacketRows>,
     /// The discipline's inner queues, if it has several.
     inner: Vec<Inner>,
-    /// Whether more must be recorded of each packet: a row, or its inner queue.
+    /// Whether packets are also recorded in rows or counted by inner queue.
     has_more_to_note: bool,
 }
 
@@ -271,7 +271,7 @@ impl QueueProbe {
         self.record(packet, now, fate);
     }
 
-    /// A packet that left the queue is lost before it reaches the next.
+    /// Counts a packet that left the queue but is lost before it reaches the next.
     pub fn on_loss(&mut self, packet: &impl Packet, now: Time) {
         if !packet.is_returning() {
             self.flows[packet.flow() as usize].dropped += 1;

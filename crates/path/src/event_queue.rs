@@ -1,4 +1,4 @@
-//! When each part of a network acts next.
+//! Finds the part of a network that acts next.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! Links, delay lines, shared media and the routes over them.
 //!
-//! A route is a list of hops that was worked out when the network was built. Every packet carries the place of its next
-//! hop in the table of all routes, so that sending it on takes one look-up.
+//! A route is a list of hops, made when the network is built. All routes stand in one table, and every packet carries the
+//! index of its next hop in it. So sending a packet on takes one look-up.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ pub trait Packet: sojourn_aqm::Packet {
     /// The index of its next hop in the table of routes. Undefined before the packet is sent.
     fn hop(&self) -> u32;
 
-    /// Sets the place of its next hop.
+    /// Sets the index of its next hop.
     fn set_hop(&mut self, hop: u32);
 
     /// Adds `by` to its size: the headers of the next link are longer by so many bytes.
@@ -67,7 +67,7 @@ pub trait Hosts<P, O, M = NoMedium> {
     fn deliver(&mut self, packet: P, now: Time, network: &mut Network<P, O, M>);
 }
 
-/// The place of a route's first hop in the table of all hops.
+/// A route, by the index of its first hop in the table of routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route(pub(crate) u32);
 
@@ -88,7 +88,7 @@ pub(crate) enum Hop {
     End,
 }
 
-/// The link of a host, before the first queue: packets leave it one after another, and it is never full.
+/// The access link of a host, before the first queue. Packets leave it one after another; it is never full.
 pub(crate) struct AccessLink {
     pub rate: Rate,
     /// When the last packet has left.
@@ -264,7 +264,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         (place.map(Place), at)
     }
 
-    /// Lets a place act, at the instant that [`Network::next_before`] gave.
+    /// Lets a place act at the instant that [`Network::next_before`] returned.
     pub fn act(&mut self, place: Place, now: Time, hosts: &mut impl Hosts<P, O, M>) {
         let Place(place) = place;
         if place < self.lines.len() {
