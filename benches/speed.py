@@ -2,6 +2,7 @@
 
 ``make bench`` builds what is needed and runs this; ``python3 benches/speed.py [--rounds N] [--no-ns3] [SCENARIO …]``
 measures what is built. ns-3 comes from the distribution (Debian: libns3-dev). Without it, only Sojourn is measured.
+``--counts`` renews only the page's sections on instructions and memory, to which other load does not matter.
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description="Measure the simulator's speed beside ns-3's.")
     options.add_argument("--rounds", type=int, default=3, help="interleaved rounds, 1 or more")
     options.add_argument("--no-ns3", action="store_true", help="leave ns-3 out")
+    options.add_argument("--counts", action="store_true", help="instructions and memory only")
     options.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="default: all, and docs/results/speed.md")
     given = options.parse_args()
     known = {scenario.name: scenario for scenario in SCENARIOS}
@@ -129,8 +131,17 @@ def main() -> int:
         options.error(f"SCENARIO: got {unknown[0]}; must be one of {', '.join(known)}")
     if given.rounds < 1:
         options.error(f"--rounds: got {given.rounds}; must be 1 or more")
+    if given.counts and given.scenarios:
+        options.error("--counts takes no SCENARIO")
+    if given.counts and not RESULT.exists():
+        options.error(f"--counts: {RESULT} is missing; run this without it first")
     chosen = [known[name] for name in given.scenarios] or list(SCENARIOS)
     try:
+        if given.counts:
+            before, _, _ = RESULT.read_text(encoding="utf-8").partition(COUNTS_BEGIN)
+            RESULT.write_text(before + counts_sections(instructions(), memory()), encoding="utf-8")
+            print(f"renewed: {RESULT}")
+            return 0
         with tempfile.TemporaryDirectory() as directory:
             wanted = not given.no_ns3 and ns3.is_installed()
             program = ns3.build("ns3_dumbbell", Path(directory)) if wanted else None
@@ -298,8 +309,17 @@ def page(speeds: Sequence[Speed], counted: dict[str, float] | None, peaks: dict[
         "| --- | --: | --: |",
         *large_window_lines(speeds),
         "",
-        "## Instructions",
-        "",
+    ]
+    return "\n".join(lines) + "\n" + counts_sections(counted, peaks)
+
+
+COUNTS_BEGIN = "## Instructions\n"
+
+
+def counts_sections(counted: dict[str, float] | None, peaks: dict[int, int]) -> str:
+    """The last two sections of the page."""
+    lines = [
+        COUNTS_BEGIN,
         *instruction_lines(counted),
         "",
         "## Memory",
@@ -330,8 +350,9 @@ def instruction_lines(counted: dict[str, float] | None) -> list[str]:
     """The section on instructions. The other simulators' were counted in the same way in July 2026."""
     lines = [
         "Per data packet, everything included (its acknowledgement, timers, statistics), by callgrind: the",
-        f"difference of runs of {COUNTED_S[0]} and {COUNTED_S[1]} simulated seconds. The others' were counted once, "
-        "in the same way.",
+        f"difference of runs of {COUNTED_S[0]} and {COUNTED_S[1]} simulated seconds. Sojourn's were counted on "
+        f"{date.today().isoformat()} ({rust()}),",
+        "the others' once, in the same way.",
         "",
         "| simulator | TCP | queue | instructions per data packet |",
         "| --- | --- | --- | --: |",
@@ -357,9 +378,13 @@ def further_link_lines(counted: Mapping[str, float]) -> list[str]:
     each = (more - less) / (many - few)
     return [
         "",
-        f"CUBIC and drop-tail over {few} link with named ends: {less:,.0f}; over {many} links in a row, the first of "
-        f"them the bottleneck: {more:,.0f}.",
-        f"Each further link costs {each:,.0f} instructions, {each / less:.0%} of a packet over one link (goal: 15%).",
+        f"What each further link of {many} in a row adds to a packet (goal: at most 15 %). The first link is the bottleneck.",
+        "",
+        "| CUBIC, drop-tail | instructions per data packet | share of a packet over one link |",
+        "| --- | --: | --: |",
+        f"| {few} link | {less:,.0f} | – |",
+        f"| {many} links in a row | {more:,.0f} | {more / less:.0%} |",
+        f"| each further link | {each:,.0f} | {each / less:.0%} |",
     ]
 
 

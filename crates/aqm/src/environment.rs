@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::aqm::Verdict;
 use crate::packet::Packet;
 
 /// Why a packet was dropped.
@@ -47,6 +48,19 @@ impl<P: Packet> Environment<P> {
         debug_assert!(packet.ecn().is_capable());
         packet.set_ce();
         self.marked += 1;
+    }
+
+    /// Carries out a decision about a packet; returns the packet unless it is dropped.
+    pub(crate) fn carry_out(&mut self, verdict: Verdict, mut packet: P) -> Option<P> {
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Mark => self.mark(&mut packet),
+            Verdict::Drop(reason) => {
+                self.drop(packet, reason);
+                return None;
+            }
+        }
+        Some(packet)
     }
 
     /// A uniform random number in [0, 1), with 53 random bits.

@@ -39,6 +39,16 @@ pub trait Qdisc<P: Packet> {
     /// is queued, or if the discipline shapes and nothing may leave yet (see [`Qdisc::ready_at`]).
     fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P>;
 
+    /// Offers a packet that arrives while nothing is queued, and returns the next to send, at the same instant: as
+    /// [`Qdisc::enqueue`] and then, unless the packet was dropped, [`Qdisc::dequeue`].
+    fn pass(&mut self, packet: P, now: Time, env: &mut Environment<P>) -> Option<P> {
+        self.enqueue(packet, now, env);
+        if self.packets() == 0 {
+            return None;
+        }
+        self.dequeue(now, env)
+    }
+
     /// Packets queued.
     fn packets(&self) -> u64;
 

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use sojourn_units::Time;
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Aqm, Backlog};
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
 use crate::packet::{Ecn, Packet};
@@ -47,6 +47,32 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
             qdisc_bytes: self.bytes,
         }
     }
+
+    /// Decides about a packet that arrives; returns it, with its mark, if it is to be queued.
+    fn admit(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) -> Option<P> {
+        packet.set_enqueued(now);
+        let backlog = self.backlog();
+        if !self
+            .limit
+            .has_room(backlog.packets, backlog.bytes, packet.bytes())
+        {
+            env.drop(packet, DropReason::Overflow);
+            self.aqm.on_overflow(backlog, now);
+            return None;
+        }
+        let verdict = self.aqm.on_enqueue(&packet, backlog, now, env);
+        env.carry_out(verdict, packet)
+    }
+
+    /// Decides about a packet that was taken from the head; returns it, with its mark, if it is to be sent.
+    fn release(&mut self, packet: P, now: Time, env: &mut Environment<P>) -> Option<P> {
+        let verdict = self.aqm.on_dequeue(&packet, self.backlog(), now, env);
+        let packet = env.carry_out(verdict, packet)?;
+        if self.queue.is_empty() {
+            self.aqm.on_drained(now);
+        }
+        Some(packet)
+    }
 }
 
 /// The packet's bytes if it carries CE, otherwise zero.
@@ -59,46 +85,33 @@ pub(crate) fn ce_bytes(packet: &impl Packet) -> u64 {
 }
 
 impl<P: Packet, A: Aqm<P>> Qdisc<P> for Single<P, A> {
-    fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
-        packet.set_enqueued(now);
-        let backlog = self.backlog();
-        if !self
-            .limit
-            .has_room(backlog.packets, backlog.bytes, packet.bytes())
-        {
-            env.drop(packet, DropReason::Overflow);
-            self.aqm.on_overflow(backlog, now);
-            return;
+    fn enqueue(&mut self, packet: P, now: Time, env: &mut Environment<P>) {
+        if let Some(packet) = self.admit(packet, now, env) {
+            self.bytes += u64::from(packet.bytes());
+            self.ce_bytes += ce_bytes(&packet);
+            self.queue.push_back(packet);
         }
-        match self.aqm.on_enqueue(&packet, backlog, now, env) {
-            Verdict::Drop(reason) => return env.drop(packet, reason),
-            Verdict::Mark => env.mark(&mut packet),
-            Verdict::Pass => {}
-        }
-        self.bytes += u64::from(packet.bytes());
-        self.ce_bytes += ce_bytes(&packet);
-        self.queue.push_back(packet);
     }
 
     fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
-        while let Some(mut packet) = self.queue.pop_front() {
+        while let Some(packet) = self.queue.pop_front() {
             self.bytes -= u64::from(packet.bytes());
             self.ce_bytes -= ce_bytes(&packet);
-            match self.aqm.on_dequeue(&packet, self.backlog(), now, env) {
-                Verdict::Drop(reason) => {
-                    env.drop(packet, reason);
-                    continue;
-                }
-                Verdict::Mark => env.mark(&mut packet),
-                Verdict::Pass => {}
+            if let Some(packet) = self.release(packet, now, env) {
+                return Some(packet);
             }
-            if self.queue.is_empty() {
-                self.aqm.on_drained(now);
-            }
-            return Some(packet);
         }
         self.aqm.on_empty(now);
         None
+    }
+
+    fn pass(&mut self, packet: P, now: Time, env: &mut Environment<P>) -> Option<P> {
+        let packet = self.admit(packet, now, env)?;
+        let released = self.release(packet, now, env);
+        if released.is_none() {
+            self.aqm.on_empty(now);
+        }
+        released
     }
 
     fn packets(&self) -> u64 {

@@ -178,4 +178,50 @@ proptest! {
             Ok(())
         })?;
     }
+
+    #[test]
+    fn to_pass_a_queue_is_to_be_enqueued_and_dequeued(
+        rounds in proptest::collection::vec((0_u64..20_000_000, 0_u32..16, 0_u64..8, 0_usize..12), 1..60),
+    ) {
+        // The first packet of a round passes if nothing is queued; others follow, and some leave.
+        each_discipline(Limit::Packets(12), |_, build| {
+            let mut both = [build(), build()].map(|qdisc| (qdisc, Environment::new(1)));
+            let (mut now, mut id) = (Time::ZERO, 0);
+            for (pause, flow, more, leaving) in &rounds {
+                now = Time::from_nanos(now.as_nanos() + pause);
+                let arrivals: Vec<TestPacket> = (id..=id + more).map(|id| {
+                    let ecn = if flow % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+                    TestPacket { ecn, flow: drive::flow_key(*flow), ..TestPacket::new(id) }
+                }).collect();
+                id += more + 1;
+                let [passed, enqueued] = &mut both;
+                let outcomes = [(passed, true), (enqueued, false)].map(|((qdisc, env), passes)| {
+                    while let Some(due) = qdisc.next_timer().filter(|due| *due <= now) {
+                        qdisc.on_timer(due, env);
+                    }
+                    let is_empty = qdisc.packets() == 0;
+                    let mut left = Vec::new();
+                    for (number, packet) in arrivals.iter().enumerate() {
+                        if number > 0 || !is_empty {
+                            qdisc.enqueue(*packet, now, env);
+                        } else if passes {
+                            left.extend(qdisc.pass(*packet, now, env));
+                        } else {
+                            qdisc.enqueue(*packet, now, env);
+                            if qdisc.packets() > 0 {
+                                left.extend(qdisc.dequeue(now, env));
+                            }
+                        }
+                    }
+                    left.extend((0..*leaving).filter_map(|_| qdisc.dequeue(now, env)));
+                    let mut state = Vec::new();
+                    qdisc.state(&mut |name, value| state.push((name, value.to_bits())));
+                    let dropped: Vec<_> = env.take_dropped().collect();
+                    (left, dropped, env.marked(), qdisc.packets(), qdisc.bytes(), qdisc.next_timer(), state)
+                });
+                prop_assert_eq!(&outcomes[0], &outcomes[1]);
+            }
+            Ok(())
+        })?;
+    }
 }

@@ -39,8 +39,8 @@ pub struct Exchanged {
     pub retries: u64,
     /// Bits per second of IP packets, headers included, received over the medium after the warm-up.
     pub goodput_bps: f64,
-    /// Milliseconds from a packet's arrival at its sender's queue until the receiver hands it up, for packets that were received
-    /// after the warm-up.
+    /// Milliseconds from a packet's arrival at its sender's queue until the receiver hands it up, for packets received after
+    /// the warm-up.
     pub latency_ms: Quantiles,
     /// Packets that left their queue but were lost: the retry limit was reached, or they were too late; whole run.
     pub lost_packets: u64,

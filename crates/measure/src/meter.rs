@@ -194,7 +194,6 @@ impl Meter {
     }
 
     #[cold]
-    #[inline(never)]
     fn keep_row(&mut self, rtt: Duration, now: Time) {
         if let Some(rows) = &mut self.recorded {
             rows.push((now.as_nanos(), rtt.as_nanos()));
@@ -221,7 +220,6 @@ impl Meter {
 
     /// Takes a segment with data that arrives.
     #[cold]
-    #[inline(never)]
     pub fn record_segment(&mut self, delay: Duration, now: Time) {
         let steady = self.is_steady(now);
         if let Some(segments) = self.segments.as_mut().filter(|_| steady) {

@@ -49,7 +49,6 @@ impl Histogram {
     }
 
     #[cold]
-    #[inline(never)]
     fn count_beyond(&mut self, bucket: usize) {
         self.keep(bucket, bucket);
         self.counts[bucket - self.first] += 1;

@@ -76,7 +76,7 @@ pub struct QueueProbe {
     packets: Option<PacketRows>,
     /// The discipline's inner queues, if it has several.
     inner: Vec<Inner>,
-    /// Whether more must be recorded of each packet: a row, or its inner queue.
+    /// Whether packets are also recorded in rows or counted by inner queue.
     has_more_to_note: bool,
 }
 
@@ -197,7 +197,17 @@ impl QueueProbe {
     /// Counts a packet that leaves the discipline.
     #[inline(always)]
     pub fn on_departure(&mut self, packet: &impl Packet, now: Time) {
-        let sojourn = now - packet.entered();
+        self.count_departure(packet, now - packet.entered(), now);
+    }
+
+    /// Counts a packet that leaves the discipline at the instant at which it came.
+    #[inline(always)]
+    pub fn on_pass(&mut self, packet: &impl Packet, now: Time) {
+        self.count_departure(packet, Duration::ZERO, now);
+    }
+
+    #[inline(always)]
+    fn count_departure(&mut self, packet: &impl Packet, sojourn: Duration, now: Time) {
         let nanos = sojourn.as_nanos();
         self.delivered_packets += 1;
         self.delivered_bytes += u64::from(packet.bytes());
@@ -217,7 +227,6 @@ impl QueueProbe {
     }
 
     #[cold]
-    #[inline(never)]
     fn note_departure(&mut self, packet: &impl Packet, now: Time) {
         let is_marked = packet.is_marked();
         if let Some(inner) = self.inner.get_mut(usize::from(packet.inner_queue())) {
@@ -262,7 +271,7 @@ impl QueueProbe {
         self.record(packet, now, fate);
     }
 
-    /// A packet that left the queue is lost before it reaches the next.
+    /// Counts a packet that left the queue but is lost before it reaches the next.
     pub fn on_loss(&mut self, packet: &impl Packet, now: Time) {
         if !packet.is_returning() {
             self.flows[packet.flow() as usize].dropped += 1;

@@ -23,7 +23,7 @@ pub struct RunResult {
     pub bottleneck: BTreeMap<&'static str, Bottleneck>,
     /// The name of that link.
     pub bottleneck_link: String,
-    /// The same figures for every link, and for Wi-Fi those of its stations.
+    /// The same figures for every link, and for Wi-Fi also those of its stations.
     pub links: Links,
     /// Figures per flow, in the order of the file.
     pub flows: Vec<Flow>,
@@ -55,7 +55,7 @@ pub struct RunResult {
     /// The packet capture: a pcapng file.
     #[serde(skip)]
     pub capture: Option<Vec<u8>>,
-    /// A row per transmission in a cell of Wi-Fi: `link`, `sender` (0: the access point, from 1 on the stations), `station`,
+    /// A row per transmission in a Wi-Fi cell: `link`, `sender` (0: the access point, from 1 on the stations), `station`,
     /// `access` (0 background to 3 voice), `outcome` (0 answered, 1 unanswered, 2 collision), `waiting_since_ns`, `start_ns`,
     /// `end_ns`, `rate_bps`, `frames`, `received`, `tries`.
     #[serde(skip)]
@@ -280,7 +280,7 @@ pub struct Table {
 #[derive(Clone, Debug, Default)]
 pub struct Links(Vec<(String, Link)>);
 
-/// The figures of a link: of its queues by direction, and of the cell if it is one of Wi-Fi.
+/// The figures of a link: those of its queues by direction and, if it is Wi-Fi, those of its cell.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Link {
     #[serde(flatten)]
@@ -290,13 +290,13 @@ struct Link {
 }
 
 impl Links {
-    /// The cell that a link is, if it is one of Wi-Fi.
+    /// The figures of a link's cell; `None` if the link is not Wi-Fi.
     pub fn cell(&self, name: &str) -> Option<&Cell> {
         let mut links = self.0.iter();
         links.find(|(known, _)| known == name)?.1.cell.as_ref()
     }
 
-    /// Adds the figures of the cell that the link of this number is.
+    /// Adds the figures of a cell, given the number of its link.
     pub(crate) fn add_cell(&mut self, link: usize, cell: Cell) {
         self.0[link].1.cell = Some(cell);
     }

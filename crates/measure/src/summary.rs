@@ -12,15 +12,15 @@ use crate::result::{Bottleneck, Column, Flow, RunResult, Spread, Table, power};
 use crate::scope::{self, Scope};
 use crate::series::Series;
 
-/// The measurements of a run, of each queue and each flow in the order of the [`Scope`].
+/// The measurements of a run. Queues and flows are in the order of the [`Scope`].
 pub struct Measured<'m> {
     /// The probes of the queues.
     pub probes: Vec<QueueProbe>,
-    /// Figures of queues; those of missing queues are not known.
+    /// Figures of the queues for which they are known.
     pub queues: Vec<(Hop, Bottleneck)>,
     /// Figures of the links that are cells of Wi-Fi, by the link's number.
     pub cells: Vec<(usize, Cell)>,
-    /// A row per transmission in them, if these are recorded.
+    /// A row per transmission in these cells, if transmissions are recorded.
     pub media: Option<Table>,
     /// The meters of the flows.
     pub meters: Vec<&'m mut Meter>,

@@ -22,18 +22,18 @@ pub enum Stage {
     Delay(Duration),
     /// A host's access link, by the number that [`Builder::add_access`] gave. Only at the beginning.
     Access(usize),
-    /// A link whose headers are longer by so many bytes than those before.
+    /// The headers get longer by so many bytes, as those of the next link are.
     ChangeBytes(i32),
-    /// A queue of a shared medium: the medium's place among those that [`Builder::build_with_media`] is given, and the entry
-    /// that it knows the queue by.
+    /// A queue of a shared medium: the medium's number in the list given to [`Builder::build_with_media`], and the entry,
+    /// the medium's number for the queue.
     Shared(u16, u16),
 }
 
 /// A network being built.
 pub struct Builder<P> {
     links: Vec<Link<P>>,
-    /// Delay lines with the stage behind each: lines with the same delay and the same next stage are one, and packets in
-    /// it stay in order.
+    /// The delay of each delay line and the hop behind it. Routes with the same delay before the same hop share a line, so
+    /// that their packets stay in order.
     lines: Vec<(Duration, Hop)>,
     accesses: Vec<Rate>,
     hops: Vec<Hop>,
@@ -41,7 +41,6 @@ pub struct Builder<P> {
 
 impl<P: Packet> Builder<P> {
     /// Nothing yet.
-    #[expect(clippy::new_without_default, reason = "one way to begin is enough")]
     pub const fn new() -> Self {
         Self {
             links: Vec::new(),
@@ -63,13 +62,13 @@ impl<P: Packet> Builder<P> {
         self.accesses.len() - 1
     }
 
-    /// Makes sure that there is a line with this delay at the ends of routes. At the same instant lines act in the order in
-    /// which they were first asked for.
+    /// Makes the delay line with this delay that ends a route, unless there is one. At the same instant lines act in the
+    /// order in which they were made.
     pub fn reserve_last_line(&mut self, delay: Duration) {
         self.line(delay, Hop::End);
     }
 
-    /// Adds a route. Delays that follow each other are one; one of zero is left out, unless the route begins with it.
+    /// Adds a route. Consecutive delays are added up. A delay of zero is left out unless the route begins with it.
     pub fn add_route(&mut self, stages: &[Stage]) -> Route {
         let begin = self.hops.len();
         let mut hops = Vec::new();
@@ -129,7 +128,7 @@ impl<P: Packet> Builder<P> {
         let mut lines: Vec<DelayLine<P>> = Vec::new();
         lines.extend(self.lines.iter().map(|(delay, _)| DelayLine::new(*delay)));
         let mut accesses = Vec::new();
-        // Lines of their own, after all that are shared.
+        // Each access link has a line of its own. These lines come after the shared ones.
         for rate in &self.accesses {
             lines.push(DelayLine::new(Duration::ZERO));
             accesses.push(AccessLink {

@@ -8,7 +8,11 @@ use sojourn_units::{Duration, Time};
 #[derive(Debug)]
 pub struct DelayLine<P> {
     delay: Duration,
-    packets: VecDeque<(Time, P)>,
+    /// When the first packet comes out; [`Time::MAX`] if there is none.
+    next: Time,
+    /// The first packet. It stands apart because many lines hold one at a time.
+    first: Option<P>,
+    rest: VecDeque<(Time, P)>,
 }
 
 impl<P> DelayLine<P> {
@@ -16,39 +20,47 @@ impl<P> DelayLine<P> {
     pub const fn new(delay: Duration) -> Self {
         Self {
             delay,
-            packets: VecDeque::new(),
+            next: Time::MAX,
+            first: None,
+            rest: VecDeque::new(),
         }
     }
 
     /// Puts a packet in; true if it is now the first.
     #[inline(always)]
     pub fn push(&mut self, packet: P, now: Time) -> bool {
-        self.packets.push_back((now + self.delay, packet));
-        self.packets.len() == 1
+        let due = now + self.delay;
+        let is_first = self.first.is_none();
+        if is_first {
+            (self.next, self.first) = (due, Some(packet));
+        } else {
+            self.rest.push_back((due, packet));
+        }
+        is_first
     }
 
     /// When the first packet comes out; [`Time::MAX`] if there is none.
     #[inline(always)]
-    pub fn next(&self) -> Time {
-        self.packets.front().map_or(Time::MAX, |(due, _)| *due)
+    pub const fn next(&self) -> Time {
+        self.next
     }
 
     /// Takes the first packet out, if it is due.
     #[inline(always)]
     pub fn pop_due(&mut self, now: Time) -> Option<P> {
-        if self.next() > now {
+        if self.next > now {
             return None;
         }
-        self.packets.pop_front().map(|(_, packet)| packet)
+        let packet = self.first.take();
+        self.next = Time::MAX;
+        if let Some((due, next)) = self.rest.pop_front() {
+            (self.next, self.first) = (due, Some(next));
+        }
+        packet
     }
 
     /// Packets in it.
     pub fn len(&self) -> usize {
-        self.packets.len()
-    }
-
-    /// True if no packet is in it.
-    pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        usize::from(self.first.is_some()) + self.rest.len()
     }
 }

@@ -1,93 +1,105 @@
-//! When each part of a network acts next.
+//! Finds the part of a network that acts next.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use sojourn_units::{Time, cold_path};
+use sojourn_units::Time;
 
 /// The instant at which each place acts next; [`Time::MAX`]: not until something happens to it.
 ///
-/// The first places are looked through one by one. The others stand in a tree of minimums, so that an event costs a few
-/// comparisons in a network of any size.
-pub struct EventQueue {
-    /// Those of the first places; most networks have no more.
-    few: [Time; FEW],
-    /// A complete binary tree: node `n` holds the least of its children `2n` and `2n + 1`, the root is node 1, and the
-    /// leaves are the other places in their order. Empty if there are none.
-    tree: Vec<Time>,
+/// It is read before every event and set about twice in each. In a small network it is quickest to compare all places; in
+/// a tree an event costs a few comparisons in a network of any size.
+pub enum EventQueue {
+    /// Up to 4 places.
+    Few(Places<4>),
+    /// Up to 12 places.
+    Several(Places<12>),
+    /// Any number of places.
+    Many(Tree),
 }
-
-/// Places whose scan needs no loop.
-const FEW: usize = 4;
 
 impl EventQueue {
     /// So many places, none of which has anything to do.
     pub fn new(places: usize) -> Self {
-        let rest = places.saturating_sub(FEW);
-        let nodes = if rest == 0 {
-            0
-        } else {
-            2 * rest.next_power_of_two()
-        };
-        Self {
-            few: [Time::MAX; FEW],
-            tree: vec![Time::MAX; nodes],
+        match places {
+            ..=4 => Self::Few(Places([Time::MAX; 4])),
+            ..=12 => Self::Several(Places([Time::MAX; 12])),
+            _ => Self::Many(Tree::new(places)),
         }
     }
 
     /// The place that acts before `at`, and when; at the same instant the lowest. `None`: none does.
     #[inline(always)]
-    pub fn first_before(&self, mut at: Time) -> (Option<usize>, Time) {
-        let mut first = None;
-        for (place, &due) in self.few.iter().enumerate() {
-            if due < at {
-                (first, at) = (Some(place), due);
-            }
+    pub fn first_before(&self, at: Time) -> (Option<usize>, Time) {
+        match self {
+            Self::Few(places) => places.first_before(at),
+            Self::Several(places) => places.first_before(at),
+            Self::Many(places) => places.first_before(at),
         }
-        match self.tree.get(1) {
-            Some(&least) if least < at => (Some(self.first_of_rest(least)), least),
-            _ => (first, at),
-        }
-    }
-
-    /// The lowest of the further places that act at `least`, the root's instant.
-    #[inline(never)]
-    fn first_of_rest(&self, least: Time) -> usize {
-        let leaves = self.tree.len() / 2;
-        let mut node = 1;
-        while node < leaves {
-            node *= 2;
-            if self.tree[node] != least {
-                node += 1;
-            }
-        }
-        FEW + node - leaves
     }
 
     /// A place acts next at `due`.
     #[inline(always)]
     pub fn set(&mut self, place: usize, due: Time) {
-        if place < FEW {
-            self.few[place] = due;
-        } else {
-            cold_path();
-            let leaf = self.tree.len() / 2 + place - FEW;
-            if self.tree[leaf] != due {
-                self.set_leaf(leaf, due);
-            }
+        match self {
+            Self::Few(places) => places.0[place] = due,
+            Self::Several(places) => places.0[place] = due,
+            Self::Many(places) => places.set(place, due),
         }
     }
+}
 
-    /// Sets a leaf, and the nodes above it as far as their least changes.
-    #[inline(never)]
-    fn set_leaf(&mut self, leaf: usize, due: Time) {
-        let (mut node, mut least) = (leaf, due);
-        while self.tree[node] != least {
-            self.tree[node] = least;
+/// Places that are all compared.
+pub struct Places<const N: usize>([Time; N]);
+
+impl<const N: usize> Places<N> {
+    #[inline(always)]
+    fn first_before(&self, at: Time) -> (Option<usize>, Time) {
+        // Comparing the instants and then finding the place takes fewer instructions than doing both at once.
+        let mut least = at;
+        for &due in &self.0 {
+            least = least.min(due);
+        }
+        if least == at {
+            return (None, at);
+        }
+        (self.0.iter().position(|due| *due == least), least)
+    }
+}
+
+/// A complete binary tree: node `n` holds the least of its children `2n` and `2n + 1`, the root is node 1, and the leaves
+/// are the places in their order.
+pub struct Tree(Vec<Time>);
+
+impl Tree {
+    fn new(places: usize) -> Self {
+        Self(vec![Time::MAX; 2 * places.next_power_of_two()])
+    }
+
+    fn first_before(&self, at: Time) -> (Option<usize>, Time) {
+        let (leaves, least) = (self.0.len() / 2, self.0[1]);
+        if least >= at {
+            return (None, at);
+        }
+        let mut node = 1;
+        while node < leaves {
+            node *= 2;
+            if self.0[node] != least {
+                node += 1;
+            }
+        }
+        (Some(node - leaves), least)
+    }
+
+    /// Sets a place, and the nodes above it as far as their least changes.
+    fn set(&mut self, place: usize, due: Time) {
+        let (mut node, mut least) = (self.0.len() / 2 + place, due);
+        while self.0[node] != least {
+            self.0[node] = least;
             if node == 1 {
                 break;
             }
-            least = least.min(self.tree[node ^ 1]);
+            least = least.min(self.0[node ^ 1]);
             node /= 2;
         }
     }

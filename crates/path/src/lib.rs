@@ -48,9 +48,9 @@
 //! | [`builder`] | a network from links and the stages of routes |
 //! | [`link`] | one direction of a link: a discipline, a device queue and a shaper |
 //! | [`medium`] | a medium that several queues share |
-//! | [`shaper`] | when a link may send |
+//! | [`shaper`] | decides when a link may send |
 //! | [`delay_line`] | propagation |
-//! | `event_queue` | what acts next |
+//! | `event_queue` | which part acts next |
 #![no_std]
 extern crate alloc;
 

@@ -1,11 +1,11 @@
 //! A link in one direction: a discipline, and a shaper that lets packets go at the link's rate.
 //!
-//! When a packet may go is for the [`Shaper`] to say; a burst of zero is a serial line. A packet's sojourn ends when it
+//! The [`Shaper`] decides when a packet may go; with a burst of zero it is a serial line. A packet's sojourn ends when it
 //! leaves the discipline; the time on the wire is part of the base RTT.
 //!
-//! A serial line that has become free asks its discipline for a packet even if there is none, as a network device
-//! does; a shaper does not, as Linux's HTB does not ask an inactive class. Disciplines that note idle times
-//! when they are asked in vain (Linux's RED) thus see them on a line and not below a shaper.
+//! A serial line that has become free asks its discipline for a packet even if none is queued, as a network device does.
+//! A shaper does not, as Linux's HTB does not ask an inactive class. Linux's RED notes that it is idle when it is asked
+//! and has no packet; so it notes this on a serial line, but not below a shaper.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -19,10 +19,10 @@ use crate::shaper::Shaper;
 /// A discipline that a link can own, on any thread.
 pub type BoxedQdisc<P> = Box<dyn Qdisc<P> + Send>;
 
-/// What a link is built from.
+/// The parameters of a link.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
-    /// What it can carry.
+    /// Its capacity over time.
     pub capacity: Capacity,
     /// Bytes it may send ahead of its rate after an idle time.
     pub burst: u64,
@@ -30,7 +30,7 @@ pub struct LinkConfig {
     pub overhead: u32,
     /// Packets in the unmanaged FIFO below the discipline.
     pub device_queue: u64,
-    /// From when to when [`Link::utilization`] counts.
+    /// The beginning and end of the span that [`Link::utilization`] covers.
     pub steady: (Duration, Duration),
     /// Seed of the discipline's random stream.
     pub seed: u64,
@@ -56,29 +56,39 @@ pub struct Link<P> {
     qdisc: BoxedQdisc<P>,
     environment: Environment<P>,
     shaper: Shaper,
+    /// See [`Shaper::is_line`].
+    is_line: bool,
+    /// A packet that finds the link idle may go straight through the discipline: it is no line and has no device queue.
+    may_pass: bool,
     device: VecDeque<P>,
     device_limit: usize,
-    /// A packet that left when it came, on its way out.
+    /// Packets in the discipline and in the device queue.
+    queued: u64,
+    /// A packet that may leave at once, until [`Link::serve`] returns it.
     departed: Option<P>,
     wake: Time,
-    /// When the discipline wants to act, as it last said.
+    /// When the discipline's timer is due, as it last reported it.
     timer: Time,
 }
 
 impl<P: Packet> Link<P> {
     /// An idle link.
     pub fn new(qdisc: BoxedQdisc<P>, config: LinkConfig) -> Self {
+        let shaper = Shaper::new(
+            &config.capacity,
+            config.burst,
+            config.overhead,
+            config.steady,
+        );
         Self {
             qdisc,
             environment: Environment::new(config.seed),
-            shaper: Shaper::new(
-                &config.capacity,
-                config.burst,
-                config.overhead,
-                config.steady,
-            ),
+            is_line: shaper.is_line(),
+            may_pass: !shaper.is_line() && config.device_queue == 0,
+            shaper,
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
+            queued: 0,
             departed: None,
             wake: Time::MAX,
             timer: Time::MAX,
@@ -115,7 +125,7 @@ impl<P: Packet> Link<P> {
         self.qdisc.change(settings)
     }
 
-    /// The link has this rate from now on, whatever its schedule said; a packet under way leaves as it would have. False
+    /// Sets the rate from now on, in place of the schedule's. A packet in transmission keeps its old rate. Returns false
     /// for a link with a trace, which has no rate.
     pub fn set_rate(&mut self, rate: Rate, now: Time) -> bool {
         self.shaper.set_rate(rate, now)
@@ -126,7 +136,7 @@ impl<P: Packet> Link<P> {
         &*self.qdisc
     }
 
-    /// The share of the steady time's capacity that was used, 0 to 1.
+    /// The share of the capacity that was used in the steady state, 0 to 1.
     pub fn utilization(&self) -> f64 {
         self.shaper.utilization()
     }
@@ -136,14 +146,17 @@ impl<P: Packet> Link<P> {
         self.environment.marked()
     }
 
-    /// Packets in its queue, in its device queue and on their way out.
+    /// Packets in the discipline, in the device queue and about to leave.
     pub fn packets(&self) -> u64 {
-        let beyond = self.device.len() + usize::from(self.departed.is_some());
-        self.qdisc.packets() + beyond as u64
+        self.queued + u64::from(self.departed.is_some())
     }
 
-    /// A packet arrives. The link's `number` is what the observer knows it by, here and below. Returns a packet that leaves
-    /// at once because the link was idle: it goes on, or comes back with [`Link::hold`].
+    /// True if the link waits for a packet.
+    pub const fn is_idle(&self) -> bool {
+        matches!(self.wake, Time::MAX)
+    }
+
+    /// A packet arrives at a link that is not idle. `number` is the link's number for the observer, here and below.
     #[inline(always)]
     pub fn enqueue(
         &mut self,
@@ -151,32 +164,64 @@ impl<P: Packet> Link<P> {
         now: Time,
         number: usize,
         observer: &mut impl Observer<P>,
-    ) -> Option<P> {
-        observer.on_arrival(number, &packet, now);
-        self.qdisc.enqueue(packet, now, &mut self.environment);
-        self.note_drops(now, number, observer);
-        if self.wake == Time::MAX {
-            return self.leave_at_once(now, number, observer);
-        }
+    ) {
+        self.offer(packet, now, number, observer);
         if self.device_limit > 0 {
             cold_path();
             self.fill_device(now, number, observer);
         }
-        None
     }
 
-    /// The link was idle: what has come may go.
-    #[inline(never)]
-    fn leave_at_once(
+    /// Offers a packet to the discipline.
+    #[inline(always)]
+    fn offer(&mut self, packet: P, now: Time, number: usize, observer: &mut impl Observer<P>) {
+        observer.on_arrival(number, &packet, now);
+        self.queued += 1;
+        self.qdisc.enqueue(packet, now, &mut self.environment);
+        self.note_drops(now, number, observer);
+    }
+
+    /// A packet arrives at an idle link. Returns the packet that leaves at once, if one does. The caller sends it on, or
+    /// gives it back with [`Link::hold`].
+    #[inline(always)]
+    pub fn enqueue_idle(
         &mut self,
+        packet: P,
         now: Time,
         number: usize,
         observer: &mut impl Observer<P>,
     ) -> Option<P> {
+        if !self.may_pass || self.shaper.free_at(now) > now {
+            return self.offer_and_advance(packet, now, number, observer);
+        }
+        observer.on_arrival(number, &packet, now);
+        self.queued += 1;
+        let packet = self.qdisc.pass(packet, now, &mut self.environment);
+        self.note_drops(now, number, observer);
+        if let Some(packet) = &packet {
+            observer.on_pass(number, packet, now);
+            self.queued -= 1;
+            self.shaper.charge(packet.bytes(), now);
+        }
+        if self.queued > 0 {
+            self.wake = self.next_wake(now);
+        }
+        packet
+    }
+
+    #[cold]
+    fn offer_and_advance(
+        &mut self,
+        packet: P,
+        now: Time,
+        number: usize,
+        observer: &mut impl Observer<P>,
+    ) -> Option<P> {
+        self.offer(packet, now, number, observer);
         self.advance(now, number, observer)
     }
 
-    /// Keeps a packet that [`Link::enqueue`] returned, until [`Link::serve`] is called at the same instant.
+    /// Keeps a packet that [`Link::enqueue_idle`] returned, until [`Link::serve`] is called at the same instant.
     #[cold]
     pub fn hold(&mut self, packet: P, now: Time) {
         self.departed = Some(packet);
@@ -189,7 +234,6 @@ impl<P: Packet> Link<P> {
     }
 
     /// The next packet that leaves at `now`. To be called until `None` once [`Link::wake`] is reached.
-    #[inline]
     pub fn serve(
         &mut self,
         now: Time,
@@ -217,33 +261,36 @@ impl<P: Packet> Link<P> {
             self.wake = self.next_wake(now);
             return None;
         }
-        let packet = if self.shaper.is_line() || self.has_packets() {
+        let packet = if self.is_line || self.queued > 0 {
             self.take(now, number, observer)
         } else {
             None
         };
+        self.send(packet, now)
+    }
+
+    /// Charges the shaper for a packet that leaves, if there is one, and sets the next wake-up.
+    #[inline(always)]
+    fn send(&mut self, packet: Option<P>, now: Time) -> Option<P> {
         let Some(packet) = packet else {
             cold_path();
-            self.wake = if self.has_packets() {
+            self.wake = if self.queued > 0 {
                 self.next_wake(now)
             } else {
                 Time::MAX
             };
             return None;
         };
+        self.queued -= 1;
         self.shaper.charge(packet.bytes(), now);
         self.wake = self.next_wake(now);
         Some(packet)
     }
 
-    fn has_packets(&self) -> bool {
-        self.qdisc.packets() > 0 || !self.device.is_empty()
-    }
-
-    /// When there is something to do next.
+    /// When [`Link::serve`] has something to do next.
     #[inline(always)]
     fn next_wake(&mut self, now: Time) -> Time {
-        if !self.shaper.is_line() && !self.has_packets() {
+        if !self.is_line && self.queued == 0 {
             return Time::MAX;
         }
         let free = self.shaper.free_at(now);
@@ -267,7 +314,6 @@ impl<P: Packet> Link<P> {
     }
 
     #[cold]
-    #[inline(never)]
     fn fill_device(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         while self.device.len() < self.device_limit {
             let Some(packet) = self.dequeue(now, number, observer) else {
@@ -287,7 +333,6 @@ impl<P: Packet> Link<P> {
         packet
     }
 
-    #[inline]
     fn note_drops(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         if self.environment.has_dropped() {
             self.take_drops(now, number, observer);
@@ -295,10 +340,10 @@ impl<P: Packet> Link<P> {
     }
 
     #[cold]
-    #[inline(never)]
     fn take_drops(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         let backlog = self.shaper.rate().tx_time(self.qdisc.bytes());
         for (packet, reason) in self.environment.take_dropped() {
+            self.queued -= 1;
             let sojourn = now - packet.enqueued();
             let queued = if sojourn.is_zero() { backlog } else { sojourn };
             observer.on_drop(number, packet, reason, queued, now);
@@ -337,7 +382,9 @@ mod tests {
         for n in 0..10 {
             let packet = TestPacket::new(n, BYTES);
             let now = Time::from_millis(100);
-            if let Some(packet) = link.enqueue(packet, now, 0, &mut NoObserver) {
+            if !link.is_idle() {
+                link.enqueue(packet, now, 0, &mut NoObserver);
+            } else if let Some(packet) = link.enqueue_idle(packet, now, 0, &mut NoObserver) {
                 link.hold(packet, now);
             }
         }

@@ -1,7 +1,7 @@
 //! Links, delay lines, shared media and the routes over them.
 //!
-//! A route is a list of hops that was worked out when the network was built. Every packet carries the place of its next
-//! hop in the table of all routes, so that sending it on takes one look-up.
+//! A route is a list of hops, made when the network is built. All routes stand in one table, and every packet carries the
+//! index of its next hop in it. So sending a packet on takes one look-up.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -19,14 +19,14 @@ pub trait Packet: sojourn_aqm::Packet {
     /// The index of its next hop in the table of routes. Undefined before the packet is sent.
     fn hop(&self) -> u32;
 
-    /// Sets the place of its next hop.
+    /// Sets the index of its next hop.
     fn set_hop(&mut self, hop: u32);
 
-    /// It goes onto a link whose headers are longer by so many bytes than those of the link before.
+    /// Adds `by` to its size: the headers of the next link are longer by so many bytes.
     fn change_bytes(&mut self, by: i32);
 }
 
-/// What sees packets on their way. `link` is the number that [`crate::Builder::add_link`] gave.
+/// Sees packets on their way. `link` is the number that [`crate::Builder::add_link`] returned.
 pub trait Observer<P> {
     /// A packet comes to a link's queue.
     fn on_arrival(&mut self, _link: usize, _packet: &P, _now: Time) {}
@@ -34,11 +34,16 @@ pub trait Observer<P> {
     /// A packet leaves a link's discipline: its sojourn ends.
     fn on_dequeue(&mut self, _link: usize, _packet: &P, _now: Time) {}
 
+    /// As [`Observer::on_dequeue`], of a packet that leaves at the instant at which it came.
+    fn on_pass(&mut self, link: usize, packet: &P, now: Time) {
+        self.on_dequeue(link, packet, now);
+    }
+
     /// A packet leaves a link, after the device queue if that has one.
     fn on_departure(&mut self, _link: usize, _packet: &P, _now: Time) {}
 
-    /// A packet is dropped at a link; it is the observer's now. `queued`: how long it was in the queue; of one that was
-    /// refused, how long the backlog takes to leave.
+    /// A link drops a packet and hands it to the observer. `queued`: the packet's time in the queue; for a packet that
+    /// was refused on arrival, the time that the backlog takes to leave.
     fn on_drop(
         &mut self,
         _link: usize,
@@ -50,7 +55,7 @@ pub trait Observer<P> {
     }
 }
 
-/// For networks that nobody watches.
+/// Observes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 
@@ -58,11 +63,11 @@ impl<P> Observer<P> for NoObserver {}
 
 /// The hosts at the ends of routes.
 pub trait Hosts<P, O, M = NoMedium> {
-    /// A packet reaches the end of its route. What a host sends in answer it may send at once.
+    /// Takes a packet that reached the end of its route. The host may send its answer within this call.
     fn deliver(&mut self, packet: P, now: Time, network: &mut Network<P, O, M>);
 }
 
-/// The place of a route's first hop in the table of all hops.
+/// A route, by the index of its first hop in the table of routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route(pub(crate) u32);
 
@@ -75,25 +80,25 @@ pub(crate) enum Hop {
     Line(u32),
     /// Over a host's access link, by its number.
     Access(u32),
-    /// Onto a link whose headers are longer by so many bytes.
+    /// No time passes; the headers get longer by so many bytes.
     ChangeBytes(i32),
-    /// Into a queue of a shared medium: 65,536 times the medium's number, and the entry that it knows the queue by.
+    /// Into a queue of a shared medium: 65,536 times the medium's number plus the entry, the medium's number for the queue.
     Shared(u32),
     /// The end.
     End,
 }
 
-/// The link of a host, before the first queue: packets leave it one after another, and it is never full.
+/// The access link of a host, before the first queue. Packets leave it one after another; it is never full.
 pub(crate) struct AccessLink {
     pub rate: Rate,
     /// When the last packet has left.
     pub free: Time,
-    /// The line, without a delay of its own, in which packets wait for that.
+    /// The line, with a delay of zero, in which packets wait until they have left.
     pub line: usize,
 }
 
 impl AccessLink {
-    /// A packet is sent: when the link has let it go.
+    /// Sends a packet; returns when it has left.
     fn send(&mut self, bytes: u32, now: Time) -> Time {
         self.free = self.free.max(now) + self.rate.tx_time(bytes.into());
         self.free
@@ -101,10 +106,10 @@ impl AccessLink {
 }
 
 /// A part of the network that acts: a delay line, a link or a shared medium. At the same instant lines act before links and
-/// links before media, and each in the order of their numbers.
+/// links before media; among themselves they act in the order of their numbers.
 ///
-/// A flight that is clocked by acknowledgements arrives at the very instants at which packets leave, until the queue has
-/// been empty in between. On Linux the arrivals then come first, by some ten microseconds.
+/// Packets clocked by acknowledgements arrive at a busy queue at the very instants at which others leave it. On Linux they
+/// arrive some ten microseconds earlier. So here arrivals precede departures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place(usize);
 
@@ -116,7 +121,7 @@ pub struct Network<P, O, M = NoMedium> {
     pub(crate) accesses: Vec<AccessLink>,
     pub(crate) hops: Vec<Hop>,
     pub(crate) events: EventQueue,
-    /// What sees the packets.
+    /// Sees the packets.
     pub observer: O,
     /// Packets that have reached their ends, for [`Network::poll`].
     pub(crate) delivered: VecDeque<P>,
@@ -124,7 +129,6 @@ pub struct Network<P, O, M = NoMedium> {
 
 impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// Sends a packet over a route. Returns when it has left its host: `now`, or later over an access link.
-    #[inline]
     pub fn send(&mut self, mut packet: P, route: Route, now: Time) -> Time {
         packet.set_hop(route.0 + 1);
         match self.hops[route.0 as usize] {
@@ -141,7 +145,6 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// Sends a packet over a route that begins with an access link, with longer headers or with a shared medium, or has no
     /// hops at all.
     #[cold]
-    #[inline(never)]
     fn send_otherwise(&mut self, mut packet: P, first: Hop, now: Time) -> Time {
         match first {
             Hop::Access(access) => {
@@ -171,13 +174,13 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
             Hop::End => return Some(packet),
             Hop::Link(link) => {
                 packet.set_hop(at + 1);
-                self.enter_further_link(link as usize, packet, now);
+                self.enter_link(link as usize, packet, now);
             }
             Hop::Line(line) => {
                 packet.set_hop(at + 1);
                 self.enter_line(line as usize, packet, now);
             }
-            // An arm each: a jump table finds the usual ones quickest.
+            // One arm per kind, so that a jump table leads to each.
             Hop::ChangeBytes(by) => {
                 cold_path();
                 packet.set_hop(at + 1);
@@ -195,13 +198,11 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     }
 
     #[cold]
-    #[inline(never)]
     fn forward_changed(&mut self, packet: P, now: Time) -> Option<P> {
         self.forward(packet, now)
     }
 
     #[cold]
-    #[inline(never)]
     fn enter_medium(&mut self, queue: u32, packet: P, now: Time) {
         let (number, entry) = ((queue >> 16) as usize, queue as u16);
         let medium = &mut self.media[number];
@@ -213,34 +214,39 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     #[inline(always)]
     fn enter_link(&mut self, number: usize, packet: P, now: Time) {
         let link = &mut self.links[number];
-        if let Some(packet) = link.enqueue(packet, now, number, &mut self.observer) {
-            cold_path();
-            self.pass_idle_link(number, packet, now);
-        }
-        self.events
-            .set(self.lines.len() + number, self.links[number].due());
-    }
-
-    /// A packet came to an idle link and leaves it at once. If a delay follows, it goes into that now, which saves an event.
-    #[inline(always)]
-    fn pass_idle_link(&mut self, number: usize, mut packet: P, now: Time) {
-        let link = &mut self.links[number];
-        let hop = packet.hop();
-        match self.hops[hop as usize] {
-            Hop::Line(line) if !link.has_device_queue() => {
-                link.note_timer();
-                self.observer.on_departure(number, &packet, now);
-                packet.set_hop(hop + 1);
-                self.enter_line(line as usize, packet, now);
-            }
-            _ => link.hold(packet, now),
+        if link.is_idle() {
+            self.enter_idle_link(number, packet, now);
+        } else {
+            link.enqueue(packet, now, number, &mut self.observer);
         }
     }
 
-    /// As [`Network::enter_link`], apart from the loop for networks where packets meet their only queue first.
+    /// A packet arrives at an idle link. If it may leave at once and a delay line is next, it enters the line now, which
+    /// saves an event.
     #[inline(never)]
-    fn enter_further_link(&mut self, number: usize, packet: P, now: Time) {
-        self.enter_link(number, packet, now);
+    fn enter_idle_link(&mut self, number: usize, packet: P, now: Time) {
+        let link = &mut self.links[number];
+        let before = link.due();
+        let passed = link.enqueue_idle(packet, now, number, &mut self.observer);
+        let passed = passed.and_then(|packet| match self.hops[packet.hop() as usize] {
+            Hop::Line(line) if !link.has_device_queue() => Some((packet, line)),
+            _ => {
+                link.hold(packet, now);
+                None
+            }
+        });
+        if passed.is_some() {
+            link.note_timer();
+        }
+        let due = link.due();
+        if due != before {
+            self.events.set(self.lines.len() + number, due);
+        }
+        if let Some((mut packet, line)) = passed {
+            self.observer.on_departure(number, &packet, now);
+            packet.set_hop(packet.hop() + 1);
+            self.enter_line(line as usize, packet, now);
+        }
     }
 
     #[inline(always)]
@@ -258,8 +264,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         (place.map(Place), at)
     }
 
-    /// Lets a place act, at the instant that [`Network::next_before`] gave.
-    #[inline]
+    /// Lets a place act at the instant that [`Network::next_before`] returned.
     pub fn act(&mut self, place: Place, now: Time, hosts: &mut impl Hosts<P, O, M>) {
         let Place(place) = place;
         if place < self.lines.len() {
@@ -294,7 +299,6 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     }
 
     #[cold]
-    #[inline(never)]
     fn act_on_medium(&mut self, number: usize, now: Time, hosts: &mut impl Hosts<P, O, M>) {
         self.media[number].act(now, &mut self.observer);
         while let Some(packet) = self.media[number].leaves() {
@@ -317,7 +321,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         Ok(())
     }
 
-    /// A link has this rate from now on; see [`Link::set_rate`].
+    /// Sets the rate of a link from now on; see [`Link::set_rate`].
     pub fn set_rate(&mut self, link: usize, rate: Rate, now: Time) -> bool {
         self.links[link].set_rate(rate, now)
     }
@@ -332,7 +336,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         &self.media
     }
 
-    /// The shared media, for what they keep count of.
+    /// The shared media, to change what they measure.
     pub fn media_mut(&mut self) -> &mut [M] {
         &mut self.media
     }
@@ -345,7 +349,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         queued.chain(travelling).chain(shared).sum::<u64>() + self.delivered.len() as u64
     }
 
-    /// When [`Network::poll`] is to be called next; `None`: not before a packet is sent.
+    /// When to call [`Network::poll`] next; `None`: only after a packet is sent.
     pub fn next_event(&self) -> Option<Time> {
         if !self.delivered.is_empty() {
             return Some(Time::ZERO);
@@ -354,8 +358,8 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         place.map(|_| at)
     }
 
-    /// Lets everything act that is due by `now`, and returns a packet that has reached the end of its route; to be called
-    /// until `None`. For callers whose hosts do not answer within the same instant.
+    /// Handles what is due by `now`, and returns a packet that has reached the end of its route. Call it until it returns
+    /// `None`. For callers whose hosts do not answer at the same instant.
     pub fn poll(&mut self, now: Time) -> Option<P> {
         struct Collect<P>(VecDeque<P>);
         impl<P, O, M> Hosts<P, O, M> for Collect<P> {

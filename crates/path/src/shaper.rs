@@ -4,11 +4,9 @@
 
 use alloc::vec::Vec;
 
-use sojourn_units::{
-    Capacity, Carried, Duration, Instants, OPPORTUNITY_BYTES, Rate, Time, Trace, cold_path,
-};
+use sojourn_units::{Capacity, Carried, Duration, Instants, OPPORTUNITY_BYTES, Rate, Time, Trace};
 
-/// What decides when the next packet may leave.
+/// Decides when the next packet may leave.
 pub enum Shaper {
     /// As Linux's HTB.
     Bucket(Bucket),
@@ -50,6 +48,7 @@ impl Shaper {
     }
 
     /// A packet of `bytes` leaves `now`.
+    #[inline(always)]
     pub fn charge(&mut self, bytes: u32, now: Time) {
         match self {
             Self::Bucket(bucket) => bucket.charge(bytes, now),
@@ -57,7 +56,7 @@ impl Shaper {
         }
     }
 
-    /// From now on the rate is this one. False for a trace.
+    /// Sets the rate from now on. Returns false for a trace.
     pub fn set_rate(&mut self, rate: Rate, now: Time) -> bool {
         match self {
             Self::Bucket(bucket) => {
@@ -76,7 +75,7 @@ impl Shaper {
         }
     }
 
-    /// The share of the steady time's capacity that was used, 0 to 1.
+    /// The share of the capacity that was used in the steady state, 0 to 1.
     pub fn utilization(&self) -> f64 {
         match self {
             Self::Bucket(bucket) => bucket.carried.share(),
@@ -90,7 +89,7 @@ impl Shaper {
     }
 }
 
-/// A token bucket.
+/// A token bucket, filled at a rate.
 pub struct Bucket {
     /// The rate from each instant on; the first is at zero.
     rate: Vec<(Duration, Rate)>,
@@ -105,7 +104,7 @@ pub struct Bucket {
     carried: Carried,
 }
 
-/// What the rate means for a packet of the size last sent: worked out again when either changes.
+/// The times that follow from the rate and the size of the last packet. Recomputed when either changes.
 struct Pace {
     bytes: u32,
     tx_time: Duration,
@@ -124,13 +123,10 @@ impl Pace {
 }
 
 impl Bucket {
+    #[inline(always)]
     fn charge(&mut self, bytes: u32, now: Time) {
-        if now >= self.next_change {
-            self.follow_schedule(now);
-        }
-        if bytes != self.pace.bytes {
-            cold_path();
-            self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst);
+        if now >= self.next_change || bytes != self.pace.bytes {
+            self.change_pace(bytes, now);
         }
         let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));
         self.next_free = begin + self.pace.tx_time;
@@ -138,25 +134,27 @@ impl Bucket {
     }
 
     fn set_rate(&mut self, rate: Rate, now: Time) {
-        if now >= self.next_change {
-            self.follow_schedule(now);
-        }
+        self.follow_schedule(now);
         self.rate.truncate(self.current + 1);
         self.rate.push((now - Time::ZERO, rate));
         self.next_change = now;
-        self.follow_schedule(now);
+        self.change_pace(self.pace.bytes, now);
         self.carried.set_rate(rate, now);
     }
 
-    /// Takes up the rate in force at `now`.
+    /// Recomputes the pace for a packet of `bytes` at the rate in force `now`.
     #[cold]
-    #[inline(never)]
+    fn change_pace(&mut self, bytes: u32, now: Time) {
+        self.follow_schedule(now);
+        self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst);
+    }
+
+    /// Moves to the rate in force at `now`.
     fn follow_schedule(&mut self, now: Time) {
         while self.next_change <= now {
             self.current += 1;
             self.next_change = Self::change(&self.rate, self.current + 1);
         }
-        self.pace = Pace::new(self.rate[self.current].1, self.pace.bytes, self.burst);
     }
 
     /// When the rate at this place comes into force; [`Time::MAX`] if there is none.
@@ -166,17 +164,18 @@ impl Bucket {
     }
 }
 
-/// The opportunities of a trace: each is worth a packet of 1500 bytes with its overhead, at its instant only. A packet
-/// that takes more than is left is charged to those that follow.
+/// The opportunities of a trace. At each the link may send 1500 bytes and their overhead, at that instant only. A larger
+/// packet also uses the opportunities that follow.
 pub struct Opportunities {
     instants: Instants,
     mean_rate: Rate,
+    /// Bytes per opportunity.
     worth: i64,
-    /// The instant that has come up, and what is left of its worth.
+    /// The current instant, and the bytes that may still be sent at it; negative if the last packet took more.
     at: Time,
     left: i64,
     steady: (Time, Time),
-    /// Bytes of the instants in the steady time: sent, and all that there were.
+    /// Bytes in the steady state: sent, and offered.
     carried: i64,
     offered: i64,
 }
@@ -199,13 +198,14 @@ impl Opportunities {
         }
     }
 
+    #[cold]
     fn charge(&mut self, bytes: u32) {
         let bytes = i64::from(bytes);
         self.carry(bytes.min(self.left));
         self.left -= bytes;
     }
 
-    /// So many bytes are sent by the opportunities that are up.
+    /// Counts bytes sent at the current instant.
     fn carry(&mut self, bytes: i64) {
         if self.at >= self.steady.0 && self.at < self.steady.1 {
             self.carried += bytes;
@@ -219,6 +219,7 @@ impl Opportunities {
         self.carried as f64 / self.offered as f64
     }
 
+    #[cold]
     fn free_at(&mut self, now: Time) -> Time {
         while self.at < now || self.left <= 0 {
             let Some((at, count)) = self.instants.next() else {

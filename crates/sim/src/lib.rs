@@ -9,11 +9,11 @@
 //! | `build` | builds the simulation of one arm of an experiment |
 //! | [`result`] | what a run gives: the summary's figures and the recorded tables, as on every backend |
 //! | [`packet`] | a packet in the simulator |
-//! | `simulation` | the event loop: the network acts, or a host's timer |
+//! | `simulation` | the event loop: decides whether the network or a host's timer acts next |
 //! | `network` | the network of `sojourn-path` with probes and captures; how hosts send over it |
-//! | `wifi/` | Wi-Fi cells as places of that network |
+//! | `wifi/` | Wi-Fi cells as parts of that network |
 //! | `sampler` | the time series |
-//! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections with a file per application |
+//! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections |
 //! | `timers` | the hosts' timers |
 //! | `capture/` | captures packet headers as a pcapng file |
 //! | `summary` | turns a finished simulation into its results |

@@ -25,7 +25,6 @@ pub struct Watch {
 impl Watch {
     /// Records a packet in the capture, if there is one.
     #[cold]
-    #[inline(never)]
     pub fn capture(&mut self, stage: Stage, packet: &SimPacket, now: Time) {
         if let Some(capture) = &mut self.capture {
             capture.note(stage, packet, now);
@@ -42,6 +41,11 @@ impl Observer<SimPacket> for Watch {
     #[inline(always)]
     fn on_dequeue(&mut self, link: usize, packet: &SimPacket, now: Time) {
         self.probes[link].on_departure(packet, now);
+    }
+
+    #[inline(always)]
+    fn on_pass(&mut self, link: usize, packet: &SimPacket, now: Time) {
+        self.probes[link].on_pass(packet, now);
     }
 
     #[inline(always)]

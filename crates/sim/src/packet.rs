@@ -86,7 +86,6 @@ const UDP: u8 = 17;
 impl SimPacket {
     /// An empty packet.
     #[cold]
-    #[inline(never)]
     fn blank() -> Self {
         Self(Box::new(Contents {
             enqueued: Time::ZERO,
@@ -177,13 +176,11 @@ pub struct Packets {
 
 impl Packets {
     /// Takes a packet from the pool. It still has its old contents; the caller overwrites them.
-    #[inline]
     pub fn take(&mut self) -> SimPacket {
         self.free.pop().unwrap_or_else(SimPacket::blank)
     }
 
     /// Returns a packet to the pool.
-    #[inline]
     pub fn give_back(&mut self, packet: SimPacket) {
         self.free.push(packet);
     }

@@ -38,7 +38,6 @@ impl Sampler {
     }
 
     #[cold]
-    #[inline(never)]
     /// Ends the warm-up or a bin of the series, whichever is due.
     pub fn act(&mut self, now: Time, network: &mut Network, sources: &mut [Source]) {
         if self.warmup.is_some_and(|at| at <= now) {

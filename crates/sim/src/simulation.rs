@@ -38,7 +38,6 @@ pub struct Endpoints {
 
 impl Hosts<SimPacket, Watch, Cell> for Endpoints {
     /// Hands a packet to its destination host.
-    #[inline]
     fn deliver(&mut self, packet: SimPacket, now: Time, network: &mut Network) {
         if network.observer.capture.is_some() {
             cold_path();

@@ -34,7 +34,6 @@ impl Timers {
     }
 
     /// Sets the deadlines of a flow's hosts; [`Time::MAX`]: none.
-    #[inline]
     pub fn set_both(&mut self, flow: u32, due: [Time; 2]) {
         let flow = flow as usize;
         self.due[flow] = due;
@@ -57,7 +56,6 @@ impl Timers {
     }
 
     /// When to call [`Timers::pop`]; [`Time::MAX`] if there is no deadline. No deadline expires earlier.
-    #[inline]
     pub const fn next(&self) -> Time {
         self.next
     }

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use crate::{Duration, Rate, Time, cold_path};
 
-/// The data that a link with a schedule of rates sent within a span, computed from the times at which it was sending.
-/// Of a packet in transmission at either end of the span, only the part within counts.
+/// The use of a link with a schedule of rates within a span. It adds up the time spent sending at each rate. A packet in
+/// transmission at either end of the span counts in part.
 pub struct Carried {
-    /// The parts of the span with one rate each, and before and after them parts that do not count.
+    /// A part of the span per rate, and a part before and after the span that does not count.
     parts: Vec<Part>,
     current: usize,
 }
@@ -63,7 +63,7 @@ impl Carried {
             part.length = now - begin;
             part.end = now;
             self.parts.insert(place + 1, rest);
-            // The packet in transmission was counted in the part that ends here.
+            // The packet in transmission was counted in the part that now ends here.
             self.current += usize::from(self.current > place);
         }
         for part in &mut self.parts {
@@ -86,7 +86,6 @@ impl Carried {
     }
 
     #[cold]
-    #[inline(never)]
     fn send_across(&mut self, mut begin: Time, end: Time) {
         while end > self.parts[self.current].end && self.current + 1 < self.parts.len() {
             let part = &mut self.parts[self.current];

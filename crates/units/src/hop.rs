@@ -27,7 +27,7 @@ impl Way {
     }
 }
 
-/// A link that packets pass, and its direction.
+/// A link that packets cross, and the direction in which they cross it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hop {
     /// Number of the link.

@@ -1,4 +1,4 @@
-//! A cell, built from the link that describes it.
+//! Builds a cell from its link.
 
 use sojourn_aqm::{Catalogue, Limit, Settings};
 use sojourn_experiment::Values;
@@ -17,13 +17,14 @@ use crate::packet::SimPacket;
 /// Categories of a station, each with a queue of its own in mac80211.
 const CATEGORIES: usize = 4;
 
-/// The discipline that mac80211 has by itself.
+/// The discipline built into mac80211.
 const OWN: &str = "fq_codel";
 
-/// The cell of a link, from its queues: the access point's and the stations'. Also the names of the inner queues of both.
+/// Builds the cell of a link. `places` are its queues: the access point's and the stations'. Also returns the names of the
+/// inner queues of both.
 ///
 /// # Errors
-/// A discipline refuses its settings, or has no place where it is asked for.
+/// A discipline refuses its settings, or cannot be used where the experiment puts it.
 pub fn build(
     experiment: &Experiment,
     queue: usize,
@@ -64,7 +65,7 @@ pub fn build(
     Ok((Medium::new(cell, access_point, stations), inner))
 }
 
-/// The values that mac80211's own FQ-CoDel takes at a place; `None` if another discipline queues there.
+/// The values that mac80211's own FQ-CoDel uses at a place; `None` if the place has another discipline.
 ///
 /// # Errors
 /// As [`build`].
@@ -103,7 +104,8 @@ fn has_own(wifi: &Wifi, place: &QueuePlace<'_>) -> bool {
     wifi.queueing == Queueing::Mac80211 && place.arm.aqm == OWN
 }
 
-/// The constants of mac80211's FQ-CoDel with what an arm gives in their place; else the key at fault and what must be.
+/// The constants of mac80211's FQ-CoDel, replaced by an arm's values where it gives some. The error is the key at fault
+/// and what is accepted.
 fn flow_queueing(settings: &Settings) -> Result<FqSettings, (String, String)> {
     let mut fq = FqSettings::LINUX;
     match settings.limit {
@@ -130,7 +132,7 @@ fn flow_queueing(settings: &Settings) -> Result<FqSettings, (String, String)> {
     Ok(fq)
 }
 
-/// Refuses an arm that does not work where a cell has its disciplines.
+/// Refuses an arm whose discipline cannot work in mac80211's queues.
 fn check(queue: usize, place: &QueuePlace<'_>, wifi: &Wifi) -> Result<(), RunError> {
     let shapes =
         place.arm.aqm == "cake" && place.arm.settings.iter().any(|(key, _)| key == "bandwidth");
@@ -155,7 +157,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// The queues of a node with so many peers.
+    /// Makes the queues of a node with this number of peers.
     fn queueing(&mut self, peers: usize) -> Result<sojourn_wifi::Queueing<SimPacket>, RunError> {
         check(self.queue, self.place, self.wifi)?;
         let (major, minor) = self.wifi.kernel;

@@ -1,4 +1,4 @@
-//! What a cell amounts to.
+//! The figures of a cell.
 
 use sojourn_measure::cell::{Cell as Figures, Exchanged, Medium, Station};
 use sojourn_measure::delays::{Delays, Precision};
@@ -8,10 +8,10 @@ use sojourn_wifi::airtime::Account;
 
 use super::Cell;
 
-/// Bytes of the Ethernet header, with which packets are counted.
+/// Bytes of the Ethernet header, which the counts of the medium include.
 const HEADER: u64 = 14;
 
-/// What the medium was used for between two instants.
+/// The use of the medium between two instants.
 struct Used<'a> {
     from: &'a Airtime,
     to: &'a Airtime,

@@ -1,9 +1,10 @@
-//! Cells of Wi-Fi as places of the network.
+//! Wi-Fi cells as parts of the network.
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | `build` | a cell, built from the link that describes it |
-//! | `figures` | what a cell amounts to |
+//! | `build` | builds a cell from its link |
+//! | `figures` | the figures of a cell |
+//! | `medium` | the recorded table of its transmissions |
 
 mod build;
 mod figures;
@@ -20,29 +21,29 @@ use crate::packet::SimPacket;
 
 pub use build::{build, in_use};
 
-/// A cell at work, and what is counted in it.
+/// A cell and its counters.
 pub struct Cell {
     medium: Medium<SimPacket>,
     counts: Counts,
-    /// What the medium had been used for when the warm-up ended.
+    /// The use of the medium up to the end of the warm-up.
     at_warmup: Airtime,
 }
 
-/// What is counted in a cell.
+/// The counters of a cell.
 struct Counts {
     /// The number of the access point's queue among the probes; the stations' is the next.
     queue: usize,
-    /// What waits in disciplines: down, up.
+    /// The backlog of the disciplines: down, up.
     backlog: [Backlog; 2],
     /// Packets lost on the air, by station: down, up.
     lost: Vec<[u64; 2]>,
-    /// From a packet's arrival until the receiver hands it up, after the warm-up, by station: down, up.
+    /// The time from a packet's arrival until the receiver hands it up, after the warm-up, by station: down, up.
     latency: Vec<[Delays; 2]>,
     /// Every transmission, if they are recorded.
     transmitted: Option<Vec<Transmitted>>,
 }
 
-/// What waits.
+/// The contents of a queue.
 #[derive(Clone, Copy, Default)]
 pub struct Backlog {
     /// Packets.
@@ -63,7 +64,7 @@ impl Backlog {
     }
 }
 
-/// By which entry of a cell a route enters it.
+/// The entry of a cell for packets to or from this station; see [`sojourn_path::Stage::Shared`].
 pub const fn entry(station: u16, way: Way) -> u16 {
     station * 2 + way as u16
 }
@@ -84,7 +85,7 @@ impl Cell {
         }
     }
 
-    /// What waits in the disciplines of the access point (down) or of the stations (up).
+    /// The backlog of the disciplines of the access point (down) or of the stations (up).
     pub const fn backlog(&self, way: Way) -> Backlog {
         self.counts.backlog[way as usize]
     }
@@ -94,7 +95,7 @@ impl Cell {
         self.medium.marked(way)
     }
 
-    /// The warm-up ends.
+    /// Ends the warm-up.
     pub fn mark_warmup(&mut self, now: Time) {
         self.at_warmup = self.medium.airtime_until(now);
         self.counts.latency = latencies(self.counts.latency.len());
@@ -143,7 +144,7 @@ fn station(sender: Node, packet: &SimPacket) -> usize {
     })
 }
 
-/// What sees the packets of a cell.
+/// Observes the packets of a cell.
 struct Seen<'a> {
     watch: &'a mut Watch,
     counts: &'a mut Counts,

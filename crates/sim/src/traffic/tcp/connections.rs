@@ -132,7 +132,6 @@ impl Connection {
 }
 
 #[cold]
-#[inline(never)]
 fn close(end: &mut Endpoint) {
     end.close();
 }

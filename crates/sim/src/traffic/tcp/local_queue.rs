@@ -15,7 +15,6 @@ pub struct LocalQueue {
 impl LocalQueue {
     /// Enqueues a segment of `payload` bytes that leaves at `leaves`, after those before it.
     #[cold]
-    #[inline(never)]
     pub fn push(&mut self, payload: u32, leaves: Time) {
         if payload == 0 {
             return;

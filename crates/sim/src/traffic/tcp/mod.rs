@@ -150,7 +150,6 @@ impl TcpFlow {
 
     /// Removes a closed connection and tells the application.
     #[cold]
-    #[inline(never)]
     fn let_go(&mut self, id: Id, place: Place, now: Time) {
         let counts = self.connections.remove(place);
         self.over = [self.over, counts].into_iter().sum();
@@ -179,7 +178,6 @@ impl TcpFlow {
 
 impl Egress {
     /// Sends all segments that an end may send, and updates its deadline. True if the connection is closed.
-    #[inline]
     fn send(
         &mut self,
         connection: &mut Connection,
@@ -245,14 +243,12 @@ impl Egress {
 
 /// TCP small queues: nothing leaves until the host's own queue is short.
 #[cold]
-#[inline(never)]
 fn hold_back(end: &mut Endpoint, local: &mut LocalQueue, now: Time) {
     end.hold_back(local.short_at(end.small_queue(), now));
 }
 
 /// Notes when data was sent.
 #[cold]
-#[inline(never)]
 fn record_sent(
     unacknowledged: &mut Unacknowledged,
     id: Id,
@@ -267,7 +263,6 @@ fn record_sent(
 
 /// Records a row for each segment that this one acknowledges.
 #[cold]
-#[inline(never)]
 fn record_acknowledged(
     unacknowledged: &mut Unacknowledged,
     meter: &mut Meter,
