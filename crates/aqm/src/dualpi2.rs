@@ -67,7 +67,7 @@ choice! {
 }
 
 choice! {
-    /// Whose rules and defaults.
+    /// Which rules and defaults to follow.
     pub enum Variant {
         /// RFC 9332 Appendix A.1: alpha is 0.1 Tupdate / RTT_max^2 and beta 0.3 / RTT_max, for an RTT_max of 100 ms.
         Rfc9332 = "rfc9332",
@@ -201,7 +201,7 @@ impl<P: Packet> DualPi2<P> {
         self.controller.p() * self.controller.p()
     }
 
-    /// p_CL: coupled probability of an L4S mark, above 1 in overload.
+    /// p_CL: coupled probability of an L4S mark; 1 or more in overload.
     fn p_cl(&self) -> f64 {
         self.config.control.coupling_factor * self.controller.p()
     }

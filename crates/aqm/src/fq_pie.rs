@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_dropped_itself() {
+    fn without_room_the_arrival_is_dropped() {
         let mut settings = settings();
         settings.limit = Some(Limit::Packets(2));
         let mut queue = built(&settings);

@@ -155,7 +155,7 @@ pub struct Pi2 {
     config: Config,
     controller: Controller,
     next_update: Time,
-    /// Sojourn time of the last packet that left; zero if it left an empty queue.
+    /// Sojourn time of the last packet that left; zero if the queue is empty since.
     delay: Duration,
 }
 

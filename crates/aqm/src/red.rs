@@ -150,7 +150,7 @@ impl Red {
 }
 
 impl Red {
-    /// Averages in the queue found by an arrival.
+    /// Updates the average by the queue that an arrival finds.
     pub(crate) fn observe(&mut self, backlog: Backlog, now: Time) {
         let queue = self.measure(backlog);
         match &mut self.rule {

@@ -7,7 +7,7 @@ use sojourn_units::Time;
 use crate::aqm::{Aqm, Backlog, Verdict};
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
-use crate::packet::{Ecn, Packet};
+use crate::packet::{Packet, ce_bytes};
 use crate::qdisc::{Limit, Qdisc};
 use crate::settings::Settings;
 
@@ -46,15 +46,6 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
             ce_bytes: self.ce_bytes,
             qdisc_bytes: self.bytes,
         }
-    }
-}
-
-/// The packet's bytes if it carries CE, otherwise zero.
-pub(crate) fn ce_bytes(packet: &impl Packet) -> u64 {
-    if packet.ecn() == Ecn::Ce {
-        u64::from(packet.bytes())
-    } else {
-        0
     }
 }
 
