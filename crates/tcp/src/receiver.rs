@@ -172,7 +172,7 @@ impl Receiver {
         }
     }
     /// Notes that the peer does not support ECN.
-    pub const fn give_up_ecn(&mut self) {
+    pub const fn disable_ecn(&mut self) {
         self.feedback = Feedback::None;
     }
     /// Notes that the local application has closed and will send no answer.

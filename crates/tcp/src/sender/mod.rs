@@ -247,16 +247,16 @@ impl Sender {
         self.filled_at = now;
     }
 
-    /// Accounts for the request that the client sends before the bulk transfer. An initial window of one segment is
-    /// left alone, because the request would double it.
+    /// Accounts for the request that the client sends before the bulk transfer. An initial window of one segment stays
+    /// as it is, because the request would double it.
     pub(crate) fn request_delivered(&mut self) {
         if self.initial_window > 1 {
             self.control.on_request(&mut self.window);
         }
     }
 
-    /// The count of marks after the peer has reported, by the ACE field of the handshake's last segment, how the SYN-ACK
-    /// arrived. As in Linux, its mark is counted, but the window does not answer it.
+    /// Takes the report of how the SYN-ACK arrived, from the ACE field of the handshake's last segment, and returns the
+    /// count of marks. As in Linux, a mark of the SYN-ACK is counted, but does not reduce the window.
     pub(crate) fn setup_reported(&mut self, flags: Flags) -> u32 {
         self.marks += u32::from(flags.ace() == ecn::SETUP_MARKED);
         self.marks
