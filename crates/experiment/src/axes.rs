@@ -26,7 +26,8 @@ pub(crate) struct Axes {
 enum Cells {
     /// Every combination of values.
     All,
-    /// The first cell has the first value of each key, the second cell the second value, and so on, as a design was sampled.
+    /// The first cell has the first value of each key, the second cell the second value, and so on: the samples of a
+    /// design.
     InStep,
     /// No cells yet: the values are those from which the design takes its samples.
     Unsampled(Design),
@@ -168,7 +169,8 @@ impl Axes {
         values
     }
 
-    /// The first cell, and the cells that differ from it in one value. For a design: the cells with the ends of each range.
+    /// The first cell, and the cells that differ from it in one value. For a design: the cells with the smallest and
+    /// the largest value of each key.
     pub fn edges(&self) -> Vec<u64> {
         let mut edges = vec![0];
         if self.cells == Cells::InStep {

@@ -92,10 +92,10 @@ impl Design {
         }))
     }
 
-    /// Adds the range of a key; its ends are an axis, so that they are checked as values are.
+    /// Adds the range of a key. Returns its two ends as an axis, so that they are checked like values.
     ///
     /// # Errors
-    /// The ends are no numbers of the same unit in their order, or the scale is wrong.
+    /// The ends are not numbers of the same unit in increasing order, or the scale is wrong.
     pub fn add(&mut self, file: &str, key: &str, node: Node) -> Result<Axis, ReadError> {
         let path = format!("sweep.{}", path_segment(key));
         let refuse =
@@ -134,7 +134,7 @@ impl Design {
             );
             return refuse(&node.origin, what);
         }
-        // There are no halves of flows, packets and bytes.
+        // Flows, packets and bytes are whole numbers.
         let countable = ["", "packet", "packets", "B", "byte", "bytes"].contains(&unit.trim());
         let is_whole = countable && low.fract() == 0.0 && high.fract() == 0.0 && !is_float(&from);
         self.ranges.push((
@@ -199,13 +199,13 @@ impl Design {
         }
     }
 
-    /// The error that there is nothing to sample.
+    /// The error for a design without keys to sample.
     pub fn without_keys(&self, file: &str) -> ReadError {
         let what = "needs a key to sample, such as \"link.rate\" = { from = \"1 Mbit/s\", to = \"9 Mbit/s\" }";
         ReadError::new(file, self.origin.clone(), "sweep.design", what)
     }
 
-    /// The error that nobody sampled the design.
+    /// The error for a design that was not sampled.
     pub fn unsampled(&self, file: &str) -> ReadError {
         let what = format!(
             "got \"{}\"; only sojourn sweep, sojourn run and sojourn.plan sample a design",
@@ -242,11 +242,11 @@ pub(crate) fn number(item: &Item) -> Option<(f64, &str)> {
 }
 
 /// The design that a file asks for, as JSON: `kind`, `samples`, `seed` and `keys`, each with its `key` and either
-/// `values` or `from`, `to`, `unit` (what follows a number), `log` and `whole`. Null if the file has a grid, or the
-/// points of its design. Overrides are those of [`read`](crate::read).
+/// `values` or `from`, `to`, `unit` (the text after a number), `log` and `whole`. Null if the file has a grid, or the
+/// points of its design. Overrides are as for [`read`](crate::read).
 ///
 /// # Errors
-/// As there; the ends of ranges are checked as the values of a sweep are.
+/// As for [`read`](crate::read). The ends of ranges are checked like values of a sweep.
 pub fn design(
     path: &Path,
     overrides: &[(String, String)],

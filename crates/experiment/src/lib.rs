@@ -9,8 +9,8 @@
 //! | `document` | the file as a tree in which every value knows its line; sets values by dotted key |
 //! | `form`, `forms` | each key is declared once; its reader, messages, schema and resolved form derive from that |
 //! | `section`, `entry` | a table and a value of the file: refuse unknown keys and wrong values, read the others |
-//! | `unknown` | what messages say of unknown keys and names |
-//! | `context` | what a reader needs besides the text: names, trace files |
+//! | `unknown` | messages about unknown keys and names |
+//! | `context` | the names and trace files that a reader needs besides the text |
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
 //! | `input` | reads files of bounded size that a user names |
 //! | `sweep`, [`design()`] | the cartesian product of the swept values, or cells sampled from ranges |

@@ -133,7 +133,8 @@ impl Sweep {
         self.layout.refuse(cell, key, must)
     }
 
-    /// Cells that together have every value or, for a design, the ends of every range. The first cell is one of them.
+    /// Cells that together have every value or, for a design, the smallest and the largest value of every key. The
+    /// first cell is one of them.
     pub fn edges(&self) -> Vec<u64> {
         self.layout.axes.edges()
     }

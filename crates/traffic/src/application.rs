@@ -31,7 +31,7 @@ pub enum Side {
     Receiving,
 }
 
-/// A connection of a flow: they are numbered in the order in which they are opened.
+/// A connection of a flow. They are numbered in the order of opening.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Id(pub u32);
 
@@ -55,16 +55,16 @@ pub trait Connections {
 
 /// Records the performance that a user would notice.
 pub trait Meter {
-    /// A file or a response is complete, `after` it was begun or requested.
+    /// A file or a response is complete; `after` is the time since it began or was requested.
     fn completed(&mut self, after: Duration, now: Time);
 
-    /// A page is complete.
+    /// A page is complete; `after` is the time since it was opened.
     fn page_loaded(&mut self, after: Duration, now: Time);
 
-    /// The first picture of a video can be shown.
+    /// The first picture of a video can be shown; `after` is the time since the flow's start.
     fn playing_began(&mut self, after: Duration);
 
-    /// A segment of video with this media rate is complete, `stalled` after playback stopped.
+    /// A segment of video with this media rate is complete; before it, playback was `stalled` for this time.
     fn segment(&mut self, rate: Rate, stalled: Duration);
 }
 

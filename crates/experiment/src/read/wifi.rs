@@ -22,7 +22,7 @@ keys! {
     struct WifiKeys {
         /// Makes the link a Wi-Fi cell, whose frames contend for one medium.
         kind: () = KIND, Required;
-        /// What the link is called in keys, link.NAME.standard, and in results.
+        /// Name of the link in keys, link.NAME.standard, and in results.
         name: String = NodeName, Required;
         /// The access point: the node where the forward ("down") direction begins.
         from: String = NodeName, Required;

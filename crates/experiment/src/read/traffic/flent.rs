@@ -110,7 +110,7 @@ pub(super) static RTT_FAIR_VAR: TrafficKind = TrafficKind {
 keys! {
     /// The key for one base RTT.
     struct OneRtt {
-        /// Base RTT of all flows: everything but the queue.
+        /// Base RTT of all flows: everything but queueing.
         rtt: Duration = Span::AboveZero, Required;
     }
 }
@@ -133,7 +133,7 @@ keys! {
     struct AnyHosts {
         /// Base RTTs to the hosts.
         rtt: Vec<Duration> = Rtts { hosts: None }, Required;
-        /// Direction of the data; both: that many flows each way.
+        /// Direction of the data; both: the same flows in each direction.
         direction: Direction = DIRECTION, Is("both");
     }
 }
