@@ -4,8 +4,8 @@ use sojourn_units::Time;
 
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::Packet;
-use crate::qdisc::Limit;
 use crate::settings::Settings;
 
 /// The decision about a packet.

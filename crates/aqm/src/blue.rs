@@ -15,10 +15,10 @@ use sojourn_units::{Duration, Time};
 use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;
-use crate::qdisc::Limit;
 use crate::single::Single;
 
 parameters! {

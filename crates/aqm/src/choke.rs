@@ -17,9 +17,10 @@ use crate::aqm::{Algorithm as _, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::{Packet, ce_bytes};
 use crate::parameters::Parameters as _;
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::red::{self, Red, Unit};
 use crate::settings::Settings;
 

@@ -18,9 +18,9 @@ use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
-use crate::qdisc::Limit;
 use crate::single::Single;
 use crate::{choice, parameters};
 

@@ -17,11 +17,11 @@ use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;
 use crate::pie::float::{ACCU_HIGH, ACCU_LOW, STEPS_RFC8033, divisor};
-use crate::qdisc::Limit;
 use crate::single::Single;
 
 /// INTERVAL: time between updates.

@@ -21,10 +21,11 @@ use sojourn_units::{Duration, Time};
 use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
 use crate::key::{Key, SettingError};
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::pi2::{Control, Controller, is_scalable};
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 use crate::{choice, parameters};
 

@@ -13,8 +13,9 @@ use crate::aqm::{Algorithm, Aqm};
 use crate::discipline::{Built, Discipline};
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::Packet;
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 use crate::single::Single;
 

@@ -13,11 +13,12 @@ use crate::aqm::{Aqm, Verdict};
 use crate::classify::{Classifier, Hashing};
 use crate::environment::{DropReason, Environment};
 use crate::key::{Key, SettingError};
+use crate::limit::Limit;
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::pool::{Pool, Queue, Scope, earliest};
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 use crate::{choice, parameters};
 

@@ -70,8 +70,9 @@ mod tests {
 
     use super::*;
     use crate::environment::DropReason;
+    use crate::limit::Limit;
     use crate::packet::Ecn;
-    use crate::qdisc::{Limit, Qdisc};
+    use crate::qdisc::Qdisc;
     use crate::settings::Settings;
     use crate::testing::{Driven, TestPacket, packet};
 

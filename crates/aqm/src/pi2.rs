@@ -15,10 +15,10 @@ use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::{Ecn, Packet};
 use crate::parameters;
 use crate::parameters::Parameters;
-use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::single::Single;
 

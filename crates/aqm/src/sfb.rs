@@ -20,9 +20,10 @@ use sojourn_units::{Duration, Time};
 use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::{Packet, mix};
 use crate::parameters::Parameters;
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 use crate::{choice, parameters};
 

@@ -24,11 +24,12 @@ use crate::environment::{DropReason, Environment};
 use crate::fifo::DropTail;
 use crate::fq::require_quantum;
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
 use crate::parameters::Parameters as _;
 use crate::pool::{Pool, Queue, Scope, earliest};
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 use crate::{choice, parameters};
 

@@ -7,8 +7,9 @@ use sojourn_units::Time;
 use crate::aqm::{Aqm, Backlog, Verdict};
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::{Packet, ce_bytes};
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 
 /// A FIFO whose [`Aqm`] decides about every packet at arrival and at departure.

@@ -4,16 +4,10 @@ use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
+use crate::axis::Axis;
 use crate::design::{self, Design};
 use crate::document::{Item, Node, path_segment};
 use crate::error::{Origin, ReadError};
-
-/// A swept key and its values, at least one.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Axis {
-    pub key: String,
-    pub values: Vec<Node>,
-}
 
 /// The swept keys, and how their values combine into cells.
 #[derive(Clone, PartialEq, Debug)]
@@ -217,12 +211,6 @@ fn extremes(values: &[Node]) -> Vec<u64> {
         }
     }
     places.into_iter().map(|place| place as u64).collect()
-}
-
-/// The values of an axis as JSON.
-pub(crate) fn json_of(axis: &Axis) -> Vec<Json> {
-    let values = axis.values.iter();
-    values.map(|value| value.item.to_json()).collect()
 }
 
 /// The values of a combination as JSON, by key.

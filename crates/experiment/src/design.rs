@@ -3,16 +3,11 @@
 //! A file names the ranges. The Python package samples them when it plans the runs, and adds the values of the cells, in
 //! order, as `sweep.points`. The points then define the cells: reading the file with them needs no sampling.
 
-use std::path::Path;
-
 use serde_json::{Value as Json, json};
 
-use crate::axes::{self, Axis};
-use crate::context::Context;
+use crate::axis::Axis;
 use crate::document::{Item, Node, Table, path_segment};
 use crate::error::{Origin, ReadError};
-use crate::names::Names;
-use crate::plan::{Layout, Source, text_of};
 use crate::unknown::unknown_key;
 
 /// The designs: Sobol' sequences, arranged by Saltelli's method for sensitivity indices, and Latin hypercubes.
@@ -199,6 +194,23 @@ impl Design {
         }
     }
 
+    /// The design with its keys, as JSON; see [`design`](crate::design).
+    pub fn json(&self, axes: &[Axis]) -> Json {
+        let keys = axes.iter().map(|axis| {
+            match self.ranges.iter().find(|(key, _)| *key == axis.key) {
+                Some((key, range)) => json!({
+                    "key": key, "from": range.from, "to": range.to, "unit": range.unit, "log": range.is_log,
+                    "whole": range.is_whole,
+                }),
+                None => json!({"key": axis.key, "values": axis.json()}),
+            }
+        });
+        json!({
+            "kind": self.kind, "samples": self.samples as u64, "seed": self.seed as u64,
+            "keys": keys.collect::<Vec<_>>(),
+        })
+    }
+
     /// The error for a design without keys to sample.
     pub fn without_keys(&self, file: &str) -> ReadError {
         let what = "needs a key to sample, such as \"link.rate\" = { from = \"1 Mbit/s\", to = \"9 Mbit/s\" }";
@@ -239,43 +251,4 @@ pub(crate) fn number(item: &Item) -> Option<(f64, &str)> {
             .find_map(|end| Some((text[..end].parse().ok()?, &text[end..]))),
         _ => None,
     }
-}
-
-/// The design that a file asks for, as JSON: `kind`, `samples`, `seed` and `keys`, each with its `key` and either
-/// `values` or `from`, `to`, `unit` (the text after a number), `log` and `whole`. Null if the file has a grid, or the
-/// points of its design. Overrides are as for [`read`](crate::read).
-///
-/// # Errors
-/// As for [`read`](crate::read). The ends of ranges are checked like values of a sweep.
-pub fn design(
-    path: &Path,
-    overrides: &[(String, String)],
-    names: &Names,
-) -> Result<Json, ReadError> {
-    let (name, text) = text_of(path)?;
-    let source = Source {
-        name: &name,
-        text: &text,
-    };
-    let layout = Layout::read(source, overrides)?;
-    let Some(design) = layout.axes.unsampled() else {
-        return Ok(Json::Null);
-    };
-    let context = Context::new(&layout.file, names);
-    for cell in layout.axes.edges() {
-        layout.read_cell(cell, &context)?;
-    }
-    let keys = layout.axes.each.iter().map(|axis| {
-        match design.ranges.iter().find(|(key, _)| *key == axis.key) {
-            Some((key, range)) => json!({
-                "key": key, "from": range.from, "to": range.to, "unit": range.unit, "log": range.is_log,
-                "whole": range.is_whole,
-            }),
-            None => json!({"key": axis.key, "values": axes::json_of(axis)}),
-        }
-    });
-    Ok(json!({
-        "kind": design.kind, "samples": design.samples as u64, "seed": design.seed as u64,
-        "keys": keys.collect::<Vec<_>>(),
-    }))
 }

@@ -5,8 +5,8 @@ use sojourn_units::{Duration, Time, cold_path};
 
 use crate::cc::Algorithm;
 use crate::config::{Config, Kernel};
-use crate::ecn::{self, Feedback};
-use crate::receiver::{Arrival, Receiver, SYN_WINDOW};
+use crate::ecn::{self, Arrival, Feedback};
+use crate::receiver::{Receiver, SYN_WINDOW};
 use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, Segment};
 use crate::sender::{Sender, Sending};

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use sojourn_units::{Duration, Time, cold_path};
 
 use crate::config::{Clock, Config, Kernel};
-use crate::ecn::{self, Feedback};
+use crate::ecn::{self, Arrival, Feedback};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
 use window::ReceiveWindow;
@@ -582,15 +582,4 @@ impl Receiver {
             *entry = block;
         }
     }
-}
-
-/// The ECN codepoint with which a segment arrived.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrival {
-    /// Not ECN-capable.
-    NotEct,
-    /// ECN-capable, unmarked.
-    Ect,
-    /// Marked.
-    Ce,
 }

@@ -8,17 +8,6 @@ use crate::game;
 use crate::sizes::Sizes;
 use crate::streams::Stream;
 
-/// The direction of data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Direction {
-    /// Forward.
-    Down,
-    /// Reverse.
-    Up,
-    /// The given number of flows in each direction.
-    Both,
-}
-
 /// The kind of traffic of a flow, with its options.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Kind {

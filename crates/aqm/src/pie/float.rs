@@ -6,7 +6,7 @@ use super::departure::DepartureRate;
 use super::{Config, HIGH_DELAY, Variant};
 use crate::aqm::Backlog;
 use crate::ce_exclude;
-use crate::qdisc::Limit;
+use crate::limit::Limit;
 
 /// No drop until the probabilities of the packets passed sum to this (RFC 8033 §5.4).
 pub(crate) const ACCU_LOW: f64 = 0.85;

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use sojourn_units::Value;
 
 use super::*;
+use crate::limit::Limit;
 use crate::packet::Ecn;
-use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::test_packet::TestPacket;
 

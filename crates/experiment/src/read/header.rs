@@ -3,8 +3,8 @@
 use sojourn_units::Duration;
 
 use crate::error::ReadError;
-use crate::form::{TableOf, keys};
 use crate::forms::{Maybe, Span, Text, Whole, Word};
+use crate::keys::{TableOf, keys};
 use crate::model::Kernel;
 use crate::section::Section;
 

@@ -1,8 +1,8 @@
 //! The options of a TCP flow.
 
 use crate::error::ReadError;
-use crate::form::keys;
 use crate::forms::{Bytes, Flag, Maybe, Named, Span, Whole, Word};
+use crate::keys::keys;
 use crate::model::{Recovery, Tcp};
 use crate::section::Section;
 

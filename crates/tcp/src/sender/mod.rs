@@ -8,10 +8,12 @@
 //! | `delivery.rs` | delivery-rate samples |
 //! | `pacing.rs` | when a paced segment may leave |
 //! | `gso.rs` | how many segments leave in one burst |
+//! | `due.rs` | what may be sent regardless of the congestion window |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
 mod acknowledgements;
 mod delivery;
+mod due;
 mod gso;
 mod pacing;
 mod recovery;
@@ -19,6 +21,7 @@ mod timers;
 
 use sojourn_units::{Duration, Time};
 
+use self::due::Due;
 use self::gso::Burst;
 use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
@@ -105,7 +108,7 @@ pub struct Sender {
     arm: timers::Arm,
     backoff: u32,
     probe: Option<timers::Probe>,
-    due: timers::Due,
+    due: Due,
     /// SND.NXT when the window's use was last judged, and segments sent since.
     usage_point: Seq,
     sent_since_judged: u32,
@@ -204,7 +207,7 @@ impl Sender {
             arm: timers::Arm::Leave,
             backoff: 0,
             probe: None,
-            due: timers::Due::default(),
+            due: Due::default(),
             usage_point: first,
             sent_since_judged: 0,
             last_sent: Time::ZERO,
@@ -286,7 +289,7 @@ impl Sender {
         }
         if self.fin == Fin::Open {
             self.fin = Fin::Wanted;
-            self.due.add(timers::Due::LAST);
+            self.due.add(Due::LAST);
         }
     }
 
@@ -449,7 +452,7 @@ impl Sender {
         }
         if fin {
             self.fin = Fin::Sent;
-            self.due.take(timers::Due::LAST);
+            self.due.take(Due::LAST);
         }
         if self.scoreboard.is_empty() {
             self.restart(now);

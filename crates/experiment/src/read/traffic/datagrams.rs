@@ -3,8 +3,8 @@
 use sojourn_units::Duration;
 
 use super::{Read, TrafficKind};
-use crate::form::{Keys, keys};
 use crate::forms::{Bytes, Maybe, Span, Speed, Word};
+use crate::keys::{Keys, keys};
 use crate::model::{Cbr, Codec, EchoProtocol, EcnField, Kind, Ping, Voip};
 
 /// The largest payload that the IPv4 and UDP headers leave room for: 65535 - 20 - 8.

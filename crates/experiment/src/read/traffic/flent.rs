@@ -5,8 +5,9 @@ use sojourn_units::Duration;
 use super::forms::Rtts;
 use super::{DIRECTION, Read, Times, TrafficKind};
 use crate::error::ReadError;
-use crate::form::{AnyKey, Keys, keys};
+use crate::form::AnyKey;
 use crate::forms::Span;
+use crate::keys::{Keys, keys};
 use crate::model::{Direction, EchoProtocol, Kind, Ping, Route, Tcp, Traffic};
 use crate::section::Section;
 

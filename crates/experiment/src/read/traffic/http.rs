@@ -3,8 +3,8 @@
 use super::forms::{Ladder, SizesForm};
 use super::{Read, TrafficKind};
 use crate::error::ReadError;
-use crate::form::{Keys, keys};
 use crate::forms::{Bytes, Decimal, Maybe, Span, Whole};
+use crate::keys::{Keys, keys};
 use crate::model::{Browsing, Kind, Pages, Tcp, Video, Web};
 use crate::section::Section;
 
