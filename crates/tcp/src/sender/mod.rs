@@ -302,11 +302,6 @@ impl Sender {
             & (self.arm == timers::Arm::Leave)
     }
 
-    /// True if everything written, and the FIN if any, has been acknowledged.
-    pub fn is_drained(&self) -> bool {
-        self.scoreboard.is_empty() && self.unsent == 0 && self.fin != Fin::Wanted
-    }
-
     /// True if the FIN has been sent and acknowledged.
     pub fn is_closed(&self) -> bool {
         self.fin == Fin::Sent && self.scoreboard.is_empty()
