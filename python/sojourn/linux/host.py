@@ -85,7 +85,7 @@ def _alone(monitor: _core.Monitor) -> Iterator[None]:
     with LOCK.open("w") as lock:
         while True:
             try:
-                # A file opened again: this also excludes this process's other threads.
+                # The file was opened anew, so the lock also excludes other threads of this process.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
