@@ -305,5 +305,5 @@ def linux_modules(plan: Plan) -> list[str]:
 def linux_notes(plan: Plan) -> list[str]:
     """Settings of an experiment that Linux implements differently, in lines for the user."""
 
-def linux_run(spec: RunSpec, told: str, recording: bytes, wall_s: float) -> Run:
+def linux_run(spec: RunSpec, recording: bytes, wall_s: float) -> Run:
     """The results of a run from the agent's job and its recording; RunError if that is damaged."""

@@ -205,7 +205,7 @@ def test_a_run_under_memory_pressure_is_not_to_be_trusted():
     (unsent,) = {tuple(setting) for setting in settings if setting[0] == "net/ipv4/tcp_notsent_lowat"}
     told = json.dumps(job).replace(json.dumps(list(unsent)), json.dumps([unsent[0], "4294967295"]))
     recording = machine.run(told, 1, locate("emulated"), job["modules"], _core.Monitor())
-    (fault,) = steady(_core.linux_run(plan[0], told, recording, 0.0))["invalid"]
+    (fault,) = steady(_core.linux_run(plan[0], recording, 0.0))["invalid"]
     assert "memory pressure" in fault
 
 

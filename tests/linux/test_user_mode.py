@@ -16,7 +16,7 @@ from sojourn.linux import kernel, programs
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 needs_built_kernel = pytest.mark.skipif(
-    not kernel.built() or programs.agent() is None or any(programs.find(tool) is None for tool in programs.TOOLS),
+    not kernel.built() or programs.agent() is None,
     reason="needs a kernel: sojourn kernel build 6.1",
 )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,16 +48,27 @@ def initial_files(kernel: Kernel, extra: dict[str, bytes], *, without: Iterable[
     for path, content in extra.items():
         archive.add_file(path, content, executable=True)
     _python(archive, folder)
-    for tool in (*programs.TOOLS, "modprobe"):
-        _program(archive, f"/sbin/{tool}", programs.require(tool).resolve())
+    for tool in ("ip", "modprobe"):
+        path = programs.find(tool)
+        assert path is not None, tool
+        _program(archive, f"/sbin/{tool}", path.resolve())
     _modules(archive, kernel, set(without), folder)
     return archive.to_bytes()
 
 
 def _program(archive: Archive, place: str, path: Path) -> None:
     archive.add_file(place, path.read_bytes(), executable=True)
-    for library in programs.libraries(path):
+    for library in _libraries(path):
         archive.add_file(str(library), library.read_bytes(), executable=True)
+
+
+def _libraries(program: Path) -> list[Path]:
+    """The shared libraries that a program loads, its loader included; none for a static program."""
+    # Ignore the libraries that this process has preloaded, or finds in its own folders.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
+    listing = subprocess.run(["ldd", str(program)], env=plain, capture_output=True, text=True, check=False)
+    assert "not found" not in listing.stdout, listing.stdout
+    return [Path(path) for path in re.findall(r"(/\S+) \(0x", listing.stdout)]
 
 
 def _python(archive: Archive, folder: Path) -> None:

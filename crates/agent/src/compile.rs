@@ -8,6 +8,7 @@ use sojourn_units::{Duration, Rate};
 
 use crate::disciplines::{self, Leaf, Refusal};
 use crate::job::{FIRST_PORT, FIRST_PORT_OF_REQUESTED, Flow, Job, ObservedQueue, Tcp};
+use crate::shaper;
 use crate::topology::{self, Names};
 
 /// The timestamp option, which TCP_MAXSEG includes.
@@ -35,7 +36,7 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
     let mut modules: Vec<String> = ["veth", "sch_htb", "sch_netem", "inet_diag", "tcp_diag"]
         .map(str::to_owned)
         .into();
-    modules.extend(sides.iter().map(|side| side.leaf.module.clone()));
+    modules.extend(sides.iter().map(|side| side.leaf.module.to_owned()));
     let flows: Vec<Flow> = flows(experiment, seed, &names);
     modules.extend(flows.iter().filter_map(|flow| {
         let tcp = flow.tcp.as_ref()?;
@@ -259,16 +260,18 @@ impl Side<'_> {
     fn observed(&self, experiment: &Experiment, seed: u64, names: &Names) -> ObservedQueue {
         let port = topology::Port::of(&experiment.links, self.place.hop);
         let changes = self.rate.iter().skip(1).map(|(at, rate)| {
-            let class = topology::class(&port, *rate, self.place.link);
-            (at.as_nanos(), format!("class change {class}"))
+            (
+                at.as_nanos(),
+                topology::class(&port, *rate, self.place.link),
+            )
         });
         ObservedQueue {
             aqm: self.place.arm.aqm.clone(),
             namespace: names.of(&port.node),
             rate_changes: changes.collect(),
             passed_by: passed_by(experiment, seed, self.place.hop),
-            handle: u32::from(port.handle) << 16,
-            leaf: topology::LEAF.into(),
+            handle: u32::from(port.major) << 16,
+            leaf: shaper::leaf_handle(),
             device: port.device,
         }
     }

@@ -1,37 +1,42 @@
-//! Disciplines of the experiment file as `tc` arguments or netlink attributes, and their counters in `tc -s`.
+//! Disciplines of the experiment file as the kernel's netlink options, and the counters that it keeps of them.
 //!
-//! A table lists the keys that the kernel supports, with their `tc` arguments. A key that it does not support is refused,
-//! unless its value is the kernel's fixed behaviour. Parameters that are not given are left to the kernel, except
-//! where `tc` has no default or derives one from a different link.
+//! A table lists the keys that the kernel supports, with the attribute of each (linux/pkt_sched.h). A key that it does
+//! not support is refused, unless its value is the kernel's fixed behaviour. Parameters that are not given are left to
+//! the kernel, except where it has no default or the defaults are those of `tc`.
 
 use sojourn_experiment::derived::Limit;
 use sojourn_experiment::model::Queue;
-use sojourn_units::{Duration, Kind, Rate, Value};
+use sojourn_units::{Rate, Value};
+
+use crate::netlink::Attributes;
 
 mod attributes;
 mod counters;
-mod derived;
+mod fields;
+mod red;
 
-use attributes::{DUALPI2_ATTRIBUTES, attributes};
+use attributes::{Unit, encode, whole};
 pub use counters::{Counters, counters};
-use derived::{choke_arguments, perturb_argument, pie_arguments, red_arguments, sfb_arguments};
+use counters::{Overflow, Source, Statistics};
 
 /// A discipline to add to a class.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leaf {
-    /// How it is passed to the kernel.
-    pub encoding: Encoding,
+    /// Its name in the kernel.
+    pub kind: &'static str,
+    /// Its parameters.
+    pub options: Options,
     /// The kernel module of the discipline.
-    pub module: String,
+    pub module: &'static str,
 }
 
-/// A discipline and its parameters as the kernel gets them.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Encoding {
-    /// Arguments of `tc qdisc add … parent …` from the qdisc's name on: `codel limit 1000 target 5000us`.
-    TcArguments(String),
-    /// Its name, and its netlink attributes with their values.
-    Attributes(String, Vec<(u16, Vec<u8>)>),
+/// The options of a discipline or class in a netlink message (TCA_OPTIONS).
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub enum Options {
+    /// A C structure of the kernel.
+    Fields(Vec<u8>),
+    /// Attributes; none if the kernel decides everything.
+    Attributes(Attributes),
 }
 
 /// Why an arm cannot run on Linux.
@@ -58,30 +63,35 @@ enum Counts {
     Nothing,
 }
 
-/// How a key becomes `tc` arguments.
+/// How a key reaches the kernel.
 #[derive(Clone, Copy)]
-enum Argument {
-    /// This name, followed by the value.
-    Value(&'static str),
-    /// The first word if true, the second (if not empty) if false.
-    Flag(&'static str, &'static str),
-    /// The value itself.
-    Itself,
+enum Parameter {
+    /// As the attribute of this number, in this unit.
+    Attribute(u16, Unit),
     /// The kernel's fixed behaviour. Only this value is accepted.
     Fixed(&'static str),
-    /// Handled by the discipline's own function, or without effect on the kernel.
+    /// By the discipline's own function, or without effect on the kernel.
     Elsewhere,
 }
+use Parameter::{Attribute, Elsewhere, Fixed};
 
-/// How to obtain the number of overflow drops from the counters.
+/// A key and how it reaches the kernel.
+type Key = (&'static str, Parameter);
+
+/// The form of a discipline's options.
 #[derive(Clone, Copy)]
-enum Overflow {
-    /// All drops are overflow drops.
-    All,
-    /// The sum of these counters.
-    Counted(&'static [&'static str]),
-    /// All drops except those in these counters.
-    AllBut(&'static [&'static str]),
+enum Form {
+    /// Attributes; the number of the limit's, if it has one.
+    Attributes(Option<u16>),
+    /// Made by a function from the arm, its limit and the link.
+    Own(fn(&Queue, Option<u32>, &Line) -> Result<Options, Refusal>),
+}
+
+/// The link in front of which a discipline stands.
+struct Line {
+    /// Bytes of a full frame.
+    frame: u32,
+    rate: Rate,
 }
 
 struct Row {
@@ -89,157 +99,208 @@ struct Row {
     qdisc: &'static str,
     module: &'static str,
     counts: Counts,
-    keys: &'static [(&'static str, Argument)],
-    /// The counters of marks; none if `tc` does not show them.
-    marked: &'static [&'static str],
-    overflow: Overflow,
+    form: Form,
+    keys: &'static [Key],
+    statistics: Statistics,
 }
 
-/// A key with the same name in `tc`.
-const fn value(key: &'static str) -> (&'static str, Argument) {
-    (key, Argument::Value(key))
-}
-
-/// A flag: a key that `tc` has without a value.
-const fn flag(key: &'static str) -> (&'static str, Argument) {
-    (key, Argument::Flag(key, ""))
-}
-
-const ECN: (&str, Argument) = ("ecn", Argument::Flag("ecn", "noecn"));
-const VARIANT: (&str, Argument) = ("variant", Argument::Elsewhere);
-const CE_EXCLUDE: (&str, Argument) = ("ce_exclude", Argument::Fixed("false"));
-const RED_KEYS: &[(&str, Argument)] = &[
-    flag("ecn"),
-    flag("harddrop"),
-    ("min", Argument::Elsewhere),
-    ("max", Argument::Elsewhere),
-    ("avpkt", Argument::Elsewhere),
-    ("burst", Argument::Elsewhere),
-    ("bandwidth", Argument::Elsewhere),
-    ("target", Argument::Elsewhere),
-    value("probability"),
-    ("gentle", Argument::Fixed("false")),
-    ("wait", Argument::Fixed("false")),
-    ("bytemode", Argument::Fixed("false")),
-    ("adapt_interval", Argument::Fixed("500ms")),
+const VARIANT: Key = ("variant", Elsewhere);
+const CE_EXCLUDE: Key = ("ce_exclude", Fixed("false"));
+const RED_KEYS: &[Key] = &[
+    ("ecn", Elsewhere),
+    ("harddrop", Elsewhere),
+    ("min", Elsewhere),
+    ("max", Elsewhere),
+    ("avpkt", Elsewhere),
+    ("burst", Elsewhere),
+    ("bandwidth", Elsewhere),
+    ("target", Elsewhere),
+    ("probability", Elsewhere),
+    ("gentle", Fixed("false")),
+    ("wait", Fixed("false")),
+    ("bytemode", Fixed("false")),
+    ("adapt_interval", Fixed("500 ms")),
     CE_EXCLUDE,
     VARIANT,
 ];
-const PIE_KEYS: &[(&str, Argument)] = &[
-    ECN,
-    ("bytemode", Argument::Flag("bytemode", "nobytemode")),
+const PIE_KEYS: &[Key] = &[
+    ("target", Attribute(1, Unit::Microseconds)),
+    ("tupdate", Attribute(3, Unit::Microseconds)),
+    ("alpha", Elsewhere),
+    ("beta", Elsewhere),
+    ("ecn", Attribute(6, Unit::Flag)),
+    ("bytemode", Attribute(7, Unit::Flag)),
+    ("dq_rate_estimator", Attribute(8, Unit::Flag)),
+    ("max_burst", Fixed("150 ms")),
+    ("ecn_threshold", Fixed("0.1")),
+    ("autotune", Fixed("true")),
+    ("derandomize", Fixed("true")),
+    ("cap", Fixed("true")),
+    ("early_decay", Fixed("false")),
+    ("rest", Fixed("false")),
+    CE_EXCLUDE,
+    VARIANT,
+];
+const FQ_PIE_KEYS: &[Key] = &[
+    ("flows", Attribute(2, Unit::Number)),
+    ("target", Attribute(3, Unit::Microseconds)),
+    ("tupdate", Attribute(4, Unit::Microseconds)),
+    ("alpha", Elsewhere),
+    ("beta", Elsewhere),
+    ("quantum", Attribute(7, Unit::Number)),
+    ("memory_limit", Attribute(8, Unit::Number)),
+    ("ecn_threshold", Attribute(9, Unit::Percent)),
+    ("ecn", Attribute(10, Unit::Flag)),
+    ("bytemode", Attribute(11, Unit::Flag)),
+    CE_EXCLUDE,
+    VARIANT,
+];
+const CODEL_KEYS: &[Key] = &[
+    ("target", Attribute(1, Unit::Microseconds)),
+    ("interval", Attribute(3, Unit::Microseconds)),
+    ("ecn", Attribute(4, Unit::Flag)),
+    ("ce_threshold", Attribute(5, Unit::Microseconds)),
+    CE_EXCLUDE,
+    VARIANT,
+];
+const FQ_CODEL_KEYS: &[Key] = &[
+    ("target", Attribute(FQ_CODEL_TARGET, Unit::Microseconds)),
+    ("interval", Attribute(FQ_CODEL_INTERVAL, Unit::Microseconds)),
+    ("ecn", Attribute(FQ_CODEL_ECN, Unit::Flag)),
+    ("flows", Attribute(5, Unit::Number)),
+    ("quantum", Attribute(6, Unit::Number)),
+    ("ce_threshold", Attribute(7, Unit::Microseconds)),
+    ("drop_batch", Attribute(8, Unit::Number)),
+    ("memory_limit", Attribute(9, Unit::Number)),
+    CE_EXCLUDE,
+    VARIANT,
+];
+const FQ_CODEL_TARGET: u16 = 1;
+const FQ_CODEL_INTERVAL: u16 = 3;
+const FQ_CODEL_ECN: u16 = 4;
+const FQ_NOCODEL_KEYS: &[Key] = &[
+    ("flows", Attribute(5, Unit::Number)),
+    ("quantum", Attribute(6, Unit::Number)),
+    ("drop_batch", Attribute(8, Unit::Number)),
+    ("memory_limit", Attribute(9, Unit::Number)),
+    ("ecn", Fixed("false")),
+    VARIANT,
+];
+const SFQ_KEYS: &[Key] = &[
+    ("flows", Elsewhere),
+    ("depth", Elsewhere),
+    ("divisor", Elsewhere),
+    ("quantum", Elsewhere),
+    ("perturb", Elsewhere),
+    ("headdrop", Elsewhere),
+    VARIANT,
+];
+const SFQ_RED_KEYS: &[Key] = &[
+    ("flows", Elsewhere),
+    ("depth", Elsewhere),
+    ("divisor", Elsewhere),
+    ("quantum", Elsewhere),
+    ("perturb", Elsewhere),
+    ("headdrop", Elsewhere),
+    ("min", Elsewhere),
+    ("max", Elsewhere),
+    ("probability", Elsewhere),
+    ("avpkt", Elsewhere),
+    ("burst", Elsewhere),
+    ("redflowlimit", Elsewhere),
+    ("ecn", Elsewhere),
+    ("harddrop", Elsewhere),
+    ("gentle", Fixed("false")),
+    CE_EXCLUDE,
+    VARIANT,
+];
+const CHOKE_KEYS: &[Key] = &[
+    ("min", Elsewhere),
+    ("max", Elsewhere),
+    ("avpkt", Elsewhere),
+    ("burst", Elsewhere),
+    ("bandwidth", Elsewhere),
+    ("probability", Elsewhere),
+    ("ecn", Elsewhere),
+    VARIANT,
+];
+const CAKE_BANDWIDTH: u16 = 2;
+const CAKE_TARGET: u16 = 8;
+const CAKE_KEYS: &[Key] = &[
+    ("bandwidth", Attribute(CAKE_BANDWIDTH, Unit::BytesPerSecond)),
     (
-        "dq_rate_estimator",
-        Argument::Flag("dq_rate_estimator", "no_dq_rate_estimator"),
+        "diffserv",
+        Attribute(
+            3,
+            Unit::Words(&[
+                "diffserv3",
+                "diffserv4",
+                "diffserv8",
+                "besteffort",
+                "precedence",
+            ]),
+        ),
     ),
-    value("target"),
-    value("tupdate"),
-    ("alpha", Argument::Elsewhere),
-    ("beta", Argument::Elsewhere),
-    ("max_burst", Argument::Fixed("150ms")),
-    ("ecn_threshold", Argument::Fixed("0.1")),
-    ("autotune", Argument::Fixed("true")),
-    ("derandomize", Argument::Fixed("true")),
-    ("cap", Argument::Fixed("true")),
-    ("early_decay", Argument::Fixed("false")),
-    ("rest", Argument::Fixed("false")),
-    CE_EXCLUDE,
+    (
+        "framing",
+        Attribute(4, Unit::Words(&["noatm", "atm", "ptm"])),
+    ),
+    (
+        "isolation",
+        Attribute(
+            5,
+            Unit::Words(&[
+                "flowblind",
+                "srchost",
+                "dsthost",
+                "hosts",
+                "flows",
+                "dual-srchost",
+                "dual-dsthost",
+                "triple-isolate",
+            ]),
+        ),
+    ),
+    ("overhead", Attribute(6, Unit::Number)),
+    ("rtt", Attribute(7, Unit::Microseconds)),
+    ("memlimit", Attribute(10, Unit::Number)),
+    ("mpu", Attribute(14, Unit::Number)),
+    (
+        "ack_filter",
+        Attribute(
+            16,
+            Unit::Words(&["no-ack-filter", "ack-filter", "ack-filter-aggressive"]),
+        ),
+    ),
+    ("ecn", Fixed("true")),
     VARIANT,
 ];
-const CODEL_KEYS: &[(&str, Argument)] = &[
-    ECN,
-    value("target"),
-    value("interval"),
-    value("ce_threshold"),
-    CE_EXCLUDE,
+const SFB_KEYS: &[Key] = &[
+    ("target", Elsewhere),
+    ("max", Elsewhere),
+    ("increment", Elsewhere),
+    ("decrement", Elsewhere),
+    ("rehash", Elsewhere),
+    ("db", Elsewhere),
+    ("penalty_rate", Elsewhere),
+    ("penalty_burst", Elsewhere),
+    ("ecn", Fixed("true")),
     VARIANT,
 ];
-const FQ_CODEL_KEYS: &[(&str, Argument)] = &[
-    ECN,
-    value("target"),
-    value("interval"),
-    value("ce_threshold"),
-    value("flows"),
-    value("quantum"),
-    value("memory_limit"),
-    value("drop_batch"),
-    CE_EXCLUDE,
-    VARIANT,
-];
-const SFQ_KEYS: &[(&str, Argument)] = &[
-    value("flows"),
-    value("depth"),
-    value("divisor"),
-    value("quantum"),
-    ("perturb", Argument::Elsewhere),
-    flag("headdrop"),
-    VARIANT,
-];
-const SFQ_RED_KEYS: &[(&str, Argument)] = &[
-    value("flows"),
-    value("depth"),
-    value("divisor"),
-    value("quantum"),
-    ("perturb", Argument::Elsewhere),
-    flag("headdrop"),
-    value("min"),
-    value("max"),
-    value("probability"),
-    value("avpkt"),
-    value("burst"),
-    value("redflowlimit"),
-    flag("ecn"),
-    flag("harddrop"),
-    ("gentle", Argument::Fixed("false")),
-    CE_EXCLUDE,
-    VARIANT,
-];
-const CHOKE_KEYS: &[(&str, Argument)] = &[
-    ("min", Argument::Elsewhere),
-    ("max", Argument::Elsewhere),
-    value("avpkt"),
-    value("burst"),
-    value("bandwidth"),
-    value("probability"),
-    flag("ecn"),
-    VARIANT,
-];
-const CAKE_KEYS: &[(&str, Argument)] = &[
-    value("bandwidth"),
-    value("rtt"),
-    ("diffserv", Argument::Itself),
-    ("isolation", Argument::Itself),
-    ("ack_filter", Argument::Itself),
-    value("overhead"),
-    value("mpu"),
-    ("framing", Argument::Itself),
-    value("memlimit"),
-    ("ecn", Argument::Fixed("true")),
-    VARIANT,
-];
-const SFB_KEYS: &[(&str, Argument)] = &[
-    value("target"),
-    value("max"),
-    ("increment", Argument::Elsewhere),
-    ("decrement", Argument::Elsewhere),
-    ("rehash", Argument::Elsewhere),
-    ("db", Argument::Elsewhere),
-    value("penalty_rate"),
-    value("penalty_burst"),
-    ("ecn", Argument::Fixed("true")),
-    VARIANT,
-];
-const DUALPI2_KEYS: &[(&str, Argument)] = &[
-    ("target", Argument::Elsewhere),
-    ("tupdate", Argument::Elsewhere),
-    ("alpha", Argument::Elsewhere),
-    ("beta", Argument::Elsewhere),
-    ("coupling_factor", Argument::Elsewhere),
-    ("min_thresh", Argument::Elsewhere),
-    ("min_qlen_step", Argument::Elsewhere),
-    ("c_protection", Argument::Elsewhere),
-    ("range", Argument::Fixed("0ms")),
-    ("scheduler", Argument::Fixed("wrr")),
+const DUALPI2_LIMIT: u16 = 1;
+/// The kernel's default. It is always sent, because the kernel requires at least one attribute.
+const DUALPI2_DEFAULT_LIMIT: u32 = 10_000;
+const DUALPI2_KEYS: &[Key] = &[
+    ("target", Attribute(3, Unit::Microseconds)),
+    ("tupdate", Attribute(4, Unit::Microseconds)),
+    ("alpha", Attribute(5, Unit::PerSecond256)),
+    ("beta", Attribute(6, Unit::PerSecond256)),
+    ("min_thresh", Attribute(8, Unit::Microseconds)),
+    ("min_qlen_step", Attribute(9, Unit::Number)),
+    ("coupling_factor", Attribute(10, Unit::Factor)),
+    ("c_protection", Attribute(13, Unit::BytePercent)),
+    ("range", Fixed("0 ms")),
+    ("scheduler", Fixed("wrr")),
     VARIANT,
 ];
 
@@ -248,45 +309,50 @@ const FIFO: Row = Row {
     qdisc: "pfifo",
     module: "sch_fifo",
     counts: Counts::Packets,
+    form: Form::Own(fields::fifo),
     keys: &[VARIANT],
-    marked: &[],
-    overflow: Overflow::All,
+    statistics: Statistics {
+        source: Source::Application,
+        marked: &[],
+        overflow: Overflow::All,
+        probability: None,
+    },
 };
 const RED: Row = Row {
     aqm: "red",
     qdisc: "red",
     module: "sch_red",
     counts: Counts::Bytes,
+    form: Form::Own(red::red),
     keys: RED_KEYS,
-    marked: &["marked"],
-    overflow: Overflow::Counted(&["pdrop"]),
+    statistics: counters::RED,
 };
 const PIE: Row = Row {
     aqm: "pie",
     qdisc: "pie",
     module: "sch_pie",
     counts: Counts::Packets,
+    form: Form::Attributes(Some(2)),
     keys: PIE_KEYS,
-    marked: &["ecn_mark"],
-    overflow: Overflow::Counted(&["overlimit"]),
+    statistics: counters::PIE,
 };
 const FQ_CODEL: Row = Row {
     aqm: "fq_codel",
     qdisc: "fq_codel",
     module: "sch_fq_codel",
     counts: Counts::Packets,
+    form: Form::Attributes(Some(2)),
     keys: FQ_CODEL_KEYS,
-    marked: &["ecn_mark", "ce_mark"],
-    overflow: Overflow::Counted(&["drop_overlimit"]),
+    statistics: counters::FQ_CODEL,
 };
 const SFQ: Row = Row {
     aqm: "sfq",
     qdisc: "sfq",
     module: "sch_sfq",
     counts: Counts::Packets,
+    form: Form::Own(fields::sfq),
     keys: SFQ_KEYS,
-    marked: &[],
-    overflow: Overflow::All,
+    statistics: FIFO.statistics,
 };
 
 /// The disciplines available in a Linux kernel.
@@ -311,49 +377,31 @@ const ROWS: &[Row] = &[
         qdisc: "codel",
         module: "sch_codel",
         counts: Counts::Packets,
+        form: Form::Attributes(Some(2)),
         keys: CODEL_KEYS,
-        marked: &["ecn_mark", "ce_mark"],
-        overflow: Overflow::Counted(&["drop_overlimit"]),
+        statistics: counters::CODEL,
     },
     SFQ,
     Row {
         aqm: "sfq_red",
+        form: Form::Own(red::sfq_red),
         keys: SFQ_RED_KEYS,
-        marked: &["prob_mark", "forced_mark"],
-        overflow: Overflow::AllBut(&["prob_drop", "forced_drop"]),
+        statistics: counters::SFQ_RED,
         ..SFQ
     },
     FQ_CODEL,
     Row {
         aqm: "fq_nocodel",
-        keys: &[
-            value("flows"),
-            value("quantum"),
-            value("memory_limit"),
-            value("drop_batch"),
-            ("ecn", Argument::Fixed("false")),
-            VARIANT,
-        ],
+        keys: FQ_NOCODEL_KEYS,
         ..FQ_CODEL
     },
     Row {
         aqm: "fq_pie",
         qdisc: "fq_pie",
         module: "sch_fq_pie",
-        keys: &[
-            ECN,
-            ("bytemode", Argument::Flag("bytemode", "nobytemode")),
-            value("target"),
-            value("tupdate"),
-            ("alpha", Argument::Elsewhere),
-            ("beta", Argument::Elsewhere),
-            value("flows"),
-            value("quantum"),
-            value("memory_limit"),
-            ("ecn_threshold", Argument::Elsewhere),
-            CE_EXCLUDE,
-            VARIANT,
-        ],
+        form: Form::Attributes(Some(1)),
+        keys: FQ_PIE_KEYS,
+        statistics: counters::FQ_PIE,
         ..PIE
     },
     Row {
@@ -361,36 +409,36 @@ const ROWS: &[Row] = &[
         qdisc: "choke",
         module: "sch_choke",
         counts: Counts::Packets,
+        form: Form::Own(red::choke),
         keys: CHOKE_KEYS,
-        marked: &["marked"],
-        overflow: Overflow::Counted(&["pdrop"]),
+        statistics: counters::RED,
     },
     Row {
         aqm: "sfb",
         qdisc: "sfb",
         module: "sch_sfb",
         counts: Counts::Packets,
+        form: Form::Own(fields::sfb),
         keys: SFB_KEYS,
-        marked: &["marked"],
-        overflow: Overflow::Counted(&["queuedrop", "childdrop"]),
+        statistics: counters::SFB,
     },
     Row {
         aqm: "cake",
         qdisc: "cake",
         module: "sch_cake",
         counts: Counts::Nothing,
+        form: Form::Attributes(None),
         keys: CAKE_KEYS,
-        marked: &["marks"],
-        overflow: Overflow::Counted(&[]),
+        statistics: counters::CAKE,
     },
     Row {
         aqm: "dualpi2",
         qdisc: "dualpi2",
         module: "sch_dualpi2",
         counts: Counts::Packets,
+        form: Form::Attributes(Some(DUALPI2_LIMIT)),
         keys: DUALPI2_KEYS,
-        marked: &[],
-        overflow: Overflow::Counted(&["overlimits"]),
+        statistics: counters::DUALPI2,
     },
 ];
 
@@ -408,7 +456,7 @@ pub fn module(aqm: &str) -> Option<&'static str> {
     row(aqm).map(|row| row.module)
 }
 
-/// An arm as `tc` arguments, on a link of `rate` with full frames of `frame` bytes.
+/// An arm as the kernel's options, on a link of `rate` with full frames of `frame` bytes.
 ///
 /// # Errors
 /// The kernel lacks the discipline, one of its keys, or its limit in that unit.
@@ -424,49 +472,136 @@ pub fn leaf(arm: &Queue, limit: Option<Limit>, frame: u32, rate: Rate) -> Result
             ),
         );
     };
-    let mut arguments = vec![row.qdisc.to_owned()];
-    arguments.extend(limit_argument(row, limit, frame)?);
-    match row.aqm {
-        "red" | "ared" => arguments.extend(red_arguments(arm, frame, rate)?),
-        "pie" | "fq_pie" => arguments.extend(pie_arguments(arm)?),
-        // A target that no packet reaches disables CoDel.
-        "fq_nocodel" => arguments.push("target 1000s interval 1000s noecn".into()),
-        "choke" => arguments.extend(choke_arguments(arm, frame, rate)),
-        "sfb" => arguments.extend(sfb_arguments(arm)),
-        "sfq" | "sfq_red" => arguments.extend(perturb_argument(arm)?),
-        // The link's shaper sets the rate.
-        "cake" if setting(arm, "bandwidth").is_none() => arguments.push("unlimited".into()),
-        _ => {}
-    }
+    let limit = kernel_limit(row, limit, frame)?;
+    let given = given(row, arm)?;
+    let options = match row.form {
+        Form::Own(options) => options(arm, limit, &Line { frame, rate })?,
+        Form::Attributes(number) => {
+            let limit = number
+                .zip(limit)
+                .map_or_else(Attributes::new, |(number, limit)| {
+                    Attributes::new().u32(number, limit)
+                });
+            Options::Attributes(limit.with(given).with(implied(row, arm)?))
+        }
+    };
+    Ok(Leaf {
+        kind: row.qdisc,
+        options,
+        module: row.module,
+    })
+}
+
+/// The attributes of the keys that an arm gives.
+fn given(row: &Row, arm: &Queue) -> Result<Attributes, Refusal> {
+    let mut attributes = Attributes::new();
     for (key, value) in &arm.settings {
-        let Some((_, argument)) = row.keys.iter().find(|(known, _)| known == key) else {
+        let Some((_, parameter)) = row.keys.iter().find(|(known, _)| known == key) else {
             return refuse(
                 key,
                 format!("is not a key of Linux's {}: leave it out", row.qdisc),
             );
         };
-        arguments.extend(key_argument(row, key, *argument, value)?);
+        match parameter {
+            Elsewhere => {}
+            Fixed(fixed) if in_file(value) == *fixed => {}
+            Fixed(fixed) => {
+                return refuse(
+                    key,
+                    format!("must be {fixed}, which Linux's {} fixes", row.qdisc),
+                );
+            }
+            Attribute(number, unit) => {
+                attributes = attributes.put(*number, &encode(row.qdisc, key, value, *unit)?);
+            }
+        }
     }
-    let encoding = match row.aqm {
-        // tc and the kernel have it since 6.17; the tc of many distributions is older.
-        "dualpi2" => Encoding::Attributes(
-            row.qdisc.into(),
-            attributes(arm, limit, DUALPI2_ATTRIBUTES)?,
-        ),
-        _ => Encoding::TcArguments(arguments.join(" ")),
-    };
-    Ok(Leaf {
-        encoding,
-        module: row.module.into(),
+    Ok(attributes)
+}
+
+/// Attributes that no single key gives.
+fn implied(row: &Row, arm: &Queue) -> Result<Attributes, Refusal> {
+    let none = Attributes::new();
+    Ok(match row.aqm {
+        "pie" => pie(arm, [1, 3, 4, 5], Some(8))?,
+        "fq_pie" => pie(arm, [3, 4, 5, 6], None)?,
+        // A target that no packet reaches disables CoDel.
+        "fq_nocodel" => none
+            .u32(FQ_CODEL_TARGET, NEVER_US)
+            .u32(FQ_CODEL_INTERVAL, NEVER_US)
+            .u32(FQ_CODEL_ECN, 0),
+        "cake" => {
+            // The link's shaper sets the rate.
+            let unlimited = setting(arm, "bandwidth").is_none();
+            let none = if unlimited {
+                none.u64(CAKE_BANDWIDTH, 0)
+            } else {
+                none
+            };
+            // From another rtt, tc derives another target.
+            match setting(arm, "rtt") {
+                Some(Value::Duration(rtt)) => none.u32(
+                    CAKE_TARGET,
+                    whole(rtt.as_nanos() as f64 / 20e3, "rtt")?.max(1),
+                ),
+                _ => none,
+            }
+        }
+        _ => none,
     })
 }
 
-fn limit_argument(row: &Row, limit: Option<Limit>, frame: u32) -> Result<Option<String>, Refusal> {
+/// A target and interval that no packet reaches.
+const NEVER_US: u32 = 1_000_000_000;
+
+/// PIE's variant and gains, by the numbers of target, period and gains and of the rate estimator. The kernel counts
+/// gains in sixteenths; a file does so only with `variant = "linux"`.
+fn pie(arm: &Queue, numbers: [u16; 4], estimator: Option<u16>) -> Result<Attributes, Refusal> {
+    let [target, tupdate, alpha, beta] = numbers;
+    let variant = match setting(arm, "variant") {
+        Some(Value::Word(word)) => word.as_str(),
+        _ => "rfc8033",
+    };
+    let mut attributes = Attributes::new();
+    if variant == "2013" {
+        for (key, number, default_us) in [("target", target, 20_000), ("tupdate", tupdate, 30_000)]
+        {
+            if setting(arm, key).is_none() {
+                attributes = attributes.u32(number, default_us);
+            }
+        }
+        if let (Some(number), None) = (estimator, setting(arm, "dq_rate_estimator")) {
+            attributes = attributes.u32(number, 1);
+        }
+    }
+    let sixteenths = if variant == "linux" { 1.0 } else { 16.0 };
+    for (key, number) in [("alpha", alpha), ("beta", beta)] {
+        if let Some(Value::Number(gain)) = setting(arm, key) {
+            let gain = gain * sixteenths;
+            if gain.fract() != 0.0 || !(0.0..=32.0).contains(&gain) {
+                let most = 32.0 / sixteenths;
+                return refuse(
+                    key,
+                    format!(
+                        "must be from 0 to {most} in whole sixteenths, as Linux's {} requires",
+                        arm.aqm
+                    ),
+                );
+            }
+            attributes = attributes.u32(number, gain as u32);
+        }
+    }
+    Ok(attributes)
+}
+
+/// The limit in the kernel's unit; `None` leaves it to the kernel.
+fn kernel_limit(row: &Row, limit: Option<Limit>, frame: u32) -> Result<Option<u32>, Refusal> {
     let given = match (row.counts, limit) {
         (Counts::Nothing, _) => return Ok(None),
-        // tc has no default for these limits; the experiment's is 1000 packets.
+        // These have no default; the experiment's is 1000 packets.
         (Counts::Bytes, None) => 1000 * u64::from(frame),
         (_, None) if row.qdisc == "choke" => 1000,
+        (_, None) if row.qdisc == "dualpi2" => u64::from(DUALPI2_DEFAULT_LIMIT),
         (_, None) => return Ok(None),
         (Counts::Packets, Some(Limit::Packets(packets))) => packets,
         (Counts::Bytes, Some(Limit::Bytes(bytes))) => bytes,
@@ -478,66 +613,23 @@ fn limit_argument(row: &Row, limit: Option<Limit>, frame: u32) -> Result<Option<
             );
         }
     };
-    if given > u64::from(u32::MAX) {
-        return refuse(
+    u32::try_from(given).map(Some).or_else(|_| {
+        refuse(
             "limit",
-            "must be below 4294967296, which is as far as tc counts",
-        );
-    }
-    Ok(Some(format!("limit {given}")))
-}
-
-fn key_argument(
-    row: &Row,
-    key: &str,
-    argument: Argument,
-    value: &Value,
-) -> Result<Option<String>, Refusal> {
-    Ok(match (argument, value) {
-        (Argument::Elsewhere, _) => None,
-        (Argument::Flag(yes, _), Value::Flag(true)) => Some(yes.into()),
-        (Argument::Flag(_, no), _) => (!no.is_empty()).then(|| no.into()),
-        (Argument::Itself, Value::Word(word)) => Some(word.clone()),
-        (Argument::Fixed(fixed), value) if tc_value(value) == fixed => None,
-        (Argument::Fixed(fixed), _) => {
-            let fixed = as_in_file(fixed);
-            return refuse(
-                key,
-                format!("must be {fixed}, which Linux's {} fixes", row.qdisc),
-            );
-        }
-        (Argument::Value(word), value) => Some(format!("{word} {}", tc_value(value))),
-        (Argument::Itself, _) => None,
+            "must be below 4294967296, which is as far as the kernel counts",
+        )
     })
 }
 
-/// A fixed value in the notation of an experiment file: `150 ms` for `150ms`.
-fn as_in_file(fixed: &str) -> String {
-    match Kind::Duration.parse(fixed) {
-        Ok(Value::Duration(span)) => span.to_string(),
-        _ => fixed.into(),
-    }
-}
-
-/// A value in `tc` notation.
-fn tc_value(value: &Value) -> String {
+/// A value in the notation of an experiment file.
+fn in_file(value: &Value) -> String {
     match value {
-        Value::Duration(span) => tc_time(*span),
-        Value::Rate(rate) => format!("{}bit", rate.as_bps()),
+        Value::Duration(span) => span.to_string(),
+        Value::Rate(rate) => rate.to_string(),
         Value::Bytes(count) | Value::Packets(count) | Value::Count(count) => count.to_string(),
         Value::Number(number) => number.to_string(),
         Value::Flag(flag) => flag.to_string(),
         Value::Word(word) => word.clone(),
-    }
-}
-
-/// A time in `tc` notation: whole milliseconds, otherwise microseconds.
-pub fn tc_time(span: Duration) -> String {
-    let nanos = span.as_nanos();
-    if nanos % 1_000_000 == 0 {
-        format!("{}ms", nanos / 1_000_000)
-    } else {
-        format!("{}us", (nanos + 500) / 1000)
     }
 }
 

@@ -1,10 +1,14 @@
-//! The input of the agent. A job describes one run of one arm. Times are in nanoseconds; the network is a list of `ip` and
-//! `tc` commands.
+//! The input of the agent. A job describes one run of one arm. Times are in nanoseconds; the network is a list of steps
+//! that build it.
+
+use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 use sojourn_experiment::model::{Direction, Kind};
 use sojourn_traffic::Identity;
 use sojourn_units::Time;
+
+use crate::shaper::Scheduler;
 
 /// The first port of the flows. Flow `n` sends to this port + `n`, so that a packet identifies its flow.
 pub const FIRST_PORT: u16 = 10_000;
@@ -56,33 +60,61 @@ pub struct Step {
 /// The action of a step.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Action {
-    /// Commands of `ip`, without its name.
-    Ip(Vec<String>),
-    /// Commands of `tc`, without its name.
-    Tc(Vec<String>),
-    /// A discipline that `tc` may not know.
-    Add(DisciplineAttributes),
-    /// Devices on which to disable segmentation and receive offloads.
-    OffloadsOff(Vec<String>),
+    /// Creates a namespace, which `ip netns` also finds, with its loopback device up.
+    Namespace(String),
+    /// Connects two namespaces by a pair of virtual Ethernet devices without offloads, whose ends know each other.
+    Connect([Interface; 2]),
+    /// Adds a route.
+    Route(Route),
+    /// Adds a discipline or class.
+    Add(Scheduler),
     /// Settings below /proc/sys with their values.
     Sysctl(Vec<(String, String)>),
     /// As `Sysctl`; settings that the kernel does not have are skipped.
     SysctlIfKnown(Vec<(String, String)>),
 }
 
-/// A discipline as attributes of a netlink message.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct DisciplineAttributes {
-    /// The device.
+/// An end of a virtual Ethernet pair.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Interface {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
     pub device: String,
-    /// The handle of the class above it.
-    pub parent: u32,
-    /// Its own handle.
-    pub handle: u32,
-    /// Its name in the kernel.
-    pub kind: String,
-    /// Its attributes and their values.
-    pub options: Vec<(u16, Vec<u8>)>,
+    /// Its address in a network of 24 bits.
+    pub address: Ipv4Addr,
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+    /// Bytes of the largest IP packet.
+    pub mtu: u32,
+}
+
+/// A route by a neighbour, with what TCP connections over it start from.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Route {
+    /// The network of 24 bits; `None` for all others.
+    pub to: Option<Ipv4Addr>,
+    /// The neighbour.
+    pub via: Ipv4Addr,
+    /// Initial congestion window in segments (initcwnd).
+    pub initial_window: Option<u32>,
+    /// Least retransmission timeout in milliseconds (rto_min).
+    pub min_rto_ms: Option<u32>,
+    /// The largest window to advertise, in bytes (window).
+    pub window: Option<u32>,
+}
+
+impl Route {
+    /// A route without settings of TCP.
+    pub const fn new(to: Option<Ipv4Addr>, via: Ipv4Addr) -> Self {
+        Self {
+            to,
+            via,
+            initial_window: None,
+            min_rto_ms: None,
+            window: None,
+        }
+    }
 }
 
 /// A queue to observe, with its shaper.
@@ -96,12 +128,12 @@ pub struct ObservedQueue {
     pub device: String,
     /// Handle of the device's root qdisc, as in tracepoints.
     pub handle: u32,
-    /// Handle of the discipline under test, as shown by `tc`: `10:`.
-    pub leaf: String,
+    /// Handle of the discipline under test.
+    pub leaf: u32,
     /// By flow number: whether the flow's data passes this queue, and whether its returning packets do.
     pub passed_by: Vec<[bool; 2]>,
-    /// Times at which its rate changes, with the `tc` command for each.
-    pub rate_changes: Vec<(u64, String)>,
+    /// Times at which its rate changes, with the shaper's class from then on.
+    pub rate_changes: Vec<(u64, Scheduler)>,
 }
 
 /// A flow.
@@ -115,7 +147,7 @@ pub struct Flow {
     pub receiver: String,
     /// The destination IPv4 address of connections and datagrams: the receiver's, or the sender's if the receiver
     /// opens the connections.
-    pub address: std::net::Ipv4Addr,
+    pub address: Ipv4Addr,
     /// The time of the connection's handshake, if it precedes the flow's start. Negative: before the run.
     pub opens_ns: Option<i64>,
     /// When it starts.

@@ -11,8 +11,10 @@
 //! | --- | --- |
 //! | [`compile`] | compiles an experiment's arm to a [`Job`], or refuses what Linux cannot run |
 //! | [`job`] | the input of the agent |
-//! | [`disciplines`] | disciplines as `tc` arguments, and their counters |
-//! | [`topology`] | the network as `ip` and `tc` commands |
+//! | [`disciplines`] | disciplines as options of the kernel, and their counters |
+//! | [`shaper`] | HTB and netem, which make a link |
+//! | [`topology`] | the network as steps that build it |
+//! | `netlink` | the bytes of netlink messages |
 //! | `executor` | carries out a job; on Linux only |
 //! | [`recording`] | the output of the agent |
 //! | `replay` | feeds a recording to the probes and meters of all backends |
@@ -25,8 +27,10 @@ pub mod disciplines;
 #[cfg(target_os = "linux")]
 pub mod executor;
 pub mod job;
+mod netlink;
 pub mod recording;
 mod replay;
+pub mod shaper;
 pub mod summary;
 pub mod topology;
 

@@ -9,6 +9,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sojourn_measure::playback::Playback;
 
+use crate::disciplines::Counters;
+
 const MAGIC: &[u8; 8] = b"SOJOURN3";
 /// The magic and the three lengths.
 const HEAD: usize = 32;
@@ -69,13 +71,13 @@ pub struct FlowFigures {
     pub series: Vec<(u64, Option<u32>)>,
 }
 
-/// The counters of one queue, as `tc -s qdisc show` printed them.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+/// The counters of one queue's discipline.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct QueueFigures {
     /// At the end of the run.
-    pub at_end: String,
+    pub at_end: Counters,
     /// At the end of each bin of the series.
-    pub series: Vec<String>,
+    pub series: Vec<Counters>,
 }
 
 /// The fate of a packet.

@@ -8,8 +8,7 @@ use sojourn_measure::scope::Scope;
 use sojourn_measure::series::{FlowSample, Looker, QueueSample, Series};
 use sojourn_units::{Duration, Time};
 
-use crate::disciplines::{Counters, counters};
-use crate::job::Job;
+use crate::disciplines::Counters;
 use crate::recording::{Fate, FlowFigures, PacketRow, Recording};
 use crate::topology::ETHERNET;
 
@@ -26,18 +25,13 @@ pub struct Replayed {
     pub series: Option<Series>,
 }
 
-/// Replays a recording made with `job`.
-pub fn replay(
-    scope: &Scope,
-    places: &[QueuePlace<'_>],
-    job: &Job,
-    recording: &Recording,
-) -> Replayed {
+/// Replays a recording.
+pub fn replay(scope: &Scope, places: &[QueuePlace<'_>], recording: &Recording) -> Replayed {
     let mut series = scope.series.map(Series::new);
     let flows = scope.flows.iter();
     let mut meters: Vec<Meter> = flows.map(|flow| Meter::new(&flow.measures)).collect();
     let mut queues: Vec<Queue<'_>> = (0..places.len())
-        .map(|number| Queue::new(scope, places, job, recording, number))
+        .map(|number| Queue::new(scope, places, recording, number))
         .collect();
     let ends = bin_ends(scope);
     replay_packets(
@@ -115,27 +109,17 @@ impl<'a> Queue<'a> {
     fn new(
         scope: &Scope,
         places: &'a [QueuePlace<'a>],
-        job: &Job,
         recording: &Recording,
         number: usize,
     ) -> Self {
-        let figures = job
-            .bottlenecks
-            .get(number)
-            .zip(recording.queues.get(number));
-        let counted = figures.map_or_else(Vec::new, |(of, figures)| {
-            let shown = figures.series.iter();
-            shown
-                .map(|shown| counters(&of.aqm, &of.leaf, shown).unwrap_or_default())
-                .collect()
-        });
+        let counted = recording.queues.get(number);
         Self {
             place: &places[number],
             probe: scope.probe(number),
             backlog_packets: 0,
             backlog_bytes: 0,
             marked: 0,
-            counted,
+            counted: counted.map_or_else(Vec::new, |figures| figures.series.clone()),
         }
     }
 

@@ -9,8 +9,7 @@ use sojourn_measure::summary::{Measured, summarise as figures};
 use sojourn_units::{Carried, Time};
 
 use crate::capture;
-use crate::disciplines::{Counters, counters};
-use crate::job::Job;
+use crate::disciplines::Counters;
 use crate::recording::{Fate, PacketRow, Recording};
 use crate::replay::{Replayed, on_link, replay};
 
@@ -33,41 +32,28 @@ impl AsMut<RunResult> for LinuxRun {
     }
 }
 
-/// The results of a recording of arm number `queue` with `seed`, made with `job`.
+/// The results of a recording of arm number `queue` with `seed`.
 pub fn summarise(
     experiment: &Experiment,
     queue: usize,
     seed: u64,
-    job: &Job,
     mut recording: Recording,
     wall_s: f64,
 ) -> LinuxRun {
     let arm = &experiment.queues[queue];
-    let mut invalid = recording.faults.clone();
+    let invalid = recording.faults.clone();
     let places = derived::queues(experiment, queue);
-    let at_end: Vec<Option<Counters>> = job
-        .bottlenecks
-        .iter()
-        .zip(&recording.queues)
-        .map(|(of, shown)| counters(&of.aqm, &of.leaf, &shown.at_end))
-        .collect();
-    for (index, (of, counted)) in job.bottlenecks.iter().zip(&at_end).enumerate() {
-        match counted {
-            Some(counted) => attribute_drops(&mut recording.packets, index, *counted),
-            None => invalid.push(format!(
-                "tc showed no counters of {} at {}",
-                of.aqm, of.device
-            )),
-        }
+    for (index, figures) in recording.queues.iter().enumerate() {
+        attribute_drops(&mut recording.packets, index, figures.at_end);
     }
     let scope = measured::scope(experiment, queue, seed);
     let Replayed {
         probes,
         mut meters,
         series,
-    } = replay(&scope, &places, job, &recording);
+    } = replay(&scope, &places, &recording);
     let queues = places.iter().enumerate().filter_map(|(index, place)| {
-        let counted = (*at_end.get(index)?)?;
+        let counted = recording.queues.get(index)?.at_end;
         let rows = || {
             let rows = recording.packets.iter();
             rows.filter(move |row| usize::from(row.queue) == index)

@@ -1,4 +1,4 @@
-//! The network of an experiment: namespaces, virtual Ethernet pairs and `ip` and `tc` commands.
+//! The network of an experiment: namespaces, virtual Ethernet pairs, routes, shapers and delays.
 //!
 //! ```text
 //! near0 ─┐                                    ┌─ far0
@@ -21,17 +21,12 @@ use sojourn_experiment::derived::{self, QueuePlace};
 use sojourn_experiment::model::{Direction, Experiment, Hop, Link, Recovery, Tcp, Traffic, Way};
 use sojourn_units::{Duration, Rate};
 
-use crate::disciplines::{Encoding, Leaf, tc_time};
-use crate::job::{Action, DisciplineAttributes, Step};
+use crate::disciplines::Leaf;
+use crate::job::{Action, Interface, Route, Step};
+use crate::shaper::{self, Scheduler};
 
 /// The handle of the first root qdisc: an unusual number, because other qdiscs of a host are traced by handle too.
 const FIRST_HANDLE: u16 = 0x5d01;
-/// Handle of a queue's discipline.
-pub const LEAF: &str = "10:";
-/// Its major number.
-const LEAF_MAJOR: u32 = 0x10;
-/// Packets that a netem holds: more than ever occur.
-const NETEM_LIMIT: u32 = 200_000;
 /// The Ethernet header, which is part of a packet's length in the kernel.
 pub const ETHERNET: u32 = 14;
 
@@ -125,12 +120,6 @@ const fn ethernet(address: Ipv4Addr) -> [u8; 6] {
     [2, 0, 0, net, path, host]
 }
 
-fn mac(address: Ipv4Addr) -> String {
-    ethernet(address)
-        .map(|byte| format!("{byte:02x}"))
-        .join(":")
-}
-
 /// One end of a link: the egress device in the direction that begins there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Port {
@@ -138,8 +127,8 @@ pub struct Port {
     pub node: String,
     /// The device.
     pub device: String,
-    /// Handle of the device's root qdisc.
-    pub handle: u16,
+    /// The major number of the device's root qdisc.
+    pub major: u16,
     address: Ipv4Addr,
 }
 
@@ -161,7 +150,7 @@ impl Port {
         Self {
             node,
             device,
-            handle: FIRST_HANDLE + 2 * number as u16 + way as u16,
+            major: FIRST_HANDLE + 2 * number as u16 + way as u16,
             address: Ipv4Addr::new(10, 9, number as u8, 1 + way as u8),
         }
     }
@@ -191,14 +180,7 @@ fn ports(links: &[Link], traffic: &Traffic) -> Vec<(Port, Port)> {
     hops.map(both).collect()
 }
 
-/// One end of a virtual Ethernet pair.
-struct End<'a> {
-    namespace: &'a str,
-    device: String,
-    address: Ipv4Addr,
-}
-
-/// Collects the commands that build a network.
+/// Collects the steps that build a network.
 struct Writer<'a> {
     names: &'a Names,
     mtu: u32,
@@ -239,14 +221,13 @@ pub fn network(
         let ports = ends(number);
         let namespaces = ports.each_ref().map(|port| names.of(&port.node));
         let [down, up] = &ports;
-        writer.pair(&[
-            end(&namespaces[0], down.device.clone(), down.address),
-            end(&namespaces[1], up.device.clone(), up.address),
+        writer.connect([
+            (&namespaces[0], down.device.clone(), down.address),
+            (&namespaces[1], up.device.clone(), up.address),
         ]);
         if link.nodes.is_none() {
             for (from, to) in [(0, 1), (1, 0)] {
-                let routes = format!("route add default via {}", ports[to].address);
-                writer.ip(&namespaces[from], vec![routes]);
+                writer.route(&namespaces[from], Route::new(None, ports[to].address));
             }
         }
     }
@@ -255,58 +236,26 @@ pub fn network(
     }
     for (place, leaf) in queues {
         let port = Port::of(links, place.hop);
-        let (device, handle) = (&port.device, port.handle);
+        let (device, major) = (&port.device, port.major);
         let node = names.of(&port.node);
-        let mut lines = vec![
-            root(device, handle, place.link.overhead),
-            format!(
-                "class add {}",
-                class(&port, place.capacity.nominal(), place.link)
-            ),
-        ];
-        match &leaf.encoding {
-            Encoding::TcArguments(arguments) => {
-                lines.push(format!(
-                    "qdisc add dev {device} parent {handle:x}:1 handle {LEAF} {arguments}"
-                ));
-                writer.tc(&node, lines);
-            }
-            Encoding::Attributes(kind, options) => {
-                writer.tc(&node, lines);
-                let discipline = DisciplineAttributes {
-                    device: device.clone(),
-                    parent: u32::from(handle) << 16 | 1,
-                    handle: LEAF_MAJOR << 16,
-                    kind: kind.clone(),
-                    options: options.clone(),
-                };
-                writer.step(Some(&node), Action::Add(discipline));
-            }
-        }
+        writer.add(
+            &node,
+            shaper::root(device, major, beyond_ethernet(place.link)),
+        );
+        writer.add(&node, class(&port, place.capacity.nominal(), place.link));
+        writer.add(&node, shaper::leaf(device, major, leaf));
     }
     (writer.namespaces, writer.steps)
 }
 
-/// The shaper at the root. A size table adds the link's overhead beyond an Ethernet header, so that the discipline
-/// below counts it too.
-fn root(device: &str, handle: u16, overhead: u32) -> String {
-    let beyond = i64::from(overhead) - i64::from(ETHERNET);
-    let sizes = match beyond {
-        0 => String::new(),
-        _ => format!("stab overhead {beyond} linklayer ethernet "),
-    };
-    format!("qdisc add dev {device} root handle {handle:x}: {sizes}htb default 1")
+/// Bytes that a link adds to a packet beyond its Ethernet header. The discipline below the shaper counts them too.
+fn beyond_ethernet(link: &Link) -> i32 {
+    link.overhead as i32 - ETHERNET as i32
 }
 
-/// The arguments of the shaper's class, also used to change its rate.
-pub fn class(port: &Port, rate: Rate, link: &Link) -> String {
-    let Port { device, handle, .. } = port;
-    // A bucket of one byte is a serial line: HTB lets a frame exceed the credit and then waits until it is repaid.
-    let burst = link.burst.max(1);
-    format!(
-        "dev {device} parent {handle:x}: classid {handle:x}:1 htb rate {}bit burst {burst} cburst {burst}",
-        rate.as_bps()
-    )
+/// The shaper's class of a port; also what changes its rate.
+pub fn class(port: &Port, rate: Rate, link: &Link) -> Scheduler {
+    shaper::class(&port.device, port.major, rate, link.burst)
 }
 
 impl Writer<'_> {
@@ -317,12 +266,12 @@ impl Writer<'_> {
         });
     }
 
-    fn ip(&mut self, namespace: &str, lines: Vec<String>) {
-        self.step(Some(namespace), Action::Ip(lines));
+    fn route(&mut self, namespace: &str, route: Route) {
+        self.step(Some(namespace), Action::Route(route));
     }
 
-    fn tc(&mut self, namespace: &str, lines: Vec<String>) {
-        self.step(Some(namespace), Action::Tc(lines));
+    fn add(&mut self, namespace: &str, scheduler: Scheduler) {
+        self.step(Some(namespace), Action::Add(scheduler));
     }
 
     fn sysctl(&mut self, namespace: Option<&str>, values: &[(&str, &str)]) {
@@ -334,7 +283,7 @@ impl Writer<'_> {
 
     fn namespace(&mut self, name: &str, values: &[(&str, &str)]) {
         self.namespaces.push(name.into());
-        self.step(None, Action::Ip(vec![format!("netns add {name}")]));
+        self.step(None, Action::Namespace(name.into()));
         // Without IPv6 there are no packets of its neighbour and router discovery.
         self.sysctl(
             Some(name),
@@ -344,42 +293,18 @@ impl Writer<'_> {
             ],
         );
         self.sysctl(Some(name), values);
-        self.ip(name, vec!["link set lo up".into()]);
     }
 
-    /// Connects two namespaces by a link without a queue, with static neighbour entries.
-    fn pair(&mut self, ends: &[End<'_>; 2]) {
-        let [a, b] = ends;
-        let create = format!(
-            "link add {} netns {} address {} mtu {mtu} type veth peer name {} netns {} address {} mtu {mtu}",
-            a.device,
-            a.namespace,
-            mac(a.address),
-            b.device,
-            b.namespace,
-            mac(b.address),
-            mtu = self.mtu,
-        );
-        self.step(None, Action::Ip(vec![create]));
-        for (end, other) in [(a, b), (b, a)] {
-            let device = &end.device;
-            self.ip(
-                end.namespace,
-                vec![
-                    format!("addr add {}/24 dev {device}", end.address),
-                    format!("link set {device} up"),
-                    format!(
-                        "neigh replace {} lladdr {} dev {device} nud permanent",
-                        other.address,
-                        mac(other.address)
-                    ),
-                ],
-            );
-            self.step(
-                Some(end.namespace),
-                Action::OffloadsOff(vec![device.clone()]),
-            );
-        }
+    /// Connects two namespaces by a link without a queue: the namespace, device and address of each end.
+    fn connect(&mut self, ends: [(&str, String, Ipv4Addr); 2]) {
+        let ends = ends.map(|(namespace, device, address)| Interface {
+            namespace: namespace.into(),
+            device,
+            address,
+            mac: ethernet(address),
+            mtu: self.mtu,
+        });
+        self.step(None, Action::Connect(ends));
     }
 
     /// Builds the two hosts of a path, their links to the nodes at its ends, its routes and its delays.
@@ -404,38 +329,46 @@ impl Writer<'_> {
             let fixed_hash = ("net/core/txrehash".into(), "0".into());
             self.step(Some(host), Action::SysctlIfKnown(vec![fixed_hash]));
         }
-        let near_link = [
-            end(&near_host, format!("n{number}"), near(number, HOST)),
-            end(router, format!("rn{number}"), near(number, ROUTER)),
-        ];
-        let far_link = [
-            end(remote, format!("rf{number}"), far(number, ROUTER)),
-            end(&far_host, format!("f{number}"), far(number, HOST)),
-        ];
-        self.pair(&near_link);
-        self.pair(&far_link);
-        let (sender, receiver) = match path.direction {
-            Direction::Up => (&far_link[1], &near_link[0]),
-            Direction::Down | Direction::Both => (&near_link[0], &far_link[1]),
+        let [near_device, far_device] = [format!("n{number}"), format!("f{number}")];
+        let [to_near, to_far] = [format!("rn{number}"), format!("rf{number}")];
+        self.connect([
+            (&near_host, near_device.clone(), near(number, HOST)),
+            (router, to_near.clone(), near(number, ROUTER)),
+        ]);
+        self.connect([
+            (remote, to_far.clone(), far(number, ROUTER)),
+            (&far_host, far_device.clone(), far(number, HOST)),
+        ]);
+        let to_near_host = Route::new(None, near(number, ROUTER));
+        let to_far_host = Route::new(None, far(number, ROUTER));
+        let is_up = path.direction == Direction::Up;
+        let (of_near, of_far) = if is_up {
+            (
+                receiving(to_near_host, traffic),
+                sending(to_far_host, traffic),
+            )
+        } else {
+            (
+                sending(to_near_host, traffic),
+                receiving(to_far_host, traffic),
+            )
         };
-        for (host, options) in [
-            (sender, sender_options(traffic)),
-            (receiver, receiver_options(traffic)),
-        ] {
-            let [a, b, c, _] = host.address.octets();
-            let gateway = Ipv4Addr::new(a, b, c, ROUTER);
-            self.ip(
-                host.namespace,
-                vec![format!("route add default via {gateway}{options}")],
-            );
+        // The sender's route first.
+        let mut routes = [(&near_host, of_near), (&far_host, of_far)];
+        if is_up {
+            routes.reverse();
         }
-        let last_hop = match path.direction {
-            Direction::Up => &near_link[1],
-            Direction::Down | Direction::Both => &far_link[0],
+        for (host, route) in routes {
+            self.route(host, route);
+        }
+        let (receiver, last_hop) = if is_up {
+            ((&near_host, near_device), (router, to_near))
+        } else {
+            ((&far_host, far_device), (remote, to_far))
         };
         let delay = traffic.route.delay(&experiment.links);
-        self.delay(receiver, traffic.rtt.saturating_sub(delay));
-        self.delay(last_hop, delay);
+        self.delay(receiver.0, &receiver.1, traffic.rtt.saturating_sub(delay));
+        self.delay(last_hop.0, &last_hop.1, delay);
     }
 
     /// Adds the routes to a path's two hosts at every node on the path.
@@ -443,31 +376,16 @@ impl Writer<'_> {
         for (there, back) in ports {
             let (near, far) = (near(number, 0), far(number, 0));
             for (at, next, hosts) in [(there, back, far), (back, there, near)] {
-                let route = format!(
-                    "route add {hosts}/24 via {} dev {}",
-                    next.address, at.device
-                );
-                self.ip(&self.names.of(&at.node), vec![route]);
+                let node = self.names.of(&at.node);
+                self.route(&node, Route::new(Some(hosts), next.address));
             }
         }
     }
 
-    fn delay(&mut self, end: &End<'_>, delay: Duration) {
+    fn delay(&mut self, namespace: &str, device: &str, delay: Duration) {
         if !delay.is_zero() {
-            let device = &end.device;
-            let delay = tc_time(delay);
-            let command =
-                format!("qdisc add dev {device} root netem delay {delay} limit {NETEM_LIMIT}");
-            self.tc(end.namespace, vec![command]);
+            self.add(namespace, shaper::delay(device, delay));
         }
-    }
-}
-
-const fn end(namespace: &str, device: String, address: Ipv4Addr) -> End<'_> {
-    End {
-        namespace,
-        device,
-        address,
     }
 }
 
@@ -512,14 +430,21 @@ fn host_settings<'a>(traffic: &Traffic, unsent: &'a str) -> Vec<(&'static str, &
     ]
 }
 
-fn sender_options(traffic: &Traffic) -> String {
-    traffic.kind.tcp().map_or(String::new(), |tcp| {
-        let least = tcp.min_rto.as_nanos() / 1_000_000;
-        format!(" initcwnd {} rto_min {least}ms", tcp.initial_window)
-    })
+/// A sender's route.
+fn sending(route: Route, traffic: &Traffic) -> Route {
+    let tcp = traffic.kind.tcp();
+    Route {
+        initial_window: tcp.map(|tcp| tcp.initial_window),
+        min_rto_ms: tcp.map(|tcp| (tcp.min_rto.as_nanos() / 1_000_000) as u32),
+        ..route
+    }
 }
 
-fn receiver_options(traffic: &Traffic) -> String {
+/// A receiver's route.
+fn receiving(route: Route, traffic: &Traffic) -> Route {
     let window = traffic.kind.tcp().and_then(|tcp| tcp.window);
-    window.map_or(String::new(), |bytes| format!(" window {bytes}"))
+    Route {
+        window: window.map(|bytes| bytes as u32),
+        ..route
+    }
 }

@@ -48,24 +48,16 @@ pub fn linux_notes(plan: &Plan) -> Vec<String> {
     notes
 }
 
-/// The results of a run from the agent's job and its recording.
+/// The results of a run from the agent's recording.
 #[pyfunction]
-pub fn linux_run(
-    py: Python<'_>,
-    spec: &RunSpec,
-    told: &str,
-    recording: &[u8],
-    wall_s: f64,
-) -> PyResult<Run> {
+pub fn linux_run(py: Python<'_>, spec: &RunSpec, recording: &[u8], wall_s: f64) -> PyResult<Run> {
     let inner = &spec.inner;
     let run = py.detach(|| {
-        let told = serde_json::from_str(told).map_err(|error| error.to_string())?;
         let recording = Recording::from_bytes(recording).map_err(|error| error.to_string())?;
         Ok::<_, String>(summarise(
             &inner.experiment,
             inner.queue,
             inner.seed,
-            &told,
             recording,
             wall_s,
         ))

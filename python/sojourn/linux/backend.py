@@ -101,4 +101,4 @@ class Linux:
             recording = machine.run(told, spec.seed, self._kernel, json.loads(told)["modules"], monitor)
         else:
             recording = host.run(told, monitor)
-        return _core.linux_run(spec, told, recording, time.monotonic() - began)
+        return _core.linux_run(spec, recording, time.monotonic() - began)

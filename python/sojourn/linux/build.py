@@ -26,6 +26,11 @@ SUITES = ("stable", "testing", "unstable", "experimental")
 HZ = 250
 """Timer interrupts a second, as Debian's kernels have."""
 _HZ = re.compile(r"(config HZ\n\tint\n\tdefault) \d+")
+_EXTENDED = "have_xstate_support = 1;"
+"""Kernels before 6.13 keep a process's floating-point and vector registers in a buffer of fixed size. Hosts whose
+processor has more (AMX) refuse to restore them from it, and no process starts. There the kernel keeps only what every
+processor has; the agent uses no more (``user_mode``)."""
+_EXTENDED_IF_IT_FITS = "have_xstate_support = iov.iov_len < FP_SIZE * sizeof(unsigned long);"
 _RANDOM = """\
 /* SPDX-License-Identifier: GPL-2.0 */
 #ifndef __ASM_UM_ARCHRANDOM_H__
@@ -191,7 +196,7 @@ def _check(tree: Path, source: Path, version: str | None) -> str:
 
 
 def _adapt(tree: Path) -> None:
-    """Sets Debian's timer frequency, and random numbers that do not come from the host."""
+    """Sets Debian's timer frequency, takes no random numbers from the host, and accepts a processor of any size."""
     options = tree / "arch/um/Kconfig"
     changed, times = _HZ.subn(rf"\g<1> {HZ}", options.read_text(encoding="utf-8"))
     random = tree / "arch/um/include/asm/archrandom.h"
@@ -199,6 +204,10 @@ def _adapt(tree: Path) -> None:
         raise LinuxError("this version of the kernel is not known: its arch/um has another form")
     options.write_text(changed, encoding="utf-8")
     random.write_text(_RANDOM, encoding="utf-8")
+    registers = tree / "arch/x86/um/os-Linux/registers.c"
+    text = registers.read_text(encoding="utf-8") if registers.is_file() else ""
+    if _EXTENDED in text:
+        registers.write_text(text.replace(_EXTENDED, _EXTENDED_IF_IT_FITS), encoding="utf-8")
 
 
 def _configure(tree: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import json
 import os
@@ -25,6 +26,8 @@ CLEAN_UP_S = 30.0
 """Seconds for the agent to clean up after it was told to stop."""
 LOCK = Path("/run/sojourn-host.lock")
 """Held by the current run."""
+_MNT_DETACH = 2
+"""Of umount2(2)."""
 
 
 def check(modules: Iterable[str]) -> None:
@@ -38,8 +41,6 @@ def check(modules: Iterable[str]) -> None:
     if os.geteuid() != 0:
         raise LinuxError("--on host needs root: it creates network namespaces; without root omit it")
     programs.require_agent()
-    for tool in programs.TOOLS:
-        programs.require(tool)
     release = platform.release()
     running = Kernel(Path("/boot", f"vmlinuz-{release}"), Path("/lib/modules", release))
     # Without the list of built-in modules, a missing module is only noticed when it is used.
@@ -153,8 +154,11 @@ def _restored(job: dict[str, Any]) -> Iterator[None]:
         yield
     finally:
         for name in job["namespaces"]:
-            if Path("/run/netns", name).exists():
-                subprocess.run([str(programs.require("ip")), "netns", "delete", name], check=False, capture_output=True)
+            namespace = Path("/run/netns", name)
+            if namespace.exists():
+                # Without its name the namespace ends, because nothing else refers to it.
+                ctypes.CDLL(None).umount2(os.fsencode(namespace), _MNT_DETACH)
+                namespace.unlink()
         for setting, value in before:
             setting.write_bytes(value)
 

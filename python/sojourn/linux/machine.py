@@ -48,7 +48,7 @@ def run(told: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core
 
 
 def initial_files(told: str, kernel: Kernel, modules: list[str]) -> bytes:
-    """The initial file system: agent, job, tools with their libraries, and modules in order.
+    """The initial file system: agent, job, and modules in order.
 
     Raises
     ------
@@ -60,11 +60,6 @@ def initial_files(told: str, kernel: Kernel, modules: list[str]) -> bytes:
     archive.add_directories(["proc", "sys", "tmp", "run", "modules", "modules-late"])
     archive.add_file("/init", programs.require_agent().read_bytes(), executable=True)
     archive.add_file("/job.json", told.encode())
-    for tool in programs.TOOLS:
-        path = programs.require(tool)
-        archive.add_file(f"/sbin/{tool}", path.read_bytes(), executable=True)
-        for library in programs.libraries(path):
-            archive.add_file(str(library), library.read_bytes(), executable=True)
     early = kernel.in_order(modules)
     late = [] if kernel.user_mode else kernel.in_order(emulated.RESULT_MODULES)
     late = [path for path in late if path not in early]

@@ -1,9 +1,8 @@
-"""The programs that a run needs: the agent, QEMU, ``ip``, ``tc`` and ``ethtool``."""
+"""The programs that a run needs: the agent and QEMU."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from functools import cache
@@ -12,9 +11,8 @@ from pathlib import Path
 from sojourn.linux.errors import LinuxError
 
 QEMU = "qemu-system-x86_64"
-TOOLS = {"ip": "iproute2", "tc": "iproute2", "ethtool": "ethtool"}
-"""The programs that the agent calls, with Debian's package of each."""
-PACKAGE_OF = {QEMU: "qemu-system-x86", **TOOLS}
+PACKAGE_OF = {QEMU: "qemu-system-x86"}
+"""Debian's package of each program."""
 
 _ADMINISTRATION = os.pathsep.join(["/usr/local/sbin", "/usr/sbin", "/sbin"])
 """Folders of administration programs, which a user's PATH may not contain."""
@@ -94,20 +92,3 @@ def _death_signal() -> tuple[str, ...]:
     # util-linux before 2.33 and BusyBox do not have this option.
     done = subprocess.run([*words, "true"], check=False, capture_output=True)
     return words if done.returncode == 0 else ()
-
-
-def libraries(program: Path) -> list[Path]:
-    """The shared libraries that a program loads, its loader included; none for a static program.
-
-    Raises
-    ------
-    LinuxError
-        One of them is missing.
-    """
-    # Ignore the libraries that this process has preloaded, or finds in its own folders.
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
-    listing = subprocess.run(["ldd", str(program)], env=plain, capture_output=True, text=True, check=False)
-    missing = re.findall(r"(\S+) => not found", listing.stdout)
-    if missing:
-        raise LinuxError(f"{program} lacks {missing[0]}")
-    return [Path(path) for path in re.findall(r"(/\S+) \(0x", listing.stdout)]

@@ -69,6 +69,8 @@ def _command(kernel: Kernel, initrd: Path, results: Path) -> list[str]:
         str(kernel.image),
         f"mem={MEMORY_MIB}M",
         "time-travel=inf-cpu",
+        # Run processes without ptrace if the kernel (6.16 and later) and the host can: a run takes a third of the time.
+        "seccomp=auto",
         f"time-travel-start={START_NS}",
         f"initrd={initrd}",
         f"hostfs={results}",
@@ -79,4 +81,6 @@ def _command(kernel: Kernel, initrd: Path, results: Path) -> list[str]:
         "loglevel=2",
         "thash_entries=256",
         "panic=-1",
+        # In the agent's environment: its C library then uses no state of the processor that kernels before 6.13 lose.
+        "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX_Fast_Unaligned_Load,-AVX512F,-AVX512BW,-AVX512VL",
     ]

@@ -2,7 +2,10 @@ use sojourn_experiment::{DisciplineKeys, KeySpec, Names as Known, Source, read};
 use sojourn_units::Kind as KeyKind;
 
 use super::*;
+use crate::disciplines::Options;
 use crate::job::Action;
+use crate::netlink::number;
+use crate::shaper::Scheduler;
 
 /// An experiment from its text, with a few known disciplines.
 fn experiment(text: &str) -> Experiment {
@@ -42,35 +45,50 @@ fn compiled(text: &str) -> Result<Job, Refusal> {
     job(&experiment(text), 0, 1, "t")
 }
 
-fn all_commands(job: &Job) -> Vec<String> {
-    let lines = |step: &crate::job::Step| match &step.action {
-        Action::Ip(lines) | Action::Tc(lines) => lines
-            .iter()
-            .map(|line| format!("{} {line}", step.namespace.as_deref().unwrap_or("-")))
-            .collect(),
-        _ => Vec::new(),
+/// What is added to devices, with the namespace of each.
+fn added(job: &Job) -> Vec<(&str, &Scheduler)> {
+    job.setup
+        .iter()
+        .filter_map(|step| match (&step.namespace, &step.action) {
+            (Some(namespace), Action::Add(scheduler)) => Some((namespace.as_str(), scheduler)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The first addition of this kind to a namespace.
+fn first<'a>(job: &'a Job, namespace: &str, kind: &str) -> Option<&'a Scheduler> {
+    let mut all = added(job).into_iter();
+    all.find(|(place, scheduler)| *place == namespace && scheduler.kind == kind)
+        .map(|(_, scheduler)| scheduler)
+}
+
+/// The latency in tc_netem_qopt, in ticks of 64 ns, as milliseconds.
+fn latency_ms(netem: &Scheduler) -> f64 {
+    let Options::Fields(fields) = &netem.options else {
+        panic!("netem has a structure");
     };
-    job.setup.iter().flat_map(lines).collect()
+    number::<4>(fields, 0).expect("a latency") as f64 * 64e-6
 }
 
 #[test]
 fn delays_are_on_the_receivers_egress_and_on_the_last_hop() {
-    let commands = all_commands(&compiled(BASE).unwrap());
-    let delays: Vec<&str> = commands
-        .iter()
-        .filter(|command| command.contains("netem"))
-        .map(String::as_str)
+    let job = compiled(BASE).unwrap();
+    let delays: Vec<(&str, &str, f64)> = added(&job)
+        .into_iter()
+        .filter(|(_, scheduler)| scheduler.kind == "netem")
+        .map(|(namespace, netem)| (namespace, netem.device.as_str(), latency_ms(netem)))
         .collect();
     // Of 100 ms the link has 10 ms; path 0 goes down, path 1 up, path 2 (40 ms) down.
     assert_eq!(
         delays,
         [
-            "t-far0 qdisc add dev f0 root netem delay 90ms limit 200000",
-            "t-remote qdisc add dev rf0 root netem delay 10ms limit 200000",
-            "t-near1 qdisc add dev n1 root netem delay 90ms limit 200000",
-            "t-router qdisc add dev rn1 root netem delay 10ms limit 200000",
-            "t-far2 qdisc add dev f2 root netem delay 30ms limit 200000",
-            "t-remote qdisc add dev rf2 root netem delay 10ms limit 200000",
+            ("t-far0", "f0", 90.0),
+            ("t-remote", "rf0", 10.0),
+            ("t-near1", "n1", 90.0),
+            ("t-router", "rn1", 10.0),
+            ("t-far2", "f2", 30.0),
+            ("t-remote", "rf2", 10.0),
         ]
     );
 }
@@ -78,27 +96,37 @@ fn delays_are_on_the_receivers_egress_and_on_the_last_hop() {
 #[test]
 fn the_discipline_is_the_leaf_of_a_shaper_that_follows_the_schedule() {
     let job = compiled(BASE).unwrap();
-    let commands = all_commands(&job);
-    for expected in [
-        "t-router qdisc add dev sj-down root handle 5d01: htb default 1",
-        "t-router class add dev sj-down parent 5d01: classid 5d01:1 htb rate 10000000bit burst 1600 cburst 1600",
-        "t-router qdisc add dev sj-down parent 5d01:1 handle 10: codel limit 1000",
-    ] {
-        assert!(
-            commands.iter().any(|command| command == expected),
-            "{expected}"
-        );
-    }
+    let experiment = experiment(BASE);
+    let port = topology::Port::of(
+        &experiment.links,
+        Hop {
+            link: 0,
+            way: Way::Down,
+        },
+    );
+    let class = |rate| topology::class(&port, rate, &experiment.links[0]);
+    let router: Vec<&Scheduler> = added(&job)
+        .into_iter()
+        .filter(|(namespace, scheduler)| *namespace == "t-router" && scheduler.device == "sj-down")
+        .map(|(_, scheduler)| scheduler)
+        .collect();
+    assert_eq!(router.len(), 3);
+    assert_eq!(
+        (router[0].handle, router[0].kind.as_str()),
+        (0x5d01_0000, "htb")
+    );
+    assert_eq!(router[1], &class(Rate::from_mbps(10)));
+    assert_eq!(
+        (router[2].parent, router[2].handle, router[2].kind.as_str()),
+        (0x5d01_0001, 0x0010_0000, "codel")
+    );
     assert!(
-        !commands
-            .iter()
-            .any(|command| command.contains("sj-up root")),
+        first(&job, "t-remote", "htb").is_none(),
         "no queue in the reverse direction"
     );
-    let change = "class change dev sj-down parent 5d01: classid 5d01:1 htb rate 1000000bit burst 1600 cburst 1600";
     assert_eq!(
         job.bottlenecks[0].rate_changes,
-        [(5_000_000_000, change.to_owned())]
+        [(5_000_000_000, class(Rate::from_mbps(1)))]
     );
     assert_eq!(job.bottlenecks[0].handle, 0x5d01_0000);
 }
@@ -111,30 +139,44 @@ fn the_reverse_direction_is_shaped_if_the_experiment_has_its_rate() {
     );
     let job = compiled(&text).unwrap();
     assert_eq!(job.bottlenecks[1].aqm, "pie");
-    let commands = all_commands(&job);
-    let expected = "t-remote qdisc add dev sj-up parent 5d02:1 handle 10: pie limit 1000";
-    assert!(commands.iter().any(|command| command == expected));
+    let pie = first(&job, "t-remote", "pie").expect("a queue");
+    assert_eq!((pie.device.as_str(), pie.parent), ("sj-up", 0x5d02_0001));
 }
 
 #[test]
 fn links_count_their_overhead() {
-    for (overhead, size) in [
-        ("38 B", "stab overhead 24 linklayer ethernet htb"),
-        ("14 B", "5d01: htb"),
-    ] {
+    for (overhead, beyond) in [("38 B", 24), ("14 B", 0)] {
         let text = BASE.replace("delay =", &format!("overhead = \"{overhead}\", delay ="));
-        let commands = all_commands(&compiled(&text).unwrap());
-        assert!(
-            commands.iter().any(|command| command.contains(size)),
-            "{overhead}"
-        );
+        let job = compiled(&text).unwrap();
+        let root = first(&job, "t-router", "htb").expect("a shaper");
+        assert_eq!(root.overhead, beyond, "{overhead}");
     }
-    let serial = BASE.replace("delay =", "burst = \"0 B\", delay =");
-    let commands = all_commands(&compiled(&serial).unwrap());
-    assert!(
-        commands
-            .iter()
-            .any(|command| command.ends_with("burst 1 cburst 1"))
+}
+
+/// A host that sends has the first window and least timeout of its flows, one that receives the largest window.
+#[test]
+fn routes_carry_the_settings_of_tcp() {
+    let job = compiled(BASE).unwrap();
+    let routes: Vec<(&str, [Option<u32>; 3])> = job
+        .setup
+        .iter()
+        .filter_map(|step| match &step.action {
+            Action::Route(route) => Some((
+                step.namespace.as_deref()?,
+                [route.initial_window, route.min_rto_ms, route.window],
+            )),
+            _ => None,
+        })
+        .filter(|(namespace, _)| namespace.ends_with('0') || namespace.ends_with('1'))
+        .collect();
+    assert_eq!(
+        routes,
+        [
+            ("t-near0", [Some(10), Some(200), None]),
+            ("t-far0", [None, None, Some(1_000_000)]),
+            ("t-far1", [Some(10), Some(200), None]),
+            ("t-near1", [None, None, Some(1_000_000)]),
+        ]
     );
 }
 

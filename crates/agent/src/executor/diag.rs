@@ -2,18 +2,14 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
-};
+use nix::sys::socket::{MsgFlags, SockProtocol, recv, send};
 
-use super::namespace::within;
-use super::netlink::{ATTRIBUTE, DONE, ERROR, HEADER, message, number};
+use super::link::{DONE, DUMP, ERROR, open};
 use super::{Context, Failure};
+use crate::netlink::{attribute, message, number, request};
 
 /// SOCK_DIAG_BY_FAMILY (linux/sock_diag.h).
 const BY_FAMILY: u16 = 20;
-/// NLM_F_REQUEST | NLM_F_DUMP.
-const DUMP: u16 = 0x301;
 /// INET_DIAG_INFO (linux/inet_diag.h).
 const INFO: u16 = 2;
 const AF_INET: u8 = 2;
@@ -53,17 +49,7 @@ impl Diag {
     /// # Errors
     /// The kernel does not support it.
     pub fn open(namespace: &str) -> Result<Self, Failure> {
-        within(Some(namespace), || {
-            let (family, kind) = (AddressFamily::Netlink, SockType::Raw);
-            socket(
-                family,
-                kind,
-                SockFlag::SOCK_CLOEXEC,
-                SockProtocol::NetlinkSockDiag,
-            )
-            .map(Self)
-            .context(|| "opening a socket for TCP_INFO".into())
-        })
+        open(Some(namespace), SockProtocol::NetlinkSockDiag).map(Self)
     }
 
     /// All TCP connections of the namespace.
@@ -72,7 +58,7 @@ impl Diag {
     /// The kernel refuses, for example because it lacks tcp_diag.
     pub fn connections(&self) -> Result<Vec<Connection>, Failure> {
         let asking = || "asking for TCP_INFO".to_owned();
-        send(self.0.as_raw_fd(), &request(), MsgFlags::empty()).context(asking)?;
+        send(self.0.as_raw_fd(), &ask(), MsgFlags::empty()).context(asking)?;
         let mut connections = Vec::new();
         let mut buffer = vec![0; 1 << 16];
         loop {
@@ -96,29 +82,16 @@ impl Diag {
 }
 
 /// A request for all connected IPv4 TCP sockets with their TCP_INFO.
-fn request() -> Vec<u8> {
-    let mut request = Vec::with_capacity(HEADER + 56);
-    request.extend(72_u32.to_le_bytes());
-    request.extend(BY_FAMILY.to_le_bytes());
-    request.extend(DUMP.to_le_bytes());
-    request.extend([0; 8]);
-    request.extend([AF_INET, IPPROTO_TCP, 1 << (INFO - 1), 0]);
-    request.extend(CONNECTED.to_le_bytes());
-    request.extend([0; 48]);
-    request
+fn ask() -> Vec<u8> {
+    let mut body = vec![AF_INET, IPPROTO_TCP, 1 << (INFO - 1), 0];
+    body.extend(CONNECTED.to_ne_bytes());
+    body.extend([0; 48]);
+    request(BY_FAMILY, DUMP, &body)
 }
 
 fn connection(body: &[u8]) -> Option<Connection> {
     let port = |at: usize| Some(u16::from_be_bytes(body.get(at..at + 2)?.try_into().ok()?));
-    let mut attributes = body.get(MESSAGE..)?;
-    let info = loop {
-        let length = number::<2>(attributes, 0)? as usize;
-        let value = attributes.get(ATTRIBUTE..length)?;
-        if number::<2>(attributes, 2)? as u16 == INFO {
-            break value;
-        }
-        attributes = attributes.get(length.next_multiple_of(4)..)?;
-    };
+    let info = attribute(body.get(MESSAGE..)?, INFO)?;
     // Offsets in tcp_info (linux/tcp.h), to which new fields are only appended.
     let sent = number::<8>(info, 200)?;
     let retransmitted = number::<8>(info, 208)?;
@@ -169,6 +142,6 @@ mod tests {
 
     #[test]
     fn a_request_has_the_length_that_it_states() {
-        assert_eq!(request().len(), 72);
+        assert_eq!(ask().len(), 72);
     }
 }

@@ -1,7 +1,7 @@
 //! The agent as the first process of a machine that exists for one run: an emulated one, or User-Mode Linux.
 //!
-//! The initial file system holds this program as `/init`, the job as `/job.json`, the tools, and modules in the order
-//! in which to load them: `/modules/` before the run, `/modules-late/` after it. The modules for output are loaded
+//! The initial file system holds this program as `/init`, the job as `/job.json`, and modules in the order in which to
+//! load them: `/modules/` before the run, `/modules-late/` after it. The modules for output are loaded
 //! late, so that nothing that depends on the host's time takes part in the run. The recording is written to the first
 //! virtio serial port, or to a folder of the host where the kernel has `hostfs`. Messages to the host during the run are
 //! lines on the console that begin with `@`.
@@ -19,8 +19,9 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::unistd::pause;
 
+use super::link::Link;
 use super::setup::load_module;
-use super::{Context, Failure, execute, tools};
+use super::{Context, Failure, execute};
 use crate::job::Job;
 
 /// The machine counts as hung if it takes this much longer than the job, measured by the machine's clock.
@@ -134,7 +135,7 @@ fn folder_of_host() -> Result<Option<PathBuf>, Failure> {
 /// Makes the machine's first connection, to a port where nobody listens. The kernel then draws 256 kB of random
 /// numbers to choose ports, which takes some 6 ms of the machine's time and would delay the first flow of a run.
 fn connect_once() -> Result<(), Failure> {
-    tools::run(None, "ip", &["link", "set", "lo", "up"])?;
+    Link::open(None)?.loopback_up()?;
     match TcpStream::connect((Ipv4Addr::LOCALHOST, DISCARD)) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(()),
         outcome => outcome

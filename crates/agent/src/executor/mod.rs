@@ -2,7 +2,7 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | `setup`, `namespace`, `tools`, `netlink` | load kernel modules; build the network and remove it |
+//! | `setup`, `namespace`, `link` | load kernel modules; build the network and remove it |
 //! | `session` | the run: a loop that lets flows act when they are due |
 //! | `traffic/` | the flows, a file per transport |
 //! | `tracing`, `ring`, `packets` | the kernel's tracepoints, and the fate of each packet from them |
@@ -15,15 +15,14 @@
 mod clock;
 mod diag;
 pub mod init;
+mod link;
 mod load;
 mod namespace;
-mod netlink;
 mod packets;
 mod ring;
 mod session;
 mod setup;
 mod tap;
-mod tools;
 mod tracing;
 mod traffic;
 

@@ -13,14 +13,15 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 
 use super::clock::{Clock, monotonic};
 use super::diag::Diag;
+use super::link::{Link, index};
 use super::load::Load;
 use super::packets::settle;
 use super::tap::Tap;
-use super::tools::WaitingTc;
 use super::tracing::Tracing;
 use super::traffic::{Ready, Traffic, Watch, open};
 use super::{Context, Failure};
-use crate::job::Job;
+use crate::disciplines::{Counters, counters};
+use crate::job::{Job, ObservedQueue};
 use crate::recording::{QueueFigures, Recording};
 
 /// Time from the end of building to the start of the run, in which the kernel completes deferred work.
@@ -75,7 +76,7 @@ struct Session<'a> {
     /// By sending host: its netlink socket for TCP_INFO, and its flows.
     hosts: BTreeMap<String, (Rc<Diag>, Vec<usize>)>,
     windows: Vec<Option<u32>>,
-    shapers: Vec<Shaper>,
+    shapers: Vec<Shaper<'a>>,
     tracing: Tracing,
     taps: Vec<Tap>,
     /// Whether the taps hold packets that have not been read yet.
@@ -87,10 +88,52 @@ struct Session<'a> {
     warmup_done: bool,
 }
 
-/// The `tc` process of a queue: it changes the rate of the shaper and prints the counters.
-struct Shaper {
-    tc: WaitingTc,
+/// A queue's shaper and discipline, whose rate is changed and whose counters are read.
+struct Shaper<'a> {
+    queue: &'a ObservedQueue,
+    link: Link,
+    /// The device's index.
+    device: u32,
     changes_done: usize,
+    /// The counters at the end of each bin so far.
+    series: Vec<Counters>,
+}
+
+impl<'a> Shaper<'a> {
+    fn open(queue: &'a ObservedQueue) -> Result<Self, Failure> {
+        let namespace = Some(queue.namespace.as_str());
+        Ok(Self {
+            queue,
+            link: Link::open(namespace)?,
+            device: index(namespace, &queue.device)?,
+            changes_done: 0,
+            series: Vec::new(),
+        })
+    }
+
+    /// Makes the changes of the rate that are due.
+    fn change_rate(&mut self, now_ns: u64) -> Result<(), Failure> {
+        while let Some((at_ns, class)) = self.queue.rate_changes.get(self.changes_done) {
+            if *at_ns > now_ns {
+                break;
+            }
+            self.link.change(Some(&self.queue.namespace), class)?;
+            self.changes_done += 1;
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Result<Counters, Failure> {
+        let ObservedQueue {
+            aqm, device, leaf, ..
+        } = self.queue;
+        let disciplines = self.link.disciplines()?;
+        let own = disciplines
+            .iter()
+            .find(|(index, handle, _)| (index, handle) == (&self.device, leaf));
+        own.and_then(|(_, _, described)| counters(aqm, described))
+            .ok_or_else(|| Failure(format!("the kernel shows no counters of {aqm} on {device}")))
+    }
 }
 
 /// Runs a job's traffic over its network.
@@ -142,11 +185,7 @@ impl<'a> Session<'a> {
         let mut shapers = Vec::new();
         let mut taps = Vec::new();
         for (index, queue) in job.bottlenecks.iter().enumerate() {
-            let tc = WaitingTc::start(&queue.namespace, index)?;
-            shapers.push(Shaper {
-                tc,
-                changes_done: 0,
-            });
+            shapers.push(Shaper::open(queue)?);
             taps.push(Tap::open(job, queue, index)?);
         }
         let tracing = Tracing::begin(job)?;
@@ -225,8 +264,7 @@ impl<'a> Session<'a> {
         let changes = self
             .shapers
             .iter()
-            .zip(&self.job.bottlenecks)
-            .filter_map(|(shaper, queue)| Some(queue.rate_changes.get(shaper.changes_done)?.0));
+            .filter_map(|shaper| Some(shaper.queue.rate_changes.get(shaper.changes_done)?.0));
         let warmup = (!self.warmup_done).then_some(self.job.warmup_ns);
         let regular = [Some(&self.sample), Some(&self.second), self.bin.as_ref()];
         flows
@@ -293,14 +331,8 @@ impl<'a> Session<'a> {
 
     /// Handles everything that is due.
     fn act(&mut self, now_ns: u64, progress: &mut dyn FnMut(u64)) -> Result<(), Failure> {
-        for (shaper, queue) in self.shapers.iter_mut().zip(&self.job.bottlenecks) {
-            while let Some((at_ns, command)) = queue.rate_changes.get(shaper.changes_done) {
-                if *at_ns > now_ns {
-                    break;
-                }
-                shaper.tc.tell(command)?;
-                shaper.changes_done += 1;
-            }
+        for shaper in &mut self.shapers {
+            shaper.change_rate(now_ns)?;
         }
         if !self.warmup_done && self.job.warmup_ns <= now_ns {
             self.warmup_done = true;
@@ -352,21 +384,22 @@ impl<'a> Session<'a> {
             let received = figures.received;
             figures.series.push((received, *window));
         }
-        self.show_counters()
-    }
-
-    fn show_counters(&mut self) -> Result<(), Failure> {
-        self.shapers
-            .iter_mut()
-            .zip(&self.job.bottlenecks)
-            .try_for_each(|(shaper, queue)| {
-                shaper.tc.tell(&format!("qdisc show dev {}", queue.device))
-            })
+        for shaper in &mut self.shapers {
+            let counters = shaper.counters()?;
+            shaper.series.push(counters);
+        }
+        Ok(())
     }
 
     /// Collects the recording at the end.
     fn finish(mut self) -> Result<Recording, Failure> {
-        self.show_counters()?;
+        let mut queues = Vec::new();
+        for shaper in self.shapers.drain(..) {
+            queues.push(QueueFigures {
+                at_end: shaper.counters()?,
+                series: shaper.series,
+            });
+        }
         let end_ns = self.job.duration_ns;
         self.observe(None)?;
         let figures = self
@@ -374,10 +407,6 @@ impl<'a> Session<'a> {
             .iter_mut()
             .map(|flow| std::mem::take(flow.figures()))
             .collect();
-        let mut queues = Vec::new();
-        for shaper in self.shapers {
-            queues.push(shown(&shaper.tc.finish()?));
-        }
         let mut labels = Vec::new();
         let mut captured = Vec::new();
         for tap in self.taps {
@@ -397,18 +426,5 @@ impl<'a> Session<'a> {
             packets: settle(&events, &labels, end_ns as i64),
             ..Recording::default()
         })
-    }
-}
-
-/// The outputs of several `qdisc show`, each of which begins with the root.
-fn shown(printed: &str) -> QueueFigures {
-    let mut series: Vec<String> = printed
-        .split("qdisc htb ")
-        .skip(1)
-        .map(|text| format!("qdisc htb {text}"))
-        .collect();
-    QueueFigures {
-        at_end: series.pop().unwrap_or_default(),
-        series,
     }
 }

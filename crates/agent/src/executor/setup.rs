@@ -4,9 +4,11 @@ use std::fs;
 
 use nix::kmod::{ModuleInitFlags, finit_module};
 
-use super::namespace::within;
-use super::{Context, Failure, netlink, tools};
+use super::link::{Link, connect, kind};
+use super::namespace::{self, within};
+use super::{Context, Failure};
 use crate::job::{Action, Job, Step};
+use crate::netlink::{attribute, number};
 
 /// The network of a job. It is removed when this is dropped.
 pub struct Network<'a> {
@@ -39,21 +41,14 @@ impl<'a> Network<'a> {
     /// The packets dropped by all netem delays. The queues under test did not cause these losses.
     ///
     /// # Errors
-    /// `tc` fails.
+    /// The kernel refuses to show its disciplines.
     pub fn lost_in_delays(&self) -> Result<u64, Failure> {
-        let mut lost = 0;
-        for namespace in &self.job.namespaces {
-            let shown = tools::run(Some(namespace), "tc", &["-s", "qdisc", "show"])?;
-            lost += shown
-                .split("qdisc ")
-                .filter(|qdisc| qdisc.starts_with("netem "))
-                .filter_map(|qdisc| {
-                    let (_, after) = qdisc.split_once("(dropped ")?;
-                    after.split(',').next()?.parse::<u64>().ok()
-                })
-                .sum::<u64>();
-        }
-        Ok(lost)
+        self.job.namespaces.iter().try_fold(0, |sum, namespace| {
+            let disciplines = Link::open(Some(namespace))?.disciplines()?;
+            let delays = disciplines.iter().map(|(_, _, described)| described);
+            let delays = delays.filter(|described| kind(described) == Some("netem"));
+            Ok(sum + delays.filter_map(|described| drops(described)).sum::<u64>())
+        })
     }
 
     /// The sum over all namespaces of one of the kernel's extended TCP counters (`/proc/net/netstat`).
@@ -71,6 +66,11 @@ impl<'a> Network<'a> {
     }
 }
 
+/// The drops of a described discipline: TCA_STATS2, TCA_STATS_QUEUE, drops.
+fn drops(described: &[u8]) -> Option<u64> {
+    number::<4>(attribute(attribute(described, 7)?, 3)?, 8)
+}
+
 /// A counter by its name from `/proc/net/netstat`, where a line of values follows each line of names.
 fn extended_counter(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
@@ -81,9 +81,9 @@ fn extended_counter(text: &str, name: &str) -> Option<u64> {
 
 impl Drop for Network<'_> {
     fn drop(&mut self) {
-        for namespace in self.job.namespaces.iter().rev() {
+        for name in self.job.namespaces.iter().rev() {
             // Namespaces that were not yet created are missing; ignore that.
-            let _ = tools::run(None, "ip", &["netns", "delete", namespace]);
+            let _ = namespace::delete(name);
         }
         for (key, value) in &self.original {
             // Ignore errors: writing this key has succeeded before.
@@ -95,13 +95,13 @@ impl Drop for Network<'_> {
 fn carry_out(step: &Step) -> Result<(), Failure> {
     let namespace = step.namespace.as_deref();
     match &step.action {
-        Action::Ip(lines) => tools::batch(namespace, "ip", lines),
-        Action::Tc(lines) => tools::batch(namespace, "tc", lines),
-        Action::Add(discipline) => within(namespace, || netlink::add(discipline)),
-        Action::OffloadsOff(devices) => devices.iter().try_for_each(|device| {
-            let switches = ["-K", device, "tso", "off", "gso", "off", "gro", "off"];
-            tools::run(namespace, "ethtool", &switches).map(drop)
-        }),
+        Action::Namespace(name) => {
+            namespace::create(name)?;
+            Link::open(Some(name))?.loopback_up()
+        }
+        Action::Connect(ends) => connect(ends),
+        Action::Route(route) => Link::open(namespace)?.route(route),
+        Action::Add(scheduler) => Link::open(namespace)?.add(namespace, scheduler),
         Action::Sysctl(values) => within(namespace, || {
             values
                 .iter()

@@ -1,0 +1,461 @@
+//! Devices, addresses, routes and disciplines of a namespace, by netlink (rtnetlink(7), linux/ethtool_netlink.h).
+
+use std::fmt::Display;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
+};
+
+use super::namespace::{handle_of, within};
+use super::{Context, Failure};
+use crate::disciplines::Options;
+use crate::job::{Interface, Route};
+use crate::netlink::{Attributes, attribute, message, number, request};
+use crate::shaper::{self, Scheduler};
+
+/// Types of messages (linux/rtnetlink.h, linux/netlink.h).
+const NEW_LINK: u16 = 16;
+const NEW_ADDRESS: u16 = 20;
+const NEW_ROUTE: u16 = 24;
+const NEW_NEIGHBOUR: u16 = 28;
+const NEW_QDISC: u16 = 36;
+const GET_QDISC: u16 = 38;
+const NEW_CLASS: u16 = 40;
+/// An error of number zero is an acknowledgement.
+pub const ERROR: u16 = 2;
+pub const DONE: u16 = 3;
+
+/// NLM_F_REQUEST | NLM_F_ACK; with NLM_F_CREATE and NLM_F_EXCL or NLM_F_REPLACE; NLM_F_REQUEST | NLM_F_DUMP.
+const CHANGE: u16 = 0x005;
+const CREATE: u16 = 0x605;
+const REPLACE: u16 = 0x505;
+pub const DUMP: u16 = 0x301;
+
+const AF_INET: u8 = 2;
+/// IFF_UP.
+const UP: u32 = 1;
+/// NUD_PERMANENT.
+const PERMANENT: u16 = 0x80;
+/// RT_TABLE_MAIN, RTPROT_BOOT, RTN_UNICAST.
+const MAIN: u8 = 254;
+const BOOT: u8 = 3;
+const UNICAST: u8 = 1;
+/// Length of the networks' prefixes, in bits.
+const PREFIX: u8 = 24;
+
+/// TCA_KIND, TCA_OPTIONS and TCA_STAB.
+const KIND: u16 = 1;
+const OPTIONS: u16 = 2;
+const SIZES: u16 = 8;
+
+/// The features that segmentation and receive offloads consist of.
+const OFFLOADS: [&str; 6] = [
+    "tx-tcp-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-generic-segmentation",
+    "rx-gro",
+];
+
+/// A netlink socket in one namespace.
+pub struct Link(OwnedFd);
+
+impl Link {
+    /// Opens the socket; `None` for the agent's own namespace.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered.
+    pub fn open(namespace: Option<&str>) -> Result<Self, Failure> {
+        open(namespace, SockProtocol::NetlinkRoute).map(Self)
+    }
+
+    /// Puts the loopback device up.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn loopback_up(&self) -> Result<(), Failure> {
+        // Its index is 1 in every namespace (LOOPBACK_IFINDEX).
+        self.up(1).context(|| "putting lo up".into())
+    }
+
+    fn up(&self, index: u32) -> Result<(), Failure> {
+        self.ask(NEW_LINK, CHANGE, &[&interface(index, UP)[..]].concat())
+    }
+
+    /// Adds a route to this namespace.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn route(&self, route: &Route) -> Result<(), Failure> {
+        self.ask(NEW_ROUTE, CREATE, &route_body(route))
+            .context(|| format!("adding a route by {}", route.via))
+    }
+
+    /// Adds a discipline or class to a device of this namespace.
+    ///
+    /// # Errors
+    /// There is no such device, or the kernel refuses.
+    pub fn add(&self, namespace: Option<&str>, scheduler: &Scheduler) -> Result<(), Failure> {
+        self.schedule(namespace, scheduler, CREATE, "adding")
+    }
+
+    /// Changes a class of a device of this namespace.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn change(&self, namespace: Option<&str>, scheduler: &Scheduler) -> Result<(), Failure> {
+        self.schedule(namespace, scheduler, CHANGE, "changing")
+    }
+
+    fn schedule(
+        &self,
+        namespace: Option<&str>,
+        scheduler: &Scheduler,
+        flags: u16,
+        verb: &str,
+    ) -> Result<(), Failure> {
+        let doing = || format!("{verb} {} on {}", scheduler.kind, scheduler.device);
+        let index = index(namespace, &scheduler.device)?;
+        let kind = if scheduler.is_class {
+            NEW_CLASS
+        } else {
+            NEW_QDISC
+        };
+        self.ask(kind, flags, &scheduler_body(scheduler, index))
+            .context(doing)
+    }
+
+    /// The attributes of all disciplines in this namespace, with their devices' indices and their handles.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn disciplines(&self) -> Result<Vec<(u32, u32, Vec<u8>)>, Failure> {
+        let asking = || "asking for the disciplines".to_owned();
+        send_to(&self.0, &request(GET_QDISC, DUMP, &[0; TCMSG])).context(asking)?;
+        let mut found = Vec::new();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let length =
+                recv(self.0.as_raw_fd(), &mut buffer, MsgFlags::empty()).context(asking)?;
+            let mut rest = &buffer[..length];
+            while let Some((kind, body, next)) = message(rest) {
+                match kind {
+                    DONE => return Ok(found),
+                    ERROR => return Err(error(body)).context(asking),
+                    _ => found.extend(discipline(body)),
+                }
+                rest = next;
+            }
+        }
+    }
+
+    /// Sends a request and waits for its acknowledgement.
+    fn ask(&self, kind: u16, flags: u16, body: &[u8]) -> Result<(), Failure> {
+        acknowledged(&self.0, &request(kind, flags, body))
+            .map_err(|errno| Failure(errno.desc().into()))
+    }
+}
+
+/// Connects two namespaces by a pair of devices without offloads, with addresses, and neighbours that never expire.
+///
+/// # Errors
+/// A namespace is missing, or the kernel refuses.
+pub fn connect(ends: &[Interface; 2]) -> Result<(), Failure> {
+    let [a, b] = ends;
+    let connecting = || format!("connecting {} and {}", a.device, b.device);
+    let files = [handle_of(&a.namespace)?, handle_of(&b.namespace)?];
+    let [of_a, of_b] =
+        [(a, &files[0]), (b, &files[1])].map(|(end, file)| device(end, file.as_raw_fd()));
+    Link::open(None)?
+        .ask(NEW_LINK, CREATE, &pair_body(of_a, of_b))
+        .context(connecting)?;
+    for (end, other) in [(a, b), (b, a)] {
+        let namespace = Some(end.namespace.as_str());
+        let link = Link::open(namespace)?;
+        let index = index(namespace, &end.device)?;
+        let setting = || format!("setting up {}", end.device);
+        link.ask(NEW_ADDRESS, CREATE, &address_body(end.address, index))
+            .context(setting)?;
+        link.up(index).context(setting)?;
+        link.ask(NEW_NEIGHBOUR, REPLACE, &neighbour_body(other, index))
+            .context(setting)?;
+        offloads_off(namespace, &end.device).context(setting)?;
+    }
+    Ok(())
+}
+
+/// The index of a device.
+pub fn index(namespace: Option<&str>, device: &str) -> Result<u32, Failure> {
+    within(namespace, || {
+        if_nametoindex(device).context(|| format!("looking for device {device}"))
+    })
+}
+
+/// Opens a netlink socket in a namespace.
+pub fn open(namespace: Option<&str>, protocol: SockProtocol) -> Result<OwnedFd, Failure> {
+    within(namespace, || {
+        let (family, kind) = (AddressFamily::Netlink, SockType::Raw);
+        socket(family, kind, SockFlag::SOCK_CLOEXEC, protocol)
+            .context(|| "opening a netlink socket".into())
+    })
+}
+
+fn send_to(socket: &impl AsFd, message: &[u8]) -> nix::Result<usize> {
+    send(socket.as_fd().as_raw_fd(), message, MsgFlags::empty())
+}
+
+/// Sends a message, and waits for the kernel's acknowledgement.
+fn acknowledged(socket: &OwnedFd, message_sent: &[u8]) -> Result<(), Errno> {
+    send_to(socket, message_sent)?;
+    let mut answer = [0; 4096];
+    let length = recv(socket.as_raw_fd(), &mut answer, MsgFlags::empty())?;
+    match message(&answer[..length]) {
+        Some((ERROR, body, _)) => match error(body) {
+            Errno::UnknownErrno => Ok(()), // number zero
+            errno => Err(errno),
+        },
+        _ => Err(Errno::EPROTO),
+    }
+}
+
+/// The error of an nlmsgerr; [`Errno::UnknownErrno`] if there is none.
+fn error(body: &[u8]) -> Errno {
+    let code = number::<4>(body, 0).unwrap_or_default() as u32 as i32;
+    Errno::from_raw(-code)
+}
+
+/// ifinfomsg: family, type, index, flags, and which flags to change.
+fn interface(index: u32, flags: u32) -> [u8; 16] {
+    let mut body = [0; 16];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    body[8..12].copy_from_slice(&flags.to_ne_bytes());
+    body[12..16].copy_from_slice(&flags.to_ne_bytes());
+    body
+}
+
+/// IFLA_IFNAME, IFLA_ADDRESS, IFLA_MTU and IFLA_NET_NS_FD of an end.
+fn device(end: &Interface, namespace: i32) -> Attributes {
+    Attributes::new()
+        .text(3, &end.device)
+        .put(1, &end.mac)
+        .u32(4, end.mtu)
+        .u32(28, namespace as u32)
+}
+
+/// A pair of virtual Ethernet devices: the second is IFLA_LINKINFO's VETH_INFO_PEER.
+fn pair_body(a: Attributes, b: Attributes) -> Vec<u8> {
+    let peer = [&interface(0, 0)[..], b.as_bytes()].concat();
+    let data = Attributes::new().put(1, &peer);
+    let info = Attributes::new().text(1, "veth").nest(2, &data);
+    [&interface(0, 0)[..], a.nest(18, &info).as_bytes()].concat()
+}
+
+/// ifaddrmsg: family, length of the prefix, flags, scope, index. IFA_LOCAL and IFA_ADDRESS.
+fn address_body(address: Ipv4Addr, index: u32) -> Vec<u8> {
+    let mut body = vec![AF_INET, PREFIX, 0, 0];
+    body.extend(index.to_ne_bytes());
+    let attributes = Attributes::new()
+        .put(2, &address.octets())
+        .put(1, &address.octets());
+    body.extend(attributes.as_bytes());
+    body
+}
+
+/// ndmsg: family, index, state, flags, type. NDA_DST and NDA_LLADDR.
+fn neighbour_body(neighbour: &Interface, index: u32) -> Vec<u8> {
+    let mut body = vec![AF_INET, 0, 0, 0];
+    body.extend(index.to_ne_bytes());
+    body.extend(PERMANENT.to_ne_bytes());
+    body.extend([0, UNICAST]);
+    let attributes = Attributes::new()
+        .put(1, &neighbour.address.octets())
+        .put(2, &neighbour.mac);
+    body.extend(attributes.as_bytes());
+    body
+}
+
+/// rtmsg: family, lengths of the prefixes, TOS, table, protocol, scope, type, flags. RTA_DST, RTA_GATEWAY and RTA_METRICS
+/// with RTAX_LOCK, RTAX_WINDOW, RTAX_INITCWND and RTAX_RTO_MIN. A least retransmission timeout applies only if locked.
+fn route_body(route: &Route) -> Vec<u8> {
+    const RTO_MIN: u16 = 13;
+    let length = if route.to.is_some() { PREFIX } else { 0 };
+    let mut body = vec![AF_INET, length, 0, 0, MAIN, BOOT, 0, UNICAST, 0, 0, 0, 0];
+    let lock = route.min_rto_ms.map(|_| 1 << RTO_MIN);
+    let metrics = [
+        (1, lock),
+        (3, route.window),
+        (11, route.initial_window),
+        (RTO_MIN, route.min_rto_ms),
+    ];
+    let mut of_tcp = Attributes::new();
+    for (metric, value) in metrics {
+        if let Some(value) = value {
+            of_tcp = of_tcp.u32(metric, value);
+        }
+    }
+    let mut attributes = Attributes::new();
+    if let Some(to) = route.to {
+        attributes = attributes.put(1, &to.octets());
+    }
+    attributes = attributes.put(5, &route.via.octets());
+    if !of_tcp.is_empty() {
+        attributes = attributes.nest(8, &of_tcp);
+    }
+    body.extend(attributes.as_bytes());
+    body
+}
+
+/// Length of tcmsg: family, index, handle, parent, info.
+const TCMSG: usize = 20;
+
+/// tcmsg and the attributes of a discipline or class.
+fn scheduler_body(scheduler: &Scheduler, index: u32) -> Vec<u8> {
+    let mut body = vec![0; 4];
+    body.extend(index.to_ne_bytes());
+    body.extend(scheduler.handle.to_ne_bytes());
+    body.extend(scheduler.parent.to_ne_bytes());
+    body.extend([0; 4]);
+    let mut attributes = Attributes::new().text(KIND, &scheduler.kind);
+    if scheduler.overhead != 0 {
+        attributes = attributes.nest(SIZES, &shaper::sizes(scheduler.overhead));
+    }
+    attributes = match &scheduler.options {
+        Options::Attributes(none) if none.is_empty() => attributes,
+        Options::Attributes(some) => attributes.nest(OPTIONS, some),
+        Options::Fields(fields) => attributes.put(OPTIONS, fields),
+    };
+    body.extend(attributes.as_bytes());
+    body
+}
+
+/// A discipline in an answer: its device's index, its handle and its attributes.
+fn discipline(body: &[u8]) -> Option<(u32, u32, Vec<u8>)> {
+    let index = number::<4>(body, 4)? as u32;
+    let handle = number::<4>(body, 8)? as u32;
+    Some((index, handle, body.get(TCMSG..)?.to_vec()))
+}
+
+/// The name of a described discipline.
+pub fn kind(described: &[u8]) -> Option<&str> {
+    let name = attribute(described, KIND)?;
+    std::str::from_utf8(name.strip_suffix(b"\0")?).ok()
+}
+
+/// GENL_ID_CTRL, CTRL_CMD_GETFAMILY; CTRL_ATTR_FAMILY_ID and CTRL_ATTR_FAMILY_NAME (linux/genetlink.h).
+const CONTROL: u16 = 16;
+const GET_FAMILY: u8 = 3;
+const FAMILY_ID: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+/// ETHTOOL_MSG_FEATURES_SET.
+const SET_FEATURES: u8 = 12;
+/// ETHTOOL_FLAG_OMIT_REPLY.
+const OMIT_REPLY: u32 = 2;
+
+/// Disables a device's segmentation and receive offloads.
+fn offloads_off(namespace: Option<&str>, device: &str) -> Result<(), Failure> {
+    let socket = open(namespace, SockProtocol::NetlinkGeneric)?;
+    let refused = |what: &dyn Display| Failure(format!("ethtool by netlink: {what}"));
+    let body = [
+        &[GET_FAMILY, 1, 0, 0][..],
+        Attributes::new().text(FAMILY_NAME, "ethtool").as_bytes(),
+    ]
+    .concat();
+    send_to(&socket, &request(CONTROL, CHANGE & 1, &body)).map_err(|error| refused(&error))?;
+    let mut answer = [0; 4096];
+    let length = recv(socket.as_raw_fd(), &mut answer, MsgFlags::empty())
+        .map_err(|error| refused(&error))?;
+    let family = match message(&answer[..length]) {
+        Some((CONTROL, body, _)) => attribute(body.get(4..).unwrap_or_default(), FAMILY_ID)
+            .and_then(|id| number::<2>(id, 0)),
+        _ => None,
+    };
+    let family = family.ok_or_else(|| refused(&"this kernel has none (CONFIG_ETHTOOL_NETLINK)"))?;
+    let message = request(family as u16, CHANGE, &features_body(device));
+    acknowledged(&socket, &message).map_err(|error| refused(&error))
+}
+
+/// ETHTOOL_A_FEATURES_HEADER with ETHTOOL_A_HEADER_DEV_NAME, and ETHTOOL_A_HEADER_FLAGS that ask for no reply; and
+/// ETHTOOL_A_FEATURES_WANTED: a bit set of names, each without ETHTOOL_A_BITSET_BIT_VALUE, which would set it.
+fn features_body(device: &str) -> Vec<u8> {
+    let header = Attributes::new().text(2, device).u32(3, OMIT_REPLY);
+    let bits = OFFLOADS.iter().fold(Attributes::new(), |bits, name| {
+        bits.nest(1, &Attributes::new().text(2, name))
+    });
+    let wanted = Attributes::new().nest(3, &bits);
+    let attributes = Attributes::new().nest(1, &header).nest(3, &wanted);
+    [&[SET_FEATURES, 1, 0, 0][..], attributes.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::attributes;
+
+    #[test]
+    fn a_route_locks_the_timeout_that_it_sets() {
+        let plain = Route::new(None, Ipv4Addr::new(10, 1, 0, 2));
+        let body = route_body(&plain);
+        assert_eq!((body[1], body.len()), (0, 12 + 8));
+        let sender = Route {
+            initial_window: Some(10),
+            min_rto_ms: Some(200),
+            ..plain
+        };
+        let body = route_body(&sender);
+        let metrics = attribute(&body[12..], 8).expect("metrics");
+        let numbers: Vec<_> = attributes(metrics)
+            .map(|(metric, value)| (metric, number::<4>(value, 0)))
+            .collect();
+        assert_eq!(
+            numbers,
+            [(1, Some(1 << 13)), (11, Some(10)), (13, Some(200))]
+        );
+    }
+
+    #[test]
+    fn a_network_route_has_its_prefix() {
+        let to = Ipv4Addr::new(10, 2, 7, 0);
+        let body = route_body(&Route::new(Some(to), Ipv4Addr::new(10, 9, 0, 2)));
+        assert_eq!(body[1], 24);
+        assert_eq!(attribute(&body[12..], 1), Some(&[10, 2, 7, 0][..]));
+    }
+
+    #[test]
+    fn a_discipline_without_options_leaves_all_to_the_kernel() {
+        let scheduler = Scheduler {
+            is_class: false,
+            device: "eth0".into(),
+            parent: 1,
+            handle: 2,
+            kind: "codel".into(),
+            options: Options::Attributes(Attributes::new()),
+            overhead: 0,
+        };
+        let body = scheduler_body(&scheduler, 3);
+        assert_eq!(number::<4>(&body, 4), Some(3));
+        assert_eq!(attribute(&body[TCMSG..], OPTIONS), None);
+        assert_eq!(kind(&body[TCMSG..]), Some("codel"));
+        let sized = Scheduler {
+            overhead: 4,
+            ..scheduler
+        };
+        assert!(attribute(&scheduler_body(&sized, 3)[TCMSG..], SIZES).is_some());
+    }
+
+    #[test]
+    fn features_are_cleared_by_name() {
+        let body = features_body("eth0");
+        let wanted = attribute(&body[4..], 3).expect("wanted");
+        let bits = attribute(wanted, 3).expect("bits");
+        let names: Vec<_> = attributes(bits)
+            .filter_map(|(_, bit)| attribute(bit, 2))
+            .collect();
+        assert_eq!(names.len(), OFFLOADS.len());
+        assert_eq!(names[5], b"rx-gro\0");
+    }
+}
