@@ -207,7 +207,7 @@ def test_queues_inside_a_discipline_are_shown(sojourn: Cli, tmp_path: Path):
     text = EXPERIMENT.replace('aqm = "pfifo"', 'aqm = "fq_codel"').replace("repeat = 2", "repeat = 1")
     (tmp_path / "e.toml").write_text(text, encoding="utf-8")
     said = sojourn("run", "e.toml", "--out", "out", "--figures", "none").stdout
-    assert "Queues inside" in said
+    assert "Inner queues" in said
     assert re.search(r"fq_codel\s+sparse\s+\d", said)
     frame = load(tmp_path / "out").to_pandas()
     first, second = frame["queue.bulk.delivered_packets"]

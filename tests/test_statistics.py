@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sojourn.schema import Distribution
-from sojourn.statistics import coverage_limit, interval_note, median_interval, pooled_curve, pooled_quantile, quantile
+from sojourn.statistics import coverage_limit, interval_note, median_interval, pooled_curve, quantile
 from sojourn.tables import interval_text
 
 
@@ -23,6 +23,12 @@ def uniform(low: float, high: float, n: int) -> Distribution:
         "p50": at(0.5), "p75": at(0.75), "p90": at(0.9), "p95": at(0.95), "p99": at(0.99), "p99_9": at(0.999),
         "max": high,
     }  # fmt: skip
+
+
+def pooled_quantile(distributions: list[Distribution], level: float) -> float:
+    """The quantile at ``level`` of the packets of several runs together."""
+    values, levels = pooled_curve(distributions)
+    return float(np.interp(level, levels, values))
 
 
 def test_the_interval_of_one_value_is_the_value():

@@ -375,7 +375,7 @@ def test_a_ctrl_c_keeps_what_is_finished(file: Path, tmp_path: Path):
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert (
-        f"{plan.runs_done()} of {RUNS} runs are in the store; the same command goes on from there"
+        f"{plan.runs_done()} of {RUNS} runs are in the store; the same command continues from there"
         in told.splitlines()[-1]
     )
     assert plan.claims.held() == set()

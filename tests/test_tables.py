@@ -324,7 +324,7 @@ def test_repeats_without_chance_are_named():
     )
     same = {"experiment.repeat": 2, "experiment.duration": "3 s"}
     caption = results_sheet(sj.run_text(text, set=same)).caption
-    assert "the repeats of codel are the same, as nothing is random" in caption
+    assert "the repeats of codel are equal, because nothing in them is random" in caption
     spread = results_sheet(sj.run_text(text, set={**same, "traffic.0.start": "0..1 s"})).caption
     assert "the same" not in spread
     assert "the same" not in results_sheet(sj.run_text(text, set={**same, "experiment.repeat": 1})).caption

@@ -68,8 +68,8 @@ def test_goodput_of_flows_and_of_stations_agree(results: sj.Results):
 
 def test_tables_have_a_row_per_station(results: sj.Results):
     shown = str(results)
-    assert "On the air" in shown
-    lines = [line.split() for line in shown.partition("On the air")[2].splitlines()]
+    assert "Wi-Fi stations" in shown
+    lines = [line.split() for line in shown.partition("Wi-Fi stations")[2].splitlines()]
     rows = [line[2] for line in lines if len(line) > 2 and line[0] in ("pfifo", "fq_codel") and line[2] in STATIONS]
     assert rows == STATIONS * 4
 
@@ -198,7 +198,7 @@ def test_recorded_tables_have_both_queues(results: sj.Results):
 def test_a_run_from_the_command_line_is_whole(sojourn, tmp_path: Path):
     ran = sojourn("run", FILE, *FLAGS, "--out", "out", "--figures", "none")
     assert ran.returncode == 0, ran.stderr
-    assert "On the air" in ran.stdout
+    assert "Wi-Fi stations" in ran.stdout
     resolved = json.loads((tmp_path / "out" / "experiment.json").read_text(encoding="utf-8"))
     ring, stations = (cell["link"][0] for cell in resolved)
     assert (ring["queueing"], stations["queueing"]) == ("qdisc", "mac80211")
@@ -206,7 +206,7 @@ def test_a_run_from_the_command_line_is_whole(sojourn, tmp_path: Path):
     assert ring["to"] == STATIONS
     reported = sojourn("report", "out")
     assert reported.returncode == 0, reported.stderr
-    assert "On the air" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Wi-Fi stations" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_station_and_a_standard_are_set_by_their_names(sojourn):

@@ -18,6 +18,7 @@ from sojourn.journal import Journal
 from sojourn.precision import Precision, Rounds
 from sojourn.results import Results, Run
 from sojourn.store import Store
+from sojourn.swept import as_in_file
 
 
 def run(
@@ -200,7 +201,7 @@ def run_plan(
 
     ``keep`` is called with each run as soon as it and those before it are finished; its return value replaces the run.
     ``journal`` receives each run as soon as it is finished; runs already in it are not repeated.
-    ``store`` has runs that are not made again, and keeps the others.
+    ``store`` provides runs that need not be made, and keeps the others.
     """
     runs: list[Run] = []
     where = backend_of(backend)
@@ -264,12 +265,7 @@ def run_plan(
 
 
 def _pairs(overrides: Mapping[str, object]) -> list[tuple[str, str]]:
-    return [(key, written(value)) for key, value in overrides.items()]
-
-
-def written(value: object) -> str:
-    """A value as written in a file."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return [(key, as_in_file(value)) for key, value in overrides.items()]
 
 
 def _finished(results: Results, stopped_by: BaseException | None) -> Results:

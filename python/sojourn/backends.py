@@ -50,7 +50,7 @@ class Simulator:
     name = "sim"
 
     def check(self, plan: _core.Plan) -> None:
-        """Checks nothing: reading the plan did."""
+        """Checks nothing: the plan was checked when it was read."""
 
     def notes(self, plan: _core.Plan) -> list[str]:
         """Returns nothing: the simulator supports every option of a plan."""

@@ -33,11 +33,11 @@ def make_batch(
     Parameters
     ----------
     name
-        What the batch is called in the store.
+        Name of the batch in the store.
     finish
         Computes the result of a run, in any order.
     store
-        Has runs that need not be made, and keeps the others. Only for runs of the simulator, in threads.
+        Provides runs that need not be made, and keeps the others. Only for runs of the simulator, in threads.
 
     Returns
     -------

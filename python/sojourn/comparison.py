@@ -51,7 +51,7 @@ def overrides_for_queues(queues: Sequence[str], command: str = "compare") -> lis
                 )
             if key.strip() == "aqm":
                 raise ExperimentError(
-                    f'{command}: got "{parameter}" in queue "{queue}"; the discipline stands before the colon'
+                    f'{command}: got "{parameter}" in queue "{queue}"; the discipline goes before the colon'
                 )
             if key.strip() in given:
                 raise ExperimentError(f'{command}: got {key.strip()} twice in queue "{queue}"; must be given once')

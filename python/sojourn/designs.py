@@ -17,7 +17,7 @@ from sojourn import _core
 POINTS = "sweep.points"
 """The key that holds the values of the cells, in their order."""
 _DIGITS = 4
-"""Significant digits of a sampled value; of a range narrower than a factor of two, six."""
+"""Significant digits of a sampled value; six if the range is narrower than a factor of two."""
 
 
 def with_points(file: str | Path, overrides: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -42,7 +42,7 @@ def with_points(file: str | Path, overrides: Sequence[tuple[str, str]]) -> list[
 
 
 def salib(what: str) -> Any:
-    """A module of SALib, which has no types.
+    """Imports a module of SALib, which has no type annotations.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def salib(what: str) -> Any:
 
 
 def problem(keys: Sequence[str]) -> dict[str, object]:
-    """The factors as SALib wants them, each from 0 to 1."""
+    """The factors in SALib's form, each from 0 to 1."""
     return {"num_vars": len(keys), "names": list(keys), "bounds": [[0.0, 1.0]] * len(keys)}
 
 

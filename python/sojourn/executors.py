@@ -168,11 +168,11 @@ class Threads:
                 break
             if can_be_left and waited_s > CALM_S:
                 for thread in alive:
-                    _raise_in(thread, _GivenUp)
+                    _raise_in(thread, _Abandoned)
             alive[0].join(POLL_S)
 
     def _work(self) -> None:
-        with contextlib.suppress(_GivenUp):
+        with contextlib.suppress(_Abandoned):
             while (todo := self._todo.get()) is not None and not self._stopping:
                 index, spec = todo
                 try:
@@ -182,8 +182,8 @@ class Threads:
                 self._ended.put((index, outcome))
 
 
-class _GivenUp(KeyboardInterrupt):
-    """Raised in Python code that does not end by itself."""
+class _Abandoned(KeyboardInterrupt):
+    """Raised in Python code that does not end by itself, to end its thread."""
 
 
 _left: list[threading.Thread] = []

@@ -75,7 +75,7 @@ class Journal:
             journal._open()
             journal._write_line(json.dumps(asdict(header)))
         except OSError as error:
-            journal._give_up(error)
+            journal._abandon(error)
         return journal
 
     @classmethod
@@ -122,7 +122,7 @@ class Journal:
                 os.fsync(self._lines.fileno())
                 self._synced_s = time.monotonic()
         except OSError as error:
-            self._give_up(error)
+            self._abandon(error)
 
     def close(self, *, keep: bool) -> None:
         """Closes the journal; with ``keep`` its content is kept for ``--resume``."""
@@ -151,8 +151,8 @@ class Journal:
         assert self._lines is not None
         _write_all(self._lines, f"{line}\n".encode())
 
-    def _give_up(self, error: OSError) -> None:
-        """Frees the disk space, which the results need more."""
+    def _abandon(self, error: OSError) -> None:
+        """Abandons the journal and frees its disk space for the results."""
         self.failed = error
         self.kept = len(self.stored)
         for file in (self._lines, self._tables):

@@ -39,11 +39,11 @@ class Entry:
     def of(cls, path: Path, by: str) -> Entry:
         """The entry of a file just written."""
         status = path.stat()
-        return cls(by, status.st_size, status.st_mtime_ns, _sha256(path))
+        return cls(by, status.st_size, status.st_mtime_ns, sha256(path))
 
     def is_of(self, path: Path, status: os.stat_result) -> bool:
         """True if a file is as Sojourn wrote it."""
-        return self.size == status.st_size and (self.mtime_ns == status.st_mtime_ns or self.sha256 == _sha256(path))
+        return self.size == status.st_size and (self.mtime_ns == status.st_mtime_ns or self.sha256 == sha256(path))
 
 
 class Manifest:
@@ -71,10 +71,10 @@ class Manifest:
             return cls(folder, {})
         try:
             if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_BYTES:
-                raise ValueError("no regular file, or too large")
+                raise ValueError("not a regular file, or too large")
             document = json.loads(path.read_bytes())
             if document["format"] != FORMAT:
-                raise ValueError("of another version")
+                raise ValueError("has another version")
             entries = {
                 name: [Entry(**entry) for entry in known]
                 for name, known in document["files"].items()
@@ -178,6 +178,7 @@ def _is_inside(name: str) -> bool:
     return name not in ("", ".") and not path.is_absolute() and ".." not in path.parts
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file's content, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -52,9 +52,8 @@ def register_aqm(name: str, cls: type) -> None:
 
     - ``enqueue(packet, queue, now)`` and ``dequeue(packet, queue, now)`` return ``"pass"`` (or None), ``"mark"``
       (a drop if the packet is not ECN-capable or the queue has no ``ecn = true``) or ``"drop"``. ``queue`` describes
-      the
-        queued packets without this one; ``queue.random()`` is the only source of random numbers that keeps runs
-        reproducible.
+      the queued packets without this one; ``queue.random()`` is the only source of random numbers that keeps runs
+      reproducible.
     - ``update(queue, now)`` is called every ``self.update_interval`` seconds; this attribute may change.
     - ``overflow(queue, now)``: there was no room for an arrival. ``empty(queue, now)``: the queue was empty at dequeue.
     - ``state()`` returns numbers by name, for the recorded series.

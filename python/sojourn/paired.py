@@ -115,7 +115,7 @@ def _caption(found: Sequence[Difference]) -> str:
     caption = f"median difference over {repeats} seeds"
     if repeats > 1:
         caption += f", below it its {CONFIDENCE:.0%} bootstrap confidence interval"
-    return caption + ("; * the interval leaves out zero" if any(one.is_clear for one in found) else "")
+    return caption + ("; * the interval excludes zero" if any(one.is_clear for one in found) else "")
 
 
 def _cell(arm: Arm) -> str:

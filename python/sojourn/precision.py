@@ -108,7 +108,6 @@ class Rounds:
     def __init__(self, plan: _core.Plan, precision: Precision) -> None:
         """Raises ExperimentError if the plan has too few repeats to stop before its last."""
         self._precision = precision
-        self._labels = [label for _, _, _, label in plan.jobs]
         self._waiting: dict[int, list[list[int]]] = {}
         by_seed: dict[tuple[int, int], list[int]] = defaultdict(list)
         for index, (cell, _, seed, _) in enumerate(plan.jobs):

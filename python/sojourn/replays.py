@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NotRequired, TypeAlias, TypedDict, cast
 
 from sojourn import _core, bounded
 from sojourn.bounded import LARGEST_EVENTS
+from sojourn.swept import as_in_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +69,7 @@ def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = N
     RunError
         A discipline in Python failed.
     """
-    pairs = [(key, _text(value)) for key, value in (set or {}).items()]
+    pairs = [(key, as_in_file(value)) for key, value in (set or {}).items()]
     return replay_with(events, aqm, pairs)
 
 
@@ -90,7 +91,7 @@ def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object
     dict of ndarray
         ``t_us`` on the recording's clock, and each variable by the name of its defining document.
     """
-    pairs = [(key, _text(value)) for key, value in (set or {}).items()]
+    pairs = [(key, as_in_file(value)) for key, value in (set or {}).items()]
     return follow_with(events, aqm, pairs, every)
 
 
@@ -117,7 +118,7 @@ def follow_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str
 def _check(overrides: Sequence[tuple[str, str]]) -> None:
     for key, value in overrides:
         if key == "aqm":
-            raise _core.ExperimentError(f'--set aqm: got "{value}"; the discipline is named by --aqm')
+            raise _core.ExperimentError(f'--set aqm: got "{value}"; must be given by --aqm')
 
 
 def _read(events: str | Path) -> _core.Recording:
@@ -134,7 +135,3 @@ def _told_as_option(error: _core.ExperimentError) -> _core.ExperimentError:
     text = re.sub(r"^--set queue\.0\.aqm: ", "--aqm: ", str(error))
     text = re.sub(r"^replay: queue\.0\.(\w+): ", r"\1: ", text)
     return _core.ExperimentError(re.sub(r"^--set queue\.0\.", "--set ", text))
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -97,30 +97,30 @@ class Bottleneck(TypedDict):
 
 
 class Exchanged(TypedDict):
-    """What went over Wi-Fi between a station and its access point. Counters cover the whole run."""
+    """The traffic between a Wi-Fi station and its access point. Counters cover the whole run."""
 
     airtime_share: float
-    """Frames and their acknowledgements, collisions left out."""
+    """The share of time of frames and their acknowledgements, without collisions."""
     aggregate_frames: float | None
     """Frames per transmission, the mean; null without transmissions."""
     retries: int
     goodput_bps: float
     """IP packets that were received, headers included."""
     lost_packets: int
-    """Packets that left their queue and were sent in vain."""
+    """Packets that left their queue and were never received."""
     latency_ms: Distribution
-    """From a packet's arrival at its sender's queue until the receiver hands it up, after the warm-up."""
+    """Time from a packet's arrival at its sender's queue until the receiver hands it up, after the warm-up."""
 
 
 class Station(Exchanged):
-    """A station of Wi-Fi: both ways together, and each way."""
+    """A Wi-Fi station: both directions together, and each direction."""
 
     down: Exchanged
     up: Exchanged
 
 
 class Medium(TypedDict):
-    """What a medium was used for beside the stations' frames; all shares together are 1."""
+    """The use of a medium besides the stations' frames; all shares together are 1."""
 
     idle_share: float
     collision_share: float
@@ -128,7 +128,7 @@ class Medium(TypedDict):
 
 
 class Link(TypedDict):
-    """A link's queues by direction, and the stations of one that is Wi-Fi."""
+    """A link's queues by direction; for a Wi-Fi cell, also its stations and its medium."""
 
     down: NotRequired[Bottleneck]
     up: NotRequired[Bottleneck]
@@ -234,7 +234,7 @@ class Until(TypedDict):
     share: float
     """The largest half width of the interval of the metric's mean, as a share of that mean."""
     missed: list[str]
-    """The cells that did not become so precise, in words."""
+    """The cells that did not reach this precision, in words."""
 
 
 class Summary(TypedDict):

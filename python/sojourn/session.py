@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sojourn import _core, schema
-from sojourn.api import plan, written
+from sojourn.api import plan
 from sojourn.execution import as_run
 from sojourn.results import Results
+from sojourn.swept import as_in_file
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Observation:
 class Session:
     """One run of an experiment in the simulator.
 
-    However it is divided into steps, it has the results of ``run``; only ``set`` makes a difference.
+    Its results are those of ``run``, however it is divided into steps, unless ``set`` changes a key.
 
     Parameters
     ----------
@@ -157,7 +158,7 @@ class Session:
         ExperimentError
             The key does not exist or does not accept the value, or the discipline cannot be changed while it runs.
         """
-        self._session.set(key, written(value))
+        self._session.set(key, as_in_file(value))
 
     def results(self) -> Results:
         """The results, as from ``run``. A run that has not reached its end is first continued to it."""

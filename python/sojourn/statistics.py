@@ -153,12 +153,6 @@ def pooled_curve(distributions: Sequence[Distribution]) -> tuple[FloatArray, Flo
     return values[keep], levels[keep]
 
 
-def pooled_quantile(distributions: Sequence[Distribution], level: float) -> float:
-    """The quantile at ``level`` (0 to 1) of the packets of several runs together; NaN without packets."""
-    values, levels = pooled_curve(distributions)
-    return float(np.interp(level, levels, values)) if values.size else math.nan
-
-
 def _around(grid: FloatArray, values: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
     """A distribution function just below each value and at it: the first and last of the matching quantiles."""
     first, after = np.searchsorted(values, grid, side="left"), np.searchsorted(values, grid, side="right")

@@ -136,6 +136,10 @@ class Staging:
         """Adds a text file in UTF-8."""
         return self.add(name, lambda path: path.write_text(text, encoding="utf-8"))
 
+    def add_bytes(self, name: str, content: bytes) -> Path:
+        """Adds a file with this content."""
+        return self.add(name, lambda path: path.write_bytes(content))
+
     def drop(self, final: Path) -> None:
         """Removes a file again, by its final path."""
         temporary = self._complete.pop(final.relative_to(self._directory).as_posix(), None)

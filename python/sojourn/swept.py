@@ -1,4 +1,4 @@
-"""Swept keys and their values: as text for people, as numbers for programs."""
+"""Keys of an experiment file and their values: as text for people and for files, as numbers for programs."""
 
 from __future__ import annotations
 
@@ -97,6 +97,11 @@ def words(keys: Sequence[str]) -> dict[str, str]:
             count += 1
         called[key] = tail(key, count)
     return called
+
+
+def as_in_file(value: object) -> str:
+    """A value as written in an experiment file, without quotes."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def setting_text(settings: Mapping[str, object]) -> str:

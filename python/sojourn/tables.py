@@ -126,7 +126,7 @@ def _caption(metrics: Sequence[Metric], repeats: int) -> str:
 
 
 def _without_chance(results: Results) -> str:
-    """Says which arms' repeats are all the same, so that nobody takes their narrow intervals for certainty."""
+    """A note on arms whose repeats are all equal: their narrow intervals do not mean certainty."""
     same = [
         arm.label
         for arm in results.arms
@@ -136,7 +136,7 @@ def _without_chance(results: Results) -> str:
     if not same:
         return ""
     whose = "all repeats of a row" if len(same) == len(results.arms) else f"the repeats of {', '.join(same)}"
-    return f'; {whose} are the same, as nothing is random: give flows a start such as "0..1 s"'
+    return f'; {whose} are equal, because nothing in them is random: give flows a start such as "0..1 s"'
 
 
 def groups_sheet(results: Results) -> Sheet | None:
@@ -220,7 +220,7 @@ def inner_sheet(results: Results) -> Sheet | None:
     caption = (
         f"p50, p95: sojourn time; packets, drops and marks count the whole run; {interval_note(repeats_of(results))}"
     )
-    return Sheet("Queues inside", caption, headings, tuple(rows), len(words))
+    return Sheet("Inner queues", caption, headings, tuple(rows), len(words))
 
 
 def _merit_cell(index: GroupIndex, merit: Merit, arm: Arm, title: str) -> str:
@@ -288,7 +288,7 @@ def inner_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None 
 
 
 def fitting(sheet: Sheet, width: int) -> Table:
-    """A sheet for a terminal; where it is too wide, columns go from the right."""
+    """A sheet for a terminal; if it is too wide, columns are omitted from the right."""
     gone: list[str] = []
     kept = sheet
     while natural_width(kept) > width and len(kept.headings) > sheet.words + 1:

@@ -1,4 +1,4 @@
-"""How long runs take: a few of them are tried for a moment."""
+"""Estimates how long runs take, by making a few of them for a moment."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sojourn import _core
 from sojourn.backends import Backend
 
 PATIENCE_S = 15.0
-"""How long a run may take to begin."""
+"""Most wall time for a run to begin."""
 
 
 class Trial(NamedTuple):
-    """What the tried runs took."""
+    """The measurements of the trial runs."""
 
     pace: float
     """Simulated seconds per second of one thread."""
@@ -24,12 +24,12 @@ class Trial(NamedTuple):
 
 
 def trial(specs: Iterable[_core.RunSpec], backend: Backend, each_s: float) -> Trial:
-    """Tries each run for at most ``each_s``.
+    """Makes each run for at most ``each_s`` of wall time.
 
     Raises
     ------
     RunError
-        None of them can be run; the last says why.
+        None of them can be run; the error is that of the last.
     """
     wall_s = simulated_s = 0.0
     kilobytes: list[float] = []
@@ -59,7 +59,7 @@ def trial(specs: Iterable[_core.RunSpec], backend: Backend, each_s: float) -> Tr
 
 
 def _cancel_once_begun(monitor: _core.Monitor) -> None:
-    """Ends a trial; one that has not begun to simulate, as with very many flows, says nothing yet."""
+    """Cancels a trial run once it has begun to simulate; before that, as with very many flows, its pace is unknown."""
     until = time.monotonic() + PATIENCE_S
     while not monitor.simulated_s and time.monotonic() < until:
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""What went over the air: a table of the stations beside those of queues and traffic, and every transmission."""
+"""Wi-Fi in results: a table of the stations, and every transmission."""
 
 from __future__ import annotations
 
@@ -68,18 +68,18 @@ def stations_sheet(results: Results) -> Sheet | None:
         f"lost count the whole run; {interval_note(repeats_of(results))}"
     )
     headings = ("queue", *swept, "station", *(column.heading for column in _COLUMNS))
-    return Sheet("On the air", caption, headings, tuple(rows), 2 + len(swept))
+    return Sheet("Wi-Fi stations", caption, headings, tuple(rows), 2 + len(swept))
 
 
 def stations_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
-    """``stations_sheet`` for a terminal; where it is too wide, columns go from the right; None beyond ``rows``."""
+    """``stations_sheet`` for a terminal, without columns from the right if too wide; None beyond ``rows`` rows."""
     sheet = stations_sheet(results)
     return None if sheet is None or (rows is not None and len(sheet.rows) > rows) else fitting(sheet, width)
 
 
 ACCESS_POINT = "access point"
 OUTCOMES = ("answered", "unanswered", "collision")
-"""What became of a transmission, by its number in a recorded table."""
+"""The outcomes of a transmission, by their number in a recorded table."""
 Outcome = Literal["answered", "unanswered", "collision"]
 
 
@@ -92,11 +92,11 @@ class Transmissions:
     sender: npt.NDArray[np.int64]
     """0: the access point; from 1 on, the stations."""
     station: npt.NDArray[np.int64]
-    """To or from which station, from 1 on."""
+    """The station that it was sent to or by, from 1 on."""
     outcome: npt.NDArray[np.int64]
     frames: npt.NDArray[np.int64]
     waiting_since_s: npt.NDArray[np.float64]
-    """Since when the sender contended for it."""
+    """When its sender began to contend for the medium."""
     start_s: npt.NDArray[np.float64]
     end_s: npt.NDArray[np.float64]
     """The end of the answer."""
@@ -114,7 +114,7 @@ class Transmissions:
         return self._only(self.outcome == OUTCOMES.index(outcome))
 
     def within(self, from_s: float, until_s: float) -> Transmissions:
-        """Those that were waited for or sent in this part of a run."""
+        """Those that their sender contended for, or sent, in this part of a run."""
         return self._only((self.end_s > from_s) & (self.waiting_since_s < until_s))
 
     def waits(self) -> Transmissions:

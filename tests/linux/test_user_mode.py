@@ -60,7 +60,7 @@ def test_built_kernels_are_listed_newest_first(sojourn: Cli, no_kernels: dict[st
             '--out: got "other"; must be a new folder, or one that this command made',
         ),
         (("build", "6.1", "--source", "nowhere"), '--source: got "nowhere"; there is no such file or folder'),
-        (("build", "6.1", "--source", "tree"), "--source: tree is no source of a kernel"),
+        (("build", "6.1", "--source", "tree"), "--source: tree is not the source of a kernel"),
         (("build", "6.1", "--source", "other"), "--source: got other, which is Linux 6.12.3; must be 6.1"),
     ],
 )

@@ -538,7 +538,7 @@ fn implied(row: &Row, arm: &Queue) -> Result<Attributes, Refusal> {
             } else {
                 none
             };
-            // Of another rtt, tc derives another target.
+            // From another rtt, tc derives another target.
             match setting(arm, "rtt") {
                 Some(Value::Duration(rtt)) => none.u32(
                     CAKE_TARGET,

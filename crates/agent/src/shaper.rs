@@ -43,7 +43,7 @@ pub struct Scheduler {
     pub kind: String,
     /// Its parameters.
     pub options: Options,
-    /// Bytes to add to each packet's length, in its counting and that of all below it. Negative to subtract.
+    /// Bytes added to each packet's length, as counted here and by everything below. Negative to subtract.
     pub overhead: i32,
 }
 

@@ -4,8 +4,8 @@ use sojourn_units::Time;
 
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::Packet;
-use crate::qdisc::Limit;
 use crate::settings::Settings;
 
 /// The decision about a packet.
@@ -79,8 +79,8 @@ pub trait Algorithm {
     /// A flow-queueing scheduler without room dropped `packets` packets from the head of this queue.
     fn on_head_drops(&mut self, _packets: u64) {}
 
-    /// A packet was requested while the queue is empty. Not every link asks: one with a token bucket knows that there is
-    /// nothing to ask for, as HTB does.
+    /// A packet was requested while the queue is empty. Not every link does so: a token bucket, such as HTB, requests
+    /// none from an empty queue.
     fn on_empty(&mut self, _now: Time) {}
 
     /// The last packet has left the queue.

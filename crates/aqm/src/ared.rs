@@ -1,8 +1,8 @@
 //! ARED: Adaptive RED (Floyd, Gummadi and Shenker 2001), which adapts RED's `max_p` to the load.
 //!
 //! Every `adapt_interval` the average is compared with a band around the middle of the thresholds. Above the band,
-//! max_p grows by alpha = min(0.01, max_p / 4); below it, max_p is multiplied by beta = 0.9. It stays between 0.01 and
-//! 0.5.
+//! max_p grows by alpha = min(0.01, max_p / 4), unless it is above 0.5; below it, max_p is multiplied by beta = 0.9,
+//! unless it is below 0.01.
 //!
 //! The thresholds are given as for [`crate::red`], or by a target delay: half and one and a half of the target queue,
 //! at least one and two full frames (Khademi, Ros and Welzl 2013, §3).
@@ -23,9 +23,9 @@ use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::{Key, SettingError};
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters::Parameters as _;
-use crate::qdisc::Limit;
 use crate::red::{self, Red, Rule, Unit, linux::ONE_PERCENT};
 use crate::settings::Settings;
 use crate::single::Single;
@@ -50,9 +50,9 @@ parameters! {
         pub beta: f64 as Probability,
     }
     besides {
-        /// max_p is not raised above this.
+        /// max_p is not raised while it is above this.
         pub top: f64,
-        /// max_p is not lowered below this.
+        /// max_p is not lowered while it is below this.
         pub bottom: f64,
     }
 }
@@ -255,7 +255,7 @@ pub(crate) fn config(settings: &Settings, limit: Limit) -> Result<red::Config, S
     let asked = Target { target: None }.given(settings)?;
     let (rate, mtu) = (settings.rate, settings.mtu);
     let thresholds_given = red.min.is_some() || red.max.is_some();
-    // An experiment with every value spelled out contains both.
+    // A resolved experiment holds both, so they are accepted together if they agree.
     let agrees = |target| {
         let (min, max) = thresholds(rate, target, mtu);
         let is =
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn max_p_climbs_above_the_band_falls_below_and_rests_within() {
+    fn max_p_rises_above_the_band_falls_below_it_and_is_kept_within() {
         // The band is 18 to 22 kB. Up by min(0.01, max_p/4), down to nine tenths (Floyd et al. 2001, §4).
         for variant in [red::Variant::Floyd, red::Variant::Linux] {
             for (queue, before, after) in [
@@ -390,7 +390,7 @@ mod tests {
 
     /// Linux 6.1 with tc 6.1: `adaptive` is accepted and shown, but nothing adapts.
     #[test]
-    fn today_s_linux_leaves_max_p_where_it_starts() {
+    fn linux_6_1_never_changes_max_p() {
         let mut settings = Settings::new(Rate::from_mbps(10), 1514);
         settings.values = Vec::from([("variant".into(), Value::Word("linux".into()))]);
         assert_eq!(adaptation(&settings).unwrap(), None);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn tcs_parameters_are_understood() {
+    fn the_weight_is_the_one_tc_derives() {
         // tc: red limit 150000 min 12500 max 37500 avpkt 1000 burst 21 bandwidth 10Mbit adaptive, which tc
         // turns into a weight of 1/16.
         let mut settings = Settings::new(Rate::from_mbps(10), 1514);

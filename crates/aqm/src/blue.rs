@@ -5,8 +5,8 @@
 //! Arrivals are dropped or marked with this probability.
 //!
 //! The defaults are from the paper's simulations; it only recommends that `increment` be much larger than `decrement`.
-//! A departure from the paper: a queue that its last packet leaves counts as idle, because a token bucket never asks an empty
-//! queue for a packet.
+//! A departure from the paper: the queue counts as idle as soon as its last packet has left, because a token bucket never
+//! requests a packet from an empty queue.
 
 use alloc::boxed::Box;
 
@@ -15,10 +15,10 @@ use sojourn_units::{Duration, Time};
 use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;
-use crate::qdisc::Limit;
 use crate::single::Single;
 
 parameters! {

@@ -24,10 +24,11 @@ use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::fq::PACKET_MEMORY;
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::pool::Pool;
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 use crate::{cobalt, parameters};
 

@@ -17,12 +17,12 @@ use crate::aqm::{Algorithm as _, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
-use crate::packet::Packet;
+use crate::limit::Limit;
+use crate::packet::{Packet, ce_bytes};
 use crate::parameters::Parameters as _;
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::red::{self, Red, Unit};
 use crate::settings::Settings;
-use crate::single::ce_bytes;
 
 const DRAWS: usize = 3;
 
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn tcs_parameters_are_understood() {
+    fn the_weight_is_the_one_tc_derives() {
         // tc: choke limit 1000 min 17 max 50 avpkt 1500 burst 34 bandwidth 10Mbit, which tc turns into a
         // weight of 1/32: 35 - 17 = 18; 16 (1 - 0.9375^34) = 14.2, too little; 32 (1 - 0.96875^34) = 21.1.
         let mut settings = Settings::new(Rate::from_mbps(10), 1514);

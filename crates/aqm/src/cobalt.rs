@@ -18,9 +18,9 @@ use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
-use crate::qdisc::Limit;
 use crate::single::Single;
 use crate::{choice, parameters};
 
@@ -101,8 +101,8 @@ impl Cobalt {
         }
     }
 
-    /// True if no state is left for which the queue must keep its place.
-    pub fn is_at_rest(&self, now: Time) -> bool {
+    /// True if the state is that of an unused queue again, so nothing is lost if another flow takes the queue.
+    pub fn is_unused(&self, now: Time) -> bool {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
     }
 
@@ -226,7 +226,7 @@ impl Algorithm for Cobalt {
         }
     }
 
-    /// A token bucket never asks an empty queue for a packet; without this BLUE's probability would stay for ever.
+    /// A token bucket never requests a packet from an empty queue; without this, BLUE's probability would never fall.
     fn on_drained(&mut self, now: Time) {
         self.lower_blue(now);
     }
@@ -238,8 +238,10 @@ impl Algorithm for Cobalt {
     }
 }
 
+/// Checks the span given for `key`.
+///
 /// # Errors
-/// The span at `key` is zero or above 1000 s.
+/// It is zero or above 1000 s.
 pub(crate) fn require_span(key: &'static str, span: Duration) -> Result<(), SettingError> {
     if span.is_zero() || span > Duration::from_secs(1_000) {
         let message = format!("got \"{span}\"; must be above 0 and at most 1000 s");
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_come_an_interval_over_the_root_of_the_count_apart() {
+    fn gaps_between_signals_are_interval_over_sqrt_count() {
         // One short packet, then 10 ms each: above target at 1, the first signal 100 ms later. Then count is 2: 70.71
         // ms later, at the packet after 171.71; 3: 57.74, 229.45; 4: 50, 279.45.
         let mut asked = Asked::new(CONFIG);
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn in_linux_the_first_signal_of_all_comes_at_once() {
+    fn in_linux_the_first_signal_comes_at_once() {
         // A signal is due when the second packet above target leaves; from then on as published, count 2.
         let mut asked = Asked::new(Config {
             variant: Variant::Linux,
@@ -362,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn four_frames_are_no_standing_queue() {
+    fn a_delay_below_four_frame_times_is_not_a_standing_queue() {
         // 10 ms of delay are above a target of 5 ms, but at 3 ms per frame they are less than four
         // frames.
         let mtu_time = Duration::from_millis(3);
@@ -373,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn count_is_wound_down_step_by_step_once_the_queue_is_short() {
+    fn count_falls_step_by_step_once_the_queue_is_short() {
         // After four signals count is 5, the next due 44.72 ms after 279.45, at 324.17. Below
         // target from 291 on: count 4 then, 3 at 374.17, 2 at 431.91, 1 at 502.62, 0 at 602.62.
         let mut asked = Asked::new(CONFIG);
@@ -393,11 +395,11 @@ mod tests {
             assert!(asked.hits(more, 0, Ecn::NotEct).is_empty());
             assert_eq!(asked.cobalt.count, count, "at {until} ms");
         }
-        assert!(!asked.cobalt.is_at_rest(Time::from_millis(asked.millis)));
+        assert!(!asked.cobalt.is_unused(Time::from_millis(asked.millis)));
         assert!(
             asked
                 .cobalt
-                .is_at_rest(Time::from_millis(asked.millis + 100))
+                .is_unused(Time::from_millis(asked.millis + 100))
         );
     }
 
@@ -418,8 +420,8 @@ mod tests {
 
     #[test]
     fn blue_drops_its_share_and_never_marks() {
-        // After 64 overflows the probability is 1/4: of 4000 packets about 1000 go, ECN-capable
-        // though they are.
+        // After 64 overflows the probability is 1/4: about 1000 of 4000 packets are dropped, although they are
+        // ECN-capable.
         let mut asked = Asked::new(CONFIG);
         for step in 0..64 {
             let now = Time::from_millis(600 + 6 * step);

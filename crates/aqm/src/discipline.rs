@@ -2,9 +2,13 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
+use sojourn_units::{Kind, Value};
+
 use crate::key::{Key, SettingError};
+use crate::limit::Limit;
 use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 
@@ -57,4 +61,48 @@ impl<P> Discipline<P> {
             None => (self.make)(settings),
         }
     }
+}
+
+impl Settings {
+    /// Adds a key, `limit` included, with its value as written in a file.
+    ///
+    /// # Errors
+    /// The discipline has no such key, or the key does not accept the value.
+    pub fn with<P>(
+        &self,
+        discipline: &Discipline<P>,
+        name: &str,
+        value: &str,
+    ) -> Result<Self, SettingError> {
+        let mut settings = self.clone();
+        if name == "limit" {
+            settings.limit = match Kind::Size.parse(value) {
+                Ok(Value::Packets(packets)) if packets > 0 => Some(Limit::Packets(packets)),
+                Ok(Value::Bytes(bytes)) if bytes > 0 => Some(Limit::Bytes(bytes)),
+                _ => {
+                    let accepts = format!("{} above 0", Kind::Size.accepts());
+                    let message = format!("got \"{value}\"; must be {accepts}");
+                    return Err(SettingError::new(String::from(name), message));
+                }
+            };
+            return Ok(settings);
+        }
+        let kind = match discipline.key(name) {
+            Some(key) => key.kind,
+            None if name == "ecn" => Kind::Flag,
+            None => {
+                let message = format!("{} has no such key", discipline.name);
+                return Err(SettingError::new(String::from(name), message));
+            }
+        };
+        let given = kind.parse(value).map_err(|_| refused(name, value, kind))?;
+        settings.values.retain(|(known, _)| known != name);
+        settings.values.push((name.into(), given));
+        Ok(settings)
+    }
+}
+
+fn refused(name: &str, value: &str, kind: Kind) -> SettingError {
+    let message = format!("got \"{value}\"; must be {}", kind.accepts());
+    SettingError::new(String::from(name), message)
 }

@@ -3,7 +3,7 @@
 //! Differences from [`crate::pie`] other than parameters: the delay is the backlog divided by the modem's known rate;
 //! probabilities are per mean packet and scaled by size, so they may exceed 1; the table of gains continues above 1;
 //! below 5 ms the probability decays, above 200 ms it grows by an extra 2 %; drops are always spread evenly; the
-//! algorithm sleeps until the buffer is a third full.
+//! algorithm is inactive until the buffer is a third full.
 //!
 //! Departure from the RFC: the link's rate serves as both its maximum sustained and its peak rate, so there is no
 //! token bucket. DOCSIS-PIE has no ECN; `ecn = true` marks instead of dropping.
@@ -17,11 +17,11 @@ use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;
 use crate::pie::float::{ACCU_HIGH, ACCU_LOW, STEPS_RFC8033, divisor};
-use crate::qdisc::Limit;
 use crate::single::Single;
 
 /// INTERVAL: time between updates.
@@ -29,13 +29,13 @@ const INTERVAL: Duration = Duration::from_millis(16);
 /// A, B: the gains, per second.
 const ALPHA: f64 = 0.25;
 const BETA: f64 = 2.5;
-/// Delay below which, twice in a row, the probability decays.
+/// The probability decays when two delays in a row are below this.
 const LATENCY_LOW: Duration = Duration::from_millis(5);
-/// Delay above which the probability grows faster.
+/// The probability grows faster when the delay is above this.
 const LATENCY_HIGH: Duration = Duration::from_millis(200);
-/// How long a burst passes after the algorithm wakes up.
+/// How long nothing is dropped after the algorithm becomes active.
 const MAX_BURST: Duration = Duration::from_millis(142);
-/// How long the queue must be quiet before the algorithm sleeps.
+/// How long the queue must be quiet before the algorithm becomes inactive.
 const BURST_RESET_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes of the mean and of the smallest packet.
 const MEAN_PKTSIZE: f64 = 1024.0;
@@ -52,7 +52,7 @@ parameters! {
         pub msr: Rate = "the link's rate",
     }
     besides {
-        /// BUFFER_SIZE: the algorithm wakes up at a third of it.
+        /// BUFFER_SIZE: the algorithm becomes active at a third of it.
         pub buffer: Limit,
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool,
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn it_sleeps_until_the_buffer_is_a_third_full_and_then_lets_a_burst_pass() {
+    fn it_is_inactive_until_the_buffer_is_a_third_full_and_then_lets_a_burst_pass() {
         let mut pie = pie();
         arrival(&mut pie, 99_999);
         assert_eq!(pie.state, State::Inactive);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn it_decays_below_5_ms_and_hurries_above_200() {
+    fn the_probability_decays_below_5_ms_and_grows_faster_above_200() {
         let mut low = pie();
         low.drop_prob = 0.5;
         low.qdelay_old = Duration::from_millis(4);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_of_quiet_puts_it_to_sleep() {
+    fn after_a_quiet_second_it_becomes_inactive() {
         let mut pie = pie();
         pie.state = State::Active;
         // The first quiet update starts the clock; 63 of 16 ms are above one second.

@@ -21,10 +21,11 @@ use sojourn_units::{Duration, Time};
 use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
 use crate::key::{Key, SettingError};
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::pi2::{Control, Controller, is_scalable};
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 use crate::{choice, parameters};
 
@@ -67,7 +68,7 @@ choice! {
 }
 
 choice! {
-    /// Whose rules and defaults.
+    /// Which rules and defaults to follow.
     pub enum Variant {
         /// RFC 9332 Appendix A.1: alpha is 0.1 Tupdate / RTT_max^2 and beta 0.3 / RTT_max, for an RTT_max of 100 ms.
         Rfc9332 = "rfc9332",
@@ -201,7 +202,7 @@ impl<P: Packet> DualPi2<P> {
         self.controller.p() * self.controller.p()
     }
 
-    /// p_CL: coupled probability of an L4S mark, above 1 in overload.
+    /// p_CL: coupled probability of an L4S mark; 1 or more in overload.
     fn p_cl(&self) -> f64 {
         self.config.control.coupling_factor * self.controller.p()
     }

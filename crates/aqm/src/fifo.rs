@@ -13,8 +13,9 @@ use crate::aqm::{Algorithm, Aqm};
 use crate::discipline::{Built, Discipline};
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::Packet;
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 use crate::single::Single;
 
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn head_drop_gives_up_the_oldest() {
+    fn head_drop_drops_the_oldest() {
         let kept = (Vec::from([2, 3, 4]), Vec::from([0, 1]));
         for limit in [Limit::Packets(3), Limit::Bytes(3 * 1514)] {
             assert_eq!(five_into_three(&mut HeadDrop::new(limit)), kept);
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_larger_than_the_limit_empties_no_head_drop_queue() {
+    fn a_packet_larger_than_the_limit_does_not_empty_a_head_drop_queue() {
         let mut queue = HeadDrop::new(Limit::Bytes(2000));
         let mut env = Environment::new(0);
         queue.enqueue(TestPacket::new(0), Time::ZERO, &mut env);

@@ -13,11 +13,12 @@ use crate::aqm::{Aqm, Verdict};
 use crate::classify::{Classifier, Hashing};
 use crate::environment::{DropReason, Environment};
 use crate::key::{Key, SettingError};
+use crate::limit::Limit;
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::pool::{Pool, Queue, Scope, earliest};
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 use crate::{choice, parameters};
 
@@ -86,7 +87,6 @@ choice! {
     /// The value of [`crate::Backlog::qdisc_bytes`], below which CoDel does not drop the last frame: with the RFC the
     /// bytes of the flow's own queue, as CoDel is defined for one queue. In Linux the bytes of all queues: a flow's
     /// only packet can be dropped while other flows have packets queued.
-    /// of all queues: a flow's only packet can be dropped while others wait.
     pub enum Variant {
         /// RFC 8290.
         Rfc8290 = "rfc8290",
@@ -278,7 +278,7 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
         self.old.push_back(&mut self.flows, at);
     }
 
-    /// Handles a queue at the head of the lists that was found empty.
+    /// Handles an empty queue found at the head of the lists.
     fn retire(&mut self, at: u32) {
         let detour = match self.config.variant {
             Variant::Rfc8290 => true,
@@ -430,8 +430,10 @@ pub(crate) fn config(
     })
 }
 
+/// Checks a quantum.
+///
 /// # Errors
-/// The quantum of this many bytes is out of range.
+/// It is not from 1 B to 1 MiB.
 pub(crate) fn require_quantum(bytes: u64) -> Result<(), SettingError> {
     if (1..=1 << 20).contains(&bytes) {
         return Ok(());

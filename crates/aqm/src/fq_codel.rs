@@ -95,8 +95,9 @@ mod tests {
 
     use super::*;
     use crate::environment::DropReason;
+    use crate::limit::Limit;
     use crate::packet::Ecn;
-    use crate::qdisc::{Limit, Qdisc};
+    use crate::qdisc::Qdisc;
     use crate::testing::{Driven, TestPacket, packet};
 
     fn settings(values: &[(&str, Value)]) -> Settings {

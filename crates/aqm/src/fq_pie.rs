@@ -70,8 +70,9 @@ mod tests {
 
     use super::*;
     use crate::environment::DropReason;
+    use crate::limit::Limit;
     use crate::packet::Ecn;
-    use crate::qdisc::{Limit, Qdisc};
+    use crate::qdisc::Qdisc;
     use crate::settings::Settings;
     use crate::testing::{Driven, TestPacket, packet};
 
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_dropped_itself() {
+    fn without_room_the_arrival_is_dropped() {
         let mut settings = settings();
         settings.limit = Some(Limit::Packets(2));
         let mut queue = built(&settings);

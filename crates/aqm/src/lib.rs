@@ -3,7 +3,7 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`packet`] | the fields of a packet that a discipline may read and change |
-//! | [`qdisc`] | the [`Qdisc`] trait: enqueue and dequeue |
+//! | [`qdisc`], [`limit`] | the [`Qdisc`] trait: enqueue and dequeue; how much a queue may hold |
 //! | [`environment`] | randomness, drops and marks |
 //! | [`aqm`] | the [`Aqm`] trait: a decision per packet, for one queue |
 //! | [`single`] | one FIFO governed by an [`Aqm`] |
@@ -45,6 +45,7 @@ pub mod fq;
 pub mod fq_codel;
 pub mod fq_pie;
 pub mod key;
+pub mod limit;
 pub mod list;
 pub mod madpie;
 pub mod packet;
@@ -74,9 +75,10 @@ pub use discipline::{Built, Discipline};
 pub use environment::{DropReason, Environment};
 pub use fq::Fair;
 pub use key::{Key, SettingError};
+pub use limit::Limit;
 pub use packet::{AckView, Ecn, FlowKey, Packet};
 pub use parameter::Parameter;
 pub use parameters::Parameters;
-pub use qdisc::{Limit, Qdisc};
+pub use qdisc::Qdisc;
 pub use settings::Settings;
 pub use single::Single;

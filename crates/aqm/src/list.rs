@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_does_what_a_deque_does(steps in prop::collection::vec((0_u8..4, 0_u32..8), 0..100)) {
+        fn a_list_behaves_like_a_deque(steps in prop::collection::vec((0_u8..4, 0_u32..8), 0..100)) {
             let mut elements: Vec<Element> = (0..8).map(|_| Element(Link::ALONE)).collect();
             let mut list = List::EMPTY;
             let mut model: VecDeque<u32> = VecDeque::new();

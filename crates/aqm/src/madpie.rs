@@ -16,11 +16,11 @@ use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
 use crate::key::{Key, SettingError};
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;
 use crate::pie::{self, Pie, Variant};
-use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::single::Single;
 

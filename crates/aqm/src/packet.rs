@@ -107,3 +107,12 @@ pub trait Packet {
         None
     }
 }
+
+/// The packet's bytes if it carries CE, otherwise zero.
+pub(crate) fn ce_bytes(packet: &impl Packet) -> u64 {
+    if packet.ecn() == Ecn::Ce {
+        u64::from(packet.bytes())
+    } else {
+        0
+    }
+}

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use sojourn_units::{Duration, Rate};
 pub use sojourn_units::{Kind, Value};
 
-use crate::qdisc::Limit;
+use crate::limit::Limit;
 
 /// A type that a parameter can have.
 pub trait Parameter: Sized {

@@ -15,10 +15,10 @@ use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::{Ecn, Packet};
 use crate::parameters;
 use crate::parameters::Parameters;
-use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::single::Single;
 
@@ -155,7 +155,7 @@ pub struct Pi2 {
     config: Config,
     controller: Controller,
     next_update: Time,
-    /// Sojourn time of the last packet that left; zero if it left an empty queue.
+    /// Sojourn time of the last packet that left; zero if the queue is empty since.
     delay: Duration,
 }
 

@@ -24,9 +24,9 @@ use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
-use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::single::Single;
 use crate::{ce_exclude, choice, parameters};
@@ -80,11 +80,11 @@ parameters! {
     besides {
         /// Time from the start until the first update.
         pub first_update: Duration,
-        /// A full frame in bytes; up to two of them are a short queue.
+        /// A full frame in bytes. A queue of up to two frames is short.
         pub mtu: u32,
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool,
-        /// The queue's limit; PIE wakes up at a third of it.
+        /// The queue's limit; with `rest`, PIE becomes active at a third of it.
         pub limit: Limit,
     }
 }

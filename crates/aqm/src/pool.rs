@@ -8,7 +8,7 @@ use sojourn_units::Time;
 use crate::aqm::{Aqm, Backlog, Verdict};
 use crate::environment::Environment;
 use crate::list::{Link, Linked, List};
-use crate::packet::{Ecn, Packet};
+use crate::packet::{Packet, ce_bytes};
 
 /// One FIFO of packets in a [`Pool`].
 #[derive(Clone, Copy, Debug)]
@@ -231,14 +231,6 @@ impl<P: Packet> Pool<P> {
     }
 }
 
-fn ce_bytes(packet: &impl Packet) -> u64 {
-    if packet.ecn() == Ecn::Ce {
-        u64::from(packet.bytes())
-    } else {
-        0
-    }
-}
-
 /// The earlier of two timers.
 pub fn earliest(one: Option<Time>, other: Option<Time>) -> Option<Time> {
     match (one, other) {
@@ -250,6 +242,7 @@ pub fn earliest(one: Option<Time>, other: Option<Time>) -> Option<Time> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Ecn;
     use crate::testing::{TestPacket, packet};
 
     fn ids(pool: &mut Pool<TestPacket>, queue: &mut Queue) -> Vec<u64> {
@@ -259,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_in_one_pool_keep_their_order_and_their_books() {
+    fn queues_in_one_pool_keep_their_order_and_their_counts() {
         let mut pool = Pool::new();
         let (mut one, mut other) = (Queue::EMPTY, Queue::EMPTY);
         for id in 0..3 {
@@ -282,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_used_again() {
+    fn nodes_are_reused() {
         let mut pool = Pool::new();
         let mut queue = Queue::EMPTY;
         for id in 0..100 {

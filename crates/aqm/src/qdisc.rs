@@ -8,25 +8,6 @@ use crate::key::SettingError;
 use crate::packet::Packet;
 use crate::settings::Settings;
 
-/// How much a queue may hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Limit {
-    /// A number of packets.
-    Packets(u64),
-    /// A number of bytes, link headers included.
-    Bytes(u64),
-}
-
-impl Limit {
-    /// True if a packet of `bytes` still fits in a queue of `packets` packets and `queued_bytes` bytes.
-    pub const fn has_room(self, packets: u64, queued_bytes: u64, bytes: u32) -> bool {
-        match self {
-            Self::Packets(limit) => packets < limit,
-            Self::Bytes(limit) => queued_bytes + bytes as u64 <= limit,
-        }
-    }
-}
-
 /// A queue discipline. Its only clock is the argument `now`, which never decreases.
 ///
 /// Every packet offered is returned exactly once by [`Qdisc::dequeue`], or dropped exactly once through

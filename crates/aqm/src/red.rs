@@ -16,9 +16,9 @@ use sojourn_units::{Duration, Rate, Time};
 use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters::Parameters as _;
-use crate::qdisc::Limit;
 use crate::single::Single;
 use crate::{ce_exclude, choice};
 
@@ -150,7 +150,7 @@ impl Red {
 }
 
 impl Red {
-    /// Averages in the queue found by an arrival.
+    /// Updates the average by the queue that an arrival finds.
     pub(crate) fn observe(&mut self, backlog: Backlog, now: Time) {
         let queue = self.measure(backlog);
         match &mut self.rule {

@@ -233,8 +233,8 @@ pub fn replay(qdisc: &mut dyn Qdisc<Recorded>, events: &[Event], seed: u64) -> O
     }
 }
 
-/// What became of the packets of a recording. A packet was dropped if it never left although a later one of its flow
-/// did; of those behind the last departure of their flow nothing is known.
+/// The fate of the packets of a recording. A packet was dropped if it never left although a later one of its flow did.
+/// The fate of packets behind the last departure of their flow is unknown.
 #[derive(Default)]
 struct Losses {
     /// Id and flow of each packet, in order.
@@ -257,7 +257,7 @@ impl Losses {
         }
     }
 
-    /// True if the recording tells what became of the packet.
+    /// True if the recording tells whether the packet was dropped.
     fn is_known(&self, packet: &Recorded) -> bool {
         let newest = self.newest.get(&packet.bucket);
         newest.is_some_and(|newest| packet.id <= *newest)

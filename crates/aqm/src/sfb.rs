@@ -6,11 +6,10 @@
 //! changes every `rehash`, so that no flow shares its bins with an unresponsive one for ever; a second filter is
 //! warmed up for `db` beforehand.
 //!
-//! Sources besides the paper: the behaviour of Linux's sch_sfb, whose own defaults these are: above a probability of
-//! one half, ECN-capable packets are also dropped, with a probability that reaches 1 at 1. Departures from Linux: the
-//! rate limit's token bucket keeps fractions; the probabilities of a retired filter are cleared. `variant = "linux"`
-//! has the defaults of tc-sfb(8), which the kernel gets unless it is told otherwise: half the increment, and a
-//! decrement of a tenth of that.
+//! What the paper leaves open follows Linux's sch_sfb, also the defaults. Above a BLUE probability of one half,
+//! ECN-capable packets are dropped too, an increasing share of them up to all at 1. Departures from Linux: the rate
+//! limit's token bucket keeps fractions; the probabilities of a retired filter are cleared. `variant = "linux"` has the
+//! defaults of tc-sfb(8), which tc sends to the kernel: half the increment, and a decrement of a tenth of that.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -21,9 +20,10 @@ use sojourn_units::{Duration, Time};
 use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::packet::{Packet, mix};
 use crate::parameters::Parameters;
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 use crate::{choice, parameters};
 
@@ -50,7 +50,7 @@ parameters! {
         pub penalty_rate: f64,
         /// packets that unresponsive flows may send at once
         pub penalty_burst: f64,
-        /// whose defaults: those of Linux's module, or of tc
+        /// which defaults: those of Linux's module, or those of tc
         pub variant: Variant,
     }
     besides {

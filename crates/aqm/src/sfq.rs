@@ -8,8 +8,8 @@
 //! Unlike [`crate::fq`] there is no priority for sparse flows: a queue that becomes non-empty joins the end of the
 //! round. Each queue can have an [`Aqm`].
 //!
-//! Departure from Linux: at a perturbation the averages of queues with RED restart. As in Linux, an idle bucket's RED
-//! state restarts.
+//! Departure from Linux: at a perturbation each bucket keeps the state of its AQM; Linux computes the averages of RED
+//! anew from the moved packets.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -24,11 +24,12 @@ use crate::environment::{DropReason, Environment};
 use crate::fifo::DropTail;
 use crate::fq::require_quantum;
 use crate::key::SettingError;
+use crate::limit::Limit;
 use crate::list::{Link, Linked, List};
 use crate::packet::Packet;
 use crate::parameters::Parameters as _;
 use crate::pool::{Pool, Queue, Scope, earliest};
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 use crate::{choice, parameters};
 
@@ -214,7 +215,7 @@ impl<P: Packet, A: Aqm<P>> Sfq<P, A> {
         }
     }
 
-    fn give_up(&mut self, at: u32, reason: DropReason, env: &mut Environment<P>) {
+    fn drop_one(&mut self, at: u32, reason: DropReason, env: &mut Environment<P>) {
         let queue = &mut self.buckets[at as usize].queue;
         let before = queue.packets();
         let packet = match self.config.end {
@@ -243,7 +244,7 @@ impl<P: Packet, A: Aqm<P>> Sfq<P, A> {
             self.round.front()
         };
         if let Some(at) = victim {
-            self.give_up(at, DropReason::Overflow, env);
+            self.drop_one(at, DropReason::Overflow, env);
             let bucket = &mut self.buckets[at as usize];
             let backlog = self.pool.backlog(&bucket.queue, Scope::Queue);
             match self.config.end {
@@ -324,10 +325,10 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Sfq<P, A> {
             if self.config.end == End::Tail || backlog.packets == 0 || !fits {
                 return env.drop(packet, reason);
             }
-            self.give_up(at, reason, env);
+            self.drop_one(at, reason, env);
             // Removing a small packet at the head may not make enough room for a large one.
             while self.is_full(at, packet.bytes()) {
-                self.give_up(at, DropReason::Overflow, env);
+                self.drop_one(at, DropReason::Overflow, env);
             }
         }
         self.push(at, packet);

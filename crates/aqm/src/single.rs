@@ -7,8 +7,9 @@ use sojourn_units::Time;
 use crate::aqm::{Aqm, Backlog};
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
-use crate::packet::{Ecn, Packet};
-use crate::qdisc::{Limit, Qdisc};
+use crate::limit::Limit;
+use crate::packet::{Packet, ce_bytes};
+use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 
 /// A FIFO whose [`Aqm`] decides about every packet at arrival and at departure.
@@ -72,15 +73,6 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
             self.aqm.on_drained(now);
         }
         Some(packet)
-    }
-}
-
-/// The packet's bytes if it carries CE, otherwise zero.
-pub(crate) fn ce_bytes(packet: &impl Packet) -> u64 {
-    if packet.ecn() == Ecn::Ce {
-        u64::from(packet.bytes())
-    } else {
-        0
     }
 }
 

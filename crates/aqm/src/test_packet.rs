@@ -20,7 +20,7 @@ pub struct TestPacket {
     pub ack: Option<AckView>,
     /// When it entered the queue.
     pub enqueued: Time,
-    /// The inner queue that it left or was dropped from, if the discipline told one.
+    /// The inner queue that it left or was dropped from, if the discipline set one.
     pub inner_queue: Option<u8>,
 }
 

@@ -67,7 +67,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn a_change_to_what_there_is_changes_nothing(gaps in prop::collection::vec(0..4_000_u16, 200..600)) {
+    fn a_change_to_the_same_values_changes_nothing(gaps in prop::collection::vec(0..4_000_u16, 200..600)) {
         for discipline in Catalogue::<TestPacket>::new().iter() {
             let build = || discipline.build(&settings(60)).expect("the defaults are good");
             let (mut changed, mut alone) = (build(), build());
@@ -98,7 +98,7 @@ proptest! {
 }
 
 #[test]
-fn what_cannot_be_read_changes_nothing() {
+fn a_refused_change_changes_nothing() {
     let catalogue = Catalogue::<TestPacket>::new();
     for (name, key, value) in [
         ("codel", "interval", Value::Duration(Duration::ZERO)),

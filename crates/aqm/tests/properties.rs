@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_packet_leaves_once_in_its_flows_order_or_is_given_up_once(
+    fn every_packet_leaves_once_in_its_flows_order_or_is_dropped_once(
         steps in steps(),
         limit in prop_oneof![Just(Limit::Packets(12)), Just(Limit::Packets(300)), Just(Limit::Bytes(40_000))],
         marked: bool,

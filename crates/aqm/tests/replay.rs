@@ -171,7 +171,7 @@ fn a_missing_mark_is_a_divergence() {
 
 /// Packets that still wait at the end of the recording were not dropped.
 #[test]
-fn what_waits_at_the_end_is_no_loss() {
+fn packets_queued_at_the_end_are_not_losses() {
     let events = "E 1 0 1514 1\nE 2 0 1514 2\nE 3 1 1514 1\nD 1 2\nD 3 3\n";
     let catalogue = Catalogue::<Recorded>::new();
     let mut qdisc = catalogue

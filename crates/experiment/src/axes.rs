@@ -4,16 +4,10 @@ use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
+use crate::axis::Axis;
 use crate::design::{self, Design};
 use crate::document::{Item, Node, path_segment};
 use crate::error::{Origin, ReadError};
-
-/// A swept key and its values, at least one.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Axis {
-    pub key: String,
-    pub values: Vec<Node>,
-}
 
 /// The swept keys, and how their values combine into cells.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,7 +20,8 @@ pub(crate) struct Axes {
 enum Cells {
     /// Every combination of values.
     All,
-    /// The first cell has the first value of each key, the second cell the second value, and so on, as a design was sampled.
+    /// The first cell has the first value of each key, the second cell the second value, and so on: the samples of a
+    /// design.
     InStep,
     /// No cells yet: the values are those from which the design takes its samples.
     Unsampled(Design),
@@ -168,7 +163,8 @@ impl Axes {
         values
     }
 
-    /// The first cell, and the cells that differ from it in one value. For a design: the cells with the ends of each range.
+    /// The first cell, and the cells that differ from it in one value. For a design: the cells with the smallest and
+    /// the largest value of each key.
     pub fn edges(&self) -> Vec<u64> {
         let mut edges = vec![0];
         if self.cells == Cells::InStep {
@@ -215,12 +211,6 @@ fn extremes(values: &[Node]) -> Vec<u64> {
         }
     }
     places.into_iter().map(|place| place as u64).collect()
-}
-
-/// The values of an axis as JSON.
-pub(crate) fn json_of(axis: &Axis) -> Vec<Json> {
-    let values = axis.values.iter();
-    values.map(|value| value.item.to_json()).collect()
 }
 
 /// The values of a combination as JSON, by key.

@@ -1,4 +1,4 @@
-//! What a reader needs besides the file's text: names and trace files.
+//! The input of a reader besides the file's text: names and trace files.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use crate::names::Names;
 /// The largest trace file: three minutes at 1 Gbit/s, one line per packet.
 const LARGEST_TRACE: u64 = 100_000_000;
 
-/// What a reader needs besides the file's text.
+/// The input of a reader besides the file's text.
 pub(crate) struct Context<'a> {
     /// The file's name for messages.
     pub file: &'a str,
@@ -41,7 +41,7 @@ impl<'a> Context<'a> {
     /// `origin` tells which.
     ///
     /// # Errors
-    /// What is wrong, to follow `got "name"; `.
+    /// The mistake in words, to follow `got "name"; `.
     pub fn trace(&self, name: &str, origin: &Origin) -> Result<Trace, String> {
         let folder = match origin {
             Origin::Set { .. } => None,

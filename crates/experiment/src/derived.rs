@@ -26,7 +26,7 @@ pub struct Flow<'a> {
     pub direction: Direction,
     /// The same direction, along the route of its group.
     pub way: Way,
-    /// Its group.
+    /// Its traffic group.
     pub traffic: &'a Traffic,
     /// When it starts; drawn from the stream `flow/{number}/start`.
     pub start: Duration,

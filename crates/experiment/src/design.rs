@@ -3,16 +3,11 @@
 //! A file names the ranges. The Python package samples them when it plans the runs, and adds the values of the cells, in
 //! order, as `sweep.points`. The points then define the cells: reading the file with them needs no sampling.
 
-use std::path::Path;
-
 use serde_json::{Value as Json, json};
 
-use crate::axes::{self, Axis};
-use crate::context::Context;
+use crate::axis::Axis;
 use crate::document::{Item, Node, Table, path_segment};
 use crate::error::{Origin, ReadError};
-use crate::names::Names;
-use crate::plan::{Layout, Source, text_of};
 use crate::unknown::unknown_key;
 
 /// The designs: Sobol' sequences, arranged by Saltelli's method for sensitivity indices, and Latin hypercubes.
@@ -92,10 +87,10 @@ impl Design {
         }))
     }
 
-    /// Adds the range of a key; its ends are an axis, so that they are checked as values are.
+    /// Adds the range of a key. Returns its two ends as an axis, so that they are checked like values.
     ///
     /// # Errors
-    /// The ends are no numbers of the same unit in their order, or the scale is wrong.
+    /// The ends are not numbers of the same unit in increasing order, or the scale is wrong.
     pub fn add(&mut self, file: &str, key: &str, node: Node) -> Result<Axis, ReadError> {
         let path = format!("sweep.{}", path_segment(key));
         let refuse =
@@ -134,7 +129,7 @@ impl Design {
             );
             return refuse(&node.origin, what);
         }
-        // There are no halves of flows, packets and bytes.
+        // Flows, packets and bytes are whole numbers.
         let countable = ["", "packet", "packets", "B", "byte", "bytes"].contains(&unit.trim());
         let is_whole = countable && low.fract() == 0.0 && high.fract() == 0.0 && !is_float(&from);
         self.ranges.push((
@@ -199,13 +194,30 @@ impl Design {
         }
     }
 
-    /// The error that there is nothing to sample.
+    /// The design with its keys, as JSON; see [`design`](crate::design).
+    pub fn json(&self, axes: &[Axis]) -> Json {
+        let keys = axes.iter().map(|axis| {
+            match self.ranges.iter().find(|(key, _)| *key == axis.key) {
+                Some((key, range)) => json!({
+                    "key": key, "from": range.from, "to": range.to, "unit": range.unit, "log": range.is_log,
+                    "whole": range.is_whole,
+                }),
+                None => json!({"key": axis.key, "values": axis.json()}),
+            }
+        });
+        json!({
+            "kind": self.kind, "samples": self.samples as u64, "seed": self.seed as u64,
+            "keys": keys.collect::<Vec<_>>(),
+        })
+    }
+
+    /// The error for a design without keys to sample.
     pub fn without_keys(&self, file: &str) -> ReadError {
         let what = "needs a key to sample, such as \"link.rate\" = { from = \"1 Mbit/s\", to = \"9 Mbit/s\" }";
         ReadError::new(file, self.origin.clone(), "sweep.design", what)
     }
 
-    /// The error that nobody sampled the design.
+    /// The error for a design that was not sampled.
     pub fn unsampled(&self, file: &str) -> ReadError {
         let what = format!(
             "got \"{}\"; only sojourn sweep, sojourn run and sojourn.plan sample a design",
@@ -239,43 +251,4 @@ pub(crate) fn number(item: &Item) -> Option<(f64, &str)> {
             .find_map(|end| Some((text[..end].parse().ok()?, &text[end..]))),
         _ => None,
     }
-}
-
-/// The design that a file asks for, as JSON: `kind`, `samples`, `seed` and `keys`, each with its `key` and either
-/// `values` or `from`, `to`, `unit` (what follows a number), `log` and `whole`. Null if the file has a grid, or the
-/// points of its design. Overrides are those of [`read`](crate::read).
-///
-/// # Errors
-/// As there; the ends of ranges are checked as the values of a sweep are.
-pub fn design(
-    path: &Path,
-    overrides: &[(String, String)],
-    names: &Names,
-) -> Result<Json, ReadError> {
-    let (name, text) = text_of(path)?;
-    let source = Source {
-        name: &name,
-        text: &text,
-    };
-    let layout = Layout::read(source, overrides)?;
-    let Some(design) = layout.axes.unsampled() else {
-        return Ok(Json::Null);
-    };
-    let context = Context::new(&layout.file, names);
-    for cell in layout.axes.edges() {
-        layout.read_cell(cell, &context)?;
-    }
-    let keys = layout.axes.each.iter().map(|axis| {
-        match design.ranges.iter().find(|(key, _)| *key == axis.key) {
-            Some((key, range)) => json!({
-                "key": key, "from": range.from, "to": range.to, "unit": range.unit, "log": range.is_log,
-                "whole": range.is_whole,
-            }),
-            None => json!({"key": axis.key, "values": axes::json_of(axis)}),
-        }
-    });
-    Ok(json!({
-        "kind": design.kind, "samples": design.samples as u64, "seed": design.seed as u64,
-        "keys": keys.collect::<Vec<_>>(),
-    }))
 }

@@ -9,7 +9,7 @@ use crate::written;
 /// The text of the file at `path`, of at most `most` bytes.
 ///
 /// # Errors
-/// What is wrong, to follow the path: `cannot be read: …`, `got a directory; must be a file`.
+/// The mistake in words, to follow the path: `cannot be read: …`, `got a directory; must be a file`.
 pub(crate) fn text(path: &Path, most: u64) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("cannot be read: {error}");
     // Check the type before opening: opening a FIFO without a writer would block forever.

@@ -7,13 +7,15 @@
 //! | --- | --- |
 //! | [`model`] | the result of reading: the input of every backend |
 //! | `document` | the file as a tree in which every value knows its line; sets values by dotted key |
-//! | `form`, `forms` | each key is declared once; its reader, messages, schema and resolved form derive from that |
+//! | `keys` | each key is declared once; its reader, messages, schema and resolved form derive from that |
+//! | `form`, `forms` | the forms of values: times, rates, choices and so on |
 //! | `section`, `entry` | a table and a value of the file: refuse unknown keys and wrong values, read the others |
-//! | `unknown` | what messages say of unknown keys and names |
-//! | `context` | what a reader needs besides the text: names, trace files |
+//! | `unknown` | messages about unknown keys and names |
+//! | `context` | the names and trace files that a reader needs besides the text |
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
 //! | `input` | reads files of bounded size that a user names |
-//! | `sweep`, [`design()`] | the cartesian product of the swept values, or cells sampled from ranges |
+//! | `axes`, `design` | `[sweep]`: the combinations of values, or the ranges from which cells are sampled |
+//! | `plan`, `sweep` | from the file to its runs, all at once or cell by cell |
 //! | [`schema()`] | the JSON Schema of the file, from the same declarations |
 //! | [`measured`] | what a run measures |
 //! | [`derived`] | values derived alike for every backend: flows with their start times, limits |
@@ -24,6 +26,7 @@
 //! | [`RunSpec`] | one run as a value that can be stored and hashed |
 
 mod axes;
+mod axis;
 mod context;
 pub mod derived;
 mod design;
@@ -33,6 +36,7 @@ mod error;
 mod form;
 mod forms;
 mod input;
+mod keys;
 pub mod measured;
 pub mod model;
 mod names;
@@ -48,7 +52,6 @@ mod unknown;
 pub mod wifi;
 mod written;
 
-pub use design::design;
 pub use error::ReadError;
 pub use model::Experiment;
 pub use names::{DisciplineKeys, KeySpec, Names};
@@ -57,5 +60,5 @@ pub use read::{TrafficSummary, traffic_kinds};
 pub use resolved::{InUse, Values, resolved, resolved_with};
 pub use run_spec::{RESULTS_VERSION, RunSpec, run_hash, sha256};
 pub use schema::schema;
-pub use sweep::Sweep;
+pub use sweep::{Sweep, design};
 pub use unknown::unknown_key;

@@ -74,7 +74,7 @@ pub enum Buffer {
     Packets(u64),
     /// Bytes on the link.
     Bytes(u64),
-    /// Multiples of the BDP: the first rate × the largest base RTT.
+    /// Multiples of the BDP: the first rate (of a trace: the mean) × the largest base RTT.
     Bdp(f64),
 }
 
@@ -120,7 +120,7 @@ pub struct Traffic {
 /// What to record beyond the summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Record {
-    /// A row per packet that entered a queue.
+    /// A row per packet that arrived at a queue.
     pub packets: bool,
     /// A row per transmission of a Wi-Fi cell.
     pub medium: bool,

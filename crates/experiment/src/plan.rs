@@ -218,7 +218,7 @@ impl Layout {
     }
 
     /// # Errors
-    /// The file has a design that nobody has sampled.
+    /// The file has a design that was not sampled.
     pub fn refuse_unsampled(&self) -> Result<(), ReadError> {
         match self.axes.unsampled() {
             Some(design) => Err(design.unsampled(&self.file)),

@@ -59,7 +59,8 @@ impl RunSpec {
     }
 
     /// The run as one object that [`RunSpec::read`] reads: its experiment with every default and this arm only, the
-    /// traces, and the swept values. The experiment's `seed` is that of the run. `in_use` holds the values that the disciplines of [`RunSpec::alone`] use.
+    /// traces, and the swept values. The experiment's `seed` is that of the run. `in_use` holds the values that the
+    /// disciplines of [`RunSpec::alone`] use.
     pub fn document(&self, in_use: &InUse) -> Json {
         let only = self.alone();
         let mut document = json!({

@@ -1,11 +1,11 @@
-//! A sweep too large for memory: its cells are read one by one, on demand.
+//! A sweep too large for memory, whose cells are read one by one, on demand; and the design of a sweep whose cells are
+//! yet to be sampled.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::axes;
 use crate::context::Context;
 use crate::error::{Origin, ReadError};
 use crate::names::Names;
@@ -105,8 +105,7 @@ impl Sweep {
     /// The swept keys and their values.
     pub fn axes(&self) -> Vec<(String, Vec<Json>)> {
         let axes = self.layout.axes.each.iter();
-        axes.map(|axis| (axis.key.clone(), axes::json_of(axis)))
-            .collect()
+        axes.map(|axis| (axis.key.clone(), axis.json())).collect()
     }
 
     /// Reads a cell by its number.
@@ -133,8 +132,36 @@ impl Sweep {
         self.layout.refuse(cell, key, must)
     }
 
-    /// Cells that together have every value or, for a design, the ends of every range. The first cell is one of them.
+    /// Cells that together have every value or, for a design, the smallest and the largest value of every key. The
+    /// first cell is one of them.
     pub fn edges(&self) -> Vec<u64> {
         self.layout.axes.edges()
     }
+}
+
+/// The design that a file asks for, as JSON: `kind`, `samples`, `seed` and `keys`, each with its `key` and either
+/// `values` or `from`, `to`, `unit` (the text after a number), `log` and `whole`. Null if the file has a grid, or the
+/// points of its design. Overrides are as for [`read`](crate::read).
+///
+/// # Errors
+/// As for [`read`](crate::read). The ends of ranges are checked like values of a sweep.
+pub fn design(
+    path: &Path,
+    overrides: &[(String, String)],
+    names: &Names,
+) -> Result<Json, ReadError> {
+    let (name, text) = text_of(path)?;
+    let source = Source {
+        name: &name,
+        text: &text,
+    };
+    let layout = Layout::read(source, overrides)?;
+    let Some(design) = layout.axes.unsampled() else {
+        return Ok(Json::Null);
+    };
+    let context = Context::new(&layout.file, names);
+    for cell in layout.axes.edges() {
+        layout.read_cell(cell, &context)?;
+    }
+    Ok(design.json(&layout.axes.each))
 }

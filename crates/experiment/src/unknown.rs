@@ -1,6 +1,6 @@
-//! What messages say of an unknown key or name: the nearest known one, and all that are accepted.
+//! Messages about an unknown key or name: the nearest known one, and all that are accepted.
 
-/// The message for an unknown key of what is called `holder`: `unknown key; accepted by codel: aqm, target`.
+/// The message for an unknown key of the table called `holder`: `unknown key; accepted by codel: aqm, target`.
 pub fn unknown_key<'a>(
     given: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_recognised_and_a_different_word_is_not() {
+    fn a_misspelling_is_recognised_and_a_different_word_is_not() {
         let known = ["pfifo", "codel", "fq_codel"];
         assert_eq!(nearest("fq-codel", &known), Some("fq_codel"));
         assert_eq!(nearest("CoDel", &known), Some("codel"));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_answered_with_the_known_ones() {
+    fn the_message_for_an_unknown_key_lists_the_known_ones() {
         assert_eq!(
             unknown_key("tarjet", ["limit", "target"], "codel"),
             "unknown key; did you mean \"target\"? accepted by codel: limit, target"
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suggestion_always_lists_what_is_accepted() {
+    fn a_suggestion_always_lists_the_accepted_names() {
         assert_eq!(
             suggestion("rat", ["rate", "delay"], " by [link]"),
             "did you mean \"rate\"? accepted by [link]: rate, delay"

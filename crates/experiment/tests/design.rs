@@ -91,7 +91,7 @@ fn points_are_cells_in_their_order() {
 }
 
 #[test]
-fn without_points_there_is_nothing_to_run() {
+fn a_design_without_points_is_refused() {
     let expected = "f:6: sweep.design: got \"sobol\"; only sojourn sweep, sojourn run and sojourn.plan sample a design";
     let error = read(source(FILE), &[], &names()).unwrap_err();
     assert_eq!(error.to_string(), expected);

@@ -177,7 +177,7 @@ fn a_bad_value_is_named_with_its_line() {
         ("flows = 4", "tcp = \"vegas\"",
             r#"17: traffic.0.tcp: got "vegas"; accepted: reno, cubic, bbr"#.into()),
         ("flows = 4", "abe = true",
-            "17: traffic.0.abe: got true; needs ecn = true, since it answers marks".into()),
+            "17: traffic.0.abe: got true; needs ecn = true, since it responds to marks".into()),
         ("flows = 4", "accecn = true",
             "17: traffic.0.accecn: got true; needs ecn = true, whose marks it reports".into()),
         ("flows = 4", "mss = \"63 B\"",
@@ -219,7 +219,7 @@ fn a_bad_value_is_named_with_its_line() {
             r#"5: record.series: got "1 ns"; must be wider: the run has more than 10000000 such bins"#.into()),
         ("repeat = 2", "[record]\nseries = \"11 s\"",
             r#"5: record.series: got "11 s"; must be at most experiment.duration ("10 s")"#.into()),
-        // Shapes.
+        // Values of the wrong structure.
         ("[link]", "[lnk]",
             r#"6: lnk: unknown key; did you mean "link"? accepted by an experiment file: experiment, link, queue, traffic, record, sweep"#.into()),
         ("[[queue]]", "[queue]",
@@ -422,7 +422,7 @@ fn a_bad_sweep_is_named_with_key_and_value() {
 }
 
 #[test]
-fn errors_found_by_the_caller_have_a_place_too() {
+fn errors_found_by_the_caller_have_a_place() {
     let must = "must be below interval (\"100 ms\")";
     let plan = read_text(GOOD).unwrap();
     let said = |key| plan.refuse(0, key, must).to_string();

@@ -51,7 +51,7 @@ fn a_call_uses_g711_by_default() {
 }
 
 #[test]
-fn a_game_goes_both_ways_and_other_traffic_down() {
+fn a_game_runs_in_both_directions_and_other_traffic_downstream() {
     assert_eq!(
         group("kind = 'game'\nrtt = '40 ms'").direction,
         Direction::Both
@@ -63,7 +63,7 @@ fn a_game_goes_both_ways_and_other_traffic_down() {
 }
 
 #[test]
-fn a_group_is_called_by_its_name_or_else_by_its_kind() {
+fn a_group_has_its_name_or_else_that_of_its_kind() {
     let names = |traffic: &str| group_names(&experiment(traffic));
     let bulk = "kind = 'bulk'\nrtt = '40 ms'\n";
     let more = format!("[[traffic]]\n{bulk}");

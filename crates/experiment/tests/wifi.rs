@@ -89,7 +89,7 @@ fn routes_lead_to_stations_and_from_one_to_another() {
 }
 
 #[test]
-fn rates_are_those_of_tables() {
+fn rates_are_those_of_the_standards_tables() {
     for (standard, width, rate, kbps) in [
         ("802.11b", "20 MHz", "5.5 Mbit/s", 5_500),
         // An older standard in the same band.

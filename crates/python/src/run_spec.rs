@@ -22,13 +22,13 @@ const EVENTS_PER_REPORT: u64 = 1 << 14;
 /// A packet of [`RunSpec::effort`]: a full frame on Ethernet.
 const BYTES_OF_A_PACKET: f64 = 1514.0;
 
-/// What the beginning and the end of a run cost, in packets: some 2 ms.
+/// The constant part of a run's cost, in packets: its start and its end take as long as this many packets, some 2 ms.
 const ENDS_AS_PACKETS: f64 = 4_000.0;
 
 /// One run: an experiment, one of its arms, and a seed. It can be pickled, compared and used as a key of a dict.
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct RunSpec {
-    /// The run as the experiment crate has it.
+    /// The run, as the experiment crate represents it.
     pub inner: sojourn_experiment::RunSpec,
     /// Its document as text, and the hash of that, once requested.
     written: OnceLock<(String, String)>,

@@ -1,8 +1,18 @@
 //! Explicit congestion notification: how the endpoints negotiate it, and how the receiver reports marks. There are
 //! three ways: RFC 3168, DCTCP's exact echo (RFC 8257 §3.2) and AccECN (RFC 9768) without its option.
 
-use crate::receiver::Arrival;
 use crate::segment::Flags;
+
+/// The ECN codepoint with which a segment arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// Not ECN-capable.
+    NotEct,
+    /// ECN-capable, unmarked.
+    Ect,
+    /// Marked.
+    Ce,
+}
 
 /// How a receiver reports marks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -5,8 +5,8 @@ use sojourn_units::{Duration, Time, cold_path};
 
 use crate::cc::Algorithm;
 use crate::config::{Config, Kernel};
-use crate::ecn::{self, Feedback};
-use crate::receiver::{Arrival, Receiver, SYN_WINDOW};
+use crate::ecn::{self, Arrival, Feedback};
+use crate::receiver::{Receiver, SYN_WINDOW};
 use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, Segment};
 use crate::sender::{Sender, Sending};
@@ -42,7 +42,8 @@ const SYN_LOSSES_FORGIVEN: u32 = 1;
 /// first five timeouts are 1 s each, and the later ones 2, 4, … s.
 const SYN_LINEAR_RETRIES: u32 = 4;
 
-/// Retransmissions of a SYN and of a SYN-ACK before giving up (Linux's tcp_syn_retries and tcp_synack_retries).
+/// Retransmissions of a SYN and of a SYN-ACK before the connection fails (Linux's tcp_syn_retries and
+/// tcp_synack_retries).
 const SYN_RETRIES: u32 = 6;
 const SYN_ACK_RETRIES: u32 = 5;
 
@@ -212,7 +213,7 @@ impl Endpoint {
                     if self.drops_accecn() && segment.flags.ace() == 0 {
                         // The peer answers a SYN-ACK without AccECN.
                         self.feedback = Feedback::None;
-                        self.receiver.give_up_ecn();
+                        self.receiver.disable_ecn();
                     }
                     self.establish(segment, now);
                     let mut segment = *segment;

@@ -24,8 +24,8 @@ mod sender;
 pub mod seq;
 
 pub use config::Config;
+pub use ecn::Arrival;
 pub use endpoint::{Endpoint, Transmit};
-pub use receiver::Arrival;
 pub use segment::Segment;
 pub use sender::{Sender, UNLIMITED};
 

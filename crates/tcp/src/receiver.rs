@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use sojourn_units::{Duration, Time, cold_path};
 
 use crate::config::{Clock, Config, Kernel};
-use crate::ecn::{self, Feedback};
+use crate::ecn::{self, Arrival, Feedback};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
 use window::ReceiveWindow;
@@ -172,7 +172,7 @@ impl Receiver {
         }
     }
     /// Notes that the peer does not support ECN.
-    pub const fn give_up_ecn(&mut self) {
+    pub const fn disable_ecn(&mut self) {
         self.feedback = Feedback::None;
     }
     /// Notes that the local application has closed and will send no answer.
@@ -582,15 +582,4 @@ impl Receiver {
             *entry = block;
         }
     }
-}
-
-/// The ECN codepoint with which a segment arrived.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrival {
-    /// Not ECN-capable.
-    NotEct,
-    /// ECN-capable, unmarked.
-    Ect,
-    /// Marked.
-    Ce,
 }

@@ -3,8 +3,7 @@
 
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::kind::{Browsing, Direction, Kind, Transport};
-use crate::{bulk, files, onoff, packmime_client, pages, video};
+use crate::direction::Direction;
 
 /// Data without end, for [`Connections::write`].
 pub const UNLIMITED: u64 = u64::MAX;
@@ -31,7 +30,7 @@ pub enum Side {
     Receiving,
 }
 
-/// A connection of a flow: they are numbered in the order in which they are opened.
+/// A connection of a flow. They are numbered in the order of opening.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Id(pub u32);
 
@@ -55,16 +54,16 @@ pub trait Connections {
 
 /// Records the performance that a user would notice.
 pub trait Meter {
-    /// A file or a response is complete, `after` it was begun or requested.
+    /// A file or a response is complete; `after` is the time since it began or was requested.
     fn completed(&mut self, after: Duration, now: Time);
 
-    /// A page is complete.
+    /// A page is complete; `after` is the time since it was opened.
     fn page_loaded(&mut self, after: Duration, now: Time);
 
-    /// The first picture of a video can be shown.
+    /// The first picture of a video can be shown; `after` is the time since the flow's start.
     fn playing_began(&mut self, after: Duration);
 
-    /// A segment of video with this media rate is complete, `stalled` after playback stopped.
+    /// A segment of video with this media rate is complete; before it, playback was `stalled` for this time.
     fn segment(&mut self, rate: Rate, stalled: Duration);
 }
 
@@ -95,24 +94,4 @@ pub trait Application: Send {
 
     /// Handles the end of a connection: closed by both ends, or abandoned.
     fn on_end(&mut self, _: Id, _now: Time, _: &mut dyn Connections, _: &mut dyn Meter) {}
-}
-
-/// The application of a kind of traffic that runs over TCP; `None` for other kinds.
-pub fn over_tcp(identity: &Identity, kind: &Kind, seed: u64) -> Option<Box<dyn Application>> {
-    Some(match kind {
-        Kind::Bulk(_) => Box::new(bulk::Bulk::new(identity)),
-        Kind::Files(files) => Box::new(files::Files::new(identity, files, seed)),
-        Kind::OnOff(config) => match &config.transport {
-            Transport::Udp(_) => return None,
-            Transport::Tcp(_, rate) => Box::new(onoff::OnOff::new(identity, config, *rate, seed)),
-        },
-        Kind::Web(web) => match &web.browsing {
-            Browsing::PackMime(rate) => {
-                Box::new(packmime_client::Browser::new(identity, *rate, seed))
-            }
-            Browsing::Pages(pages) => Box::new(pages::Browser::new(identity, pages, seed)),
-        },
-        Kind::Video(video) => Box::new(video::Player::new(identity, video)),
-        Kind::Cbr(_) | Kind::Ping(_) | Kind::Voip(_) | Kind::Game => return None,
-    })
 }

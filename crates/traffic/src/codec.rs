@@ -54,11 +54,11 @@ impl Codec {
     pub const fn interval(self) -> Duration {
         self.facts().interval
     }
-    /// `Ie`: the loss of rating without packet loss.
+    /// `Ie`: the reduction of the rating by the codec itself, without packet loss.
     pub const fn impairment(self) -> f64 {
         self.facts().impairment
     }
-    /// `Bpl`: the packet loss, in percent, that costs half of the rating that packet loss can cost.
+    /// `Bpl`: the packet loss in percent that takes half of the most that loss can take from the rating.
     pub const fn loss_robustness(self) -> f64 {
         self.facts().loss_robustness
     }

@@ -4,8 +4,9 @@ use sojourn_units::{Duration, Rate, Time};
 
 use crate::alternation::Alternation;
 use crate::application::Identity;
+use crate::direction::Direction;
 use crate::game;
-use crate::kind::{Direction, Kind, Transport};
+use crate::kind::{Kind, Transport};
 use crate::streams::Stream;
 
 /// The datagrams of a flow: when each is due, and how large it is.

@@ -3,7 +3,7 @@
 
 use sojourn_units::Duration;
 
-use crate::kind::Direction;
+use crate::direction::Direction;
 use crate::streams::Stream;
 
 /// The smallest payload: the game's own header.

@@ -8,17 +8,6 @@ use crate::game;
 use crate::sizes::Sizes;
 use crate::streams::Stream;
 
-/// The direction of data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Direction {
-    /// Forward.
-    Down,
-    /// Reverse.
-    Up,
-    /// That many flows each way.
-    Both,
-}
-
 /// The kind of traffic of a flow, with its options.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Kind {
@@ -106,7 +95,7 @@ pub struct Tcp {
     pub ecn: bool,
     /// Negotiate AccECN (RFC 9768). Default no.
     pub accecn: bool,
-    /// A retransmitted SYN does not ask for ECN. Default yes.
+    /// A retransmitted SYN does not request ECN. Default yes.
     pub ecn_fallback: bool,
     /// Alternative backoff with ECN (RFC 8511). Default no.
     pub abe: bool,
@@ -137,7 +126,7 @@ pub struct Tcp {
 /// Loss detection and recovery of a TCP sender.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub enum Recovery {
-    /// RACK-TLP (RFC 8985) with the rest of Linux's recovery.
+    /// Linux's recovery, with RACK-TLP (RFC 8985).
     #[default]
     Rack,
     /// RFC 6675 alone; without SACK RFC 6582.

@@ -5,8 +5,9 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | `kind` | [`Kind`]: the kinds of traffic, with their options |
+//! | `kind`, `direction` | [`Kind`]: the kinds of traffic, with their options; [`Direction`]: down or up |
 //! | `application` | [`Application`] and its interfaces: connections, a meter |
+//! | `over_tcp` | which application each kind has |
 //! | `bulk`, `files`, `onoff` | transfers over TCP |
 //! | `pages`, `packmime_client`, `video` | browsing page by page and by the PackMime model, adaptive video |
 //! | `http` | requests and responses over connections |
@@ -21,11 +22,13 @@ mod application;
 mod bulk;
 mod codec;
 mod datagrams;
+mod direction;
 mod files;
 pub mod game;
 mod http;
 mod kind;
 mod onoff;
+mod over_tcp;
 pub mod packmime;
 mod packmime_client;
 mod pages;
@@ -36,11 +39,13 @@ mod video;
 #[cfg(test)]
 mod tests;
 
-pub use application::{Application, Connections, Id, Identity, Meter, Side, UNLIMITED, over_tcp};
+pub use application::{Application, Connections, Id, Identity, Meter, Side, UNLIMITED};
 pub use codec::Codec;
 pub use datagrams::Datagrams;
+pub use direction::Direction;
 pub use kind::{
-    Browsing, Cbr, Direction, EchoProtocol, EcnField, Files, Kind, OnOff, Pace, Pages, Ping,
-    Recovery, Tcp, Times, Transport, Video, Voip, Web,
+    Browsing, Cbr, EchoProtocol, EcnField, Files, Kind, OnOff, Pace, Pages, Ping, Recovery, Tcp,
+    Times, Transport, Video, Voip, Web,
 };
+pub use over_tcp::over_tcp;
 pub use sizes::Sizes;

@@ -50,7 +50,7 @@ impl OnOff {
         self.written = 0;
     }
 
-    /// Writes the data due at `rate`; data that does not fit in the send buffer is lost.
+    /// Writes the data due at `rate`. Data that does not fit in the send buffer is discarded.
     fn write(&mut self, rate: Rate, now: Time, connections: &mut dyn Connections) {
         loop {
             let due = self.next_write(rate);

@@ -155,7 +155,7 @@ fn run(kind: &Kind, rate: Rate, stop_s: u64) -> (Network, Heard) {
 /// 1000 bytes of document at 8 kbit/s take 1 s, its request of 125 bytes an eighth. Then two connections share three
 /// objects: 1.125 s for two of them, as long again for the third.
 #[test]
-fn a_page_is_its_document_and_then_objects_side_by_side() {
+fn a_page_is_its_document_and_then_its_objects_in_parallel() {
     let pages = Pages {
         objects: 4,
         sizes: Sizes::OneOf(vec![1000]),
@@ -218,7 +218,7 @@ fn on_off(transport: Transport) -> Kind {
 }
 
 #[test]
-fn tcp_that_is_on_and_off_opens_a_connection_each_time() {
+fn on_off_tcp_opens_a_connection_per_on_time() {
     let (network, _) = run(&on_off(Transport::Tcp(tcp(), None)), Rate::from_mbps(1), 7);
     let seconds = |times: Vec<Time>| times.iter().map(|at| at.as_secs_f64()).collect::<Vec<_>>();
     let opened = seconds(network.opened.iter().map(|(at, _)| *at).collect());
@@ -228,7 +228,7 @@ fn tcp_that_is_on_and_off_opens_a_connection_each_time() {
 
 /// 800 bits at 8 kbit/s: every 100 ms, during the first of every 3 s.
 #[test]
-fn datagrams_that_are_on_and_off_keep_their_rate_while_on() {
+fn on_off_datagrams_have_their_rate_while_on() {
     let kind = on_off(Transport::Udp(SLOW));
     let mut datagrams = Datagrams::new(&identity(5), &kind, 1).unwrap();
     let mut tenths = Vec::new();
@@ -256,7 +256,7 @@ fn datagrams_are_not_taken_before_they_are_due() {
 /// Ten connections per second for 50 s, each with at least one exchange; all are answered and closed except the last
 /// ones.
 #[test]
-fn a_cloud_answers_what_it_is_asked_and_closes() {
+fn a_cloud_answers_all_requests_and_closes_its_connections() {
     let kind = Kind::Web(Web {
         tcp: tcp(),
         browsing: Browsing::PackMime(10.0),

@@ -75,7 +75,7 @@ impl Player {
         }
     }
 
-    /// The level of the next segment.
+    /// Chooses the level of the next segment.
     fn choose(&self) -> usize {
         let inverses: f64 = self.throughputs.iter().map(|bps| 1.0 / bps).sum();
         let expected = self.throughputs.len() as f64 / inverses;

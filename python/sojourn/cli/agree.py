@@ -24,7 +24,7 @@ from sojourn.saving import files_of
 DIFFERENT = 1
 """Status if a kernel does not agree with the first."""
 UNDECIDED = 125
-"""Status if runs failed or are not to be trusted. ``git bisect run`` skips a commit with it."""
+"""Status if runs failed or are invalid. ``git bisect run`` skips a commit with it."""
 
 
 def command(
@@ -53,7 +53,7 @@ def command(
         for folder in (out / name for name in backends):
             Manifest.read(folder).refuse_foreign(files_of(plan, folder))
     try:
-        # Whatever Linux refuses is refused before anything is run.
+        # Check all backends before anything is run.
         like = [*_like(backends), *replaced]
         plans = {name: read_plan(file, like, backend=backend) for name, backend in backends.items()}
         named = {name: _run(name, backend, plans[name], jobs) for name, backend in backends.items()}
@@ -79,7 +79,7 @@ def command(
 
 
 def _backends(on: str | None, kernels: list[str]) -> dict[str, Backend]:
-    """The backends by name, the one first that the others are compared with."""
+    """The backends by name. The first is the reference, with which the others are compared."""
     if len(kernels) < 2:
         return {Simulator.name: Simulator(), "linux": linux(on, kernels[0] if kernels else None)}
     backends: dict[str, Backend] = {}
@@ -94,13 +94,13 @@ def _backends(on: str | None, kernels: list[str]) -> dict[str, Backend]:
 
 
 def _like(backends: dict[str, Backend]) -> list[tuple[str, str]]:
-    """The assignment that makes the simulator like the kernel it is compared with, the first."""
+    """The setting that makes the simulator follow the first kernel, with which it is compared."""
     kernel = next(backend for backend in backends.values() if isinstance(backend, Linux))
     return [("experiment.kernel", f'"{simulated(kernel.release)}"')]
 
 
 def _name(kernel: str) -> str:
-    """What a kernel is called here: its version, or the name of its folder."""
+    """The name of a kernel in the output: its version, or the name of its folder."""
     return Path(kernel.partition(":")[0]).resolve().name
 
 

@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Task, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from sojourn.execution import Progress
@@ -26,7 +26,6 @@ class Display:
         self._then = then
         self._again = again
         self._bar: Bar | None = None
-        self._task: Task | None = None
         self._last_line_s = -LINE_EVERY_S
 
     def __call__(self, progress: Progress) -> None:

@@ -90,7 +90,7 @@ def command(
                 stopped_by = on_dask.work(plan, dask, report=display)
         if stopped_by is not None:
             kept_runs = f"{plan.runs_done()} of {plan.meta.runs} runs are in the store"
-            raise stop_reason(stopped_by, f"{kept_runs}; the same command goes on from there")
+            raise stop_reason(stopped_by, f"{kept_runs}; the same command continues from there")
     found = status([plan])
     print(json_.dumps(found) if json else _told(found, store, plan_only=plan_only))
     if found["failed"]:

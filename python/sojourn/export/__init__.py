@@ -1,7 +1,7 @@
 """Converts the results in a directory to the formats of other tools.
 
 - ``export``: writes DIR/FORMAT/… in one of ``FORMATS``
-- ``not_recorded``: the tables that it leaves out for some arms, because these did not record them
+- ``not_recorded``: the tables that are missing for some arms, because these did not record them
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from sojourn._core import ExperimentError
 from sojourn.results import Results, Run
 from sojourn.storage import Staging, file_name
+from sojourn.swept import as_in_file
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -58,17 +58,13 @@ def stage(results: Results, staging: Staging) -> list[Path]:
             rows = _rows(part, _capability(run, cells), by_socket=_aqm(run, cells) in _BY_SOCKET)
             text = "\n".join([*_heading(run, cells), *rows, ""])
             name = file_name(f"{run.label}-seed{run.seed}-link{link}-{'up' if direction else 'down'}.txt.gz")
-            written.append(staging.add(name, partial(_write, gzip.compress(text.encode(), mtime=0))))
+            written.append(staging.add_bytes(name, gzip.compress(text.encode(), mtime=0)))
     if not written:
         raise ExperimentError("export: no packets were recorded; needs record.packets = true")
     return written
 
 
 _TEXTS = ("label", "run", "seed")
-
-
-def _write(content: bytes, path: Path) -> None:
-    path.write_bytes(content)
 
 
 def _cells(results: Results) -> list[dict[str, Any]]:
@@ -79,9 +75,9 @@ def _cells(results: Results) -> list[dict[str, Any]]:
 
 
 def _heading(run: Run, cells: list[dict[str, Any]]) -> Iterator[str]:
-    """What the queue was, as comments."""
+    """The queue's discipline and keys, as comments."""
     queue = _queue(run, cells)
-    keys = " ".join(f'{key}="{_text(queue[key])}"' for key in queue if key not in _KEYS_OF_OTHERS)
+    keys = " ".join(f'{key}="{as_in_file(queue[key])}"' for key in queue if key not in _KEYS_OF_OTHERS)
     yield f"# {queue.get('aqm', run.label)} {keys}"
     yield "# E id t_us bytes flow ecn, D id t_us ce"
 
@@ -96,13 +92,9 @@ def _aqm(run: Run, cells: list[dict[str, Any]]) -> str:
 
 
 def _microseconds(nanoseconds: int) -> str:
-    """With decimals if there are some."""
+    """A time in microseconds, with decimals only if there are any."""
     whole, part = divmod(nanoseconds, 1000)
     return f"{whole}.{part:03}" if part else str(whole)
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _capability(run: Run, cells: list[dict[str, Any]]) -> Integers:
@@ -120,16 +112,17 @@ def _capability(run: Run, cells: list[dict[str, Any]]) -> Integers:
 
 
 def _rows(table: dict[str, Integers], capability: Integers, *, by_socket: bool) -> Iterator[str]:
-    """The events. Those of one instant, whose order was not recorded, are in the most probable one.
+    """The events in the order of time. Those of one instant get their most probable order, since it was not recorded.
 
-    A packet that came earlier leaves before another arrives. Arrivals have the order of their fates, except for what
-    had no room: an arrival makes room at the tails of queues, so the first to go came last. ``by_socket``: the
-    discipline takes the hash of a packet's socket; a reset, which has none, is in another queue.
+    A packet that arrived earlier leaves before another arrives. Arrivals of one instant are in the order in which their
+    fates were decided. Those dropped for lack of room come last and in reverse order: room is made at the tail of a
+    queue, so the packet dropped first arrived last. ``by_socket``: the discipline takes the hash of a packet's socket;
+    a reset, which has none, is in another queue.
     """
     left, fate = table["time_ns"], table["fate"]
     entered = left - table["sojourn_ns"]
     is_delivered = fate <= _MARKED
-    # The algorithm refused those that it dropped at once. What had no room was the tail of a queue, perhaps its own.
+    # Packets dropped by the algorithm on arrival never entered. Those without room were at the tail of a queue.
     has_no_room = fate == _NO_ROOM
     is_queued = is_delivered | (table["sojourn_ns"] > 0) | has_no_room
     flows = capability.size
@@ -137,7 +130,7 @@ def _rows(table: dict[str, Integers], capability: Integers, *, by_socket: bool) 
     flow = table["flow"] + flows * np.where(is_reset, 2, table["returning"])
     has_data = (table["returning"] == 0) & (table["bytes"] > _HEADERS_ONLY)
     ecn = np.where(has_data & (table["flow"] < flows), capability[np.minimum(table["flow"], flows - 1)], _NOT_ECT)
-    # A discipline that drops where it could have marked was shown a packet without ECN: a retransmission.
+    # A packet that the algorithm dropped instead of marking was not ECN-capable: a retransmission.
     ecn[fate == _DROPPED_AQM] = _NOT_ECT
     order = np.lexsort((np.where(has_no_room, -left, 0), has_no_room, entered))
     order = order[is_queued[order]]

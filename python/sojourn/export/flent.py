@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,7 +46,7 @@ def stage(results: Results, staging: Staging) -> list[Path]:
         document = data_file(run, results.summary)
         name = file_name(f"{document['metadata']['NAME']}-{_title(run)}.flent.gz")
         content = gzip.compress(json.dumps(document).encode(), mtime=0)
-        written.append(staging.add(name, partial(_write, content)))
+        written.append(staging.add_bytes(name, content))
     return written
 
 
@@ -170,7 +169,3 @@ def _nullable(values: FloatArray) -> list[float | None]:
 
 def _title(run: Run) -> str:
     return ", ".join([run.label, *(f"{key} {value}" for key, value in run.summary["set"].items()), f"seed {run.seed}"])
-
-
-def _write(content: bytes, path: Path) -> None:
-    path.write_bytes(content)

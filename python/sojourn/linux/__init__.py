@@ -1,5 +1,8 @@
 """The real Linux kernel as a backend: its queue disciplines and its TCP, in virtual time and without root.
 
+This package starts machines and, in them, the agent (``crates/agent``), which builds the network, sends the traffic and
+records the packets.
+
 | module | what is there |
 | --- | --- |
 | ``backend`` | ``Linux``: runs the jobs of a plan |
@@ -8,6 +11,7 @@
 | ``kernel``, ``programs``, ``cpio`` | kernels and their modules; QEMU, agent and tools; initial file systems |
 | ``build`` | builds kernels as User-Mode Linux |
 | ``doctor`` | the requirements, and whether they are met |
+| ``agreement``, ``tolerances`` | whether two backends agree, and how closely they have to |
 """
 
 from sojourn.linux.backend import Linux, Place

@@ -1,7 +1,7 @@
 """The agreement of results of the same experiment: per arm, direction and metric, and by distribution.
 
-The results are those of two backends, or of several kernels and the simulator. Each has a name; the first is what the
-others are compared with.
+The results are those of two backends, or of several kernels and the simulator. Each has a name; the others are compared
+with the first.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ TOOLS = {"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "
 """Programs that a build calls, with Debian's package of each."""
 WANTED = Path(__file__).with_name("user_mode.config")
 NEEDED = ("UML_TIME_TRAVEL_SUPPORT", "HOSTFS", "VETH", "NET_SCH_HTB", "NET_SCH_NETEM", "ENABLE_DEFAULT_TRACERS")
-"""Options without which no run is possible."""
+"""Options that every run needs."""
 DEBIAN = "https://deb.debian.org/debian"
 SUITES = ("stable", "testing", "unstable", "experimental")
-"""Where Debian keeps kernels newer than the machine's own release."""
+"""Debian's suites, which have kernels newer than the machine's own release."""
 HZ = 250
 """Timer interrupts a second, as Debian's kernels have."""
 _HZ = re.compile(r"(config HZ\n\tint\n\tdefault) \d+")
@@ -38,7 +38,7 @@ _RANDOM = """\
 
 #include <linux/types.h>
 
-/* The same numbers in every run: its first process mixes in the run's seed. */
+/* The same numbers in every run. The first process of a run mixes in the run's seed. */
 static inline size_t __must_check arch_get_random_longs(unsigned long *v, size_t max_longs)
 {
 \tsize_t n;
@@ -55,7 +55,7 @@ static inline size_t __must_check arch_get_random_seed_longs(unsigned long *v, s
 
 #endif
 """
-"""In place of arch/um/include/asm/archrandom.h, which asks the host."""
+"""Replaces arch/um/include/asm/archrandom.h, which takes random numbers from the host."""
 
 Say = Callable[[str], None]
 
@@ -66,20 +66,20 @@ def build(version: str | None, source: Path | None, out: Path | None, say: Say) 
     Parameters
     ----------
     version
-        Like ``6.1``: the source must be of it. None: whatever the source is of.
+        Like ``6.1``: the version that the source must have. None: any.
     source
-        A tarball or an unpacked source, which is left alone; None: Debian's package ``linux-source-VERSION``.
+        A tarball or an unpacked source, which is not changed; None: Debian's package ``linux-source-VERSION``.
     out
         The folder of the kernel, in place of one in the cache; an earlier build there is replaced.
     say
-        Hears what is being done.
+        Called with a line about each step.
 
     Raises
     ------
     ExperimentError
-        The version or the source is none.
+        The version is malformed, or the source is not that of a kernel.
     LinuxError
-        A program is missing, the package cannot be had, or the build fails.
+        A program is missing, the package cannot be downloaded, or the build fails.
     """
     if version is None and source is None:
         raise ExperimentError("kernel build: got no version; must be one like 6.1, or --source")
@@ -111,7 +111,7 @@ def build(version: str | None, source: Path | None, out: Path | None, say: Say) 
 
 
 def _tree(version: str | None, source: Path | None, temporary: Path, say: Say) -> Path:
-    """A copy of the source that may be changed."""
+    """Returns a copy of the source, which may be changed."""
     if source is not None and source.is_dir():
         say(f"copying {source}")
         tree = temporary / "linux"
@@ -127,10 +127,10 @@ def _tree(version: str | None, source: Path | None, temporary: Path, say: Say) -
     say(f"unpacking {source.name}")
     unpacked = temporary / "unpacked"
     unpacked.mkdir()
-    _call(["tar", "-xf", str(source.resolve())], unpacked)
+    programs.call(["tar", "-xf", str(source.resolve())], unpacked)
     trees = [path.parent for path in unpacked.glob("*/Makefile")]
     if len(trees) != 1:
-        raise ExperimentError(f"--source: {source} is no source of a kernel")
+        raise ExperimentError(f"--source: {source} is not the source of a kernel")
     return trees[0]
 
 
@@ -139,30 +139,30 @@ def _not_source(folder: str, names: list[str]) -> list[str]:
 
 
 def _download(version: str, temporary: Path) -> Path:
-    """The source in Debian's package, from the machine's own sources of packages, else from Debian's later suites."""
+    """Downloads Debian's source package, from the machine's own package sources or else from Debian's later suites."""
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
     if apt is None or dpkg is None:
-        raise LinuxError("this is no Debian: name the kernel's source with --source")
+        raise LinuxError("this system is not Debian: name the kernel's source with --source")
     # As root, apt would drop its rights and then miss those to this directory.
     command = [apt, "-q", "-o", "APT::Sandbox::User=root"]
     package = f"linux-source-{version}"
     try:
-        _call([*command, "download", package], temporary)
+        programs.call([*command, "download", package], temporary)
     except LinuxError:
         command += _debians_suites(temporary)
-        _call([*command, "update"], temporary)
+        programs.call([*command, "update"], temporary)
         try:
-            _call([*command, "download", package], temporary)
+            programs.call([*command, "download", package], temporary)
         except LinuxError as error:
             raise LinuxError(f"{error}; another source of a kernel: --source") from None
     (found,) = temporary.glob("*.deb")
-    _call([dpkg, "-x", found.name, "package"], temporary)
+    programs.call([dpkg, "-x", found.name, "package"], temporary)
     (tarball,) = temporary.glob("package/usr/src/*.tar.*")
     return tarball
 
 
 def _debians_suites(temporary: Path) -> list[str]:
-    """Options with which apt knows Debian's suites, whatever the machine's are. The machine's own lists stay."""
+    """Options with which apt uses Debian's suites, and package lists of its own instead of the machine's."""
     base = temporary / "apt"
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (base / folder).mkdir(parents=True)
@@ -180,14 +180,14 @@ def _debians_suites(temporary: Path) -> list[str]:
 
 
 def _check(tree: Path, source: Path, version: str | None) -> str:
-    """The version in a source's Makefile, which must be of the version asked for. ``source``: what the user named."""
+    """Returns the release in a source's Makefile, checked against ``version``; ``source`` is its name in messages."""
     try:
         head = (tree / "Makefile").read_text(encoding="utf-8")[:1000]
     except (OSError, UnicodeDecodeError):
         head = ""
     parts = [re.search(rf"^{name} = (\d+)$", head, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
     if not all(parts) or not (tree / "arch/um").is_dir():
-        raise ExperimentError(f"--source: {source} is no source of a kernel")
+        raise ExperimentError(f"--source: {source} is not the source of a kernel")
     candidate = re.search(r"^EXTRAVERSION = (-rc\d+)$", head, re.MULTILINE)
     release = ".".join(part[1] for part in parts if part is not None) + (candidate[1] if candidate else "")
     if version is not None and not kernel.is_of(release, version):
@@ -196,7 +196,7 @@ def _check(tree: Path, source: Path, version: str | None) -> str:
 
 
 def _adapt(tree: Path) -> None:
-    """Debian's timer frequency, random numbers that do not come from the host, and a processor of any size."""
+    """Sets Debian's timer frequency, takes no random numbers from the host, and accepts a processor of any size."""
     options = tree / "arch/um/Kconfig"
     changed, times = _HZ.subn(rf"\g<1> {HZ}", options.read_text(encoding="utf-8"))
     random = tree / "arch/um/include/asm/archrandom.h"
@@ -212,7 +212,7 @@ def _adapt(tree: Path) -> None:
 
 def _configure(tree: Path) -> None:
     _make(tree, "defconfig")
-    _call(["scripts/kconfig/merge_config.sh", "-m", "-O", ".", ".config", str(WANTED)], tree)
+    programs.call(["scripts/kconfig/merge_config.sh", "-m", "-O", ".", ".config", str(WANTED)], tree)
     _make(tree, "olddefconfig")
     config = (tree / ".config").read_text(encoding="utf-8")
     lacking = [option for option in NEEDED if f"CONFIG_{option}=y\n" not in config]
@@ -222,7 +222,7 @@ def _configure(tree: Path) -> None:
 
 def _make(tree: Path, *words: str, log: Path | None = None) -> None:
     command = ["make", "ARCH=um", *words]
-    # Settings of the caller's own builds are not for this one.
+    # Ignore settings of the caller's own builds.
     environment = {
         name: value for name, value in os.environ.items() if name not in ("ARCH", "CROSS_COMPILE", "MAKEFLAGS")
     }
@@ -234,13 +234,13 @@ def _make(tree: Path, *words: str, log: Path | None = None) -> None:
         where = ""
         if log is not None:
             log.write_text(said, encoding="utf-8")
-            where = f" (all of it: {log})"
+            where = f" (full output: {log})"
         errors = [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines()[-1:]
         raise LinuxError(f"{' '.join(command)} failed: {errors[0] if errors else ''}{where}")
 
 
 def _keep(tree: Path, target: Path) -> Kernel:
-    """Moves what was built to the cache, in place of an earlier build."""
+    """Copies the built kernel to its folder, in place of an earlier build."""
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".keep-") as temporary:
         whole = Path(temporary) / "whole"
         whole.mkdir()
@@ -249,10 +249,3 @@ def _keep(tree: Path, target: Path) -> Kernel:
         shutil.rmtree(target, ignore_errors=True)
         whole.rename(target)
     return Kernel(target / "linux", target, user_mode=True)
-
-
-def _call(command: list[str], folder: Path) -> None:
-    done = subprocess.run(programs.ending_with_us(command), cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        why = " ".join(done.stderr.split()) or f"status {done.returncode}"
-        raise LinuxError(f"{' '.join(command)}: {why}")

@@ -1,8 +1,8 @@
 """An emulated machine: QEMU's software emulation, its clock driven by executed instructions.
 
 Nothing of the host takes part in the run: guest time advances by a nanosecond per instruction and skips idle spans,
-the guest's random numbers come from the run's seed, the calendar clock starts at a fixed date, and no device answers
-when the host gets round to it. A disk would: results leave by a serial port instead, after the run.
+the guest's random numbers come from the run's seed, the calendar clock starts at a fixed date, and no device answers at
+a time that depends on the host. A disk would, so the results leave by a serial port, after the run.
 """
 
 from __future__ import annotations

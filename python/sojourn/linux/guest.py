@@ -1,4 +1,4 @@
-"""What a guest says, and how it is followed to its end: an emulated machine or User-Mode Linux."""
+"""A guest's console, and its supervision until it ends: for an emulated machine and for User-Mode Linux."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sojourn import _core
 from sojourn.linux.errors import LinuxError
 
 PATIENCE_S = 300.0
-"""Wall time without a sign of life after which a guest counts as hung; a second of its time takes a few at most."""
+"""Wall time without output after which a guest counts as hung. A second of its time takes a few seconds at most."""
 POLL_S = 0.2
 
 
@@ -69,7 +69,7 @@ def follow(
     console: Console,
     monitor: _core.Monitor,
 ) -> None:
-    """Hands over what is read from file descriptors until it is over, or all of them have ended.
+    """Passes the bytes read from each file descriptor to its listener, until ``is_over`` or all descriptors have ended.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def follow(
 
 
 def explain(program: str, status: int, console: Console) -> NoReturn:
-    """Why a guest ended without a whole recording; ``status`` is that of the program that it ran in.
+    """Raises the reason why a guest ended without a whole recording; ``status`` is that of the guest's program.
 
     Raises
     ------

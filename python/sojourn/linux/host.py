@@ -86,7 +86,7 @@ def _alone(monitor: _core.Monitor) -> Iterator[None]:
     with LOCK.open("w") as lock:
         while True:
             try:
-                # A file opened again: this also excludes this process's other threads.
+                # The file was opened anew, so the lock also excludes other threads of this process.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
@@ -156,7 +156,7 @@ def _restored(job: dict[str, Any]) -> Iterator[None]:
         for name in job["namespaces"]:
             namespace = Path("/run/netns", name)
             if namespace.exists():
-                # It ends with its name, as nothing else holds it.
+                # Without its name the namespace ends, because nothing else refers to it.
                 ctypes.CDLL(None).umount2(os.fsencode(namespace), _MNT_DETACH)
                 namespace.unlink()
         for setting, value in before:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import lzma
 import os
 import re
@@ -16,7 +15,9 @@ from functools import cached_property
 from pathlib import Path
 
 from sojourn._core import ExperimentError
+from sojourn.linux import programs
 from sojourn.linux.errors import LinuxError
+from sojourn.manifest import sha256
 
 PACKAGE = "linux-image-cloud-amd64"
 """Debian's kernel for virtual machines: small, with every discipline as a module."""
@@ -122,7 +123,7 @@ def module_content(path: Path) -> bytes:
 
 
 EMULATED = "emulated"
-"""What selects a kernel for the emulated machine."""
+"""The name that selects the emulated machine."""
 
 
 def locate(given: str | None) -> Kernel:
@@ -191,11 +192,11 @@ def _in_root(root: Path) -> Kernel | None:
 
 
 SIMULATED = ("6.1", "7.3")
-"""The versions of Linux whose TCP the simulator has: what ``experiment.kernel`` accepts."""
+"""The versions of Linux whose TCP the simulator has, accepted by ``experiment.kernel``."""
 
 
 def _version(name: str) -> tuple[list[int], bool, list[int]]:
-    """What names of kernels are ordered by: a release candidate comes before its release."""
+    """The key by which names of kernels are sorted: a release candidate comes before its release."""
     version, candidate, rest = name.partition("-rc")
     numbers = [[int(number) for number in re.findall(r"\d+", part)] for part in (version, rest)]
     return numbers[0], not candidate, numbers[1]
@@ -218,7 +219,7 @@ def is_of(release: str, version: str) -> bool:
 
 
 def simulated(release: str) -> str:
-    """The Linux that the simulator should be beside this one, for ``experiment.kernel``: the newest not newer than it.
+    """The value of ``experiment.kernel`` to compare with this release: the newest version that is not newer than it.
 
     A release candidate counts as its release.
     """
@@ -256,7 +257,7 @@ def cached() -> Kernel | None:
     for checksum in sorted(cache_directory().glob("*.sha256"), key=lambda path: _version(path.name), reverse=True):
         package = checksum.with_suffix(".deb")
         kernel = _in_root(checksum.with_suffix(""))
-        if kernel is not None and package.is_file() and _digest(package) == checksum.read_text().split()[0]:
+        if kernel is not None and package.is_file() and sha256(package) == checksum.read_text().split()[0]:
             return kernel
     return None
 
@@ -281,9 +282,9 @@ def download() -> Kernel:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as temporary:
             # As root, apt would drop its privileges and then could not write to this directory.
-            _call([apt, "-o", "APT::Sandbox::User=root", "download", name], Path(temporary))
+            programs.call([apt, "-o", "APT::Sandbox::User=root", "download", name], Path(temporary))
             (package,) = Path(temporary).glob("*.deb")
-            _call([dpkg, "-x", package.name, "root"], Path(temporary))
+            programs.call([dpkg, "-x", package.name, "root"], Path(temporary))
             return _keep(package, Path(temporary) / "root", folder)
     except OSError as error:
         raise LinuxError(f"{folder}: cannot keep a kernel: {error.strerror}") from None
@@ -294,7 +295,7 @@ def _keep(package: Path, root: Path, folder: Path) -> Kernel:
     target = folder / package.stem
     shutil.rmtree(target, ignore_errors=True)
     root.rename(target)
-    digest = _digest(package)
+    digest = sha256(package)
     package.rename(target.with_name(package.name))
     target.with_name(f"{target.name}.sha256").write_text(f"{digest}  {package.name}\n")
     kernel = _in_root(target)
@@ -305,21 +306,8 @@ def _keep(package: Path, root: Path, folder: Path) -> Kernel:
 
 def _real_package() -> str:
     """The package with the kernel: the dependency of the metapackage."""
-    listing = _call(["apt-cache", "depends", PACKAGE], Path("/"))
+    listing = programs.call(["apt-cache", "depends", PACKAGE], Path("/"))
     match = re.search(r"Depends: (linux-image-\S+)", listing)
     if match is None:
         raise LinuxError(f"apt knows no {PACKAGE}: run apt-get update as root, or name a kernel with --kernel")
     return match[1]
-
-
-def _call(command: list[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        why = " ".join(done.stderr.split()) or f"status {done.returncode}"
-        raise LinuxError(f"{' '.join(command)}: {why}")
-    return done.stdout
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

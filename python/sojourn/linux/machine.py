@@ -20,11 +20,11 @@ def run(told: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core
     told
         The job as the agent reads it.
     seed
-        Of the guest's random numbers.
+        Seed of the guest's random numbers.
     modules
         The modules that the job needs.
     monitor
-        Hears how far the run has come, and can stop it.
+        Receives the progress of the run, and can cancel it.
 
     Raises
     ------

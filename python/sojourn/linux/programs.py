@@ -60,6 +60,21 @@ def require_agent() -> Path:
     return path
 
 
+def call(command: list[str], folder: Path) -> str:
+    """Runs a command in a folder; returns its standard output.
+
+    Raises
+    ------
+    LinuxError
+        It failed; the message has its standard error.
+    """
+    done = subprocess.run(ending_with_us(command), cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        why = " ".join(done.stderr.split()) or f"status {done.returncode}"
+        raise LinuxError(f"{' '.join(command)}: {why}")
+    return done.stdout
+
+
 def ending_with_us(command: list[str]) -> list[str]:
     """A command that is killed when the thread that starts it ends, even if this process is killed itself.
 

@@ -1,4 +1,4 @@
-"""How far two results may differ and still agree."""
+"""The tolerances within which two results agree."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """User-Mode Linux in time-travel mode: a kernel that is a program on the host, with an infinitely fast processor.
 
 The kernel's clock stands still while it computes, and jumps to its next timer when it is idle (``time-travel=inf-cpu``,
-Documentation/virt/uml in the kernel's source). Its random numbers are fixed when it is built (see ``built``) until the
-agent mixes in the run's seed; the calendar clock starts at a fixed date. Results leave by a folder of the host.
+Documentation/virt/uml in the kernel's source). Its random numbers are fixed when it is built (see ``build``) until the
+x in the run's seed; the calendar clock starts at a fixed date. Results leave by a folder of the host.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _command(kernel: Kernel, initrd: Path, results: Path) -> list[str]:
         str(kernel.image),
         f"mem={MEMORY_MIB}M",
         "time-travel=inf-cpu",
-        # Processes without ptrace, if kernel (6.16 and later) and host can: a run then takes a third of the time.
+        # Run processes without ptrace if the kernel (6.16 and later) and the host can: a run takes a third of the time.
         "seccomp=auto",
         f"time-travel-start={START_NS}",
         f"initrd={initrd}",

@@ -39,7 +39,7 @@ pub(super) fn flag(arm: &Queue, key: &str) -> bool {
 /// A number of four bytes.
 ///
 /// # Errors
-/// It is larger.
+/// Four bytes cannot hold it.
 pub(super) fn fitting(value: u64, key: &str) -> Result<u32, Refusal> {
     whole(value as f64, key)
 }

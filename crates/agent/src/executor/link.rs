@@ -44,7 +44,7 @@ const PERMANENT: u16 = 0x80;
 const MAIN: u8 = 254;
 const BOOT: u8 = 3;
 const UNICAST: u8 = 1;
-/// Bits of the networks' addresses.
+/// Length of the networks' prefixes, in bits.
 const PREFIX: u8 = 24;
 
 /// TCA_KIND, TCA_OPTIONS and TCA_STAB.

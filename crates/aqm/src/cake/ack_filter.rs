@@ -21,7 +21,7 @@ choice! {
 }
 
 impl AckFilter {
-    /// Removes the packet from the queue that the last one, just added, makes redundant.
+    /// Removes and returns the acknowledgement that the queue's last packet, which just arrived, makes redundant.
     pub(super) fn take_redundant<P: Packet>(
         self,
         pool: &mut Pool<P>,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn two_redundant_ones_cost_the_older() {
+    fn of_two_redundant_acks_the_older_is_dropped() {
         let acks = [
             ack(0, 1000, 0),
             ack(1, 2000, 0),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_and_what_says_something_else_stay() {
+    fn duplicate_acks_and_acks_with_other_information_are_kept() {
         for kept in [
             // A duplicate acknowledgement.
             [ack(0, 1000, 0), ack(1, 1000, 0)],
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_one_must_be_right_before_to_go() {
+    fn a_single_redundant_ack_is_dropped_only_if_adjacent() {
         let packets = [ack(0, 1000, 0), packet(1, 1), ack(2, 2000, 0)];
         assert!(filtered(AckFilter::Aggressive, &packets).is_empty());
     }

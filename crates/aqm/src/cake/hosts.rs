@@ -132,7 +132,7 @@ impl Hosts {
         self.each_count(ends, |count| *count += 1);
     }
 
-    /// Uncounts a flow of these hosts that ceased to be a bulk flow.
+    /// Removes a flow of these hosts, no longer a bulk flow, from the counts.
     pub(super) fn leave(&mut self, ends: Ends) {
         self.each_count(ends, |count| *count -= 1);
     }
@@ -146,7 +146,7 @@ impl Hosts {
         }
     }
 
-    /// The number of flows that share the part of this flow's host, at least 1.
+    /// The number of bulk flows of this flow's host, or of the busier one if both ends count; at least 1.
     pub(super) fn load(&self, ends: Ends) -> u32 {
         let mut load = 1;
         if self.isolation.is_fair_to_sources() {

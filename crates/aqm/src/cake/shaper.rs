@@ -8,7 +8,7 @@ use sojourn_units::{Duration, Rate, Time};
 pub(super) struct Shaper {
     rate: Rate,
     next: Time,
-    /// A second clock, at two thirds of the rate. A packet may leave when either clock allows it. They differ if the
+    /// A second clock, at two thirds of the rate. A packet may leave when either clock allows it. This one binds if the
     /// first clock has run ahead of the data sent.
     failsafe_next: Time,
 }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_leave_a_link_time_apart_and_a_late_one_is_made_up_for() {
+    fn packets_leave_a_transmission_time_apart_and_the_clock_catches_up_after_a_late_one() {
         // 12 Mbit/s: 1500 bytes take 1 ms.
         let mut shaper = Shaper::new(Rate::from_mbps(12));
         shaper.wake(Time::from_millis(10));

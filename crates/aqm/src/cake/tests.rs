@@ -230,7 +230,7 @@ fn a_sparse_flow_goes_before_the_bulk_flows() {
 }
 
 #[test]
-fn overflow_takes_the_head_of_the_fattest_queue_of_any_tin() {
+fn overflow_drops_the_head_of_the_fattest_queue_of_any_tin() {
     let mut queue = cake(Config {
         diffserv: DiffServ::DiffServ3,
         limit: Some(Limit::Packets(5)),
@@ -248,7 +248,7 @@ fn overflow_takes_the_head_of_the_fattest_queue_of_any_tin() {
 }
 
 #[test]
-fn redundant_acknowledgements_are_dropped_if_asked_for() {
+fn redundant_acknowledgements_are_dropped_if_ack_filter_is_set() {
     let ack = |id: u64| TestPacket {
         ack: Some(AckView {
             ack: 1000 * id as u32,

@@ -2,7 +2,7 @@
 //!
 //! As in [`crate::fq`], new queues have priority and the others share by deficit round robin. A bulk flow's quantum is
 //! divided by the number of bulk flows of its hosts (Høiland-Jørgensen, Täht and Morton 2018). An emptied queue
-//! moves to a list of its own until COBALT is at rest.
+//! moves to a third list until the state of its COBALT has decayed.
 
 use alloc::vec::Vec;
 
@@ -45,7 +45,7 @@ enum Set {
     /// Has used up its quantum and was then empty: it takes its turn, but is not counted as a bulk flow.
     SparseWait,
     Bulk,
-    /// Empty; kept until COBALT is at rest.
+    /// Empty; kept until the state of its COBALT has decayed.
     Decaying,
 }
 
@@ -302,8 +302,8 @@ impl Tin {
         );
         self.packets -= before - pool.packets();
         let Some(packet) = served else {
-            let at_rest = flow.cobalt.is_at_rest(now);
-            self.move_to(at, if at_rest { Set::Idle } else { Set::Decaying });
+            let unused = flow.cobalt.is_unused(now);
+            self.move_to(at, if unused { Set::Idle } else { Set::Decaying });
             return Served::Empty;
         };
         let bytes = i64::from(self.config.framing.bytes_on_link(packet.bytes()));

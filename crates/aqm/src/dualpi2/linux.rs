@@ -4,7 +4,8 @@
 //! - No packet is signalled while less than two full frames remain queued.
 //! - The L queue's own marking is a step: every packet whose delay is above `min_thresh` is marked, whatever p' is. A
 //!   packet is exempt if it found fewer than `min_qlen_step` packets in L when it arrived.
-//! - C's credit is kept while one of the queues is empty. It starts at a value that lets L send one frame first.
+//! - C's credit is kept while one of the queues is empty. It starts at a frame times C's share less L's share, which is
+//!   below zero, so L goes first: with shares of 10 and 90 %, L sends nine frames before C sends one.
 
 use alloc::collections::VecDeque;
 
@@ -12,9 +13,10 @@ use sojourn_units::Time;
 
 use super::{CLASSIC, Config, LOW_LATENCY, NAMES};
 use crate::environment::{DropReason, Environment};
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::pi2::{Controller, is_scalable};
-use crate::qdisc::{Limit, Qdisc};
+use crate::qdisc::Qdisc;
 
 /// The fewest full frames that must remain queued for a packet to be signalled.
 const FLOOR_FRAMES: u64 = 2;
@@ -154,8 +156,8 @@ impl<P: Packet> Qdisc<P> for LinuxDualPi2<P> {
 
     fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
         while self.packets() > 0 {
-            let l_goes = self.classic.is_empty() || self.credit <= 0;
-            let next = if l_goes && !self.low_latency.is_empty() {
+            let serves_l = self.classic.is_empty() || self.credit <= 0;
+            let next = if serves_l && !self.low_latency.is_empty() {
                 self.next_low_latency(now, env)
             } else {
                 self.next_classic(env)

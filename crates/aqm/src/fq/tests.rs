@@ -49,7 +49,7 @@ fn queues_take_turns_by_bytes() {
 }
 
 #[test]
-fn a_queue_may_overdraw_and_then_sits_out() {
+fn a_queue_that_overdraws_its_credit_misses_turns() {
     // A credit of 1000 lets a 2500-byte packet pass and leaves -1500. The next two visits add 1000 each (-500, 500),
     // the third sends; flow 2 sends a packet between each.
     let mut queue = fair(CONFIG);
@@ -97,7 +97,7 @@ fn packets_are_sparse_as_long_as_their_queue_is_new() {
 }
 
 #[test]
-fn what_a_full_queue_gives_up_is_of_the_list_that_it_is_in() {
+fn an_overflow_drop_tells_the_list_of_its_queue() {
     let limit = Limit::Packets(2);
     let overflow = Overflow::Fattest { batch: 1 };
     let mut queue = fair(Config {
@@ -166,7 +166,7 @@ fn an_emptied_new_queue_alone_stays_listed_by_the_rfc_and_not_in_linux() {
 }
 
 #[test]
-fn overflow_takes_half_the_bytes_of_the_fattest_queue_from_its_head() {
+fn overflow_drops_half_the_bytes_of_the_fattest_queue_from_its_head() {
     // §4.1. Limit 12: flow 1 has 10 packets and flow 2 two. The 13th packet belongs to flow 2, and flow 1 loses 5000
     // of 10000 bytes.
     let mut queue = fair(Config {
@@ -214,7 +214,7 @@ fn the_memory_limit_counts_more_than_the_bytes() {
 }
 
 #[test]
-fn with_arrival_drop_the_packet_that_finds_no_room_goes() {
+fn with_arrival_drop_the_arrival_without_room_is_dropped() {
     let mut queue = fair(Config {
         limit: Limit::Packets(2),
         overflow: Overflow::Arrival,

@@ -6,14 +6,14 @@ use super::departure::DepartureRate;
 use super::{Config, HIGH_DELAY, Variant};
 use crate::aqm::Backlog;
 use crate::ce_exclude;
-use crate::qdisc::Limit;
+use crate::limit::Limit;
 
 /// No drop until the probabilities of the packets passed sum to this (RFC 8033 §5.4).
 pub(crate) const ACCU_LOW: f64 = 0.85;
 /// A certain drop when they sum to this.
 pub(crate) const ACCU_HIGH: f64 = 8.5;
 
-/// Divisors of the step by probability (RFC 8033 §4.2): a bound, and the divisor below it.
+/// Divisors of a step by the probability (RFC 8033 §4.2): an upper bound of the probability, and the divisor below it.
 pub(crate) const STEPS_RFC8033: &[(f64, f64)] = &[
     (0.000_001, 2048.0),
     (0.000_01, 512.0),
@@ -38,7 +38,7 @@ pub struct Float {
     config: Config,
     drop_prob: f64,
     accu_prob: f64,
-    /// Sojourn time of the last packet that left; zero if it left an empty queue.
+    /// Sojourn time of the last packet that left; zero if the queue is empty since.
     last_sojourn: Duration,
     departure: Option<DepartureRate>,
     current_qdelay: Duration,

@@ -16,7 +16,7 @@ const TICK_SHIFT: u32 = 6;
 const TICKS_PER_SEC: u64 = 1_000_000_000 >> TICK_SHIFT;
 /// The kernel's timer tick at 250 Hz.
 const JIFFY: Duration = Duration::from_millis(4);
-/// From its set-up to the kernel's first update.
+/// Time in the kernel from the set-up of the discipline to its first update.
 const SET_UP: Duration = Duration::from_millis(500);
 /// Bytes per cycle of the departure rate, and binary places of the rate.
 const QUEUE_THRESHOLD: u64 = 16_384;
@@ -56,8 +56,8 @@ const fn period(tupdate: Duration) -> Duration {
     Duration::from_nanos(JIFFY.as_nanos() * jiffies)
 }
 
-/// When the first update comes. The kernel's comes 500 ms after the discipline was set up, which is long before packets
-/// come, as on Linux: by time 0 updates are under way, at the same instants as if it had been set up at 0.
+/// The time of the first update. The kernel's first update is 500 ms after set-up, but on Linux a discipline is set up
+/// long before the first packet. So updates run from the start, at the instants that a set-up at time 0 gives.
 pub(super) const fn first_update(tupdate: Duration) -> Duration {
     let period = period(tupdate).as_nanos();
     let phase = SET_UP.as_nanos() % period;
@@ -213,7 +213,7 @@ impl Linux {
         let idle = delay == 0 && old == 0 && backlog.bytes == 0;
         let step = self.step(delay, old);
         let raised = i128::from(self.prob) + i128::from(step);
-        // Only a sum beyond 64 bits is too large: prob may exceed MAX_PROB for a while.
+        // Only a sum beyond 64 bits is cut to MAX_PROB: until then prob may exceed it, as in the kernel.
         let overflowed = raised > i128::from(u64::MAX);
         self.prob = if overflowed {
             MAX_PROB

@@ -61,7 +61,7 @@ fn a_step_is_scaled_by_the_probability_it_starts_from() {
 }
 
 #[test]
-fn at_one_per_cent_and_twice_the_target_a_step_is_half_of_alpha_times_target() {
+fn at_one_percent_and_twice_the_target_a_step_is_half_of_alpha_times_target() {
     // Divisor 2 from 0.01 to 0.1: 0.125 x 15 ms / 2 = 0.0009375.
     let mut pie = Pie::new(Config::rfc8033(MTU));
     let now = raise_to(&mut pie, 0.01, Duration::from_millis(30));
@@ -138,7 +138,7 @@ fn nothing_is_dropped_while_burst_allowance_is_left() {
 }
 
 #[test]
-fn a_queue_of_two_frames_is_left_alone() {
+fn nothing_is_dropped_from_a_queue_of_two_frames() {
     // RFC 8033 §4.1: no drop at or below twice the mean packet; Linux: below twice the MTU.
     let two = Backlog {
         packets: 2,
@@ -272,7 +272,7 @@ fn derandomised_drops_are_neither_close_nor_far() {
 }
 
 #[test]
-fn a_resting_pie_wakes_at_a_third_of_the_limit() {
+fn an_inactive_pie_becomes_active_at_a_third_of_the_limit() {
     // RFC 8033 §5.3.
     let mut pie = Pie::new(Config {
         rest: true,
@@ -311,7 +311,7 @@ fn linux_rounds_the_update_period_up_to_ticks_and_adds_one() {
     }
 }
 
-/// A discipline is set up long before packets come; its updates are at the instants of one set up at time 0.
+/// Updates are at the instants of a discipline set up at time 0, and run from the start.
 #[test]
 fn linux_updates_from_the_beginning() {
     // 500 ms are 25 periods of 20 ms, and 13 of 36 ms and 32 ms.

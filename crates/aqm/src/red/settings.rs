@@ -7,9 +7,9 @@ use sojourn_units::Rate;
 
 use super::{Config, Unit, Variant, linux};
 use crate::key::{Key, SettingError};
+use crate::limit::Limit;
 use crate::parameters;
 use crate::parameters::Parameters as _;
-use crate::qdisc::Limit;
 use crate::settings::Settings;
 
 parameters! {

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use sojourn_units::Value;
 
 use super::*;
+use crate::limit::Limit;
 use crate::packet::Ecn;
-use crate::qdisc::Limit;
 use crate::settings::Settings;
 use crate::test_packet::TestPacket;
 
@@ -113,7 +113,7 @@ fn wait_keeps_drops_at_least_one_over_p_apart() {
 }
 
 #[test]
-fn gentle_goes_on_to_twice_max() {
+fn with_gentle_the_probability_reaches_1_at_twice_max() {
     // At 1.1 x max: 0.1 + 0.9 x 0.1 = 0.19, so some pass; at twice max none.
     let mut red = Red::new(Config {
         gentle: true,
@@ -195,7 +195,7 @@ fn idle_time_counts_as_arrivals_at_an_empty_queue() {
 /// (1000 B at 8 Mbit/s), an average of 320 packets when the queue empties. A packet after 1 ms finds 160 and, as an
 /// arrival at an empty queue, leaves 80, so it is dropped; the next, 1 ms later, finds 40 and leaves 20.
 #[test]
-fn what_is_refused_does_not_end_the_idle_time() {
+fn a_dropped_arrival_does_not_end_the_idle_time() {
     let mut env = Environment::new(7);
     let packet = TestPacket::new(0);
     let mut red = Red::new(Config {
@@ -236,7 +236,7 @@ fn in_linux_idle_time_shifts_the_average_by_tcs_table() {
 }
 
 #[test]
-fn in_linux_a_queue_is_idle_only_once_a_packet_was_asked_for_in_vain() {
+fn in_linux_a_queue_is_idle_only_after_a_dequeue_found_it_empty() {
     // Without idle time an empty queue is averaged in like any other: half of 8000 B.
     let mut red = Red::new(Config {
         weight: 0.5,

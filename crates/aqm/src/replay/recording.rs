@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_line() {
+    fn an_error_names_its_line() {
         let month_us = 30 * 86_400_000_000_u64;
         let late = format!("E 1 1\nE 2 {}", month_us + 2);
         for (text, line, parts) in [

@@ -98,7 +98,7 @@ fn ecn_capable_packets_are_only_marked_up_to_one_half_and_also_dropped_above() {
 }
 
 #[test]
-fn a_flow_with_max_packets_in_all_its_bins_gets_no_more() {
+fn a_flow_with_max_packets_in_all_its_bins_loses_its_arrivals() {
     let mut rig = Rig::new(Config {
         max: 7,
         increment: 0.0,

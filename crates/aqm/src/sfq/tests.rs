@@ -84,14 +84,14 @@ fn linux_counts_turns_in_units_of_eight_bytes() {
     }
     let mut expected: Vec<u64> = (0..15).collect();
     expected.push(100);
-    // 195 - 190 = 5 units are owed: the next turn has 185, which the 15th packet again uses up (182, 195).
+    // The first turn took 195 - 190 = 5 units too many: the next has 185, which the 15th packet again uses up (182, 195).
     expected.extend(15..30);
     expected.push(101);
     assert_eq!(queue.ids(32), expected);
 }
 
 #[test]
-fn a_full_buffer_takes_the_newest_packet_of_the_longest_queue() {
+fn a_full_buffer_drops_the_newest_packet_of_the_longest_queue() {
     let mut queue = sfq(Config {
         limit: Limit::Packets(6),
         ..CONFIG
@@ -107,7 +107,7 @@ fn a_full_buffer_takes_the_newest_packet_of_the_longest_queue() {
 }
 
 #[test]
-fn with_headdrop_the_oldest_packet_of_the_longest_queue_goes() {
+fn with_headdrop_the_oldest_packet_of_the_longest_queue_is_dropped() {
     let mut queue = sfq(Config {
         limit: Limit::Packets(3),
         end: End::Head,

@@ -98,7 +98,7 @@ fn check_times(entry: &Entry<'_>, traffic: &Traffic, duration: Duration) -> Resu
         let before = format!("before the end, experiment.duration (\"{duration}\")");
         return Err(match entry.at("start") {
             start if start.path != entry.path => start.refuse(before),
-            // The load of a test that first probes for a while.
+            // A test such as rrul, whose load starts later than its probes.
             _ => entry.error(format!("its load starts at \"{latest}\"; must be {before}")),
         });
     }

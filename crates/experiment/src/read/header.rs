@@ -3,26 +3,26 @@
 use sojourn_units::Duration;
 
 use crate::error::ReadError;
-use crate::form::{TableOf, keys};
 use crate::forms::{Maybe, Span, Text, Whole, Word};
+use crate::keys::{TableOf, keys};
 use crate::model::Kernel;
 use crate::section::Section;
 
 keys! {
     /// The keys of `[experiment]`.
     struct Header {
-        /// What the experiment is called in results.
+        /// Name of the experiment in results.
         name: Option<String> = Maybe(Text), Words("the file's name without its extension");
-        /// How long each run lasts, in simulated or real time.
+        /// Duration of each run, in simulated or real time.
         duration: Duration = Span::AboveZero, Required;
-        /// Time at the start that steady-state statistics leave out.
+        /// Time at the start that steady-state statistics omit.
         warmup: Duration = Span::Any, Is("0 s");
         /// Independent runs per queue: seeds seed, seed + 1, …
         repeat: u32 = Whole { from: 1, to: 100_000 }, Is("1");
         /// The seed of the first run.
         seed: u64 = SEED, Is("1");
-        /// The Linux whose TCP is simulated, where versions differ: since 7.3 the receive window begins as large as its
-        /// buffer allows, and lost SYNs are retransmitted sooner. On the Linux backend the kernel that runs decides.
+        /// Version of Linux whose TCP is simulated. In 7.3 the receive window begins as large as its buffer allows, and
+        /// lost SYNs are retransmitted sooner. On the Linux backend the running kernel decides.
         kernel: Kernel = KERNEL, Is(r#""6.1""#);
     }
     ; check check

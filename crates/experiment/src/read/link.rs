@@ -9,8 +9,9 @@ use super::wifi::CellForm;
 use crate::document::Item;
 use crate::entry::Entry;
 use crate::error::ReadError;
-use crate::form::{Form, Keys, TableOf, keys, table_schema};
+use crate::form::Form;
 use crate::forms::{BufferForm, Bytes, Maybe, Packets, Span, Speed, Text, kind_schema};
+use crate::keys::{Keys, TableOf, keys, table_schema};
 use crate::model::{Buffer, Capacity, Link, Nodes, Queue, Trace, UpLink};
 use crate::names::Names;
 use crate::section::Section;
@@ -21,7 +22,7 @@ keys! {
         /// Rate of the link, or a schedule of rates: [["0 s", "100 Mbit/s"], ["50 s", "10 Mbit/s"]], or a packet-delivery
         /// trace: { trace = "file" }.
         rate: Capacity = CapacityForm, Required;
-        /// One-way propagation of the bottleneck itself, part of every flow's RTT.
+        /// One-way propagation delay of the link; part of the RTT of every flow that passes it.
         delay: Duration = Span::Any, Is("0 s");
         /// The discipline's limit: packets, bytes, or multiples of rate × largest base RTT.
         buffer: Option<Buffer> = Maybe(BufferForm), Words("the discipline's own limit");
@@ -39,7 +40,7 @@ keys! {
 keys! {
     /// The keys of a link in a network.
     struct NetworkLinkKeys {
-        /// What the link is called in keys, link.NAME.rate, and in results.
+        /// Name of the link in keys, link.NAME.rate, and in results.
         name: String = NodeName, Required;
         /// The node where its forward ("down") direction begins; a node exists if a link names it.
         from: String = NodeName, Required;

@@ -20,8 +20,9 @@ use self::header::Header;
 use self::traffic::TrafficsForm;
 use crate::entry::Entry;
 use crate::error::ReadError;
-use crate::form::{Form, Keys, keys, table_schema, written_table};
+use crate::form::Form;
 use crate::forms::Maybe;
+use crate::keys::{Keys, keys, table_schema, written_table};
 use crate::model::{Experiment, Link, Queue, Record, Traffic};
 use crate::names::Names;
 use crate::section::Section;
@@ -33,9 +34,9 @@ keys! {
         experiment: Header = header::HEADER, Required;
         /// The bottleneck, in the forward ("down") direction; or [[link]], the links of a network.
         link: Vec<Link> = link::LinksForm, Required;
-        /// Every entry is one arm of the comparison.
+        /// One entry per arm of the comparison.
         queue: Vec<Queue> = queue::QueuesForm, Required;
-        /// Every entry is a group of like flows.
+        /// One entry per group of flows of the same kind.
         traffic: Vec<Vec<Traffic>> = TrafficsForm, Required;
         /// What to record beyond the summary.
         record: Option<Record> = Maybe(record::RECORD), Words("the summary only");

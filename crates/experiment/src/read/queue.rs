@@ -5,8 +5,9 @@ use sojourn_units::Value;
 
 use crate::entry::Entry;
 use crate::error::ReadError;
-use crate::form::{Form, Keys, described, keys, table_schema, written_table};
+use crate::form::{Form, described};
 use crate::forms::{BufferForm, Flag, Maybe, Named, Text, kind_schema};
+use crate::keys::{Keys, keys, table_schema, written_table};
 use crate::model::{Buffer, Queue};
 use crate::names::{DisciplineKeys, KeySpec, Names};
 use crate::section::Section;

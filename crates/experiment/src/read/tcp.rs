@@ -1,8 +1,8 @@
 //! The options of a TCP flow.
 
 use crate::error::ReadError;
-use crate::form::keys;
 use crate::forms::{Bytes, Flag, Maybe, Named, Span, Whole, Word};
+use crate::keys::keys;
 use crate::model::{Recovery, Tcp};
 use crate::section::Section;
 
@@ -14,7 +14,7 @@ keys! {
         ecn = Flag, Is("false");
         /// Report every mark (AccECN, RFC 9768), instead of one per round trip; needs ecn. Prague always does so.
         accecn = Flag, Is("false");
-        /// Retransmit a lost SYN without asking for ECN (RFC 3168), as Linux does since 4.2.
+        /// Retransmit a lost SYN without requesting ECN (RFC 3168), as Linux does since 4.2.
         ecn_fallback = Flag, Is("true");
         /// Back off less for a mark than for a loss (RFC 8511); needs ecn.
         abe = Flag, Is("false");
@@ -64,7 +64,7 @@ const RECOVERY: Word<Recovery> = Word(&[
 
 fn check(tcp: &Tcp, section: &Section<'_>) -> Result<(), ReadError> {
     if let (true, false, Some(abe)) = (tcp.abe, tcp.ecn, section.given("abe")) {
-        return Err(abe.error("got true; needs ecn = true, since it answers marks"));
+        return Err(abe.error("got true; needs ecn = true, since it responds to marks"));
     }
     if let (true, false, Some(accecn)) = (tcp.accecn, tcp.ecn, section.given("accecn")) {
         return Err(accecn.error("got true; needs ecn = true, whose marks it reports"));

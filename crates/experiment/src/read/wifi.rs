@@ -9,8 +9,9 @@ use super::queue::QueueForm;
 use super::routes::NodeName;
 use crate::entry::Entry;
 use crate::error::ReadError;
-use crate::form::{Form, Keys, TableOf, keys, table_schema};
+use crate::form::Form;
 use crate::forms::{BufferForm, Bytes, Maybe, Packets, Span, Speed, Whole, Word};
+use crate::keys::{Keys, TableOf, keys, table_schema};
 use crate::model::{Buffer, Link, Nodes, Queue, UpLink};
 use crate::names::Names;
 use crate::section::Section;
@@ -22,7 +23,7 @@ keys! {
     struct WifiKeys {
         /// Makes the link a Wi-Fi cell, whose frames contend for one medium.
         kind: () = KIND, Required;
-        /// What the link is called in keys, link.NAME.standard, and in results.
+        /// Name of the link in keys, link.NAME.standard, and in results.
         name: String = NodeName, Required;
         /// The access point: the node where the forward ("down") direction begins.
         from: String = NodeName, Required;

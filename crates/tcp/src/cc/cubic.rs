@@ -38,14 +38,14 @@ const SETTLE_TICKS: u64 = 250;
 enum SlowStartExit {
     HyStart(HyStart),
     PlusPlus(HyStartPlusPlus),
-    /// Nothing: only a loss or a mark ends it.
+    /// Neither: only a loss or a mark ends slow start.
     Congestion,
 }
 
 /// The document to follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Version {
-    /// The present one.
+    /// The current one.
     Rfc9438,
     /// The first (Rhee and Xu, PFLDnet 2005).
     Of2005,
@@ -344,9 +344,9 @@ mod tests {
         );
     }
 
-    /// RFC 9438 §4.7: a window that did not reach W_max gives up (1 − beta)/2 more: 1000·0.85 = 850.
+    /// RFC 9438 §4.7: if the window did not reach W_max, W_max becomes (1 + beta)/2 of the window: 1000·0.85 = 850.
     #[test]
-    fn fast_convergence_remembers_less() {
+    fn fast_convergence_lowers_w_max() {
         let mut cubic = Cubic::new(false);
         cubic.on_congestion(Signal::Loss, &used(2000, 2000));
         cubic.on_congestion(Signal::Loss, &used(1000, 1000));
@@ -384,7 +384,7 @@ mod tests {
 
     /// RFC 9438 §4.3: on a short path the window follows Reno's: alpha = 3·0.3/1.7 = 0.53 segments per round.
     #[test]
-    fn on_a_short_path_it_grows_as_reno_would() {
+    fn on_a_short_path_it_grows_as_reno_does() {
         let mut cubic = Cubic::new(false);
         let ssthresh = cubic.on_congestion(Signal::Loss, &used(20, 20));
         let mut window = used(ssthresh, ssthresh);

@@ -64,7 +64,7 @@ impl CongestionControl for Dctcp {
     }
 
     /// §3.3: an acknowledgement that ends an observation window belongs to it (steps 1 to 4), and Alpha is updated
-    /// before it reduces the window. So it is in Linux since 6.16; before, it belonged to the next window.
+    /// before it reduces the window. Linux does so since 6.16; before, it counted for the next observation window.
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
         if ack.delivered == 0 {
             return; // the handshake
@@ -138,7 +138,7 @@ mod tests {
     /// RFC 8257 §3.3 counts before it updates: half of 100 segments, all reported at the end, were marked; 1024 ·
     /// 15/16 + 1024 / 2 / 16.
     #[test]
-    fn what_ends_a_window_belongs_to_it() {
+    fn the_acknowledgement_that_ends_a_window_belongs_to_it() {
         let mut dctcp = Dctcp::new();
         let ack = |delivered, marks, una| AckEvent {
             now: Time::ZERO,

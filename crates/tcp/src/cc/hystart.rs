@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_window_is_left_alone() {
+    fn nothing_is_detected_below_16_segments() {
         let (mut hystart, mut window) = (HyStart::new(), window(15));
         for n in 0..100 {
             hystart.on_sample(Duration::from_millis(200), RTT, &ack(1000 + n), &mut window);

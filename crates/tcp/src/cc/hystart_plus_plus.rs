@@ -30,7 +30,7 @@ pub struct HyStartPlusPlus {
     last: Duration,
     conservative: Option<Conservative>,
     /// Segments acknowledged in conservative slow start and not yet counted.
-    rest: u32,
+    remainder: u32,
     finished: bool,
 }
 
@@ -50,7 +50,7 @@ impl HyStartPlusPlus {
             current: Duration::MAX,
             last: Duration::MAX,
             conservative: None,
-            rest: 0,
+            remainder: 0,
             finished: false,
         }
     }
@@ -110,9 +110,9 @@ impl HyStartPlusPlus {
         if self.conservative.is_none() {
             return acked;
         }
-        self.rest += acked;
-        let growth = self.rest / CSS_GROWTH_DIVISOR;
-        self.rest %= CSS_GROWTH_DIVISOR;
+        self.remainder += acked;
+        let growth = self.remainder / CSS_GROWTH_DIVISOR;
+        self.remainder %= CSS_GROWTH_DIVISOR;
         growth
     }
 }

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_handshake_tells_the_first_base_rtt() {
+    fn the_handshake_gives_the_first_base_rtt() {
         let mut ledbat = LedbatPlus::new();
         let mut window = Window::new(10);
         let handshake = AckEvent {

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_start_stops_at_the_threshold_and_hands_the_rest_on() {
+    fn slow_start_stops_at_the_threshold_and_returns_the_remainder() {
         let mut window = Window::new(10);
         window.ssthresh = 12;
         assert_eq!(window.slow_start(5), 3);

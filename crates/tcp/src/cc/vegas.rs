@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_with_few_samples_is_renos() {
+    fn a_round_with_few_samples_grows_as_reno() {
         let mut vegas = Vegas::new();
         let mut window = Window {
             ssthresh: 10,
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(window.cwnd, 11); // a window acknowledged: one more
     }
     #[test]
-    fn the_handshake_tells_the_least_rtt() {
+    fn the_handshake_gives_the_least_rtt() {
         let mut vegas = Vegas::new();
         for rtt_ms in [50, 80] {
             let ack = AckEvent {

@@ -17,7 +17,7 @@ const TICK: Duration = Duration::from_millis(4);
 /// The bandwidth is measured over a round trip, but at least over this many ticks: a twentieth of 250.
 const SHORTEST: u64 = 12;
 
-/// Bandwidths are segments per tick, in this many parts.
+/// Bandwidths are in segments per tick, times this.
 const SCALE: u64 = 1 << 20;
 
 /// Westwood's state. Times are in ticks.
@@ -133,7 +133,7 @@ mod tests {
 
     /// 10 segments every 100 ms are 100 per second; times 84 ms: 8.4, whatever the window was.
     #[test]
-    fn recovery_ends_with_what_fills_the_path() {
+    fn recovery_ends_with_the_window_that_fills_the_path() {
         let mut westwood = Westwood::new();
         for n in 0..100 {
             acknowledge(&mut westwood, 100 * n, 10, 84);

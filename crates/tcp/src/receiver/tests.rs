@@ -77,7 +77,7 @@ fn the_end_of_a_write_is_acknowledged_at_once() {
 }
 
 #[test]
-fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
+fn a_single_segment_is_acknowledged_after_40_ms() {
     let (mut receiver, n) = settled();
     assert!(!arrive(&mut receiver, n, 100));
     assert_eq!(receiver.next_timer(), Some(Time::from_millis(140)));
@@ -240,7 +240,7 @@ fn the_end_of_a_write_waits_for_an_answer_in_interactive_mode() {
 
 /// Data sent 40 ms after the last arrival is no answer to it. Data sent before any arrival is no answer either.
 #[test]
-fn data_sent_late_or_first_is_no_answer() {
+fn data_sent_late_or_first_is_not_an_answer() {
     let mut receiver = receiver();
     receiver.note_sent(&data(0), Time::ZERO);
     assert!(arrive(&mut receiver, 0, 100));

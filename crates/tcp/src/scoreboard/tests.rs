@@ -53,7 +53,7 @@ fn acknowledge(scoreboard: &mut Scoreboard, upto: u32, now_ms: u64) -> Acked {
 }
 
 #[test]
-fn in_flight_leaves_out_what_was_sacked_or_lost_and_counts_resends() {
+fn in_flight_excludes_sacked_and_lost_segments_and_counts_retransmissions() {
     // RFC 6675 §4, SetPipe, in segments.
     let mut scoreboard = scoreboard(10);
     assert_eq!(scoreboard.in_flight(), 10);
@@ -81,7 +81,7 @@ fn a_block_seen_before_is_not_counted_twice() {
 }
 
 #[test]
-fn what_is_within_the_reordering_window_waits() {
+fn a_segment_within_the_reordering_window_is_not_judged_yet() {
     // RFC 8985 §6.2: lost if sent before the delivered one and RACK.rtt + reo_wnd has passed.
     let mut scoreboard = scoreboard(4);
     sack(&mut scoreboard, &[block(3, 4)], 103); // sent at 3 ms: RTT 100 ms
@@ -146,7 +146,7 @@ fn an_ack_within_a_segment_trims_it() {
 }
 
 #[test]
-fn a_timeout_marks_everything_but_the_sacked_lost() {
+fn a_timeout_marks_all_but_the_sacked_segments_lost() {
     let mut scoreboard = scoreboard(5);
     sack(&mut scoreboard, &[block(2, 3)], 102);
     scoreboard.mark_all_lost(Time::from_secs(1), scoreboard.rack_rtt(), false);
@@ -184,7 +184,7 @@ fn the_ring_grows_without_losing_anything() {
 }
 
 #[test]
-fn what_was_overtaken_shows_as_reordering() {
+fn an_overtaken_segment_is_reordering() {
     let mut scoreboard = scoreboard(10);
     sack(&mut scoreboard, &[block(5, 6)], 105);
     assert_eq!(acknowledge(&mut scoreboard, 2, 106).reordering, 5);
@@ -192,7 +192,7 @@ fn what_was_overtaken_shows_as_reordering() {
 
 /// The blocks of an acknowledgement report segments beyond its cumulative part.
 #[test]
-fn what_is_acknowledged_together_with_blocks_above_was_not_overtaken() {
+fn a_segment_acknowledged_together_with_blocks_above_it_is_not_reordering() {
     let mut scoreboard = scoreboard(10);
     let mut acked = sack(&mut scoreboard, &[block(3, 4)], 103);
     let now = Time::from_millis(103);

@@ -289,7 +289,7 @@ mod tests {
 
     /// One segment is less than a third of a window of four, but not of a window of three.
     #[test]
-    fn a_third_of_the_window_is_not_deferred() {
+    fn a_burst_of_a_third_of_the_window_is_not_deferred() {
         let at = |us| Time::ZERO + Duration::from_micros(us);
         for (cwnd, waits) in [(4, true), (3, false)] {
             let mut sender = sender(Duration::from_millis(100), cwnd);

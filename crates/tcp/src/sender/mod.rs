@@ -8,10 +8,12 @@
 //! | `delivery.rs` | delivery-rate samples |
 //! | `pacing.rs` | when a paced segment may leave |
 //! | `gso.rs` | how many segments leave in one burst |
+//! | `due.rs` | what may be sent regardless of the congestion window |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
 mod acknowledgements;
 mod delivery;
+mod due;
 mod gso;
 mod pacing;
 mod recovery;
@@ -19,6 +21,7 @@ mod timers;
 
 use sojourn_units::{Duration, Time};
 
+use self::due::Due;
 use self::gso::Burst;
 use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
@@ -105,7 +108,7 @@ pub struct Sender {
     arm: timers::Arm,
     backoff: u32,
     probe: Option<timers::Probe>,
-    due: timers::Due,
+    due: Due,
     /// SND.NXT when the window's use was last judged, and segments sent since.
     usage_point: Seq,
     sent_since_judged: u32,
@@ -204,7 +207,7 @@ impl Sender {
             arm: timers::Arm::Leave,
             backoff: 0,
             probe: None,
-            due: timers::Due::default(),
+            due: Due::default(),
             usage_point: first,
             sent_since_judged: 0,
             last_sent: Time::ZERO,
@@ -247,16 +250,16 @@ impl Sender {
         self.filled_at = now;
     }
 
-    /// Accounts for the request that the client sends before the bulk transfer. An initial window of one segment is
-    /// left alone, because the request would double it.
+    /// Accounts for the request that the client sends before the bulk transfer. An initial window of one segment stays
+    /// as it is, because the request would double it.
     pub(crate) fn request_delivered(&mut self) {
         if self.initial_window > 1 {
             self.control.on_request(&mut self.window);
         }
     }
 
-    /// The count of marks after the peer has reported, by the ACE field of the handshake's last segment, how the SYN-ACK
-    /// arrived. As in Linux, its mark is counted, but the window does not answer it.
+    /// Takes the report of how the SYN-ACK arrived, from the ACE field of the handshake's last segment, and returns the
+    /// count of marks. As in Linux, a mark of the SYN-ACK is counted, but does not reduce the window.
     pub(crate) fn setup_reported(&mut self, flags: Flags) -> u32 {
         self.marks += u32::from(flags.ace() == ecn::SETUP_MARKED);
         self.marks
@@ -286,7 +289,7 @@ impl Sender {
         }
         if self.fin == Fin::Open {
             self.fin = Fin::Wanted;
-            self.due.add(timers::Due::LAST);
+            self.due.add(Due::LAST);
         }
     }
 
@@ -297,11 +300,6 @@ impl Sender {
             & (self.unsent == 0)
             & (self.fin != Fin::Wanted)
             & (self.arm == timers::Arm::Leave)
-    }
-
-    /// True if everything written, and the FIN if any, has been acknowledged.
-    pub fn is_drained(&self) -> bool {
-        self.scoreboard.is_empty() && self.unsent == 0 && self.fin != Fin::Wanted
     }
 
     /// True if the FIN has been sent and acknowledged.
@@ -449,7 +447,7 @@ impl Sender {
         }
         if fin {
             self.fin = Fin::Sent;
-            self.due.take(timers::Due::LAST);
+            self.due.take(Due::LAST);
         }
         if self.scoreboard.is_empty() {
             self.restart(now);

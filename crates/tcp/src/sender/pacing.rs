@@ -147,7 +147,7 @@ mod tests {
 
     /// The part of a burst that did not fit in the window leaves with the next burst.
     #[test]
-    fn the_rest_of_a_burst_does_not_leave_later() {
+    fn the_remainder_of_a_burst_does_not_leave_alone() {
         let mut pacer = pacer();
         pacer.on_send(MSS, MSS, None, Time::from_millis(10));
         assert!(pacer.holds(Time::from_micros(10_100)));

@@ -5,7 +5,7 @@
 use sojourn_units::{Duration, Time};
 
 use super::Sender;
-use super::timers::Due;
+use super::due::Due;
 use crate::cc::{Signal, Window};
 use crate::config::Recovery;
 use crate::scoreboard::Acked;

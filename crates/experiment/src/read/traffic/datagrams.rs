@@ -3,8 +3,8 @@
 use sojourn_units::Duration;
 
 use super::{Read, TrafficKind};
-use crate::form::{Keys, keys};
 use crate::forms::{Bytes, Maybe, Span, Speed, Word};
+use crate::keys::{Keys, keys};
 use crate::model::{Cbr, Codec, EchoProtocol, EcnField, Kind, Ping, Voip};
 
 /// The largest payload that the IPv4 and UDP headers leave room for: 65535 - 20 - 8.
@@ -29,7 +29,7 @@ keys! {
         packet = PAYLOAD, Is("1448 B");
         /// Largest IP packet; a longer datagram is sent in fragments (RFC 791) and is lost if any of them is.
         mtu = Maybe(MTU), Words("unlimited");
-        /// What the sender writes into the ECN field (RFC 3168; ect1: as L4S traffic, RFC 9331). It does not answer marks.
+        /// ECN field of the packets (RFC 3168; ect1: as L4S traffic, RFC 9331). The sender does not respond to marks.
         ecn = ECN, Is("not-ect");
     }
 }
@@ -58,7 +58,7 @@ keys! {
     Ping {
         /// Time between requests.
         interval = Span::AboveZero, Is("1 s");
-        /// What carries requests and replies.
+        /// Protocol of requests and replies.
         protocol = PROTOCOL, Is("icmp");
         /// Payload of a request and of its reply; on the link 28 bytes (ICMP or UDP, IPv4) and link.overhead more.
         packet = PAYLOAD, Is("56 B");

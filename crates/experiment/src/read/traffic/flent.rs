@@ -5,8 +5,9 @@ use sojourn_units::Duration;
 use super::forms::Rtts;
 use super::{DIRECTION, Read, Times, TrafficKind};
 use crate::error::ReadError;
-use crate::form::{AnyKey, Keys, keys};
+use crate::form::AnyKey;
 use crate::forms::Span;
+use crate::keys::{Keys, keys};
 use crate::model::{Direction, EchoProtocol, Kind, Ping, Route, Tcp, Traffic};
 use crate::section::Section;
 
@@ -110,7 +111,7 @@ pub(super) static RTT_FAIR_VAR: TrafficKind = TrafficKind {
 keys! {
     /// The key for one base RTT.
     struct OneRtt {
-        /// Base RTT of all flows: everything but the queue.
+        /// Base RTT of all flows: everything but queueing.
         rtt: Duration = Span::AboveZero, Required;
     }
 }
@@ -133,7 +134,7 @@ keys! {
     struct AnyHosts {
         /// Base RTTs to the hosts.
         rtt: Vec<Duration> = Rtts { hosts: None }, Required;
-        /// Direction of the data; both: that many flows each way.
+        /// Direction of the data; both: the same flows in each direction.
         direction: Direction = DIRECTION, Is("both");
     }
 }

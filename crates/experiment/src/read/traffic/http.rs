@@ -3,8 +3,8 @@
 use super::forms::{Ladder, SizesForm};
 use super::{Read, TrafficKind};
 use crate::error::ReadError;
-use crate::form::{Keys, keys};
 use crate::forms::{Bytes, Decimal, Maybe, Span, Whole};
+use crate::keys::{Keys, keys};
 use crate::model::{Browsing, Kind, Pages, Tcp, Video, Web};
 use crate::section::Section;
 
@@ -30,7 +30,7 @@ keys! {
         objects = Whole { from: 1, to: 10_000 }, Is("110");
         /// Size of each object: one size, a list or a distribution, as for files.
         sizes as "size" = SizesForm, Is("27 kB");
-        /// Most connections over which a page is fetched; they are persistent.
+        /// Most connections that fetch a page; they are persistent.
         parallel = Whole { from: 1, to: 256 }, Is("6");
         /// Size of a request.
         request = Bytes { from: 1, to: 1_000_000 }, Is("400 B");
@@ -84,7 +84,7 @@ keys! {
     Video {
         /// Media time of a segment.
         segment = Span::AboveZero, Is("4 s");
-        /// The available media rates, rising.
+        /// The available media rates, in increasing order.
         ladder = Ladder, Is(LADDER);
         /// Most media time that the player buffers; at least a segment.
         buffer = Span::AboveZero, Is("30 s");

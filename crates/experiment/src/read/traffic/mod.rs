@@ -16,8 +16,9 @@ use super::routes::{NodeName, Via};
 use crate::derived::numbered;
 use crate::entry::Entry;
 use crate::error::ReadError;
-use crate::form::{AnyKey, Form, Keys, keys, names_of, table_schema, written_table};
+use crate::form::{AnyKey, Form};
 use crate::forms::{Maybe, Span, Speed, Text, Whole, Word};
+use crate::keys::{Keys, keys, names_of, table_schema, written_table};
 use crate::model::{Direction, Kind, Route, Traffic};
 use crate::names::Names;
 use crate::section::Section;
@@ -35,7 +36,7 @@ pub(crate) struct TrafficKind {
 
 /// The reader of a kind.
 enum Read {
-    /// Reads what the flows of one group do.
+    /// Reads the kind of traffic of one group.
     Group(fn(&Section<'_>) -> Result<Kind, ReadError>),
     /// Reads groups of other kinds.
     Groups(fn(&Section<'_>, Times) -> Result<Vec<Traffic>, ReadError>),
@@ -94,9 +95,9 @@ static KINDS: &[&TrafficKind] = &[
 keys! {
     /// The keys for the kind of traffic, its name and its endpoints.
     struct Ends {
-        /// What the flows do.
+        /// Kind of traffic.
         kind: &'static TrafficKind = KindForm, Required;
-        /// What the group is called in results; the groups of a test such as rrul add their kinds to it.
+        /// Name of the group in results; the groups of a test such as rrul add their kinds to it.
         name: Option<String> = Maybe(Text), Words("the kind, with the group's number where several share it");
         /// The node where these flows begin; their down direction leads away from it.
         from: Option<String> = Maybe(NodeName), Words("the sending side of [link]; with [[link]] it has to be given");
@@ -110,9 +111,9 @@ keys! {
 keys! {
     /// The keys for the number of flows and their base RTT.
     struct Load {
-        /// Flows in the group (each way, if both ways).
+        /// Flows in the group; in each direction, if direction is both.
         flows: u32 = Whole { from: 1, to: 100_000 }, Is("1");
-        /// Base RTT of these flows: everything but the queue.
+        /// Base RTT of these flows: everything but queueing.
         rtt: Duration = Span::AboveZero, Required;
     }
 }
@@ -132,7 +133,7 @@ keys! {
 keys! {
     /// The keys for packets and the sending host.
     struct Sending {
-        /// Direction of the data; both: that many flows each way.
+        /// Direction of the data; both: the same number of flows in each direction.
         direction: Direction = DIRECTION, Is("down");
         /// DiffServ code point of the flows' packets, both ways: a number, or CS0 to CS7, AF11 to AF43, EF, VA, LE.
         dscp: u8 = Dscp, Is("0");

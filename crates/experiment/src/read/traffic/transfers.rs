@@ -6,8 +6,8 @@ use super::datagrams::PAYLOAD;
 use super::forms::SizesForm;
 use super::{Read, TrafficKind};
 use crate::error::ReadError;
-use crate::form::{Keys, keys};
 use crate::forms::{Bytes, Decimal, Maybe, Span, Speed, Whole, Word};
+use crate::keys::{Keys, keys};
 use crate::model::{Files, Kind, OnOff, Pace, Sizes, Tcp, Times, Transport};
 use crate::section::Section;
 

@@ -95,7 +95,7 @@ mod tests {
     /// A segment per millisecond. After 10 ms of silence 10 arrive at once, and 5 more a millisecond later: 15 in a
     /// millisecond in which one is expected.
     #[test]
-    fn what_comes_in_a_lump_is_allowed_for() {
+    fn aggregated_acknowledgements_enlarge_the_window() {
         let bandwidth = bandwidth(1, Duration::from_millis(1));
         let mut aggregation = Aggregation::new();
         aggregation.update(bandwidth, false, &ack(10, 10), 100);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lump_is_forgotten_after_ten_rounds() {
+    fn aggregation_is_forgotten_after_ten_rounds() {
         let bandwidth = bandwidth(1, Duration::from_millis(1));
         let mut aggregation = Aggregation::new();
         aggregation.update(bandwidth, false, &ack(10, 30), 100);

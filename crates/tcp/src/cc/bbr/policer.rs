@@ -180,7 +180,7 @@ mod tests {
 
     /// 10 % are less than 50/256.
     #[test]
-    fn moderate_losses_are_not() {
+    fn moderate_losses_are_not_a_policer() {
         let mut policer = Policer::new();
         rounds(&mut policer, 1, 40, 100, 10);
         assert_eq!(policer.bandwidth(), None);

@@ -71,13 +71,13 @@ impl Mode {
 /// The phase of PROBE_BW that the arriving acknowledgements report on (BBR.ack_phase).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Feedback {
-    /// Nothing in particular.
+    /// On no probe.
     None,
-    /// The first round of a probe.
+    /// On the first round of a probe.
     Starting,
-    /// The probe.
+    /// On the probe.
     Probe,
-    /// The last round of a probe.
+    /// On the last round of a probe.
     Stopping,
 }
 
@@ -572,8 +572,7 @@ impl Bbr3 {
     }
 }
 
-/// BBRIsInflightTooHigh: more than 2 % of the data in flight was lost, counted when the newest delivered segment was
-/// sent.
+/// BBRIsInflightTooHigh: of the data in flight when the newest delivered segment was sent, more than 2 % has been lost.
 fn is_too_much(sample: &Sample) -> bool {
     sample.rate.is_some_and(|rate| {
         u64::from(rate.lost) * 100 > u64::from(rate.in_flight_at_send) * LOSS_PERCENT

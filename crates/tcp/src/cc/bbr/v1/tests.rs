@@ -99,7 +99,7 @@ fn the_cycle_probes_drains_and_cruises() {
         (bbr.mode, bbr.pacing_gain()),
         (Mode::ProbeBandwidth(1), 192)
     );
-    // Drained at once when the path holds one product (10 + 3, even: 14).
+    // The queue is drained as soon as the path holds one product (10 + 3, even: 14).
     bbr.on_sample(&ack(720, RTT), &sample(60, 72, 13), &mut window);
     assert_eq!(
         (bbr.mode, bbr.pacing_gain()),
@@ -153,7 +153,7 @@ fn recovery_conserves_packets_for_a_round() {
 /// Other flows have filled the path before the first data arrives: the handshake's RTT is the path's, and sets the
 /// first rate.
 #[test]
-fn the_handshake_tells_the_least_rtt() {
+fn the_handshake_gives_the_least_rtt() {
     let mut bbr = Bbr::new();
     let mut window = Window::new(10);
     let handshake = AckEvent {

@@ -69,7 +69,7 @@ fn a_plateau_ends_startup_and_drain_follows() {
 
 /// §5.5.10.2: 1 of 40 is 2.5 %: the data in flight at that time becomes the bound, and the probe ends.
 #[test]
-fn losses_above_two_percent_while_probing_bound_what_is_in_flight() {
+fn losses_above_two_percent_while_probing_bound_the_data_in_flight() {
     let (mut bbr, mut window) = settled();
     bbr.mode = Mode::Up;
     bbr.plateau = Plateau::default();
