@@ -26,8 +26,13 @@ Files = list[tuple[Path, str]]
 """Where a figure goes, and in which format."""
 
 
-def save_all(staging: Staging, drawn: Sequence[tuple[str, Figure]], formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Stages figures, given with their names, in each format.
+def save_all(
+    staging: Staging,
+    drawn: Sequence[tuple[str, Figure]],
+    formats: Sequence[str] = FORMATS,
+    made_of: str | None = None,
+) -> list[Path]:
+    """Stages figures, given with their names, in each format; ``made_of`` as for ``Staging.add``.
 
     Raises
     ------
@@ -36,11 +41,11 @@ def save_all(staging: Staging, drawn: Sequence[tuple[str, Figure]], formats: Seq
     """
     processes = min(default_workers(), len(drawn) // WORTH_A_PROCESS)
     if processes < 2 or not formats:
-        return [path for name, figure in drawn for path in save(staging, name, figure, formats)]
+        return [path for name, figure in drawn for path in save(staging, name, figure, formats, made_of)]
     finals: list[Path] = []
     shares: list[list[tuple[Figure, Files]]] = [[] for _ in range(processes)]
     for index, (name, figure) in enumerate(drawn):
-        places = [(*staging.reserve(f"{name}.{kind}"), kind) for kind in formats]
+        places = [(*staging.reserve(f"{name}.{kind}", made_of), kind) for kind in formats]
         finals += [final for _, final, _ in places]
         shares[index % processes].append((figure, [(temporary, kind) for temporary, _, kind in places]))
     with TemporaryDirectory(prefix="sojourn-") as folder:
