@@ -64,7 +64,7 @@ def stage_figures(
     when a figure is drawn, since they show something else.
     """
     finals: dict[str, list[Path]] = {}
-    drawn: list[tuple[str, Figure]] = []
+    lacking: list[tuple[str, Callable[[], Figure]]] = []
     for spec in study.figures:
         if not formats or spec.experiment not in grids:
             continue
@@ -72,12 +72,12 @@ def stage_figures(
         known = [path for path in kept if path is not None]
         finals[spec.name] = known
         if len(known) < len(formats):
-            drawn.append((spec.name, draw(spec, study, grids)))
+            lacking.append((spec.name, partial(draw, spec, study, grids)))
             for kind in set(FORMATS).difference(formats):
                 if made_of is None or staging.has(f"{spec.name}.{kind}", made_of) is None:
                     staging.end(f"{spec.name}.{kind}")
-    new = save_all(staging, drawn, formats, made_of)
-    for index, (name, _) in enumerate(drawn):
+    new = save_all(staging, lacking, formats, made_of)
+    for index, (name, _) in enumerate(lacking):
         finals[name] = new[index * len(formats) : (index + 1) * len(formats)]
     return [path for paths in finals.values() for path in paths]
 
