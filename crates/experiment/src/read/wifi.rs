@@ -146,7 +146,8 @@ fn check(cell: &WifiKeys, section: &Section<'_>) -> Result<(), ReadError> {
     if cell.queueing == Queueing::Mac80211 && cell.device_queue != RING_PACKETS {
         refuse(
             "device_queue",
-            "left out, unless queueing = \"qdisc\": mac80211's queues have no ring below them".into(),
+            "left out, unless queueing = \"qdisc\": mac80211's queues have no ring below them"
+                .into(),
         )?;
     }
     if cell.to.contains(&cell.from) {
