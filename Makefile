@@ -65,8 +65,7 @@ validate: install
 	$(BIN)/python validation/wifi_ns3.py
 
 studies: install
-	set -e; for study in studies/*/study.toml; do \
-		$(BIN)/sojourn study run $$(basename $$(dirname $$study)); done
+	$(BIN)/sojourn study run --all
 
 docs: install
 	$(BIN)/python docs/generate.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
@@ -177,6 +178,13 @@ def test_a_scorecard_as_json_has_every_scenario_with_intervals_and_drop_tails_va
     package = json.loads((out / "datapackage.json").read_text())
     assert [one["name"] for one in package["resources"][0]["schema"]["fields"]] == list(rows[0])
     assert {row["metric"] for row in rows} <= {one["name"] for one in package["metrics"]}
+
+
+def test_the_table_shows_the_other_disciplines(sojourn: Cli, suite: Path) -> None:
+    done = sojourn("evaluate", "pie", "--against", "codel", "--suite", suite)
+    assert done.returncode == 0, done.stderr
+    assert "In brackets pfifo, codel. + better than pfifo" in done.stdout
+    assert re.search(r"[\d.]+ \([\d.]+,\s+[\d.]+\)", done.stdout)
 
 
 def test_what_a_discipline_lacks_is_not_applicable_with_a_reason(sojourn: Cli, suite: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,15 @@ from sojourn.plots.style import figure, log_axis, style
 from sojourn.storage import Staging
 
 
-def drawn(count: int) -> list[tuple[str, object]]:
-    figures = []
+def drawn(count: int) -> list[tuple[str, Callable[[], object]]]:
+    figures: list[tuple[str, Callable[[], object]]] = []
     for number in range(count):
         with style():
             one = figure()
             axes = one.subplots()
             axes.plot([1, 10, 1000], [1, number + 1, 3])
             log_axis(axes, "x")
-        figures.append((f"figure{number}", one))
+        figures.append((f"figure{number}", lambda one=one: one))
     return figures
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import sojourn as sj
 from conftest import EXPERIMENT, SOJOURN, Cli
 from test_bad_input import wrong
 
@@ -185,6 +186,27 @@ def test_a_study_can_be_reported_from_where_it_was_moved_to(sojourn: Cli, study:
     (tmp_path / "out").rename(tmp_path / "elsewhere")
     assert sojourn("report", "elsewhere").returncode == 0
     assert "data:image/svg+xml" in (tmp_path / "elsewhere" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_copy_without_hidden_files_keeps_its_tables(sojourn: Cli, experiment: Path, tmp_path: Path):
+    text = experiment.read_text(encoding="utf-8") + '[record]\nseries = "100 ms"\n'
+    experiment.write_text(text, encoding="utf-8")
+    assert sojourn("run", experiment, "--out", "out", "--figures", "none").returncode == 0
+    shutil.copytree(tmp_path / "out", tmp_path / "copy", ignore=shutil.ignore_patterns(".*"))
+    assert sojourn("report", "copy").returncode == 0
+    results = sj.load(tmp_path / "copy")
+    assert results.queue_series() is not None and results.resolved_json is not None
+
+
+@pytest.mark.parametrize(
+    ("content", "told"), [("{", "not JSON"), ("[]", "damaged"), ("[" * 100_000, "nested too deeply")]
+)
+def test_an_experiment_file_that_is_damaged_is_one_line(sojourn: Cli, experiment: Path, tmp_path: Path, content, told):
+    assert sojourn("run", experiment, "--out", "out", "--figures", "none").returncode == 0
+    (tmp_path / "out" / "experiment.json").write_text(content, encoding="utf-8")
+    wrong(sojourn("report", "out"), "out", told)
+    if content != "[]":
+        wrong(sojourn("export", "out", "--format", "events"), "experiment.json", "not JSON")
 
 
 def test_a_directory_without_results_is_refused(sojourn: Cli, tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -176,6 +177,89 @@ def test_a_damaged_plan_does_not_stop_the_other_sweeps(sojourn: Cli, file: Path,
         assert ended.stderr.startswith(f"note: {plan}: the results are damaged: not JSON")
         assert ended.stderr.count("is left out") == 1
     assert sojourn("explore", "--store", "store", "--out", "page.html").returncode == 0
+
+
+def test_a_damaged_file_of_one_sweep_does_not_keep_the_others_from_a_query(sojourn: Cli, file: Path, tmp_path: Path):
+    for duration in ("1 s", "2 s"):
+        sojourn("sweep", "grid.toml", "--set", f'experiment.duration="{duration}"', "--store", "store")
+    part = min((tmp_path / "store" / "runs").glob("*/*.parquet"))
+    part.write_bytes(part.read_bytes()[:-9])
+    asked = sojourn("query", "--store", "store", "select count(*) n from runs", "--json")
+    assert (asked.returncode, json.loads(asked.stdout)) == (0, [{"n": RUNS}])
+    repeats = "sojourn sweep FILE --store repeats its runs"
+    assert asked.stderr == f"note: {part} is damaged; {repeats}; this sweep is left out\n"
+
+
+def test_a_sweep_of_another_version_does_not_stop_a_worker(sojourn: Cli, file: Path, tmp_path: Path):
+    for duration in ("1 s", "2 s"):
+        sojourn("sweep", "grid.toml", "--set", f'experiment.duration="{duration}"', "--store", "store", "--plan")
+    first = min((tmp_path / "store" / "plans").glob("*/experiment.toml"))
+    first.write_text(first.read_text().replace("20 ms", "21 ms"))
+    worked = sojourn("worker", "--store", "store")
+    assert worked.returncode == 0, worked.stderr
+    assert worked.stderr.startswith(f"note: {first.parent}: planned by Sojourn {_core.version}; for this version it")
+    assert f"{RUNS} runs made by this worker" in worked.stderr
+    # If there is nothing else to do, it is an error.
+    worked = sojourn("worker", "--store", "store")
+    assert (worked.returncode, "it means different runs" in worked.stderr) == (2, True)
+
+
+def test_a_mark_of_a_store_that_is_nested_too_deeply_is_one_line(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "store.json").write_text("[" * 100_000)
+    refused = sojourn("status", "--store", "store")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "store.json: got format null; this version reads 1" in refused.stderr
+
+
+def test_a_folder_that_cannot_be_written_to_is_wrong_input(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Root writes to any folder, so the operating system's refusal is imitated."""
+    from sojourn.cli import app
+
+    def refuse(**_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    def ends(*words: str | Path) -> int:
+        monkeypatch.setattr("sys.argv", ["sojourn", *map(str, words)])
+        return app.status()
+
+    full, planned_only = tmp_path / "full", tmp_path / "planned"
+    assert ends("sweep", file, "--store", full) == 0
+    assert ends("sweep", file, "--store", planned_only, "--plan") == 0
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    capsys.readouterr()
+    for words in (("sweep", file), ("run", file), ("worker",)):
+        for store in (tmp_path / "new", planned_only):
+            if words == ("worker",) and store != planned_only:
+                continue
+            assert ends(*words, "--store", store) == 2
+            assert (
+                capsys.readouterr().err == f'store: got "{store}"; must be a writable folder (Read-only file system)\n'
+            )
+    # What needs no writing still works.
+    assert ends("sweep", file, "--store", full) == 0
+    assert ends("query", "--store", full, "select count(*) from runs") == 0
+
+
+def test_packets_that_would_not_fit_into_memory_are_refused(sojourn: Cli, tmp_path: Path):
+    text = """
+experiment = { name = "flood", duration = "100 s" }
+link = { rate = "1 bit/s" }
+queue = [{ aqm = "pfifo", limit = "1000000000 packets" }]
+traffic = [{ kind = "cbr", rate = "100 Gbit/s", rtt = "20 ms" }]
+"""
+    (tmp_path / "flood.toml").write_text(text)
+    said = json.loads(sojourn("run", "flood.toml", "--dry-run", "--json").stdout)
+    assert 80_000 < said["estimate_mb"] < 160_000
+    for command in (("run",), ("sweep", "--store", "store")):
+        refused = sojourn(command[0], "flood.toml", *command[1:])
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+        assert refused.stderr.startswith("flood: pfifo: the queue would hold packets that need 104 GB of memory; this")
+    (tmp_path / "flood.toml").write_text(text.replace("1000000000 packets", "1000 packets"))
+    said = json.loads(sojourn("run", "flood.toml", "--dry-run", "--json").stdout)
+    assert said["estimate_mb"] < 200
 
 
 def test_a_damaged_file_is_named_and_its_runs_made_again(sojourn: Cli, file: Path, tmp_path: Path):

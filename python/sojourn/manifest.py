@@ -49,11 +49,19 @@ class Entry:
 class Manifest:
     """The files written to a folder. While files are replaced, a name has two entries, the old one and the new one."""
 
-    def __init__(self, folder: Path, entries: dict[str, list[Entry]], key: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        entries: dict[str, list[Entry]],
+        key: str | None = None,
+        made_of: dict[str, str] | None = None,
+    ) -> None:
         self.folder = folder
         self.entries = entries
         self.key = key
         """``keys.plan_key`` of the experiment whose results are in the folder, if known."""
+        self.made_of = made_of or {}
+        """By file: a hash of everything that determines its content, if known."""
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
@@ -81,12 +89,13 @@ class Manifest:
                 if _is_inside(name)
             }
             key = document.get("key")
+            made_of = {str(name): str(of) for name, of in document.get("made_of", {}).items() if name in entries}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             what = f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
             raise OutputError(
                 f"{path}: cannot be read as the list of our files ({what}); name another directory, or move it away"
             ) from None
-        return cls(folder, entries, key)
+        return cls(folder, entries, key, made_of)
 
     @property
     def exists(self) -> bool:
@@ -147,7 +156,9 @@ class Manifest:
     def write(self) -> None:
         """Writes the list atomically."""
         files = {name: [asdict(entry) for entry in self.entries[name]] for name in sorted(self.entries)}
-        text = json.dumps({"format": FORMAT, "key": self.key, "files": files}, indent=1, ensure_ascii=False) + "\n"
+        made_of = {name: self.made_of[name] for name in sorted(self.made_of) if name in files}
+        document = {"format": FORMAT, "key": self.key, "files": files, **({"made_of": made_of} if made_of else {})}
+        text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
         temporary = self.folder / f".sojourn-manifest.{os.getpid()}.partial"
         try:
             with temporary.open("w", encoding="utf-8") as file:

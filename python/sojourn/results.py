@@ -428,7 +428,9 @@ class NoResultsError(ExperimentError, FileNotFoundError):
 
 
 def _listed(folder: Path) -> Callable[[str], bool]:
-    """Tells whether a file belongs to the results, by the folder's list; without a list, by its name alone.
+    """Tells whether a file belongs to the results: by the folder's list, or by its name if that lacks the results.
+
+    The list lacks them in a copy without hidden files to which a report was added.
 
     Raises
     ------
@@ -441,7 +443,7 @@ def _listed(folder: Path) -> Callable[[str], bool]:
             f"{folder}: has files of old and of new results, since the process that replaced them was killed; "
             f"run the experiment again"
         )
-    return manifest.entries.__contains__ if manifest.exists else lambda _: True
+    return manifest.entries.__contains__ if "summary.json" in manifest.entries else lambda _: True
 
 
 def _read_summary(path: Path) -> schema.Summary:

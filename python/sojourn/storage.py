@@ -107,20 +107,38 @@ class Staging:
         """Given to the list of our files once all are in place; None if the results lack something."""
         self._given = workspace
         self._workspace: Workspace | None = None
+        self._known: Manifest | None = None
+        """The list of our files before this."""
         self._rescue = rescue
         self._complete: dict[str, Path] = {}
+        self._made_of: dict[str, str] = {}
+        self._ended: set[str] = set()
         self._made: list[Path] = []
 
-    def reserve(self, name: str) -> tuple[Path, Path]:
-        """Returns a temporary path to be written before the block ends, and its final path."""
+    def reserve(self, name: str, made_of: str | None = None) -> tuple[Path, Path]:
+        """Returns a temporary path to be written before the block ends, and its final path.
+
+        ``made_of`` is a hash of everything that determines the content, for ``has``.
+        """
         name, temporary, final = self._paths(name)
         self._complete[name] = temporary
+        if made_of is not None:
+            self._made_of[name] = made_of
         return temporary, final
 
-    def add(self, name: str, write: Callable[[Path], object]) -> Path:
+    def has(self, name: str, made_of: str) -> Path | None:
+        """The path of a file that an earlier process made of the same, if it is unchanged since."""
+        relative = (PurePosixPath(self._inside) / name).as_posix()
+        if self._known is None:
+            self._known = Manifest.read(self._directory)
+        known = self._known
+        is_there = known.made_of.get(relative) == made_of and known.owns(relative)
+        return self._directory / relative if is_there else None
+
+    def add(self, name: str, write: Callable[[Path], object], made_of: str | None = None) -> Path:
         """Calls ``write`` with the path of the temporary file that becomes ``name``; returns the final path.
 
-        A file whose writing is interrupted is removed, independently of the others.
+        A file whose writing is interrupted is removed, independently of the others. ``made_of`` as in ``reserve``.
         """
         name, temporary, final = self._paths(name)
         try:
@@ -130,7 +148,13 @@ class Staging:
             temporary.unlink(missing_ok=True)
             raise
         self._complete[name] = temporary
+        if made_of is not None:
+            self._made_of[name] = made_of
         return final
+
+    def end(self, name: str) -> None:
+        """Removes a file of ours, unless the user has changed it, once the new files are in place."""
+        self._ended.add((PurePosixPath(self._inside) / name).as_posix())
 
     def add_text(self, name: str, text: str) -> Path:
         """Adds a text file in UTF-8."""
@@ -201,11 +225,13 @@ class Staging:
             ended = [
                 name
                 for name, entries in known.entries.items()
-                if name not in written and self._replaces.intersection(entry.by for entry in entries)
+                if name not in written
+                and (name in self._ended or self._replaces.intersection(entry.by for entry in entries))
             ]
             superseded = [name for name in ended if known.owns(name)]
             for name, entry in written.items():
                 known.entries[name] = [*known.entries.get(name, ()), entry]
+                known.made_of.pop(name, None)
             if self._by in self._replaces:
                 known.key = None  # until all are in place
             known.write()
@@ -219,6 +245,7 @@ class Staging:
                 del known.entries[name]
             for name, entry in written.items():
                 known.entries[name] = [entry]
+            known.made_of |= {name: of for name, of in self._made_of.items() if name in written}
             if self._by in self._replaces:
                 known.key = self.key
             known.write()

@@ -55,3 +55,14 @@ def test_groups_of_flows_are_compared_where_both_have_them():
     assert rows["bulk.goodput_bps"].direction == "down"
     assert "bulk.rtt_p50_ms" not in rows
     assert "bulk goodput Mbit/s" in plain(agreement.table({"sim": one, "linux": other}))
+
+
+def test_an_unfair_share_does_not_agree():
+    one, other = results("codel"), results("codel")
+    one.runs[0].summary["jain_goodput"], other.runs[0].summary["jain_goodput"] = 1.0, 0.75
+    (row,) = (row for row in agreement.compare(one, other) if row.metric == "jain_goodput")
+    assert row.within is False
+    assert agreement.verdict({"old": one, "new": other}, "new").startswith("new does not agree with old")
+    assert "judged: p50, p95, goodput, drops, marks, Jain" in " ".join(
+        plain(agreement.table({"old": one, "new": other})).split()
+    )

@@ -116,7 +116,11 @@ impl RunSpec {
         if let Some((name, _)) = traces(&experiment).find(|(name, _)| !given(name)) {
             return Err(refuse(format!("traces: has no \"{name}\"")));
         }
-        let set = document["set"].as_object().cloned().unwrap_or_default();
+        let set = match &document["set"] {
+            Json::Object(set) => set.clone(),
+            Json::Null => serde_json::Map::new(),
+            got => return Err(refuse(format!("set: got {got}; must be a table"))),
+        };
         Ok(Self {
             queue: 0,
             seed: experiment.seed,

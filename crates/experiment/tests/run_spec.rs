@@ -138,6 +138,10 @@ fn a_bad_run_document_is_refused_in_one_line() {
             &*text.replace("\"format\":1", "\"format\":1,\"seed\":3"),
             "run: seed: unknown key; accepted by the document of a run: format, results, experiment, set, traces, own",
         ),
+        (
+            &*text.replace("\"set\":{", "\"set\":[],\"own\":{"),
+            "run: set: got []; must be a table",
+        ),
     ] {
         let error = RunSpec::read(wrong, &common::names())
             .expect_err(told)

@@ -302,6 +302,11 @@ fn invalid_cells_are_refused() {
         ),
         (
             "streams = 2",
+            "device_queue = \"10 packets\"",
+            "link.1.device_queue: got \"10 packets\"; must be left out, unless queueing = \"qdisc\"",
+        ),
+        (
+            "streams = 2",
             "kernel = \"4.9\"",
             "link.1.kernel: got \"4.9\"; must be a version of Linux like \"6.12\", from \"4.10\" on",
         ),

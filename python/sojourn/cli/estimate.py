@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json as json_
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from sojourn import _core
 from sojourn.backends import Backend
 from sojourn.executors import default_workers
+from sojourn.footprint import queued_bytes
 from sojourn.journal import LeftBehind
 from sojourn.keys import plan_key
 from sojourn.linux import Linux
@@ -28,6 +29,8 @@ BASE_MB = 120.0
 """Memory of the process with a small experiment."""
 PLAN_KB = 7.0
 """Memory of a pending run, with its key and its part of experiment.json."""
+MOST_LOOKS = 200
+"""Most runs whose queues are looked at."""
 SUMMARY_FACTOR = 5.0
 """Memory of a run's summary, as a multiple of its JSON's length."""
 
@@ -66,7 +69,9 @@ class _Effort(NamedTuple):
     wall_s: float
     """Wall time on one thread."""
     megabytes: float
-    """Memory of its runs."""
+    """Memory of its runs once they are finished."""
+    queued_mb: float
+    """Memory of the packets in the queues of a run."""
 
 
 def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int = 0) -> _Effort:
@@ -78,13 +83,25 @@ def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int = 0) -
         places = sorted({round(place * (runs - 1) / max(1, samples - 1)) for place in range(samples)})
         pace, summary_kb = trial((plan[place] for place in places), backend, SAMPLE_S)
         wall_s = simulated_s / pace
-    return _Effort(runs, wall_s, runs * (PLAN_KB + SUMMARY_FACTOR * (summary_kb or LIKELY_SUMMARY_KB)) / 1000)
+    megabytes = runs * (PLAN_KB + SUMMARY_FACTOR * (summary_kb or LIKELY_SUMMARY_KB)) / 1000
+    queued_mb = max(map(queued_bytes, first_seeds(plan)), default=0.0) / 1e6
+    return _Effort(runs, wall_s, megabytes, queued_mb)
+
+
+def first_seeds(plan: _core.Plan) -> Iterator[_core.RunSpec]:
+    """A run of every queue and combination; of very many, some."""
+    first = plan.jobs[0][2] if plan.jobs else 0
+    places = [place for place, (_, _, seed, _) in enumerate(plan.jobs) if seed == first]
+    for place in places[:: max(1, len(places) // MOST_LOOKS)]:
+        yield plan[place]
 
 
 def _sum(efforts: Sequence[_Effort], jobs: int | None, stored: int = 0) -> Estimate:
     runs = sum(one.runs for one in efforts)
     wall_s = sum(one.wall_s for one in efforts) / min(jobs or default_workers(), max(1, runs))
+    at_once = min(jobs or default_workers(), max(1, runs))
     megabytes = BASE_MB + sum(one.megabytes for one in efforts)
+    megabytes += at_once * max((one.queued_mb for one in efforts), default=0.0)
     return {
         "runs": runs,
         "stored": stored,

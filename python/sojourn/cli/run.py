@@ -39,7 +39,8 @@ from sojourn.cli.options import (
 )
 from sojourn.cli.outcome import FAILED, INTERRUPTED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
-from sojourn.executors import MakeExecutor, Threads, executor_by_name
+from sojourn.executors import MakeExecutor, Threads, default_workers, executor_by_name
+from sojourn.footprint import refuse_too_large
 from sojourn.journal import Journal
 from sojourn.paired import check_baseline, paired_groups_sheet
 from sojourn.precision import Precision
@@ -121,6 +122,8 @@ def run_and_show(
     if baseline is not None:
         check_baseline(baseline, [label for _, _, _, label in plan.jobs])
     announce_notes(backend, plan)
+    if backend.name == "sim":
+        refuse_too_large(estimate.first_seeds(plan), min(jobs or default_workers(), len(plan.jobs)))
     estimate.announce_large(plan, backend, jobs=jobs)
 
     def runner(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json as json_
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -14,7 +16,6 @@ from sojourn import ExperimentError, storage
 from sojourn.backends import Backend as AnyBackend
 from sojourn.cli import estimate, listing
 from sojourn.cli.options import (
-    EVERY_FORMAT,
     Backend,
     DryRun,
     Figures,
@@ -35,7 +36,9 @@ from sojourn.executors import default_workers
 from sojourn.linux import Linux
 
 if TYPE_CHECKING:
+    from sojourn.store import Store
     from sojourn.studies.recipe import Study
+    from sojourn.studies.runner import StudyResults
     from sojourn.studies.variants import Tried
 
 app = typer.Typer(help="Published studies, re-run and compared with what was published.", no_args_is_help=False)
@@ -47,9 +50,16 @@ def list_(json: Json = False) -> None:
     listing.command(listing.What.STUDIES, json)
 
 
+DEFAULT_FORMATS = "png,svg"
+"""PDF takes as long as the two others together, because every figure contains its own selection of the font."""
+
+
 @app.command("run")
 def run(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A study's name, or its folder.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME…", help="Studies by name, or their folders.", show_default=False)
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every study of sojourn study list.")] = False,
     figure: Annotated[
         str | None, typer.Option("--figure", metavar="F", help="Execute only the runs of this figure.")
     ] = None,
@@ -60,10 +70,10 @@ def run(
             "--out",
             metavar="DIR",
             parser=out_directory,
-            help="Directory for figures and claims; default: results/NAME.",
+            help="Directory for figures and claims, of several studies DIR/NAME; default: results/NAME.",
         ),
     ] = None,
-    figures: Figures = EVERY_FORMAT,
+    figures: Figures = DEFAULT_FORMATS,
     variants: Annotated[
         bool, typer.Option("--variants", help="Also run the recipe's variants, and compare them with each miss.")
     ] = False,
@@ -75,25 +85,93 @@ def run(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Run a study and compare its results with the published ones."""
-    from sojourn.studies import find, report, run_study
-    from sojourn.studies.runner import check_claims, choose_figures, run_variants
+    """Run studies and compare their results with the published ones."""
+    from sojourn.studies import report
+    from sojourn.studies.runner import check_claims, choose_figures
 
     where = chosen(backend, on, kernel)
     formats = formats_of(figures)
-    study = find(name)
-    choose_figures(study, figure)
-    check_claims(study)
+    studies = _studies(names or [], every=all_)
+    several = all_ or len(studies) > 1
+    if several and figure is not None:
+        raise ExperimentError("--figure: is of one study; omit it, or name one study")
+    for study in studies:
+        choose_figures(study, figure)
+        check_claims(study)
     if variants and (figure is not None or isinstance(where, Linux)):
         raise ExperimentError("--variants: runs the whole study on the simulator; omit --figure and --backend")
-    if variants and not study.variants:
-        raise ExperimentError(f"--variants: the study {study.name} has none")
+    if variants and not any(study.variants for study in studies):
+        named = f"the study {studies[0].name} has none" if len(studies) == 1 else "none of the studies has one"
+        raise ExperimentError(f"--variants: {named}")
+    options = _Options(where, formats, figure, quick, variants, jobs, json)
     if dry_run:
-        _show_plan(study, where, figure=figure, quick=quick, variants=variants, jobs=jobs, json=json)
+        plans = []
+        for study in studies:
+            if several and not json:
+                print(f"{study.name}:")
+            plans.append(_plan(study, options))
+        if json:
+            print(json_.dumps(plans if several else plans[0]))
         return
     kept = kept_runs(store, where)
-    directory = out or Path("results") / study.name
-    storage.prepare(directory, report.files_of(study))
+    folders = [(out / study.name if several else out) if out else Path("results") / study.name for study in studies]
+    for study, folder in zip(studies, folders, strict=True):
+        storage.prepare(folder, report.files_of(study))
+    documents: list[str] = []
+    invalid: list[Stopped] = []
+    for study, folder in zip(studies, folders, strict=True):
+        results, document = _run_one(study, folder, kept, options)
+        documents.append(document)
+        try:
+            refuse_invalid(results.runs)
+        except Stopped as stopped:
+            invalid.append(stopped)
+    if json:
+        sys.stdout.write(f"[{','.join(documents)}]\n" if several else documents[0])
+    if invalid:
+        raise invalid[0]
+
+
+class _Options(NamedTuple):
+    """What is asked for, of every study."""
+
+    where: AnyBackend
+    formats: tuple[str, ...]
+    figure: str | None
+    quick: bool
+    variants: bool
+    jobs: int | None
+    json: bool
+
+
+def _studies(names: Sequence[str], *, every: bool) -> list[Study]:
+    """The studies that the command names, each once.
+
+    Raises
+    ------
+    ExperimentError
+        There is no such study, none is named, or two would write to the same folder.
+    """
+    from sojourn.studies import available, find
+
+    if every and names:
+        raise ExperimentError(f"--all: runs every study; omit it, or {', '.join(names)}")
+    if not every and not names:
+        known = ", ".join(study.name for study in available())
+        raise ExperimentError(f"study run: names no study; must be --all, a study's folder, or some of {known}")
+    studies = available() if every else list({study.folder: study for study in map(find, names)}.values())
+    twice = [name for name, count in Counter(study.name for study in studies).items() if count > 1]
+    if twice:
+        raise ExperimentError(f"study run: several studies are called {twice[0]}; run them one at a time")
+    return studies
+
+
+def _run_one(study: Study, directory: Path, kept: Store | None, options: _Options) -> tuple[StudyResults, str]:
+    """Runs a study, saves its results and prints them, or returns them also as JSON."""
+    from sojourn.studies import report, run_study
+    from sojourn.studies.runner import run_variants
+
+    where, formats, figure, quick, variants, jobs, json = options
 
     def announce(runs: int, simulated_s: float) -> None:
         if isinstance(where, Linux):
@@ -106,10 +184,11 @@ def run(
             study, figure=figure, quick=quick, backend=where, jobs=jobs, store=kept, report=display, announce=announce
         )
     if results.stopped_by is not None:
-        raise stop_reason(results.stopped_by, f"{results.finished} of {results.planned} runs finished, no claim judged")
+        done = f"{results.finished} of {results.planned} runs of {study.name} finished, none of its claims judged"
+        raise stop_reason(results.stopped_by, done)
     judgements = results.judgements()
     tried: list[Tried] = []
-    if variants:
+    if variants and study.variants:
         with Display() as display:
             tried, stopped_by = run_variants(results, quick=quick, jobs=jobs, store=kept, report=display)
         if stopped_by is not None:
@@ -119,36 +198,31 @@ def run(
     except OSError as error:
         raise Stopped(FAILED, storage.write_failed(directory, error)) from None
     if json:
-        sys.stdout.write(report.as_json(results, judgements, drawn, quick=quick, tried=tried))
-        refuse_invalid(results.runs)
-        return
-    table = report.claims_table(results, judgements, quick=quick)
-    show(table)
+        return results, report.as_json(results, judgements, drawn, quick=quick, tried=tried)
+    show(report.claims_table(results, judgements, quick=quick))
     files = f"figures: {', '.join(f'{directory}/*.{kind}' for kind in formats)}; " if drawn else ""
     print(f"{files}the study's page: {directory / 'claims.md'}")
-    refuse_invalid(results.runs)
+    return results, ""
 
 
-def _show_plan(
-    study: Study, where: AnyBackend, *, figure: str | None, quick: bool, variants: bool, jobs: int | None, json: bool
-) -> None:
-    """Prints the runs of a study and their estimated duration."""
+def _plan(study: Study, options: _Options) -> dict[str, object]:
+    """The runs of a study and their estimated duration; printed unless JSON is asked for."""
     from sojourn.studies.rehearsal import rehearse
     from sojourn.studies.runner import experiments_shown, plan_study, plan_variants
 
+    where, figure, quick = options.where, options.figure, options.quick
     rehearse(study, plan_study(study))
     plans = plan_study(study, experiments=experiments_shown(study, figure), quick=quick, backend=where)
-    tried = plan_variants(study, quick=quick) if variants else []
+    tried = plan_variants(study, quick=quick) if options.variants else []
     experiments: dict[str, int] = {}
     for experiment, _, plan in plans:
         experiments[experiment.id] = experiments.get(experiment.id, 0) + len(plan.jobs)
     of_variants = {variant.name: sum(len(plan.jobs) for _, _, plan in own) for variant, own in tried}
     every = [plan for own in (plans, *(own for _, own in tried)) for _, _, plan in own]
-    found = estimate.estimate_all(every, where, jobs=jobs)
-    if json:
-        print(json_.dumps({"experiments": experiments, "variants": of_variants, **found}))
-        return
-    for kind, counts in (("experiment", experiments), ("variant", of_variants)):
-        for name, count in counts.items():
-            print(f"{kind} {name}: {count} runs")
-    print(estimate.sentence(found))
+    found = estimate.estimate_all(every, where, jobs=options.jobs)
+    if not options.json:
+        for kind, counts in (("experiment", experiments), ("variant", of_variants)):
+            for name, count in counts.items():
+                print(f"{kind} {name}: {count} runs")
+        print(estimate.sentence(found))
+    return {"experiments": experiments, "variants": of_variants, **found}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json as json_
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from sojourn.cli.outcome import Stopped, complain, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.designs import with_points
 from sojourn.executors import default_workers
+from sojourn.footprint import refuse_too_large
 from sojourn.precision import Precision, Rounds
 from sojourn.results import Run
 from sojourn.store import Store
@@ -77,11 +79,13 @@ def command(
         rounds = Rounds(repeated, precision)
         _repeat(repeated, rounds, Store.make(store, say=complain), jobs=workers, json=json)
         return
+    refuse_too_large(_edges(sweep), min(workers, len(sweep)))
     kept = Store.make(store, say=complain)
     plan = kept.find(sweep) or kept.add(Path(file), replaced, sweep, batch_of(sweep))
     for path in mend(plan):
         complain(f"{path}: damaged; its runs are repeated")
     if not plan_only and plan.missing():
+        kept.check_writable()
         known = index(other for other in kept.plans() if other.id != plan.id)
         with Display(then=" in the store") as display:
             if dask is None:
@@ -99,6 +103,13 @@ def command(
             f"{found['failed']} of {found['runs']} runs failed: sojourn query --store {store} "
             '"select error, count(*) from runs where error is not null group by error"',
         )
+
+
+def _edges(sweep: _core.Sweep) -> Iterator[_core.RunSpec]:
+    """Runs with every value of every swept key; conflicting values are found when they are due."""
+    for place in sweep.edges():
+        with contextlib.suppress(_core.ExperimentError):
+            yield sweep[place]
 
 
 def _repeat(plan: _core.Plan, rounds: Rounds, store: Store, *, jobs: int, json: bool) -> None:

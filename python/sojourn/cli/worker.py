@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sojourn import _core
 from sojourn.cli.options import Jobs, StoreFolder
 from sojourn.cli.outcome import complain, stop_reason
 from sojourn.cli.progress import Display
@@ -27,13 +28,23 @@ def command(
 
     kept = Store(store, say=complain)
     own: list[int] = []
-    for plan in kept.plans():
-        if not plan.missing():
+    left_out: list[_core.ExperimentError] = []
+    pending = [plan for plan in kept.plans() if plan.missing()]
+    if pending:
+        kept.check_writable()
+    for plan in pending:
+        try:
+            _ = plan.sweep
+        except _core.ExperimentError as error:
+            complain(f"note: {error}; this sweep is left out")
+            left_out.append(error)
             continue
         known = index(other for other in kept.plans() if other.id != plan.id)
         with Display(then=" in the store") as display:
             stopped_by = work(plan, known, jobs=jobs or default_workers(), report=display, wait=wait, count=own.append)
         if stopped_by is not None:
             raise stop_reason(stopped_by, "finished runs are in the store")
+    if left_out and len(left_out) == len(pending):
+        raise left_out[0]
     made = sum(own)
     print(f"{made} runs made by this worker" if made else "nothing to do", file=sys.stderr)

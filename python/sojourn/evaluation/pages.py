@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn import _core
-from sojourn.evaluation.runner import Evaluation
+from sojourn.evaluation.runner import AGAINST, Evaluation
 from sojourn.evaluation.scorecard import DONE, Line, Score, tally
 from sojourn.statistics import Interval
 
@@ -43,15 +43,17 @@ def closing(evaluation: Evaluation, lines: Sequence[Line]) -> str:
 
 
 def table(evaluation: Evaluation, lines: Sequence[Line]) -> Table:
-    """The scorecard on a terminal: the main metrics with drop-tail's in brackets."""
+    """The scorecard on a terminal: the main metrics with drop-tail's and the others' in brackets."""
     reference = evaluation.suite.content.reference
+    others = [arm.queue for arm in evaluation.arms if arm.role == AGAINST]
     quick = ", quick" if evaluation.quick else ""
     found = Table(
         title=Text(f"{evaluation.suite.content.title}: {evaluation.arms[0].queue} ({evaluation.runs} runs{quick})"),
         caption=Text(
             "\n".join(
                 [
-                    f"In brackets {reference}. + better, - worse, = no clear difference.",
+                    f"In brackets {', '.join([reference, *others])}. + better than {reference}, - worse, = no clear "
+                    "difference.",
                     closing(evaluation, lines),
                     *(f"Not applicable: {one.section} {one.name}: {one.reason}" for one in lines if one.status != DONE),
                 ]
@@ -71,7 +73,7 @@ def table(evaluation: Evaluation, lines: Sequence[Line]) -> Table:
     for line in lines:
         if line.status == DONE:
             of = {score.name: score for score in line.scores}
-            cells = [_short(of[name]) if name in of else "" for name in shown]
+            cells = [_short(of[name], others) if name in of else "" for name in shown]
             found.add_row(Text(line.section), Text(line.name), *map(Text, cells))
     return found
 
@@ -113,9 +115,10 @@ def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str]) 
     return "\n".join(text) + "\n"
 
 
-def _short(score: Score) -> str:
-    value, reference = number(score.value.middle), number(score.reference.middle)
-    return f"{value} ({reference}) {MARKS[score.than_reference]}".rstrip()
+def _short(score: Score, others: Sequence[str]) -> str:
+    beside = [score.reference, *(score.against.get(name) for name in others)]
+    told = ", ".join("–" if one is None else number(one.middle) for one in beside)
+    return f"{number(score.value.middle)} ({told}) {MARKS[score.than_reference]}".rstrip()
 
 
 def spread(interval: Interval) -> str:

@@ -68,7 +68,10 @@ _TEXTS = ("label", "run", "seed")
 
 
 def _cells(results: Results) -> list[dict[str, Any]]:
-    cells: list[dict[str, Any]] = json.loads(results.resolved_json or "[]")
+    try:
+        cells: list[dict[str, Any]] = json.loads(results.resolved_json or "[]")
+    except (ValueError, RecursionError):
+        raise ExperimentError("export: experiment.json of the results is damaged: not JSON") from None
     if len(cells) > 1:
         raise ExperimentError("export: a sweep has several experiments; run one of them with --set")
     return cells

@@ -142,9 +142,10 @@ FEW_SEEDS = 5
 def _caption(named: Named) -> str:
     reference, *others = named
     other = others[0] if len(others) == 1 else "other"
+    judged = ", ".join(metric.heading.partition(" ")[0] for metric in METRICS if metric.name in TOLERANCES)
     said = (
-        f"difference: ({other} - {reference}) / {reference}, with ! if it is beyond the tolerance; distance: the "
-        "largest vertical distance between the two distribution functions of the sojourn time, 0 to 1"
+        f"judged: {judged}; difference: ({other} - {reference}) / {reference}, with ! if it is beyond the tolerance; "
+        "distance: the largest vertical distance between the two distribution functions of the sojourn time, 0 to 1"
     )
     seeds = len({run.seed for run in named[reference].runs})
     if seeds < FEW_SEEDS:

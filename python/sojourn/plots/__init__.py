@@ -306,7 +306,7 @@ class Plots:
         """Stages every figure of ``drawings`` in each format; nothing if there are none."""
         if not formats:
             return []
-        return save_all(staging, [(one.name, one.draw()) for one in self.drawings()], formats)
+        return save_all(staging, [(one.name, one.draw) for one in self.drawings()], formats)
 
 
 def swept_values(results: Results) -> dict[str, list[str]]:

@@ -1,14 +1,16 @@
-"""Saves many figures, on all processors: run as a program, it saves the pickled figures whose files it is given."""
+"""Draws and saves many figures, on all processors: run as a program, it saves the pickled figures that it is sent."""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import pickle
+import select
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from sojourn.executors import default_workers
 from sojourn.filenames import FORMATS
@@ -26,46 +28,113 @@ Files = list[tuple[Path, str]]
 """Where a figure goes, and in which format."""
 
 
-def save_all(staging: Staging, drawn: Sequence[tuple[str, Figure]], formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Stages figures, given with their names, in each format.
+def save_all(
+    staging: Staging,
+    drawings: Sequence[tuple[str, Callable[[], Figure]]],
+    formats: Sequence[str] = FORMATS,
+    made_of: str | None = None,
+) -> list[Path]:
+    """Draws figures, given with their names, and stages them in each format; ``made_of`` as for ``Staging.add``.
+
+    Figures are drawn here, one after another; while another process is idle, it saves them.
 
     Raises
     ------
     OSError
         A file cannot be written.
     """
-    processes = min(default_workers(), len(drawn) // WORTH_A_PROCESS)
-    if processes < 2 or not formats:
-        return [path for name, figure in drawn for path in save(staging, name, figure, formats)]
+    helpers = _helpers(min(default_workers(), len(drawings) // WORTH_A_PROCESS) - 1) if formats else []
+    if not helpers:
+        return [path for name, draw in drawings for path in save(staging, name, draw(), formats, made_of)]
     finals: list[Path] = []
-    shares: list[list[tuple[Figure, Files]]] = [[] for _ in range(processes)]
-    for index, (name, figure) in enumerate(drawn):
-        places = [(*staging.reserve(f"{name}.{kind}"), kind) for kind in formats]
-        finals += [final for _, final, _ in places]
-        shares[index % processes].append((figure, [(temporary, kind) for temporary, _, kind in places]))
-    with TemporaryDirectory(prefix="sojourn-") as folder:
-        running: list[subprocess.Popen[bytes]] = []
-        try:
-            for index, share in enumerate(shares[1:]):
-                pickled = Path(folder) / f"{index}.pickle"
-                pickled.write_bytes(pickle.dumps(share))
-                # -P: a module in the user's folder must not take the place of one that is imported.
-                command = [sys.executable, "-P", "-m", "sojourn.plots.render", str(pickled)]
-                running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE))
-            _save_each(shares[0])
-            for process in running:
-                _, errors = process.communicate()
-                if process.returncode:
-                    raise OSError(errors.decode(errors="replace").strip().rpartition("\n")[2] or "figures: not saved")
-        except BaseException:
-            for final in finals:
-                staging.drop(final)
-            raise
-        finally:
-            for process in running:
-                process.kill()
-                process.wait()
+    try:
+        for name, draw in drawings:
+            figure = draw()
+            places = [(*staging.reserve(f"{name}.{kind}", made_of), kind) for kind in formats]
+            finals += [final for _, final, _ in places]
+            share = [(figure, [(temporary, kind) for temporary, _, kind in places])]
+            idle = next((helper for helper in helpers if helper.is_idle()), None)
+            if idle is None:
+                _save_each(share)
+            else:
+                idle.save(share)
+        for helper in helpers:
+            helper.wait()
+    except BaseException:
+        _end_helpers()
+        for final in finals:
+            staging.drop(final)
+        raise
     return finals
+
+
+class _Helper:
+    """Another process that saves figures; it stays until this one ends."""
+
+    def __init__(self) -> None:
+        # -P: a module in the user's folder must not take the place of one that is imported.
+        command = [sys.executable, "-P", "-m", "sojourn.plots.render"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._to: IO[bytes] = self._process.stdin
+        self._from: IO[bytes] = self._process.stdout
+        self._is_busy = True
+        """It first says that it has started."""
+
+    def is_idle(self) -> bool:
+        """Whether it waits for figures."""
+        if self._is_busy and select.select([self._from], [], [], 0.0)[0]:
+            self.wait()
+        return not self._is_busy
+
+    def save(self, share: Sequence[tuple[Figure, Files]]) -> None:
+        """Begins to save figures; only if it is idle."""
+        content = pickle.dumps(share)
+        self._is_busy = True
+        with contextlib.suppress(BrokenPipeError):  # wait tells
+            self._to.write(len(content).to_bytes(8) + content)
+            self._to.flush()
+
+    def wait(self) -> None:
+        """Waits until it is idle.
+
+        Raises
+        ------
+        OSError
+            A file could not be written.
+        """
+        if self._is_busy:
+            answer = self._from.readline().decode(errors="replace")
+            if answer != "\n":
+                raise OSError(answer.strip() or "figures: not saved")
+            self._is_busy = False
+
+    def end(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._to, self._from):
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+_started: list[_Helper] = []
+
+
+def _helpers(count: int) -> list[_Helper]:
+    """The processes that help, at least ``count`` of them if it is positive."""
+    if not _started and count > 0:
+        atexit.register(_end_helpers)
+    while len(_started) < count:
+        _started.append(_Helper())
+    return list(_started)
+
+
+def _end_helpers() -> None:
+    while _started:
+        _started.pop().end()
 
 
 def _save_each(share: Sequence[tuple[Figure, Files]]) -> None:
@@ -75,16 +144,23 @@ def _save_each(share: Sequence[tuple[Figure, Files]]) -> None:
             figure.savefig(path, format=kind)
 
 
-def _main(pickled: Sequence[str]) -> int:
-    """Saves the figures of these files, which ``save_all`` has written for its own processes."""
-    for name in pickled:
+def _main() -> int:
+    """Saves the figures that ``save_all`` of another process sends, and answers each time with a line."""
+    answers = sys.stdout.buffer
+    sys.stdout = sys.stderr
+    error = ""
+    while True:
+        answers.write(f"{error}\n".encode())
+        answers.flush()
+        size = sys.stdin.buffer.read(8)
+        if not size:
+            return 0
         try:
-            _save_each(pickle.loads(Path(name).read_bytes()))
-        except OSError as error:
-            print(error, file=sys.stderr)
-            return 1
-    return 0
+            _save_each(pickle.loads(sys.stdin.buffer.read(int.from_bytes(size))))
+            error = ""
+        except Exception as failed:
+            error = " ".join(str(failed).split()) or type(failed).__name__
 
 
 if __name__ == "__main__":
-    sys.exit(_main(sys.argv[1:]))
+    sys.exit(_main())

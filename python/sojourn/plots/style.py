@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import warnings
@@ -15,6 +16,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import matplotlib
+import numpy as np
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -159,6 +161,18 @@ def _families() -> tuple[str, ...]:
     """The fonts: matplotlib's own and, for characters that it lacks, the first installed one of ``_CJK``."""
     installed = {font.name for font in font_manager.fontManager.ttflist}
     return ("DejaVu Sans", *(name for name in _CJK if name in installed))[:2]
+
+
+@lru_cache(maxsize=1)
+def drawing_code() -> str:
+    """A hash of what makes a figure besides its data: this package's code, the libraries, settings and fonts."""
+    package = Path(__file__).parents[1]
+    found = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        found.update(f"{path.relative_to(package)}\n".encode() + path.read_bytes())
+    settings = {key: value for key, value in matplotlib.rcParams.items() if not key.startswith("backend")}
+    found.update(f"{matplotlib.__version__} {np.__version__} {_families()} {settings}".encode())
+    return found.hexdigest()
 
 
 @contextmanager
@@ -336,7 +350,9 @@ def settle(drawn: Figure) -> None:
         drawn.set_layout_engine("none")
 
 
-def save(staging: Staging, name: str, drawn: Figure, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Stages a finished figure in each format."""
+def save(
+    staging: Staging, name: str, drawn: Figure, formats: Sequence[str] = FORMATS, made_of: str | None = None
+) -> list[Path]:
+    """Stages a finished figure in each format; ``made_of`` as for ``Staging.add``."""
     settle(drawn)
-    return [staging.add(f"{name}.{kind}", partial(drawn.savefig, format=kind)) for kind in formats]
+    return [staging.add(f"{name}.{kind}", partial(drawn.savefig, format=kind), made_of) for kind in formats]

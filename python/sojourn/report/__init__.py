@@ -43,7 +43,7 @@ def write_report(directory: str | Path) -> Path:
         raise ExperimentError(f'report: got "{folder}"; it contains no results: neither {needed}')
     try:
         contexts = [room.context(folder) for room in sections]
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError) as error:
         raise ExperimentError(f"report: {folder}: the results are damaged: {_named(error)}") from None
     with Staging(folder, by="report") as staging:
         return staging.add_text(FILE, render(contexts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from sojourn import typed
 from sojourn.paired import paired_groups_sheet, paired_sheet
 from sojourn.plots import Drawing
 from sojourn.report.flows import flows_sheet
@@ -80,7 +80,7 @@ def context(folder: Path) -> dict[str, Any]:
         "flows": _bounded(flows_sheet(results), where="all flows are in summary.json"),
         "galleries": galleries,
         "cells_left_out": cells - len(galleries),
-        "settings": _settings(results),
+        "settings": _settings(results, folder),
     }
 
 
@@ -115,12 +115,12 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(parts)
 
 
-def _settings(results: Results) -> list[Setting]:
+def _settings(results: Results, folder: Path) -> list[Setting]:
     """The experiment as run: every key, from the first cell of the sweep."""
     if results.resolved_json is None:
         return []
-    cells = json.loads(results.resolved_json)
-    cell: dict[str, Any] = cells[0]
+    cells: list[dict[str, Any]] = typed.read_json(folder / "experiment.json")
+    cell = cells[0]
     swept: dict[str, list[str]] = {}
     for one in cells:
         for key, value in one.get("set", {}).items():

@@ -56,5 +56,6 @@ def make(
 
 
 def _fill(store: Store, plan: StoredPlan, jobs: int, report: Report | None) -> BaseException | None:
+    store.check_writable()
     known = index(other for other in store.plans() if other.id != plan.id)
     return work(plan, known, jobs=jobs, report=report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ import msgspec
 
 from sojourn import _core, bounded, own, typed
 from sojourn.bounded import LARGEST_TEXT
+from sojourn.storage import why
 from sojourn.store import files
 from sojourn.store.claims import Claims
 from sojourn.store.files import Part
@@ -164,7 +166,7 @@ class Store:
             )
         try:
             known = json.loads(bounded.read_text(mark, LARGEST_TEXT)).get("format")
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError, AttributeError, RecursionError):
             known = None
         if known != FORMAT:
             raise _core.ExperimentError(f"{mark}: got format {json.dumps(known)}; this version reads {FORMAT}")
@@ -182,8 +184,19 @@ class Store:
         if not (path / "store.json").exists():
             if path.exists() and not _is_free(path):
                 raise _core.ExperimentError(f'store: got "{directory}"; must be a store, or an empty or new folder')
+            _check_writable(path)
             files.write(path / "store.json", json.dumps({"format": FORMAT}).encode())
         return cls(path, say=say)
+
+    def check_writable(self) -> None:
+        """Checks that runs can be kept.
+
+        Raises
+        ------
+        ExperimentError
+            The folder cannot be written to.
+        """
+        _check_writable(self.path)
 
     def plans(self) -> list[StoredPlan]:
         """All sweeps, in the order of their ids. A damaged one is left out, with a note."""
@@ -267,6 +280,7 @@ class Store:
 
     def _begin(self, runs: Runs, batch_runs: int, overrides: Sequence[tuple[str, str]], *, listed: bool) -> StoredPlan:
         """Starts a plan of these runs and copies the files of user-defined disciplines into its folder."""
+        self.check_writable()
         sources = own.registered().files
         names = [f"own-{number}-{Path(source).name}" for number, source in enumerate(sources)]
         replaced = [(key, value) for key, value in overrides]
@@ -275,6 +289,15 @@ class Store:
         for source, name in zip(sources, names, strict=True):
             files.write(plan.folder / name, bounded.read_bytes(Path(source), LARGEST_TEXT))
         return plan
+
+
+def _check_writable(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise _core.ExperimentError(f'store: got "{path}"; must be a writable folder ({why(error)})') from None
 
 
 def _is_free(path: Path) -> bool:

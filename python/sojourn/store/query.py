@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
+from sojourn.store.files import Part
 from sojourn.store.plans import Store
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ RUNS = (
 
 
 def connect(store: Store) -> duckdb.DuckDBPyConnection:
-    """A DuckDB connection with two views.
+    """A DuckDB connection with two views. A sweep with a damaged file is left out, with a note.
 
     ``runs`` has a row per run, with the figures of its first queue; ``queues`` has a row per run and queue. A run of
     several sweeps is in ``runs`` once.
@@ -29,14 +30,21 @@ def connect(store: Store) -> duckdb.DuckDBPyConnection:
     Raises
     ------
     ExperimentError
-        The store has no runs yet, or a file of it is damaged.
+        The store has no runs yet, or only damaged ones.
     """
     import duckdb
 
-    parts = [part for plan in store.plans() for part in plan.parts()]
-    for part in parts:
-        if not part.is_whole:
-            raise _core.ExperimentError(f"query: {part.damage}")
+    parts: list[Part] = []
+    damaged: list[Part] = []
+    for plan in store.plans():
+        own = plan.parts()
+        lost = [part for part in own if not part.is_whole]
+        damaged += lost
+        parts += [] if lost else own
+    if damaged and not parts:
+        raise _core.ExperimentError(f"query: {damaged[0].damage}")
+    for part in damaged:
+        store.say(f"note: {part.damage}; this sweep is left out")
     paths = [_literal(str(part.path)) for part in parts]
     if not paths:
         raise _core.ExperimentError(f"query: {store.path} has no runs yet; sojourn worker --store executes them")

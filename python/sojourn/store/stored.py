@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
-from functools import cache, lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -22,6 +24,8 @@ CAPTURE = "capture"
 """The folder of packet captures, next to those of the recorded tables."""
 _RUNS = b"runs"
 """The metadata key in a recorded file: its runs in order, each with its number of rows."""
+REMEMBERED_BYTES = 400_000_000
+"""Size of the recorded tables that stay in memory once read; claims ask for the same runs many times."""
 
 
 def runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
@@ -106,28 +110,64 @@ class _Tables:
     def run(self, summary: dict[str, Any], place: int, hash_: str) -> Run:
         """A run with its tables."""
         summary["wall_s"] = 0.0
-        of_run = cache(partial(self._of_run, place, hash_))
+        of_run = partial(self._of_run, place, hash_)
         return Run(cast("schema.Run", summary), of_run, partial(self._capture, place, hash_))
 
     def _of_run(self, place: int, hash_: str, name: str) -> pa.Table | None:
         if name not in self._parts:
             self._parts[name] = files.parts(self._plan.recorded / name)
         of_batch = next((part for part in self._parts[name] if part.first <= place <= part.last), None)
-        if of_batch is None:
-            return None
-        table = _read(of_batch)
-        first = 0
-        for of_run, rows in json.loads((table.schema.metadata or {}).get(_RUNS, b"{}")).items():
-            if of_run == hash_:
-                return table.slice(first, rows).drop_columns("hash").replace_schema_metadata(None)
-            first += rows
-        return None
+        return None if of_batch is None else _remembered.read(of_batch).of_run(hash_)
 
     def _capture(self, place: int, hash_: str) -> bytes | None:
         table = self._of_run(place, hash_, CAPTURE)
         return None if table is None else cast("bytes", table["content"][0].as_py())
 
 
-@lru_cache(maxsize=8)
-def _read(part: Part) -> pa.Table:
-    return part.read()
+class _File:
+    """A recorded table of several runs, without its column of hashes."""
+
+    def __init__(self, part: Part) -> None:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(part.path) as file:
+            table = file.read([name for name in file.schema_arrow.names if name != "hash"])
+        self._rows: dict[str, tuple[int, int]] = {}
+        first = 0
+        for hash_, rows in json.loads((table.schema.metadata or {}).get(_RUNS, b"{}")).items():
+            self._rows[hash_] = (first, rows)
+            first += rows
+        self._table = table.replace_schema_metadata(None)
+        self.bytes = table.nbytes
+
+    def of_run(self, hash_: str) -> pa.Table | None:
+        """The rows of a run; None if the file does not have it."""
+        return self._table.slice(*self._rows[hash_]) if hash_ in self._rows else None
+
+
+class _Remembered:
+    """The recorded files that were read last, up to a total size."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._files: OrderedDict[Part, _File] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, part: Part) -> _File:
+        """A file, from memory or from disk."""
+        with self._lock:
+            if part in self._files:
+                self._files.move_to_end(part)
+                return self._files[part]
+        file = _File(part)
+        with self._lock:
+            if part not in self._files:
+                self._files[part] = file
+                self._bytes += file.bytes
+            while self._bytes > self._most_bytes and len(self._files) > 1:
+                self._bytes -= self._files.popitem(last=False)[1].bytes
+        return file
+
+
+_remembered = _Remembered(REMEMBERED_BYTES)

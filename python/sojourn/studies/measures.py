@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from sojourn.statistics import FloatArray, quantile, quantile_curve, quantiles
 NAMED_QUANTILES = {"median": 0.5, "min": 0.0, "max": 1.0}
 STATISTICS = ("value", "mean", *NAMED_QUANTILES, "std", "total", "count")
 """All statistics except the percentiles."""
+_SAME_LEVEL = 1e-6
 
 
 QUEUE_COLUMNS = frozenset(
@@ -41,12 +43,25 @@ class Quantiles:
 
     def statistic(self, name: str) -> float:
         """``mean``, ``median``, ``min``, ``max`` or ``p`` and a percentage; NaN for any other."""
-        if name in ("mean", "value"):
-            return self.mean
-        level = quantile_level(name)
-        if level is None or not self.values.size or not (self.between or np.isclose(self.levels, level).any()):
-            return math.nan
-        return float(np.interp(level, self.levels, self.values))
+        (value,) = self.statistics((name,))
+        return value
+
+    def statistics(self, names: Sequence[str]) -> list[float]:
+        """Several statistics; the quantiles are interpolated together."""
+        wanted = [quantile_level(name) for name in names]
+        levels = np.array([level for level in wanted if level is not None])
+        if self.values.size:
+            values = np.interp(levels, self.levels, self.values)
+            if not self.between:
+                known = np.abs(self.levels[:, None] - levels) <= _SAME_LEVEL
+                values = np.where(known.any(axis=0), values, math.nan)
+        else:
+            values = np.full(levels.size, math.nan)
+        found = iter(values.tolist())
+        return [
+            self.mean if name in ("mean", "value") else math.nan if level is None else next(found)
+            for name, level in zip(names, wanted, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -83,10 +98,15 @@ class Single:
         """The number; NaN for statistics that a single number does not have."""
         return self.value if name in ("value", "mean", "median", "total", "count") else math.nan
 
+    def statistics(self, names: Sequence[str]) -> list[float]:
+        """Several statistics."""
+        return [self.statistic(name) for name in names]
+
 
 Sample = Quantiles | Values | Single
 
 
+@cache
 def quantile_level(statistic: str) -> float | None:
     """0.9 for ``p90``, 0.5 for ``median``; None if the statistic is not a quantile."""
     if statistic in NAMED_QUANTILES:
@@ -193,8 +213,7 @@ class Measure:
 
     def statistics(self, run: Run, names: Sequence[str], place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
         """Several statistics of a run, as ``statistic``."""
-        sample = self.sample(run)
-        values = sample.statistics(names) if isinstance(sample, Values) else [sample.statistic(name) for name in names]
+        values = self.sample(run).statistics(names)
         if self.at_least is not None:
             return tuple(values)
         offset = self.offset(place)
@@ -253,6 +272,7 @@ class Measure:
         return sum(times * float(place[name]) for name, times in self.plus.items())
 
 
+@cache
 def _is_location(statistic: str) -> bool:
     return statistic in ("mean", "value") or quantile_level(statistic) is not None
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn.filenames import FORMATS
+from sojourn.plots.style import drawing_code
 from sojourn.storage import Staging
 from sojourn.studies import kept, page, tabulate, variants
 from sojourn.studies.claims import Verdict
@@ -184,7 +185,8 @@ def save(
         The directory cannot be written to, or the disk is full.
     """
     with Staging(directory, by="study", rescue=True) as staging:
-        figures = stage_figures(staging, results.study, results.grids, formats)
+        made_of = None if results.made_of is None else f"{results.made_of} {drawing_code()}"
+        figures = stage_figures(staging, results.study, results.grids, formats, made_of)
         tabulate.stage_tables(staging, results.study, results.grids)
         staging.add_text(FILE, inputs_json(results, quick=quick))
         staging.add_text(kept.FILE, kept.as_json(results))

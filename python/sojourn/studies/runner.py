@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from sojourn import _core, typed
+from sojourn import _core, bounded, typed
 from sojourn.api import read_plan
 from sojourn.backends import Backend, backend_of
 from sojourn.batches import make_batch
@@ -35,6 +36,8 @@ class StudyResults:
     stopped_by: BaseException | None
     backend: str = "sim"
     """The backend."""
+    made_of: str | None = None
+    """A hash of the study's files and of all its runs; None on a backend whose runs differ each time."""
 
     @property
     def departures(self) -> tuple[str, ...]:
@@ -185,7 +188,18 @@ def run_study(
         announce(len(batch), sum(spec.duration_s for spec in batch))
     cells, finished, stopped_by = _run(study.name, plans, where, jobs, store, report)
     grids = grids_of(study, cells, study.measures, where.name)
-    return StudyResults(study, grids, finished, len(batch), stopped_by, where.name)
+    made_of = _made_of(study, plans) if where.name == "sim" else None
+    return StudyResults(study, grids, finished, len(batch), stopped_by, where.name, made_of)
+
+
+def _made_of(study: Study, plans: Plans) -> str:
+    """A hash of everything that determines the results of a study on the simulator."""
+    found = hashlib.sha256(_core.version.encode())
+    for name in ("claims.toml", "study.toml"):
+        found.update(bounded.read_bytes(study.folder / name, bounded.LARGEST_TEXT))
+    for experiment, part, plan in plans:
+        found.update(f"{experiment.id} {part.file.name} {plan.hash}\n".encode())
+    return found.hexdigest()
 
 
 def run_variants(

@@ -166,8 +166,15 @@ impl Parameters {
             Unit::Packets => "packets",
             Unit::Bytes => "B",
         };
-        let key = if self.max.is_some() { "max" } else { "min" };
-        let message = format!("got min {min} {unit} and max {max} {unit}; max must be above min");
+        let (key, message) = match (self.min, self.max) {
+            // The other one is a multiple of it.
+            (Some(_), None) => ("min", format!("got {min} {unit}; must be above 0")),
+            (None, Some(_)) => ("max", format!("got {max} {unit}; must be above 0")),
+            (_, max_given) => (
+                if max_given.is_some() { "max" } else { "min" },
+                format!("got min {min} {unit} and max {max} {unit}; max must be above min"),
+            ),
+        };
         Err(SettingError::new(key, message))
     }
 

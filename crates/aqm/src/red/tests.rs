@@ -323,6 +323,9 @@ fn bad_combinations_name_the_key() {
     ] {
         assert_eq!(config(&keys, Variant::Floyd, limit).unwrap_err().key, key);
     }
+    let only_min = settings(&[("min", Value::Bytes(0))]);
+    let refused = config(&only_min, Variant::Floyd, limit).unwrap_err();
+    assert_eq!(refused.message, "got 0 B; must be above 0");
     let gentle = settings(&[("gentle", Value::Flag(true))]);
     assert_eq!(
         config(&gentle, Variant::Linux, limit).unwrap_err().key,

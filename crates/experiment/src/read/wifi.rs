@@ -18,6 +18,9 @@ use crate::section::Section;
 use crate::unknown::suggestion;
 use crate::wifi::{Fading, Guard, Queueing, RateControl, Standard, Station, Width, Wifi};
 
+/// Packets of a device ring unless the file says otherwise.
+const RING_PACKETS: u64 = 64;
+
 keys! {
     /// The keys of a link that is a Wi-Fi cell.
     struct WifiKeys {
@@ -139,6 +142,14 @@ fn check(cell: &WifiKeys, section: &Section<'_>) -> Result<(), ReadError> {
         if cell.guard == Guard::Short {
             refuse("guard", format!("\"800 ns\" {of_standard}"))?;
         }
+    }
+    // The document of a run names every default.
+    if cell.queueing == Queueing::Mac80211 && cell.device_queue != RING_PACKETS {
+        refuse(
+            "device_queue",
+            "left out, unless queueing = \"qdisc\": mac80211's queues have no ring below them"
+                .into(),
+        )?;
     }
     if cell.to.contains(&cell.from) {
         refuse("to", "other nodes than from".into())?;

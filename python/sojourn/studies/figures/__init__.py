@@ -52,11 +52,34 @@ _DRAW: dict[str, Callable[[Panel], None]] = {
 
 
 def stage_figures(
-    staging: Staging, study: Study, grids: Mapping[str, Grid], formats: Sequence[str] = FORMATS
+    staging: Staging,
+    study: Study,
+    grids: Mapping[str, Grid],
+    formats: Sequence[str] = FORMATS,
+    made_of: str | None = None,
 ) -> list[Path]:
-    """Stages every figure whose experiment was run, in each format."""
-    shown = [spec for spec in study.figures if formats and spec.experiment in grids]
-    return save_all(staging, [(spec.name, draw(spec, study, grids)) for spec in shown], formats)
+    """Stages every figure whose experiment was run, in each format.
+
+    A figure that an earlier process made of the same, ``made_of``, is kept. Files of ours in other formats are removed
+    when a figure is drawn, since they show something else.
+    """
+    finals: dict[str, list[Path]] = {}
+    lacking: list[tuple[str, Callable[[], Figure]]] = []
+    for spec in study.figures:
+        if not formats or spec.experiment not in grids:
+            continue
+        kept = [] if made_of is None else [staging.has(f"{spec.name}.{kind}", made_of) for kind in formats]
+        known = [path for path in kept if path is not None]
+        finals[spec.name] = known
+        if len(known) < len(formats):
+            lacking.append((spec.name, partial(draw, spec, study, grids)))
+            for kind in set(FORMATS).difference(formats):
+                if made_of is None or staging.has(f"{spec.name}.{kind}", made_of) is None:
+                    staging.end(f"{spec.name}.{kind}")
+    new = save_all(staging, lacking, formats, made_of)
+    for index, (name, _) in enumerate(lacking):
+        finals[name] = new[index * len(formats) : (index + 1) * len(formats)]
+    return [path for paths in finals.values() for path in paths]
 
 
 def draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> Figure:
