@@ -10,6 +10,7 @@
 //! | `diag` | TCP_INFO |
 //! | `clock` | the time of the run |
 //! | `load` | checks whether the processors kept up |
+//! | `radio`, `nl80211` | a run on the kernel's Wi-Fi queues |
 //! | [`init`] | the first process of a virtual machine |
 
 mod clock;
@@ -18,7 +19,9 @@ pub mod init;
 mod load;
 mod namespace;
 mod netlink;
+mod nl80211;
 mod packets;
+mod radio;
 mod ring;
 mod session;
 mod setup;

@@ -77,7 +77,7 @@ fn request(discipline: &DisciplineAttributes, index: u32) -> Vec<u8> {
 }
 
 /// Appends an attribute, padded to four bytes.
-fn attribute(to: &mut Vec<u8>, number: u16, value: &[u8]) {
+pub fn attribute(to: &mut Vec<u8>, number: u16, value: &[u8]) {
     to.extend(((ATTRIBUTE + value.len()) as u16).to_ne_bytes());
     to.extend(number.to_ne_bytes());
     to.extend(value);
