@@ -172,7 +172,7 @@ impl<P: Packet> Mac80211<P> {
             return None;
         }
         let estimate = match &mut self.aql {
-            Some(aql) => aql.take(at, packet.bytes(), mode),
+            Some(aql) => aql.take(at, self.settings.fq.frame(packet.bytes()), mode),
             None => 0,
         };
         Some((packet, estimate))
