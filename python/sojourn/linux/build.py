@@ -205,6 +205,10 @@ def _adapt(tree: Path) -> None:
         raise LinuxError("this version of the kernel is not known: its arch/um has another form")
     options.write_text(changed, encoding="utf-8")
     random.write_text(_RANDOM, encoding="utf-8")
+    # Some versions also seed the generator with the host's random numbers at boot.
+    boot = tree / "arch/um/kernel/um_arch.c"
+    text = boot.read_text(encoding="utf-8")
+    boot.write_text(text.replace("if (os_getrandom(", "if (0 && os_getrandom("), encoding="utf-8")
 
 
 def _add_radio(tree: Path) -> None:
