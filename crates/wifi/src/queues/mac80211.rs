@@ -1,12 +1,14 @@
 //! Linux's mac80211 since 4.10: a queue per station and category, each with flow queueing and CoDel (`fq`); turns or airtime
 //! fairness between stations (`schedule`); and a limit of the airtime handed to the device (`aql`).
 //!
-//! Source: the documentation and commit messages of the kernel, and decisions that a Linux 7.3 took. Departures:
+//! Source: the documentation and commit messages of the kernel, and decisions that a Linux 7.3 took (`kernel`). Departures:
 //! a station has one queue per category, where the kernel has one for each of its two TIDs; there is no broadcast; and
 //! Linux 5.14 to 5.19 has the order of 5.13, where the kernel ordered stations by virtual time.
 
 mod aql;
 mod fq;
+#[cfg(test)]
+mod kernel;
 mod schedule;
 
 use alloc::vec::Vec;
@@ -127,6 +129,14 @@ impl<P: Packet> Mac80211<P> {
         };
         new.find_timer();
         new
+    }
+
+    /// Sets the hashes of flows by their source.
+    #[cfg(test)]
+    fn hash_as(&mut self, hashes: alloc::collections::BTreeMap<u32, u32>) {
+        if let Store::Fq(fq) = &mut self.store {
+            fq.hashes = hashes;
+        }
     }
 
     pub(crate) fn enqueue(&mut self, packet: P, peer: Peer, now: Time, env: &mut Environment<P>) {
