@@ -16,7 +16,7 @@ use super::{Context, Failure, tools};
 use crate::job::FIRST_PORT;
 use crate::wifi::{Datagrams, WifiFigures, WifiJob};
 
-const DEVICE: &str = "wlan0";
+const DEVICE: &str = "ap0";
 /// Lengths of the headers of IP and UDP.
 const HEADERS: usize = 28;
 /// Memory for what a socket has sent and the queues hold, in bytes; the kernel doubles it.
