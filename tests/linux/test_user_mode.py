@@ -114,9 +114,7 @@ def test_random_drops_are_the_same_in_every_run(sojourn: Cli, tmp_path: Path):
         '[experiment]\nduration = "3 s"\nwarmup = "1 s"\n[link]\nrate = "10 Mbit/s"\n'
         '[[queue]]\naqm = "pie"\n[[traffic]]\nkind = "bulk"\nflows = 12\nrtt = "50 ms"\n'
     )
-    one, same = (
-        json.loads(sojourn("run", file, "--backend", "linux", "--json").stdout)["runs"][0] for _ in range(2)
-    )
+    one, same = (json.loads(sojourn("run", file, "--backend", "linux", "--json").stdout)["runs"][0] for _ in range(2))
     assert one["bottleneck"]["down"]["dropped_aqm"] > 0
     for run in (one, same):
         del run["wall_s"]

@@ -93,7 +93,11 @@ def build(version: str | None, source: Path | None, out: Path | None, say: Say, 
     missing = [package for program, package in TOOLS.items() if programs.find(program) is None]
     if missing:
         raise LinuxError(f"a kernel build needs more programs; on Debian: apt-get install {' '.join(missing)}")
-    folder = (kernel.built_with_radio_directory() if wifi else kernel.built_directory()) if out is None else out.resolve().parent
+    folder = (
+        (kernel.built_with_radio_directory() if wifi else kernel.built_directory())
+        if out is None
+        else out.resolve().parent
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
