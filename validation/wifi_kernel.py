@@ -281,7 +281,7 @@ def replayed() -> dict[str, dict[str, int]]:
         "--nocapture",
     ]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    found = re.findall(r"^([\w-]+): Outcome \{ (.*)", said.stdout, re.MULTILINE)
+    found = re.findall(r"([\w-]+): Outcome \{ (.*)", said.stdout, re.MULTILINE)
     if not found:
         raise SystemExit(f"no replay: {said.stderr[-2000:]}")
     return {name: {key: int(value) for key, value in re.findall(r"(\w+): (\d+)", rest)} for name, rest in found}
@@ -289,8 +289,6 @@ def replayed() -> dict[str, dict[str, int]]:
 
 def decisions_table(results: Sequence[Result], outcomes: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     """A row per scenario."""
-    yield "| scenario | packets | decisions | differing | AQL estimates differing | before the mending | marked | dropped by CoDel | by a limit |"
-    yield "| --- | --: | --: | --: | --: | --: | --: | --: | --: |"
     for result in results:
         outcome, name = outcomes[result.scenario.name], result.scenario.name
         lost = result.count(ARRIVAL) - result.count(FRAME) - result.radio["backlog"]
@@ -316,8 +314,6 @@ def hwsim_table(kernel: kernels.Kernel) -> Iterator[str]:
     three = next(scenario for scenario in scenarios() if scenario.name == "three")
     job = json.loads(three.job()) | {"log": None, "stations": [{"legacy": 108}, {"legacy": 108}, {"legacy": 12}]}
     figures, _ = in_kernel(json.dumps(job), ["mac80211_hwsim.radios=1"], kernel)
-    yield "| station | offered, Mbit/s | frames that left | in a queue that was empty | dropped or marked | airtime, µs |"
-    yield "| --- | --: | --: | --: | --: | --: |"
     for station, rate in enumerate(("54 Mbit/s", "54 Mbit/s", "6 Mbit/s")):
         counters = of_station(figures, station)
         airtime = re.search(r"TX: (\d+)", figures["stations"][station][1])
@@ -407,8 +403,6 @@ def shares_table(kernel: kernels.Kernel) -> Iterator[str]:
     three = next(scenario for scenario in scenarios() if scenario.name == "three")
     flows = [load(station, 25, LONG_S * S) for station in range(3)]
     kernels_own = kernels_shares(run(replace(three, flows=flows, duration_ns=LONG_S * S), kernel))
-    yield "| station | airtime: kernel | simulator | goodput, Mbit/s: kernel | simulator | delay p50, ms: kernel | simulator | p95: kernel | simulator |"
-    yield "| --- | --: | --: | --: | --: | --: | --: | --: | --: |"
     for name, theirs, ours in zip(
         ("65 Mbit/s", "65 Mbit/s", "6.5 Mbit/s"), kernels_own, simulators_shares(), strict=True
     ):
