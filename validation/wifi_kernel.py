@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import random
 import re
 import statistics
 import struct
@@ -180,6 +182,39 @@ def scenarios() -> Iterator[Scenario]:
     )
 
 
+def at_random(seed: int) -> Scenario:
+    """A scenario drawn from a seed: 1 to 60 stations at any rates, any load, at times with other limits or parameters."""
+    draw = random.Random(seed)
+    stations = [
+        {"mcs": draw.randrange(16)} if draw.random() < 0.8 else {"legacy": draw.choice(list(LEGACY))}
+        for _ in range(draw.choice((1, 2, 3, 5, 10, 30, 60)))
+    ]
+    total_mbps = draw.choice((5, 20, 60, 120))
+    flows = []
+    for station in range(len(stations)):
+        for _ in range(draw.choice((1, 1, 2, 4))):
+            size, start_ns = draw.choice((60, 200, 700, 1500, 1500)), draw.randrange(S)
+            mbps = max(0.02, total_mbps / len(stations) * draw.uniform(0.1, 2) * size / 1500)
+            stop_ns = min(3 * S, start_ns + draw.randrange(1, 3 * S))
+            burst, ecn = draw.choice((1, 1, 1, 8, 40)), draw.random() < 0.4
+            flows.append(load(station, mbps, stop_ns, size=size, burst=burst, start_ns=start_ns, ecn=ecn))
+    options = {
+        f"sojourn_wifi.frames={draw.choice((1, 4, 16, 64))}": 0.3,
+        f"sojourn_wifi.ready={draw.choice((1, 3, 4))}": 0.3,
+        "sojourn_wifi.aql=0": 0.15,
+    }
+    return Scenario(
+        f"random-{seed}",
+        "at random",
+        stations,
+        flows,
+        3 * S,
+        [option for option, share in options.items() if draw.random() < share],
+        draw.choice((None, None, 200, 1000)),
+        draw.choice((None, None, 1 << 20)),
+    )
+
+
 @dataclass
 class Result:
     """What a scenario gave."""
@@ -260,31 +295,36 @@ def trace(result: Result) -> str:
     return "\n".join(lines) + "\n"
 
 
-def keep(result: Result) -> None:
-    """Writes a trace where the test finds it; the same trace gives the same bytes."""
-    path = TRACES / f"{result.scenario.name}.txt.gz"
+def keep(result: Result, folder: Path) -> None:
+    """Writes a trace; the same trace gives the same bytes."""
+    path = folder / f"{result.scenario.name}.txt.gz"
     path.write_bytes(gzip.compress(trace(result).encode(), mtime=0))
 
 
-def replayed() -> dict[str, dict[str, int]]:
-    """How crates/wifi did at each trace."""
-    command = [
-        "tools/with-rust",
-        "cargo",
-        "test",
-        "--quiet",
-        "-p",
-        "sojourn-wifi",
-        "--lib",
-        "kernel",
-        "--",
-        "--nocapture",
-    ]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    found = re.findall(r"([\w-]+): Outcome \{ (.*)", said.stdout, re.MULTILINE)
+def replayed(folder: Path | None = None) -> dict[str, dict[str, int]]:
+    """How crates/wifi did at each trace: its own, or those of a folder."""
+    test = ["every_decision_is"] if folder is None else ["every_decision_of", "--ignored"]
+    command = ["tools/with-rust", "cargo", "test", "--quiet", "-p", "sojourn-wifi", "--lib", "--", "--nocapture"]
+    environment = os.environ | ({} if folder is None else {"SOJOURN_TRACES": str(folder)})
+    said = subprocess.run(command + test, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    found = re.findall(r"([\w-]+)(?:\.txt)?: Outcome \{ (.*)", said.stdout)
     if not found:
         raise SystemExit(f"no replay: {said.stderr[-2000:]}")
     return {name: {key: int(value) for key, value in re.findall(r"(\w+): (\d+)", rest)} for name, rest in found}
+
+
+RANDOM = range(100)
+"""Seeds of the scenarios at random."""
+
+
+def of_random_scenarios(kernel: kernels.Kernel) -> str:
+    """A sentence about scenarios whose traces are not kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in RANDOM:
+            keep(run(at_random(seed), kernel), Path(folder))
+        outcomes = replayed(Path(folder)).values()
+    decisions, wrong = (sum(outcome[key] for outcome in outcomes) for key in ("decisions", "wrong"))
+    return f"{len(outcomes)} scenarios drawn at random have {decisions} more decisions, of which {wrong} differ."
 
 
 def decisions_table(results: Sequence[Result], outcomes: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
@@ -422,6 +462,7 @@ def page(kernel: kernels.Kernel, results: Sequence[Result], outcomes: Mapping[st
         "BEFORE": str(sum(BEFORE.values())),
         "SCENARIOS": "\n".join(f"- `{result.scenario.name}`: {result.scenario.about}" for result in results),
         "TABLE": "\n".join(decisions_table(results, outcomes)),
+        "RANDOM": of_random_scenarios(kernel),
         "HWSIM": "\n".join(hwsim_table(kernel)),
         "SHARES": "\n".join(shares_table(kernel)),
     }
@@ -438,7 +479,7 @@ def main() -> None:
     results = [run(scenario, kernel) for scenario in scenarios()]
     TRACES.mkdir(parents=True, exist_ok=True)
     for result in results:
-        keep(result)
+        keep(result, TRACES)
     PAGE.write_text(page(kernel, results, replayed()), encoding="utf-8")
 
 

@@ -353,3 +353,16 @@ fn another_kernels_rules_are_seen_to_differ() {
         .filter(|(_, trace)| replay(trace, (5, 13)).wrong > 0);
     assert!(differing.count() > 5);
 }
+
+/// More traces, in a folder: `validation/wifi_kernel.py` makes them at random.
+#[test]
+#[ignore = "needs SOJOURN_TRACES, a folder of traces"]
+fn every_decision_of_a_folder_is_the_kernels() {
+    let folder = std::env::var_os("SOJOURN_TRACES").expect("a folder");
+    for entry in std::fs::read_dir(folder).expect("readable") {
+        let path = entry.expect("readable").path();
+        let trace = std::fs::read(&path).expect("readable");
+        let name = path.file_stem().unwrap_or_default().display();
+        std::println!("{name}: {:?}", replay(&trace, (7, 3)));
+    }
+}
