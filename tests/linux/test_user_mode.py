@@ -107,6 +107,20 @@ def test_the_same_seed_gives_the_same_bytes(sojourn: Cli, short: Path):
     assert 1.0 < one["bottleneck"]["down"]["sojourn_ms"]["p50"] < 20.0
 
 
+@needs_built_kernel
+def test_random_drops_are_the_same_in_every_run(sojourn: Cli, tmp_path: Path):
+    file = tmp_path / "random.toml"
+    file.write_text(
+        '[experiment]\nduration = "3 s"\nwarmup = "1 s"\n[link]\nrate = "10 Mbit/s"\n'
+        '[[queue]]\naqm = "pie"\n[[traffic]]\nkind = "bulk"\nflows = 12\nrtt = "50 ms"\n'
+    )
+    one, same = (json.loads(sojourn("run", file, "--backend", "linux", "--json").stdout)["runs"][0] for _ in range(2))
+    assert one["bottleneck"]["down"]["dropped_aqm"] > 0
+    for run in (one, same):
+        del run["wall_s"]
+    assert one == same
+
+
 def handshake(capture: Path) -> Iterator[tuple[str, int, int]]:
     """SYN, SYN-ACK and the next segment without data of a capture's first connection: who sends, ACE and ECN field."""
     data, at = capture.read_bytes(), 0

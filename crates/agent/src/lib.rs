@@ -20,6 +20,7 @@
 //! | `replay` | feeds a recording to the probes and meters of all backends |
 //! | `capture` | packet headers as a pcapng file |
 //! | [`summary`] | computes the results from a recording |
+//! | [`wifi`] | the input and output of a run on the kernel's Wi-Fi queues |
 
 mod capture;
 pub mod compile;
@@ -33,6 +34,7 @@ mod replay;
 pub mod shaper;
 pub mod summary;
 pub mod topology;
+pub mod wifi;
 
 pub use compile::{job as compile_job, notes as compile_notes};
 pub use disciplines::Refusal;

@@ -156,6 +156,17 @@ const fn coded_bits(mcs: u8, streams: u8, width: Width) -> u32 {
     MCS[mcs as usize].0.bits() * width.data_subcarriers() * streams as u32
 }
 
+/// What an OFDM symbol of an MCS carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Symbol {
+    /// Information bits.
+    pub bits: u32,
+    /// Those of MCS 0 with the same width and number of streams.
+    pub slowest_bits: u32,
+    /// The guard interval before it.
+    pub guard: Guard,
+}
+
 /// Information bits per symbol of an MCS on so many streams.
 const fn data_bits(mcs: u8, streams: u8, width: Width) -> u32 {
     let (information, coded) = MCS[mcs as usize].1.fraction();
@@ -208,6 +219,20 @@ impl Mode {
     /// True if it may carry an A-MPDU.
     pub const fn can_aggregate(self) -> bool {
         matches!(self, Self::Ht(_) | Self::Vht(_))
+    }
+
+    /// The symbols of 802.11n and 802.11ac.
+    pub(crate) const fn symbol(self) -> Option<Symbol> {
+        let (mcs, width, guard) = match self {
+            Self::Dsss(..) | Self::Ofdm(_) => return None,
+            Self::Ht(ht) => (ht.mcs(), ht.width(), ht.guard()),
+            Self::Vht(vht) => (vht.mcs(), vht.width(), vht.guard()),
+        };
+        Some(Symbol {
+            bits: data_bits(mcs, self.streams(), width),
+            slowest_bits: data_bits(0, self.streams(), width),
+            guard,
+        })
     }
 
     /// Spatial streams.

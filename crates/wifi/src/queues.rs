@@ -110,18 +110,18 @@ impl<P: Packet> Queues<P> {
     }
 
     /// Gives a peer a turn for its retransmissions, which are not in these queues.
-    pub(crate) fn activate(&mut self, peer: Peer) {
+    pub(crate) fn activate(&mut self, peer: Peer, now: Time) {
         match self {
             Self::Ring(ring) => ring.activate(peer.0, peer.1),
-            Self::Mac80211(queues) => queues.activate(peer),
+            Self::Mac80211(queues) => queues.activate(peer, now),
         }
     }
 
     /// Ends a peer's turn. `more`: retransmissions to it wait.
-    pub(crate) fn end_turn(&mut self, peer: Peer, more: bool) {
+    pub(crate) fn end_turn(&mut self, peer: Peer, more: bool, now: Time) {
         match self {
             Self::Ring(ring) => ring.end_turn(peer.0, peer.1, more),
-            Self::Mac80211(queues) => queues.end_turn(peer, more),
+            Self::Mac80211(queues) => queues.end_turn(peer, more, now),
         }
     }
 
@@ -133,9 +133,9 @@ impl<P: Packet> Queues<P> {
     }
 
     /// Charges airtime to a peer: of frames to it, or of frames `received` from it.
-    pub(crate) fn charge(&mut self, peer: Peer, airtime: Duration, received: bool) {
+    pub(crate) fn charge(&mut self, peer: Peer, airtime: Duration, received: bool, now: Time) {
         if let Self::Mac80211(queues) = self {
-            queues.charge(peer, airtime, received);
+            queues.charge(peer, airtime, received, now);
         }
     }
 

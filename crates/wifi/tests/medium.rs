@@ -5,7 +5,7 @@ mod cell;
 use cell::{FULL, Packet, Seen, drop_tail, mode, ring, saturate, station};
 use sojourn_units::{Duration, Time, Way};
 use sojourn_wifi::phy::{Mode, Standard};
-use sojourn_wifi::queues::mac80211::Settings;
+use sojourn_wifi::queues::mac80211::{AqlLimits, Settings};
 use sojourn_wifi::{
     Aggregation, Cell, Medium, Node, Observer, Queueing, Station, Timeline, Transmitted, Use,
 };
@@ -213,7 +213,8 @@ fn another_discipline_can_replace_fq_codel_in_mac80211() {
 
 #[test]
 fn airtime_limits_do_not_hold_back_retransmissions() {
-    // AQL's estimate for a single packet of 20000 bytes at MCS 0 is above every limit. About half of the frames are lost.
+    // AQL's estimate for a single packet of 20000 bytes at MCS 0, 4092 µs, is above every limit. About half of the frames are
+    // lost.
     let cell = Cell::new(Standard::N);
     let mode = mode(&cell, 6_500);
     let success = |db: f64| {
@@ -225,7 +226,15 @@ fn airtime_limits_do_not_hold_back_retransmissions() {
         snr_db: steps.into_iter().find(|&db| success(db) > 0.4),
         ..station(mode)
     };
-    let linux = Queueing::Mac80211(Settings::of_kernel(6, 1));
+    let limit = Duration::from_millis(4);
+    let linux = Queueing::Mac80211(Settings {
+        aql: Some(AqlLimits {
+            low: limit,
+            high: limit,
+            ..AqlLimits::LINUX
+        }),
+        ..Settings::of_kernel(6, 1)
+    });
     let mut medium = Medium::new(cell, linux, vec![noisy]);
     let mut seen = Seen::default();
     for number in 0..50 {

@@ -61,10 +61,14 @@ def build(
             help="Keep the kernel in this folder, not in the cache; --kernel DIR then runs it.",
         ),
     ] = None,
+    wifi: Annotated[
+        bool,
+        typer.Option("--wifi", help="With mac80211, for measurements of the kernel's Wi-Fi queues."),
+    ] = False,
 ) -> None:
     """Build a kernel as User-Mode Linux. Takes minutes, once; --kernel VERSION then runs it."""
     from sojourn.linux.build import build as made
 
-    kernel = made(version, source, out, lambda line: print(line, file=sys.stderr, flush=True))
-    name = out or version or kernel.release
+    kernel = made(version, source, out, lambda line: print(line, file=sys.stderr, flush=True), wifi=wifi)
+    name = kernel.modules if wifi else out or version or kernel.release
     print(f"{kernel.release}: {kernel.image}; sojourn run FILE --backend linux --kernel {name} runs it")

@@ -18,6 +18,8 @@ from sojourn.linux.kernel import Kernel
 TOOLS = {"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "tar": "tar", "xz": "xz-utils"}
 """Programs that a build calls, with Debian's package of each."""
 WANTED = Path(__file__).with_name("user_mode.config")
+RADIO = Path(__file__).with_name("wifi")
+"""A driver of ours for measurements of the kernel's Wi-Fi queues, with the options that it needs."""
 NEEDED = ("UML_TIME_TRAVEL_SUPPORT", "HOSTFS", "VETH", "NET_SCH_HTB", "NET_SCH_NETEM", "ENABLE_DEFAULT_TRACERS")
 """Options that every run needs."""
 DEBIAN = "https://deb.debian.org/debian"
@@ -60,7 +62,7 @@ static inline size_t __must_check arch_get_random_seed_longs(unsigned long *v, s
 Say = Callable[[str], None]
 
 
-def build(version: str | None, source: Path | None, out: Path | None, say: Say) -> Kernel:
+def build(version: str | None, source: Path | None, out: Path | None, say: Say, *, wifi: bool = False) -> Kernel:
     """Builds a kernel into the cache. Takes some minutes and three gigabytes of disk while it does.
 
     Parameters
@@ -73,6 +75,8 @@ def build(version: str | None, source: Path | None, out: Path | None, say: Say) 
         The folder of the kernel, in place of one in the cache; an earlier build there is replaced.
     say
         Called with a line about each step.
+    wifi
+        With mac80211 and a radio of ours below it; in the cache such a kernel has a place of its own.
 
     Raises
     ------
@@ -94,7 +98,11 @@ def build(version: str | None, source: Path | None, out: Path | None, say: Say) 
     missing = [package for program, package in TOOLS.items() if programs.find(program) is None]
     if missing:
         raise LinuxError(f"a kernel build needs more programs; on Debian: apt-get install {' '.join(missing)}")
-    folder = kernel.built_directory() if out is None else out.resolve().parent
+    folder = (
+        (kernel.built_with_radio_directory() if wifi else kernel.built_directory())
+        if out is None
+        else out.resolve().parent
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
@@ -102,7 +110,9 @@ def build(version: str | None, source: Path | None, out: Path | None, say: Say) 
             release = _check(tree, source or tree, version)
             say(f"configuring Linux {release}")
             _adapt(tree)
-            _configure(tree)
+            if wifi:
+                _add_radio(tree)
+            _configure(tree, wifi=wifi)
             say("compiling: some minutes of every processor")
             _make(tree, f"-j{os.cpu_count() or 1}", "linux", log=folder / f"{release}.log")
             return _keep(tree, folder / release if out is None else out.resolve())
@@ -208,14 +218,40 @@ def _adapt(tree: Path) -> None:
     text = registers.read_text(encoding="utf-8") if registers.is_file() else ""
     if _EXTENDED in text:
         registers.write_text(text.replace(_EXTENDED, _EXTENDED_IF_IT_FITS), encoding="utf-8")
+    # Some versions also seed the generator with the host's random numbers at boot.
+    boot = tree / "arch/um/kernel/um_arch.c"
+    text = boot.read_text(encoding="utf-8")
+    boot.write_text(text.replace("if (os_getrandom(", "if (0 && os_getrandom("), encoding="utf-8")
 
 
-def _configure(tree: Path) -> None:
+def _add_radio(tree: Path) -> None:
+    """The driver as a folder beside the kernel's own drivers of radios."""
+    drivers = tree / "drivers/net/wireless"
+    target = drivers / "sojourn"
+    target.mkdir()
+    for name in ("Kconfig", "Makefile", "sojourn_wifi.c"):
+        shutil.copy2(RADIO / name, target / name)
+    options, makefile = drivers / "Kconfig", drivers / "Makefile"
+    text = options.read_text(encoding="utf-8")
+    ours = 'source "drivers/net/wireless/sojourn/Kconfig"\n'
+    # Before the end of the menu, which is the end of the file.
+    before, end, after = text.rpartition("endif # WLAN")
+    if not end:
+        raise LinuxError("this version of the kernel is not known: its drivers/net/wireless/Kconfig has another form")
+    options.write_text(f"{before}{ours}\n{end}{after}", encoding="utf-8")
+    with makefile.open("a", encoding="utf-8") as file:
+        file.write("\nobj-$(CONFIG_SOJOURN_WIFI) += sojourn/\n")
+
+
+def _configure(tree: Path, *, wifi: bool) -> None:
     _make(tree, "defconfig")
     programs.call(["scripts/kconfig/merge_config.sh", "-m", "-O", ".", ".config", str(WANTED)], tree)
+    wanted = [str(WANTED)] + ([str(RADIO / "wifi.config")] if wifi else [])
+    _call(["scripts/kconfig/merge_config.sh", "-m", "-O", ".", ".config", *wanted], tree)
     _make(tree, "olddefconfig")
     config = (tree / ".config").read_text(encoding="utf-8")
-    lacking = [option for option in NEEDED if f"CONFIG_{option}=y\n" not in config]
+    needed = (*NEEDED, "SOJOURN_WIFI") if wifi else NEEDED
+    lacking = [option for option in needed if f"CONFIG_{option}=y\n" not in config]
     if lacking:
         raise LinuxError(f"this version of the kernel has no {lacking[0]}")
 

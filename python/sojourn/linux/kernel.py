@@ -233,6 +233,11 @@ def built_directory() -> Path:
     return cache_directory() / "user-mode"
 
 
+def built_with_radio_directory() -> Path:
+    """Where ``sojourn kernel build --wifi`` keeps kernels: experiments do not run on them unless told to."""
+    return built_directory() / "wifi"
+
+
 def built() -> list[Kernel]:
     """The kernels that were built as User-Mode Linux, the newest first."""
     folders = sorted(built_directory().glob("[0-9]*"), key=lambda folder: _version(folder.name), reverse=True)

@@ -47,7 +47,34 @@ def run(told: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core
         raise LinuxError(f"virtual machine: {where}{error.strerror}") from None
 
 
-def initial_files(told: str, kernel: Kernel, modules: list[str]) -> bytes:
+def run_wifi(told: str, kernel: Kernel, options: list[str], monitor: _core.Monitor) -> bytes:
+    """Boots a kernel that was built with a radio, which carries out a job on its Wi-Fi queues.
+
+    Parameters
+    ----------
+    told
+        The job as the agent reads it.
+    options
+        Words for the kernel's command line: parameters of the radio.
+
+    Raises
+    ------
+    LinuxError
+        The machine cannot be started, fails, hangs or is killed.
+    Cancelled
+        The monitor was told to stop.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="sojourn-vm-") as temporary:
+            initrd = Path(temporary) / "initrd"
+            initrd.write_bytes(initial_files(told, kernel, [], name="wifi.json"))
+            return user_mode.run(kernel, initrd, monitor, options)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise LinuxError(f"virtual machine: {where}{error.strerror}") from None
+
+
+def initial_files(told: str, kernel: Kernel, modules: list[str], name: str = "job.json") -> bytes:
     """The initial file system: agent, job, and modules in order.
 
     Raises
@@ -59,7 +86,7 @@ def initial_files(told: str, kernel: Kernel, modules: list[str]) -> bytes:
     archive.add_device("/dev/console", 5, 1)
     archive.add_directories(["proc", "sys", "tmp", "run", "modules", "modules-late"])
     archive.add_file("/init", programs.require_agent().read_bytes(), executable=True)
-    archive.add_file("/job.json", told.encode())
+    archive.add_file(f"/{name}", told.encode())
     early = kernel.in_order(modules)
     late = [] if kernel.user_mode else kernel.in_order(emulated.RESULT_MODULES)
     late = [path for path in late if path not in early]

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from sojourn import _core
@@ -28,8 +29,8 @@ _IN_MEMORY = Path("/dev/shm")
 """Where the guest's memory is kept, as a file: on a disk it would be written there."""
 
 
-def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor) -> bytes:
-    """Runs a kernel and returns its recording.
+def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor, options: Sequence[str] = ()) -> bytes:
+    """Runs a kernel and returns its recording. ``options``: more words for the kernel's command line.
 
     Raises
     ------
@@ -41,7 +42,7 @@ def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor) -> bytes:
         It cannot be started.
     """
     with tempfile.TemporaryDirectory(prefix="sojourn-results-") as results:
-        process = guest.start(programs.ending_with_us(_command(kernel, initrd, Path(results))))
+        process = guest.start(programs.ending_with_us([*_command(kernel, initrd, Path(results)), *options]))
         with process:
             assert process.stdout is not None
             console = guest.Console(monitor)

@@ -1,7 +1,7 @@
 //! The agent as the first process of a machine that exists for one run: an emulated one, or User-Mode Linux.
 //!
-//! The initial file system holds this program as `/init`, the job as `/job.json`, and modules in the order in which to
-//! load them: `/modules/` before the run, `/modules-late/` after it. The modules for output are loaded
+//! The initial file system holds this program as `/init`, the job as `/job.json` or `/wifi.json`, and modules in the order
+//! in which to load them: `/modules/` before the run, `/modules-late/` after it. The modules for output are loaded
 //! late, so that nothing that depends on the host's time takes part in the run. The recording is written to the first
 //! virtio serial port, or to a folder of the host where the kernel has `hostfs`. Messages to the host during the run are
 //! lines on the console that begin with `@`.
@@ -21,8 +21,9 @@ use nix::unistd::pause;
 
 use super::link::Link;
 use super::setup::load_module;
-use super::{Context, Failure, execute};
+use super::{Context, Failure, execute, radio};
 use crate::job::Job;
+use crate::wifi::WifiJob;
 
 /// The machine counts as hung if it takes this much longer than the job, measured by the machine's clock.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -33,6 +34,31 @@ const DISCARD: u16 = 9;
 /// After this time a generator seeded at boot takes a new seed; the kernel waits for a second, or half the time since
 /// boot if that is longer.
 const RESEED: Duration = Duration::from_secs(5);
+
+/// The job of a run on Wi-Fi queues, in place of `/job.json`.
+const WIFI_JOB: &str = "/wifi.json";
+
+/// What this machine is for.
+enum Told {
+    Run(Job),
+    Wifi(WifiJob),
+}
+
+impl Told {
+    const fn seed(&self) -> u64 {
+        match self {
+            Self::Run(job) => job.seed,
+            Self::Wifi(job) => job.seed,
+        }
+    }
+
+    const fn duration_ns(&self) -> u64 {
+        match self {
+            Self::Run(job) => job.duration_ns,
+            Self::Wifi(job) => job.duration_ns,
+        }
+    }
+}
 
 /// Runs the machine from start to end.
 pub fn main() {
@@ -85,22 +111,32 @@ fn prepare() -> Result<File, Failure> {
 /// Carries out the run and writes its recording. Returns the recording's length, and whether it may still be in transit.
 fn run(console: &mut File) -> Result<(usize, bool), Failure> {
     load_modules("/modules")?;
-    let job = fs::read("/job.json").context(|| "reading the job".into())?;
-    let job: Job = serde_json::from_slice(&job).context(|| "reading the job".into())?;
-    let over = watch_over(&job);
-    seed_randomness(job.seed)?;
+    let reading = || "reading the job".into();
+    let (path, is_wifi) = match fs::exists(WIFI_JOB).context(reading)? {
+        true => (WIFI_JOB, true),
+        false => ("/job.json", false),
+    };
+    let job = fs::read(path).context(reading)?;
+    let job = match is_wifi {
+        true => Told::Wifi(serde_json::from_slice(&job).context(reading)?),
+        false => Told::Run(serde_json::from_slice(&job).context(reading)?),
+    };
+    let over = watch_over(job.duration_ns());
+    seed_randomness(job.seed())?;
     connect_once()?;
     let mut progress = |seconds: u64| {
         // If this fails, the host gets no progress; the run continues.
         let _ = writeln!(console, "@second {seconds}");
     };
     progress(0);
-    let recording = execute(&job, &mut progress)?;
+    let bytes = match job {
+        Told::Run(job) => execute(&job, &mut progress)?
+            .to_bytes()
+            .context(|| "writing the recording".into())?,
+        Told::Wifi(job) => radio::execute(&job, &mut progress)?,
+    };
     // From here on the machine waits for the host, in time that it skips, so the host's own timeout applies.
     over.store(true, Ordering::Relaxed);
-    let bytes = recording
-        .to_bytes()
-        .context(|| "writing the recording".into())?;
     load_modules("/modules-late")?;
     let writing = || format!("writing {} bytes of results", bytes.len());
     match folder_of_host()? {
@@ -186,8 +222,8 @@ fn open_port() -> Result<File, Failure> {
 
 /// Ends the machine if the run is not over in time. The caller sets the returned flag when it is; an idle machine then
 /// skips the remaining time at once.
-fn watch_over(job: &Job) -> Arc<AtomicBool> {
-    let limit = Duration::from_nanos(job.duration_ns) + PATIENCE;
+fn watch_over(duration_ns: u64) -> Arc<AtomicBool> {
+    let limit = Duration::from_nanos(duration_ns) + PATIENCE;
     let over = Arc::new(AtomicBool::new(false));
     let is_over = Arc::clone(&over);
     spawn(move || {

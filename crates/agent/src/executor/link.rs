@@ -1,6 +1,5 @@
 //! Devices, addresses, routes and disciplines of a namespace, by netlink (rtnetlink(7), linux/ethtool_netlink.h).
 
-use std::fmt::Display;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -10,6 +9,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
 
+use super::generic::Family;
 use super::namespace::{handle_of, within};
 use super::{Context, Failure};
 use crate::disciplines::Options;
@@ -30,7 +30,7 @@ pub const ERROR: u16 = 2;
 pub const DONE: u16 = 3;
 
 /// NLM_F_REQUEST | NLM_F_ACK; with NLM_F_CREATE and NLM_F_EXCL or NLM_F_REPLACE; NLM_F_REQUEST | NLM_F_DUMP.
-const CHANGE: u16 = 0x005;
+pub const CHANGE: u16 = 0x005;
 const CREATE: u16 = 0x605;
 const REPLACE: u16 = 0x505;
 pub const DUMP: u16 = 0x301;
@@ -83,8 +83,28 @@ impl Link {
         self.up(1).context(|| "putting lo up".into())
     }
 
-    fn up(&self, index: u32) -> Result<(), Failure> {
-        self.ask(NEW_LINK, CHANGE, &[&interface(index, UP)[..]].concat())
+    /// Puts a device up.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn up(&self, index: u32) -> Result<(), Failure> {
+        self.ask(NEW_LINK, CHANGE, &interface(index, UP))
+    }
+
+    /// Gives a device an address in a network of so many bits.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn address(&self, index: u32, address: Ipv4Addr, bits: u8) -> Result<(), Failure> {
+        self.ask(NEW_ADDRESS, CREATE, &address_body(address, bits, index))
+    }
+
+    /// Tells a device the Ethernet address of a neighbour, for good.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn neighbour(&self, index: u32, address: Ipv4Addr, mac: [u8; 6]) -> Result<(), Failure> {
+        self.ask(NEW_NEIGHBOUR, REPLACE, &neighbour_body(address, mac, index))
     }
 
     /// Adds a route to this namespace.
@@ -146,7 +166,7 @@ impl Link {
             while let Some((kind, body, next)) = message(rest) {
                 match kind {
                     DONE => return Ok(found),
-                    ERROR => return Err(error(body)).context(asking),
+                    ERROR => return Err(error(body).unwrap_or(Errno::EPROTO)).context(asking),
                     _ => found.extend(discipline(body)),
                 }
                 rest = next;
@@ -179,10 +199,9 @@ pub fn connect(ends: &[Interface; 2]) -> Result<(), Failure> {
         let link = Link::open(namespace)?;
         let index = index(namespace, &end.device)?;
         let setting = || format!("setting up {}", end.device);
-        link.ask(NEW_ADDRESS, CREATE, &address_body(end.address, index))
-            .context(setting)?;
+        link.address(index, end.address, PREFIX).context(setting)?;
         link.up(index).context(setting)?;
-        link.ask(NEW_NEIGHBOUR, REPLACE, &neighbour_body(other, index))
+        link.neighbour(index, other.address, other.mac)
             .context(setting)?;
         offloads_off(namespace, &end.device).context(setting)?;
     }
@@ -209,24 +228,21 @@ fn send_to(socket: &impl AsFd, message: &[u8]) -> nix::Result<usize> {
     send(socket.as_fd().as_raw_fd(), message, MsgFlags::empty())
 }
 
-/// Sends a message, and waits for the kernel's acknowledgement.
+/// Sends a message and waits for its acknowledgement.
 fn acknowledged(socket: &OwnedFd, message_sent: &[u8]) -> Result<(), Errno> {
     send_to(socket, message_sent)?;
     let mut answer = [0; 4096];
     let length = recv(socket.as_raw_fd(), &mut answer, MsgFlags::empty())?;
     match message(&answer[..length]) {
-        Some((ERROR, body, _)) => match error(body) {
-            Errno::UnknownErrno => Ok(()), // number zero
-            errno => Err(errno),
-        },
+        Some((ERROR, body, _)) => error(body).map_or(Ok(()), Err),
         _ => Err(Errno::EPROTO),
     }
 }
 
-/// The error of an nlmsgerr; [`Errno::UnknownErrno`] if there is none.
-fn error(body: &[u8]) -> Errno {
+/// The error of an nlmsgerr; `None` if it is an acknowledgement.
+pub fn error(body: &[u8]) -> Option<Errno> {
     let code = number::<4>(body, 0).unwrap_or_default() as u32 as i32;
-    Errno::from_raw(-code)
+    (code != 0).then(|| Errno::from_raw(-code))
 }
 
 /// ifinfomsg: family, type, index, flags, and which flags to change.
@@ -256,8 +272,8 @@ fn pair_body(a: Attributes, b: Attributes) -> Vec<u8> {
 }
 
 /// ifaddrmsg: family, length of the prefix, flags, scope, index. IFA_LOCAL and IFA_ADDRESS.
-fn address_body(address: Ipv4Addr, index: u32) -> Vec<u8> {
-    let mut body = vec![AF_INET, PREFIX, 0, 0];
+fn address_body(address: Ipv4Addr, bits: u8, index: u32) -> Vec<u8> {
+    let mut body = vec![AF_INET, bits, 0, 0];
     body.extend(index.to_ne_bytes());
     let attributes = Attributes::new()
         .put(2, &address.octets())
@@ -267,14 +283,12 @@ fn address_body(address: Ipv4Addr, index: u32) -> Vec<u8> {
 }
 
 /// ndmsg: family, index, state, flags, type. NDA_DST and NDA_LLADDR.
-fn neighbour_body(neighbour: &Interface, index: u32) -> Vec<u8> {
+fn neighbour_body(address: Ipv4Addr, mac: [u8; 6], index: u32) -> Vec<u8> {
     let mut body = vec![AF_INET, 0, 0, 0];
     body.extend(index.to_ne_bytes());
     body.extend(PERMANENT.to_ne_bytes());
     body.extend([0, UNICAST]);
-    let attributes = Attributes::new()
-        .put(1, &neighbour.address.octets())
-        .put(2, &neighbour.mac);
+    let attributes = Attributes::new().put(1, &address.octets()).put(2, &mac);
     body.extend(attributes.as_bytes());
     body
 }
@@ -346,11 +360,6 @@ pub fn kind(described: &[u8]) -> Option<&str> {
     std::str::from_utf8(name.strip_suffix(b"\0")?).ok()
 }
 
-/// GENL_ID_CTRL, CTRL_CMD_GETFAMILY; CTRL_ATTR_FAMILY_ID and CTRL_ATTR_FAMILY_NAME (linux/genetlink.h).
-const CONTROL: u16 = 16;
-const GET_FAMILY: u8 = 3;
-const FAMILY_ID: u16 = 1;
-const FAMILY_NAME: u16 = 2;
 /// ETHTOOL_MSG_FEATURES_SET.
 const SET_FEATURES: u8 = 12;
 /// ETHTOOL_FLAG_OMIT_REPLY.
@@ -358,37 +367,18 @@ const OMIT_REPLY: u32 = 2;
 
 /// Disables a device's segmentation and receive offloads.
 fn offloads_off(namespace: Option<&str>, device: &str) -> Result<(), Failure> {
-    let socket = open(namespace, SockProtocol::NetlinkGeneric)?;
-    let refused = |what: &dyn Display| Failure(format!("ethtool by netlink: {what}"));
-    let body = [
-        &[GET_FAMILY, 1, 0, 0][..],
-        Attributes::new().text(FAMILY_NAME, "ethtool").as_bytes(),
-    ]
-    .concat();
-    send_to(&socket, &request(CONTROL, CHANGE & 1, &body)).map_err(|error| refused(&error))?;
-    let mut answer = [0; 4096];
-    let length = recv(socket.as_raw_fd(), &mut answer, MsgFlags::empty())
-        .map_err(|error| refused(&error))?;
-    let family = match message(&answer[..length]) {
-        Some((CONTROL, body, _)) => attribute(body.get(4..).unwrap_or_default(), FAMILY_ID)
-            .and_then(|id| number::<2>(id, 0)),
-        _ => None,
-    };
-    let family = family.ok_or_else(|| refused(&"this kernel has none (CONFIG_ETHTOOL_NETLINK)"))?;
-    let message = request(family as u16, CHANGE, &features_body(device));
-    acknowledged(&socket, &message).map_err(|error| refused(&error))
+    Family::open(namespace, "ethtool")?.call(SET_FEATURES, &features(device), "disabling offloads")
 }
 
 /// ETHTOOL_A_FEATURES_HEADER with ETHTOOL_A_HEADER_DEV_NAME, and ETHTOOL_A_HEADER_FLAGS that ask for no reply; and
 /// ETHTOOL_A_FEATURES_WANTED: a bit set of names, each without ETHTOOL_A_BITSET_BIT_VALUE, which would set it.
-fn features_body(device: &str) -> Vec<u8> {
+fn features(device: &str) -> Attributes {
     let header = Attributes::new().text(2, device).u32(3, OMIT_REPLY);
     let bits = OFFLOADS.iter().fold(Attributes::new(), |bits, name| {
         bits.nest(1, &Attributes::new().text(2, name))
     });
     let wanted = Attributes::new().nest(3, &bits);
-    let attributes = Attributes::new().nest(1, &header).nest(3, &wanted);
-    [&[SET_FEATURES, 1, 0, 0][..], attributes.as_bytes()].concat()
+    Attributes::new().nest(1, &header).nest(3, &wanted)
 }
 
 #[cfg(test)]
@@ -449,8 +439,8 @@ mod tests {
 
     #[test]
     fn features_are_cleared_by_name() {
-        let body = features_body("eth0");
-        let wanted = attribute(&body[4..], 3).expect("wanted");
+        let features = features("eth0");
+        let wanted = attribute(features.as_bytes(), 3).expect("wanted");
         let bits = attribute(wanted, 3).expect("bits");
         let names: Vec<_> = attributes(bits)
             .filter_map(|(_, bit)| attribute(bit, 2))

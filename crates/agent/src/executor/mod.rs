@@ -2,7 +2,7 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | `setup`, `namespace`, `link` | load kernel modules; build the network and remove it |
+//! | `setup`, `namespace`, `link`, `generic` | load kernel modules; build the network and remove it |
 //! | `session` | the run: a loop that lets flows act when they are due |
 //! | `traffic/` | the flows, a file per transport |
 //! | `tracing`, `ring`, `packets` | the kernel's tracepoints, and the fate of each packet from them |
@@ -10,15 +10,19 @@
 //! | `diag` | TCP_INFO |
 //! | `clock` | the time of the run |
 //! | `load` | checks whether the processors kept up |
+//! | `radio`, `nl80211` | a run on the kernel's Wi-Fi queues |
 //! | [`init`] | the first process of a virtual machine |
 
 mod clock;
 mod diag;
+mod generic;
 pub mod init;
 mod link;
 mod load;
 mod namespace;
+mod nl80211;
 mod packets;
+mod radio;
 mod ring;
 mod session;
 mod setup;

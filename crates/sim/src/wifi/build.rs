@@ -4,7 +4,7 @@ use sojourn_aqm::{Catalogue, Limit, Settings};
 use sojourn_experiment::Values;
 use sojourn_experiment::derived::QueuePlace;
 use sojourn_experiment::model::Experiment;
-use sojourn_experiment::wifi::{Queueing, Wifi};
+use sojourn_experiment::wifi::{Queueing, Standard, Wifi};
 use sojourn_path::link::BoxedQdisc;
 use sojourn_traffic::streams;
 use sojourn_units::Value;
@@ -80,9 +80,11 @@ pub fn in_use(
     match &place.link.wifi {
         Some(wifi) if has_own(wifi, place) => {
             let settings = settings(experiment, place);
-            let fq = flow_queueing(&settings).map_err(|(key, message)| RunError::Settings {
-                key: place.key_of(queue, &key),
-                message,
+            let fq = flow_queueing(&settings, wifi.standard).map_err(|(key, message)| {
+                RunError::Settings {
+                    key: place.key_of(queue, &key),
+                    message,
+                }
             })?;
             let mut values: Values = vec![
                 ("ecn".into(), Value::Flag(fq.ecn)),
@@ -106,8 +108,11 @@ fn has_own(wifi: &Wifi, place: &QueuePlace<'_>) -> bool {
 
 /// The constants of mac80211's FQ-CoDel, replaced by an arm's values where it gives some. The error is the key at fault
 /// and what is accepted.
-fn flow_queueing(settings: &Settings) -> Result<FqSettings, (String, String)> {
-    let mut fq = FqSettings::LINUX;
+fn flow_queueing(settings: &Settings, standard: Standard) -> Result<FqSettings, (String, String)> {
+    let mut fq = match standard {
+        Standard::Ac => FqSettings::LINUX,
+        Standard::B | Standard::G | Standard::N => FqSettings::LINUX_SMALL,
+    };
     match settings.limit {
         None => {}
         Some(Limit::Packets(packets)) => fq.packets = packets,
@@ -172,7 +177,8 @@ impl Maker<'_> {
             // The arm's values are checked as those of the discipline.
             self.discipline()?;
             self.inner = &[];
-            let fq = flow_queueing(&settings(self.experiment, self.place));
+            let settings = settings(self.experiment, self.place);
+            let fq = flow_queueing(&settings, self.wifi.standard);
             let fq = fq.map_err(|(key, message)| self.refusal(&key, message))?;
             return Ok(sojourn_wifi::Queueing::Mac80211(mac80211::Settings {
                 fq,

@@ -212,7 +212,7 @@ impl<P: Packet> Medium<P> {
             psdu = psdu.with(mpdu.bytes);
             frames.push(mpdu);
         }
-        queues.end_turn((peer, access), session.has_retransmission());
+        queues.end_turn((peer, access), session.has_retransmission(), now);
         if frames.is_empty() {
             self.spare.push(frames);
             return None;

@@ -247,11 +247,13 @@ impl<P: Packet> Medium<P> {
             let data = Duration::min(sender.plan.data, sender.end - self.on_air.start);
             if member == 0 {
                 self.last_peer[access.index()] = peer;
-                self.members[0].queues.charge((peer, access), data, false);
+                self.members[0]
+                    .queues
+                    .charge((peer, access), data, false, now);
             } else if !collided && self.on_air.received.contains(&true) {
                 self.members[0]
                     .queues
-                    .charge((member - 1, access), data, true);
+                    .charge((member - 1, access), data, true, now);
             }
         }
     }
@@ -354,7 +356,7 @@ impl<P: Packet> Medium<P> {
         let session = &mut self.sessions[session];
         if has_qos && mpdu.failures < self.cell.aggregate_retry_limit {
             session.queue_retransmission(mpdu);
-            self.members[member].queues.activate((peer, access));
+            self.members[member].queues.activate((peer, access), now);
             return;
         }
         session.originator.finish(mpdu.sequence);

@@ -1,11 +1,14 @@
 //! Linux's mac80211 since 4.10: a queue per station and category, each with flow queueing and CoDel (`fq`); turns or airtime
 //! fairness between stations (`schedule`); and a limit of the airtime handed to the device (`aql`).
 //!
-//! Source: the documentation and commit messages of the kernel. Departures: a station has one queue per category, where the
-//! kernel has one for each of its two TIDs; and there is no broadcast.
+//! Source: the documentation and commit messages of the kernel, and decisions that a Linux 7.3 took (`kernel`). Departures:
+//! a station has one queue per category, where the kernel has one for each of its two TIDs; there is no broadcast; and
+//! Linux 5.14 to 5.19 has the order of 5.13, where the kernel ordered stations by virtual time.
 
 mod aql;
 mod fq;
+#[cfg(test)]
+mod kernel;
 mod schedule;
 
 use alloc::vec::Vec;
@@ -20,7 +23,7 @@ use crate::phy::Mode;
 use crate::queues::{MakeQdisc, Peer};
 use aql::Aql;
 use fq::Fq;
-use schedule::Schedule;
+use schedule::{Rules, Schedule};
 
 pub use aql::AqlLimits;
 pub use fq::FqSettings;
@@ -32,6 +35,9 @@ pub struct Settings {
     pub fq: FqSettings,
     /// The quantum of airtime that a station gets per round. `None`: stations take turns, one transmission each.
     pub airtime_quantum: Option<Duration>,
+    /// How long after it last had a turn or became active a station is charged airtime, and kept in the order without
+    /// packets while it owes airtime; `None`: charged always, kept never.
+    pub active_for: Option<Duration>,
     /// Whether frames received from a station are charged to its airtime.
     pub charge_received: bool,
     /// The airtime that the device may hold; `None`: without AQL.
@@ -52,6 +58,7 @@ impl Settings {
     /// | 4.12 | 50 ms and 300 ms for stations expected below 6 Mbit/s times the number of stations, until 6.16 |
     /// | 5.1 | airtime fairness in mac80211, 256 µs per round |
     /// | 5.5 | AQL: 5 ms and 12 ms per queue, 24 ms per radio |
+    /// | 6.0 | AQL's airtime counts as used, and has a limit per category; stations stay in the order for 100 ms |
     pub fn of_kernel(major: u32, minor: u32) -> Self {
         let version = (major, minor);
         Self {
@@ -61,8 +68,13 @@ impl Settings {
             } else {
                 Duration::from_micros(300)
             }),
+            active_for: (version >= (6, 0)).then_some(Duration::from_millis(100)),
             charge_received: true,
-            aql: (version >= (5, 5)).then_some(AqlLimits::LINUX),
+            aql: (version >= (5, 5)).then_some(if version >= (6, 0) {
+                AqlLimits::LINUX
+            } else {
+                AqlLimits::LINUX_5_5
+            }),
             slow_below_bps: ((4, 12)..(6, 16)).contains(&version).then_some(6_000_000),
             ready: 2,
         }
@@ -102,7 +114,13 @@ impl<P: Packet> Mac80211<P> {
                 None => Store::Fq(Fq::new(settings.fq, queues)),
                 Some(mut make) => Store::Own((0..queues).map(|_| make()).collect()),
             },
-            schedule: Schedule::new(settings.airtime_quantum, queues),
+            schedule: Schedule::new(
+                Rules {
+                    quantum: settings.airtime_quantum,
+                    active: settings.active_for,
+                },
+                queues,
+            ),
             aql: settings.aql.map(|limits| Aql::new(limits, queues)),
             put_back: (0..queues).map(|_| None).collect(),
             stations,
@@ -113,6 +131,14 @@ impl<P: Packet> Mac80211<P> {
         new
     }
 
+    /// Sets the hashes of flows by their source.
+    #[cfg(test)]
+    fn hash_as(&mut self, hashes: alloc::collections::BTreeMap<u32, u32>) {
+        if let Store::Fq(fq) = &mut self.store {
+            fq.hashes = hashes;
+        }
+    }
+
     pub(crate) fn enqueue(&mut self, packet: P, peer: Peer, now: Time, env: &mut Environment<P>) {
         let at = index(peer);
         match &mut self.store {
@@ -121,7 +147,7 @@ impl<P: Packet> Mac80211<P> {
         }
         self.note_timer(at);
         if self.has_packets(at) {
-            self.schedule.activate(at);
+            self.schedule.activate(at, now);
         }
     }
 
@@ -132,9 +158,13 @@ impl<P: Packet> Mac80211<P> {
         has_retransmission: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let aql = self.aql.as_ref();
+        let listed = self.schedule.listed(access);
+        if aql.is_some_and(|aql| !aql.allows_category(access, listed)) {
+            return None;
+        }
         let within = |at: usize| aql.is_none_or(|aql| aql.allows(at)) || has_retransmission(at / 4);
         let allowed = |at: usize| can_send(at / 4) && within(at);
-        let pending = |at: usize| aql.map_or(Duration::ZERO, |aql| aql.pending(at));
+        let pending = |at: usize| aql.map_or(Duration::ZERO, |aql| aql.charged(at));
         self.schedule
             .next(access, allowed, pending)
             .map(|at| at / 4)
@@ -172,19 +202,22 @@ impl<P: Packet> Mac80211<P> {
             return None;
         }
         let estimate = match &mut self.aql {
-            Some(aql) => aql.take(at, packet.bytes(), mode),
+            Some(aql) => aql.take(at, self.settings.fq.frame(packet.bytes()), mode),
             None => 0,
         };
         Some((packet, estimate))
     }
 
-    pub(crate) fn activate(&mut self, peer: Peer) {
-        self.schedule.activate(index(peer));
+    pub(crate) fn activate(&mut self, peer: Peer, now: Time) {
+        self.schedule.activate(index(peer), now);
     }
 
-    pub(crate) fn end_turn(&mut self, peer: Peer, more: bool) {
-        let more = more || self.has_packets(index(peer));
-        self.schedule.end_turn(index(peer), more);
+    pub(crate) fn end_turn(&mut self, peer: Peer, more: bool, now: Time) {
+        let at = index(peer);
+        let more = more || self.has_packets(at);
+        let pending = self.aql.as_ref().map(|aql| aql.charged(at));
+        self.schedule
+            .end_turn(at, more, pending.unwrap_or(Duration::ZERO), now);
     }
 
     pub(crate) fn release(&mut self, peer: Peer, estimate: u32) {
@@ -193,9 +226,9 @@ impl<P: Packet> Mac80211<P> {
         }
     }
 
-    pub(crate) fn charge(&mut self, peer: Peer, airtime: Duration, received: bool) {
+    pub(crate) fn charge(&mut self, peer: Peer, airtime: Duration, received: bool, now: Time) {
         if !received || self.settings.charge_received {
-            self.schedule.charge(index(peer), airtime);
+            self.schedule.charge(index(peer), airtime, now);
         }
     }
 

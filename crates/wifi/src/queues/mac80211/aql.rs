@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use sojourn_units::Duration;
 
-use crate::phy::Mode;
+use crate::access::Access;
+use crate::phy::{Guard, Mode, Preamble, Symbol};
 
 /// The limits, in estimated airtime (`include/net/cfg80211.h`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,6 +17,9 @@ pub struct AqlLimits {
     pub high: Duration,
     /// The threshold for the whole radio (`IEEE80211_AQL_THRESHOLD`).
     pub threshold: Duration,
+    /// Since Linux 6.0: the airtime in the device counts as used in the order of stations; and nothing is sent in a category
+    /// whose queues together have more there than `high`, and half of `low` for each further queue in the order.
+    pub orders: bool,
 }
 
 impl AqlLimits {
@@ -24,6 +28,12 @@ impl AqlLimits {
         low: Duration::from_micros(5_000),
         high: Duration::from_micros(12_000),
         threshold: Duration::from_micros(24_000),
+        orders: true,
+    };
+    /// The same before Linux 6.0.
+    pub const LINUX_5_5: Self = Self {
+        orders: false,
+        ..Self::LINUX
     };
 }
 
@@ -32,8 +42,8 @@ pub(super) struct Aql {
     limits: AqlLimits,
     /// Estimated airtime in the device, by queue, in µs.
     pending: Vec<u64>,
-    /// The sum of all queues.
-    total: u64,
+    /// The sum per category.
+    by_category: [u64; 4],
 }
 
 impl Aql {
@@ -41,7 +51,7 @@ impl Aql {
         Self {
             limits,
             pending: vec![0; queues],
-            total: 0,
+            by_category: [0; 4],
         }
     }
 
@@ -49,85 +59,135 @@ impl Aql {
     pub(super) fn allows(&self, at: usize) -> bool {
         let pending = self.pending(at);
         pending < self.limits.low
-            || (Duration::from_micros(self.total) < self.limits.threshold
+            || (Duration::from_micros(self.by_category.iter().sum()) < self.limits.threshold
                 && pending < self.limits.high)
     }
 
-    pub(super) fn pending(&self, at: usize) -> Duration {
+    /// True if the device may take another packet of a category, in whose order this number of queues is.
+    pub(super) fn allows_category(&self, access: Access, queues: usize) -> bool {
+        let further = queues.saturating_sub(1) as u64;
+        let limit = self.limits.low * further / 2 + self.limits.high;
+        !self.limits.orders || Duration::from_micros(self.by_category[access.index()]) < limit
+    }
+
+    /// The airtime in the device that counts as used.
+    pub(super) fn charged(&self, at: usize) -> Duration {
+        if self.limits.orders {
+            self.pending(at)
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    fn pending(&self, at: usize) -> Duration {
         Duration::from_micros(self.pending[at])
     }
 
     /// The device takes a packet. Returns the estimate of its airtime, in µs.
     pub(super) fn take(&mut self, at: usize, bytes: u32, mode: Mode) -> u32 {
         let estimate = estimate(bytes, mode);
-        self.pending[at] += u64::from(estimate);
-        self.total += u64::from(estimate);
+        self.hold(at, estimate);
         estimate
+    }
+
+    pub(super) fn hold(&mut self, at: usize, estimate: u32) {
+        self.pending[at] += u64::from(estimate);
+        self.by_category[at % 4] += u64::from(estimate);
     }
 
     pub(super) fn release(&mut self, at: usize, estimate: u32) {
         self.pending[at] -= u64::from(estimate);
-        self.total -= u64::from(estimate);
+        self.by_category[at % 4] -= u64::from(estimate);
     }
 }
 
-/// The kernel's estimate of a packet's airtime, in µs (`net/mac80211/airtime.c`). The time of its bytes and of 38 bytes of
-/// headers is in proportion to that of 1024 bytes. A share of the overhead is added: the shorter the packets, the more of them
-/// go into an aggregate, and the smaller is the share. The estimate is at least 4 µs.
+/// The kernel's estimate of the airtime of a frame without check sequence, in µs (`net/mac80211/airtime.c`). The kernel
+/// counts 38 bytes more.
+///
+/// With aggregation the time of the bytes is in proportion to that of 1024 bytes. A share of the overhead is added: the
+/// shorter the frames, the more of them go into an aggregate, and the smaller is the share. Otherwise a preamble and SIFS
+/// are added. The kernel keeps the estimate in ten bits, in units of 4 µs.
 fn estimate(bytes: u32, mode: Mode) -> u32 {
+    let bytes = u64::from(bytes) + 38;
+    let alone =
+        |preamble_and_sifs| preamble_and_sifs + bytes * 8 * 10 / (mode.rate().as_bps() / 100_000);
+    let micros = match (mode, mode.symbol()) {
+        (_, Some(symbol)) => aggregated(bytes, mode.streams(), symbol),
+        (Mode::Dsss(_, Preamble::Long), None) => alone(192 + 10),
+        (Mode::Dsss(_, Preamble::Short), None) => alone(96 + 10),
+        (_, None) => alone(20 + 16),
+    };
+    micros.clamp(4, 4095) as u32 / 4 * 4
+}
+
+/// The estimate with aggregation. Kilosymbols and units of 1/1024 µs are the kernel's.
+fn aggregated(bytes: u64, streams: u8, symbol: Symbol) -> u64 {
     const AVERAGE: u64 = 1024;
-    const HEADERS: u64 = 38;
-    let nanos = mode.rate().tx_time(AVERAGE).as_nanos();
-    let data = nanos.saturating_mul(u64::from(bytes) + HEADERS) / AVERAGE;
-    let overhead = 1_000 * (36 + 4 * u64::from(mode.streams()));
-    let shift = match nanos / 1_000 {
-        _ if !mode.can_aggregate() => 0,
+    let duration = |bits: u32| {
+        let kilosymbols = ((AVERAGE * 8) << 10).div_ceil(u64::from(bits));
+        match symbol.guard {
+            Guard::Long => kilosymbols * 4,
+            Guard::Short => kilosymbols * 4 * 18 / 20,
+        }
+    };
+    // The kernel's table has 16 bits per rate, and a shift for all rates of a width and number of streams.
+    let longest = duration(symbol.slowest_bits);
+    let shift = (u64::BITS - longest.leading_zeros()).saturating_sub(16);
+    let average = duration(symbol.bits) >> shift << shift;
+    let overhead = 36 + 4 * u64::from(streams);
+    // In µs, the limits are exclusive.
+    let share = match average.div_ceil(1 << 10) {
         401.. => 1,
-        251..=400 => 2,
-        151..=250 => 3,
-        71..=150 => 4,
+        251.. => 2,
+        151.. => 3,
+        71.. => 4,
         _ => 5,
     };
-    let micros = (data + (overhead >> shift)) / 1_000;
-    micros.clamp(4, u64::from(u32::MAX)) as u32
+    (average * bytes / AVERAGE + ((overhead << 10) >> share)) >> 10
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::phy::{Guard, Ht, Ofdm, Width};
+    use crate::phy::{Dsss, Ht, Ofdm, Width};
 
     #[test]
     fn estimates_agree_with_the_sum_by_hand() {
-        // 6 Mbit/s: 1538 bytes · 8 / 6 = 2050.67 µs, and the whole overhead of 40.
-        assert_eq!(estimate(1500, Mode::Ofdm(Ofdm::R6)), 2090);
+        // 6 Mbit/s: 1538 bytes · 8 / 6 = 2050.67 µs, and preamble and SIFS of 36, in whole units of 4.
+        assert_eq!(estimate(1500, Mode::Ofdm(Ofdm::R6)), 2084);
+        // 11 Mbit/s: 1538 bytes · 8 / 11 = 1118.5 µs, and 202 or 106.
+        let dsss = |preamble| estimate(1500, Mode::Dsss(Dsss::R11, preamble));
+        assert_eq!((dsss(Preamble::Long), dsss(Preamble::Short)), (1320, 1224));
         // MCS 7, 65 Mbit/s: 1024 bytes take 126 µs, so 1/16 of 40 µs is added to 1538 · 8 / 65 = 189.29.
         let ht = Ht::new(7, 1, Width::Mhz20, Guard::Long).expect("exists");
-        assert_eq!(estimate(1500, Mode::Ht(ht)), 191);
+        assert_eq!(estimate(1500, Mode::Ht(ht)), 188);
+        // The most that ten bits hold.
+        assert_eq!(estimate(20_000, Mode::Ht(ht)), 2468);
+        assert_eq!(estimate(20_000, Mode::Ofdm(Ofdm::R6)), 4092);
     }
 
     #[test]
     fn a_queue_gets_more_while_the_radio_has_little() {
         let mut aql = Aql::new(AqlLimits::LINUX, 8);
         let slow = Mode::Ofdm(Ofdm::R6);
-        // The packets take 2090 µs each. The sixth brings the first queue to 12540 µs, above the high limit.
+        // The packets take 2084 µs each. The sixth brings the first queue to 12504 µs, above the high limit.
         for _ in 0..6 {
             assert!(aql.allows(0));
             aql.take(0, 1500, slow);
         }
         assert!(!aql.allows(0));
-        // The second queue also takes six. With these 12 packets the radio has 25080 µs, above its threshold.
+        // The second queue also takes six. With these 12 packets the radio has 25008 µs, above its threshold.
         for _ in 0..6 {
             assert!(aql.allows(1));
             aql.take(1, 1500, slow);
         }
-        // The third queue gets the low limit only: three packets take 6270 µs.
+        // The third queue gets the low limit only: three packets take 6252 µs.
         for _ in 0..3 {
             assert!(aql.allows(2));
             aql.take(2, 1500, slow);
         }
         assert!(!aql.allows(2));
-        aql.release(2, 2090);
+        aql.release(2, 2084);
         assert!(aql.allows(2));
     }
 }

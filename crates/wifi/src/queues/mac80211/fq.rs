@@ -3,10 +3,11 @@
 //!
 //! If a flow's queue is in use by another station or category, the flow goes to the default queue of its own one, so that no
 //! queue holds packets of two stations. Once the first queue is free again, packets of the flow may be reordered. If there
-//! are more packets than the limit, the queue with the most bytes loses packets from its head.
+//! are more packets or more memory than the limits, the queue with the most bytes loses packets from its head.
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 use sojourn_aqm::codel::{self, CoDel};
 use sojourn_aqm::list::{Link, Linked, List};
@@ -25,6 +26,10 @@ pub struct FqSettings {
     pub quantum: u32,
     /// The limit of packets in all queues.
     pub packets: u64,
+    /// The limit of memory in all queues, in bytes as the kernel counts it.
+    pub memory: u64,
+    /// Bytes that a frame has more than its packet: the headers of 802.11 with QoS and of LLC and SNAP, less Ethernet's.
+    pub header: u32,
     /// CoDel's target and interval.
     pub codel: (Duration, Duration),
     /// The same for slow stations, without ECN.
@@ -34,15 +39,28 @@ pub struct FqSettings {
 }
 
 impl FqSettings {
-    /// 4096 flows, 300 bytes, 8192 packets, 20 ms and 100 ms with ECN; 50 ms and 300 ms.
+    /// 4096 flows, 300 bytes, 8192 packets and 16 MiB, 20 ms and 100 ms with ECN; 50 ms and 300 ms.
     pub const LINUX: Self = Self {
         flows: 4096,
         quantum: 300,
         packets: 8192,
+        memory: 16 << 20,
+        header: 26 + 8 - 14,
         codel: (Duration::from_millis(20), Duration::from_millis(100)),
         slow_codel: (Duration::from_millis(50), Duration::from_millis(300)),
         ecn: true,
     };
+
+    /// The same for radios without 802.11ac: 4 MiB.
+    pub const LINUX_SMALL: Self = Self {
+        memory: 4 << 20,
+        ..Self::LINUX
+    };
+
+    /// Bytes of the frame of a packet, without check sequence.
+    pub(super) const fn frame(&self, packet: u32) -> u32 {
+        packet.saturating_add(self.header)
+    }
 
     fn codel(&self, slow: bool) -> codel::Config {
         let (target, interval) = if slow { self.slow_codel } else { self.codel };
@@ -92,6 +110,21 @@ struct Tin {
     slow: bool,
 }
 
+/// Bytes of memory that the kernel counts for a frame that it has made itself: `struct sk_buff`, and a buffer for the frame, for
+/// headers before it (94 fits what Linux 7.3 counts) and for `struct skb_shared_info`, of the size of an allocation.
+const fn memory(frame: u32) -> u64 {
+    const PACKET: u64 = 256;
+    const BEFORE_AND_BEHIND: u64 = 94 + 320;
+    const SMALLEST: u64 = 704;
+    let buffer = frame as u64 + BEFORE_AND_BEHIND;
+    PACKET
+        + if buffer <= SMALLEST {
+            SMALLEST
+        } else {
+            buffer.next_power_of_two()
+        }
+}
+
 /// The most packets that an overflow drops at once (since Linux 5.12).
 const BATCH: u32 = 32;
 
@@ -101,7 +134,11 @@ pub(super) struct Fq<P> {
     /// The shared queues, then a default queue per tin.
     flows: Vec<Flow>,
     tins: Vec<Tin>,
+    memory: u64,
     salt: Option<u64>,
+    /// Hashes of flows by their source, in place of ours.
+    #[cfg(test)]
+    pub(super) hashes: alloc::collections::BTreeMap<u32, u32>,
 }
 
 impl<P: Packet> Fq<P> {
@@ -127,7 +164,10 @@ impl<P: Packet> Fq<P> {
             pool: Pool::new(),
             flows: (0..shared as usize + tins).map(|_| flow()).collect(),
             tins: vec![tin; tins],
+            memory: 0,
             salt: None,
+            #[cfg(test)]
+            hashes: Default::default(),
         }
     }
 
@@ -150,6 +190,11 @@ impl<P: Packet> Fq<P> {
     fn flow_of(&mut self, tin: usize, packet: &P, env: &mut Environment<P>) -> u32 {
         let salt = *self.salt.get_or_insert_with(|| env.random_u64());
         let hash = u64::from(packet.flow().hash(salt));
+        #[cfg(test)]
+        let hash = match self.hashes.get(&packet.flow().source) {
+            Some(&given) => u64::from(given),
+            None => hash,
+        };
         let at = ((hash * u64::from(self.shared())) >> 32) as u32;
         let flow = &self.flows[at as usize];
         if flow.in_list != InList::None && flow.tin != tin as u32 {
@@ -167,6 +212,7 @@ impl<P: Packet> Fq<P> {
         env: &mut Environment<P>,
     ) {
         packet.set_enqueued(now);
+        self.memory += memory(self.settings.frame(packet.bytes()));
         let at = self.flow_of(tin, &packet, env);
         let flow = &mut self.flows[at as usize];
         self.pool.push_back(&mut flow.queue, packet);
@@ -177,18 +223,23 @@ impl<P: Packet> Fq<P> {
             flow.deficit = i64::from(self.settings.quantum);
             self.tins[tin].new.push_back(&mut self.flows, at);
         }
-        while self.pool.packets() > self.settings.packets.max(1)
+        while (self.pool.packets() > self.settings.packets.max(1)
+            || self.memory > self.settings.memory)
             && self.drop_from_longest(env).is_some()
         {}
     }
 
+    /// Drops from the queue with the most bytes; of several with as many, from the first.
     fn drop_from_longest(&mut self, env: &mut Environment<P>) -> Option<()> {
+        let header = u64::from(self.settings.header);
+        let bytes = |flow: &Flow| flow.queue.bytes() + header * u64::from(flow.queue.packets());
         let active = self.flows.iter_mut().filter(|flow| !flow.queue.is_empty());
-        let flow = active.max_by_key(|flow| flow.queue.bytes())?;
+        let flow = active.rev().max_by_key(|flow| bytes(flow))?;
         let most = BATCH.min(flow.queue.packets() / 2).max(1);
         for _ in 0..most {
             if let Some(packet) = self.pool.pop_front(&mut flow.queue) {
                 self.tins[flow.tin as usize].packets -= 1;
+                self.memory -= memory(self.settings.frame(packet.bytes()));
                 env.drop(packet, DropReason::Overflow);
             }
         }
@@ -211,20 +262,23 @@ impl<P: Packet> Fq<P> {
                 flow.codel.reconfigure(self.settings.codel(slow));
             }
             let before = flow.queue.packets();
+            let settings = &self.settings;
+            let freed = Cell::new(0);
             let served = self.pool.serve(
                 &mut flow.queue,
                 &mut flow.codel,
                 Scope::Queue,
                 now,
                 env,
-                |_| {},
+                |packet| freed.set(freed.get() + memory(settings.frame(packet.bytes()))),
             );
+            self.memory -= freed.get();
             self.tins[tin].packets -= u64::from(before - flow.queue.packets());
             let Some(packet) = served else {
                 self.retire(tin, at);
                 continue;
             };
-            flow.deficit -= i64::from(packet.bytes());
+            flow.deficit -= i64::from(self.settings.frame(packet.bytes()));
             return Some(packet);
         }
     }
@@ -335,6 +389,52 @@ mod tests {
             (fq.packets(), fq.packets_of(0), fq.packets_of(4)),
             (69, 68, 1)
         );
+    }
+
+    #[test]
+    fn memory_is_counted_as_the_kernel_does() {
+        // What a Linux 7.3 counted for frames of these lengths.
+        for (frame, bytes) in [
+            (98, 960),
+            (134, 960),
+            (234, 960),
+            (334, 1280),
+            (934, 2304),
+            (1534, 2304),
+        ] {
+            assert_eq!(memory(frame), bytes, "{frame}");
+        }
+    }
+
+    #[test]
+    fn an_overflow_of_memory_drops_too_and_memory_is_freed() {
+        let (mut fq, mut env) = fq(FqSettings {
+            memory: 10 * 2304,
+            ..FqSettings::LINUX
+        });
+        for _ in 0..11 {
+            fq.enqueue(0, TestPacket::new(1, 1514), Time::ZERO, &mut env);
+        }
+        // Half of the eleven.
+        assert_eq!(env.take_dropped().count(), 5);
+        assert_eq!((fq.packets(), fq.memory), (6, 6 * 2304));
+        assert_eq!(packets(&mut fq, 0, &mut env).len(), 6);
+        assert_eq!(fq.memory, 0);
+    }
+
+    #[test]
+    fn of_queues_with_as_many_bytes_the_first_loses_packets() {
+        let (mut fq, mut env) = fq(FqSettings {
+            packets: 9,
+            ..FqSettings::LINUX
+        });
+        // The second flow has the first place.
+        fq.hashes = [(1, 1 << 31), (2, 0)].into();
+        for flow in [1, 2].into_iter().cycle().take(10) {
+            fq.enqueue(0, TestPacket::new(flow, 1514), Time::ZERO, &mut env);
+        }
+        let dropped: Vec<_> = env.take_dropped().map(|(packet, _)| packet.flow).collect();
+        assert_eq!(dropped, [2, 2]);
     }
 
     #[test]

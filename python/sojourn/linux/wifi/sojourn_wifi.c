@@ -1,0 +1,600 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * A radio whose medium is a timer, below mac80211's own queues.
+ *
+ * mac80211's part is what is measured: FQ-CoDel per station and TID, the order of stations by airtime, and AQL. This
+ * driver's part is simple: per access category it holds at most `ready` transmissions of up to `frames` frames each;
+ * one transmission at a time is on the air, of the highest category first, for the time that its frames take at the
+ * station's rate plus `overhead` ns. Then the station's airtime is reported and its frames are acknowledged. There is
+ * no contention, no loss, no rate control: a station's rate is the highest that it announces.
+ *
+ * Every arrival, every choice of mac80211 and the end of every transmission is a record in debugfs: sojourn_wifi/log.
+ */
+
+#include <linux/debugfs.h>
+#include <linux/etherdevice.h>
+#include <linux/hrtimer.h>
+#include <linux/if_packet.h>
+#include <linux/ip.h>
+#include <linux/module.h>
+#include <linux/udp.h>
+#include <linux/version.h>
+#include <linux/vmalloc.h>
+#include <net/cfg80211.h>
+#include <net/inet_ecn.h>
+#include <net/mac80211.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define ieee80211_tx_status_skb ieee80211_tx_status
+#endif
+
+static bool aql = true;
+module_param(aql, bool, 0444);
+MODULE_PARM_DESC(aql, "announce airtime queue limits");
+static bool fairness = true;
+module_param(fairness, bool, 0444);
+MODULE_PARM_DESC(fairness, "announce airtime fairness, and report airtime");
+static unsigned int ready = 2;
+module_param(ready, uint, 0444);
+MODULE_PARM_DESC(ready, "transmissions held per access category");
+static unsigned int frames = 32;
+module_param(frames, uint, 0444);
+MODULE_PARM_DESC(frames, "most frames of a transmission");
+static unsigned int longest = 4000000;
+module_param(longest, uint, 0444);
+MODULE_PARM_DESC(longest, "longest time of a transmission's frames in ns; a single frame may take longer");
+static unsigned int overhead = 150000;
+module_param(overhead, uint, 0444);
+MODULE_PARM_DESC(overhead, "time of a transmission besides preamble and frames in ns");
+static unsigned int records = 1 << 20;
+module_param(records, uint, 0444);
+MODULE_PARM_DESC(records, "records that the log can hold");
+
+enum kind {
+	/* A packet is about to enter mac80211's queues. */
+	ARRIVAL = 1,
+	/* mac80211 was asked for the next station: its number, or NOBODY. */
+	PICK,
+	/* A frame was pulled from the picked station's queue. `value`: AQL's estimate of its airtime in µs. */
+	FRAME,
+	/* mac80211 gave no further frame of the picked station. */
+	EMPTY,
+	/* The picked station's turn is over. */
+	RETURN,
+	/* A transmission has left the air. `value`: the airtime in µs that is charged; `len`: its frames. */
+	DONE,
+};
+
+#define NOBODY 255
+
+/* What the log consists of. Native byte order. */
+struct record {
+	u64 ns;
+	u8 kind;
+	/* The last byte of the station's address. */
+	u8 station;
+	u8 tid;
+	u8 ecn;
+	u16 len;
+	/* The destination port. */
+	u16 port;
+	/* The first four bytes of the datagram. */
+	u32 number;
+	u32 value;
+	/* Of a frame: what mac80211 chose its queue by. */
+	u32 hash;
+	/* Memory of the packet as the kernel counts it. */
+	u32 truesize;
+};
+
+struct transmission {
+	struct list_head list;
+	struct sk_buff_head frames;
+	struct ieee80211_sta *sta;
+	u8 station;
+	u8 tid;
+	u8 ac;
+	u64 ns;
+};
+
+struct station {
+	/* Index of a legacy rate; or of an HT rate. */
+	u8 rate;
+	bool ht;
+};
+
+struct radio {
+	struct ieee80211_hw *hw;
+	/* The rest is under this lock. */
+	spinlock_t lock;
+	struct list_head waiting[IEEE80211_NUM_ACS];
+	unsigned int held[IEEE80211_NUM_ACS];
+	struct transmission *on_air;
+	struct hrtimer timer;
+	struct packet_type tap;
+	struct debugfs_blob_wrapper blob;
+	u32 lost;
+	struct dentry *directory;
+};
+
+static struct radio *the_radio;
+
+static struct record *note(struct radio *radio, enum kind kind, u8 station)
+{
+	static struct record nowhere;
+	struct record *record = &nowhere;
+
+	if (radio->blob.size / sizeof(*record) < records) {
+		record = radio->blob.data + radio->blob.size;
+		radio->blob.size += sizeof(*record);
+	} else {
+		radio->lost++;
+	}
+	memset(record, 0, sizeof(*record));
+	record->ns = ktime_get_ns();
+	record->kind = kind;
+	record->station = station;
+	return record;
+}
+
+/* Notes an IPv4 datagram that begins at `offset` of the packet. */
+static void note_packet(struct record *record, const struct sk_buff *skb, int offset)
+{
+	struct {
+		struct iphdr ip;
+		struct udphdr udp;
+		__be32 number;
+	} __packed head;
+
+	record->len = skb->len;
+	record->truesize = skb->truesize;
+	if (skb_copy_bits(skb, offset, &head, sizeof(head)) || head.ip.version != 4)
+		return;
+	record->ecn = head.ip.tos & INET_ECN_MASK;
+	record->port = ntohs(head.udp.dest);
+	record->number = ntohl(head.number);
+}
+
+/* Sees every packet on its way into the interface. */
+static int tap(struct sk_buff *skb, struct net_device *dev, struct packet_type *type, struct net_device *orig)
+{
+	struct radio *radio = container_of(type, struct radio, tap);
+	struct record *record;
+
+	if (skb->pkt_type == PACKET_OUTGOING) {
+		spin_lock_bh(&radio->lock);
+		record = note(radio, ARRIVAL, eth_hdr(skb)->h_dest[ETH_ALEN - 1]);
+		note_packet(record, skb, skb_network_offset(skb));
+		spin_unlock_bh(&radio->lock);
+	}
+	kfree_skb(skb);
+	return 0;
+}
+
+/* Legacy rates in units of 100 kbit/s. */
+#define RATE(_rate, _value, _flags) { .bitrate = (_rate), .hw_value = (_value), .flags = (_flags) }
+static struct ieee80211_rate bitrates[] = {
+	RATE(10, 0, 0),   RATE(20, 1, IEEE80211_RATE_SHORT_PREAMBLE),
+	RATE(55, 2, IEEE80211_RATE_SHORT_PREAMBLE), RATE(110, 3, IEEE80211_RATE_SHORT_PREAMBLE),
+	RATE(60, 4, 0),   RATE(90, 5, 0),   RATE(120, 6, 0),  RATE(180, 7, 0),
+	RATE(240, 8, 0),  RATE(360, 9, 0),  RATE(480, 10, 0), RATE(540, 11, 0),
+};
+#define CCK_RATES 4
+
+static struct ieee80211_channel channels[] = {
+	{ .band = NL80211_BAND_2GHZ, .center_freq = 2437, .hw_value = 6, .max_power = 20 },
+};
+
+static struct ieee80211_supported_band band = {
+	.band = NL80211_BAND_2GHZ,
+	.channels = channels,
+	.n_channels = ARRAY_SIZE(channels),
+	.bitrates = bitrates,
+	.n_bitrates = ARRAY_SIZE(bitrates),
+	.ht_cap = {
+		.ht_supported = true,
+		.ampdu_factor = IEEE80211_HT_MAX_AMPDU_64K,
+		.ampdu_density = IEEE80211_HT_MPDU_DENSITY_NONE,
+		.mcs = { .rx_mask = { 0xff, 0xff }, .tx_params = IEEE80211_HT_MCS_TX_DEFINED },
+	},
+};
+
+static const u16 bits_per_symbol[] = { 26, 52, 78, 104, 156, 208, 234, 260 };
+
+static u32 __maybe_unused kbps(const struct station *to)
+{
+	if (to->ht)
+		return bits_per_symbol[to->rate % 8] * (to->rate / 8 + 1) * 250;
+	return bitrates[to->rate].bitrate * 100;
+}
+
+/* The time of a PSDU in whole symbols (IEEE 802.11-2020, §16.3.4, §17.4.3, §19.4.3), and of its preamble. */
+static u64 psdu_ns(const struct station *to, unsigned int bytes)
+{
+	unsigned int bits, streams;
+
+	if (to->ht) {
+		streams = to->rate / 8 + 1;
+		bits = bits_per_symbol[to->rate % 8] * streams;
+		return 1000ULL * (32 + 4 * streams + 4 * DIV_ROUND_UP(22 + 8 * bytes, bits));
+	}
+	if (to->rate < CCK_RATES)
+		return 192000ULL + 80000ULL * bytes / bitrates[to->rate].bitrate;
+	bits = bitrates[to->rate].bitrate * 4 / 10;
+	return 1000ULL * (20 + 4 * DIV_ROUND_UP(22 + 8 * bytes, bits));
+}
+
+/* A frame's bytes in a PSDU: its check sequence; in an aggregate also a delimiter, and padding to four bytes. */
+static unsigned int psdu_bytes(const struct station *to, unsigned int len)
+{
+	return to->ht ? ALIGN(len + FCS_LEN + 4, 4) : len + FCS_LEN;
+}
+
+#define LONGEST_FRAME 1600
+
+/* Pulls frames of one queue for a transmission; NULL if the queue gives none. */
+static struct transmission *fill(struct radio *radio, struct ieee80211_txq *txq)
+{
+	static const struct station group = { .rate = 0 };
+	const struct station *to = txq->sta ? (void *)txq->sta->drv_priv : &group;
+	u8 number = txq->sta ? txq->sta->addr[ETH_ALEN - 1] : NOBODY;
+	unsigned int most = to->ht ? frames : 1;
+	struct transmission *new = kzalloc(sizeof(*new), GFP_ATOMIC);
+	unsigned int bytes = 0;
+
+	if (!new)
+		return NULL;
+	__skb_queue_head_init(&new->frames);
+	while (skb_queue_len(&new->frames) < most) {
+		const struct ieee80211_hdr *hdr;
+		struct record *record;
+		struct sk_buff *skb;
+
+		if (bytes && psdu_ns(to, bytes + LONGEST_FRAME) > longest)
+			break;
+		skb = ieee80211_tx_dequeue(radio->hw, txq);
+		if (!skb) {
+			note(radio, EMPTY, number);
+			break;
+		}
+		bytes += psdu_bytes(to, skb->len);
+		hdr = (void *)skb->data;
+		record = note(radio, FRAME, number);
+		/* Behind the header is the one of LLC and SNAP, eight bytes. */
+		note_packet(record, skb, ieee80211_hdrlen(hdr->frame_control) + 8);
+		record->tid = txq->tid;
+		record->value = ieee80211_info_get_tx_time_est(IEEE80211_SKB_CB(skb));
+		record->hash = skb->hash;
+		__skb_queue_tail(&new->frames, skb);
+	}
+	if (skb_queue_empty(&new->frames)) {
+		kfree(new);
+		return NULL;
+	}
+	new->sta = txq->sta;
+	new->station = number;
+	new->tid = txq->tid;
+	new->ac = txq->ac;
+	new->ns = psdu_ns(to, bytes) + overhead;
+	return new;
+}
+
+/* Fills the room that the device has for a category. */
+static void pull(struct radio *radio, u8 ac)
+{
+	while (radio->held[ac] < ready) {
+		struct transmission *new;
+		struct ieee80211_txq *txq;
+
+		ieee80211_txq_schedule_start(radio->hw, ac);
+		txq = ieee80211_next_txq(radio->hw, ac);
+		if (!txq) {
+			note(radio, PICK, NOBODY)->tid = NOBODY;
+			ieee80211_txq_schedule_end(radio->hw, ac);
+			break;
+		}
+		note(radio, PICK, txq->sta ? txq->sta->addr[ETH_ALEN - 1] : NOBODY)->tid = txq->tid;
+		new = fill(radio, txq);
+		ieee80211_return_txq(radio->hw, txq, false);
+		ieee80211_txq_schedule_end(radio->hw, ac);
+		note(radio, RETURN, txq->sta ? txq->sta->addr[ETH_ALEN - 1] : NOBODY)->tid = txq->tid;
+		if (!new)
+			continue;
+		list_add_tail(&new->list, &radio->waiting[ac]);
+		radio->held[ac]++;
+	}
+}
+
+/* Puts the next transmission on the air, if that is free. */
+static void transmit(struct radio *radio)
+{
+	int ac;
+
+	for (ac = 0; ac < IEEE80211_NUM_ACS && !radio->on_air; ac++) {
+		radio->on_air = list_first_entry_or_null(&radio->waiting[ac], struct transmission, list);
+		if (radio->on_air) {
+			list_del(&radio->on_air->list);
+			hrtimer_start(&radio->timer, ns_to_ktime(radio->on_air->ns), HRTIMER_MODE_REL_SOFT);
+		}
+	}
+}
+
+static void acknowledge(struct radio *radio, struct transmission *done)
+{
+	const struct station *to = done->sta ? (void *)done->sta->drv_priv : NULL;
+	u32 airtime = div_u64(done->ns, 1000);
+	struct record *record;
+	struct sk_buff *skb;
+
+	record = note(radio, DONE, done->station);
+	record->tid = done->tid;
+	record->len = skb_queue_len(&done->frames);
+	record->value = airtime;
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
+	/* What CoDel's parameters of slow stations depend on. */
+	if (to)
+		ieee80211_sta_set_expected_throughput(done->sta, kbps(to));
+#endif
+	if (done->sta && fairness)
+		ieee80211_sta_register_airtime(done->sta, done->tid, airtime, 0);
+	while ((skb = __skb_dequeue(&done->frames))) {
+		struct ieee80211_tx_info *info = IEEE80211_SKB_CB(skb);
+
+		ieee80211_tx_info_clear_status(info);
+		info->status.rates[0].idx = to ? to->rate : 0;
+		info->status.rates[0].count = 1;
+		info->status.rates[0].flags = to && to->ht ? IEEE80211_TX_RC_MCS : 0;
+		info->status.rates[1].idx = -1;
+		info->flags |= IEEE80211_TX_STAT_ACK;
+		ieee80211_tx_status_skb(radio->hw, skb);
+	}
+}
+
+/* The transmission on the air is over. */
+static enum hrtimer_restart over(struct hrtimer *timer)
+{
+	struct radio *radio = container_of(timer, struct radio, timer);
+	struct transmission *done;
+
+	spin_lock_bh(&radio->lock);
+	done = radio->on_air;
+	radio->on_air = NULL;
+	if (done) {
+		u8 ac = done->ac;
+
+		acknowledge(radio, done);
+		kfree(done);
+		radio->held[ac]--;
+		transmit(radio);
+		pull(radio, ac);
+		transmit(radio);
+	}
+	spin_unlock_bh(&radio->lock);
+	return HRTIMER_NORESTART;
+}
+
+static void radio_wake_tx_queue(struct ieee80211_hw *hw, struct ieee80211_txq *txq)
+{
+	struct radio *radio = *(struct radio **)hw->priv;
+
+	spin_lock_bh(&radio->lock);
+	pull(radio, txq->ac);
+	transmit(radio);
+	spin_unlock_bh(&radio->lock);
+}
+
+/* Frames that have no queue in mac80211: management. Nobody would hear them. */
+static void radio_tx(struct ieee80211_hw *hw, struct ieee80211_tx_control *control, struct sk_buff *skb)
+{
+	ieee80211_free_txskb(hw, skb);
+}
+
+static int radio_start(struct ieee80211_hw *hw)
+{
+	return 0;
+}
+
+static void discard(struct radio *radio, struct transmission *transmission)
+{
+	struct sk_buff *skb;
+
+	while ((skb = __skb_dequeue(&transmission->frames)))
+		ieee80211_free_txskb(radio->hw, skb);
+	kfree(transmission);
+}
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+static void radio_stop(struct ieee80211_hw *hw, bool suspend)
+#else
+static void radio_stop(struct ieee80211_hw *hw)
+#endif
+{
+	struct radio *radio = *(struct radio **)hw->priv;
+	struct transmission *each, *next;
+	int ac;
+
+	hrtimer_cancel(&radio->timer);
+	spin_lock_bh(&radio->lock);
+	for (ac = 0; ac < IEEE80211_NUM_ACS; ac++) {
+		list_for_each_entry_safe(each, next, &radio->waiting[ac], list)
+			discard(radio, each);
+		INIT_LIST_HEAD(&radio->waiting[ac]);
+		radio->held[ac] = 0;
+	}
+	if (radio->on_air)
+		discard(radio, radio->on_air);
+	radio->on_air = NULL;
+	spin_unlock_bh(&radio->lock);
+}
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+static int radio_config(struct ieee80211_hw *hw, int radio_idx, u32 changed)
+#else
+static int radio_config(struct ieee80211_hw *hw, u32 changed)
+#endif
+{
+	return 0;
+}
+
+/* mac80211 asks it of drivers that control rates. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+static int radio_set_rts_threshold(struct ieee80211_hw *hw, int radio_idx, u32 value)
+#else
+static int radio_set_rts_threshold(struct ieee80211_hw *hw, u32 value)
+#endif
+{
+	return 0;
+}
+
+static void radio_configure_filter(struct ieee80211_hw *hw, unsigned int changed, unsigned int *total, u64 multicast)
+{
+	*total = 0;
+}
+
+static int radio_add_interface(struct ieee80211_hw *hw, struct ieee80211_vif *vif)
+{
+	struct radio *radio = *(struct radio **)hw->priv;
+
+	if (radio->tap.dev)
+		return -EBUSY;
+	radio->tap.type = htons(ETH_P_ALL);
+	radio->tap.func = tap;
+	radio->tap.dev = ieee80211_vif_to_wdev(vif)->netdev;
+	dev_add_pack(&radio->tap);
+	return 0;
+}
+
+static void radio_remove_interface(struct ieee80211_hw *hw, struct ieee80211_vif *vif)
+{
+	struct radio *radio = *(struct radio **)hw->priv;
+
+	__dev_remove_pack(&radio->tap);
+	radio->tap.dev = NULL;
+}
+
+/* A station's rate is the highest of those that it announces. */
+static int radio_sta_state(struct ieee80211_hw *hw, struct ieee80211_vif *vif, struct ieee80211_sta *sta,
+			   enum ieee80211_sta_state from, enum ieee80211_sta_state to)
+{
+	struct radio *radio = *(struct radio **)hw->priv;
+	struct station *station = (void *)sta->drv_priv;
+	const u8 *mcs = sta->deflink.ht_cap.mcs.rx_mask;
+	struct transmission *each;
+	int ac;
+
+	station->ht = sta->deflink.ht_cap.ht_supported && (mcs[0] || mcs[1]);
+	if (station->ht)
+		station->rate = fls(mcs[0] | mcs[1] << 8) - 1;
+	else
+		station->rate = fls(sta->deflink.supp_rates[NL80211_BAND_2GHZ] | 1) - 1;
+	if (to != IEEE80211_STA_NOTEXIST)
+		return 0;
+	spin_lock_bh(&radio->lock);
+	for (ac = 0; ac < IEEE80211_NUM_ACS; ac++)
+		list_for_each_entry(each, &radio->waiting[ac], list)
+			if (each->sta == sta)
+				each->sta = NULL;
+	if (radio->on_air && radio->on_air->sta == sta)
+		radio->on_air->sta = NULL;
+	spin_unlock_bh(&radio->lock);
+	return 0;
+}
+
+static const struct ieee80211_ops operations = {
+	.tx = radio_tx,
+	.wake_tx_queue = radio_wake_tx_queue,
+	.start = radio_start,
+	.stop = radio_stop,
+	.config = radio_config,
+	.configure_filter = radio_configure_filter,
+	.set_rts_threshold = radio_set_rts_threshold,
+	.add_interface = radio_add_interface,
+	.remove_interface = radio_remove_interface,
+	.sta_state = radio_sta_state,
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+	.add_chanctx = ieee80211_emulate_add_chanctx,
+	.remove_chanctx = ieee80211_emulate_remove_chanctx,
+	.change_chanctx = ieee80211_emulate_change_chanctx,
+	.switch_vif_chanctx = ieee80211_emulate_switch_vif_chanctx,
+#endif
+};
+
+static int __init sojourn_wifi_init(void)
+{
+	static const u8 address[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
+	struct ieee80211_hw *hw;
+	struct radio *radio;
+	int ac, error = -ENOMEM;
+
+	hw = ieee80211_alloc_hw(sizeof(radio), &operations);
+	if (!hw)
+		return -ENOMEM;
+	radio = kzalloc(sizeof(*radio), GFP_KERNEL);
+	if (!radio)
+		goto free_hw;
+	radio->blob.data = vzalloc(array_size(records, sizeof(struct record)));
+	if (!radio->blob.data)
+		goto free_radio;
+	*(struct radio **)hw->priv = radio;
+	radio->hw = hw;
+	spin_lock_init(&radio->lock);
+	for (ac = 0; ac < IEEE80211_NUM_ACS; ac++)
+		INIT_LIST_HEAD(&radio->waiting[ac]);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&radio->timer, over, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+#else
+	hrtimer_init(&radio->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	radio->timer.function = over;
+#endif
+	SET_IEEE80211_PERM_ADDR(hw, address);
+	ieee80211_hw_set(hw, HAS_RATE_CONTROL);
+	ieee80211_hw_set(hw, SUPPORT_FAST_XMIT);
+	ieee80211_hw_set(hw, AP_LINK_PS);
+	ieee80211_hw_set(hw, SIGNAL_DBM);
+	ieee80211_hw_set(hw, NO_AUTO_VIF);
+	hw->queues = IEEE80211_NUM_ACS;
+	hw->max_rates = 1;
+	hw->max_report_rates = 1;
+	hw->max_rate_tries = 1;
+	hw->sta_data_size = sizeof(struct station);
+	hw->wiphy->interface_modes = BIT(NL80211_IFTYPE_AP);
+	hw->wiphy->bands[NL80211_BAND_2GHZ] = &band;
+	if (aql)
+		wiphy_ext_feature_set(hw->wiphy, NL80211_EXT_FEATURE_AQL);
+	if (fairness)
+		wiphy_ext_feature_set(hw->wiphy, NL80211_EXT_FEATURE_AIRTIME_FAIRNESS);
+	error = ieee80211_register_hw(hw);
+	if (error)
+		goto free_log;
+	radio->directory = debugfs_create_dir("sojourn_wifi", NULL);
+	debugfs_create_blob("log", 0400, radio->directory, &radio->blob);
+	debugfs_create_u32("lost", 0400, radio->directory, &radio->lost);
+	the_radio = radio;
+	return 0;
+
+free_log:
+	vfree(radio->blob.data);
+free_radio:
+	kfree(radio);
+free_hw:
+	ieee80211_free_hw(hw);
+	return error;
+}
+
+static void __exit sojourn_wifi_exit(void)
+{
+	struct radio *radio = the_radio;
+
+	debugfs_remove(radio->directory);
+	ieee80211_unregister_hw(radio->hw);
+	ieee80211_free_hw(radio->hw);
+	vfree(radio->blob.data);
+	kfree(radio);
+}
+
+/* After mac80211 and cfg80211, which are initialised as subsystems and devices. */
+late_initcall(sojourn_wifi_init);
+module_exit(sojourn_wifi_exit);
+
+MODULE_DESCRIPTION("mac80211's queues above a timed medium");
+MODULE_LICENSE("Dual MIT/GPL");

@@ -1,0 +1,63 @@
+"""The kernel's Wi-Fi queues above a radio of ours: needs a kernel of ``sojourn kernel build 7.3 --wifi``."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+
+import pytest
+
+from sojourn import _core
+from sojourn.linux import kernel, machine, programs
+from sojourn.linux.errors import LinuxError
+
+BUILT = [made for made in map(kernel.built_in, kernel.built_with_radio_directory().glob("[0-9]*")) if made is not None]
+needs_radio = pytest.mark.skipif(
+    not BUILT or programs.agent() is None, reason="needs a kernel: sojourn kernel build 7.3 --wifi"
+)
+DONE = 6
+"""A transmission is over, in the radio's log."""
+OPTIONS = ["mac80211_hwsim.radios=0"]
+
+
+def job(**changes: object) -> str:
+    """Two stations, one of them slow, with more traffic than the air carries."""
+    flow = {"bytes": 1500, "every_ns": 250_000, "stop_ns": 10**9}
+    told = {
+        "seed": 1,
+        "log": "sojourn_wifi",
+        "stations": [{"mcs": 7}, {"mcs": 0}],
+        "flows": [flow | {"station": 0}, flow | {"station": 1, "start_ns": 13_000}],
+        "duration_ns": 10**9,
+    }
+    return json.dumps(told | changes)
+
+
+def airtimes(answer: bytes) -> dict[int, int]:
+    """Of each station in µs, from the radio's log."""
+    (length,) = struct.unpack_from("<Q", answer)
+    figures, sums = json.loads(answer[8 : 8 + length]), {1: 0, 2: 0}
+    for record in struct.iter_unpack("=QBBBBHHIIII", answer[8 + length :]):
+        if record[1] == DONE:
+            sums[record[2]] += record[8]
+    for (_, airtime), station in zip(figures["stations"], sums, strict=True):
+        counted = re.search(r"TX: (\d+) us", airtime)
+        assert counted is not None
+        assert int(counted[1]) == sums[station]
+    return sums
+
+
+@needs_radio
+def test_stations_share_airtime_and_the_same_seed_gives_the_same_bytes():
+    one, same = (machine.run_wifi(job(), BUILT[0], OPTIONS, _core.Monitor()) for _ in range(2))
+    assert one == same
+    fast, slow = airtimes(one).values()
+    assert abs(fast - slow) < 0.02 * (fast + slow)
+
+
+@needs_radio
+def test_a_flow_to_no_station_fails_the_run():
+    told = job(flows=[{"station": 2, "bytes": 1500, "every_ns": 1, "stop_ns": 1}])
+    with pytest.raises(LinuxError, match="flow 0: no such station"):
+        machine.run_wifi(told, BUILT[0], OPTIONS, _core.Monitor())

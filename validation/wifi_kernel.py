@@ -1,0 +1,487 @@
+"""The kernel's own Wi-Fi queues against ours, decision by decision; writes docs/results/wifi-kernel.md.
+
+``python validation/wifi_kernel.py [FOLDER]`` runs every scenario in a kernel that ``sojourn kernel build 7.3 --wifi``
+made (FOLDER: another place of it), keeps what the kernel's queues decided as traces in ``crates/wifi/tests/data``, and
+replays them through ``crates/wifi``. A test of that crate replays the same traces without a kernel. Then the kernel's
+own simulated radio has the same load, and the simulator's cell.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import re
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sojourn as sj
+from sojourn import _core
+from sojourn.linux import kernel as kernels
+from sojourn.linux import machine
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "results" / "wifi-kernel.md"
+TRACES = ROOT / "crates" / "wifi" / "tests" / "data"
+RECORD = struct.Struct("=QBBBBHHIIII")
+ARRIVAL, PICK, FRAME, EMPTY, RETURN, DONE = range(1, 7)
+NOBODY = 255
+MS = 10**6
+S = 10**9
+LEGACY = {
+    2: "1",
+    4: "2",
+    11: "5.5",
+    22: "11",
+    12: "6",
+    18: "9",
+    24: "12",
+    36: "18",
+    48: "24",
+    72: "36",
+    96: "48",
+    108: "54",
+}
+"""Legacy rates in units of 500 kbit/s, and in Mbit/s."""
+
+
+class Record(NamedTuple):
+    """A record of the radio's log, as in sojourn_wifi.c."""
+
+    ns: int
+    kind: int
+    station: int
+    tid: int
+    ecn: int
+    bytes: int
+    port: int
+    number: int
+    value: int
+    hash: int
+    truesize: int
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A cell and its load. ``options``: parameters of the radio."""
+
+    name: str
+    about: str
+    stations: Sequence[dict[str, int]]
+    flows: Sequence[dict[str, Any]]
+    duration_ns: int
+    options: Sequence[str] = ()
+    limit: int | None = None
+    memory_limit: int | None = None
+
+    def job(self) -> str:
+        """What the agent is told."""
+        return json.dumps(
+            {
+                "seed": 1,
+                "log": "sojourn_wifi",
+                "limit": self.limit,
+                "memory_limit": self.memory_limit,
+                "stations": self.stations,
+                "flows": self.flows,
+                "duration_ns": self.duration_ns,
+            }
+        )
+
+
+def load(station: int, mbps: float, stop_ns: int, size: int = 1500, **more: Any) -> dict[str, Any]:
+    """Datagrams at a constant rate. Flows start some ten microseconds apart, by their station."""
+    burst = more.get("burst", 1)
+    every_ns = round(size * 8 * burst / mbps * 1000)
+    return {
+        "station": station,
+        "bytes": size,
+        "every_ns": every_ns,
+        "start_ns": 13_000 * station,
+        "stop_ns": stop_ns,
+        **more,
+    }
+
+
+def scenarios() -> Iterator[Scenario]:
+    """All of them."""
+    fast, slow = {"mcs": 7}, {"mcs": 0}
+    three = [fast, fast, slow]
+    overload = [load(station, 25, S) for station in range(3)]
+    yield Scenario("three", "two fast stations and a slow one, 25 Mbit/s to each", three, overload, S)
+    turns = ["sojourn_wifi.fairness=0", "sojourn_wifi.aql=0"]
+    yield Scenario("three-turns", "the same without airtime fairness and without AQL", three, overload, S, turns)
+    yield Scenario("three-no-aql", "the same without AQL", three, overload, S, ["sojourn_wifi.aql=0"])
+    yield Scenario(
+        "three-frames",
+        "the same with single frames, and one in the device",
+        three,
+        [load(station, 12, S) for station in range(3)],
+        S,
+        ["sojourn_wifi.frames=1", "sojourn_wifi.ready=1"],
+    )
+    yield Scenario(
+        "codel",
+        "moderate overload; half of the flows are ECN-capable",
+        three,
+        [load(station, mbps, 3 * S, ecn=ecn) for station, mbps in enumerate((11, 11, 1.3)) for ecn in (False, True)],
+        3 * S,
+    )
+    sparse = [load(station, 0.08, 2 * S, size=100) for station in range(30)]
+    yield Scenario(
+        "thirty",
+        "28 fast stations, one of 6.5 Mbit/s and one of 1 Mbit/s: bulk data and small packets to each",
+        [*[fast] * 28, slow, {"legacy": 2}],
+        [*(load(station, 1.6, 2 * S) for station in range(30)), *sparse],
+        2 * S,
+    )
+    yield Scenario(
+        "bursts",
+        "bursts at light load: queues are empty most of the time",
+        three,
+        [load(station, mbps, 3 * S, burst=burst) for station, (mbps, burst) in enumerate(((9, 20), (4, 7), (1.1, 5)))]
+        + [load(station, 0.1, 3 * S, size=200) for station in range(3)],
+        3 * S,
+    )
+    yield Scenario(
+        "limit",
+        "room for 300 packets in all queues, four flows per station of equal packets",
+        three,
+        [load(station, 6, S, start_ns=7_000 * flow) for station in range(3) for flow in range(4)],
+        S,
+        limit=300,
+        memory_limit=64 << 20,
+    )
+    yield Scenario(
+        "collisions",
+        "240 flows to 24 stations: some flows of two stations have the same queue",
+        [fast] * 24,
+        [
+            load(station, 0.3, S, size=700, start_ns=991 * (10 * station + flow))
+            for station in range(24)
+            for flow in range(10)
+        ],
+        S,
+    )
+    rates = [*({"mcs": index} for index in range(16)), *({"legacy": rate} for rate in LEGACY)]
+    yield Scenario(
+        "rates",
+        "light load at every rate, packets of four sizes",
+        rates,
+        [load(station, size / 30000, S, size=size) for station in range(len(rates)) for size in (64, 300, 900, 1500)],
+        S,
+    )
+
+
+def at_random(seed: int) -> Scenario:
+    """A scenario drawn from a seed: 1 to 60 stations at any rates, any load, at times with other limits or parameters."""
+    draw = random.Random(seed)
+    stations = [
+        {"mcs": draw.randrange(16)} if draw.random() < 0.8 else {"legacy": draw.choice(list(LEGACY))}
+        for _ in range(draw.choice((1, 2, 3, 5, 10, 30, 60)))
+    ]
+    total_mbps = draw.choice((5, 20, 60, 120))
+    flows = []
+    for station in range(len(stations)):
+        for _ in range(draw.choice((1, 1, 2, 4))):
+            size, start_ns = draw.choice((60, 200, 700, 1500, 1500)), draw.randrange(S)
+            mbps = max(0.02, total_mbps / len(stations) * draw.uniform(0.1, 2) * size / 1500)
+            stop_ns = min(3 * S, start_ns + draw.randrange(1, 3 * S))
+            burst, ecn = draw.choice((1, 1, 1, 8, 40)), draw.random() < 0.4
+            flows.append(load(station, mbps, stop_ns, size=size, burst=burst, start_ns=start_ns, ecn=ecn))
+    options = {
+        f"sojourn_wifi.frames={draw.choice((1, 4, 16, 64))}": 0.3,
+        f"sojourn_wifi.ready={draw.choice((1, 3, 4))}": 0.3,
+        "sojourn_wifi.aql=0": 0.15,
+    }
+    return Scenario(
+        f"random-{seed}",
+        "at random",
+        stations,
+        flows,
+        3 * S,
+        [option for option, share in options.items() if draw.random() < share],
+        draw.choice((None, None, 200, 1000)),
+        draw.choice((None, None, 1 << 20)),
+    )
+
+
+@dataclass
+class Result:
+    """What a scenario gave."""
+
+    scenario: Scenario
+    release: str
+    radio: dict[str, int]
+    """Counters of the radio, and sums of those of its stations."""
+    records: list[Record]
+
+    def count(self, kind: int) -> int:
+        """Records of a kind."""
+        return sum(record.kind == kind for record in self.records)
+
+
+def run(scenario: Scenario, kernel: kernels.Kernel) -> Result:
+    """Runs a scenario in the kernel."""
+    figures, log = in_kernel(scenario.job(), ["mac80211_hwsim.radios=0", *scenario.options], kernel)
+    if figures["lost"] or figures["refused"]:
+        raise SystemExit(f"{scenario.name}: {figures['lost']} records lost, {figures['refused']} datagrams refused")
+    counters = {name: int(value) for name, value in re.findall(r"fq_(\w+) (\d+)", figures["radio"])}
+    for station in range(len(scenario.stations)):
+        for name, value in of_station(figures, station).items():
+            counters[name] = counters.get(name, 0) + value
+    return Result(scenario, figures["kernel"], counters, [Record(*values) for values in RECORD.iter_unpack(log)])
+
+
+def in_kernel(job: str, options: list[str], kernel: kernels.Kernel) -> tuple[dict[str, Any], bytes]:
+    """The figures and the log of a run."""
+    answer = machine.run_wifi(job, kernel, options, _core.Monitor())
+    (length,) = struct.unpack_from("<Q", answer)
+    return json.loads(answer[8 : 8 + length]), answer[8 + length :]
+
+
+def of_station(figures: Mapping[str, Any], station: int) -> dict[str, int]:
+    """Counters of a station's queues: debugfs has a row per TID."""
+    counters: Counter[str] = Counter()
+    columns = {"new": 4, "drops": 5, "marks": 6, "station_overlimits": 7, "station_collisions": 8, "sent": 10}
+    for line in figures["stations"][station][0].splitlines()[1:]:
+        values = line.split()
+        counters.update({name: int(values[at]) for name, at in columns.items()})
+    return dict(counters)
+
+
+def trace(result: Result) -> str:
+    """The trace of a run, as crates/wifi/src/queues/mac80211/kernel.rs reads it."""
+    scenario = result.scenario
+    rates = [f"mcs{rate['mcs']}" if "mcs" in rate else LEGACY[rate["legacy"]] for rate in scenario.stations]
+    lines = [
+        f"kernel {result.release}",
+        f"stations {' '.join(rates)}",
+        f"limit {result.radio['limit']}",
+        f"memory {result.radio['memory_limit']}",
+        f"aql {int('sojourn_wifi.aql=0' not in scenario.options)}",
+        f"fairness {int('sojourn_wifi.fairness=0' not in scenario.options)}",
+    ]
+    hashes = {record.port: record.hash for record in result.records if record.kind == FRAME}
+    lines += [f"flow {port} {hash_}" for port, hash_ in sorted(hashes.items())]
+    lines.append("")
+    before = 0
+    for record in result.records:
+        values: tuple[int, ...]
+        match record.kind:
+            case 1:
+                letter, values = "A", (record.station, record.port, record.number, record.bytes, record.ecn)
+            case 2:
+                letter, values = "P", (0 if record.station == NOBODY else record.station,)
+            case 3:
+                letter, values = "F", (record.port, record.number, record.ecn, record.bytes, record.value)
+            case 4:
+                letter, values = "E", ()
+            case 5:
+                letter, values = "R", ()
+            case _:
+                letter, values = "D", (record.station, record.bytes, record.value)
+        lines.append(" ".join([letter, str(record.ns - before), *map(str, values)]))
+        before = record.ns
+    return "\n".join(lines) + "\n"
+
+
+def keep(result: Result, folder: Path) -> None:
+    """Writes a trace; the same trace gives the same bytes."""
+    path = folder / f"{result.scenario.name}.txt.gz"
+    path.write_bytes(gzip.compress(trace(result).encode(), mtime=0))
+
+
+def replayed(folder: Path | None = None) -> dict[str, dict[str, int]]:
+    """How crates/wifi did at each trace: its own, or those of a folder."""
+    test = ["every_decision_is"] if folder is None else ["every_decision_of", "--ignored"]
+    command = ["tools/with-rust", "cargo", "test", "--quiet", "-p", "sojourn-wifi", "--lib", "--", "--nocapture"]
+    environment = os.environ | ({} if folder is None else {"SOJOURN_TRACES": str(folder)})
+    said = subprocess.run(command + test, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    found = re.findall(r"([\w-]+)(?:\.txt)?: Outcome \{ (.*)", said.stdout)
+    if not found:
+        raise SystemExit(f"no replay: {said.stderr[-2000:]}")
+    return {name: {key: int(value) for key, value in re.findall(r"(\w+): (\d+)", rest)} for name, rest in found}
+
+
+RANDOM = range(100)
+"""Seeds of the scenarios at random."""
+
+
+def of_random_scenarios(kernel: kernels.Kernel) -> str:
+    """A sentence about scenarios whose traces are not kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in RANDOM:
+            keep(run(at_random(seed), kernel), Path(folder))
+        outcomes = replayed(Path(folder)).values()
+    decisions, wrong = (sum(outcome[key] for outcome in outcomes) for key in ("decisions", "wrong"))
+    return f"{len(outcomes)} scenarios drawn at random have {decisions} more decisions, of which {wrong} differ."
+
+
+def decisions_table(results: Sequence[Result], outcomes: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """A row per scenario."""
+    for result in results:
+        outcome, name = outcomes[result.scenario.name], result.scenario.name
+        lost = result.count(ARRIVAL) - result.count(FRAME) - result.radio["backlog"]
+        codel = result.radio["drops"]
+        if lost != outcome["dropped"]:
+            raise SystemExit(f"{name}: the kernel dropped {lost} packets, ours {outcome['dropped']}")
+        cells = (
+            outcome["arrivals"], outcome["decisions"], outcome["wrong"], outcome["wrong_estimates"], BEFORE[name],
+            result.radio["marks"], codel, lost - codel,
+        )  # fmt: skip
+        yield f"| {name} | " + " | ".join(map(str, cells)) + " |"
+
+
+BEFORE = {
+    "three": 137, "three-turns": 54, "three-no-aql": 54, "three-frames": 980, "codel": 251, "thirty": 1626,
+    "bursts": 725, "limit": 2167, "collisions": 1440, "rates": 297,
+}  # fmt: skip
+"""Differing decisions of the model as it was before it was compared, with the same traces."""
+
+
+def hwsim_table(kernel: kernels.Kernel) -> Iterator[str]:
+    """The same load on the kernel's own simulated radio. Without 802.11n: Block Ack would wait for an answer."""
+    three = next(scenario for scenario in scenarios() if scenario.name == "three")
+    job = json.loads(three.job()) | {"log": None, "stations": [{"legacy": 108}, {"legacy": 108}, {"legacy": 12}]}
+    figures, _ = in_kernel(json.dumps(job), ["mac80211_hwsim.radios=1"], kernel)
+    for station, rate in enumerate(("54 Mbit/s", "54 Mbit/s", "6 Mbit/s")):
+        counters = of_station(figures, station)
+        airtime = re.search(r"TX: (\d+)", figures["stations"][station][1])
+        assert airtime is not None
+        spoilt = counters["drops"] + counters["marks"] + counters["station_overlimits"]
+        yield f"| {rate} | 25 | {counters['sent']} | {counters['new']} | {spoilt} | {airtime[1]} |"
+
+
+class Share(NamedTuple):
+    """What a station gets."""
+
+    airtime: float
+    goodput_mbps: float
+    p50_ms: float
+    p95_ms: float
+
+
+LONG_S, WARMUP_S = 6, 2
+
+
+def kernels_shares(result: Result) -> list[Share]:
+    """What the stations got from the kernel after the warm-up. A frame arrives when its transmission is over."""
+    begin = result.records[0].ns + WARMUP_S * S
+    entered: dict[tuple[int, int], int] = {}
+    in_device: dict[int, deque[Record]] = defaultdict(deque)
+    delays: dict[int, list[float]] = defaultdict(list)
+    airtime: Counter[int] = Counter()
+    sent: Counter[int] = Counter()
+    for record in result.records:
+        if record.kind == ARRIVAL:
+            entered[record.port, record.number] = record.ns
+        elif record.kind == FRAME:
+            in_device[record.station].append(record)
+        elif record.kind == DONE:
+            frames = [in_device[record.station].popleft() for _ in range(record.bytes)]
+            if record.ns >= begin:
+                airtime[record.station] += record.value
+                sent[record.station] += sum(frame.bytes - 34 for frame in frames)
+                delays[record.station] += [(record.ns - entered[frame.port, frame.number]) / MS for frame in frames]
+    return [
+        Share(
+            airtime[station] / airtime.total(),
+            sent[station] * 8 / (LONG_S - WARMUP_S) / 1e6,
+            statistics.median(delays[station]),
+            statistics.quantiles(delays[station], n=20)[-1],
+        )
+        for station in sorted(delays)
+    ]
+
+
+def simulators_shares() -> list[Share]:
+    """What the stations get from the simulator's cell with the same load."""
+    names = ("a", "b", "slow")
+    flows = "".join(
+        f'[[traffic]]\nname = "{name}"\nkind = "cbr"\nfrom = "ap"\nto = "{name}"\nrate = "25 Mbit/s"\n'
+        f'packet = "1472 B"\nrtt = "2 ms"\nstart = "{13 * at} us"\n'
+        for at, name in enumerate(names)
+    )
+    text = (
+        f'[experiment]\nduration = "{LONG_S} s"\nwarmup = "{WARMUP_S} s"\nrepeat = 3\n'
+        '[[link]]\nname = "wifi"\nkind = "wifi"\nstandard = "802.11n"\nkernel = "7.3"\nfrom = "ap"\n'
+        'to = ["a", "b", "slow"]\nstation = { a = { rate = "65 Mbit/s" }, b = { rate = "65 Mbit/s" }, '
+        'slow = { rate = "6.5 Mbit/s" } }\n[[queue]]\naqm = "fq_codel"\n' + flows
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "cell.toml"
+        file.write_text(text, encoding="utf-8")
+        runs = [run.summary for run in sj.run(file).runs]
+    shares = []
+    for name in names:
+        stations = [run["links"]["wifi"]["stations"][name] for run in runs]
+        total = [sum(one["airtime_share"] for one in run["links"]["wifi"]["stations"].values()) for run in runs]
+        mean = statistics.fmean
+        shares.append(
+            Share(
+                mean(one["airtime_share"] / all_ for one, all_ in zip(stations, total, strict=True)),
+                mean(one["goodput_bps"] for one in stations) / 1e6,
+                mean(one["latency_ms"]["p50"] for one in stations),
+                mean(one["latency_ms"]["p95"] for one in stations),
+            )
+        )
+    return shares
+
+
+def shares_table(kernel: kernels.Kernel) -> Iterator[str]:
+    """The kernel and the simulator's cell beside each other."""
+    three = next(scenario for scenario in scenarios() if scenario.name == "three")
+    flows = [load(station, 25, LONG_S * S) for station in range(3)]
+    kernels_own = kernels_shares(run(replace(three, flows=flows, duration_ns=LONG_S * S), kernel))
+    for name, theirs, ours in zip(
+        ("65 Mbit/s", "65 Mbit/s", "6.5 Mbit/s"), kernels_own, simulators_shares(), strict=True
+    ):
+        pairs = zip(theirs, ours, strict=True)
+        formats = ("{:.3f} | {:.3f}", "{:.2f} | {:.2f}", "{:.0f} | {:.0f}", "{:.0f} | {:.0f}")
+        yield f"| {name} | " + " | ".join(one.format(*pair) for one, pair in zip(formats, pairs, strict=True)) + " |"
+
+
+def page(kernel: kernels.Kernel, results: Sequence[Result], outcomes: Mapping[str, Mapping[str, int]]) -> str:
+    """docs/results/wifi-kernel.md."""
+    template = Path(__file__).with_name("wifi_kernel.md").read_text(encoding="utf-8")
+    parts = {
+        "RELEASE": results[0].release,
+        "PACKETS": str(sum(outcome["arrivals"] for outcome in outcomes.values())),
+        "DECISIONS": str(sum(outcome["decisions"] for outcome in outcomes.values())),
+        "DIFFERING": str(sum(outcome["wrong"] for outcome in outcomes.values())),
+        "BEFORE": str(sum(BEFORE.values())),
+        "SCENARIOS": "\n".join(f"- `{result.scenario.name}`: {result.scenario.about}" for result in results),
+        "TABLE": "\n".join(decisions_table(results, outcomes)),
+        "RANDOM": of_random_scenarios(kernel),
+        "HWSIM": "\n".join(hwsim_table(kernel)),
+        "SHARES": "\n".join(shares_table(kernel)),
+    }
+    return re.sub(r"@([A-Z]+)@", lambda match: parts[match[1]], template)
+
+
+def main() -> None:
+    """Runs, keeps, compares and writes."""
+    made = kernels.built_with_radio_directory().glob("7.3*")
+    given = sys.argv[1] if len(sys.argv) > 1 else next(map(str, made), None)
+    if given is None:
+        raise SystemExit("no kernel: sojourn kernel build 7.3 --wifi")
+    kernel = kernels.locate(given)
+    results = [run(scenario, kernel) for scenario in scenarios()]
+    TRACES.mkdir(parents=True, exist_ok=True)
+    for result in results:
+        keep(result, TRACES)
+    PAGE.write_text(page(kernel, results, replayed()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
