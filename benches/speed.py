@@ -378,7 +378,8 @@ def further_link_lines(counted: Mapping[str, float]) -> list[str]:
     each = (more - less) / (many - few)
     return [
         "",
-        f"What each further link of {many} in a row adds to a packet (goal: at most 15 %). The first link is the bottleneck.",
+        f"What each further link of {many} in a row adds to a packet (goal: at most 15 %). The first link is the "
+        "bottleneck.",
         "",
         "| CUBIC, drop-tail | instructions per data packet | share of a packet over one link |",
         "| --- | --: | --: |",

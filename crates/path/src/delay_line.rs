@@ -60,7 +60,7 @@ impl<P> DelayLine<P> {
     }
 
     /// Packets in it.
-    pub fn len(&self) -> usize {
+    pub fn packets(&self) -> usize {
         usize::from(self.first.is_some()) + self.rest.len()
     }
 }

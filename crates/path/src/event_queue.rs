@@ -22,8 +22,8 @@ impl EventQueue {
     /// So many places, none of which has anything to do.
     pub fn new(places: usize) -> Self {
         match places {
-            ..=4 => Self::Few(Places([Time::MAX; 4])),
-            ..=12 => Self::Several(Places([Time::MAX; 12])),
+            0..=4 => Self::Few(Places([Time::MAX; 4])),
+            5..=12 => Self::Several(Places([Time::MAX; 12])),
             _ => Self::Many(Tree::new(places)),
         }
     }

@@ -344,7 +344,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// Packets on their way: in queues, in device queues, in shared media and in delay lines.
     pub fn packets(&self) -> u64 {
         let queued = self.links.iter().map(Link::packets);
-        let travelling = self.lines.iter().map(|line| line.len() as u64);
+        let travelling = self.lines.iter().map(|line| line.packets() as u64);
         let shared = self.media.iter().map(Medium::packets);
         queued.chain(travelling).chain(shared).sum::<u64>() + self.delivered.len() as u64
     }
