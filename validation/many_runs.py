@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import statistics
@@ -177,7 +178,7 @@ def studies(folder: Path) -> Iterator[Finding]:
         wall_s = timed("study", "run", "--all", "--store", store, "--out", folder / out)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         processor_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return wall_s, f"{wall_s:.0f} s ({processor_s:.0f} s of processor)"
+        return wall_s, f"{wall_s:.0f} s ({processor_s:.0f} s of processor), load {os.getloadavg()[1]:.0f}"
 
     bare_s = 0.0
     for study in available():
