@@ -183,7 +183,7 @@ def scenarios() -> Iterator[Scenario]:
 
 
 def at_random(seed: int) -> Scenario:
-    """A scenario drawn from a seed: 1 to 60 stations at any rates, any load, at times with other limits or parameters."""
+    """A scenario drawn from a seed: 1 to 60 stations at any rates, any load, at times with other limits."""
     draw = random.Random(seed)
     stations = [
         {"mcs": draw.randrange(16)} if draw.random() < 0.8 else {"legacy": draw.choice(list(LEGACY))}

@@ -160,6 +160,7 @@ impl<P: Packet> Mac80211<P> {
         let aql = self.aql.as_ref();
         let listed = self.schedule.listed(access);
         if aql.is_some_and(|aql| !aql.allows_category(access, listed)) {
+            self.schedule.skip_round(access);
             return None;
         }
         let within = |at: usize| aql.is_none_or(|aql| aql.allows(at)) || has_retransmission(at / 4);

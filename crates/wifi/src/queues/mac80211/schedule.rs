@@ -33,6 +33,10 @@ pub(super) struct Schedule {
     deficit: Vec<i64>,
     /// When each queue was last put on the list with packets.
     listed: Vec<Time>,
+    /// The number of the round, per category.
+    round: [u16; 4],
+    /// The round in which each queue had its last turn.
+    served: Vec<u16>,
 }
 
 impl Schedule {
@@ -45,6 +49,8 @@ impl Schedule {
             is_listed: vec![false; queues],
             deficit: vec![quantum.unwrap_or(0); queues],
             listed: vec![Time::ZERO; queues],
+            round: [0; 4],
+            served: vec![0; queues],
         }
     }
 
@@ -67,7 +73,13 @@ impl Schedule {
         }
     }
 
-    /// The queue whose turn it is. A queue that has used up its deficit gets a quantum and goes last, and so does one that
+    /// A round in which nothing may be sent in a category, whatever the queue. The kernel then counts rounds from one again. A
+    /// queue whose last turn was in the first round after such a one thereby loses the first round after the next.
+    pub(super) fn skip_round(&mut self, access: Access) {
+        self.round[access.index()] = 0;
+    }
+
+    /// Begins a round: the queue whose turn it is. A queue that has used up its deficit gets a quantum and goes last, and so does one that
     /// is not `allowed` to send. After a whole round without one that is, it is nobody's turn. The airtime that is `pending`
     /// in the device counts as used.
     pub(super) fn next(
@@ -76,6 +88,8 @@ impl Schedule {
         allowed: impl Fn(usize) -> bool,
         pending: impl Fn(usize) -> Duration,
     ) -> Option<usize> {
+        let round = &mut self.round[access.index()];
+        *round = round.checked_add(1).unwrap_or(1);
         let list = &mut self.active[access.index()];
         let first = *list.front()?;
         let mut found = true;
@@ -94,7 +108,8 @@ impl Schedule {
                 }
             }
             if is_next {
-                return Some(at);
+                let served = core::mem::replace(&mut self.served[at], *round);
+                return (served != *round).then_some(at);
             }
             list.rotate_left(1);
         }
@@ -237,6 +252,17 @@ mod tests {
         assert!(QUEUES.iter().all(|&at| schedule.deficit[at] == -488_000));
         // The last that became active is the first of the list.
         assert_eq!(next(&mut schedule), Some(9));
+    }
+
+    #[test]
+    fn a_queue_served_after_a_skipped_round_waits_after_the_next() {
+        let mut schedule = Schedule::new(FAIR, 12);
+        schedule.activate(1, Time::ZERO);
+        schedule.skip_round(Access::BestEffort);
+        assert_eq!(next(&mut schedule), Some(1));
+        schedule.skip_round(Access::BestEffort);
+        assert_eq!(next(&mut schedule), None);
+        assert_eq!(next(&mut schedule), Some(1));
     }
 
     #[test]
