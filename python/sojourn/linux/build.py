@@ -245,9 +245,8 @@ def _add_radio(tree: Path) -> None:
 
 def _configure(tree: Path, *, wifi: bool) -> None:
     _make(tree, "defconfig")
-    programs.call(["scripts/kconfig/merge_config.sh", "-m", "-O", ".", ".config", str(WANTED)], tree)
     wanted = [str(WANTED)] + ([str(RADIO / "wifi.config")] if wifi else [])
-    _call(["scripts/kconfig/merge_config.sh", "-m", "-O", ".", ".config", *wanted], tree)
+    programs.call(["scripts/kconfig/merge_config.sh", "-m", "-O", ".", ".config", *wanted], tree)
     _make(tree, "olddefconfig")
     config = (tree / ".config").read_text(encoding="utf-8")
     needed = (*NEEDED, "SOJOURN_WIFI") if wifi else NEEDED
