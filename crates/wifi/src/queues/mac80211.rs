@@ -169,7 +169,7 @@ impl<P: Packet> Mac80211<P> {
         };
         let allowed = |at: usize| can_send(at / 4) && within(at);
         let pending = |at: usize| aql.map_or(Duration::ZERO, |aql| aql.charged(at));
-        let next = self.schedule.next(access, &allowed, &pending);
+        let next = self.schedule.next(access, allowed, pending);
         let is_idle = aql.is_some_and(|aql| aql.is_empty(access));
         let next = if is_idle && self.schedule.has_lost_round() {
             // No end of a transmission would ask again.
