@@ -159,16 +159,25 @@ impl<P: Packet> Mac80211<P> {
     ) -> Option<usize> {
         let aql = self.aql.as_ref();
         let listed = self.schedule.listed(access);
-        if aql.is_some_and(|aql| !aql.allows_category(access, listed)) {
+        let is_full = aql.is_some_and(|aql| !aql.allows_category(access, listed));
+        if is_full && !(0..self.stations).any(&has_retransmission) {
             self.schedule.skip_round(access);
             return None;
         }
-        let within = |at: usize| aql.is_none_or(|aql| aql.allows(at)) || has_retransmission(at / 4);
+        let within = |at: usize| {
+            (!is_full && aql.is_none_or(|aql| aql.allows(at))) || has_retransmission(at / 4)
+        };
         let allowed = |at: usize| can_send(at / 4) && within(at);
         let pending = |at: usize| aql.map_or(Duration::ZERO, |aql| aql.charged(at));
-        self.schedule
-            .next(access, allowed, pending)
-            .map(|at| at / 4)
+        let next = self.schedule.next(access, allowed, pending);
+        let is_idle = aql.is_some_and(|aql| aql.is_empty(access));
+        let next = if is_idle && self.schedule.has_lost_round() {
+            // No end of a transmission would ask again.
+            self.schedule.next(access, allowed, pending)
+        } else {
+            next
+        };
+        next.map(|at| at / 4)
     }
 
     pub(crate) fn dequeue(

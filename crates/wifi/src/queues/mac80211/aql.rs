@@ -70,6 +70,11 @@ impl Aql {
         !self.limits.orders || Duration::from_micros(self.by_category[access.index()]) < limit
     }
 
+    /// True if the device has no packet of a category.
+    pub(super) const fn is_empty(&self, access: Access) -> bool {
+        self.by_category[access.index()] == 0
+    }
+
     /// The airtime in the device that counts as used.
     pub(super) fn charged(&self, at: usize) -> Duration {
         if self.limits.orders {

@@ -37,6 +37,8 @@ pub(super) struct Schedule {
     round: [u16; 4],
     /// The round in which each queue had its last turn.
     served: Vec<u16>,
+    /// Whether nobody had the last turn because a queue had lost its round.
+    lost_round: bool,
 }
 
 impl Schedule {
@@ -51,6 +53,7 @@ impl Schedule {
             listed: vec![Time::ZERO; queues],
             round: [0; 4],
             served: vec![0; queues],
+            lost_round: false,
         }
     }
 
@@ -79,6 +82,11 @@ impl Schedule {
         self.round[access.index()] = 0;
     }
 
+    /// True if the last round was nobody's because a queue had lost it.
+    pub(super) const fn has_lost_round(&self) -> bool {
+        self.lost_round
+    }
+
     /// Begins a round: the queue whose turn it is. A queue that has used up its deficit gets a quantum and goes last, and so does one that
     /// is not `allowed` to send. After a whole round without one that is, it is nobody's turn. The airtime that is `pending`
     /// in the device counts as used.
@@ -88,6 +96,7 @@ impl Schedule {
         allowed: impl Fn(usize) -> bool,
         pending: impl Fn(usize) -> Duration,
     ) -> Option<usize> {
+        self.lost_round = false;
         let round = &mut self.round[access.index()];
         *round = round.checked_add(1).unwrap_or(1);
         let list = &mut self.active[access.index()];
@@ -109,7 +118,8 @@ impl Schedule {
             }
             if is_next {
                 let served = core::mem::replace(&mut self.served[at], *round);
-                return (served != *round).then_some(at);
+                self.lost_round = served == *round;
+                return (!self.lost_round).then_some(at);
             }
             list.rotate_left(1);
         }
