@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUST := tools/with-rust
-PYTHON_ROOMS := python tests docs validation benches
+PYTHON_FOLDERS := python tests docs validation benches
 # Files of tests at once: what a file sets up is set up once. Those that boot kernels come first, as the longest.
 AT_ONCE := -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
 AGENT := python/sojourn/linux/sojourn-agent
@@ -43,8 +43,8 @@ test: install $(VENV)/.test
 lint: install $(VENV)/.test $(VENV)/.lint
 	$(RUST) cargo fmt --all --check
 	$(RUST) cargo clippy --workspace --all-targets -- -D warnings
-	$(BIN)/ruff format --check $(PYTHON_ROOMS)
-	$(BIN)/ruff check $(PYTHON_ROOMS)
+	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
+	$(BIN)/ruff check $(PYTHON_FOLDERS)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest sojourn._core
 

@@ -255,9 +255,9 @@ HEAD = """\
 # Many runs: costs and promises of a store
 
 Written by `python validation/many_runs.py`: [sweeps into a store](../many-runs.md) on this machine, two processors.
-Times of commands include starting Python. The studies are run by `sojourn study run --all --store DIR --out DIR`;
-beside their wall time stands what their processes took of the processors, which other programs on the machine hardly
-change. The time left is measured in processor time for the same reason.
+Times of commands include starting Python. The studies are run by `sojourn study run --all --store DIR --out DIR`. In
+brackets is the processor time of their processes, because other programs on the machine hardly change it. The time left
+is measured in processor time for the same reason.
 
 | what | measured | target | |
 | --- | --- | --- | --- |

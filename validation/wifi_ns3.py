@@ -295,14 +295,14 @@ so here. With one station this is the whole difference: 254 us, as worked out by
 282 us. With several stations it is nearly all of it.
 
 **Delay, 802.11n.** The difference depends on the load (us, ours less ns-3's, of ns-3's mean delay; load in shares of
-the goodput in saturation):
+the goodput in saturation of the first seed, in the table above of the median; at 60 % this small difference shows):
 
 LOADS
 
 A frame on its own takes 234 us here, which is its time on the air, and 4.5 us more in ns-3: half a slot, which fits
-nodes that begin at the boundaries of slots. Up to two fifths of the load this, and what contention makes of it, is the
-difference. From a half on, frames arrive faster than they can be sent singly: single frames fill the medium at some
-30 Mbit/s, aggregates at 58. There a queue decides how many frames an aggregate has, and any small difference in access
+nodes that begin at the boundaries of slots. Up to 40 % load this, and what contention makes of it, is the difference.
+From 50 % on, frames arrive faster than they can be sent singly: single frames fill the medium at some 30 Mbit/s,
+aggregates at 58. There a queue decides how many frames an aggregate has, and any small difference in access
 is multiplied. In addition ns-3 hands over each frame of an aggregate when that frame is over (`NotifyRxMpdu`), 190 us
 earlier per frame that follows; here all come at its end. So with one sender, where aggregates are long, our delays are
 longer; with several, where they are short, ns-3's. No rule of the standard tells the two apart.

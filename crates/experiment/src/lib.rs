@@ -14,7 +14,7 @@
 //! | `context` | the names and trace files that a reader needs besides the text |
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
 //! | `input` | reads files of bounded size that a user names |
-//! | `axes`, `design` | `[sweep]`: the combinations of values, or the ranges from which cells are sampled |
+//! | `axes`, `axis`, `design` | `[sweep]`: the combinations of values, or the ranges from which cells are sampled |
 //! | `plan`, `sweep` | from the file to its runs, all at once or cell by cell |
 //! | [`schema()`] | the JSON Schema of the file, from the same declarations |
 //! | [`measured`] | what a run measures |

@@ -12,6 +12,7 @@
 //! | `percentile` | computes percentiles, in memory for the range of values |
 //! | [`distribution`] | the percentiles that a result has; the recorded histogram |
 //! | [`delays`] | distributions of delays, in memory that does not grow with the run |
+//! | [`cell`] | the figures of a Wi-Fi cell besides those of its queues |
 //! | [`jitter`], [`emodel`] | the jitter of datagrams, the voice quality of a call |
 //! | [`loss_events`] | flows that lose together |
 //! | [`playback`] | the experience of a video player |

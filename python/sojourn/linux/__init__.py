@@ -8,8 +8,8 @@ records the packets.
 | ``backend`` | ``Linux``: runs the jobs of a plan |
 | ``machine`` | a virtual machine for one run: ``emulated`` or ``user_mode``, followed by ``guest`` |
 | ``host`` | the running kernel, in real time |
-| ``kernel``, ``programs``, ``cpio`` | kernels and their modules; QEMU, agent and tools; initial file systems |
-| ``build`` | builds kernels as User-Mode Linux |
+| ``kernel``, ``programs``, ``cpio`` | kernels and their modules; QEMU and the agent; initial file systems |
+| ``build``, ``wifi/`` | builds kernels as User-Mode Linux; a radio that it adds to them |
 | ``doctor`` | the requirements, and whether they are met |
 | ``agreement``, ``tolerances`` | whether two backends agree, and how closely they have to |
 """

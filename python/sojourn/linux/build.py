@@ -206,7 +206,7 @@ def _check(tree: Path, source: Path, version: str | None) -> str:
 
 
 def _adapt(tree: Path) -> None:
-    """Sets Debian's timer frequency, takes no random numbers from the host, and accepts a processor of any size."""
+    """Sets Debian's timer frequency, takes no random numbers from the host, and starts on every processor."""
     options = tree / "arch/um/Kconfig"
     changed, times = _HZ.subn(rf"\g<1> {HZ}", options.read_text(encoding="utf-8"))
     random = tree / "arch/um/include/asm/archrandom.h"

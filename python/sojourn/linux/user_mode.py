@@ -2,7 +2,7 @@
 
 The kernel's clock stands still while it computes, and jumps to its next timer when it is idle (``time-travel=inf-cpu``,
 Documentation/virt/uml in the kernel's source). Its random numbers are fixed when it is built (see ``build``) until the
-x in the run's seed; the calendar clock starts at a fixed date. Results leave by a folder of the host.
+agent mixes in the run's seed; the calendar clock starts at a fixed date. Results leave by a folder of the host.
 """
 
 from __future__ import annotations

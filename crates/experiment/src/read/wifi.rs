@@ -48,7 +48,8 @@ keys! {
         /// Packets that the device ring below a discipline holds, with queueing = "qdisc".
         device_queue: u64 = Ring, Is("64 packets");
         /// The version of Linux whose rules mac80211's queues follow: 4.10 has no airtime fairness; since 5.5 the airtime in the
-        /// device is limited; since 6.16 slow stations no longer have laxer CoDel parameters.
+        /// device is limited; since 6.0 also per access category, and it counts in the order of stations; since 6.16 slow
+        /// stations no longer have laxer CoDel parameters.
         kernel: (u32, u32) = Kernel, Is("\"6.12\"");
         /// RTS and CTS go before frames longer than this.
         rts_above: Option<u32> = Maybe(Bytes { from: 0, to: 65_535 }), Words("never");
