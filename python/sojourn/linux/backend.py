@@ -43,7 +43,7 @@ class Linux:
         if self.on == "host":
             start_s, pace = 1.0, 1.0
         elif is_user_mode(self.kernel):
-            start_s, pace = 2.0, 12.0
+            start_s, pace = 1.0, 20.0
         else:
             start_s, pace = 20.0, 2.0
         return runs * start_s + simulated_s / pace

@@ -70,7 +70,7 @@ def _command(kernel: Kernel, initrd: Path, results: Path) -> list[str]:
         str(kernel.image),
         f"mem={MEMORY_MIB}M",
         "time-travel=inf-cpu",
-        # Run processes without ptrace if the kernel (6.16 and later) and the host can: a run takes a third of the time.
+        # Run processes without ptrace if the kernel (6.16 and later) and the host can: a run takes half of the time.
         "seccomp=auto",
         f"time-travel-start={START_NS}",
         f"initrd={initrd}",
