@@ -61,7 +61,7 @@ def main() -> int:
     """Runs, prints, writes."""
     options = argparse.ArgumentParser(description="Compare the distributions of Linux's figures and ours.")
     options.add_argument("--measure", metavar="VERSION", help="run the scenarios on this built kernel instead")
-    options.add_argument("--seeds", type=int, help="runs per scenario; default: 5 on a kernel, 15 in the simulator")
+    options.add_argument("--seeds", type=int, help="runs per scenario; default: 5 on a kernel, 30 in the simulator")
     options.add_argument("--backwards", action="store_true", help="begin with the last, beside another that does not")
     options.add_argument("scenarios", nargs="*", help="parts of the names of those to run; default: all")
     asked = options.parse_args()
@@ -86,7 +86,7 @@ def main() -> int:
         if not linux:
             print(f"{name}: not measured", flush=True)
             continue
-        ours = {version: simulate(scenario, version, asked.seeds or 15) for version in set(map(simulated, linux))}
+        ours = {version: simulate(scenario, version, asked.seeds or 30) for version in set(map(simulated, linux))}
         by_kernel = {kernel: ours[simulated(kernel)] for kernel in linux}
         compared.append(Scenario(name, by_kernel, linux, scenario.beyond))
         print(verdict_line(compared[-1]), flush=True)
