@@ -34,6 +34,7 @@ def put(cache: Path, *releases: str) -> None:
         folder.mkdir(parents=True)
         (folder / "linux").write_text("#!/bin/sh\necho no kernel\nexit 3\n")
         (folder / "linux").chmod(0o755)
+        (folder / "recipe").write_text(kernel.RECIPE)
         (folder / "modules.builtin").write_text(
             "\n".join(
                 f"kernel/net/{name}.ko"

@@ -205,6 +205,10 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     if kind.tcp().is_some_and(is_in_no_kernel) {
         return Err(("tcp", "one that a kernel has, like reno or cubic,"));
     }
+    let negotiates_ecn = |tcp: &model::Tcp| tcp.congestion_control == "dctcp" && !tcp.ecn;
+    if kind.tcp().is_some_and(negotiates_ecn) {
+        return Err(("ecn", "true with dctcp, which negotiates it in any case,"));
+    }
     if kind.tcp().is_some_and(|tcp| !tcp.gso) {
         return Err(("gso", "true, as it is"));
     }
@@ -246,6 +250,13 @@ fn side<'a>(
             "must be a rate or a schedule of rates on Linux; traces run on: sim",
         );
     };
+    // The kernel counts bytes a second.
+    if rate.iter().any(|(_, rate)| rate.as_bps() < 8) {
+        return refuse(
+            format!("{}.rate", place.key()),
+            "must be at least 8 bit/s on Linux; lower rates run on: sim",
+        );
+    }
     let limit = derived::limit(experiment, &place);
     let frame = derived::frame(experiment, place.link);
     let leaf =

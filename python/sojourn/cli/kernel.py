@@ -20,13 +20,18 @@ app = typer.Typer(help="List and build the kernels of the Linux backend.", no_ar
 @app.command("list")
 def list_(json: Json = False) -> None:
     """Show the kernels available to the Linux backend."""
-    from sojourn.linux.kernel import built, cached, own
+    from sojourn.linux.kernel import built, cached, outdated, own
 
     found = [*built(), *(kernel for kernel in (cached(), own()) if kernel is not None)]
     rows = [
         {"release": one.release, "machine": "user-mode" if one.user_mode else "emulated", "image": str(one.image)}
         for one in found
     ]
+    for old in outdated():
+        print(
+            f"{old.release} was built by an earlier version and must be built again: sojourn kernel build {old.release}",
+            file=sys.stderr,
+        )
     if json:
         print(json_.dumps(rows))
         return

@@ -281,6 +281,7 @@ def _keep(tree: Path, target: Path) -> Kernel:
         whole.mkdir()
         for name, kept in (("linux", "linux"), ("modules.builtin", "modules.builtin"), (".config", "config")):
             shutil.copy2(tree / name, whole / kept)
+        (whole / "recipe").write_text(f"{kernel.RECIPE}\n", encoding="utf-8")
         shutil.rmtree(target, ignore_errors=True)
         whole.rename(target)
     return Kernel(target / "linux", target, user_mode=True)

@@ -165,7 +165,9 @@ def _given(given: str) -> Kernel:
     if is_version(given):
         found = next((kernel for kernel in built() if is_of(kernel.release, given)), None)
         if found is None:
-            raise ExperimentError(f'--kernel: got "{given}"; is not built: sojourn kernel build {given}')
+            old = any(is_of(kernel.release, given) for kernel in outdated())
+            why = "was built by an earlier version and must be built again" if old else "is not built"
+            raise ExperimentError(f'--kernel: got "{given}"; {why}: sojourn kernel build {given}')
         return found
     image, colon, modules = given.partition(":")
     if colon:
@@ -174,6 +176,11 @@ def _given(given: str) -> Kernel:
             return kernel
     else:
         kernel_or_none = built_in(Path(given)) or _in_root(Path(given))
+        if kernel_or_none is not None and kernel_or_none.user_mode and is_outdated(kernel_or_none):
+            raise ExperimentError(
+                f'--kernel: got "{given}"; was built by an earlier version and must be built again: '
+                f"sojourn kernel build {kernel_or_none.release} --out {given}"
+            )
         if kernel_or_none is not None:
             return kernel_or_none
     raise ExperimentError(
@@ -238,8 +245,29 @@ def built_with_radio_directory() -> Path:
     return built_directory() / "wifi"
 
 
+RECIPE = "2"
+"""How ``sojourn kernel build`` builds. Another number whenever kernels built before may give other results."""
+
+
 def built() -> list[Kernel]:
-    """The kernels that were built as User-Mode Linux, the newest first."""
+    """The kernels that were built as User-Mode Linux as this version builds them, the newest first."""
+    return [kernel for kernel in _all_built() if not is_outdated(kernel)]
+
+
+def outdated() -> list[Kernel]:
+    """The kernels that an earlier version built in another way, the newest first: they have to be built again."""
+    return [kernel for kernel in _all_built() if is_outdated(kernel)]
+
+
+def is_outdated(kernel: Kernel) -> bool:
+    """True if a built kernel was built in another way than this version builds it."""
+    try:
+        return (kernel.modules / "recipe").read_text(encoding="utf-8").strip() != RECIPE
+    except OSError:
+        return True
+
+
+def _all_built() -> list[Kernel]:
     folders = sorted(built_directory().glob("[0-9]*"), key=lambda folder: _version(folder.name), reverse=True)
     return [kernel for kernel in map(built_in, folders) if kernel is not None]
 

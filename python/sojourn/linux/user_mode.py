@@ -75,6 +75,8 @@ def _command(kernel: Kernel, initrd: Path, results: Path) -> list[str]:
         f"time-travel-start={START_NS}",
         f"initrd={initrd}",
         f"hostfs={results}",
+        # Its control folder, which would be below HOME: there may be none, and a killed machine leaves it.
+        f"uml_dir={results}/",
         "con=null",
         "con0=null,fd:1",
         "console=tty0",

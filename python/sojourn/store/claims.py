@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import threading
@@ -77,9 +78,14 @@ class Claims:
         return True
 
     def _now(self) -> float:
-        """The time by the file server's clock."""
+        """The time by the file server's clock; by this machine's if the folder cannot be written to."""
         probe = self._folder / f".now-{uuid.uuid4().hex}"
-        probe.touch()
+        try:
+            probe.touch()
+        except OSError as error:
+            if error.errno not in (errno.EROFS, errno.EACCES):
+                raise
+            return time.time()
         try:
             return probe.stat().st_mtime
         finally:

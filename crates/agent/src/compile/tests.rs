@@ -24,7 +24,7 @@ fn experiment(text: &str) -> Experiment {
     };
     let names = Known {
         disciplines: ["codel", "pie", "blue", "pfifo"].map(discipline).into(),
-        congestion_controls: vec!["cubic".into(), "reno".into()],
+        congestion_controls: ["cubic", "reno", "dctcp"].map(str::to_owned).into(),
     };
     let source = Source { name: "test", text };
     let plan = read(source, &[], &names).unwrap();
@@ -308,6 +308,10 @@ fn a_refusal_names_the_key_in_the_file() {
         "link.device_queue"
     );
     assert_eq!(key(&BASE.replace("flows = 2", "flows = 14000")), "traffic");
+    let slow = BASE.replace("\"1 Mbit/s\"", "\"7 bit/s\"");
+    assert_eq!(key(&slow), "link.rate");
+    let dctcp = BASE.replace("tcp = \"reno\"", "tcp = \"dctcp\"");
+    assert_eq!(key(&dctcp.replace("ecn = true, ", "")), "traffic.0.ecn");
     for point in ["sender", "receiver"] {
         let with_it = format!("{BASE}\nrecord = {{ pcap = \"{point}\" }}");
         assert_eq!(key(&with_it), "record.pcap");

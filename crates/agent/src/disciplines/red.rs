@@ -123,9 +123,11 @@ fn flags(arm: &Queue) -> u8 {
 /// RED's options: thresholds in bytes, by the simulator's rules where the file gives none.
 pub(super) fn red(arm: &Queue, limit: Option<u32>, line: &Line) -> Result<Options, Refusal> {
     let frame = line.frame;
+    let variant = setting(arm, "variant");
+    let is_linux = matches!(variant, Some(Value::Word(word)) if word.starts_with("linux"));
     let target = match setting(arm, "target") {
         Some(Value::Duration(span)) => Some(*span),
-        _ if arm.aqm == "ared" => Some(Duration::from_millis(5)),
+        _ if arm.aqm == "ared" && !is_linux => Some(Duration::from_millis(5)),
         _ => None,
     };
     let (min, max) = match (bytes(arm, "min", frame), bytes(arm, "max", frame), target) {
@@ -137,6 +139,11 @@ pub(super) fn red(arm: &Queue, limit: Option<u32>, line: &Line) -> Result<Option
             let queue = line.rate.bytes_in(target);
             let frame = u64::from(frame);
             ((queue / 2).max(frame), (queue / 2 * 3).max(2 * frame))
+        }
+        // As tc-red(8) derives them.
+        (None, None, None) if is_linux => {
+            let limit = u64::from(limit.unwrap_or(0));
+            (limit / 12, limit / 4)
         }
         (None, None, None) => (5 * u64::from(frame), 15 * u64::from(frame)),
     };

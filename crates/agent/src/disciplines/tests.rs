@@ -151,6 +151,17 @@ fn ared_sets_parameters_that_the_kernel_requires() {
     assert_eq!((decay[11], decay[12], decay[200]), (0, 1, 16));
 }
 
+/// tc-red(8): max is a quarter of the limit, min a third of that; without the variant, 5 and 15 frames, or the target of ARED.
+#[test]
+fn the_variant_linux_has_the_thresholds_of_tc() {
+    let limit = Some(Limit::Bytes(120_000));
+    let linux = [("variant", word("linux"))];
+    for aqm in ["red", "ared"] {
+        assert_eq!(red(aqm, limit, &linux).fields, [120_000, 10_000, 30_000]);
+    }
+    assert_eq!(red("red", limit, &[]).fields, [120_000, 7570, 22_710]);
+}
+
 /// Flag 1 is ECN, 4 adaptation. RED has them in TCA_RED_FLAGS, as tc sends them, with a mask of all; CHOKe in its structure.
 #[test]
 fn flags_of_red_are_an_attribute() {
