@@ -28,10 +28,8 @@ def list_(json: Json = False) -> None:
         for one in found
     ]
     for old in outdated():
-        print(
-            f"{old.release} was built by an earlier version and must be built again: sojourn kernel build {old.release}",
-            file=sys.stderr,
-        )
+        why = "was built by an earlier version and must be built again"
+        print(f"{old.release} {why}: sojourn kernel build {old.release}", file=sys.stderr)
     if json:
         print(json_.dumps(rows))
         return
