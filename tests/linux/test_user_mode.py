@@ -83,6 +83,29 @@ def test_a_kernel_that_was_not_built_is_told_how_to_build(sojourn: Cli, no_kerne
     assert (asked.returncode, asked.stderr) == (2, '--kernel: got "6.1"; is not built: sojourn kernel build 6.1\n')
 
 
+def test_a_kernel_of_an_earlier_version_must_be_built_again(
+    sojourn: Cli, no_kernels: dict[str, str], short: Path, tmp_path: Path
+):
+    put(tmp_path / "cache", "6.1.192")
+    folder = tmp_path / "cache/sojourn/user-mode/6.1.192"
+    (folder / "recipe").unlink()
+    why = "was built by an earlier version and must be built again: sojourn kernel build"
+    for named, again in (("6.1", "6.1"), (str(folder), f"6.1.192 --out {folder}")):
+        asked = sojourn("run", short, "--backend", "linux", "--kernel", named, env=no_kernels)
+        assert (asked.returncode, asked.stderr) == (2, f'--kernel: got "{named}"; {why} {again}\n')
+    listed = sojourn("kernel", "list", env=no_kernels)
+    assert (listed.returncode, listed.stderr) == (0, f"6.1.192 {why} 6.1.192\n")
+
+
+@needs_built_kernel
+def test_a_machine_needs_no_home_and_leaves_nothing_there(sojourn: Cli, short: Path, tmp_path: Path):
+    version = kernel.built()[0].release
+    home = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(kernel.built_directory().parents[1])}
+    ended = sojourn("run", short, "--backend", "linux", "--kernel", version, env=home)
+    assert ended.returncode == 0, ended.stderr
+    assert not (tmp_path / "home").exists()
+
+
 def test_a_kernel_that_ends_early_fails_its_run(sojourn: Cli, no_kernels: dict[str, str], short: Path, tmp_path: Path):
     put(tmp_path / "cache", "6.1.192")
     agent = {"SOJOURN_AGENT": "/bin/true"}
