@@ -1,12 +1,12 @@
 //! TCP_INFO of a namespace's connections, read by netlink (sock_diag(7)).
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use nix::sys::socket::{MsgFlags, SockProtocol, recv, send};
+use nix::sys::socket::SockProtocol;
 
-use super::link::{DONE, DUMP, ERROR, open};
+use super::link::{DUMP, dump, open};
 use super::{Context, Failure};
-use crate::netlink::{attribute, message, number, request};
+use crate::netlink::{attribute, number, request};
 
 /// SOCK_DIAG_BY_FAMILY (linux/sock_diag.h).
 const BY_FAMILY: u16 = 20;
@@ -57,27 +57,10 @@ impl Diag {
     /// # Errors
     /// The kernel refuses, for example because it lacks tcp_diag.
     pub fn connections(&self) -> Result<Vec<Connection>, Failure> {
-        let asking = || "asking for TCP_INFO".to_owned();
-        send(self.0.as_raw_fd(), &ask(), MsgFlags::empty()).context(asking)?;
         let mut connections = Vec::new();
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            let length =
-                recv(self.0.as_raw_fd(), &mut buffer, MsgFlags::empty()).context(asking)?;
-            let mut rest = &buffer[..length];
-            while let Some((kind, body, next)) = message(rest) {
-                match kind {
-                    DONE => return Ok(connections),
-                    ERROR => {
-                        return Err(Failure(
-                            "the kernel has no TCP_INFO by netlink (tcp_diag)".into(),
-                        ));
-                    }
-                    _ => connections.extend(connection(body)),
-                }
-                rest = next;
-            }
-        }
+        dump(&self.0, &ask(), |body| connections.extend(connection(body)))
+            .context(|| "asking for TCP_INFO by netlink (tcp_diag)".into())?;
+        Ok(connections)
     }
 }
 

@@ -27,7 +27,7 @@ const GET_QDISC: u16 = 38;
 const NEW_CLASS: u16 = 40;
 /// An error of number zero is an acknowledgement.
 pub const ERROR: u16 = 2;
-pub const DONE: u16 = 3;
+const DONE: u16 = 3;
 
 /// NLM_F_REQUEST | NLM_F_ACK; with NLM_F_CREATE and NLM_F_EXCL or NLM_F_REPLACE; NLM_F_REQUEST | NLM_F_DUMP.
 pub const CHANGE: u16 = 0x005;
@@ -155,23 +155,12 @@ impl Link {
     /// # Errors
     /// The kernel refuses.
     pub fn disciplines(&self) -> Result<Vec<(u32, u32, Vec<u8>)>, Failure> {
-        let asking = || "asking for the disciplines".to_owned();
-        send_to(&self.0, &request(GET_QDISC, DUMP, &[0; TCMSG])).context(asking)?;
         let mut found = Vec::new();
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            let length =
-                recv(self.0.as_raw_fd(), &mut buffer, MsgFlags::empty()).context(asking)?;
-            let mut rest = &buffer[..length];
-            while let Some((kind, body, next)) = message(rest) {
-                match kind {
-                    DONE => return Ok(found),
-                    ERROR => return Err(error(body).unwrap_or(Errno::EPROTO)).context(asking),
-                    _ => found.extend(discipline(body)),
-                }
-                rest = next;
-            }
-        }
+        dump(&self.0, &request(GET_QDISC, DUMP, &[0; TCMSG]), |body| {
+            found.extend(discipline(body));
+        })
+        .context(|| "asking for the disciplines".into())?;
+        Ok(found)
     }
 
     /// Sends a request and waits for its acknowledgement.
@@ -236,6 +225,27 @@ fn acknowledged(socket: &OwnedFd, message_sent: &[u8]) -> Result<(), Errno> {
     match message(&answer[..length]) {
         Some((ERROR, body, _)) => error(body).map_or(Ok(()), Err),
         _ => Err(Errno::EPROTO),
+    }
+}
+
+/// Sends a request, and passes the body of each message of its answer to `each`.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn dump(socket: &OwnedFd, asked: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
+    send_to(socket, asked)?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let length = recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
+        let mut rest = &buffer[..length];
+        while let Some((kind, body, next)) = message(rest) {
+            match kind {
+                DONE => return Ok(()),
+                ERROR => return Err(error(body).unwrap_or(Errno::EPROTO)),
+                _ => each(body),
+            }
+            rest = next;
+        }
     }
 }
 
