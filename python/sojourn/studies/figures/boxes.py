@@ -37,25 +37,34 @@ def draw_box(panel: Panel) -> None:
 
 
 def draw_bars(panel: Panel) -> None:
-    """Means over the repeats with their intervals, in groups by scheme or, with ``x``, by its values."""
+    """Means over the repeats with their intervals, in groups by scheme or, with ``x``, by its values.
+
+    With ``x`` and several metrics, the values of ``x`` stand side by side for each metric, whose names are at the axis.
+    """
     spec, axes = panel.spec, panel.axes
     metrics = (panel.metric, *spec.beside)
     ticks: list[AxisValue | None] = [*panel.grid.values(spec.x)] if spec.x else [None]
     count = len(ticks) * len(metrics)
     width = 0.8 / count
     for group, (scheme, look) in enumerate(panel.looks.items()):
-        bars = [(value, metric) for value in ticks for metric in metrics]
+        bars = [(value, metric) for metric in metrics for value in ticks]
         for index, (value, metric) in enumerate(bars):
             x = group + (index - (count - 1) / 2) * width
             interval = mean_interval(panel.of_runs(metric, "value", _cells(panel, scheme, value)))
-            face = to_rgba(look.color, shade(index, count))
+            shown = (ticks.index(value), len(ticks)) if spec.x else (index, count)
+            face = to_rgba(look.color, shade(*shown))
             axes.bar(x, interval.middle, 0.9 * width, color=face, edgecolor=look.color, linewidth=0.8)
             if interval.n > 1:
                 axes.plot([x, x], [interval.low, interval.high], color="black", linewidth=0.9, zorder=4)
             if metric == panel.metric:
                 for mark in _marks(panel, scheme, value):
                     panel.drawn.upright(axes, mark, x, 0.9 * width)
-    axes.set_xticks([])
+    if spec.x and spec.beside:
+        middles = [(index + 0.5) * len(ticks) - count / 2 for index in range(len(metrics))]
+        places = [group + middle * width for group in range(len(panel.looks)) for middle in middles]
+        axes.set_xticks(places, [*metrics] * len(panel.looks))
+    else:
+        axes.set_xticks([])
     axes.set_xlim(-0.6, len(panel.looks) - 0.4)
 
 
