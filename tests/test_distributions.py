@@ -14,7 +14,7 @@ sys.path.insert(0, str(VALIDATION))
 
 from comparison import JUDGED  # noqa: E402
 from distributions import given  # noqa: E402
-from distributions_page import Scenario, page, pairs  # noqa: E402
+from distributions_page import STEPS, Scenario, page, pairs, settling  # noqa: E402
 from ranks import p_value  # noqa: E402
 
 
@@ -43,6 +43,16 @@ def test_medians_are_judged_and_samples_tested():
     assert not found["goodput_mbps"].within
     assert found["goodput_mbps"].p == pytest.approx(2 / comb(10, 5))
     assert "timeouts" not in found
+
+
+def test_figures_that_scatter_more_need_more_seeds():
+    def scattered(share: float) -> list[dict[str, float]]:
+        return [run(p50_ms=10.0 * (1.0 + share * ((37 * seed) % 120 / 120 - 0.5))) for seed in range(120)]
+
+    assert settling("alike", scattered(0.0)) == STEPS[0]
+    assert STEPS[0] < settling("a scatter of 40 %", scattered(0.4)) < STEPS[-1]
+    # Two values, each in half of the runs: no number of seeds tells which half is larger.
+    assert settling("in two", [run(goodput_mbps=9.0 + seed % 2) for seed in range(120)]) == STEPS[-1]
 
 
 def test_the_page_lists_what_failed_first():

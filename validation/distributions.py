@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from comparison import Departures, Figures, our_figures
-from distributions_page import Scenario, page, verdict_line
+from distributions_page import STEPS, Scenario, page, settling, verdict_line
 
 import sojourn as sj
 from sojourn import _core
@@ -30,6 +30,8 @@ KEPT = HERE / "linux" / "kernels.json"
 REASONS = HERE / "reasons.toml"
 """Why scenarios fail, by name."""
 RESULTS = HERE.parent / "docs" / "results"
+SEEDS = 60
+"""Runs of a scenario in the simulator."""
 OVERRIDES = {"experiment.warmup": "0 s", "record.packets": True}
 """Linux's figures cover the time after the warm-up for the queue, but the whole run for all else: each is cut here."""
 
@@ -61,7 +63,9 @@ def main() -> int:
     """Runs, prints, writes."""
     options = argparse.ArgumentParser(description="Compare the distributions of Linux's figures and ours.")
     options.add_argument("--measure", metavar="VERSION", help="run the scenarios on this built kernel instead")
-    options.add_argument("--seeds", type=int, help="runs per scenario; default: 5 on a kernel, 30 in the simulator")
+    options.add_argument(
+        "--seeds", type=int, help="runs per scenario; default: on a kernel as many as settle it, else 60"
+    )
     options.add_argument("--backwards", action="store_true", help="begin with the last, beside another that does not")
     options.add_argument("scenarios", nargs="*", help="parts of the names of those to run; default: all")
     asked = options.parse_args()
@@ -77,7 +81,7 @@ def main() -> int:
     if asked.measure is not None:
         if not any(is_of(kernel.release, asked.measure) for kernel in built()):
             options.error(f"--measure: got {asked.measure}; is not built: sojourn kernel build {asked.measure}")
-        measure(asked.measure, chosen, asked.seeds or 5)
+        measure(asked.measure, chosen, asked.seeds)
         return 0
     kept = read()
     compared = []
@@ -86,7 +90,7 @@ def main() -> int:
         if not linux:
             print(f"{name}: not measured", flush=True)
             continue
-        ours = {version: simulate(scenario, version, asked.seeds or 30) for version in set(map(simulated, linux))}
+        ours = {version: simulate(scenario, version, asked.seeds or SEEDS) for version in set(map(simulated, linux))}
         by_kernel = {kernel: ours[simulated(kernel)] for kernel in linux}
         compared.append(Scenario(name, by_kernel, linux, scenario.beyond))
         print(verdict_line(compared[-1]), flush=True)
@@ -110,25 +114,32 @@ def figures(run: sj.Run, window_s: tuple[float, float]) -> Figures:
     return {key: None if value is None else float(f"{value:.6g}") for key, value in found.items()}
 
 
-def measure(version: str, chosen: dict[str, Given], seeds: int) -> None:
-    """Runs scenarios on a kernel, one run after the other, and keeps the figures of each when its seeds are done."""
+def measure(version: str, chosen: dict[str, Given], seeds: int | None) -> None:
+    """Runs scenarios on a kernel, one run after the other, and keeps the figures of each when its seeds are done.
+
+    ``seeds`` is how many a scenario shall have; None: as many as settle it.
+    """
     release = next(kernel.release for kernel in built() if is_of(kernel.release, version))
     backend = Linux(kernel=release)
     for name, scenario in chosen.items():
-        if len(read().get(release, {}).get(name, ())) >= seeds:
+        wanted = seeds or settling(name, simulate(scenario, simulated(release), 2 * STEPS[-1]))
+        before = read().get(release, {}).get(name, [])
+        if len(before) >= wanted:
             continue
+        further = {"experiment.repeat": wanted - len(before), "experiment.seed": 1 + len(before)}
         try:
-            results = sj.run(scenario.path, set={**OVERRIDES, "experiment.repeat": seeds}, backend=backend, jobs=1)
+            results = sj.run(scenario.path, set={**OVERRIDES, **further}, backend=backend, jobs=1)
         except (sj.ExperimentError, _core.RunError) as error:
             print(f"{name}: not run: {error}", flush=True)
             continue
-        rows: list[dict[str, Any]] = []
+        rows = list(before)
         for run in results.runs:
             invalid = {"invalid": run.summary["invalid"]} if "invalid" in run.summary else {}
             rows.append({**figures(run, scenario.window_s), **invalid})
         keep(release, name, rows)
         wall_s = sum(run.summary["wall_s"] for run in results.runs)
-        print(f"{name}: {len(rows)} runs, {wall_s:.0f} s, {sum('invalid' in row for row in rows)} invalid", flush=True)
+        invalid_runs = sum("invalid" in row for row in rows)
+        print(f"{name}: {len(rows)} runs, {wall_s:.0f} s for the new ones, {invalid_runs} invalid", flush=True)
 
 
 def read() -> dict[str, dict[str, list[dict[str, Any]]]]:

@@ -16,10 +16,12 @@ SIGNIFICANT = 0.01
 """Two samples count as different below this probability. Of a hundred pairs that are alike, one is then called so."""
 TARGET = 0.9
 """Share of the scenarios that should agree with Linux in every judged metric."""
-
-
 DIVISIONS = 200
 """Random divisions of our seeds in two, to see how well a simulator agrees with itself."""
+STEPS = (5, 15, 30, 60)
+"""Numbers of seeds that are measured on Linux."""
+SETTLED = 0.95
+"""Seeds are enough if so large a share of the divisions agrees."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,30 @@ def pairs(reference: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, A
     return found
 
 
+def by_chance(name: str, ours: Sequence[Figures], seeds: int) -> float | None:
+    """The share of random divisions of our seeds, so many against the others, whose medians all agree.
+
+    None if there are too few seeds to divide.
+    """
+    if len(ours) <= seeds:
+        return None
+    draw = random.Random(name)
+    shuffled = (draw.sample(ours, len(ours)) for _ in range(DIVISIONS))
+    return statistics.fmean(all(pair.within for pair in pairs(runs[:seeds], runs[seeds:])) for runs in shuffled)
+
+
+def settling(name: str, ours: Sequence[Figures]) -> int:
+    """How many seeds to measure on Linux: as many as settle the medians of ours, or the most that are measured.
+
+    This looks at no figure of Linux, so that a verdict cannot decide how long is measured.
+    """
+    for seeds in STEPS:
+        share = by_chance(name, ours, seeds)
+        if share is not None and share >= SETTLED:
+            return seeds
+    return STEPS[-1]
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A scenario: our figures, and the kernels', an entry per seed."""
@@ -79,16 +105,8 @@ class Scenario:
         return all(pair.within for pair in self.against(kernel))
 
     def by_chance(self, kernel: str) -> float | None:
-        """The share of random divisions of our own seeds, as many as Linux's against the others, that agree.
-
-        None if there are too few seeds to divide.
-        """
-        ours, theirs = self.ours[kernel], len(self.linux[kernel])
-        if len(ours) <= theirs:
-            return None
-        draw = random.Random(self.name)
-        shuffled = (draw.sample(ours, len(ours)) for _ in range(DIVISIONS))
-        return statistics.fmean(all(pair.within for pair in pairs(runs[:theirs], runs[theirs:])) for runs in shuffled)
+        """How often our seeds agree with themselves, as many as Linux's against the others; see ``by_chance``."""
+        return by_chance(self.name, self.ours[kernel], len(self.linux[kernel]))
 
     @property
     def invalid(self) -> dict[str, int]:
@@ -124,9 +142,14 @@ def _head(scenarios: Sequence[Scenario]) -> str:
 Written by `python validation/distributions.py`. The scenarios of the [comparison with Linux](fidelity.md), and
 those of `validation/beyond`, which were chosen to find faults where the emulated machine cannot go: higher rates, more
 flows, shorter and longer paths, both directions, other traffic and disciplines. They ran on [kernels built as User-Mode
-Linux](../linux-backend.md#kernels-that-you-build) with {_listed(theirs)} seeds each, and in the simulator, with the TCP
-of the kernel (`experiment.kernel`), with {_listed(ours)}. The kernels' figures by seed are in
-`validation/linux/kernels.json`; `--measure VERSION` adds those that are missing.
+Linux](../linux-backend.md#kernels-that-you-build) and in the simulator, with the TCP of the kernel
+(`experiment.kernel`). The kernels' figures by seed are in `validation/linux/kernels.json`; `--measure VERSION` adds
+those that are missing.
+
+Figures scatter from seed to seed, in some scenarios by more than the tolerance. A scenario has as many seeds on Linux
+({_listed(theirs)}) as make {SETTLED:.0%} of random divisions of the simulator's own seeds agree, so many against the
+others, at most {STEPS[-1]}; it may have more from earlier. In the simulator it has {_listed(ours)}. Linux's figures
+have no part in this choice.
 
 Two questions are asked of every figure. Do the medians agree, within the [tolerance](fidelity.md)? And do the samples
 differ at all? *p* is the probability of ranks as uneven as these, or more, if both were samples of one distribution

@@ -33,6 +33,9 @@ _EXTENDED = "have_xstate_support = 1;"
 processor has more (AMX) refuse to restore them from it, and no process starts. There the kernel keeps only what every
 processor has; the agent uses no more (``user_mode``)."""
 _EXTENDED_IF_IT_FITS = "have_xstate_support = iov.iov_len < FP_SIZE * sizeof(unsigned long);"
+_MIXES_IN = "add_interrupt_randomness("
+_BUILD = {"KBUILD_BUILD_TIMESTAMP": "2024-01-01", "KBUILD_BUILD_USER": "sojourn", "KBUILD_BUILD_HOST": "sojourn"}
+"""When, by whom and where the kernel says that it was built. Its generator mixes this in, so it is always the same."""
 _RANDOM = """\
 /* SPDX-License-Identifier: GPL-2.0 */
 #ifndef __ASM_UM_ARCHRANDOM_H__
@@ -206,7 +209,7 @@ def _check(tree: Path, source: Path, version: str | None) -> str:
 
 
 def _adapt(tree: Path) -> None:
-    """Sets Debian's timer frequency, takes no random numbers from the host, and starts on every processor."""
+    """Sets Debian's timer frequency, takes nothing random from the host, and starts on every processor."""
     options = tree / "arch/um/Kconfig"
     changed, times = _HZ.subn(rf"\g<1> {HZ}", options.read_text(encoding="utf-8"))
     random = tree / "arch/um/include/asm/archrandom.h"
@@ -222,6 +225,10 @@ def _adapt(tree: Path) -> None:
     boot = tree / "arch/um/kernel/um_arch.c"
     text = boot.read_text(encoding="utf-8")
     boot.write_text(text.replace("if (os_getrandom(", "if (0 && os_getrandom("), encoding="utf-8")
+    # The host decides at which instruction an interrupt comes, and the generator mixes the instruction's address in.
+    interrupts = tree / "kernel/irq/handle.c"
+    text = interrupts.read_text(encoding="utf-8")
+    interrupts.write_text(text.replace(_MIXES_IN, f"if (0) {_MIXES_IN}"), encoding="utf-8")
 
 
 def _add_radio(tree: Path) -> None:
@@ -260,7 +267,7 @@ def _make(tree: Path, *words: str, log: Path | None = None) -> None:
     # Ignore settings of the caller's own builds.
     environment = {
         name: value for name, value in os.environ.items() if name not in ("ARCH", "CROSS_COMPILE", "MAKEFLAGS")
-    }
+    } | _BUILD
     done = subprocess.run(
         programs.ending_with_us(command), cwd=tree, env=environment, capture_output=True, text=True, check=False
     )

@@ -59,7 +59,7 @@ def run(kernel: Kernel, initrd: Path, seed: int, monitor: _core.Monitor) -> byte
     results, of_qemu = os.pipe()
     try:
         command += ["-chardev", f"file,id=results,path=/dev/fd/{of_qemu}"]
-        process = guest.start(programs.ending_with_us(command), (of_qemu,))
+        process = guest.start(programs.ending_with_us(command), pass_fds=(of_qemu,))
     except OSError:
         os.close(results)
         raise

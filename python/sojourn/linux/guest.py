@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 from sojourn import _core
 from sojourn.linux.errors import LinuxError
@@ -15,6 +17,8 @@ from sojourn.linux.errors import LinuxError
 PATIENCE_S = 300.0
 """Wall time without output after which a guest counts as hung. A second of its time takes a few seconds at most."""
 POLL_S = 0.2
+CONSOLE = "console"
+"""The file with a guest's console, in its folder."""
 
 
 class Console:
@@ -52,14 +56,23 @@ class Console:
 
 def start(command: list[str], pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
     """Starts a guest with its console on standard output."""
+    return _start(command, stdout=subprocess.PIPE, pass_fds=pass_fds)
+
+
+def start_in(folder: Path, command: list[str]) -> subprocess.Popen[bytes]:
+    """Starts a guest in a folder, with its console in a file there, as ``follow_file`` expects."""
+    with (folder / CONSOLE).open("wb") as file:
+        return _start(command, stdout=file, cwd=folder)
+
+
+def _start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        pass_fds=pass_fds,
         # Ctrl-C is ours to handle.
         start_new_session=True,
+        **options,
     )
 
 
@@ -78,25 +91,70 @@ def follow(
     Cancelled
         The monitor was told to stop.
     """
-    waited_s = 0.0
+    silence = _Silence(console, monitor)
     with selectors.DefaultSelector() as selector:
         for descriptor, listener in listeners.items():
             selector.register(descriptor, selectors.EVENT_READ, listener)
         while selector.get_map() and not is_over():
-            if monitor.cancelled:
-                raise _core.Cancelled("cancelled")
             ready = selector.select(POLL_S)
-            waited_s = 0.0 if ready else waited_s + POLL_S
-            if waited_s > PATIENCE_S:
-                raise LinuxError(
-                    f"the guest hangs: no sign of life for {PATIENCE_S:.0f} s, after {console.seconds} s of its time"
-                )
             for key, _ in ready:
                 said = os.read(key.fd, 1 << 16)
                 if said:
                     key.data(said)
                 else:
                     selector.unregister(key.fd)
+            silence.check(heard=bool(ready))
+
+
+def follow_file(process: subprocess.Popen[bytes], folder: Path, console: Console, monitor: _core.Monitor) -> None:
+    """Passes what a guest writes into its file to the console, until it has sent its recording or ends.
+
+    Raises
+    ------
+    LinuxError
+        The guest hangs.
+    Cancelled
+        The monitor was told to stop.
+    """
+    silence = _Silence(console, monitor)
+    with (folder / CONSOLE).open("rb", buffering=0) as file:
+        while console.recorded is None:
+            # Asked first, so that all it wrote before its end is read.
+            has_ended = process.poll() is not None
+            said = file.read()
+            console.take(said)
+            if has_ended:
+                return
+            silence.check(heard=bool(said))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(POLL_S)
+
+
+class _Silence:
+    """How long a guest has said nothing."""
+
+    def __init__(self, console: Console, monitor: _core.Monitor) -> None:
+        self._console = console
+        self._monitor = monitor
+        self._waited_s = 0.0
+
+    def check(self, *, heard: bool) -> None:
+        """To be called every ``POLL_S`` at the latest, and told whether the guest has said something since.
+
+        Raises
+        ------
+        LinuxError
+            It has been silent for too long.
+        Cancelled
+            The monitor was told to stop.
+        """
+        if self._monitor.cancelled:
+            raise _core.Cancelled("cancelled")
+        self._waited_s = 0.0 if heard else self._waited_s + POLL_S
+        if self._waited_s > PATIENCE_S:
+            raise LinuxError(
+                f"the guest hangs: no sign of life for {PATIENCE_S:.0f} s, after {self._console.seconds} s of its time"
+            )
 
 
 def explain(program: str, status: int, console: Console) -> NoReturn:

@@ -245,7 +245,7 @@ def built_with_radio_directory() -> Path:
     return built_directory() / "wifi"
 
 
-RECIPE = "2"
+RECIPE = "3"
 """How ``sojourn kernel build`` builds. Another number whenever kernels built before may give other results."""
 
 

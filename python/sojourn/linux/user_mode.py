@@ -25,6 +25,8 @@ START_NS = 1_704_067_200 * 10**9
 """The calendar clock at the start: 2024-01-01."""
 PATIENCE_S = 10.0
 """Wall time that a guest gets to power itself off, once its recording is there."""
+INITRD = "initrd"
+"""The name of the agent's file system in the folder of results."""
 _IN_MEMORY = Path("/dev/shm")
 """Where the guest's memory is kept, as a file: on a disk it would be written there."""
 
@@ -42,17 +44,18 @@ def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor, options: Sequence[
         It cannot be started.
     """
     with tempfile.TemporaryDirectory(prefix="sojourn-results-") as results:
-        process = guest.start(programs.ending_with_us([*_command(kernel, initrd, Path(results)), *options]))
+        folder = Path(results)
+        (folder / INITRD).symlink_to(initrd.resolve())
+        # Its console is a file. A pipe interrupts the guest at instants that the host decides; then it starts other
+        # processes of its own, each of which draws random numbers.
+        process = guest.start_in(folder, programs.ending_with_us([*_command(kernel, folder), *options]))
         with process:
-            assert process.stdout is not None
             console = guest.Console(monitor)
             try:
-                guest.follow(
-                    {process.stdout.fileno(): console.take}, lambda: console.recorded is not None, console, monitor
-                )
+                guest.follow_file(process, folder, console, monitor)
                 if console.recorded is None:
                     guest.explain("User-Mode Linux", process.wait(), console)
-                recording = Path(results, "recording").read_bytes()
+                recording = (folder / "recording").read_bytes()
                 # It powers itself off, and so tells its processor time.
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(PATIENCE_S)
@@ -63,20 +66,24 @@ def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor, options: Sequence[
                     os.killpg(process.pid, signal.SIGKILL)
 
 
-def _command(kernel: Kernel, initrd: Path, results: Path) -> list[str]:
+def _command(kernel: Kernel, results: Path) -> list[str]:
+    """The words that start a guest in its folder of results. Those for the kernel are the same in every run.
+
+    Its generator of random numbers mixes them in.
+    """
     return [
         "env",
         f"TMPDIR={_IN_MEMORY if _IN_MEMORY.is_dir() else results}",
-        str(kernel.image),
+        str(kernel.image.resolve()),
         f"mem={MEMORY_MIB}M",
         "time-travel=inf-cpu",
         # Run processes without ptrace if the kernel (6.16 and later) and the host can: a run takes half of the time.
         "seccomp=auto",
         f"time-travel-start={START_NS}",
-        f"initrd={initrd}",
-        f"hostfs={results}",
+        f"initrd={INITRD}",
+        "hostfs=.",
         # Its control folder, which would be below HOME: there may be none, and a killed machine leaves it.
-        f"uml_dir={results}/",
+        "uml_dir=./",
         "con=null",
         "con0=null,fd:1",
         "console=tty0",
