@@ -81,7 +81,8 @@ def _command(kernel: Kernel, results: Path) -> list[str]:
         "seccomp=auto",
         f"time-travel-start={START_NS}",
         f"initrd={INITRD}",
-        "hostfs=.",
+        # A name that is the same in every run; newer kernels do not take a relative one.
+        "hostfs=/proc/self/cwd",
         # Its control folder, which would be below HOME: there may be none, and a killed machine leaves it.
         "uml_dir=./",
         "con=null",
