@@ -215,7 +215,9 @@ impl Endpoint {
                         self.feedback = Feedback::None;
                         self.receiver.disable_ecn();
                     }
+                    let asked_at = self.syn_sent_at.unwrap_or(now);
                     self.establish(segment, now);
+                    self.receiver.request_received(asked_at);
                     let mut segment = *segment;
                     if self.feedback == Feedback::Accurate && segment.sequence_len() == 0 {
                         // Its ACE field reports how the SYN-ACK arrived (RFC 9768 §3.2.2.1).

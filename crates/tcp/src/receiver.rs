@@ -13,7 +13,7 @@ use crate::config::{Clock, Config, Kernel};
 use crate::ecn::{self, Arrival, Feedback};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
-use window::ReceiveWindow;
+use window::{ReceiveWindow, Waiting};
 
 pub use window::SYN_WINDOW;
 
@@ -27,6 +27,10 @@ const MAX_QUICK: u32 = 16;
 const DUPLICATES_AT_ONCE: u32 = 3;
 /// Longest delay of further ones (Linux's tcp_comp_sack_delay_ns).
 const COMPRESS_DELAY: Duration = Duration::from_millis(1);
+/// By so much more the timer may be late, and is, unless another is due just then (Linux's tcp_comp_sack_slack_ns).
+const COMPRESS_SLACK: Duration = Duration::from_micros(100);
+/// The same in Linux 7.3.
+const COMPRESS_SLACK_7_3: Duration = Duration::from_micros(10);
 /// Longest delay of further ones in percent of an RTT, a constant in Linux 6.1.
 const COMPRESS_PERCENT: u64 = 5;
 /// The same in Linux 7.3 (tcp_comp_sack_rtt_percent).
@@ -80,6 +84,7 @@ pub struct Receiver {
     /// Acknowledgements of out-of-order data that are delayed now.
     compressed: u32,
     compress_percent: u64,
+    compress_slack: Duration,
     compress_until: Option<Time>,
     ts_recent: u32,
     feedback: Feedback,
@@ -126,6 +131,10 @@ impl Receiver {
             compress_percent: match config.kernel {
                 Kernel::V6_1 => COMPRESS_PERCENT,
                 Kernel::V7_3 => COMPRESS_PERCENT_7_3,
+            },
+            compress_slack: match config.kernel {
+                Kernel::V6_1 => COMPRESS_SLACK,
+                Kernel::V7_3 => COMPRESS_SLACK_7_3,
             },
             compress_until: None,
             ts_recent: 0,
@@ -210,6 +219,12 @@ impl Receiver {
         }
     }
 
+    /// Accounts for the request that comes before a bulk transfer: it was acknowledged at once.
+    pub fn request_received(&mut self, at: Time) {
+        self.adapt_delay(at);
+        self.quick = self.quick.saturating_sub(1);
+    }
+
     /// Counts the mark of the peer's SYN-ACK (RFC 9768 §3.2.2.1).
     pub fn count_setup(&mut self, arrived: Arrival) {
         self.marks += u32::from(arrived == Arrival::Ce);
@@ -247,7 +262,8 @@ impl Receiver {
         if !seq.after(self.next) {
             self.adapt_delay(now);
         }
-        self.on_arrival(segment, ecn, now_ms);
+        let waited = self.waiting();
+        self.on_arrival(segment, ecn, waited, now, now_ms);
         if segment.flags.contains(Flags::FIN) {
             cold_path();
             self.fin_end = Some(end);
@@ -264,7 +280,7 @@ impl Receiver {
                 self.on_end_of_write(is_full);
             }
         }
-        self.schedule_ack(now);
+        self.schedule_ack(waited, now);
     }
 
     /// Processes the ECN codepoint of a segment.
@@ -312,7 +328,14 @@ impl Receiver {
 
     /// Switches to quick acknowledgements if the ECN field or the growth of the window requires it.
     #[inline(always)]
-    fn on_arrival(&mut self, segment: &Segment, ecn: Arrival, now_ms: u32) {
+    fn on_arrival(
+        &mut self,
+        segment: &Segment,
+        ecn: Arrival,
+        waited: Waiting,
+        now: Time,
+        now_ms: u32,
+    ) {
         if self.feedback == Feedback::Classic {
             cold_path();
             match ecn {
@@ -325,11 +348,25 @@ impl Receiver {
             }
             self.ect_seen |= ecn != Arrival::NotEct;
         }
-        if self.window.grow(segment, now_ms) && self.quickack {
+        let is_in_order = !segment.seq.after(self.next);
+        if self.window.grow(segment, is_in_order, waited, now, now_ms) && self.quickack {
             cold_path();
             // As Linux, set the lowest bit: while the window grows, the count hardly falls.
             self.quick |= 1;
         }
+    }
+
+    /// Data behind a hole.
+    #[inline(always)]
+    fn waiting(&self) -> Waiting {
+        let mut waiting = Waiting::default();
+        if !self.ranges.is_empty() {
+            cold_path();
+            for range in &self.ranges {
+                waiting.add(range.end.since(range.start), self.mss);
+            }
+        }
+        waiting
     }
 
     /// Acknowledges the end of a write or of a GSO burst at once, because the sender may have no more data. An
@@ -467,11 +504,12 @@ impl Receiver {
     }
 
     /// Acknowledges now, or sets the delay. More than `held_back` bytes (RFC 5681 §4.2: at least every second full
-    /// segment) and quick mode allow no delay.
+    /// segment) and quick mode allow no delay. `waited` was behind a hole when the segment arrived.
     #[inline(always)]
-    fn schedule_ack(&mut self, now: Time) {
+    fn schedule_ack(&mut self, waited: Waiting, now: Time) {
         let quick = self.quick > 0 && !self.interactive;
-        if self.ack_now || quick || self.next.since(self.acknowledged) > self.held_back {
+        let is_much = self.next.since(self.acknowledged) > self.held_back;
+        if self.ack_now || quick || (is_much && self.keeps_window(waited)) {
             self.ack_now = true;
         } else if self.ranges.is_empty() {
             let due = self
@@ -480,6 +518,16 @@ impl Receiver {
             self.deadline = Some(self.deadline.map_or(due, |earlier| earlier.min(due)));
         } else {
             self.compress(now);
+        }
+    }
+
+    /// True unless the next acknowledgement would offer less, since data behind other holes takes memory, too. Then Linux
+    /// does not hurry to send it (__tcp_ack_snd_check).
+    #[inline(always)]
+    fn keeps_window(&self, waited: Waiting) -> bool {
+        self.ranges.is_empty() || {
+            cold_path();
+            self.window.is_kept_with(waited)
         }
     }
 
@@ -500,7 +548,7 @@ impl Receiver {
         self.compressed += 1;
         if self.compress_until.is_none() {
             let share = self.window.round_trip() * self.compress_percent / 100;
-            self.compress_until = Some(now + COMPRESS_DELAY.min(share));
+            self.compress_until = Some(now + COMPRESS_DELAY.min(share) + self.compress_slack);
         }
     }
 
@@ -547,7 +595,7 @@ impl Receiver {
         self.unacknowledged_marks = 0;
         segment.ack = next;
         segment.ts_ecr = self.ts_recent;
-        segment.window = self.window.offer(self.next);
+        segment.window = self.window.offer(self.next, self.waiting());
         segment.sack = [SackBlock::NONE; MAX_SACK_BLOCKS];
         if self.sack && (self.duplicate.is_some() || !self.ranges.is_empty()) {
             self.write_blocks(&mut segment.sack);

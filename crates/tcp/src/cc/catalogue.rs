@@ -35,14 +35,14 @@ pub const ALGORITHMS: &[Algorithm] = &[
         summary: "paces at the largest delivery rate, twice the bandwidth-delay product in flight (version 1)",
         source: "Cardwell et al. 2016, Linux 6.1",
         feedback: Feedback::None,
-        build: |_| Box::new(Bbr::new()),
+        build: |config| Box::new(Bbr::new(config.mss.into())),
     },
     Algorithm {
         name: "bbr3",
         summary: "BBR bounded by losses: long-term and short-term limits on rate and window (version 3)",
         source: "draft-ietf-ccwg-bbr-01",
         feedback: Feedback::None,
-        build: |_| Box::new(Bbr3::new()),
+        build: |config| Box::new(Bbr3::new(config.mss.into())),
     },
     Algorithm {
         name: "cubic",

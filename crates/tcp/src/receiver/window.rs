@@ -1,6 +1,6 @@
 //! The receive window: its size and its growth (RFC 9293 §3.8.6, RFC 7323 §2).
 
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use super::{DELAY_MAX, DELAY_MIN};
 use crate::config::{Config, JIFFY, Kernel};
@@ -27,12 +27,22 @@ const FRAGMENTS: u32 = 17;
 #[derive(Debug)]
 pub(super) struct ReceiveWindow {
     offered: u32,
+    /// What the buffer's memory allows while it is empty.
     limit: u32,
+    /// The limit while a segment arrives in order and is in the buffer.
+    limit_in_order: u32,
+    /// The window that the buffer's memory allows, as a share of it in 256ths: half, and in Linux 7.3, once a segment has
+    /// arrived, the share that payload takes (scaling_ratio).
+    share: u32,
     kernel: Kernel,
     max: u32,
     /// Longest delay of an acknowledgement at any RTT; in Linux 7.3 less than the minimum RTO.
     delay_max: Duration,
     mss: u32,
+    /// When segments that let the window grow last arrived in order, and their memory.
+    unread: (Time, u32),
+    /// The window last advertised.
+    advertised: u32,
     /// Right edge of the offered window; never moves back (RFC 9293 §3.8.6).
     edge: Seq,
     /// Most bytes that a round trip has delivered.
@@ -45,6 +55,39 @@ pub(super) struct ReceiveWindow {
     last_echo: u32,
 }
 
+/// Windows are told in units of so many bytes (RFC 7323 §2.2: a shift of 10).
+const WINDOW_UNIT: u32 = 1024;
+/// In 256ths.
+const HALF: u32 = 128;
+
+/// Memory that a received segment takes beside its payload.
+const fn overhead(kernel: Kernel) -> u32 {
+    match kernel {
+        Kernel::V6_1 => OVERHEAD,
+        Kernel::V7_3 => OVERHEAD_7_3,
+    }
+}
+
+/// Data behind a hole.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Waiting {
+    bytes: u32,
+    /// Buffers into which the segments are merged.
+    buffers: u32,
+}
+
+impl Waiting {
+    /// Adds a stretch without a hole.
+    pub(super) fn add(&mut self, bytes: u32, mss: u32) {
+        self.bytes += bytes;
+        self.buffers += bytes.div_ceil(FRAGMENTS * mss);
+    }
+
+    const fn memory(self, kernel: Kernel) -> u32 {
+        self.bytes + self.buffers * overhead(kernel)
+    }
+}
+
 impl ReceiveWindow {
     pub(super) fn new(config: &Config, next: Seq) -> Self {
         let limit = config.tuned_window.min(config.max_window);
@@ -53,9 +96,11 @@ impl ReceiveWindow {
             Kernel::V6_1 => at_first,
             Kernel::V7_3 => limit,
         };
-        Self {
+        let mut window = Self {
             offered,
             limit,
+            limit_in_order: limit,
+            share: HALF,
             kernel: config.kernel,
             max: config.max_window,
             delay_max: match config.kernel {
@@ -66,13 +111,17 @@ impl ReceiveWindow {
                 }
             },
             mss: u32::from(config.mss),
+            unread: (Time::ZERO, 0),
+            advertised: at_first,
             edge: next + at_first,
             space: at_first.min(10 * u32::from(config.mss)),
             measured_from: next,
             measured_since: Time::ZERO,
             round_trip_8: 0,
             last_echo: 0,
-        }
+        };
+        window.set_limit(limit);
+        window
     }
 
     pub(super) const fn edge(&self) -> Seq {
@@ -93,29 +142,82 @@ impl ReceiveWindow {
         self.round_trip().max(DELAY_MIN).min(self.delay_max)
     }
 
-    /// The window to advertise with `next` acknowledged.
-    pub(super) fn offer(&mut self, next: Seq) -> u32 {
-        self.edge = self.edge.max(next + self.offered);
-        self.edge.since(next)
+    /// The window to advertise with `next` acknowledged, while data in `waiting` is behind a hole.
+    pub(super) fn offer(&mut self, next: Seq, waiting: Waiting) -> u32 {
+        let mut offered = self.offered;
+        if waiting.buffers > 0 {
+            cold_path();
+            offered = offered.min(self.limit_with(waiting.memory(self.kernel)));
+        }
+        self.edge = self.edge.max(next + offered);
+        self.advertised = self.edge.since(next);
+        self.advertised
     }
 
-    /// Takes an arriving segment; true if the window grew.
-    pub(super) fn grow(&mut self, segment: &Segment, now_ms: u32) -> bool {
+    /// True if the window, while a segment arrives and data in `waiting` is behind a hole, is no less than the last one.
+    pub(super) fn is_kept_with(&self, waiting: Waiting) -> bool {
+        let memory = waiting.memory(self.kernel) + self.mss + overhead(self.kernel);
+        let offered = self.offered.min(self.limit_with(memory));
+        offered.div_ceil(WINDOW_UNIT) >= self.advertised.div_ceil(WINDOW_UNIT)
+    }
+
+    /// Takes an arriving segment; true if the window grew. `waiting` is behind a hole, before this segment. What waits and
+    /// the segment itself take memory, so that the window cannot grow to its limit (Linux's tcp_grow_window).
+    pub(super) fn grow(
+        &mut self,
+        segment: &Segment,
+        is_in_order: bool,
+        waiting: Waiting,
+        now: Time,
+        now_ms: u32,
+    ) -> bool {
         if u32::from(segment.len) >= self.mss
             && segment.ts_ecr != 0
             && segment.ts_ecr != self.last_echo
         {
             self.last_echo = segment.ts_ecr;
             if self.round_trip_8 == 0 && self.kernel >= Kernel::V7_3 {
-                self.limit = self.share_of_payload().min(self.max);
+                self.share = self.share_of_payload();
+                let limit = u64::from(self.limit) * u64::from(self.share) / u64::from(HALF);
+                self.set_limit(limit.min(u64::from(self.max)) as u32);
             }
             self.take_round_trip(now_ms.wrapping_sub(segment.ts_ecr).clamp(1, 60_000));
         }
-        if segment.len < 128 || self.offered >= self.limit {
+        if segment.len < 128 || self.offered >= self.limit_in_order {
             return false;
         }
-        self.offered = (self.offered + 2 * self.mss).min(self.limit);
+        // A segment out of order joins those before it; the first counts only once it is queued.
+        let arriving = match (is_in_order, waiting.buffers) {
+            (true, _) => self.unread_with(u32::from(segment.len) + overhead(self.kernel), now),
+            (false, 0) => 0,
+            (false, _) => u32::from(segment.len),
+        };
+        let limit = self.limit_with(waiting.memory(self.kernel) + arriving);
+        if self.offered >= limit {
+            return false;
+        }
+        self.offered = (self.offered + 2 * self.mss).min(limit);
         true
+    }
+
+    /// Adds the memory of a segment that arrives in order to what the application has not read yet. It reads after all
+    /// that arrives at an instant.
+    fn unread_with(&mut self, memory: u32, now: Time) -> u32 {
+        let (at, before) = self.unread;
+        let unread = memory + if at == now { before } else { 0 };
+        self.unread = (now, unread);
+        unread
+    }
+
+    /// The limit while `memory` of the buffer is in use.
+    fn limit_with(&self, memory: u32) -> u32 {
+        let window = u64::from(memory) * u64::from(self.share) / 256;
+        self.limit.saturating_sub(window as u32)
+    }
+
+    fn set_limit(&mut self, limit: u32) {
+        self.limit = limit.min(self.max);
+        self.limit_in_order = self.limit_with(self.mss + overhead(self.kernel));
     }
 
     /// Takes an RTT sample. A lower one applies at once, of a higher one only an eighth, so that queueing delay is not
@@ -165,18 +267,16 @@ impl ReceiveWindow {
                 }
                 Kernel::V7_3 => base + 2 * growth,
             };
-            self.limit = self.limit.max(wanted.min(u64::from(self.max)) as u32);
+            self.set_limit(self.limit.max(wanted.min(u64::from(self.max)) as u32));
             self.space = copied;
         }
         self.measured_from = first;
         self.measured_since = now;
     }
 
-    /// The limit in Linux 7.3. The initial limit is half of the buffer's memory; this one is the share of that memory
-    /// that payload takes, computed in 256ths (Linux's scaling_ratio).
+    /// The share of a segment's memory that its payload takes, in 256ths.
     fn share_of_payload(&self) -> u32 {
-        let share = 256 * u64::from(self.mss) / u64::from(self.mss + OVERHEAD_7_3);
-        (2 * u64::from(self.limit) * share / 256).min(u64::from(u32::MAX)) as u32
+        256 * self.mss / (self.mss + OVERHEAD_7_3)
     }
 
     /// The window granted for the memory of one segment: half of that memory.
@@ -223,15 +323,20 @@ mod tests {
             ..Config::default()
         };
         let mut window = ReceiveWindow::new(&config, Seq(0));
-        assert_eq!(window.offer(Seq(0)), 3 << 20);
+        assert_eq!(window.offer(Seq(0), Waiting::default()), 3 << 20);
         let segment = Segment {
             len: MSS as u16,
             ts_ecr: 1,
             ..Segment::default()
         };
-        let growths = (0..1000).take_while(|_| window.grow(&segment, 100)).count();
-        assert_eq!(growths, 255, "737280 bytes in steps of 2896");
-        assert_eq!(window.offered(), 3_883_008);
+        let none = Waiting::default();
+        let growths = (1..1000)
+            .take_while(|growing| window.grow(&segment, true, none, at(*growing), 100))
+            .count();
+        assert_eq!(growths, 255, "735834 bytes in steps of 2896");
+        assert_eq!(window.limit, 3_883_008);
+        // The segment that arrives takes 2344 bytes of memory, so 2344 · 158 / 256 of the window.
+        assert_eq!(window.offered(), 3_883_008 - 1446);
     }
 
     /// tcp_rcvbuf_grow, by hand: 300 segments in a round trip after 100 are a growth by 200 %. Twice the data are 600;

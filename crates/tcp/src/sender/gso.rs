@@ -7,6 +7,7 @@
 use sojourn_units::{Duration, Time};
 
 use crate::config::Kernel;
+use crate::receiver::SYN_WINDOW;
 
 use super::pacing::{BURST_SHIFT, MAX_BURST_BYTES};
 use super::{Fin, Sender, recovery::State};
@@ -21,7 +22,8 @@ const AVOIDANCE_PERCENT: u64 = 120;
 const RTT_PER_SHIFT: Duration = Duration::from_micros(512);
 /// From this minimum RTT on, bursts are not enlarged.
 const SHORT: Duration = Duration::from_micros(512 * 32);
-/// A burst is deferred only within this time after the last transmission (Linux's tcp_tso_should_defer).
+/// A burst is deferred only within this time after the last transmission, or after the time from which pacing allows the
+/// next (Linux's tcp_tso_should_defer).
 const RECENT: Duration = Duration::from_millis(1);
 /// A burst is deferred only if the next acknowledgement is expected within this time and within half an RTT (Linux
 /// since 6.18 and its stable releases; older versions consider only half an RTT).
@@ -90,14 +92,30 @@ impl Sender {
     #[cold]
     #[inline(never)]
     fn begin_buffer(&mut self) {
-        let bytes = MAX_BUFFER_BYTES.min(self.largest_offer / 2);
-        let length = (bytes / self.mss).max(1);
+        let whole = match self.kernel {
+            Kernel::V6_1 => self.largest_offer,
+            // A SYN cannot offer more, but the answer to the request did.
+            Kernel::V7_3 if self.largest_offer == SYN_WINDOW => u32::MAX,
+            Kernel::V7_3 => self.largest_offer,
+        };
+        let length = (MAX_BUFFER_BYTES.min(whole / 2) / self.mss).max(1);
         if self.next_buffers[0] == 0 {
             self.next_buffers = [length; WRITTEN_AHEAD];
+            if self.kernel >= Kernel::V7_3 {
+                // The first buffer is the only one while the first window leaves, and is filled up again.
+                self.next_buffers[0] += self.window.cwnd / LEAST * LEAST;
+            }
         }
+        self.buffers += 1;
         self.buffer = self.next_buffers[0];
         self.next_buffers.rotate_left(1);
         self.next_buffers[WRITTEN_AHEAD - 1] = length;
+    }
+
+    /// True if the application's write ends with the current buffer; its last segment carries PSH. A write fills as many
+    /// buffers as fit; the first has one less (observed on kernels 6.1 and 7.3).
+    pub(super) fn fills_write(&self) -> bool {
+        self.gso && self.buffers % WRITTEN_AHEAD as u64 == WRITTEN_AHEAD as u64 - 1
     }
 
     /// True if data may be deferred with `free` segments of room in the window (Linux's tcp_tso_should_defer).
@@ -105,7 +123,7 @@ impl Sender {
     #[inline(never)]
     fn may_defer(&self, free: u32, now: Time) -> bool {
         let is_repairing = matches!(self.state, State::Recovery | State::Loss);
-        let is_recent = now <= self.last_sent + RECENT;
+        let is_recent = now <= self.last_sent.max(self.pacer.paced_until()) + RECENT;
         let is_ack_near = self.scoreboard.oldest_sent_at().is_some_and(|sent| {
             let smoothed = self.rtt.smoothed().unwrap_or(Duration::ZERO);
             sent + smoothed <= now + SOON.min(smoothed / 2)
@@ -248,6 +266,7 @@ mod tests {
     fn in_7_3_a_burst_continues_with_the_next_buffer() {
         let mut sender = sender(Duration::from_millis(100), 138);
         sender.kernel = Kernel::V7_3;
+        sender.next_buffers = [65; WRITTEN_AHEAD];
         assert_eq!(sent(&mut sender, START), [false, true].repeat(69));
         assert_eq!(sender.buffer, 65 - 8);
     }

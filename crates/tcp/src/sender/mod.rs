@@ -89,6 +89,8 @@ pub struct Sender {
     /// Segments left in the current send buffer, and the lengths of the next buffers in segments.
     buffer: u32,
     next_buffers: [u32; gso::WRITTEN_AHEAD],
+    /// Buffers that were begun.
+    buffers: u64,
     /// Data that fits in the window is deferred until it fills a burst.
     defers: bool,
     rtt: RttEstimator,
@@ -190,6 +192,7 @@ impl Sender {
             burst: 0,
             buffer: 0,
             next_buffers: [0; gso::WRITTEN_AHEAD],
+            buffers: 0,
             defers: false,
             rtt: match config.recovery {
                 Recovery::Rack => RttEstimator::new(config.rto_min),
@@ -244,6 +247,9 @@ impl Sender {
         } else {
             self.rtt.handshake_gave_none();
         }
+        if self.capabilities.paces {
+            self.pacer.set_rate(self.control.pacing_rate(), now);
+        }
         self.edge = self.una + peer_window;
         self.note_offer(peer_window);
         self.delivered_at = now;
@@ -256,6 +262,7 @@ impl Sender {
         if self.initial_window > 1 {
             self.control.on_request(&mut self.window);
         }
+        self.pacer.request_sent();
     }
 
     /// Takes the report of how the SYN-ACK arrived, from the ACE field of the handshake's last segment, and returns the
@@ -464,9 +471,10 @@ impl Sender {
         self.scoreboard.push(seq, space, stamp);
         let burst = self.gso.then_some(self.burst + 1);
         self.after_sending(len, burst, now);
+        let ends_write = self.buffer == 0 && self.burst == 0 && self.fills_write();
         let mut flags = Flags::default()
             .with_if(Flags::FIN, fin)
-            .with_if(Flags::PSH, self.unsent == 0);
+            .with_if(Flags::PSH, self.unsent == 0 || ends_write);
         // RFC 3168 §6.1.2: CWR goes with the first new data after a reduction.
         if len > 0 && std::mem::take(&mut self.confirm_reduction) {
             flags = flags.with(Flags::CWR);
@@ -479,7 +487,7 @@ impl Sender {
 
     fn resend(&mut self, segment: &mut Segment, seq: Seq, space: u32, now: Time) -> Sending {
         self.retransmits += 1;
-        self.after_sending(space, None, now);
+        self.after_sending(space, Some(1), now);
         let fin = self.fin == Fin::Sent && seq + space == self.next;
         segment.seq = seq;
         segment.len = (space - u32::from(fin)) as u16;

@@ -11,6 +11,8 @@ const MIN_BURST: u64 = 2;
 const SINGLE_BELOW_BPS: u64 = 1_200_000;
 /// Most bytes of a burst: those of a GSO packet.
 pub(super) const MAX_BURST_BYTES: u64 = 65_536;
+/// The burst with this segment of a connection is the first that later ones wait for (Linux; before, so did its fq).
+const FIRST_PACED: u64 = 10;
 
 /// Decides when segments may leave.
 #[derive(Debug, Default)]
@@ -21,6 +23,10 @@ pub(super) struct Pacer {
     /// When the last burst began, and how much may still leave with it.
     burst_at: Time,
     burst_bytes: u64,
+    /// Later bursts wait for the last one.
+    is_waited_for: bool,
+    /// Segments sent so far.
+    segments: u64,
     /// When the host's own queue is short enough again.
     queue_short: Time,
 }
@@ -32,6 +38,11 @@ impl Pacer {
             self.release = now;
         }
         self.rate = rate;
+    }
+
+    /// When the rate allows the next burst.
+    pub(super) const fn paced_until(&self) -> Time {
+        self.release
     }
 
     /// When the next segment may leave.
@@ -54,6 +65,11 @@ impl Pacer {
         self.queue_short = until;
     }
 
+    /// Accounts for the segment of a request before the bulk transfer.
+    pub(super) fn request_sent(&mut self) {
+        self.segments += 1;
+    }
+
     /// Accounts for a segment with `bytes` of payload. `burst`: the number of segments that leave together, if that is
     /// already decided.
     pub(super) fn on_send(&mut self, bytes: u32, mss: u32, burst: Option<u32>, now: Time) {
@@ -64,7 +80,10 @@ impl Pacer {
         }
         let bytes = u64::from(bytes);
         self.burst_bytes = self.burst_bytes.saturating_sub(bytes.max(1));
-        self.release += rate.tx_time(bytes);
+        self.segments += 1;
+        if self.is_waited_for {
+            self.release += rate.tx_time(bytes);
+        }
     }
 
     /// Segments that leave together; `None` without pacing.
@@ -91,7 +110,11 @@ impl Pacer {
         // A burst that leaves late may make up for half of its own duration (Linux's credit for late timers).
         let late = now.saturating_since(self.release);
         let credit = late.min(rate.tx_time(segments * mss) / 2);
-        self.release = self.release.max(now).saturating_sub(credit);
+        self.release = self.release.max(now);
+        self.is_waited_for = self.segments + segments >= FIRST_PACED;
+        if self.is_waited_for {
+            self.release = self.release.saturating_sub(credit);
+        }
         self.burst_at = now;
         self.burst_bytes = segments * mss;
     }
@@ -103,9 +126,12 @@ mod tests {
 
     const MSS: u32 = 1000;
 
-    /// A pacer at 16 Mbit/s: 0.5 ms per segment of 1000 bytes.
+    /// A pacer at 16 Mbit/s, 0.5 ms per segment of 1000 bytes, that has sent its first segments.
     fn pacer() -> Pacer {
-        let mut pacer = Pacer::default();
+        let mut pacer = Pacer {
+            segments: FIRST_PACED,
+            ..Pacer::default()
+        };
         pacer.set_rate(Some(Rate::from_mbps(16)), Time::from_millis(10));
         pacer
     }
@@ -122,6 +148,20 @@ mod tests {
         assert!(pacer.holds(start));
         assert_eq!(pacer.release(), Time::from_millis(11));
         assert!(!pacer.holds(Time::from_millis(11)));
+    }
+
+    /// Eight segments leave at once, and so do the ninth and the tenth. The eleventh waits for these two.
+    #[test]
+    fn the_first_segments_do_not_wait() {
+        let start = Time::from_millis(10);
+        let mut pacer = Pacer::default();
+        pacer.set_rate(Some(Rate::from_mbps(16)), start);
+        for _ in 0..10 {
+            assert!(!pacer.holds(start));
+            pacer.on_send(MSS, MSS, None, start);
+        }
+        assert!(pacer.holds(start));
+        assert_eq!(pacer.release(), Time::from_millis(11));
     }
 
     /// A burst that is 10 ms late makes up for half of its millisecond, no more.

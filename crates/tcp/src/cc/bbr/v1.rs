@@ -73,11 +73,8 @@ pub struct Bbr {
     full: bool,
     mss: u32,
     rate: Option<Rate>,
+    /// The rate has been computed from an RTT: the handshake's, if it gave one.
     rate_from_rtt: bool,
-    /// The first RTT: the handshake's, if it gave one.
-    first_rtt: Option<Duration>,
-    /// The window before the request, from which start-up takes its first rate.
-    first_window: Option<u32>,
     /// The window to restore after recovery or PROBE_RTT.
     prior_cwnd: u32,
     phase: RecoveryPhase,
@@ -88,8 +85,8 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// A BBR in start-up.
-    pub const fn new() -> Self {
+    /// A BBR in start-up; `mss`: bytes per full segment.
+    pub const fn new(mss: u32) -> Self {
         Self {
             mode: Mode::Startup,
             bandwidth: WindowedMax::new(BANDWIDTH_ROUNDS),
@@ -100,11 +97,9 @@ impl Bbr {
             full_bandwidth: 0,
             full_rounds: 0,
             full: false,
-            mss: 0,
+            mss,
             rate: None,
             rate_from_rtt: false,
-            first_rtt: None,
-            first_window: None,
             prior_cwnd: 0,
             phase: RecoveryPhase::None,
             conserving: false,
@@ -289,16 +284,19 @@ impl Bbr {
     /// Linux: the rate follows the estimate; in start-up it only rises.
     fn update_rate(&mut self, sample: &Sample, cwnd: u32) {
         if !self.rate_from_rtt {
-            self.rate_from_rtt = sample.smoothed_rtt.is_some();
-            let rtt = self.first_rtt.or(sample.smoothed_rtt);
-            let rtt = rtt.unwrap_or(UNKNOWN_RTT);
-            let initial = bandwidth(self.first_window.unwrap_or(cwnd).into(), rtt);
-            self.rate = pacing_rate(initial, HIGH_GAIN, sample.mss);
+            self.start_rate(sample.smoothed_rtt, cwnd);
         }
         let rate = pacing_rate(self.estimate(), self.pacing_gain(), sample.mss);
         if self.full || rate > self.rate {
             self.rate = rate.or(self.rate);
         }
+    }
+
+    /// The first rate: the window in an RTT, times the gain of start-up (Linux's bbr_init_pacing_rate_from_rtt).
+    fn start_rate(&mut self, rtt: Option<Duration>, cwnd: u32) {
+        self.rate_from_rtt = rtt.is_some();
+        let initial = bandwidth(cwnd.into(), rtt.unwrap_or(UNKNOWN_RTT));
+        self.rate = pacing_rate(initial, HIGH_GAIN, self.mss);
     }
 
     /// draft §4.2.3 (BBRSetCwnd).
@@ -383,17 +381,16 @@ impl CongestionControl for Bbr {
     }
 
     /// Takes the handshake's RTT, measured before the connection filled the path (Linux's bbr_init).
-    fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
-        if self.first_rtt.is_none() {
-            self.first_rtt = ack.rtt;
+    fn on_delivery(&mut self, ack: &AckEvent, window: &mut Window) {
+        if self.min_rtt.is_none() && ack.rtt.is_some() {
             self.min_rtt = ack.rtt;
             self.min_rtt_at = ack.now;
+            self.start_rate(ack.rtt, window.cwnd);
         }
     }
 
     /// In start-up every segment delivered enlarges the window by one, including the request's.
     fn on_request(&mut self, window: &mut Window) {
-        self.first_window = Some(window.cwnd);
         window.cwnd += 1;
     }
 

@@ -124,11 +124,8 @@ pub struct Bbr3 {
     aggregation: Aggregation,
     mss: u32,
     rate: Option<Rate>,
+    /// The rate has been computed from an RTT: the handshake's, if it gave one.
     rate_from_rtt: bool,
-    /// The first RTT: the handshake's, if it gave one.
-    first_rtt: Option<Duration>,
-    /// The window before the request, from which start-up takes its first rate.
-    first_window: Option<u32>,
     phase: RecoveryPhase,
     prior_cwnd: u32,
     restarting: bool,
@@ -136,7 +133,7 @@ pub struct Bbr3 {
 
 impl Bbr3 {
     /// A BBR3 in start-up.
-    pub const fn new() -> Self {
+    pub const fn new(mss: u32) -> Self {
         Self {
             mode: Mode::Startup,
             rounds: Rounds::new(),
@@ -169,11 +166,9 @@ impl Bbr3 {
             up_acked: 0,
             up_acks_per_segment: UNBOUNDED,
             aggregation: Aggregation::new(),
-            mss: 0,
+            mss,
             rate: None,
             rate_from_rtt: false,
-            first_rtt: None,
-            first_window: None,
             phase: RecoveryPhase::None,
             prior_cwnd: 0,
             restarting: false,
@@ -521,16 +516,19 @@ impl Bbr3 {
     // ---- Rate and window (§5.6) ------------------------------------------------------------------------
 
     fn update_rate(&mut self, sample: &Sample, cwnd: u32) {
-        let rtt = self.first_rtt.or(sample.smoothed_rtt);
-        if let (false, Some(rtt)) = (self.rate_from_rtt, rtt) {
-            self.rate_from_rtt = true;
-            let initial = bandwidth(self.first_window.unwrap_or(cwnd).into(), rtt);
-            self.rate = pacing_rate(initial, STARTUP_PACING_GAIN, sample.mss);
+        if let (false, Some(rtt)) = (self.rate_from_rtt, sample.smoothed_rtt) {
+            self.start_rate(rtt, cwnd);
         }
         let rate = pacing_rate(self.estimate(), self.pacing_gain(), sample.mss);
         if self.full || rate > self.rate {
             self.rate = rate.or(self.rate);
         }
+    }
+
+    /// The first rate: the window in an RTT, times the gain of start-up (BBRInitPacingRate).
+    fn start_rate(&mut self, rtt: Duration, cwnd: u32) {
+        self.rate_from_rtt = true;
+        self.rate = pacing_rate(bandwidth(cwnd.into(), rtt), STARTUP_PACING_GAIN, self.mss);
     }
 
     fn update_window(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
@@ -589,9 +587,9 @@ impl CongestionControl for Bbr3 {
     }
 
     /// Takes the handshake's RTT, measured before the connection filled the path.
-    fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
-        if self.first_rtt.is_none() {
-            self.first_rtt = ack.rtt;
+    fn on_delivery(&mut self, ack: &AckEvent, window: &mut Window) {
+        if let (false, Some(rtt)) = (self.rate_from_rtt, ack.rtt) {
+            self.start_rate(rtt, window.cwnd);
             (self.min_rtt, self.min_rtt_at) = (ack.rtt, ack.now);
             (self.probe_rtt_min, self.probe_rtt_min_at) = (ack.rtt, ack.now);
         }
@@ -599,7 +597,6 @@ impl CongestionControl for Bbr3 {
 
     /// In start-up every segment delivered enlarges the window by one, including the request's.
     fn on_request(&mut self, window: &mut Window) {
-        self.first_window = Some(window.cwnd);
         window.cwnd += 1;
     }
 

@@ -48,7 +48,7 @@ fn rounds(bbr: &mut Bbr, window: &mut Window, first: u64, count: u64, in_flight:
 /// BBRHighGain times the bandwidth, 1 % less: 1 Mbit/s · 2.887 · 0.99.
 #[test]
 fn startup_paces_at_the_high_gain() {
-    let mut bbr = Bbr::new();
+    let mut bbr = Bbr::new(1250);
     let mut window = Window::new(10);
     bbr.on_sample(&ack(100, RTT), &sample(0, 10, 10), &mut window);
     let bps = bbr.pacing_rate().expect("a rate").as_bps();
@@ -59,7 +59,7 @@ fn startup_paces_at_the_high_gain() {
 /// draft §4.3.2.2: three rounds without a quarter more; then DRAIN until the path holds one product.
 #[test]
 fn a_bandwidth_that_stands_still_for_three_rounds_ends_startup() {
-    let mut bbr = Bbr::new();
+    let mut bbr = Bbr::new(1250);
     let mut window = Window::new(10);
     rounds(&mut bbr, &mut window, 1, 3, 30);
     assert_eq!(bbr.mode, Mode::Startup);
@@ -75,7 +75,7 @@ fn a_bandwidth_that_stands_still_for_three_rounds_ends_startup() {
 fn the_window_is_twice_the_product() {
     let bbr = Bbr {
         min_rtt: Some(RTT),
-        ..Bbr::new()
+        ..Bbr::new(1250)
     };
     let product = product(bandwidth(10, RTT), bbr.min_rtt, CWND_GAIN);
     assert_eq!(product, 20);
@@ -85,7 +85,7 @@ fn the_window_is_twice_the_product() {
 /// draft §4.3.4.2: 1.25, 0.75, then six rounds at 1.
 #[test]
 fn the_cycle_probes_drains_and_cruises() {
-    let mut bbr = Bbr::new();
+    let mut bbr = Bbr::new(1250);
     let mut window = Window::new(10);
     rounds(&mut bbr, &mut window, 1, 4, 30);
     rounds(&mut bbr, &mut window, 5, 1, 10);
@@ -110,7 +110,7 @@ fn the_cycle_probes_drains_and_cruises() {
 /// draft §4.3.5: after 10 s without a new minimum the window is four for 200 ms and a round.
 #[test]
 fn an_old_minimum_rtt_is_probed_for() {
-    let mut bbr = Bbr::new();
+    let mut bbr = Bbr::new(1250);
     let mut window = Window::new(10);
     rounds(&mut bbr, &mut window, 1, 4, 30);
     rounds(&mut bbr, &mut window, 5, 1, 10);
@@ -134,7 +134,7 @@ fn an_old_minimum_rtt_is_probed_for() {
 /// restored.
 #[test]
 fn recovery_conserves_packets_for_a_round() {
-    let mut bbr = Bbr::new();
+    let mut bbr = Bbr::new(1250);
     let mut window = Window::new(10);
     rounds(&mut bbr, &mut window, 1, 4, 30);
     bbr.on_congestion(Signal::Loss, &window);
@@ -154,7 +154,7 @@ fn recovery_conserves_packets_for_a_round() {
 /// first rate.
 #[test]
 fn the_handshake_gives_the_least_rtt() {
-    let mut bbr = Bbr::new();
+    let mut bbr = Bbr::new(1250);
     let mut window = Window::new(10);
     let handshake = AckEvent {
         delivered: 0,

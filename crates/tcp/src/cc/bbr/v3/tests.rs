@@ -39,7 +39,7 @@ fn sample(total: u64, in_flight: u32, lost: u32) -> Sample {
 
 /// A BBR3 that has filled the pipe (ten segments) and drained its queue, and its window.
 fn settled() -> (Bbr3, Window) {
-    let (mut bbr, mut window) = (Bbr3::new(), Window::new(10));
+    let (mut bbr, mut window) = (Bbr3::new(1250), Window::new(10));
     for n in 10..60 {
         bbr.on_sample(&ack(n * 10), &sample(n, 10, 0), &mut window);
     }
@@ -49,7 +49,7 @@ fn settled() -> (Bbr3, Window) {
 /// §5.3.1: 4 ln 2 times ten per 100 ms, 1 % less: 100 · 10 000 bit · 2.766 · 0.99.
 #[test]
 fn startup_paces_at_four_times_the_logarithm_of_two() {
-    let (mut bbr, mut window) = (Bbr3::new(), Window::new(9));
+    let (mut bbr, mut window) = (Bbr3::new(1250), Window::new(9));
     bbr.on_sample(&ack(100), &sample(10, 10, 0), &mut window);
     let bps = bbr.pacing_rate().expect("a rate").as_bps();
     assert!((2_735_000..2_745_000).contains(&bps), "{bps}");
