@@ -12,8 +12,8 @@ use crate::model::{
 };
 use crate::wifi::{RateControl, Wifi};
 
-/// The start and the end of a run, with its row in a store.
-const RUN: f64 = 5_000.0;
+/// The start and the end of a run, with its rows in a store.
+const RUN: f64 = 10_000.0;
 /// The start and the end of a flow, with the distributions of its figures.
 const FLOW: f64 = 1_000.0;
 /// A datagram: nothing acknowledges it.
@@ -26,7 +26,7 @@ const OVER_WIFI: f64 = 2.5;
 /// acknowledgement.
 const ALONE_OVER_WIFI: f64 = 7.0;
 /// A row of a recorded table. Most of this is its way into a store.
-const ROW: f64 = 4.0;
+const ROW: f64 = 2.0;
 
 /// Bytes of a connection of PackMime, on average.
 const CONNECTION_BYTES: f64 = 8_000.0;
