@@ -367,6 +367,19 @@ mod tests {
     }
 
     #[test]
+    fn pings_games_and_videos_send_at_their_rates() {
+        let of = |kind: &str| beyond(1.0, LINK, &format!("rtt = '20 ms'\nkind = {kind}"));
+        near(of("'ping'\ninterval = '100 ms'"), 100.0 * DATAGRAM);
+        near(
+            of("'video'\nladder = ['1 Mbit/s', '6 Mbit/s']"),
+            10.0 * FULL / 2.0,
+        );
+        // Down and up.
+        let game = beyond(2.0, LINK, "rtt = '20 ms'\nkind = 'game'");
+        near(game, 2.0 * 10.0 * GAME.1 * DATAGRAM);
+    }
+
+    #[test]
     fn a_web_connection_costs_more_than_its_segments() {
         let web = beyond(1.0, LINK, "kind = 'web'\nrtt = '20 ms'\nconnections = 5");
         near(web, 50.0 * (CONNECTION + CONNECTION_BYTES / 1514.0));
