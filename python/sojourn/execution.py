@@ -31,7 +31,7 @@ class Progress:
     finished: int
     runs: int
     fraction: float
-    """Share of the total simulated time that is done."""
+    """Share of the work that is done, by the efforts of the runs."""
     elapsed_s: float
     stopping: bool = False
     """The user has asked to stop: runs in progress are being cancelled."""

@@ -23,6 +23,7 @@
 //! | [`wifi`] | the settings of a Wi-Fi cell |
 //! | `written` | formats quantities as in a file |
 //! | [`resolved()`] | writes an experiment with the defaults of keys that are not given |
+//! | `effort` | estimates what a run costs |
 //! | [`RunSpec`] | one run as a value that can be stored and hashed |
 
 mod axes;
@@ -31,6 +32,7 @@ mod context;
 pub mod derived;
 mod design;
 mod document;
+mod effort;
 mod entry;
 mod error;
 mod form;

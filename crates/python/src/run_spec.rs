@@ -19,12 +19,6 @@ use crate::run::Run;
 /// Events between two reads of the monitor.
 const EVENTS_PER_REPORT: u64 = 1 << 14;
 
-/// A packet of [`RunSpec::effort`]: a full frame on Ethernet.
-const BYTES_OF_A_PACKET: f64 = 1514.0;
-
-/// The constant part of a run's cost, in packets: its start and its end take as long as this many packets, some 2 ms.
-const ENDS_AS_PACKETS: f64 = 4_000.0;
-
 /// One run: an experiment, one of its arms, and a seed. It can be pickled, compared and used as a key of a dict.
 #[pyclass(frozen, module = "sojourn._core")]
 pub struct RunSpec {
@@ -160,14 +154,10 @@ impl RunSpec {
         self.inner.experiment.duration.as_secs_f64()
     }
 
-    /// What the run costs, to be compared with other runs: the packets that its links can carry, plus a constant for its
-    /// beginning and end. For estimates of the time left.
+    /// What the run costs, to be compared with other runs, for estimates of the time left.
     #[getter]
     fn effort(&self) -> f64 {
-        let experiment = &self.inner.experiment;
-        let rates = experiment.links.iter().map(|link| link.rate.nominal());
-        let bytes_per_sec: f64 = rates.map(sojourn_units::Rate::bytes_per_sec).sum();
-        ENDS_AS_PACKETS + experiment.duration.as_secs_f64() * bytes_per_sec / BYTES_OF_A_PACKET
+        self.inner.effort()
     }
 
     /// Runs it in the simulator; other threads continue meanwhile.

@@ -41,6 +41,19 @@ pub enum Sizes {
 }
 
 impl Sizes {
+    /// The mean size, before rounding and before [`LARGEST`] cuts it.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::OneOf(sizes) => {
+                let sum: f64 = sizes.iter().map(|size| *size as f64).sum();
+                sum / sizes.len() as f64
+            }
+            Self::Uniform { min, max } => f64::midpoint(*min as f64, *max as f64),
+            Self::Exponential { mean } | Self::Pareto { mean, .. } => *mean as f64,
+            Self::Lognormal { median, sigma } => *median as f64 * (sigma * sigma / 2.0).exp(),
+        }
+    }
+
     /// Draws a size, at least 1 byte and at most a terabyte.
     pub fn draw(&self, stream: &mut Stream) -> u64 {
         let size = match self {
@@ -123,5 +136,25 @@ mod tests {
         });
         near(drawn[DRAWS / 2] as f64, 10_000.0, 0.01);
         near(drawn[DRAWS * 8413 / 10_000] as f64, 27_183.0, 0.02);
+    }
+
+    #[test]
+    fn the_mean_is_that_of_many_draws() {
+        let all = [
+            Sizes::OneOf(vec![15_000, 102_000]),
+            Sizes::Uniform { min: 10, max: 2000 },
+            Sizes::Exponential { mean: 100_000 },
+            Sizes::Pareto {
+                mean: 30_000,
+                shape: 2.5,
+            },
+            Sizes::Lognormal {
+                median: 10_000,
+                sigma: 1.0,
+            },
+        ];
+        for sizes in all {
+            near(mean(&draws(&sizes)), sizes.mean(), 0.02);
+        }
     }
 }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import pickle
-import select
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 WORTH_A_PROCESS = 6
 """Figures for which another process is started; it needs about as long to start as to save three."""
+AHEAD = 2
+"""Figures given to another process at a time, so that it has one to save when it has saved one."""
 
 Files = list[tuple[Path, str]]
 """Where a figure goes, and in which format."""
@@ -36,7 +38,7 @@ def save_all(
 ) -> list[Path]:
     """Draws figures, given with their names, and stages them in each format; ``made_of`` as for ``Staging.add``.
 
-    Figures are drawn here, one after another; while another process is idle, it saves them.
+    Figures are drawn here, one after another, and saved by another process unless all have enough to do.
 
     Raises
     ------
@@ -53,11 +55,11 @@ def save_all(
             places = [(*staging.reserve(f"{name}.{kind}", made_of), kind) for kind in formats]
             finals += [final for _, final, _ in places]
             share = [(figure, [(temporary, kind) for temporary, _, kind in places])]
-            idle = next((helper for helper in helpers if helper.is_idle()), None)
-            if idle is None:
-                _save_each(share)
+            helper = min(helpers, key=lambda helper: helper.to_do)
+            if helper.to_do < AHEAD:
+                helper.save(share)
             else:
-                idle.save(share)
+                _save_each(share)
         for helper in helpers:
             helper.wait()
     except BaseException:
@@ -80,41 +82,48 @@ class _Helper:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._to: IO[bytes] = self._process.stdin
         self._from: IO[bytes] = self._process.stdout
-        self._is_busy = True
-        """It first says that it has started."""
+        self._thread = ThreadPoolExecutor(1)
+        """Talks to the process, which reads no figures while it saves one."""
+        # It first says that it has started.
+        self._asked = [self._thread.submit(self._hear)]
 
-    def is_idle(self) -> bool:
-        """Whether it waits for figures."""
-        if self._is_busy and select.select([self._from], [], [], 0.0)[0]:
-            self.wait()
-        return not self._is_busy
+    @property
+    def to_do(self) -> int:
+        """The number of figures that it has not saved yet."""
+        return sum(not one.done() for one in self._asked)
 
     def save(self, share: Sequence[tuple[Figure, Files]]) -> None:
-        """Begins to save figures; only if it is idle."""
-        content = pickle.dumps(share)
-        self._is_busy = True
-        with contextlib.suppress(BrokenPipeError):  # wait tells
-            self._to.write(len(content).to_bytes(8) + content)
-            self._to.flush()
+        """Has figures saved."""
+        self._asked.append(self._thread.submit(self._ask, pickle.dumps(share)))
 
     def wait(self) -> None:
-        """Waits until it is idle.
+        """Waits until all is saved.
 
         Raises
         ------
         OSError
             A file could not be written.
         """
-        if self._is_busy:
-            answer = self._from.readline().decode(errors="replace")
-            if answer != "\n":
-                raise OSError(answer.strip() or "figures: not saved")
-            self._is_busy = False
+        for one in self._asked:
+            one.result()
+        self._asked.clear()
+
+    def _ask(self, content: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError):  # _hear tells
+            self._to.write(len(content).to_bytes(8) + content)
+            self._to.flush()
+        self._hear()
+
+    def _hear(self) -> None:
+        answer = self._from.readline().decode(errors="replace")
+        if answer != "\n":
+            raise OSError(answer.strip() or "figures: not saved")
 
     def end(self) -> None:
         """Ends the process."""
         self._process.kill()
         self._process.wait()
+        self._thread.shutdown()
         for pipe in (self._to, self._from):
             with contextlib.suppress(OSError):
                 pipe.close()

@@ -20,6 +20,7 @@ import numpy as np
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import LayoutEngine, PlaceHolderLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sojourn.filenames import FORMATS
@@ -211,13 +212,21 @@ class StyledFigure(Figure):
     is_fixed = False
     """True if its width is that of a column or a page."""
 
+    def get_layout_engine(self) -> LayoutEngine | None:
+        """Like matplotlib's, but None once the layout is settled: saving would draw it once more to arrange it."""
+        engine = super().get_layout_engine()
+        return None if isinstance(engine, PlaceHolderLayoutEngine) else engine
+
     def savefig(self, fname: Any, **options: Any) -> None:
         """Like matplotlib's, but without a date, so that equal figures produce equal bytes."""
         kind = options.get("format") or Path(str(fname)).suffix.removeprefix(".") or "png"
         engine = self.get_layout_engine()
+        # Without a layout engine of its own, matplotlib would give the figure the style's again.
+        arranged = matplotlib.rc_context({"figure.constrained_layout.use": False})
         with style(), _one_note_of_glyphs():
             settle(self)
-            super().savefig(fname, **{"metadata": _UNDATED.get(kind), **options})
+            with arranged:
+                super().savefig(fname, **{"metadata": _UNDATED.get(kind), **options})
         if engine is not None:
             self.set_layout_engine(engine)  # for what is drawn into it later
 

@@ -26,6 +26,8 @@ POLL_S = 0.1
 """Interval of progress reports and of checks for a Ctrl-C."""
 LOOK_S = 1.0
 """Interval at which a worker checks the store again while others hold all remaining batches."""
+GOLDEN = (5**0.5 - 1) / 2
+"""Any first few multiples of the golden ratio are spread evenly between two whole numbers."""
 EXACT = 20_000
 """The runs up to which a progress report knows the effort of each. Beyond, a batch counts as runs like its first."""
 PART_RUNS = 1 << 14
@@ -95,7 +97,7 @@ class Ahead:
         self._left = set(missing)
         self._left_effort = self._all
         self._runs = plan.meta.runs - self._runs_left()
-        self._next_look_s = LOOK_S
+        self._next_look_s = POLL_S
         self._fraction = 0.0
 
     def _runs_left(self) -> int:
@@ -123,7 +125,7 @@ class Ahead:
             self._left_effort = sum(self._effort[batch] for batch in self._left)
             self._runs = self._plan.meta.runs - self._runs_left()
             # In a store of many files a look takes long; it may take a five-hundredth of the time.
-            self._next_look_s = elapsed_s + max(LOOK_S, 500.0 * (time.monotonic() - began))
+            self._next_look_s = elapsed_s + max(POLL_S, 500.0 * (time.monotonic() - began))
         fraction = min(1.0 - (self._left_effort - unfinished) / self._all, 1.0) if self._all else 1.0
         # A batch that has just been finished may still be among those left.
         self._fraction = max(self._fraction, fraction)
@@ -339,8 +341,10 @@ class _Crew:
                     missing = plan.missing()
                     held = plan.claims.held()
                     self._left = [batch for batch in missing if str(batch) not in held]
-                    # Shuffle, so that workers that start together do not claim the same batch.
-                    random.shuffle(self._left)
+                    # Spread over the sweep, so that the first batches tell how long the rest takes. Each worker begins
+                    # elsewhere, so that those that start together do not claim the same batch.
+                    first = random.random()
+                    self._left.sort(key=lambda batch: (batch * GOLDEN + first) % 1.0)
                     if not missing or not (self._left or self._wait):
                         self._over.set()
                         return None
