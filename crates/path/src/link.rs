@@ -67,7 +67,9 @@ pub struct Link<P> {
     /// A packet that may leave at once, until [`Link::serve`] returns it.
     departed: Option<P>,
     wake: Time,
-    /// When the discipline's timer is due, as it last reported it.
+    /// The discipline has a timer.
+    has_timer: bool,
+    /// When the timer is due, as the discipline last reported it.
     timer: Time,
 }
 
@@ -81,6 +83,7 @@ impl<P: Packet> Link<P> {
             config.steady,
         );
         Self {
+            has_timer: qdisc.next_timer().is_some(),
             qdisc,
             environment: Environment::new(config.seed),
             is_line: shaper.is_line(),
@@ -100,15 +103,19 @@ impl<P: Packet> Link<P> {
         self.wake
     }
 
-    /// When [`Link::serve`] or [`Link::on_timer`] is due.
-    pub fn due(&self) -> Time {
+    /// When [`Link::serve`] or [`Link::on_timer`] is due, after the discipline has been called.
+    #[inline(always)]
+    pub fn find_due(&mut self) -> Time {
+        if self.has_timer {
+            self.timer = self.qdisc.next_timer().unwrap_or(Time::MAX);
+        }
         self.wake.min(self.timer)
     }
 
-    /// Asks the discipline for its timer, and returns [`Link::due`].
-    pub fn note_timer(&mut self) -> Time {
-        self.timer = self.qdisc.next_timer().unwrap_or(Time::MAX);
-        self.due()
+    /// True if [`Link::find_due`] has a due time: the link does not only wait for a packet.
+    #[inline(always)]
+    pub const fn acts(&self) -> bool {
+        self.has_timer || !self.is_idle()
     }
 
     /// Lets the discipline act.
@@ -122,7 +129,9 @@ impl<P: Packet> Link<P> {
     /// # Errors
     /// As there.
     pub fn change(&mut self, settings: &Settings) -> Result<(), SettingError> {
-        self.qdisc.change(settings)
+        self.qdisc.change(settings)?;
+        self.has_timer = self.qdisc.next_timer().is_some();
+        Ok(())
     }
 
     /// Sets the rate from now on, in place of the schedule's. A packet in transmission keeps its old rate. Returns false

@@ -226,27 +226,29 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     #[inline(never)]
     fn enter_idle_link(&mut self, number: usize, packet: P, now: Time) {
         let link = &mut self.links[number];
-        let before = link.due();
-        let passed = link.enqueue_idle(packet, now, number, &mut self.observer);
-        let passed = passed.and_then(|packet| match self.hops[packet.hop() as usize] {
+        let left = link.enqueue_idle(packet, now, number, &mut self.observer);
+        let left = left.and_then(|packet| match self.hops[packet.hop() as usize] {
             Hop::Line(line) if !link.has_device_queue() => Some((packet, line)),
             _ => {
                 link.hold(packet, now);
                 None
             }
         });
-        if passed.is_some() {
-            link.note_timer();
+        if link.acts() {
+            self.note_due(number);
         }
-        let due = link.due();
-        if due != before {
-            self.events.set(self.lines.len() + number, due);
-        }
-        if let Some((mut packet, line)) = passed {
+        if let Some((mut packet, line)) = left {
             self.observer.on_departure(number, &packet, now);
             packet.set_hop(packet.hop() + 1);
             self.enter_line(line as usize, packet, now);
         }
+    }
+
+    /// Notes when a link acts next.
+    #[inline(never)]
+    pub(crate) fn note_due(&mut self, number: usize) {
+        let due = self.links[number].find_due();
+        self.events.set(self.lines.len() + number, due);
     }
 
     #[inline(always)]
@@ -294,7 +296,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
             cold_path();
             self.links[number].on_timer(now, number, &mut self.observer);
         }
-        let due = self.links[number].note_timer();
+        let due = self.links[number].find_due();
         self.events.set(place, due);
     }
 
@@ -316,8 +318,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// As there.
     pub fn change(&mut self, link: usize, settings: &Settings) -> Result<(), SettingError> {
         self.links[link].change(settings)?;
-        let due = self.links[link].note_timer();
-        self.events.set(self.lines.len() + link, due);
+        self.note_due(link);
         Ok(())
     }
 
