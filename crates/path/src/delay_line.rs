@@ -45,18 +45,15 @@ impl<P> DelayLine<P> {
         self.next
     }
 
-    /// Takes the first packet out, if it is due.
+    /// Takes the first packet out. Returns it, and when the next comes out; [`Time::MAX`] if there is none.
     #[inline(always)]
-    pub fn pop_due(&mut self, now: Time) -> Option<P> {
-        if self.next > now {
-            return None;
-        }
+    pub fn pop(&mut self) -> (Option<P>, Time) {
         let packet = self.first.take();
         self.next = Time::MAX;
         if let Some((due, next)) = self.rest.pop_front() {
             (self.next, self.first) = (due, Some(next));
         }
-        packet
+        (packet, self.next)
     }
 
     /// Packets in it.

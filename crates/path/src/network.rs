@@ -270,14 +270,16 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     pub fn act(&mut self, place: Place, now: Time, hosts: &mut impl Hosts<P, O, M>) {
         let Place(place) = place;
         if place < self.lines.len() {
-            while let Some(packet) = self.lines[place].pop_due(now) {
-                if let Some(packet) = self.forward(packet, now) {
+            loop {
+                let (packet, next) = self.lines[place].pop();
+                self.events.set(place, next);
+                if let Some(packet) = packet.and_then(|packet| self.forward(packet, now)) {
                     hosts.deliver(packet, now, self);
                 }
+                if next > now {
+                    return;
+                }
             }
-            let due = self.lines[place].next();
-            self.events.set(place, due);
-            return;
         }
         let number = place - self.lines.len();
         let Some(link) = self.links.get(number) else {
