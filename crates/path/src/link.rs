@@ -204,18 +204,23 @@ impl<P: Packet> Link<P> {
             return self.offer_and_advance(packet, now, number, observer);
         }
         observer.on_arrival(number, &packet, now);
+        let Some(packet) = self.qdisc.pass(packet, now, &mut self.environment) else {
+            self.keep(now, number, observer);
+            return None;
+        };
+        observer.on_pass(number, &packet, now);
+        self.shaper.charge(packet.bytes(), now);
+        Some(packet)
+    }
+
+    /// The discipline has dropped or kept the only packet.
+    #[cold]
+    fn keep(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         self.queued += 1;
-        let packet = self.qdisc.pass(packet, now, &mut self.environment);
         self.note_drops(now, number, observer);
-        if let Some(packet) = &packet {
-            observer.on_pass(number, packet, now);
-            self.queued -= 1;
-            self.shaper.charge(packet.bytes(), now);
-        }
         if self.queued > 0 {
             self.wake = self.next_wake(now);
         }
-        packet
     }
 
     #[cold]
