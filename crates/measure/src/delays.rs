@@ -59,6 +59,16 @@ impl Delays {
         self.histogram.record(delay.as_nanos());
     }
 
+    /// Adds a delay `n` times.
+    pub fn record_many(&mut self, delay: Duration, n: u64) {
+        if n > 0 {
+            self.sum += u128::from(delay.as_nanos()) * u128::from(n);
+            self.least = self.least.min(delay);
+            self.most = self.most.max(delay);
+            self.histogram.record_many(delay.as_nanos(), n);
+        }
+    }
+
     /// Adds all delays of another distribution.
     pub fn add(&mut self, other: &Self) {
         self.histogram.add(&other.histogram);

@@ -200,7 +200,7 @@ impl<P: Packet> Link<P> {
         number: usize,
         observer: &mut impl Observer<P>,
     ) -> Option<P> {
-        if !self.may_pass || self.shaper.free_at(now) > now {
+        if !self.may_pass || !self.shaper.is_free(now) {
             return self.offer_and_advance(packet, now, number, observer);
         }
         observer.on_arrival(number, &packet, now);
@@ -270,7 +270,7 @@ impl<P: Packet> Link<P> {
     /// Lets one packet go if the shaper allows, and sets the next wake-up.
     #[inline(always)]
     fn advance(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) -> Option<P> {
-        if now < self.shaper.free_at(now) {
+        if !self.shaper.is_free(now) {
             cold_path();
             self.wake = self.next_wake(now);
             return None;
