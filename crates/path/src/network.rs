@@ -253,9 +253,8 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
 
     #[inline(always)]
     fn enter_line(&mut self, number: usize, packet: P, now: Time) {
-        let line = &mut self.lines[number];
-        if line.push(packet, now) {
-            self.events.set(number, line.next());
+        if let Some(due) = self.lines[number].push(packet, now) {
+            self.events.set(number, due);
         }
     }
 
