@@ -281,24 +281,32 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
             }
         }
         let number = place - self.lines.len();
-        let Some(link) = self.links.get(number) else {
+        if number >= self.links.len() {
             cold_path();
-            self.act_on_medium(number - self.links.len(), now, hosts);
-            return;
-        };
-        if link.wake() <= now {
-            while let Some(packet) = self.links[number].serve(now, number, &mut self.observer) {
-                self.observer.on_departure(number, &packet, now);
-                if let Some(packet) = self.forward(packet, now) {
-                    hosts.deliver(packet, now, self);
-                }
-            }
-        } else {
-            cold_path();
-            self.links[number].on_timer(now, number, &mut self.observer);
+            return self.act_on_medium(number - self.links.len(), now, hosts);
         }
-        let due = self.links[number].find_due();
-        self.events.set(place, due);
+        loop {
+            let link = &mut self.links[number];
+            let left = if link.wake() <= now {
+                link.serve(now, number, &mut self.observer)
+            } else {
+                cold_path();
+                link.on_timer(now, number, &mut self.observer);
+                None
+            };
+            let wake = link.wake();
+            self.events.set(place, link.find_due());
+            let Some(packet) = left else {
+                return;
+            };
+            self.observer.on_departure(number, &packet, now);
+            if let Some(packet) = self.forward(packet, now) {
+                hosts.deliver(packet, now, self);
+            }
+            if wake > now {
+                return;
+            }
+        }
     }
 
     #[cold]
