@@ -172,6 +172,21 @@ mod tests {
     }
 
     #[test]
+    fn a_delay_recorded_many_times_counts_as_often() {
+        let mut many = of(Precision::Queue, [MS(3), MS(7)]);
+        let mut singly = many.clone();
+        for (delay, n) in [(MS(0), 5), (MS(9), 2), (MS(11), 0)] {
+            many.record_many(delay, n);
+            (0..n).for_each(|_| singly.record(delay));
+        }
+        assert_eq!(many.quantiles(), singly.quantiles());
+        assert_eq!(
+            (many.n(), many.mean()),
+            (9, Some(Duration::from_nanos(3_111_111)))
+        );
+    }
+
+    #[test]
     fn combined_delays_are_those_of_both() {
         let mut together = of(Precision::Flow, (1..=50).map(MS));
         together.add(&of(Precision::Flow, (51..=100).map(MS)));

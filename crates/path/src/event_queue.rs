@@ -21,7 +21,7 @@ impl EventQueue {
     pub fn new(places: usize) -> Self {
         if places <= MOST {
             Self::Few(Places {
-                are_fewest: places <= FEWEST,
+                count: places,
                 due: [Time::MAX; MOST],
             })
         } else {
@@ -50,20 +50,18 @@ impl EventQueue {
 
 /// The most places that are all compared.
 const MOST: usize = 12;
-/// With so many places or less, no more than these are compared.
-const FEWEST: usize = 4;
 
 /// Places that are all compared.
 pub struct Places {
-    are_fewest: bool,
+    count: usize,
     due: [Time; MOST],
 }
 
 impl Places {
     #[inline(always)]
     fn first_before(&self, at: Time) -> (Option<usize>, Time) {
-        if self.are_fewest {
-            first_of(&self.due[..FEWEST], at)
+        if self.count <= 4 {
+            first_of(&self.due[..4], at)
         } else {
             first_of(&self.due, at)
         }

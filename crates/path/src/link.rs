@@ -67,7 +67,7 @@ pub struct Link<P> {
     /// A packet that may leave at once, until [`Link::serve`] returns it.
     departed: Option<P>,
     wake: Time,
-    /// The discipline has a timer.
+    /// The discipline has a timer, and is asked for it.
     has_timer: bool,
     /// When the timer is due, as the discipline last reported it.
     timer: Time,
@@ -103,7 +103,7 @@ impl<P: Packet> Link<P> {
         self.wake
     }
 
-    /// When [`Link::serve`] or [`Link::on_timer`] is due, after the discipline has been called.
+    /// When [`Link::serve`] or [`Link::on_timer`] is due. To be called after everything that may change it.
     #[inline(always)]
     pub fn find_due(&mut self) -> Time {
         if self.has_timer {
@@ -112,9 +112,9 @@ impl<P: Packet> Link<P> {
         self.wake.min(self.timer)
     }
 
-    /// True if [`Link::find_due`] has a due time: the link does not only wait for a packet.
+    /// True if it does not only wait for a packet: then [`Link::find_due`] finds when it acts.
     #[inline(always)]
-    pub const fn acts(&self) -> bool {
+    pub const fn may_act(&self) -> bool {
         self.has_timer || !self.is_idle()
     }
 
@@ -205,17 +205,18 @@ impl<P: Packet> Link<P> {
         }
         observer.on_arrival(number, &packet, now);
         let Some(packet) = self.qdisc.pass(packet, now, &mut self.environment) else {
-            self.keep(now, number, observer);
+            self.note_not_passed(now, number, observer);
             return None;
         };
+        debug_assert!(!self.environment.has_dropped(), "one came, one leaves");
         observer.on_pass(number, &packet, now);
         self.shaper.charge(packet.bytes(), now);
         Some(packet)
     }
 
-    /// The discipline has dropped or kept the only packet.
+    /// The discipline has dropped or kept the packet that was to pass.
     #[cold]
-    fn keep(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
+    fn note_not_passed(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         self.queued += 1;
         self.note_drops(now, number, observer);
         if self.queued > 0 {

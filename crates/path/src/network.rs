@@ -234,7 +234,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                 None
             }
         });
-        if link.acts() {
+        if link.may_act() {
             self.note_due(number);
         }
         if let Some((mut packet, line)) = left {
@@ -266,6 +266,8 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     }
 
     /// Lets a place act at the instant that [`Network::next_before`] returned.
+    ///
+    /// When it acts next is known, and noted, before its packet is sent on: the hosts' answers do not change it.
     pub fn act(&mut self, place: Place, now: Time, hosts: &mut impl Hosts<P, O, M>) {
         let Place(place) = place;
         if place < self.lines.len() {
