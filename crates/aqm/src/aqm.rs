@@ -86,7 +86,7 @@ pub trait Algorithm {
     /// The last packet has left the queue.
     fn on_drained(&mut self, _now: Time) {}
 
-    /// When `on_timer` is due; `None` if never.
+    /// When `on_timer` is due; `None` if never, see [`crate::Qdisc::next_timer`].
     fn next_timer(&self) -> Option<Time> {
         None
     }

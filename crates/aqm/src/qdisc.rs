@@ -36,7 +36,8 @@ pub trait Qdisc<P: Packet> {
     /// Bytes queued, link headers included.
     fn bytes(&self) -> u64;
 
-    /// When [`Qdisc::on_timer`] is due (PIE: every update period); `None` if never.
+    /// When [`Qdisc::on_timer`] is due (PIE: every update period); `None` if never. A link does not ask again after `None`
+    /// unless the parameters change; [`Time::MAX`] stands for "not until something happens".
     fn next_timer(&self) -> Option<Time> {
         None
     }

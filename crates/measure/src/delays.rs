@@ -59,6 +59,16 @@ impl Delays {
         self.histogram.record(delay.as_nanos());
     }
 
+    /// Adds a delay `n` times.
+    pub fn record_many(&mut self, delay: Duration, n: u64) {
+        if n > 0 {
+            self.sum += u128::from(delay.as_nanos()) * u128::from(n);
+            self.least = self.least.min(delay);
+            self.most = self.most.max(delay);
+            self.histogram.record_many(delay.as_nanos(), n);
+        }
+    }
+
     /// Adds all delays of another distribution.
     pub fn add(&mut self, other: &Self) {
         self.histogram.add(&other.histogram);
@@ -159,6 +169,21 @@ mod tests {
         let variation = delays.variation();
         assert_eq!(variation.p25, Some(0.0));
         assert!((variation.p75.unwrap() - 0.6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_delay_recorded_many_times_counts_as_often() {
+        let mut many = of(Precision::Queue, [MS(3), MS(7)]);
+        let mut singly = many.clone();
+        for (delay, n) in [(MS(0), 5), (MS(9), 2), (MS(11), 0)] {
+            many.record_many(delay, n);
+            (0..n).for_each(|_| singly.record(delay));
+        }
+        assert_eq!(many.quantiles(), singly.quantiles());
+        assert_eq!(
+            (many.n(), many.mean()),
+            (9, Some(Duration::from_nanos(3_111_111)))
+        );
     }
 
     #[test]

@@ -54,6 +54,15 @@ impl Histogram {
         self.counts[bucket - self.first] += 1;
     }
 
+    /// Adds a value `n` times.
+    pub fn record_many(&mut self, value: u64, n: u64) {
+        let bucket = self.bucket(value);
+        self.n += n;
+        self.keep(bucket, bucket);
+        let count = &mut self.counts[bucket - self.first];
+        *count = count.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
+    }
+
     /// Makes room for these buckets and all between them.
     fn keep(&mut self, from: usize, to: usize) {
         let kept = !self.counts.is_empty();

@@ -54,8 +54,10 @@ const REASONS: [(Reason, &str); 4] = [
 /// The measurements at a queue. Memory does not grow with the run, unless packets are recorded.
 pub struct QueueProbe {
     warmup: Time,
-    /// Sojourn times after the warm-up.
-    sojourns: Delays,
+    /// Sojourn times after the warm-up, without those of packets that passed.
+    waits: Delays,
+    /// Packets that left after the warm-up at the instant at which they came.
+    passed: u64,
     /// The longest sojourn before the warm-up ended.
     startup_peak: Duration,
     /// Packets that left, over the whole run.
@@ -154,7 +156,8 @@ impl QueueProbe {
     pub fn new(warmup: Time, record: bool, responsive: ResponsiveFlows) -> Self {
         Self {
             warmup,
-            sojourns: Delays::new(Precision::Queue),
+            waits: Delays::new(Precision::Queue),
+            passed: 0,
             startup_peak: Duration::ZERO,
             delivered_packets: 0,
             delivered_bytes: 0,
@@ -197,29 +200,31 @@ impl QueueProbe {
     /// Counts a packet that leaves the discipline.
     #[inline(always)]
     pub fn on_departure(&mut self, packet: &impl Packet, now: Time) {
-        self.count_departure(packet, now - packet.entered(), now);
+        let sojourn = now - packet.entered();
+        let nanos = sojourn.as_nanos();
+        self.recent.sum += nanos;
+        self.recent.longest = self.recent.longest.max(nanos);
+        if now >= self.warmup {
+            self.waits.record(sojourn);
+        } else {
+            self.startup_peak = self.startup_peak.max(sojourn);
+        }
+        self.count_departure(packet, now);
     }
 
     /// Counts a packet that leaves the discipline at the instant at which it came.
     #[inline(always)]
     pub fn on_pass(&mut self, packet: &impl Packet, now: Time) {
-        self.count_departure(packet, Duration::ZERO, now);
+        self.passed += u64::from(now >= self.warmup);
+        self.count_departure(packet, now);
     }
 
     #[inline(always)]
-    fn count_departure(&mut self, packet: &impl Packet, sojourn: Duration, now: Time) {
-        let nanos = sojourn.as_nanos();
+    fn count_departure(&mut self, packet: &impl Packet, now: Time) {
         self.delivered_packets += 1;
         self.delivered_bytes += u64::from(packet.bytes());
         if packet.is_marked() {
             self.flows[packet.flow() as usize].marked += u64::from(!packet.is_returning());
-        }
-        self.recent.sum += nanos;
-        self.recent.longest = self.recent.longest.max(nanos);
-        if now >= self.warmup {
-            self.sojourns.record(sojourn);
-        } else {
-            self.startup_peak = self.startup_peak.max(sojourn);
         }
         if self.has_more_to_note {
             self.note_departure(packet, now);
@@ -285,7 +290,7 @@ impl QueueProbe {
     pub fn figures(&self, utilization: f64, marked: u64) -> Bottleneck {
         let dropped = |reason: Reason| self.drops[reason as usize].packets;
         Bottleneck {
-            sojourn_ms: self.sojourns.quantiles(),
+            sojourn_ms: self.sojourns().quantiles(),
             startup_peak_ms: self.startup_peak.as_millis_f64(),
             utilization,
             delivered_packets: self.delivered_packets,
@@ -345,9 +350,16 @@ impl QueueProbe {
         self.since.take(latest, Recent::add, looker)
     }
 
+    /// Sojourn times after the warm-up.
+    fn sojourns(&self) -> Delays {
+        let mut sojourns = self.waits.clone();
+        sojourns.record_many(Duration::ZERO, self.passed);
+        sojourns
+    }
+
     /// The recorded table `histogram` of this queue.
     pub fn histogram(&self, queue: Hop) -> Table {
-        self.sojourns.table(queue)
+        self.sojourns().table(queue)
     }
 
     /// The recorded packets, in the order in which their fate was decided.

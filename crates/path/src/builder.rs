@@ -147,9 +147,8 @@ impl<P: Packet> Builder<P> {
             observer,
             delivered: VecDeque::new(),
         };
-        for (number, link) in network.links.iter_mut().enumerate() {
-            let due = link.note_timer();
-            network.events.set(network.lines.len() + number, due);
+        for number in 0..network.links.len() {
+            network.note_due(number);
         }
         let before = network.lines.len() + network.links.len();
         for (number, medium) in network.media.iter().enumerate() {

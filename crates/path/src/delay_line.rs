@@ -8,8 +8,6 @@ use sojourn_units::{Duration, Time};
 #[derive(Debug)]
 pub struct DelayLine<P> {
     delay: Duration,
-    /// When the first packet comes out; [`Time::MAX`] if there is none.
-    next: Time,
     /// The first packet. It stands apart because many lines hold one at a time.
     first: Option<P>,
     rest: VecDeque<(Time, P)>,
@@ -20,43 +18,32 @@ impl<P> DelayLine<P> {
     pub const fn new(delay: Duration) -> Self {
         Self {
             delay,
-            next: Time::MAX,
             first: None,
             rest: VecDeque::new(),
         }
     }
 
-    /// Puts a packet in; true if it is now the first.
+    /// Puts a packet in. Returns when it comes out if it is now the first.
     #[inline(always)]
-    pub fn push(&mut self, packet: P, now: Time) -> bool {
+    pub fn push(&mut self, packet: P, now: Time) -> Option<Time> {
         let due = now + self.delay;
-        let is_first = self.first.is_none();
-        if is_first {
-            (self.next, self.first) = (due, Some(packet));
-        } else {
+        if self.first.is_some() {
             self.rest.push_back((due, packet));
-        }
-        is_first
-    }
-
-    /// When the first packet comes out; [`Time::MAX`] if there is none.
-    #[inline(always)]
-    pub const fn next(&self) -> Time {
-        self.next
-    }
-
-    /// Takes the first packet out, if it is due.
-    #[inline(always)]
-    pub fn pop_due(&mut self, now: Time) -> Option<P> {
-        if self.next > now {
             return None;
         }
+        self.first = Some(packet);
+        Some(due)
+    }
+
+    /// Takes the first packet out. Returns it, and when the next comes out; [`Time::MAX`] if there is none.
+    #[inline(always)]
+    pub fn pop(&mut self) -> (Option<P>, Time) {
         let packet = self.first.take();
-        self.next = Time::MAX;
-        if let Some((due, next)) = self.rest.pop_front() {
-            (self.next, self.first) = (due, Some(next));
-        }
-        packet
+        let Some((due, next)) = self.rest.pop_front() else {
+            return (packet, Time::MAX);
+        };
+        self.first = Some(next);
+        (packet, due)
     }
 
     /// Packets in it.

@@ -10,10 +10,8 @@ use sojourn_units::Time;
 /// It is read before every event and set about twice in each. In a small network it is quickest to compare all places; in
 /// a tree an event costs a few comparisons in a network of any size.
 pub enum EventQueue {
-    /// Up to 4 places.
-    Few(Places<4>),
     /// Up to 12 places.
-    Several(Places<12>),
+    Few(Places),
     /// Any number of places.
     Many(Tree),
 }
@@ -21,10 +19,13 @@ pub enum EventQueue {
 impl EventQueue {
     /// So many places, none of which has anything to do.
     pub fn new(places: usize) -> Self {
-        match places {
-            0..=4 => Self::Few(Places([Time::MAX; 4])),
-            5..=12 => Self::Several(Places([Time::MAX; 12])),
-            _ => Self::Many(Tree::new(places)),
+        if places <= MOST {
+            Self::Few(Places {
+                count: places,
+                due: [Time::MAX; MOST],
+            })
+        } else {
+            Self::Many(Tree::new(places))
         }
     }
 
@@ -33,7 +34,6 @@ impl EventQueue {
     pub fn first_before(&self, at: Time) -> (Option<usize>, Time) {
         match self {
             Self::Few(places) => places.first_before(at),
-            Self::Several(places) => places.first_before(at),
             Self::Many(places) => places.first_before(at),
         }
     }
@@ -42,29 +42,43 @@ impl EventQueue {
     #[inline(always)]
     pub fn set(&mut self, place: usize, due: Time) {
         match self {
-            Self::Few(places) => places.0[place] = due,
-            Self::Several(places) => places.0[place] = due,
+            Self::Few(places) => places.due[place] = due,
             Self::Many(places) => places.set(place, due),
         }
     }
 }
 
-/// Places that are all compared.
-pub struct Places<const N: usize>([Time; N]);
+/// The most places that are all compared.
+const MOST: usize = 12;
 
-impl<const N: usize> Places<N> {
+/// Places that are all compared.
+pub struct Places {
+    count: usize,
+    due: [Time; MOST],
+}
+
+impl Places {
     #[inline(always)]
     fn first_before(&self, at: Time) -> (Option<usize>, Time) {
-        // Comparing the instants and then finding the place takes fewer instructions than doing both at once.
-        let mut least = at;
-        for &due in &self.0 {
-            least = least.min(due);
+        if self.count <= 4 {
+            first_of(&self.due[..4], at)
+        } else {
+            first_of(&self.due, at)
         }
-        if least == at {
-            return (None, at);
-        }
-        (self.0.iter().position(|due| *due == least), least)
     }
+}
+
+#[inline(always)]
+fn first_of(all: &[Time], at: Time) -> (Option<usize>, Time) {
+    // Comparing the instants and then finding the place takes fewer instructions than doing both at once.
+    let mut least = at;
+    for &due in all {
+        least = least.min(due);
+    }
+    if least == at {
+        return (None, at);
+    }
+    (all.iter().position(|due| *due == least), least)
 }
 
 /// A complete binary tree: node `n` holds the least of its children `2n` and `2n + 1`, the root is node 1, and the leaves

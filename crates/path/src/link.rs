@@ -67,7 +67,9 @@ pub struct Link<P> {
     /// A packet that may leave at once, until [`Link::serve`] returns it.
     departed: Option<P>,
     wake: Time,
-    /// When the discipline's timer is due, as it last reported it.
+    /// The discipline has a timer, and is asked for it.
+    has_timer: bool,
+    /// When the timer is due, as the discipline last reported it.
     timer: Time,
 }
 
@@ -81,6 +83,7 @@ impl<P: Packet> Link<P> {
             config.steady,
         );
         Self {
+            has_timer: qdisc.next_timer().is_some(),
             qdisc,
             environment: Environment::new(config.seed),
             is_line: shaper.is_line(),
@@ -100,15 +103,19 @@ impl<P: Packet> Link<P> {
         self.wake
     }
 
-    /// When [`Link::serve`] or [`Link::on_timer`] is due.
-    pub fn due(&self) -> Time {
+    /// When [`Link::serve`] or [`Link::on_timer`] is due. To be called after everything that may change it.
+    #[inline(always)]
+    pub fn find_due(&mut self) -> Time {
+        if self.has_timer {
+            self.timer = self.qdisc.next_timer().unwrap_or(Time::MAX);
+        }
         self.wake.min(self.timer)
     }
 
-    /// Asks the discipline for its timer, and returns [`Link::due`].
-    pub fn note_timer(&mut self) -> Time {
-        self.timer = self.qdisc.next_timer().unwrap_or(Time::MAX);
-        self.due()
+    /// True if it does not only wait for a packet: then [`Link::find_due`] finds when it acts.
+    #[inline(always)]
+    pub const fn may_act(&self) -> bool {
+        self.has_timer || !self.is_idle()
     }
 
     /// Lets the discipline act.
@@ -122,7 +129,9 @@ impl<P: Packet> Link<P> {
     /// # Errors
     /// As there.
     pub fn change(&mut self, settings: &Settings) -> Result<(), SettingError> {
-        self.qdisc.change(settings)
+        self.qdisc.change(settings)?;
+        self.has_timer = self.qdisc.next_timer().is_some();
+        Ok(())
     }
 
     /// Sets the rate from now on, in place of the schedule's. A packet in transmission keeps its old rate. Returns false
@@ -191,22 +200,28 @@ impl<P: Packet> Link<P> {
         number: usize,
         observer: &mut impl Observer<P>,
     ) -> Option<P> {
-        if !self.may_pass || self.shaper.free_at(now) > now {
+        if !self.may_pass || !self.shaper.is_free(now) {
             return self.offer_and_advance(packet, now, number, observer);
         }
         observer.on_arrival(number, &packet, now);
+        let Some(packet) = self.qdisc.pass(packet, now, &mut self.environment) else {
+            self.note_not_passed(now, number, observer);
+            return None;
+        };
+        debug_assert!(!self.environment.has_dropped(), "one came, one leaves");
+        observer.on_pass(number, &packet, now);
+        self.shaper.charge(packet.bytes(), now);
+        Some(packet)
+    }
+
+    /// The discipline has dropped or kept the packet that was to pass.
+    #[cold]
+    fn note_not_passed(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         self.queued += 1;
-        let packet = self.qdisc.pass(packet, now, &mut self.environment);
         self.note_drops(now, number, observer);
-        if let Some(packet) = &packet {
-            observer.on_pass(number, packet, now);
-            self.queued -= 1;
-            self.shaper.charge(packet.bytes(), now);
-        }
         if self.queued > 0 {
             self.wake = self.next_wake(now);
         }
-        packet
     }
 
     #[cold]
@@ -256,7 +271,7 @@ impl<P: Packet> Link<P> {
     /// Lets one packet go if the shaper allows, and sets the next wake-up.
     #[inline(always)]
     fn advance(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) -> Option<P> {
-        if now < self.shaper.free_at(now) {
+        if !self.shaper.is_free(now) {
             cold_path();
             self.wake = self.next_wake(now);
             return None;

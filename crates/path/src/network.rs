@@ -226,34 +226,35 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     #[inline(never)]
     fn enter_idle_link(&mut self, number: usize, packet: P, now: Time) {
         let link = &mut self.links[number];
-        let before = link.due();
-        let passed = link.enqueue_idle(packet, now, number, &mut self.observer);
-        let passed = passed.and_then(|packet| match self.hops[packet.hop() as usize] {
+        let left = link.enqueue_idle(packet, now, number, &mut self.observer);
+        let left = left.and_then(|packet| match self.hops[packet.hop() as usize] {
             Hop::Line(line) if !link.has_device_queue() => Some((packet, line)),
             _ => {
                 link.hold(packet, now);
                 None
             }
         });
-        if passed.is_some() {
-            link.note_timer();
+        if link.may_act() {
+            self.note_due(number);
         }
-        let due = link.due();
-        if due != before {
-            self.events.set(self.lines.len() + number, due);
-        }
-        if let Some((mut packet, line)) = passed {
+        if let Some((mut packet, line)) = left {
             self.observer.on_departure(number, &packet, now);
             packet.set_hop(packet.hop() + 1);
             self.enter_line(line as usize, packet, now);
         }
     }
 
+    /// Notes when a link acts next.
+    #[inline(never)]
+    pub(crate) fn note_due(&mut self, number: usize) {
+        let due = self.links[number].find_due();
+        self.events.set(self.lines.len() + number, due);
+    }
+
     #[inline(always)]
     fn enter_line(&mut self, number: usize, packet: P, now: Time) {
-        let line = &mut self.lines[number];
-        if line.push(packet, now) {
-            self.events.set(number, line.next());
+        if let Some(due) = self.lines[number].push(packet, now) {
+            self.events.set(number, due);
         }
     }
 
@@ -265,37 +266,49 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     }
 
     /// Lets a place act at the instant that [`Network::next_before`] returned.
+    ///
+    /// When it acts next is known, and noted, before its packet is sent on: the hosts' answers do not change it.
     pub fn act(&mut self, place: Place, now: Time, hosts: &mut impl Hosts<P, O, M>) {
         let Place(place) = place;
         if place < self.lines.len() {
-            while let Some(packet) = self.lines[place].pop_due(now) {
-                if let Some(packet) = self.forward(packet, now) {
+            loop {
+                let (packet, next) = self.lines[place].pop();
+                self.events.set(place, next);
+                if let Some(packet) = packet.and_then(|packet| self.forward(packet, now)) {
                     hosts.deliver(packet, now, self);
                 }
+                if next > now {
+                    return;
+                }
             }
-            let due = self.lines[place].next();
-            self.events.set(place, due);
-            return;
         }
         let number = place - self.lines.len();
-        let Some(link) = self.links.get(number) else {
+        if number >= self.links.len() {
             cold_path();
-            self.act_on_medium(number - self.links.len(), now, hosts);
-            return;
-        };
-        if link.wake() <= now {
-            while let Some(packet) = self.links[number].serve(now, number, &mut self.observer) {
-                self.observer.on_departure(number, &packet, now);
-                if let Some(packet) = self.forward(packet, now) {
-                    hosts.deliver(packet, now, self);
-                }
-            }
-        } else {
-            cold_path();
-            self.links[number].on_timer(now, number, &mut self.observer);
+            return self.act_on_medium(number - self.links.len(), now, hosts);
         }
-        let due = self.links[number].note_timer();
-        self.events.set(place, due);
+        loop {
+            let link = &mut self.links[number];
+            let left = if link.wake() <= now {
+                link.serve(now, number, &mut self.observer)
+            } else {
+                cold_path();
+                link.on_timer(now, number, &mut self.observer);
+                None
+            };
+            let wake = link.wake();
+            self.events.set(place, link.find_due());
+            let Some(packet) = left else {
+                return;
+            };
+            self.observer.on_departure(number, &packet, now);
+            if let Some(packet) = self.forward(packet, now) {
+                hosts.deliver(packet, now, self);
+            }
+            if wake > now {
+                return;
+            }
+        }
     }
 
     #[cold]
@@ -316,8 +329,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// As there.
     pub fn change(&mut self, link: usize, settings: &Settings) -> Result<(), SettingError> {
         self.links[link].change(settings)?;
-        let due = self.links[link].note_timer();
-        self.events.set(self.lines.len() + link, due);
+        self.note_due(link);
         Ok(())
     }
 

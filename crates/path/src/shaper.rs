@@ -47,6 +47,15 @@ impl Shaper {
         }
     }
 
+    /// True if a packet may leave `now`.
+    #[inline(always)]
+    pub fn is_free(&mut self, now: Time) -> bool {
+        match self {
+            Self::Bucket(bucket) => bucket.next_free <= now,
+            Self::Opportunities(opportunities) => opportunities.free_at(now) <= now,
+        }
+    }
+
     /// A packet of `bytes` leaves `now`.
     #[inline(always)]
     pub fn charge(&mut self, bytes: u32, now: Time) {

@@ -10,12 +10,17 @@ pub struct Carried {
     /// A part of the span per rate, and a part before and after the span that does not count.
     parts: Vec<Part>,
     current: usize,
+    /// When the current part ends.
+    end: Time,
+    /// Time spent sending in the current part.
+    busy: Duration,
 }
 
 struct Part {
     end: Time,
     bytes_per_sec: f64,
     length: Duration,
+    /// Time spent sending, once the part is over.
     busy: Duration,
 }
 
@@ -40,7 +45,12 @@ impl Carried {
             add((*begin).max(from), end.min(to), rate.bytes_per_sec());
         }
         add(to, Duration::MAX, 0.0);
-        Self { parts, current: 0 }
+        Self {
+            end: parts[0].end,
+            busy: Duration::ZERO,
+            parts,
+            current: 0,
+        }
     }
 
     /// Sets the rate from `now` on.
@@ -65,6 +75,7 @@ impl Carried {
             self.parts.insert(place + 1, rest);
             // The packet in transmission was counted in the part that now ends here.
             self.current += usize::from(self.current > place);
+            self.end = self.parts[self.current].end;
         }
         for part in &mut self.parts {
             if part.end > now && part.bytes_per_sec > 0.0 {
@@ -76,38 +87,41 @@ impl Carried {
     /// Counts a transmission from `begin` to `end`. Transmissions must come in order of time.
     #[inline(always)]
     pub fn send(&mut self, begin: Time, end: Time) {
-        let part = &mut self.parts[self.current];
-        if end > part.end {
+        if end > self.end {
             cold_path();
             self.send_across(begin, end);
         } else {
-            part.busy = part.busy + (end - begin);
+            self.busy = self.busy + (end - begin);
         }
     }
 
     #[cold]
     fn send_across(&mut self, mut begin: Time, end: Time) {
-        while end > self.parts[self.current].end && self.current + 1 < self.parts.len() {
-            let part = &mut self.parts[self.current];
-            if begin < part.end {
-                part.busy = part.busy + (part.end - begin);
-                begin = part.end;
+        while end > self.end && self.current + 1 < self.parts.len() {
+            if begin < self.end {
+                self.busy = self.busy + (self.end - begin);
+                begin = self.end;
             }
+            self.parts[self.current].busy = self.busy;
             self.current += 1;
+            (self.end, self.busy) = (self.parts[self.current].end, Duration::ZERO);
         }
-        let part = &mut self.parts[self.current];
-        part.busy = part.busy + (end - begin);
+        self.busy = self.busy + (end - begin);
     }
 
     /// The share of the capacity used, 0 to 1.
     pub fn share(&self) -> f64 {
-        let over = |span: fn(&Part) -> Duration| -> f64 {
-            let parts = self.parts.iter();
-            parts
-                .map(|part| part.bytes_per_sec * span(part).as_secs_f64())
-                .sum()
-        };
-        over(|part| part.busy) / over(|part| part.length)
+        let (mut used, mut offered) = (0.0, 0.0);
+        for (place, part) in self.parts.iter().enumerate() {
+            let busy = if place == self.current {
+                self.busy
+            } else {
+                part.busy
+            };
+            used += part.bytes_per_sec * busy.as_secs_f64();
+            offered += part.bytes_per_sec * part.length.as_secs_f64();
+        }
+        used / offered
     }
 }
 
