@@ -52,6 +52,8 @@ pub struct Receiver {
     received: u64,
     /// Data that arrived out of order: disjoint ranges, ascending.
     ranges: VecDeque<SackBlock>,
+    /// What these are together.
+    waiting: Waiting,
     /// The blocks last reported, the most recent first.
     recent: [SackBlock; REMEMBERED],
     duplicate: Option<SackBlock>,
@@ -109,6 +111,7 @@ impl Receiver {
             next,
             received: 0,
             ranges: VecDeque::new(),
+            waiting: Waiting::default(),
             recent: [SackBlock::NONE; REMEMBERED],
             duplicate: None,
             window: ReceiveWindow::new(config, next),
@@ -262,7 +265,7 @@ impl Receiver {
         if !seq.after(self.next) {
             self.adapt_delay(now);
         }
-        let waited = self.waiting();
+        let waited = self.waiting;
         self.on_arrival(segment, ecn, waited, now, now_ms);
         if segment.flags.contains(Flags::FIN) {
             cold_path();
@@ -356,17 +359,13 @@ impl Receiver {
         }
     }
 
-    /// Data behind a hole.
-    #[inline(always)]
-    fn waiting(&self) -> Waiting {
-        let mut waiting = Waiting::default();
-        if !self.ranges.is_empty() {
-            cold_path();
-            for range in &self.ranges {
-                waiting.add(range.end.since(range.start), self.mss);
-            }
+    /// Computes anew what waits behind a hole.
+    #[inline(never)]
+    fn note_waiting(&mut self) {
+        self.waiting = Waiting::default();
+        for range in &self.ranges {
+            self.waiting.add(range.end.since(range.start), self.mss);
         }
-        waiting
     }
 
     /// Acknowledges the end of a write or of a GSO burst at once, because the sender may have no more data. An
@@ -410,6 +409,7 @@ impl Receiver {
                 self.next = self.next.max(range.end);
                 self.ranges.pop_front();
             }
+            self.note_waiting();
             let next = self.next;
             self.forget_blocks(|block| !block.end.after(next));
             // RFC 5681 §4.2: acknowledge at once when a gap is filled.
@@ -470,6 +470,7 @@ impl Receiver {
             self.ranges[from] = block;
             self.ranges.drain(from + 1..upto);
         }
+        self.note_waiting();
         self.report(block);
     }
 
@@ -595,7 +596,7 @@ impl Receiver {
         self.unacknowledged_marks = 0;
         segment.ack = next;
         segment.ts_ecr = self.ts_recent;
-        segment.window = self.window.offer(self.next, self.waiting());
+        segment.window = self.window.offer(self.next, self.waiting);
         segment.sack = [SackBlock::NONE; MAX_SACK_BLOCKS];
         if self.sack && (self.duplicate.is_some() || !self.ranges.is_empty()) {
             self.write_blocks(&mut segment.sack);
