@@ -57,6 +57,8 @@ pub(super) struct ReceiveWindow {
 
 /// Windows are told in units of so many bytes (RFC 7323 §2.2: a shift of 10).
 const WINDOW_UNIT: u32 = 1024;
+/// The largest window that can be scaled (RFC 7323 §2.3).
+const LARGEST: u32 = 1 << 30;
 /// In 256ths.
 const HALF: u32 = 128;
 
@@ -120,7 +122,7 @@ impl ReceiveWindow {
             round_trip_8: 0,
             last_echo: 0,
         };
-        window.set_limit(limit);
+        window.set_limit(config.tuned_window);
         window
     }
 
@@ -179,7 +181,7 @@ impl ReceiveWindow {
             if self.round_trip_8 == 0 && self.kernel >= Kernel::V7_3 {
                 self.share = self.share_of_payload();
                 let limit = u64::from(self.limit) * u64::from(self.share) / u64::from(HALF);
-                self.set_limit(limit.min(u64::from(self.max)) as u32);
+                self.set_limit(limit.min(u64::from(LARGEST)) as u32);
             }
             self.take_round_trip(now_ms.wrapping_sub(segment.ts_ecr).clamp(1, 60_000));
         }
@@ -212,11 +214,11 @@ impl ReceiveWindow {
     /// The limit while `memory` of the buffer is in use.
     fn limit_with(&self, memory: u32) -> u32 {
         let window = u64::from(memory) * u64::from(self.share) / 256;
-        self.limit.saturating_sub(window as u32)
+        self.limit.saturating_sub(window as u32).min(self.max)
     }
 
     fn set_limit(&mut self, limit: u32) {
-        self.limit = limit.min(self.max);
+        self.limit = limit;
         self.limit_in_order = self.limit_with(self.mss + overhead(self.kernel));
     }
 
@@ -267,7 +269,7 @@ impl ReceiveWindow {
                 }
                 Kernel::V7_3 => base + 2 * growth,
             };
-            self.set_limit(self.limit.max(wanted.min(u64::from(self.max)) as u32));
+            self.set_limit(self.limit.max(wanted.min(u64::from(LARGEST)) as u32));
             self.space = copied;
         }
         self.measured_from = first;
