@@ -1,7 +1,8 @@
 //! The medium of a cell, over which the nodes send one after the other.
 //!
 //! An exchange has three events: a node wins the medium and starts to send (`start`), its frames arrive (`deliver`), and the
-//! exchange ends (`finish`). Losses are drawn when the exchange starts. There is no event per slot.
+//! exchange ends (`finish`). Which node wins is decided in `backoff`. Losses are drawn when the exchange starts. There is no
+//! event per slot.
 //!
 //! A member is a node by its index: the access point is 0, and station n is n + 1. A peer is whom a member sends to: the
 //! access point numbers its stations from 0, and a station's only peer, the access point, is 0. A link is one direction
