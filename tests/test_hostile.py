@@ -152,8 +152,9 @@ def test_a_notebooks_backend_for_figures_is_not_ours(sojourn: Cli, experiment: P
 
 
 def test_figures_that_fail_do_not_cost_the_results(sojourn: Cli, experiment: Path, tmp_path: Path):
+    # matplotlib reads this before it writes a PDF.
     surroundings = {**os.environ, "SOURCE_DATE_EPOCH": "no number"}
-    result = sojourn("run", experiment, "--out", "out", "--figures", "svg", env=surroundings)
+    result = sojourn("run", experiment, "--out", "out", "--figures", "pdf", env=surroundings)
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
     assert "sojourn: out: left out figures: ValueError" in result.stderr
