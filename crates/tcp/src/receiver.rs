@@ -27,7 +27,7 @@ const MAX_QUICK: u32 = 16;
 const DUPLICATES_AT_ONCE: u32 = 3;
 /// Longest delay of further ones (Linux's tcp_comp_sack_delay_ns).
 const COMPRESS_DELAY: Duration = Duration::from_millis(1);
-/// By so much more the timer may be late, and is, unless another is due just then (Linux's tcp_comp_sack_slack_ns).
+/// The kernel runs this timer later by so much, unless another timer is due before (Linux's tcp_comp_sack_slack_ns).
 const COMPRESS_SLACK: Duration = Duration::from_micros(100);
 /// The same in Linux 7.3.
 const COMPRESS_SLACK_7_3: Duration = Duration::from_micros(10);

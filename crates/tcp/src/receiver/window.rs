@@ -59,7 +59,7 @@ pub(super) struct ReceiveWindow {
 const WINDOW_UNIT: u32 = 1024;
 /// The largest window that can be scaled (RFC 7323 §2.3).
 const LARGEST: u32 = 1 << 30;
-/// In 256ths.
+/// Half of the memory, in 256ths.
 const HALF: u32 = 128;
 
 /// Memory that a received segment takes beside its payload.

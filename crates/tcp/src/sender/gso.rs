@@ -112,8 +112,8 @@ impl Sender {
         self.next_buffers[WRITTEN_AHEAD - 1] = length;
     }
 
-    /// True if the application's write ends with the current buffer; its last segment carries PSH. A write fills as many
-    /// buffers as fit; the first has one less (observed on kernels 6.1 and 7.3).
+    /// True if the application's write ends with the current buffer; its last segment carries PSH. A write fills three
+    /// buffers (observed on kernels 6.1 and 7.3), the first write one less (observed on 7.3).
     pub(super) fn fills_write(&self) -> bool {
         self.gso && self.buffers % WRITTEN_AHEAD as u64 == WRITTEN_AHEAD as u64 - 1
     }

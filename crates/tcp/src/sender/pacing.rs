@@ -11,7 +11,7 @@ const MIN_BURST: u64 = 2;
 const SINGLE_BELOW_BPS: u64 = 1_200_000;
 /// Most bytes of a burst: those of a GSO packet.
 pub(super) const MAX_BURST_BYTES: u64 = 65_536;
-/// The burst with this segment of a connection is the first that later ones wait for (Linux; before, so did its fq).
+/// Bursts that end before this segment of a connection do not delay later ones (Linux's TCP).
 const FIRST_PACED: u64 = 10;
 
 /// Decides when segments may leave.
