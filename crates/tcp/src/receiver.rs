@@ -41,6 +41,8 @@ const COMPRESS_MAX: u32 = 44;
 const MARKS_PER_ACK: u32 = 2;
 /// SACK blocks that are remembered in the order of their reports.
 const REMEMBERED: usize = 4;
+/// So many blocks may be sure to be reported: with timestamps three fit (Linux's TCP_SACK_BLOCKS_EXPECTED).
+const BLOCKS_EXPECTED: usize = 2;
 
 /// The receiving half of a connection.
 #[derive(Debug)]
@@ -63,6 +65,9 @@ pub struct Receiver {
     mss: u32,
     ack_now: bool,
     deadline: Option<Time>,
+    /// When the timer of delayed acknowledgements expires. Linux leaves it running when the acknowledgement has gone with
+    /// another; then it only ends the delay of a selective acknowledgement.
+    running_until: Time,
     /// Quick acknowledgements left.
     quick: u32,
     /// Quick acknowledgements are enabled.
@@ -88,6 +93,9 @@ pub struct Receiver {
     compress_percent: u64,
     compress_slack: Duration,
     compress_until: Option<Time>,
+    /// What an acknowledgement reports that was delayed and goes before the next segment is taken: the blocks and what
+    /// waited.
+    before_block: Option<([SackBlock; REMEMBERED], Waiting)>,
     ts_recent: u32,
     feedback: Feedback,
     /// Packets that arrived marked (r.cep of RFC 9768 §3.2.1), and those since the last acknowledgement.
@@ -119,6 +127,7 @@ impl Receiver {
             mss: u32::from(config.mss),
             ack_now: false,
             deadline: None,
+            running_until: Time::ZERO,
             quick: 0,
             quickack: config.quickack,
             interactive: false,
@@ -140,6 +149,7 @@ impl Receiver {
                 Kernel::V7_3 => COMPRESS_SLACK_7_3,
             },
             compress_until: None,
+            before_block: None,
             ts_recent: 0,
             feedback,
             marks: ecn::FIRST_COUNT,
@@ -162,7 +172,7 @@ impl Receiver {
     }
     /// True if an acknowledgement should go out now.
     pub const fn wants_ack(&self) -> bool {
-        self.ack_now
+        self.ack_now || self.before_block.is_some()
     }
     /// Records the timestamp of a segment that begins at or before the last acknowledged byte.
     pub fn note_timestamp(&mut self, segment: &Segment) {
@@ -208,7 +218,7 @@ impl Receiver {
     pub fn on_timer(&mut self, now: Time) {
         if self.compress_until.is_some_and(|due| due <= now) {
             self.compress_until = None;
-            self.ack_now |= self.compressed > 0;
+            self.ack_now = true;
         }
         if self.deadline.is_some_and(|due| due <= now) {
             self.deadline = None;
@@ -280,10 +290,12 @@ impl Receiver {
             self.take_in_order(end, now);
             let is_full = u32::from(segment.len) >= self.mss;
             if !is_full || segment.flags.contains(Flags::PSH) {
-                self.on_end_of_write(is_full);
+                let acknowledges = self.on_end_of_write(is_full);
+                self.schedule_ack(waited, acknowledges, now);
+                return;
             }
         }
-        self.schedule_ack(waited, now);
+        self.schedule_ack(waited, false, now);
     }
 
     /// Processes the ECN codepoint of a segment.
@@ -372,9 +384,9 @@ impl Receiver {
     /// interactive application gets time to answer, except after a second short segment (Linux's tcp_measure_rcv_mss
     /// and tcp_cleanup_rbuf).
     #[inline(always)]
-    fn on_end_of_write(&mut self, is_full: bool) {
+    fn on_end_of_write(&mut self, is_full: bool) -> bool {
         let again = std::mem::replace(&mut self.pushed, true) && !is_full;
-        self.ack_now |= self.quickack && (again || !self.interactive);
+        self.quickack && (again || !self.interactive)
     }
 
     /// Makes the next acknowledgements quick, at most `most` of them, and ends the interactive mode (Linux's
@@ -434,6 +446,7 @@ impl Receiver {
             start: segment.seq,
             end: segment.end(),
         };
+        self.end_delay_before(block);
         let from = match self.ranges.back() {
             Some(last) if !last.end.before(block.start) => self
                 .ranges
@@ -474,6 +487,22 @@ impl Receiver {
         self.report(block);
     }
 
+    /// Sends a delayed acknowledgement before `block` moves one of the first two blocks of its report away from there.
+    /// They may be reported only once otherwise, as further blocks may not fit (Linux's tcp_sack_new_ofo_skb).
+    fn end_delay_before(&mut self, block: SackBlock) {
+        if self.compressed == 0 {
+            return;
+        }
+        let reported = self.recent.iter().take_while(|known| !known.is_none());
+        let earlier = reported
+            .take_while(|known| block.start.after(known.end) || known.start.after(block.end));
+        if earlier.count() >= BLOCKS_EXPECTED {
+            self.before_block = Some((self.recent, self.waiting));
+            self.compressed = 0;
+            self.compress_until = None;
+        }
+    }
+
     /// Puts a block first in the next report (RFC 2018 §4).
     fn report(&mut self, block: SackBlock) {
         self.forget_blocks(|known| block.covers(known));
@@ -507,16 +536,28 @@ impl Receiver {
     /// Acknowledges now, or sets the delay. More than `held_back` bytes (RFC 5681 §4.2: at least every second full
     /// segment) and quick mode allow no delay. `waited` was behind a hole when the segment arrived.
     #[inline(always)]
-    fn schedule_ack(&mut self, waited: Waiting, now: Time) {
+    fn schedule_ack(&mut self, waited: Waiting, at_read: bool, now: Time) {
+        if self.before_block.is_some() {
+            cold_path();
+            return; // as in Linux, the acknowledgement that goes now counts for this segment
+        }
         let quick = self.quick > 0 && !self.interactive;
         let is_much = self.next.since(self.acknowledged) > self.held_back;
         if self.ack_now || quick || (is_much && self.keeps_window(waited)) {
             self.ack_now = true;
         } else if self.ranges.is_empty() {
+            if at_read {
+                self.ack_now = true;
+            } else if is_much {
+                cold_path();
+                self.compress_until = Some(now);
+            }
             let due = self
                 .clock
                 .expiry(now, self.delay.min(self.window.longest_delay()));
-            self.deadline = Some(self.deadline.map_or(due, |earlier| earlier.min(due)));
+            let due = self.deadline.map_or(due, |earlier| earlier.min(due));
+            self.deadline = Some(due);
+            self.running_until = due;
         } else {
             self.compress(now);
         }
@@ -526,7 +567,9 @@ impl Receiver {
     /// does not hurry to send it (__tcp_ack_snd_check).
     #[inline(always)]
     fn keeps_window(&self, waited: Waiting) -> bool {
-        self.ranges.is_empty() || {
+        if self.ranges.is_empty() {
+            self.window.is_kept()
+        } else {
             cold_path();
             self.window.is_kept_with(waited)
         }
@@ -549,7 +592,12 @@ impl Receiver {
         self.compressed += 1;
         if self.compress_until.is_none() {
             let share = self.window.round_trip() * self.compress_percent / 100;
-            self.compress_until = Some(now + COMPRESS_DELAY.min(share) + self.compress_slack);
+            let due = now + COMPRESS_DELAY.min(share) + self.compress_slack;
+            self.compress_until = Some(if self.running_until > now {
+                due.min(self.running_until)
+            } else {
+                due
+            });
         }
     }
 
@@ -581,6 +629,14 @@ impl Receiver {
     /// Writes acknowledgement, window, SACK blocks and ECN echo into a segment that is about to be sent.
     #[inline(always)]
     pub fn stamp(&mut self, segment: &mut Segment) {
+        if let Some((blocks, waiting)) = self.before_block.take() {
+            cold_path();
+            let recent = std::mem::replace(&mut self.recent, blocks);
+            let waits = std::mem::replace(&mut self.waiting, waiting);
+            self.stamp(segment);
+            (self.recent, self.waiting) = (recent, waits);
+            return;
+        }
         let (mut next, mut echo) = (self.next, self.echo);
         let reports_past = self.before_change.is_some();
         if let Some(before) = self.before_change {

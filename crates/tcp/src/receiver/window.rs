@@ -50,6 +50,8 @@ pub(super) struct ReceiveWindow {
     /// Where and when the present measurement began.
     measured_from: Seq,
     measured_since: Time,
+    /// What the application reads at the end of a round trip: from where, up to where, and when.
+    read: Option<(Seq, Seq, Time)>,
     /// The RTT, smoothed when it rises, in eighths of microseconds; 0 before the first sample.
     round_trip_8: u32,
     last_echo: u32,
@@ -119,6 +121,7 @@ impl ReceiveWindow {
             space: at_first.min(10 * u32::from(config.mss)),
             measured_from: next,
             measured_since: Time::ZERO,
+            read: None,
             round_trip_8: 0,
             last_echo: 0,
         };
@@ -163,6 +166,16 @@ impl ReceiveWindow {
         offered.div_ceil(WINDOW_UNIT) >= self.advertised.div_ceil(WINDOW_UNIT)
     }
 
+    /// True if the window, while what arrives in order is not read, is no less than the last one.
+    pub(super) fn is_kept(&self) -> bool {
+        self.offered <= self.limit_in_order
+            || self
+                .offered
+                .min(self.limit_with(self.unread.1))
+                .div_ceil(WINDOW_UNIT)
+                >= self.advertised.div_ceil(WINDOW_UNIT)
+    }
+
     /// Takes an arriving segment; true if the window grew. `waiting` is behind a hole, before this segment. What waits and
     /// the segment itself take memory, so that the window cannot grow to its limit (Linux's tcp_grow_window).
     pub(super) fn grow(
@@ -173,6 +186,7 @@ impl ReceiveWindow {
         now: Time,
         now_ms: u32,
     ) -> bool {
+        self.read_before(now);
         if u32::from(segment.len) >= self.mss
             && segment.ts_ecr != 0
             && segment.ts_ecr != self.last_echo
@@ -185,7 +199,7 @@ impl ReceiveWindow {
             }
             self.take_round_trip(now_ms.wrapping_sub(segment.ts_ecr).clamp(1, 60_000));
         }
-        if segment.len < 128 || self.offered >= self.limit_in_order {
+        if segment.len < 128 || self.offered >= self.limit {
             return false;
         }
         // A segment out of order joins those before it; the first counts only once it is queued.
@@ -233,18 +247,33 @@ impl ReceiveWindow {
         }
     }
 
-    /// Notes that the application has read the bytes `from` to `next`. It reads buffer by buffer, and the measurement
-    /// ends with the first buffer. So data that waited behind a hole counts for the next measurement, unless it is
-    /// little enough to be in that buffer.
+    /// Notes that the bytes `from` to `next` have arrived in order. The application reads them after all that arrives at
+    /// this instant.
     pub(super) fn delivered(&mut self, from: Seq, next: Seq, now: Time) {
         let elapsed = now.saturating_since(self.measured_since);
         if self.round_trip_8 == 0 || elapsed < self.round_trip() {
             return;
         }
-        self.tune(from, next, now);
+        cold_path();
+        let begin = match self.read {
+            Some((begin, _, at)) if at == now => begin,
+            _ => from,
+        };
+        self.read = Some((begin, next, now));
     }
 
-    /// Adjusts the window at the end of a round trip.
+    /// Adjusts the window if the application has read the end of a round trip, before `now`.
+    #[inline(always)]
+    fn read_before(&mut self, now: Time) {
+        if let Some((from, next, at)) = self.read.take_if(|(_, _, at)| *at < now) {
+            self.tune(from, next, at);
+        }
+    }
+
+    /// Adjusts the window at the end of a round trip, when the bytes `from` to `next` are read. The application reads
+    /// buffer by buffer, and the measurement ends with the first buffer. So data that waited behind a hole counts for the
+    /// next measurement, unless it is little enough to be in that buffer. Linux 7.3 also subtracts from this measurement
+    /// what is not read then.
     #[cold]
     #[inline(never)]
     fn tune(&mut self, from: Seq, next: Seq, now: Time) {
@@ -255,6 +284,10 @@ impl ReceiveWindow {
             next
         };
         let copied = first.since(self.measured_from);
+        let copied = match self.kernel {
+            Kernel::V6_1 => copied,
+            Kernel::V7_3 => copied.saturating_sub(next.since(first)),
+        };
         if copied > self.space {
             let spare = match self.kernel {
                 Kernel::V6_1 => 16 * u64::from(self.mss),
@@ -355,6 +388,7 @@ mod tests {
         window.space = 100 * MSS;
         window.measured_since = at(100);
         window.delivered(Seq(299 * MSS), Seq(300 * MSS), at(200));
+        window.read_before(at(201));
         assert_eq!(window.limit, (600 + 2 * 1200) * MSS);
     }
 
@@ -376,10 +410,12 @@ mod tests {
         window.measured_since = at(100);
         window.delivered(Seq(0), Seq(45 * MSS), at(150));
         window.delivered(Seq(45 * MSS), Seq(192 * MSS), at(500));
+        window.read_before(at(501));
         assert_eq!(window.space, 46 * MSS);
         assert_eq!(window.limit, 3 << 20);
         window.delivered(Seq(192 * MSS), Seq(232 * MSS), at(599));
         window.delivered(Seq(232 * MSS), Seq(246 * MSS), at(600));
+        window.read_before(at(601));
         assert_eq!(window.space, 200 * MSS);
         assert_eq!(window.limit, 3201 * 1460);
     }
