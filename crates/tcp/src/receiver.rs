@@ -92,7 +92,7 @@ pub struct Receiver {
     compressed: u32,
     compress_percent: u64,
     compress_slack: Duration,
-    compress_until: Option<Time>,
+    ack_by: Option<Time>,
     /// What an acknowledgement reports that was delayed and goes before the next segment is taken: the blocks and what
     /// waited.
     before_block: Option<([SackBlock; REMEMBERED], Waiting)>,
@@ -148,7 +148,7 @@ impl Receiver {
                 Kernel::V6_1 => COMPRESS_SLACK,
                 Kernel::V7_3 => COMPRESS_SLACK_7_3,
             },
-            compress_until: None,
+            ack_by: None,
             before_block: None,
             ts_recent: 0,
             feedback,
@@ -208,7 +208,7 @@ impl Receiver {
 
     /// When a delayed acknowledgement is due.
     pub fn next_timer(&self) -> Option<Time> {
-        match (self.deadline, self.compress_until) {
+        match (self.deadline, self.ack_by) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -216,8 +216,8 @@ impl Receiver {
 
     /// Handles an expired timer.
     pub fn on_timer(&mut self, now: Time) {
-        if self.compress_until.is_some_and(|due| due <= now) {
-            self.compress_until = None;
+        if self.ack_by.is_some_and(|due| due <= now) {
+            self.ack_by = None;
             self.ack_now = true;
         }
         if self.deadline.is_some_and(|due| due <= now) {
@@ -284,18 +284,16 @@ impl Receiver {
                 self.delay = Duration::ZERO; // there was no earlier arrival from which to estimate the delay
             }
         }
+        let mut read_ends = false;
         if seq.after(self.next) {
             self.take_out_of_order(segment);
         } else {
             self.take_in_order(end, now);
-            let is_full = u32::from(segment.len) >= self.mss;
-            if !is_full || segment.flags.contains(Flags::PSH) {
-                let acknowledges = self.on_end_of_write(is_full);
-                self.schedule_ack(waited, acknowledges, now);
-                return;
+            if u32::from(segment.len) < self.mss || segment.flags.contains(Flags::PSH) {
+                read_ends = self.on_end_of_write(segment);
             }
         }
-        self.schedule_ack(waited, false, now);
+        self.schedule_ack(waited, read_ends, now);
     }
 
     /// Processes the ECN codepoint of a segment.
@@ -380,13 +378,17 @@ impl Receiver {
         }
     }
 
-    /// Acknowledges the end of a write or of a GSO burst at once, because the sender may have no more data. An
-    /// interactive application gets time to answer, except after a second short segment (Linux's tcp_measure_rcv_mss
-    /// and tcp_cleanup_rbuf).
+    /// Processes the end of a write or of a GSO burst, which is acknowledged when it is read, because the sender may have
+    /// no more data. An interactive application gets time to answer, except after a second short segment (Linux's
+    /// tcp_measure_rcv_mss and tcp_cleanup_rbuf). Returns true if the acknowledgement may wait for what else arrives at
+    /// this instant: after a short segment it goes before an answer.
     #[inline(always)]
-    fn on_end_of_write(&mut self, is_full: bool) -> bool {
+    fn on_end_of_write(&mut self, segment: &Segment) -> bool {
+        let is_full = u32::from(segment.len) >= self.mss;
         let again = std::mem::replace(&mut self.pushed, true) && !is_full;
-        self.quickack && (again || !self.interactive)
+        let acknowledges = self.quickack && (again || !self.interactive) && self.ranges.is_empty();
+        self.ack_now |= acknowledges && !is_full;
+        acknowledges
     }
 
     /// Makes the next acknowledgements quick, at most `most` of them, and ends the interactive mode (Linux's
@@ -499,7 +501,7 @@ impl Receiver {
         if earlier.count() >= BLOCKS_EXPECTED {
             self.before_block = Some((self.recent, self.waiting));
             self.compressed = 0;
-            self.compress_until = None;
+            self.ack_by = None;
         }
     }
 
@@ -534,9 +536,11 @@ impl Receiver {
     }
 
     /// Acknowledges now, or sets the delay. More than `held_back` bytes (RFC 5681 §4.2: at least every second full
-    /// segment) and quick mode allow no delay. `waited` was behind a hole when the segment arrived.
+    /// segment) and quick mode allow no delay. Without quick mode an acknowledgement waits until the application reads,
+    /// after all that arrives now, if it would offer less before, or if the end of a write makes it due (`read_ends`).
+    /// `waited` was behind a hole when the segment arrived.
     #[inline(always)]
-    fn schedule_ack(&mut self, waited: Waiting, at_read: bool, now: Time) {
+    fn schedule_ack(&mut self, waited: Waiting, read_ends: bool, now: Time) {
         if self.before_block.is_some() {
             cold_path();
             return; // as in Linux, the acknowledgement that goes now counts for this segment
@@ -546,11 +550,9 @@ impl Receiver {
         if self.ack_now || quick || (is_much && self.keeps_window(waited)) {
             self.ack_now = true;
         } else if self.ranges.is_empty() {
-            if at_read {
-                self.ack_now = true;
-            } else if is_much {
+            if is_much || read_ends {
                 cold_path();
-                self.compress_until = Some(now);
+                self.ack_by = Some(now);
             }
             let due = self
                 .clock
@@ -590,10 +592,10 @@ impl Receiver {
             return;
         }
         self.compressed += 1;
-        if self.compress_until.is_none() {
+        if self.ack_by.is_none() {
             let share = self.window.round_trip() * self.compress_percent / 100;
             let due = now + COMPRESS_DELAY.min(share) + self.compress_slack;
-            self.compress_until = Some(if self.running_until > now {
+            self.ack_by = Some(if self.running_until > now {
                 due.min(self.running_until)
             } else {
                 due
@@ -665,7 +667,7 @@ impl Receiver {
         self.deadline = None;
         self.pushed = false;
         self.compressed = 0;
-        self.compress_until = None;
+        self.ack_by = None;
         if self.quick > 0 {
             cold_path();
             self.quick -= 1;
