@@ -7,10 +7,9 @@
 use sojourn_units::{Duration, Time};
 
 use crate::config::Kernel;
-use crate::receiver::SYN_WINDOW;
 
 use super::pacing::{BURST_SHIFT, MAX_BURST_BYTES};
-use super::{Fin, Sender, recovery::State};
+use super::{Fin, Sender, buffers, recovery::State};
 
 /// Fewest segments of a burst (Linux's tcp_min_tso_segs).
 const LEAST: u32 = 2;
@@ -30,13 +29,6 @@ const RECENT: Duration = Duration::from_millis(1);
 const SOON: Duration = Duration::from_millis(1);
 /// A burst is deferred only if less than a third of the window is free (Linux's tcp_tso_win_divisor).
 const WINDOW_DIVISOR: u32 = 3;
-
-/// The largest send buffer: 64 KiB less the largest headers. It also holds at most half of the largest window offered
-/// (Linux's tcp_bound_to_half_wnd).
-const MAX_BUFFER_BYTES: u32 = 65_535 - 320;
-/// Buffers that the application has filled ahead: as many as fit in the socket's initial send buffer. The number
-/// grows later, but by then the length of the buffers hardly changes.
-pub(super) const WRITTEN_AHEAD: usize = 3;
 
 /// What to do with new data for which the window has room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,34 +80,13 @@ impl Sender {
         self.buffer = self.buffer.saturating_sub(1);
     }
 
-    /// Takes the next buffer when one is used up, and lets the application fill another (tcp_xmit_size_goal).
+    /// Takes the next buffer when one is used up.
     #[cold]
     #[inline(never)]
     fn begin_buffer(&mut self) {
-        let whole = match self.kernel {
-            Kernel::V6_1 => self.largest_offer,
-            // A SYN cannot offer more, but the answer to the request did.
-            Kernel::V7_3 if self.largest_offer == SYN_WINDOW => u32::MAX,
-            Kernel::V7_3 => self.largest_offer,
-        };
-        let length = (MAX_BUFFER_BYTES.min(whole / 2) / self.mss).max(1);
-        if self.next_buffers[0] == 0 {
-            self.next_buffers = [length; WRITTEN_AHEAD];
-            if self.kernel >= Kernel::V7_3 {
-                // The first buffer is the only one while the first window leaves, and is filled up again.
-                self.next_buffers[0] += self.window.cwnd / LEAST * LEAST;
-            }
-        }
-        self.buffers += 1;
-        self.buffer = self.next_buffers[0];
-        self.next_buffers.rotate_left(1);
-        self.next_buffers[WRITTEN_AHEAD - 1] = length;
-    }
-
-    /// True if the application's write ends with the current buffer; its last segment carries PSH. A write fills three
-    /// buffers (observed on kernels 6.1 and 7.3), the first write one less (observed on 7.3).
-    pub(super) fn fills_write(&self) -> bool {
-        self.gso && self.buffers % WRITTEN_AHEAD as u64 == WRITTEN_AHEAD as u64 - 1
+        let whole = buffers::whole(self.kernel, self.largest_offer, self.mss);
+        let at_once = self.window.cwnd / LEAST * LEAST;
+        self.buffer = self.buffers.begin(whole, self.mss, at_once);
     }
 
     /// True if data may be deferred with `free` segments of room in the window (Linux's tcp_tso_should_defer).
@@ -253,6 +224,8 @@ mod tests {
     #[test]
     fn a_burst_ends_with_its_buffer() {
         let mut sender = sender(Duration::from_millis(100), 69);
+        sender.begin_buffer();
+        sender.buffer = 65;
         let bursts = [
             [false, true].repeat(32),
             vec![false],
@@ -266,24 +239,10 @@ mod tests {
     fn in_7_3_a_burst_continues_with_the_next_buffer() {
         let mut sender = sender(Duration::from_millis(100), 138);
         sender.kernel = Kernel::V7_3;
-        sender.next_buffers = [65; WRITTEN_AHEAD];
+        sender.begin_buffer();
+        sender.buffer = 65;
         assert_eq!(sent(&mut sender, START), [false, true].repeat(69));
         assert_eq!(sender.buffer, 65 - 8);
-    }
-
-    /// While no window beyond 20 segments has been offered, buffers hold ten segments. Buffers already filled keep
-    /// their length.
-    #[test]
-    fn a_buffer_is_at_most_half_of_the_largest_window() {
-        let mut sender = sender(Duration::from_millis(100), 10);
-        sender.largest_offer = 20_000;
-        let mut lengths = Vec::new();
-        for _ in 0..5 {
-            sender.begin_buffer();
-            lengths.push(sender.buffer);
-            sender.note_offer(40_000);
-        }
-        assert_eq!(lengths, [10, 10, 10, 10, 20]);
     }
 
     /// tcp_tso_should_defer: the acknowledgement of the next segment is due at 201 ms. At 200.5 ms a single segment

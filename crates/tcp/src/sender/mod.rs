@@ -7,11 +7,13 @@
 //! | `recovery.rs` | loss recovery and ECN response: states, proportional rate reduction, undo |
 //! | `delivery.rs` | delivery-rate samples |
 //! | `pacing.rs` | when a paced segment may leave |
+//! | `buffers.rs` | the send buffers that the application fills |
 //! | `gso.rs` | how many segments leave in one burst |
 //! | `due.rs` | what may be sent regardless of the congestion window |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
 mod acknowledgements;
+mod buffers;
 mod delivery;
 mod due;
 mod gso;
@@ -21,6 +23,7 @@ mod timers;
 
 use sojourn_units::{Duration, Time};
 
+use self::buffers::Buffers;
 use self::due::Due;
 use self::gso::Burst;
 use self::pacing::Pacer;
@@ -86,11 +89,9 @@ pub struct Sender {
     kernel: Kernel,
     /// Segments left in the current burst.
     burst: u32,
-    /// Segments left in the current send buffer, and the lengths of the next buffers in segments.
+    /// Segments left in the current send buffer, and the next buffers.
     buffer: u32,
-    next_buffers: [u32; gso::WRITTEN_AHEAD],
-    /// Buffers that were begun.
-    buffers: u64,
+    buffers: Buffers,
     /// Data that fits in the window is deferred until it fills a burst.
     defers: bool,
     rtt: RttEstimator,
@@ -191,8 +192,7 @@ impl Sender {
             kernel: config.kernel,
             burst: 0,
             buffer: 0,
-            next_buffers: [0; gso::WRITTEN_AHEAD],
-            buffers: 0,
+            buffers: Buffers::default(),
             defers: false,
             rtt: match config.recovery {
                 Recovery::Rack => RttEstimator::new(config.rto_min),
@@ -471,7 +471,8 @@ impl Sender {
         self.scoreboard.push(seq, space, stamp);
         let burst = self.gso.then_some(self.burst + 1);
         self.after_sending(len, burst, now);
-        let ends_write = self.buffer == 0 && self.burst == 0 && self.fills_write();
+        let ends_write =
+            self.buffer == 0 && self.burst == 0 && self.gso && self.buffers.ends_write();
         let mut flags = Flags::default()
             .with_if(Flags::FIN, fin)
             .with_if(Flags::PSH, self.unsent == 0 || ends_write);
