@@ -35,6 +35,8 @@ pub(super) struct ReceiveWindow {
     /// arrived, the share that payload takes (scaling_ratio).
     share: u32,
     kernel: Kernel,
+    /// The largest window. Linux 6.1 reserves a segment until it has tuned the limit (tcp_init_buffer_space).
+    clamp: u32,
     max: u32,
     /// Longest delay of an acknowledgement at any RTT; in Linux 7.3 less than the minimum RTO.
     delay_max: Duration,
@@ -106,6 +108,12 @@ impl ReceiveWindow {
             limit_in_order: limit,
             share: HALF,
             kernel: config.kernel,
+            clamp: match config.kernel {
+                Kernel::V6_1 if limit < config.max_window => {
+                    limit.saturating_sub(u32::from(config.mss))
+                }
+                Kernel::V6_1 | Kernel::V7_3 => config.max_window,
+            },
             max: config.max_window,
             delay_max: match config.kernel {
                 Kernel::V6_1 => DELAY_MAX,
@@ -228,7 +236,7 @@ impl ReceiveWindow {
     /// The limit while `memory` of the buffer is in use.
     fn limit_with(&self, memory: u32) -> u32 {
         let window = u64::from(memory) * u64::from(self.share) / 256;
-        self.limit.saturating_sub(window as u32).min(self.max)
+        self.limit.saturating_sub(window as u32).min(self.clamp)
     }
 
     fn set_limit(&mut self, limit: u32) {
@@ -302,7 +310,11 @@ impl ReceiveWindow {
                 }
                 Kernel::V7_3 => base + 2 * growth,
             };
-            self.set_limit(self.limit.max(wanted.min(u64::from(LARGEST)) as u32));
+            let wanted = wanted.min(u64::from(LARGEST)) as u32;
+            if wanted > self.limit {
+                self.clamp = self.max;
+                self.set_limit(wanted);
+            }
             self.space = copied;
         }
         self.measured_from = first;
