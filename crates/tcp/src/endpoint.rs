@@ -429,6 +429,13 @@ impl Endpoint {
         }
     }
 
+    /// True if an acknowledgement waits for what else arrives at `now`: a timer is due at this instant. If nothing else
+    /// arrives, [`Endpoint::on_timer`] may be called at once.
+    #[inline(always)]
+    pub fn waits_at(&self, now: Time) -> bool {
+        self.receiver.waits_at(now)
+    }
+
     /// Handles timers that have expired. Call [`Endpoint::poll`] afterwards.
     pub fn on_timer(&mut self, now: Time) {
         if self.phase == Phase::Established {

@@ -172,7 +172,7 @@ impl Receiver {
     }
     /// True if an acknowledgement should go out now.
     pub const fn wants_ack(&self) -> bool {
-        self.ack_now || self.before_block.is_some()
+        self.ack_now
     }
     /// Records the timestamp of a segment that begins at or before the last acknowledged byte.
     pub fn note_timestamp(&mut self, segment: &Segment) {
@@ -204,6 +204,12 @@ impl Receiver {
     /// Requests an immediate acknowledgement.
     pub fn acknowledge_now(&mut self) {
         self.ack_now = true;
+    }
+
+    /// True if an acknowledgement waits for what else arrives at `now`. The timer is due at this instant.
+    #[inline(always)]
+    pub fn waits_at(&self, now: Time) -> bool {
+        self.ack_by == Some(now)
     }
 
     /// When a delayed acknowledgement is due.
@@ -286,7 +292,11 @@ impl Receiver {
         }
         let mut read_ends = false;
         if seq.after(self.next) {
+            cold_path();
             self.take_out_of_order(segment);
+            if self.before_block.is_some() {
+                return; // as in Linux, the acknowledgement that goes now counts for this segment
+            }
         } else {
             self.take_in_order(end, now);
             if u32::from(segment.len) < self.mss || segment.flags.contains(Flags::PSH) {
@@ -386,7 +396,7 @@ impl Receiver {
     fn on_end_of_write(&mut self, segment: &Segment) -> bool {
         let is_full = u32::from(segment.len) >= self.mss;
         let again = std::mem::replace(&mut self.pushed, true) && !is_full;
-        let acknowledges = self.quickack && (again || !self.interactive) && self.ranges.is_empty();
+        let acknowledges = self.quickack && (again || !self.interactive);
         self.ack_now |= acknowledges && !is_full;
         acknowledges
     }
@@ -500,6 +510,7 @@ impl Receiver {
             .take_while(|known| block.start.after(known.end) || known.start.after(block.end));
         if earlier.count() >= BLOCKS_EXPECTED {
             self.before_block = Some((self.recent, self.waiting));
+            self.ack_now = true;
             self.compressed = 0;
             self.ack_by = None;
         }
@@ -541,10 +552,6 @@ impl Receiver {
     /// `waited` was behind a hole when the segment arrived.
     #[inline(always)]
     fn schedule_ack(&mut self, waited: Waiting, read_ends: bool, now: Time) {
-        if self.before_block.is_some() {
-            cold_path();
-            return; // as in Linux, the acknowledgement that goes now counts for this segment
-        }
         let quick = self.quick > 0 && !self.interactive;
         let is_much = self.next.since(self.acknowledged) > self.held_back;
         if self.ack_now || quick || (is_much && self.keeps_window(waited)) {
@@ -631,14 +638,27 @@ impl Receiver {
     /// Writes acknowledgement, window, SACK blocks and ECN echo into a segment that is about to be sent.
     #[inline(always)]
     pub fn stamp(&mut self, segment: &mut Segment) {
+        if self.before_block.is_some() {
+            self.stamp_before_block(segment);
+        } else {
+            self.fill(segment);
+        }
+    }
+
+    /// Writes the acknowledgement that goes before the segment that has arrived is reported.
+    #[cold]
+    #[inline(never)]
+    fn stamp_before_block(&mut self, segment: &mut Segment) {
         if let Some((blocks, waiting)) = self.before_block.take() {
-            cold_path();
             let recent = std::mem::replace(&mut self.recent, blocks);
             let waits = std::mem::replace(&mut self.waiting, waiting);
-            self.stamp(segment);
+            self.fill(segment);
             (self.recent, self.waiting) = (recent, waits);
-            return;
         }
+    }
+
+    #[inline(always)]
+    fn fill(&mut self, segment: &mut Segment) {
         let (mut next, mut echo) = (self.next, self.echo);
         let reports_past = self.before_change.is_some();
         if let Some(before) = self.before_change {

@@ -65,15 +65,108 @@ fn every_second_segment_is_acknowledged() {
     assert!(!arrive(&mut receiver, n + 2, 102));
 }
 
-#[test]
-fn the_end_of_a_write_is_acknowledged_at_once() {
-    let (mut receiver, n) = settled();
-    let end = Segment {
+fn end_of_write(n: u32) -> Segment {
+    Segment {
         flags: Flags::PSH,
         ..data(n)
-    };
-    receiver.on_data(&end, Arrival::NotEct, Time::from_millis(100), 100);
+    }
+}
+
+/// Linux's tcp_cleanup_rbuf: the application reads, after all that arrives at this instant.
+#[test]
+fn the_end_of_a_write_is_acknowledged_when_it_is_read() {
+    let (mut receiver, n) = settled();
+    let now = Time::from_millis(100);
+    receiver.on_data(&end_of_write(n), Arrival::Ect, now, 100);
+    assert!(!receiver.wants_ack());
+    assert_eq!(receiver.next_timer(), Some(now));
+    receiver.on_timer(now);
     assert!(receiver.wants_ack());
+}
+
+/// A short segment may be a request: its acknowledgement goes before the answer.
+#[test]
+fn a_short_segment_is_acknowledged_at_once() {
+    let (mut receiver, n) = settled();
+    let short = Segment {
+        len: 100,
+        ..end_of_write(n)
+    };
+    receiver.on_data(&short, Arrival::Ect, Time::from_millis(100), 100);
+    assert!(receiver.wants_ack());
+}
+
+/// Linux's __tcp_ack_snd_check and tcp_cleanup_rbuf: the first out-of-order segment lets the window grow to all of the
+/// buffer. From then on it is less while a segment is not read. So segment 23 waits for 24, which arrives with it.
+#[test]
+fn an_acknowledgement_that_would_offer_less_waits_until_the_application_reads() {
+    let config = Config {
+        mss: MSS as u16,
+        clock: Clock::Exact,
+        max_window: 61_540,
+        tuned_window: 61_540,
+        ..Config::default()
+    };
+    let mut receiver = Receiver::new(&config, Seq(0), true, Feedback::Classic);
+    for n in (0..20).chain([21, 20]) {
+        arrive(&mut receiver, n, 0);
+    }
+    assert_eq!(acknowledge(&mut receiver).window, 61_540);
+    let at = |ms| Time::from_millis(ms);
+    receiver.on_data(&data(22), Arrival::Ect, at(100), 100);
+    receiver.on_data(&data(23), Arrival::Ect, at(101), 101);
+    receiver.on_data(&data(24), Arrival::Ect, at(101), 101);
+    assert!(!receiver.wants_ack());
+    assert_eq!(receiver.next_timer(), Some(at(101)));
+    receiver.on_timer(at(101));
+    assert_eq!(acknowledge(&mut receiver).ack, Seq(25 * MSS));
+}
+
+/// Linux's tcp_delack_timer_handler: the timer of segment `n` expires at 140 ms, though the segment was acknowledged with
+/// the first out-of-order data. A selective acknowledgement that is delayed then goes at once.
+#[test]
+fn the_timer_of_an_earlier_segment_ends_the_delay_of_a_selective_acknowledgement() {
+    let (mut receiver, n) = settled();
+    let at = Time::from_micros;
+    receiver.on_data(&data(n), Arrival::Ect, at(100_000), 100);
+    for (k, us) in [(2, 110_000), (3, 111_000), (4, 112_000)] {
+        receiver.on_data(&data(n + k), Arrival::Ect, at(us), 110);
+        assert!(receiver.wants_ack());
+        acknowledge(&mut receiver);
+    }
+    receiver.on_data(&data(n + 5), Arrival::Ect, at(139_800), 139);
+    assert_eq!(receiver.next_timer(), Some(at(140_000)));
+    receiver.on_timer(at(140_000));
+    acknowledge(&mut receiver);
+    receiver.on_data(&data(n + 6), Arrival::Ect, at(141_000), 141);
+    assert_eq!(receiver.next_timer(), Some(at(142_100)), "1 ms and 100 µs");
+}
+
+/// Linux's tcp_sack_new_ofo_skb: data behind a third hole ends the delay, with a report of what was there before.
+#[test]
+fn a_delayed_acknowledgement_goes_before_a_third_block() {
+    let (mut receiver, n) = settled();
+    let at = Time::from_micros;
+    for (k, us) in [(1, 100_000), (2, 100_100), (4, 100_200)] {
+        receiver.on_data(&data(n + k), Arrival::Ect, at(us), 100);
+        acknowledge(&mut receiver);
+    }
+    receiver.on_data(&data(n + 5), Arrival::Ect, at(100_300), 100);
+    assert!(!receiver.wants_ack(), "the fourth is delayed");
+    receiver.on_data(&data(n + 7), Arrival::Ect, at(100_400), 100);
+    assert!(receiver.wants_ack());
+    let ack = acknowledge(&mut receiver);
+    let block = |from, to| SackBlock {
+        start: Seq((n + from) * MSS),
+        end: Seq((n + to) * MSS),
+    };
+    assert_eq!(ack.sack_blocks(), [block(4, 6), block(1, 3)]);
+    assert!(!receiver.wants_ack(), "it counts for the new segment, too");
+    assert_eq!(receiver.next_timer(), None);
+    receiver.on_data(&data(n + 8), Arrival::Ect, at(100_500), 100);
+    receiver.on_timer(at(101_600));
+    let ack = acknowledge(&mut receiver);
+    assert_eq!(ack.sack_blocks(), [block(7, 9), block(4, 6), block(1, 3)]);
 }
 
 #[test]
@@ -231,12 +324,8 @@ fn an_interactive_receiver_acknowledges_every_second_segment() {
 fn the_end_of_a_write_waits_for_an_answer_in_interactive_mode() {
     let (mut receiver, n) = settled();
     receiver.note_sent(&data(0), Time::ZERO);
-    let end = Segment {
-        flags: Flags::PSH,
-        ..data(n)
-    };
-    receiver.on_data(&end, Arrival::Ect, Time::from_millis(1), 1);
-    assert!(!receiver.wants_ack());
+    receiver.on_data(&end_of_write(n), Arrival::Ect, Time::from_millis(1), 1);
+    assert_eq!(receiver.next_timer(), Some(Time::from_millis(41)));
 }
 
 /// Data sent 40 ms after the last arrival is no answer to it. Data sent before any arrival is no answer either.

@@ -194,7 +194,9 @@ impl ReceiveWindow {
         now: Time,
         now_ms: u32,
     ) -> bool {
-        self.read_before(now);
+        if self.read.is_some() {
+            self.read_before(now);
+        }
         if u32::from(segment.len) >= self.mss
             && segment.ts_ecr != 0
             && segment.ts_ecr != self.last_echo
@@ -207,15 +209,23 @@ impl ReceiveWindow {
             }
             self.take_round_trip(now_ms.wrapping_sub(segment.ts_ecr).clamp(1, 60_000));
         }
-        if segment.len < 128 || self.offered >= self.limit {
+        if segment.len < 128 {
             return false;
         }
         // A segment out of order joins those before it; the first counts only once it is queued.
-        let arriving = match (is_in_order, waiting.buffers) {
-            (true, _) => self.unread_with(u32::from(segment.len) + overhead(self.kernel), now),
-            (false, 0) => 0,
-            (false, _) => u32::from(segment.len),
+        let arriving = if is_in_order {
+            if self.offered == self.limit_in_order {
+                return false; // the common case
+            }
+            self.unread_with(u32::from(segment.len) + overhead(self.kernel), now)
+        } else if waiting.buffers == 0 {
+            0
+        } else {
+            u32::from(segment.len)
         };
+        if self.offered >= self.limit {
+            return false;
+        }
         let limit = self.limit_with(waiting.memory(self.kernel) + arriving);
         if self.offered >= limit {
             return false;
@@ -271,7 +281,8 @@ impl ReceiveWindow {
     }
 
     /// Adjusts the window if the application has read the end of a round trip, before `now`.
-    #[inline(always)]
+    #[cold]
+    #[inline(never)]
     fn read_before(&mut self, now: Time) {
         if let Some((from, next, at)) = self.read.take_if(|(_, _, at)| *at < now) {
             self.tune(from, next, at);

@@ -96,6 +96,15 @@ impl Connection {
         }
     }
 
+    /// Ends the wait of an end for what else arrives at `now`, if nothing does. `next` is when something happens next.
+    #[inline(always)]
+    pub fn end_wait(&mut self, side: Side, now: Time, next: impl FnOnce() -> Time) {
+        let end = self.end(side);
+        if end.waits_at(now) && next() > now {
+            end.on_timer(now);
+        }
+    }
+
     /// True if an end may have something to send.
     pub fn has_to_send(&self, side: Side) -> bool {
         self.ends[side as usize].has_to_send()

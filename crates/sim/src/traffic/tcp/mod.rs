@@ -89,6 +89,7 @@ impl TcpFlow {
         }
         let (connection, due) = self.connections.at(place);
         let rtt = connection.deliver(side, segment, ecn, now);
+        connection.end_wait(side, now, || network.next_before(Time::MAX).1);
         if self.meter.segments.is_some() && side == Side::Receiving && segment.sequence_len() > 0 {
             cold_path();
             self.meter.record_segment(now - packet.enqueued, now);
