@@ -372,11 +372,25 @@ impl Receiver {
             self.ect_seen |= ecn != Arrival::NotEct;
         }
         let is_in_order = !segment.seq.after(self.next);
-        if self.window.grow(segment, is_in_order, waited, now, now_ms) && self.quickack {
+        let joins = !is_in_order && self.joins_a_buffer(segment.seq);
+        if self
+            .window
+            .grow(segment, is_in_order, (waited, joins), now, now_ms)
+            && self.quickack
+        {
             cold_path();
             // As Linux, set the lowest bit: while the window grows, the count hardly falls.
             self.quick |= 1;
         }
+    }
+
+    /// True if a segment from `seq` on is put into the buffer of the data before it.
+    #[inline(never)]
+    fn joins_a_buffer(&self, seq: Seq) -> bool {
+        let before = self.ranges.iter().rfind(|range| !range.end.after(seq));
+        before.is_some_and(|range| {
+            range.end == seq && Waiting::has_room_behind(range.end.since(range.start), self.mss)
+        })
     }
 
     /// Computes anew what waits behind a hole.
