@@ -382,6 +382,7 @@ mod tests {
                 let ack = AckEvent {
                     now,
                     delivered: 1,
+                    acked: 1,
                     marks: 0,
                     rtt: None,
                     una: Seq(0),
@@ -404,6 +405,7 @@ mod tests {
             let ack = AckEvent {
                 now: Time::from_micros(n * 1000),
                 delivered: 1,
+                acked: 1,
                 marks: 0,
                 rtt: None,
                 una: Seq(0),
@@ -443,6 +445,7 @@ mod tests {
                 let ack = AckEvent {
                     now: Time::from_millis(2000 + 5 * n as u64),
                     delivered: 1,
+                    acked: 1,
                     marks: 0,
                     rtt: Some(Duration::from_millis(rtt)),
                     una: at(n as u32),

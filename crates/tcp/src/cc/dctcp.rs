@@ -108,6 +108,7 @@ mod tests {
             let ack = AckEvent {
                 now: Time::ZERO,
                 delivered: 1,
+                acked: 1,
                 marks: u32::from(n < marked),
                 rtt: Some(Duration::from_millis(1)),
                 una: Seq(100 * round + n + 1),
@@ -143,6 +144,7 @@ mod tests {
         let ack = |delivered, marks, una| AckEvent {
             now: Time::ZERO,
             delivered,
+            acked: delivered,
             marks,
             rtt: None,
             una: Seq(una),

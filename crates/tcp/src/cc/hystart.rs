@@ -109,6 +109,7 @@ mod tests {
         AckEvent {
             now: Time::from_millis(now_ms),
             delivered: 1,
+            acked: 1,
             marks: 0,
             rtt: Some(RTT),
             una: Seq(1),

@@ -130,6 +130,7 @@ mod tests {
                 let ack = AckEvent {
                     now: Time::ZERO,
                     delivered: 1,
+                    acked: 1,
                     marks: 0,
                     rtt: Some(rtt),
                     una: Seq(10 * round + n),

@@ -135,7 +135,8 @@ impl CongestionControl for Illinois {
             window.slow_start(ack.delivered);
             return;
         }
-        self.acked += u64::from(ack.delivered);
+        // As Linux, so that the acknowledgement that ends a recovery counts for much.
+        self.acked += u64::from(ack.acked);
         let segments = self.acked * self.alpha / ALPHA_ONE;
         if segments >= u64::from(window.cwnd) {
             window.cwnd += (segments / u64::from(window.cwnd)) as u32;
@@ -144,6 +145,7 @@ impl CongestionControl for Illinois {
     }
 
     fn on_congestion(&mut self, _signal: Signal, window: &Window) -> u32 {
+        self.acked = 0;
         less(window.cwnd, self.beta as u32, BETA_ONE as u32)
     }
 
@@ -152,6 +154,7 @@ impl CongestionControl for Illinois {
         self.beta = BETA_MAX;
         self.was_above = false;
         self.rounds_below = 0;
+        self.acked = 0;
         self.begin_round(next);
     }
 }
@@ -201,6 +204,7 @@ mod tests {
                 let ack = AckEvent {
                     now: Time::ZERO,
                     delivered: 1,
+                    acked: 1,
                     marks: 0,
                     rtt: Some(Duration::from_millis(100 + 100 * u64::from(n % 2))),
                     una: Seq(first) + n,
@@ -227,6 +231,7 @@ mod tests {
         let ack = AckEvent {
             now: Time::ZERO,
             delivered: 1,
+            acked: 1,
             marks: 0,
             rtt: None,
             una: Seq(0),

@@ -141,6 +141,7 @@ mod tests {
             let ack = AckEvent {
                 now: Time::from_secs(1),
                 delivered: 1,
+                acked: 1,
                 marks: 0,
                 rtt: None,
                 una: Seq(0),

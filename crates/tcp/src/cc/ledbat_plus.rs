@@ -204,6 +204,7 @@ mod tests {
         let ack = AckEvent {
             now: Time::from_millis(now_ms),
             delivered: 1,
+            acked: 1,
             marks: 0,
             rtt: Some(Duration::from_millis(rtt_ms)),
             una: Seq(0),
@@ -224,6 +225,7 @@ mod tests {
         let handshake = AckEvent {
             now: Time::ZERO,
             delivered: 0,
+            acked: 0,
             marks: 0,
             rtt: Some(Duration::from_millis(50)),
             una: Seq(0),

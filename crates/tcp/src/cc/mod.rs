@@ -106,6 +106,8 @@ pub struct AckEvent {
     pub now: Time,
     /// Segments newly delivered.
     pub delivered: u32,
+    /// Segments newly acknowledged, also if a SACK reported them before.
+    pub acked: u32,
     /// Segments newly reported as marked; with RFC 3168's echo, all that it delivered.
     pub marks: u32,
     /// RTT of the newest segment delivered; `None` if that was retransmitted.

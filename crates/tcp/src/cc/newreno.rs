@@ -62,6 +62,7 @@ mod tests {
         AckEvent {
             now: Time::ZERO,
             delivered: 2,
+            acked: 2,
             marks: 0,
             rtt: None,
             una: Seq(0),

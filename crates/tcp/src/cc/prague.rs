@@ -179,6 +179,7 @@ mod tests {
         AckEvent {
             now: Time::from_millis(now_ms),
             delivered: 1,
+            acked: 1,
             marks,
             rtt: None,
             una: Seq(n),

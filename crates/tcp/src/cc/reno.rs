@@ -56,6 +56,7 @@ mod tests {
         AckEvent {
             now: Time::ZERO,
             delivered,
+            acked: delivered,
             marks: 0,
             rtt: None,
             una: Seq(0),

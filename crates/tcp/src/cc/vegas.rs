@@ -165,6 +165,7 @@ mod tests {
         let ack = AckEvent {
             now: Time::ZERO,
             delivered: 1,
+            acked: 1,
             marks: 0,
             rtt: None,
             una: Seq(1),
@@ -202,6 +203,7 @@ mod tests {
         let ack = AckEvent {
             now: Time::ZERO,
             delivered: 10,
+            acked: 10,
             marks: 0,
             rtt: Some(Duration::from_millis(100)),
             una: Seq(1),
@@ -218,6 +220,7 @@ mod tests {
             let ack = AckEvent {
                 now: Time::ZERO,
                 delivered: 0,
+                acked: 0,
                 marks: 0,
                 rtt: Some(Duration::from_millis(rtt_ms)),
                 una: Seq(1),

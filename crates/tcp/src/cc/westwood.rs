@@ -123,6 +123,7 @@ mod tests {
         let ack = AckEvent {
             now: Time::from_millis(at_ms),
             delivered,
+            acked: delivered,
             marks: 0,
             rtt: Some(Duration::from_millis(rtt_ms)),
             una: Seq(0),
@@ -154,6 +155,7 @@ mod tests {
                 let ack = AckEvent {
                     now: Time::from_millis(100 * n),
                     delivered: 100,
+                    acked: 100,
                     marks: 0,
                     rtt: Some(Duration::from_micros(rtt_us)),
                     una: Seq(0),

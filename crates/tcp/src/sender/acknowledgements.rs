@@ -83,6 +83,7 @@ impl Sender {
         let event = AckEvent {
             now,
             delivered: acked.delivered,
+            acked: acked.cumulative,
             marks,
             rtt,
             una: self.una,
@@ -139,6 +140,7 @@ impl Sender {
         let event = AckEvent {
             now,
             delivered: acked.segments,
+            acked: acked.segments,
             marks: 0,
             rtt: Some(now - acked.last_sent_at),
             una: ack,

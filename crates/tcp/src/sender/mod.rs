@@ -238,6 +238,7 @@ impl Sender {
             let event = AckEvent {
                 now,
                 delivered: 0,
+                acked: 0,
                 marks: 0,
                 rtt: Some(rtt),
                 una: self.una,

@@ -85,6 +85,7 @@ mod tests {
         AckEvent {
             now: Time::from_millis(now_ms),
             delivered,
+            acked: delivered,
             marks: 0,
             rtt: None,
             una: crate::seq::Seq(0),

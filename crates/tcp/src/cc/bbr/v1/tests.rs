@@ -9,6 +9,7 @@ fn ack(now_ms: u64, rtt: Duration) -> AckEvent {
     AckEvent {
         now: Time::from_millis(now_ms),
         delivered: 1,
+        acked: 1,
         marks: 0,
         rtt: Some(rtt),
         una: Seq(1),
@@ -158,6 +159,7 @@ fn the_handshake_gives_the_least_rtt() {
     let mut window = Window::new(10);
     let handshake = AckEvent {
         delivered: 0,
+        acked: 0,
         ..ack(100, RTT / 2)
     };
     bbr.on_delivery(&handshake, &mut window);

@@ -9,6 +9,7 @@ fn ack(now_ms: u64) -> AckEvent {
     AckEvent {
         now: Time::from_millis(now_ms),
         delivered: 1,
+        acked: 1,
         marks: 0,
         rtt: Some(RTT),
         una: Seq(1),
