@@ -92,9 +92,10 @@ pub struct Receiver {
     compressed: u32,
     compress_percent: u64,
     compress_slack: Duration,
+    /// When an acknowledgement goes, unless one goes before: at the end of that delay, or at this instant, after all that
+    /// arrives, when the application reads.
     ack_by: Option<Time>,
-    /// What an acknowledgement reports that was delayed and goes before the next segment is taken: the blocks and what
-    /// waited.
+    /// What a delayed acknowledgement reports that goes before the new segment is reported: the blocks and what waited.
     before_block: Option<([SackBlock; REMEMBERED], Waiting)>,
     ts_recent: u32,
     feedback: Feedback,
@@ -513,8 +514,9 @@ impl Receiver {
         self.report(block);
     }
 
-    /// Sends a delayed acknowledgement before `block` moves one of the first two blocks of its report away from there.
-    /// They may be reported only once otherwise, as further blocks may not fit (Linux's tcp_sack_new_ofo_skb).
+    /// Sends a delayed acknowledgement before `block` is reported, if that begins a third block or extends the third or a
+    /// later one: a report has room for three at most, so that each is in two reports at least (Linux's
+    /// tcp_sack_new_ofo_skb).
     fn end_delay_before(&mut self, block: SackBlock) {
         if self.compressed == 0 {
             return;
