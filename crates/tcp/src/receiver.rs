@@ -41,7 +41,8 @@ const COMPRESS_MAX: u32 = 44;
 const MARKS_PER_ACK: u32 = 2;
 /// SACK blocks that are remembered in the order of their reports.
 const REMEMBERED: usize = 4;
-/// So many blocks may be sure to be reported: with timestamps three fit (Linux's TCP_SACK_BLOCKS_EXPECTED).
+/// Blocks for which a delayed acknowledgement waits at most, as a report with timestamps has room for three (Linux's
+/// TCP_SACK_BLOCKS_EXPECTED).
 const BLOCKS_EXPECTED: usize = 2;
 
 /// The receiving half of a connection.

@@ -305,7 +305,7 @@ impl CongestionControl for Cubic {
 }
 
 /// The cube root as Linux finds it: one step of Newton's method from a first value for the leading three to six binary
-/// digits. It may be off by 0.2 %, which moves K by up to two ticks.
+/// digits. It may be off by 0.2 %.
 fn cube_root(value: u64) -> u64 {
     let digits = u64::BITS - value.leading_zeros();
     if digits < 7 {
@@ -417,9 +417,8 @@ mod tests {
         assert!((27..=29).contains(&window.cwnd), "{}", window.cwnd);
     }
 
-    /// The simulator's K is the kernel's, so its error is too: at most 0.2 % for K of a second or more.
     #[test]
-    fn the_cube_root_is_as_near_as_linux_s() {
+    fn the_cube_root_is_within_a_fifth_of_a_percent() {
         for segments in 1..100_000_u64 {
             let value = segments * ((1 << 40) / C_SCALED);
             let exact = (value as f64).cbrt();

@@ -135,7 +135,7 @@ impl CongestionControl for Illinois {
             window.slow_start(ack.delivered);
             return;
         }
-        // As Linux, so that the acknowledgement that ends a recovery counts for much.
+        // As in Linux, the acknowledgement that ends a recovery also counts the segments that SACKs reported before.
         self.acked += u64::from(ack.acked);
         let segments = self.acked * self.alpha / ALPHA_ONE;
         if segments >= u64::from(window.cwnd) {
@@ -242,5 +242,34 @@ mod tests {
         }
         assert_eq!(window.cwnd, 109); // the last steps take eleven: the window has grown meanwhile
         assert_eq!(illinois.on_congestion(Signal::Loss, &Window::new(100)), 50);
+    }
+
+    /// tcp_illinois_cong_avoid and tcp_init_cwnd_reduction: with alpha 1, a window of 20 grows after 20 segments are
+    /// acknowledged, though only one is newly delivered. A loss discards what was counted.
+    #[test]
+    fn segments_reported_by_sacks_count_and_a_loss_begins_anew() {
+        let mut illinois = Illinois::new();
+        illinois.alpha = ALPHA_ONE;
+        illinois.round_end = Some(Seq(1000));
+        let mut window = Window {
+            ssthresh: 10,
+            limiting: true,
+            ..Window::new(20)
+        };
+        let ack = |acked| AckEvent {
+            now: Time::ZERO,
+            delivered: 1,
+            acked,
+            marks: 0,
+            rtt: None,
+            una: Seq(0),
+            next: Seq(0),
+        };
+        illinois.on_ack(&ack(19), &mut window);
+        illinois.on_congestion(Signal::Loss, &window);
+        illinois.on_ack(&ack(19), &mut window);
+        assert_eq!(window.cwnd, 20);
+        illinois.on_ack(&ack(1), &mut window);
+        assert_eq!(window.cwnd, 21);
     }
 }
