@@ -18,7 +18,8 @@ const IPPROTO_TCP: u8 = 6;
 const CONNECTED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 /// TCPI_OPT_ECN (linux/tcp.h).
 const OPT_ECN: u8 = 8;
-/// Length of inet_diag_msg.
+/// Offset of idiag_rqueue in inet_diag_msg, and the length of that.
+const UNREAD: usize = 56;
 const MESSAGE: usize = 72;
 
 /// TCP_INFO of a connection.
@@ -36,6 +37,8 @@ pub struct Connection {
     pub retransmits: u64,
     /// Payload bytes sent so far, without retransmissions (tcpi_bytes_sent − tcpi_bytes_retrans).
     pub sent: u64,
+    /// Payload bytes that the program has read so far (tcpi_bytes_received − idiag_rqueue).
+    pub read: u64,
     /// Whether ECN was negotiated.
     pub ecn: bool,
 }
@@ -76,6 +79,7 @@ fn connection(body: &[u8]) -> Option<Connection> {
     let port = |at: usize| Some(u16::from_be_bytes(body.get(at..at + 2)?.try_into().ok()?));
     let info = attribute(body.get(MESSAGE..)?, INFO)?;
     // Offsets in tcp_info (linux/tcp.h), to which new fields are only appended.
+    let received = number::<8>(info, 128)?;
     let sent = number::<8>(info, 200)?;
     let retransmitted = number::<8>(info, 208)?;
     Some(Connection {
@@ -85,6 +89,7 @@ fn connection(body: &[u8]) -> Option<Connection> {
         cwnd: number::<4>(info, 80)? as u32,
         retransmits: number::<4>(info, 100)?,
         sent: sent.saturating_sub(retransmitted),
+        read: received.saturating_sub(number::<4>(body, UNREAD)?),
         ecn: number::<1>(info, 5)? as u8 & OPT_ECN != 0,
     })
 }
@@ -100,11 +105,13 @@ mod tests {
         info[68..72].copy_from_slice(&100_250_u32.to_le_bytes());
         info[80..84].copy_from_slice(&42_u32.to_le_bytes());
         info[100..104].copy_from_slice(&9_u32.to_le_bytes());
+        info[128..136].copy_from_slice(&5000_u64.to_le_bytes());
         info[200..208].copy_from_slice(&14_480_u64.to_le_bytes());
         info[208..216].copy_from_slice(&1448_u64.to_le_bytes());
         let mut body = vec![0; MESSAGE];
         body[4..6].copy_from_slice(&1024_u16.to_be_bytes());
         body[6..8].copy_from_slice(&10_001_u16.to_be_bytes());
+        body[56..60].copy_from_slice(&600_u32.to_le_bytes());
         body.extend([6, 0, 8, 0, 0, 0, 0, 0]); // another attribute of 6 bytes, padded to 8
         body.extend(236_u16.to_le_bytes());
         body.extend(INFO.to_le_bytes());
@@ -118,6 +125,7 @@ mod tests {
                 cwnd: 42,
                 retransmits: 9,
                 sent: 13_032,
+                read: 4400,
                 ecn: true,
             })
         );

@@ -1,6 +1,7 @@
 //! The run: one loop in which flows, samplers and changes of rate act when they are due.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
@@ -62,6 +63,17 @@ impl Every {
     }
 }
 
+/// By host: its netlink socket for TCP_INFO, and flows.
+type Hosts = BTreeMap<String, (Rc<Diag>, Vec<usize>)>;
+
+/// The entry of a host.
+fn entry<'a>(hosts: &'a mut Hosts, host: &str) -> Result<&'a mut (Rc<Diag>, Vec<usize>), Failure> {
+    Ok(match hosts.entry(host.to_owned()) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(new) => new.insert((Rc::new(Diag::open(host)?), Vec::new())),
+    })
+}
+
 /// A run in progress.
 struct Session<'a> {
     job: &'a Job,
@@ -73,8 +85,10 @@ struct Session<'a> {
     _signals: SignalFd,
     clock: Clock,
     flows: Vec<Box<dyn Traffic>>,
-    /// By sending host: its netlink socket for TCP_INFO, and its flows.
-    hosts: BTreeMap<String, (Rc<Diag>, Vec<usize>)>,
+    /// The sending hosts, with their TCP flows.
+    senders: Hosts,
+    /// The receiving hosts, with their flows that must be counted.
+    receivers: Hosts,
     windows: Vec<Option<u32>>,
     shapers: Vec<Shaper<'a>>,
     tracing: Tracing,
@@ -164,24 +178,21 @@ impl<'a> Session<'a> {
                 EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS),
             )
             .context(|| "waiting for signals".into())?;
-        let mut hosts: BTreeMap<String, (Rc<Diag>, Vec<usize>)> = BTreeMap::new();
+        let (mut senders, mut receivers) = (Hosts::new(), Hosts::new());
         let mut flows = Vec::new();
         for (index, flow) in job.flows.iter().enumerate() {
-            if !hosts.contains_key(&flow.sender) {
-                let diag = Rc::new(Diag::open(&flow.sender)?);
-                hosts.insert(flow.sender.clone(), (diag, Vec::new()));
-            }
-            let (diag, own) = &mut hosts
-                .get_mut(&flow.sender)
-                .ok_or_else(|| Failure("a host is missing".into()))?;
+            let (diag, own) = entry(&mut senders, &flow.sender)?;
             let watch = Watch::new(&epoll, index);
             let opened = open(flow, job.seed, job.warmup_ns, Rc::clone(diag), &watch)?;
             if opened.is_tcp() {
                 own.push(index);
             }
+            if opened.discards() {
+                entry(&mut receivers, &flow.receiver)?.1.push(index);
+            }
             flows.push(opened);
         }
-        hosts.retain(|_, (_, flows)| !flows.is_empty());
+        senders.retain(|_, (_, flows)| !flows.is_empty());
         let mut shapers = Vec::new();
         let mut taps = Vec::new();
         for (index, queue) in job.bottlenecks.iter().enumerate() {
@@ -206,7 +217,8 @@ impl<'a> Session<'a> {
             job,
             clock: Clock { zero_ns },
             flows,
-            hosts,
+            senders,
+            receivers,
             shapers,
             tracing,
             taps,
@@ -336,6 +348,7 @@ impl<'a> Session<'a> {
         }
         if !self.warmup_done && self.job.warmup_ns <= now_ns {
             self.warmup_done = true;
+            self.count()?;
             for flow in &mut self.flows {
                 let figures = flow.figures();
                 figures.received_before = figures.received;
@@ -365,10 +378,21 @@ impl<'a> Session<'a> {
 
     /// Reads the connections, and samples their round-trip times if a sample is due.
     fn observe(&mut self, sample_at_ns: Option<u64>) -> Result<(), Failure> {
-        for (diag, flows) in self.hosts.values() {
+        for (diag, flows) in self.senders.values() {
             let connections = diag.connections()?;
             for flow in flows {
                 self.windows[*flow] = self.flows[*flow].observe(&connections, sample_at_ns)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts what has been received and discarded so far.
+    fn count(&mut self) -> Result<(), Failure> {
+        for (diag, flows) in self.receivers.values() {
+            let connections = diag.connections()?;
+            for flow in flows {
+                self.flows[*flow].count(&connections);
             }
         }
         Ok(())
@@ -379,6 +403,7 @@ impl<'a> Session<'a> {
         if now_ns % SAMPLE_NS != 0 {
             self.observe(None)?;
         }
+        self.count()?;
         for (flow, window) in self.flows.iter_mut().zip(&self.windows) {
             let figures = flow.figures();
             let received = figures.received;
@@ -402,6 +427,7 @@ impl<'a> Session<'a> {
         }
         let end_ns = self.job.duration_ns;
         self.observe(None)?;
+        self.count()?;
         let figures = self
             .flows
             .iter_mut()

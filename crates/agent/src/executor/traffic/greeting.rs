@@ -93,6 +93,11 @@ impl Greeting {
         Ok(())
     }
 
+    /// Its bytes that the receiver has read.
+    pub const fn received(&self) -> u64 {
+        self.sent - self.unread
+    }
+
     /// Subtracts the exchange's bytes from those that the receiver has read; returns the rest.
     pub fn strip(&mut self, bytes: u64) -> u64 {
         let own = bytes.min(self.unread);
@@ -142,5 +147,6 @@ mod tests {
             (greeting.strip(3), greeting.strip(10), greeting.strip(4)),
             (0, 5, 4)
         );
+        assert_eq!(greeting.received(), 8);
     }
 }

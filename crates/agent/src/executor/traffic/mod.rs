@@ -17,6 +17,7 @@
 //!    creates the socket; `End::flush` writes to it.
 
 mod datagrams;
+mod discard;
 mod greeting;
 mod ping;
 mod tcp;
@@ -193,6 +194,14 @@ pub trait Traffic {
     fn is_tcp(&self) -> bool {
         false
     }
+
+    /// True if what its receiver gets is discarded: [`Traffic::count`] must be called before its figures are read.
+    fn discards(&self) -> bool {
+        false
+    }
+
+    /// Finds its connections among those of the receiver's host, and counts what they have received.
+    fn count(&mut self, _connections: &[Connection]) {}
 }
 
 /// Opens a flow's receiving sockets and prepares it to start. `diag` is the netlink socket of its sender's host; the

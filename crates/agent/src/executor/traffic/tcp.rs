@@ -43,10 +43,11 @@ impl TcpFlow {
         let Some(application) = over_tcp(&flow.identity(), &flow.kind, seed) else {
             return Ok(None);
         };
+        let discards = !application.hears_arrivals();
         Ok(Some(Self {
             application,
             opens_ns: flow.opens_ns,
-            sockets: TcpSockets::listen(flow, tcp, diag, watch)?,
+            sockets: TcpSockets::listen(flow, tcp, discards, diag, watch)?,
             meter: FlowMeter {
                 figures: FlowFigures::default(),
             },
@@ -137,6 +138,15 @@ impl Traffic for TcpFlow {
 
     fn is_tcp(&self) -> bool {
         true
+    }
+
+    fn discards(&self) -> bool {
+        !self.application.hears_arrivals()
+    }
+
+    fn count(&mut self, connections: &[diag::Connection]) {
+        self.sockets.count(connections);
+        self.meter.figures.received = self.sockets.received;
     }
 }
 

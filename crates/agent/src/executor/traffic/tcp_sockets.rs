@@ -15,6 +15,7 @@ use nix::sys::socket::{
 };
 use sojourn_traffic::{Id, Side, UNLIMITED};
 
+use super::discard::Discard;
 use super::greeting::Greeting;
 use super::{Socket, Watch, set_dscp};
 use crate::executor::diag::{self, Diag};
@@ -29,6 +30,8 @@ const BLOCK: usize = 128 << 10;
 pub struct TcpSockets {
     flow: Flow,
     tcp: Tcp,
+    /// Whether nobody asks when data arrives at the receiving end.
+    discards: bool,
     listener: TcpListener,
     diag: Rc<Diag>,
     opened: u32,
@@ -69,12 +72,29 @@ impl Connection {
             end.flush(block);
         }
     }
+
+    /// Counts bytes that were read at an end; returns how many of them belong to the application.
+    fn count(&mut self, side: Side, mut arrived: u64) -> u64 {
+        if side == Side::Receiving {
+            arrived = self.greeting.strip(arrived);
+        }
+        self.ends[side as usize].received += arrived;
+        arrived
+    }
+
+    /// How many of all bytes read at the receiving end are not counted yet.
+    fn since_counted(&self, read: u64) -> u64 {
+        let counted = self.ends[Side::Receiving as usize].received + self.greeting.received();
+        read.saturating_sub(counted)
+    }
 }
 
 /// One end of a connection.
 #[derive(Default)]
 struct End {
     stream: Option<TcpStream>,
+    /// What reads from the socket in our place.
+    discard: Option<Discard>,
     /// The connection was abandoned.
     is_gone: bool,
     /// Bytes not yet written to the socket.
@@ -92,6 +112,7 @@ impl End {
     }
 
     fn give_up(&mut self) {
+        self.discard = None;
         self.stream = None;
         self.is_gone = true;
     }
@@ -107,6 +128,32 @@ impl End {
             let _ = setsockopt(stream, sockopt::Linger, &at_once);
         }
         self.give_up();
+    }
+
+    /// Reads as [`TcpSockets::read`]. Returns how much has arrived, and whether the peer has now closed or is gone.
+    fn read(&mut self, block: &mut [u8], to_end: bool) -> (u64, bool) {
+        let mut arrived = 0;
+        while let Some(stream) = &mut self.stream {
+            match stream.read(block) {
+                Ok(0) => {
+                    let is_over = !self.peer_has_closed;
+                    self.peer_has_closed = true;
+                    return (arrived, is_over);
+                }
+                Ok(length) => {
+                    arrived += length as u64;
+                    if length < BLOCK && !to_end {
+                        break;
+                    }
+                }
+                Err(error) if is_for_later(&error) => break,
+                Err(_) => {
+                    self.give_up();
+                    return (arrived, true);
+                }
+            }
+        }
+        (arrived, false)
     }
 
     /// Writes as much to the socket as it accepts.
@@ -148,13 +195,15 @@ pub fn is_for_later(error: &std::io::Error) -> bool {
 }
 
 impl TcpSockets {
-    /// No connections yet. The end that does not open them listens.
+    /// No connections yet. The end that does not open them listens. `discards`: what arrives at the receiving end is only
+    /// counted, by [`TcpSockets::count`].
     ///
     /// # Errors
     /// The kernel refuses, probably because of the congestion control.
     pub fn listen(
         flow: &Flow,
         tcp: &Tcp,
+        discards: bool,
         diag: Rc<Diag>,
         watch: &Watch<'_>,
     ) -> Result<Self, Failure> {
@@ -173,6 +222,7 @@ impl TcpSockets {
         Ok(Self {
             flow: flow.clone(),
             tcp: tcp.clone(),
+            discards,
             listener,
             diag,
             opened: 0,
@@ -222,7 +272,7 @@ impl TcpSockets {
         }
         let client = TcpStream::from(client);
         let port = client.local_addr().context(connecting)?.port();
-        watch_end(watch, &client, id, opener)?;
+        watch_end(watch, &client, id, opener, TO_READ_AND_WRITE)?;
         let mut connection = Connection {
             ends: Default::default(),
             port,
@@ -246,14 +296,20 @@ impl TcpSockets {
             Side::Receiving => Side::Sending,
         };
         while let Ok((server, client)) = self.listener.accept() {
-            server.set_nonblocking(true)?;
             let of_client = |(_, connection): &(&Id, &mut Connection)| {
                 connection.port == client.port() && connection.ends[side as usize].stream.is_none()
             };
             // `None` if its opener has aborted it.
             if let Some((id, connection)) = self.open.iter_mut().rev().find(of_client) {
-                watch_end(watch, &server, *id, side)?;
-                connection.ends[side as usize].stream = Some(server);
+                let end = &mut connection.ends[side as usize];
+                if self.discards && side == Side::Receiving {
+                    watch_end(watch, &server, *id, side, EpollFlags::EPOLLRDHUP)?;
+                    end.discard = Some(Discard::begin(&server)?);
+                } else {
+                    server.set_nonblocking(true)?;
+                    watch_end(watch, &server, *id, side, TO_READ_AND_WRITE)?;
+                }
+                end.stream = Some(server);
             }
         }
         Ok(())
@@ -297,36 +353,18 @@ impl TcpSockets {
             return Ok(false);
         };
         let end = &mut connection.ends[side as usize];
-        let Some(stream) = &mut end.stream else {
-            return Ok(false);
-        };
-        let mut arrived = 0;
-        let mut is_over = false;
-        loop {
-            match stream.read(&mut self.block) {
-                Ok(0) => {
-                    is_over = !end.peer_has_closed;
-                    end.peer_has_closed = true;
-                    break;
-                }
-                Ok(length) => {
-                    arrived += length as u64;
-                    if length < BLOCK && !to_end {
-                        break;
-                    }
-                }
-                Err(error) if is_for_later(&error) => break,
-                Err(_) => {
-                    end.give_up();
-                    is_over = true;
-                    break;
-                }
+        let (arrived, is_over) = match end.discard.take() {
+            Some(discard) if to_end => {
+                end.peer_has_closed = true;
+                (connection.since_counted(discard.finish()), true)
             }
-        }
-        if side == Side::Receiving {
-            arrived = connection.greeting.strip(arrived);
-        }
-        end.received += arrived;
+            Some(discard) => {
+                end.discard = Some(discard);
+                return Ok(false);
+            }
+            None => end.read(&mut self.block, to_end),
+        };
+        let arrived = connection.count(side, arrived);
         if side == Side::Receiving {
             self.received += arrived;
         }
@@ -340,6 +378,20 @@ impl TcpSockets {
             }
         }
         Ok(arrived > 0)
+    }
+
+    /// Counts what has been discarded so far, according to TCP_INFO of all connections of the receiver's host.
+    pub fn count(&mut self, all: &[diag::Connection]) {
+        let ours = self.flow.port();
+        for connection in self.open.values_mut() {
+            let ports = (ours, connection.port);
+            let is_own = |of: &&diag::Connection| (of.local_port, of.remote_port) == ports;
+            if connection.ends[Side::Receiving as usize].discard.is_some() {
+                let read = all.iter().find(is_own).map_or(0, |own| own.read);
+                let arrived = connection.since_counted(read);
+                self.received += connection.count(Side::Receiving, arrived);
+            }
+        }
     }
 
     /// Removes a connection that has ended, and returns its id.
@@ -412,10 +464,20 @@ impl TcpSockets {
     }
 }
 
+/// What an end is watched for that we read from and write to.
+const TO_READ_AND_WRITE: EpollFlags = EpollFlags::EPOLLOUT
+    .union(EpollFlags::EPOLLIN)
+    .union(EpollFlags::EPOLLRDHUP);
+
 /// Watches an end edge-triggered, because a socket with nothing left to write is always writable.
-fn watch_end(watch: &Watch<'_>, stream: &TcpStream, id: Id, side: Side) -> Result<(), Failure> {
-    let interest =
-        EpollFlags::EPOLLOUT | EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
+fn watch_end(
+    watch: &Watch<'_>,
+    stream: &TcpStream,
+    id: Id,
+    side: Side,
+    interest: EpollFlags,
+) -> Result<(), Failure> {
+    let interest = interest | EpollFlags::EPOLLET;
     watch.add(stream.as_fd(), Socket::End(id, side), interest)
 }
 
