@@ -333,7 +333,7 @@ impl Endpoint {
             self.receiver.note_sent(segment, now);
         }
         segment.ts_val = crate::timestamp(now);
-        self.receiver.stamp(segment);
+        self.receiver.stamp(segment, now);
         if self.feedback == Feedback::None {
             return Some(false);
         }
@@ -371,7 +371,7 @@ impl Endpoint {
             ..Segment::default()
         };
         if self.phase == Phase::SynReceived {
-            self.receiver.stamp(segment);
+            self.receiver.stamp(segment, now);
             segment.flags = setup
                 .with(Flags::ACK)
                 .with_if(Flags::SACK_PERMITTED, self.sack);

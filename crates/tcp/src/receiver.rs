@@ -1,11 +1,13 @@
 //! The receiving half: reassembly, SACK blocks (RFC 2018, D-SACK RFC 2883), times of acknowledgements (RFC 5681 §4.2;
 //! delays and quick acknowledgements as in Linux), receive window, ECN echo (RFC 3168 §6.1.3).
 
+mod memory;
 #[cfg(test)]
 mod tests;
 mod window;
 
 use std::collections::VecDeque;
+use std::ops::Add;
 
 use sojourn_units::{Duration, Time, cold_path};
 
@@ -13,7 +15,8 @@ use crate::config::{Clock, Config, Kernel};
 use crate::ecn::{self, Arrival, Feedback};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
-use window::{ReceiveWindow, Waiting};
+use memory::{Unread, has_room_behind};
+use window::ReceiveWindow;
 
 pub use window::SYN_WINDOW;
 
@@ -56,7 +59,7 @@ pub struct Receiver {
     /// Data that arrived out of order: disjoint ranges, ascending.
     ranges: VecDeque<SackBlock>,
     /// What these are together.
-    waiting: Waiting,
+    waiting: Unread,
     /// The blocks last reported, the most recent first.
     recent: [SackBlock; REMEMBERED],
     duplicate: Option<SackBlock>,
@@ -97,7 +100,7 @@ pub struct Receiver {
     /// arrives, when the application reads.
     ack_by: Option<Time>,
     /// What a delayed acknowledgement reports that goes before the new segment is reported: the blocks and what waited.
-    before_block: Option<([SackBlock; REMEMBERED], Waiting)>,
+    before_block: Option<([SackBlock; REMEMBERED], Unread)>,
     ts_recent: u32,
     feedback: Feedback,
     /// Packets that arrived marked (r.cep of RFC 9768 §3.2.1), and those since the last acknowledgement.
@@ -121,7 +124,7 @@ impl Receiver {
             next,
             received: 0,
             ranges: VecDeque::new(),
-            waiting: Waiting::default(),
+            waiting: Unread::default(),
             recent: [SackBlock::NONE; REMEMBERED],
             duplicate: None,
             window: ReceiveWindow::new(config, next),
@@ -224,6 +227,7 @@ impl Receiver {
 
     /// Handles an expired timer.
     pub fn on_timer(&mut self, now: Time) {
+        self.window.note_read(); // the application reads before an acknowledgement that a timer sends
         if self.ack_by.is_some_and(|due| due <= now) {
             self.ack_by = None;
             self.ack_now = true;
@@ -283,8 +287,7 @@ impl Receiver {
         if !seq.after(self.next) {
             self.adapt_delay(now);
         }
-        let waited = self.waiting;
-        self.on_arrival(segment, ecn, waited, now, now_ms);
+        self.on_arrival(segment, ecn, now, now_ms);
         if segment.flags.contains(Flags::FIN) {
             cold_path();
             self.fin_end = Some(end);
@@ -300,12 +303,12 @@ impl Receiver {
                 return; // as in Linux, the acknowledgement that goes now counts for this segment
             }
         } else {
-            self.take_in_order(end, now);
+            self.take_in_order(segment, now);
             if u32::from(segment.len) < self.mss || segment.flags.contains(Flags::PSH) {
                 read_ends = self.on_end_of_write(segment);
             }
         }
-        self.schedule_ack(waited, read_ends, now);
+        self.schedule_ack(read_ends, now);
     }
 
     /// Processes the ECN codepoint of a segment.
@@ -353,14 +356,7 @@ impl Receiver {
 
     /// Switches to quick acknowledgements if the ECN field or the growth of the window requires it.
     #[inline(always)]
-    fn on_arrival(
-        &mut self,
-        segment: &Segment,
-        ecn: Arrival,
-        waited: Waiting,
-        now: Time,
-        now_ms: u32,
-    ) {
+    fn on_arrival(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
         if self.feedback == Feedback::Classic {
             cold_path();
             match ecn {
@@ -377,7 +373,7 @@ impl Receiver {
         let joins = !is_in_order && self.joins_a_buffer(segment.seq);
         if self
             .window
-            .grow(segment, is_in_order, (waited, joins), now, now_ms)
+            .grow(segment, is_in_order, (self.waiting, joins), now, now_ms)
             && self.quickack
         {
             cold_path();
@@ -391,17 +387,28 @@ impl Receiver {
     fn joins_a_buffer(&self, seq: Seq) -> bool {
         let before = self.ranges.iter().rfind(|range| !range.end.after(seq));
         before.is_some_and(|range| {
-            range.end == seq && Waiting::has_room_behind(range.end.since(range.start), self.mss)
+            let bytes = range.end.since(range.start);
+            range.end == seq && has_room_behind(self.offset(range.start), bytes, self.mss)
         })
+    }
+
+    /// Bytes between the beginning of the connection and data from `seq` on.
+    fn offset(&self, seq: Seq) -> u64 {
+        self.received + u64::from(seq.since(self.next))
     }
 
     /// Computes anew what waits behind a hole.
     #[inline(never)]
     fn note_waiting(&mut self) {
-        self.waiting = Waiting::default();
-        for range in &self.ranges {
-            self.waiting.add(range.end.since(range.start), self.mss);
-        }
+        let stretch = |range: &SackBlock| {
+            let bytes = range.end.since(range.start);
+            Unread::stretch(self.offset(range.start), bytes, self.mss)
+        };
+        self.waiting = self
+            .ranges
+            .iter()
+            .map(stretch)
+            .fold(Unread::default(), Add::add);
     }
 
     /// Processes the end of a write or of a GSO burst, which is acknowledged when it is read, because the sender may have
@@ -434,10 +441,10 @@ impl Receiver {
     }
 
     #[inline(always)]
-    fn take_in_order(&mut self, end: Seq, now: Time) {
+    fn take_in_order(&mut self, segment: &Segment, now: Time) {
         let had_gap = !self.ranges.is_empty();
         let before = self.next;
-        self.next = end;
+        self.next = segment.end();
         if had_gap {
             cold_path();
             while let Some(range) = self
@@ -449,13 +456,15 @@ impl Receiver {
                 self.next = self.next.max(range.end);
                 self.ranges.pop_front();
             }
-            self.note_waiting();
+            self.received += u64::from(self.next.since(before));
+            self.note_filled(u32::from(segment.len), now);
             let next = self.next;
             self.forget_blocks(|block| !block.end.after(next));
             // RFC 5681 §4.2: acknowledge at once when a gap is filled.
             self.ack_now |= self.ranges.is_empty();
+        } else {
+            self.received += u64::from(self.next.since(before));
         }
-        self.received += u64::from(self.next.since(before));
         if self.fin_end == Some(self.next) && !self.finished {
             cold_path();
             self.finished = true;
@@ -466,6 +475,16 @@ impl Receiver {
             self.ack_now |= self.closed;
         }
         self.window.delivered(before, self.next, now);
+    }
+
+    /// Notes what a segment of `bytes` has put in order.
+    #[inline(never)]
+    fn note_filled(&mut self, bytes: u32, now: Time) {
+        let waited = self.waiting;
+        self.note_waiting();
+        if waited != self.waiting {
+            self.window.note_filled(bytes, waited - self.waiting, now);
+        }
     }
 
     #[inline(never)]
@@ -566,12 +585,11 @@ impl Receiver {
     /// Acknowledges now, or sets the delay. More than `held_back` bytes (RFC 5681 §4.2: at least every second full
     /// segment) and quick mode allow no delay. Without quick mode an acknowledgement waits until the application reads,
     /// after all that arrives now, if it would offer less before, or if the end of a write makes it due (`read_ends`).
-    /// `waited` was behind a hole when the segment arrived.
     #[inline(always)]
-    fn schedule_ack(&mut self, waited: Waiting, read_ends: bool, now: Time) {
+    fn schedule_ack(&mut self, read_ends: bool, now: Time) {
         let quick = self.quick > 0 && !self.interactive;
         let is_much = self.next.since(self.acknowledged) > self.held_back;
-        if self.ack_now || quick || (is_much && self.keeps_window(waited)) {
+        if self.ack_now || quick || (is_much && self.keeps_window(now)) {
             self.ack_now = true;
         } else if self.ranges.is_empty() {
             if is_much || read_ends {
@@ -589,16 +607,12 @@ impl Receiver {
         }
     }
 
-    /// True unless the next acknowledgement would offer less, since data behind other holes takes memory, too. Then Linux
-    /// does not hurry to send it (__tcp_ack_snd_check).
+    /// True unless the next acknowledgement would offer less, since what is not read takes memory, too. Then Linux does
+    /// not hurry to send it (__tcp_ack_snd_check).
     #[inline(always)]
-    fn keeps_window(&self, waited: Waiting) -> bool {
-        if self.ranges.is_empty() {
-            self.window.is_kept()
-        } else {
-            cold_path();
-            self.window.is_kept_with(waited)
-        }
+    fn keeps_window(&self, now: Time) -> bool {
+        (self.ranges.is_empty() && !self.window.is_short(now))
+            || self.window.is_kept_with(self.waiting, now)
     }
 
     /// Delays acknowledgements of out-of-order data by at most a millisecond, except the first three, as Linux.
@@ -654,28 +668,28 @@ impl Receiver {
 
     /// Writes acknowledgement, window, SACK blocks and ECN echo into a segment that is about to be sent.
     #[inline(always)]
-    pub fn stamp(&mut self, segment: &mut Segment) {
+    pub fn stamp(&mut self, segment: &mut Segment, now: Time) {
         if self.before_block.is_some() {
-            self.stamp_before_block(segment);
+            self.stamp_before_block(segment, now);
         } else {
-            self.fill(segment);
+            self.fill(segment, now);
         }
     }
 
     /// Writes the acknowledgement that goes before the segment that has arrived is reported.
     #[cold]
     #[inline(never)]
-    fn stamp_before_block(&mut self, segment: &mut Segment) {
+    fn stamp_before_block(&mut self, segment: &mut Segment, now: Time) {
         if let Some((blocks, waiting)) = self.before_block.take() {
             let recent = std::mem::replace(&mut self.recent, blocks);
             let waits = std::mem::replace(&mut self.waiting, waiting);
-            self.fill(segment);
+            self.fill(segment, now);
             (self.recent, self.waiting) = (recent, waits);
         }
     }
 
     #[inline(always)]
-    fn fill(&mut self, segment: &mut Segment) {
+    fn fill(&mut self, segment: &mut Segment, now: Time) {
         let (mut next, mut echo) = (self.next, self.echo);
         let reports_past = self.before_change.is_some();
         if let Some(before) = self.before_change {
@@ -691,7 +705,7 @@ impl Receiver {
         self.unacknowledged_marks = 0;
         segment.ack = next;
         segment.ts_ecr = self.ts_recent;
-        segment.window = self.window.offer(self.next, self.waiting);
+        segment.window = self.window.offer(self.next, self.waiting, now);
         segment.sack = [SackBlock::NONE; MAX_SACK_BLOCKS];
         if self.sack && (self.duplicate.is_some() || !self.ranges.is_empty()) {
             self.write_blocks(&mut segment.sack);

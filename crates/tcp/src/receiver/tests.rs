@@ -46,14 +46,19 @@ fn arrive(receiver: &mut Receiver, n: u32, now_ms: u64) -> bool {
     );
     let at_once = receiver.wants_ack();
     if at_once {
-        acknowledge(receiver);
+        acknowledge_at(receiver, Time::from_millis(now_ms));
     }
     at_once
 }
 
+/// Acknowledges when the application has read.
 fn acknowledge(receiver: &mut Receiver) -> Segment {
+    acknowledge_at(receiver, Time::MAX)
+}
+
+fn acknowledge_at(receiver: &mut Receiver, now: Time) -> Segment {
     let mut segment = Segment::default();
-    receiver.stamp(&mut segment);
+    receiver.stamp(&mut segment, now);
     segment
 }
 
@@ -96,22 +101,31 @@ fn a_short_segment_is_acknowledged_at_once() {
     assert!(receiver.wants_ack());
 }
 
+/// A receiver whose window can be as large as its buffer allows.
+fn with_full_window() -> (Receiver, u32) {
+    const FULL: u32 = 61_540;
+    let config = Config {
+        mss: MSS as u16,
+        clock: Clock::Exact,
+        max_window: FULL,
+        tuned_window: FULL,
+        ..Config::default()
+    };
+    (
+        Receiver::new(&config, Seq(0), true, Feedback::Classic),
+        FULL,
+    )
+}
+
 /// Linux's __tcp_ack_snd_check and tcp_cleanup_rbuf: the first out-of-order segment lets the window grow to all of the
 /// buffer. From then on it is less while a segment is not read. So segment 23 waits for 24, which arrives with it.
 #[test]
 fn an_acknowledgement_that_would_offer_less_waits_until_the_application_reads() {
-    let config = Config {
-        mss: MSS as u16,
-        clock: Clock::Exact,
-        max_window: 61_540,
-        tuned_window: 61_540,
-        ..Config::default()
-    };
-    let mut receiver = Receiver::new(&config, Seq(0), true, Feedback::Classic);
+    let (mut receiver, full) = with_full_window();
     for n in (0..20).chain([21, 20]) {
         arrive(&mut receiver, n, 0);
     }
-    assert_eq!(acknowledge(&mut receiver).window, 61_540);
+    assert_eq!(acknowledge(&mut receiver).window, full);
     let at = |ms| Time::from_millis(ms);
     receiver.on_data(&data(22), Arrival::Ect, at(100), 100);
     receiver.on_data(&data(23), Arrival::Ect, at(101), 101);
@@ -119,7 +133,27 @@ fn an_acknowledgement_that_would_offer_less_waits_until_the_application_reads() 
     assert!(!receiver.wants_ack());
     assert_eq!(receiver.next_timer(), Some(at(101)));
     receiver.on_timer(at(101));
-    assert_eq!(acknowledge(&mut receiver).ack, Seq(25 * MSS));
+    let last = acknowledge_at(&mut receiver, at(101));
+    assert_eq!((last.ack, last.window), (Seq(25 * MSS), full));
+}
+
+/// Linux's tcp_grow_window and __tcp_select_window: what a segment has put in order takes memory until it is read. It
+/// leaves less to offer.
+#[test]
+fn what_fills_a_hole_takes_memory_until_the_application_reads() {
+    let (mut receiver, full) = with_full_window();
+    let at = Time::from_millis(10);
+    for n in (0..20).chain([21, 22]) {
+        arrive(&mut receiver, n, 0);
+    }
+    receiver.on_data(&data(20), Arrival::Ect, at, 10);
+    // A buffer for the segment, another for the two behind the hole: half of their memory.
+    let unread = 3 * MSS + 2 * 1280;
+    assert_eq!(acknowledge_at(&mut receiver, at).window, full - unread / 2);
+    let later = Time::from_millis(11);
+    receiver.on_data(&data(23), Arrival::Ect, later, 11);
+    let window = acknowledge_at(&mut receiver, later).window;
+    assert_eq!(window, full - (MSS + 1280) / 2);
 }
 
 /// Linux's tcp_delack_timer_handler: the timer of segment `n` expires at 140 ms, though the segment was acknowledged with

@@ -2,6 +2,7 @@
 
 use sojourn_units::{Duration, Time, cold_path};
 
+use super::memory::{OVERHEAD_7_3, Unread, is_more_than_a_buffer, overhead};
 use super::{DELAY_MAX, DELAY_MIN};
 use crate::config::{Config, JIFFY, Kernel};
 use crate::segment::Segment;
@@ -10,17 +11,11 @@ use crate::seq::Seq;
 /// The window offered with a SYN, which cannot be scaled (RFC 7323 §2.2).
 pub const SYN_WINDOW: u32 = 65_535;
 
-/// Memory that a received segment takes beside its payload, as Linux counts it: a header of 256 bytes and the buffer's
-/// structures (SKB_TRUESIZE, 64 bits).
-const OVERHEAD: u32 = 256 + 576;
-/// The same in Linux 7.3: the buffer's structures and a small head (256 and 640 bytes). This was observed: on a kernel
-/// with a buffer of 6 MiB, a window of 3 MiB grew for 254 segments.
-const OVERHEAD_7_3: u32 = 256 + 640;
+/// Memory that Linux 6.1 expects a received segment to take beside its payload when it tunes its buffer: a header of 256
+/// bytes and the buffer's structures (SKB_TRUESIZE, 64 bits).
+const EXPECTED: u32 = 256 + 576;
 /// The memory of a segment is enlarged in these steps until half of it holds the payload.
-const OVERHEAD_STEP: u32 = 128;
-/// Segments that fit in one buffer (Linux's MAX_SKB_FRAGS). Waiting segments are merged into one buffer, and so is a
-/// segment that fills a hole with those behind it, if there is room.
-const FRAGMENTS: u32 = 17;
+const EXPECTED_STEP: u32 = 128;
 
 /// The receive window. The offer grows with arriving data up to a limit, which is tuned to about twice the data that
 /// arrives per round trip (Linux's tcp_grow_window and tcp_rcv_space_adjust).
@@ -42,8 +37,9 @@ pub(super) struct ReceiveWindow {
     /// Longest delay of an acknowledgement at any RTT; in Linux 7.3 less than the minimum RTO.
     delay_max: Duration,
     mss: u32,
-    /// When segments that let the window grow last arrived in order, and their memory.
-    unread: (Time, u32),
+    /// What last arrived in order at one instant, and when, unless it is a single segment that leaves the window as it is.
+    /// The application reads after all that arrives at an instant.
+    unread: (Time, Unread),
     /// The window last advertised.
     advertised: u32,
     /// Right edge of the offered window; never moves back (RFC 9293 §3.8.6).
@@ -66,39 +62,6 @@ const WINDOW_UNIT: u32 = 1024;
 const LARGEST: u32 = 1 << 30;
 /// Half of the memory, in 256ths.
 const HALF: u32 = 128;
-
-/// Memory that a received segment takes beside its payload.
-const fn overhead(kernel: Kernel) -> u32 {
-    match kernel {
-        Kernel::V6_1 => OVERHEAD,
-        Kernel::V7_3 => OVERHEAD_7_3,
-    }
-}
-
-/// Data behind a hole.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Waiting {
-    bytes: u32,
-    /// Buffers into which the segments are merged.
-    buffers: u32,
-}
-
-impl Waiting {
-    /// Adds a stretch without a hole.
-    pub(super) fn add(&mut self, bytes: u32, mss: u32) {
-        self.bytes += bytes;
-        self.buffers += bytes.div_ceil(FRAGMENTS * mss);
-    }
-
-    /// True if a buffer has room behind `bytes` that wait without a hole.
-    pub(super) const fn has_room_behind(bytes: u32, mss: u32) -> bool {
-        bytes % (FRAGMENTS * mss) != 0
-    }
-
-    const fn memory(self, kernel: Kernel) -> u32 {
-        self.bytes + self.buffers * overhead(kernel)
-    }
-}
 
 impl ReceiveWindow {
     pub(super) fn new(config: &Config, next: Seq) -> Self {
@@ -130,7 +93,7 @@ impl ReceiveWindow {
                 }
             },
             mss: u32::from(config.mss),
-            unread: (Time::ZERO, 0),
+            unread: (Time::ZERO, Unread::default()),
             advertised: at_first,
             edge: next + at_first,
             space: at_first.min(10 * u32::from(config.mss)),
@@ -162,43 +125,65 @@ impl ReceiveWindow {
         self.round_trip().max(DELAY_MIN).min(self.delay_max)
     }
 
-    /// The window to advertise with `next` acknowledged, while data in `waiting` is behind a hole.
-    pub(super) fn offer(&mut self, next: Seq, waiting: Waiting) -> u32 {
+    /// The window to advertise with `next` acknowledged, while this is `waiting` behind a hole.
+    pub(super) fn offer(&mut self, next: Seq, waiting: Unread, now: Time) -> u32 {
         let mut offered = self.offered;
-        if waiting.buffers > 0 {
+        if !waiting.is_none() || self.is_short(now) {
             cold_path();
-            offered = offered.min(self.limit_with(waiting.memory(self.kernel)));
+            let unread = waiting + self.unread_at(now);
+            offered = offered.min(self.limit_with(unread.memory(self.kernel)));
         }
         self.edge = self.edge.max(next + offered);
         self.advertised = self.edge.since(next);
         self.advertised
     }
 
-    /// True if the window, while a segment arrives and data in `waiting` is behind a hole, is no less than the last one.
-    pub(super) fn is_kept_with(&self, waiting: Waiting) -> bool {
-        let memory = waiting.memory(self.kernel) + self.mss + overhead(self.kernel);
+    /// True if what is not read at `now` may leave less than the window.
+    pub(super) fn is_short(&self, now: Time) -> bool {
+        self.offered > self.limit_in_order || self.unread.0 == now
+    }
+
+    /// True if the window is no less than the last one, while this is `waiting` and what arrives in order is not read.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn is_kept_with(&self, waiting: Unread, now: Time) -> bool {
+        let mut unread = self.unread_at(now);
+        if unread.is_none() {
+            unread = Unread::segment(self.mss);
+        }
+        let memory = (waiting + unread).memory(self.kernel);
         let offered = self.offered.min(self.limit_with(memory));
         offered.div_ceil(WINDOW_UNIT) >= self.advertised.div_ceil(WINDOW_UNIT)
     }
 
-    /// True if the window, while what arrives in order is not read, is no less than the last one.
-    pub(super) fn is_kept(&self) -> bool {
-        self.offered <= self.limit_in_order
-            || self
-                .offered
-                .min(self.limit_with(self.unread.1))
-                .div_ceil(WINDOW_UNIT)
-                >= self.advertised.div_ceil(WINDOW_UNIT)
+    /// Notes that a segment of `bytes` has put `others` in order.
+    pub(super) fn note_filled(&mut self, bytes: u32, others: Unread, now: Time) {
+        let mut unread = self.unread_at(now);
+        if unread.is_none() {
+            unread = Unread::segment(bytes);
+        }
+        self.unread = (now, unread + others);
     }
 
-    /// Takes an arriving segment; true if the window grew. `waiting` is behind a hole, before this segment, which `joins`
-    /// one of its buffers. What waits and the segment itself take memory, so that the window cannot grow to its limit
-    /// (Linux's tcp_grow_window).
+    /// Notes that the application has read all.
+    pub(super) fn note_read(&mut self) {
+        self.unread = (Time::ZERO, Unread::default());
+    }
+
+    fn unread_at(&self, now: Time) -> Unread {
+        match self.unread {
+            (at, unread) if at == now => unread,
+            _ => Unread::default(),
+        }
+    }
+
+    /// Takes an arriving segment; true if the window grew. This is `waiting`, and the segment `joins` one of its buffers. Both
+    /// take memory, so that the window cannot grow to its limit (Linux's tcp_grow_window).
     pub(super) fn grow(
         &mut self,
         segment: &Segment,
         is_in_order: bool,
-        (waiting, joins): (Waiting, bool),
+        (waiting, joins): (Unread, bool),
         now: Time,
         now_ms: u32,
     ) -> bool {
@@ -222,11 +207,13 @@ impl ReceiveWindow {
             return false;
         }
         // A segment out of order that begins a buffer counts only once it is queued.
-        let arriving = if is_in_order {
+        let joining = if is_in_order {
             if self.offered == self.limit_in_order {
                 return false; // the common case
             }
-            self.unread_with(u32::from(segment.len) + overhead(self.kernel), now)
+            let arriving = Unread::segment(u32::from(segment.len));
+            self.unread = (now, self.unread_at(now) + arriving);
+            0
         } else if joins {
             u32::from(segment.len)
         } else {
@@ -235,21 +222,13 @@ impl ReceiveWindow {
         if self.offered >= self.limit {
             return false;
         }
-        let limit = self.limit_with(waiting.memory(self.kernel) + arriving);
+        let unread = waiting + self.unread_at(now);
+        let limit = self.limit_with(unread.memory(self.kernel) + joining);
         if self.offered >= limit {
             return false;
         }
         self.offered = (self.offered + 2 * self.mss).min(limit);
         true
-    }
-
-    /// Adds the memory of a segment that arrives in order to what the application has not read yet. It reads after all
-    /// that arrives at an instant.
-    fn unread_with(&mut self, memory: u32, now: Time) -> u32 {
-        let (at, before) = self.unread;
-        let unread = memory + if at == now { before } else { 0 };
-        self.unread = (now, unread);
-        unread
     }
 
     /// The limit while `memory` of the buffer is in use.
@@ -306,7 +285,7 @@ impl ReceiveWindow {
     #[inline(never)]
     fn tune(&mut self, from: Seq, next: Seq, now: Time) {
         let waited = next.since(from);
-        let first = if waited > FRAGMENTS * self.mss {
+        let first = if is_more_than_a_buffer(waited, self.mss) {
             from + self.mss
         } else {
             next
@@ -348,9 +327,9 @@ impl ReceiveWindow {
 
     /// The window granted for the memory of one segment: half of that memory.
     fn window_per_segment(&self) -> u32 {
-        let least = self.mss + OVERHEAD;
+        let least = self.mss + EXPECTED;
         let lacking = (2 * self.mss).saturating_sub(least);
-        (least + lacking.next_multiple_of(OVERHEAD_STEP)) / 2
+        (least + lacking.next_multiple_of(EXPECTED_STEP)) / 2
     }
 }
 
@@ -390,13 +369,16 @@ mod tests {
             ..Config::default()
         };
         let mut window = ReceiveWindow::new(&config, Seq(0));
-        assert_eq!(window.offer(Seq(0), Waiting::default()), (3 << 20) - MSS);
+        assert_eq!(
+            window.offer(Seq(0), Unread::default(), at(0)),
+            (3 << 20) - MSS
+        );
         let segment = Segment {
             len: MSS as u16,
             ts_ecr: 1,
             ..Segment::default()
         };
-        let none = Waiting::default();
+        let none = Unread::default();
         let growths = (1..1000)
             .take_while(|growing| window.grow(&segment, true, (none, false), at(*growing), 100))
             .count();
@@ -404,6 +386,21 @@ mod tests {
         assert_eq!(window.limit, 3_883_008);
         // The segment that arrives takes 2344 bytes of memory, so 2344 · 158 / 256 of the window.
         assert_eq!(window.offered(), 3_883_008 - 1446);
+    }
+
+    /// What a hole kept back takes memory until the end of the instant in which it is filled.
+    #[test]
+    fn the_window_does_not_grow_while_what_fills_a_hole_is_not_read() {
+        let mut window = window();
+        let segment = Segment {
+            len: MSS as u16,
+            ..Segment::default()
+        };
+        let none = Unread::default();
+        window.offered = window.limit - 10 * MSS;
+        window.note_filled(MSS, Unread::stretch(0, 20 * MSS, MSS), at(1));
+        assert!(!window.grow(&segment, true, (none, false), at(1), 1));
+        assert!(window.grow(&segment, true, (none, false), at(2), 2));
     }
 
     /// tcp_rcvbuf_grow, by hand: 300 segments in a round trip after 100 are a growth by 200 %. Twice the data are 600;
@@ -487,12 +484,5 @@ mod tests {
             window.read_before(at(342));
             assert_eq!(window.space, space * MSS);
         }
-    }
-
-    /// A buffer holds 17 segments. The eighteenth begins another, and so does the first after a further hole.
-    #[test]
-    fn a_full_buffer_takes_no_more_segments() {
-        assert!(Waiting::has_room_behind(16 * MSS, MSS));
-        assert!(!Waiting::has_room_behind(17 * MSS, MSS));
     }
 }
