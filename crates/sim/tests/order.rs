@@ -37,8 +37,8 @@ fn an_arrival_comes_before_a_departure_at_the_same_instant() {
     }
 }
 
-/// As on Linux: a host acknowledges a segment before the application that it wakes acts. And SYNs go before a request
-/// written at the same instant; otherwise its response would fill the queue before the SYN-ACKs.
+/// As on Linux: a host acknowledges a segment before the application that it wakes acts, a SYN-ACK before the request.
+/// And SYNs go before a request written at the same instant; otherwise its response would fill the queue before the SYN-ACKs.
 #[test]
 fn a_host_answers_before_its_application_acts() {
     let run = runs(
@@ -59,8 +59,17 @@ fn a_host_answers_before_its_application_acts() {
     };
     let (syn, acknowledgement, request, object) = (74, 66, 466, 1066);
     assert_eq!(
-        going(1.0)[..6],
-        [syn, request, acknowledgement, syn, syn, request]
+        going(1.0)[..8],
+        [
+            syn,
+            acknowledgement,
+            request,
+            acknowledgement,
+            syn,
+            syn,
+            request,
+            acknowledgement
+        ]
     );
     assert_eq!(going(0.0)[..3], [syn, acknowledgement, object]);
 }

@@ -30,6 +30,8 @@ enum Phase {
     SynSent,
     /// Sent a SYN-ACK (or is about to), waiting for its acknowledgement.
     SynReceived,
+    /// The SYN-ACK is to be acknowledged alone, before data.
+    Answering,
     /// Data may flow.
     Established,
 }
@@ -125,7 +127,7 @@ impl Endpoint {
     }
     /// True once data may flow.
     pub fn is_established(&self) -> bool {
-        self.phase == Phase::Established
+        matches!(self.phase, Phase::Answering | Phase::Established)
     }
     /// True if the handshake was abandoned.
     pub const fn has_failed(&self) -> bool {
@@ -184,7 +186,7 @@ impl Endpoint {
     #[inline(never)]
     fn on_handshake(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
         match self.phase {
-            Phase::Established => {}
+            Phase::Answering | Phase::Established => self.on_established(segment, ecn, now),
             Phase::Listen => {
                 if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
                     self.negotiate(segment, self.wanted_feedback().accept(segment.flags));
@@ -198,6 +200,9 @@ impl Endpoint {
                 if segment.flags.contains(answer) && segment.ack == self.iss + 1 {
                     self.negotiate(segment, self.wanted_feedback().conclude(segment.flags));
                     self.establish(segment, now);
+                    if !self.config.exchange {
+                        self.phase = Phase::Answering;
+                    }
                     self.receiver.acknowledge_now();
                     if self.feedback == Feedback::Accurate {
                         self.setup_arrived = ecn;
@@ -217,7 +222,9 @@ impl Endpoint {
                     }
                     let asked_at = self.syn_sent_at.unwrap_or(now);
                     self.establish(segment, now);
-                    self.receiver.request_received(asked_at);
+                    if self.config.exchange {
+                        self.receiver.request_received(asked_at);
+                    }
                     let mut segment = *segment;
                     if self.feedback == Feedback::Accurate && segment.sequence_len() == 0 {
                         // Its ACE field reports how the SYN-ACK arrived (RFC 9768 §3.2.2.1).
@@ -251,7 +258,9 @@ impl Endpoint {
     fn negotiate(&mut self, syn: &Segment, feedback: Feedback) {
         self.feedback = feedback;
         self.sack = self.config.sack && syn.flags.contains(Flags::SACK_PERMITTED);
-        self.receiver = Receiver::new(&self.config, syn.seq + 1, self.sack, feedback);
+        let fresh = Receiver::new(&self.config, syn.seq + 1, self.sack, feedback);
+        let waiting = std::mem::replace(&mut self.receiver, fresh);
+        self.receiver.take_over(&waiting);
         self.receiver.note_timestamp(&Segment {
             seq: syn.seq,
             ..*syn
@@ -280,8 +289,9 @@ impl Endpoint {
         let fresh = Sender::new(&self.config, control, self.iss, self.sack, self.feedback);
         let waiting = std::mem::replace(&mut self.sender, fresh);
         self.sender.take_over(&waiting);
-        self.sender.on_handshake(rtt, segment.window, now);
-        if opened_here {
+        self.sender
+            .on_handshake(rtt, segment.window, self.config.exchange, now);
+        if opened_here && self.config.exchange {
             self.sender.request_delivered();
         }
         if self.syn_tries > 1 + SYN_LOSSES_FORGIVEN {
@@ -298,7 +308,7 @@ impl Endpoint {
     /// False if [`Endpoint::poll`] would do nothing and need not be called.
     #[inline]
     pub fn has_to_send(&self) -> bool {
-        self.receiver.wants_ack() || !self.sender.is_idle() || !self.is_established()
+        self.receiver.wants_ack() || !self.sender.is_idle() || self.phase != Phase::Established
     }
 
     /// The next segment to send at `now`. Call it until `None` after every other call.
@@ -322,16 +332,30 @@ impl Endpoint {
         } else {
             self.sender.poll(segment, now)
         };
-        if sending.is_none() {
-            if !self.receiver.wants_ack() {
-                return None;
-            }
-            segment.seq = self.sender.next_seq();
-            segment.len = 0;
-            segment.flags = Flags::default();
-        } else {
+        if sending.is_some() {
             self.receiver.note_sent(segment, now);
+        } else if self.receiver.wants_ack() {
+            self.begin_acknowledgement(segment);
+        } else {
+            return None;
         }
+        self.complete(segment, sending, now)
+    }
+
+    fn begin_acknowledgement(&self, segment: &mut Segment) {
+        segment.seq = self.sender.next_seq();
+        segment.len = 0;
+        segment.flags = Flags::default();
+    }
+
+    /// Writes what a segment says about the other direction. Returns true if the packet is ECN-capable.
+    #[inline(always)]
+    fn complete(
+        &mut self,
+        segment: &mut Segment,
+        sending: Option<Sending>,
+        now: Time,
+    ) -> Option<bool> {
         segment.ts_val = crate::timestamp(now);
         self.receiver.stamp(segment, now);
         if self.feedback == Feedback::None {
@@ -352,6 +376,11 @@ impl Endpoint {
     #[cold]
     #[inline(never)]
     fn poll_handshake(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
+        if self.phase == Phase::Answering {
+            self.phase = Phase::Established;
+            self.begin_acknowledgement(segment);
+            return self.complete(segment, None, now);
+        }
         if !std::mem::take(&mut self.syn_due) {
             return None;
         }
@@ -472,6 +501,55 @@ mod tests {
         }
         assert!(ends.iter().all(Endpoint::is_established));
         ends
+    }
+
+    /// The segments of a file of 100 bytes, closed before the handshake: who sends, and the segment.
+    fn transfer(exchange: bool) -> Vec<(usize, Segment)> {
+        let config = Config {
+            exchange,
+            ..Config::default()
+        };
+        let reno = by_name("reno").expect("a congestion control");
+        let mut ends = [
+            Endpoint::connect(config.clone(), reno, Seq(1000)),
+            Endpoint::listen(config, reno, Seq(2000)),
+        ];
+        ends[0].write(100);
+        ends[0].close();
+        let mut sent = Vec::new();
+        for turn in 0..8 {
+            let (from, to) = (turn % 2, 1 - turn % 2);
+            let now = Time::from_millis(turn as u64);
+            while let Some(transmit) = ends[from].poll(now) {
+                sent.push((from, transmit.segment));
+                ends[to].on_segment(&transmit.segment, Arrival::NotEct, now);
+            }
+            if ends[to].peer_has_closed() {
+                ends[to].close();
+            }
+        }
+        assert!(ends.iter().all(Endpoint::is_closed));
+        sent
+    }
+
+    /// RFC 9293 §3.5 and §3.6: the last segment of a handshake is an acknowledgement alone, unless the handshake stands for
+    /// an exchange, and the last segment of a connection acknowledges the peer's FIN.
+    #[test]
+    fn a_transfer_begins_and_ends_with_an_acknowledgement_alone() {
+        for (exchange, after_setup) in [(false, 0), (true, 100)] {
+            let sent = transfer(exchange);
+            let setups = sent
+                .iter()
+                .filter(|(_, segment)| segment.flags.contains(Flags::SYN));
+            assert_eq!(setups.count(), 2);
+            assert_eq!((sent[2].0, sent[2].1.len), (0, after_setup));
+            let (from, last) = sent[sent.len() - 1];
+            let fin = sent
+                .iter()
+                .rfind(|(from, _)| *from == 1)
+                .map(|(_, segment)| segment.end());
+            assert_eq!((from, last.sequence_len(), Some(last.ack)), (0, 0, fin));
+        }
     }
 
     /// As in Linux's TCPTimeouts, timeouts of SYN, SYN-ACK and data count; that of a tail loss probe does not.

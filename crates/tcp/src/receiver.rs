@@ -206,6 +206,10 @@ impl Receiver {
     pub const fn note_closed(&mut self) {
         self.closed = true;
     }
+    /// Takes over that the local application closed before the connection was established.
+    pub const fn take_over(&mut self, waiting: &Self) {
+        self.closed = waiting.closed;
+    }
     /// Requests an immediate acknowledgement.
     pub fn acknowledge_now(&mut self) {
         self.ack_now = true;

@@ -168,7 +168,7 @@ mod tests {
         };
         let reno = by_name("reno").expect("reno is listed");
         let mut sender = Sender::new(&config, (reno.build)(&config), Seq(0), true, Feedback::None);
-        sender.on_handshake(Some(rtt), 1 << 30, START);
+        sender.on_handshake(Some(rtt), 1 << 30, true, START);
         sender.window.cwnd = cwnd;
         sender.window.ssthresh = cwnd;
         sender.write(UNLIMITED);

@@ -229,22 +229,30 @@ impl Sender {
         }
     }
 
-    /// Takes the round trip of the handshake as the first RTT sample (RFC 6298 §2.2), also for the congestion control.
-    /// Linux does not pass it on, but its congestion control gets a sample from the request before the bulk transfer.
-    pub fn on_handshake(&mut self, rtt: Option<Duration>, peer_window: u32, now: Time) {
+    /// Takes the round trip of the handshake as the first RTT sample (RFC 6298 §2.2). Linux's congestion controls do not
+    /// get it, except those that pace, such as BBR; but after an `exchange` before the data they have a sample.
+    pub fn on_handshake(
+        &mut self,
+        rtt: Option<Duration>,
+        peer_window: u32,
+        exchange: bool,
+        now: Time,
+    ) {
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt, now, self.una, self.next);
             self.last_rtt = Some(rtt);
-            let event = AckEvent {
-                now,
-                delivered: 0,
-                acked: 0,
-                marks: 0,
-                rtt: Some(rtt),
-                una: self.una,
-                next: self.next,
-            };
-            self.control.on_delivery(&event, &mut self.window);
+            if exchange || self.capabilities.paces {
+                let event = AckEvent {
+                    now,
+                    delivered: 0,
+                    acked: 0,
+                    marks: 0,
+                    rtt: Some(rtt),
+                    una: self.una,
+                    next: self.next,
+                };
+                self.control.on_delivery(&event, &mut self.window);
+            }
         } else {
             self.rtt.handshake_gave_none();
         }
@@ -537,5 +545,61 @@ impl Sender {
             self.peak_unfilled = self.peak_unfilled.max(outstanding);
             self.shrink_unused(now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::cc::Signal;
+
+    /// A control that notes whether it is told of something before data.
+    struct Listening {
+        paces: bool,
+        told: Arc<AtomicBool>,
+    }
+
+    impl CongestionControl for Listening {
+        fn name(&self) -> &'static str {
+            "listening"
+        }
+        fn capabilities(&self) -> Capabilities {
+            Capabilities {
+                paces: self.paces,
+                ..Capabilities::default()
+            }
+        }
+        fn on_delivery(&mut self, ack: &AckEvent, _: &mut Window) {
+            assert_eq!((ack.delivered, ack.rtt), (0, Some(RTT)));
+            self.told.store(true, Ordering::Relaxed);
+        }
+        fn on_ack(&mut self, _: &AckEvent, _: &mut Window) {}
+        fn on_congestion(&mut self, _: Signal, _: &Window) -> u32 {
+            2
+        }
+    }
+
+    const RTT: Duration = Duration::from_millis(80);
+
+    /// As in Linux: a control that paces, such as BBR, begins with the handshake's RTT (bbr_init). Others are told only after
+    /// an exchange.
+    #[test]
+    fn the_round_trip_of_a_handshake_is_told_to_a_control_that_paces() {
+        let is_told = |paces, exchange| {
+            let told = Arc::new(AtomicBool::new(false));
+            let control = Box::new(Listening {
+                paces,
+                told: Arc::clone(&told),
+            });
+            let config = Config::default();
+            let mut sender = Sender::new(&config, control, Seq(0), true, Feedback::None);
+            sender.on_handshake(Some(RTT), 1 << 20, exchange, Time::ZERO + RTT);
+            told.load(Ordering::Relaxed)
+        };
+        assert!(is_told(true, false) && is_told(true, true) && is_told(false, true));
+        assert!(!is_told(false, false));
     }
 }

@@ -149,6 +149,7 @@ impl Connections {
     /// Starts without connections. Initial sequence numbers come from `iss`.
     pub fn new(
         identity: &Identity,
+        kind: &model::Kind,
         tcp: &model::Tcp,
         algorithm: &'static Algorithm,
         iss: Stream,
@@ -174,6 +175,8 @@ impl Connections {
                 quickack: tcp.quickack,
                 ack_every: tcp.ack_every,
                 gso: tcp.gso,
+                // As on the Linux backend.
+                exchange: matches!(kind, model::Kind::Bulk(_)),
                 max_window: window,
                 kernel: match identity.kernel {
                     model::Kernel::V6_1 => Kernel::V6_1,

@@ -56,7 +56,7 @@ impl TcpFlow {
         let iss = Stream::new(seed, &format!("flow/{}/iss", identity.flow));
         Some(Self {
             application_due: application.next_timer().unwrap_or(Time::MAX),
-            connections: Connections::new(&identity, tcp, algorithm, iss),
+            connections: Connections::new(&identity, kind, tcp, algorithm, iss),
             hears_arrivals: application.hears_arrivals(),
             application,
             meter: Meter::new(&identity.measures),
