@@ -1,6 +1,7 @@
 //! The receiving half: reassembly, SACK blocks (RFC 2018, D-SACK RFC 2883), times of acknowledgements (RFC 5681 §4.2;
 //! delays and quick acknowledgements as in Linux), receive window, ECN echo (RFC 3168 §6.1.3).
 
+mod blocks;
 mod memory;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use crate::config::{Clock, Config, Kernel};
 use crate::ecn::{self, Arrival, Feedback};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
+use blocks::Blocks;
 use memory::{Unread, has_room_behind};
 use window::ReceiveWindow;
 
@@ -42,8 +44,6 @@ const COMPRESS_PERCENT_7_3: u64 = 33;
 const COMPRESS_MAX: u32 = 44;
 /// Most marked segments covered by one acknowledgement (RFC 9768 §3.2.2.5.1: two or three).
 const MARKS_PER_ACK: u32 = 2;
-/// SACK blocks that are remembered in the order of their reports.
-const REMEMBERED: usize = 4;
 /// Blocks for which a delayed acknowledgement waits at most, as a report with timestamps has room for three (Linux's
 /// TCP_SACK_BLOCKS_EXPECTED).
 const BLOCKS_EXPECTED: usize = 2;
@@ -61,7 +61,7 @@ pub struct Receiver {
     /// What these are together.
     waiting: Unread,
     /// The blocks last reported, the most recent first.
-    recent: [SackBlock; REMEMBERED],
+    recent: Blocks,
     duplicate: Option<SackBlock>,
     window: ReceiveWindow,
     /// RCV.NXT as last acknowledged.
@@ -100,7 +100,7 @@ pub struct Receiver {
     /// arrives, when the application reads.
     ack_by: Option<Time>,
     /// What a delayed acknowledgement reports that goes before the new segment is reported: the blocks and what waited.
-    before_block: Option<([SackBlock; REMEMBERED], Unread)>,
+    before_block: Option<(Blocks, Unread)>,
     ts_recent: u32,
     feedback: Feedback,
     /// Packets that arrived marked (r.cep of RFC 9768 §3.2.1), and those since the last acknowledgement.
@@ -125,7 +125,7 @@ impl Receiver {
             received: 0,
             ranges: VecDeque::new(),
             waiting: Unread::default(),
-            recent: [SackBlock::NONE; REMEMBERED],
+            recent: Blocks::NONE,
             duplicate: None,
             window: ReceiveWindow::new(config, next),
             acknowledged: next,
@@ -462,8 +462,7 @@ impl Receiver {
             }
             self.received += u64::from(self.next.since(before));
             self.note_filled(u32::from(segment.len), now);
-            let next = self.next;
-            self.forget_blocks(|block| !block.end.after(next));
+            self.recent.forget_before(self.next);
             // RFC 5681 §4.2: acknowledge at once when a gap is filled.
             self.ack_now |= self.ranges.is_empty();
         } else {
@@ -493,39 +492,26 @@ impl Receiver {
 
     #[inline(never)]
     fn take_out_of_order(&mut self, segment: &Segment) {
-        let mut block = SackBlock {
+        let new = SackBlock {
             start: segment.seq,
             end: segment.end(),
         };
-        self.end_delay_before(block);
+        self.end_delay_before(new);
         let from = match self.ranges.back() {
-            Some(last) if !last.end.before(block.start) => self
+            Some(last) if !last.end.before(new.start) => self
                 .ranges
-                .partition_point(|range| range.end.before(block.start)),
+                .partition_point(|range| range.end.before(new.start)),
             _ => self.ranges.len(),
         };
-        if let Some(known) = self
-            .ranges
-            .get(from)
-            .copied()
-            .filter(|range| range.covers(block))
-        {
-            self.report(known);
-            self.on_duplicate(block);
+        let is_known = |range: &SackBlock| range.covers(new);
+        if self.ranges.get(from).is_some_and(is_known) {
+            self.recent.report(new);
+            self.on_duplicate(new);
             return;
         }
-        let mut upto = from;
-        while let Some(range) = self
-            .ranges
-            .get(upto)
-            .filter(|range| !range.start.after(block.end))
-        {
-            block.start = if range.start.before(block.start) {
-                range.start
-            } else {
-                block.start
-            };
-            block.end = range.end.max(block.end);
+        let (mut block, mut upto) = (new, from);
+        while let Some(range) = self.ranges.get(upto).filter(|range| range.touches(block)) {
+            block = block.with(*range);
             upto += 1;
         }
         if upto == from {
@@ -535,7 +521,7 @@ impl Receiver {
             self.ranges.drain(from + 1..upto);
         }
         self.note_waiting();
-        self.report(block);
+        self.recent.report(new);
     }
 
     /// Sends a delayed acknowledgement before `block` is reported, if that begins a third block or extends the third or a
@@ -545,34 +531,12 @@ impl Receiver {
         if self.compressed == 0 {
             return;
         }
-        let reported = self.recent.iter().take_while(|known| !known.is_none());
-        let earlier = reported
-            .take_while(|known| block.start.after(known.end) || known.start.after(block.end));
-        if earlier.count() >= BLOCKS_EXPECTED {
+        if self.recent.number_before(block) >= BLOCKS_EXPECTED {
             self.before_block = Some((self.recent, self.waiting));
             self.ack_now = true;
             self.compressed = 0;
             self.ack_by = None;
         }
-    }
-
-    /// Puts a block first in the next report (RFC 2018 §4).
-    fn report(&mut self, block: SackBlock) {
-        self.forget_blocks(|known| block.covers(known));
-        self.recent.copy_within(0..REMEMBERED - 1, 1);
-        self.recent[0] = block;
-    }
-
-    fn forget_blocks(&mut self, gone: impl Fn(SackBlock) -> bool) {
-        let mut kept = [SackBlock::NONE; REMEMBERED];
-        let staying = self
-            .recent
-            .into_iter()
-            .filter(|block| !block.is_none() && !gone(*block));
-        for (entry, block) in kept.iter_mut().zip(staying) {
-            *entry = block;
-        }
-        self.recent = kept;
     }
 
     /// Acknowledges data that has arrived before, at once and with a D-SACK (RFC 2883 §4).
@@ -736,7 +700,7 @@ impl Receiver {
     #[cold]
     #[inline(never)]
     fn write_blocks(&mut self, entries: &mut [SackBlock; MAX_SACK_BLOCKS]) {
-        let blocks = self.duplicate.take().into_iter().chain(self.recent);
+        let blocks = self.duplicate.take().into_iter().chain(self.recent.iter());
         for (entry, block) in entries
             .iter_mut()
             .zip(blocks.filter(|block| !block.is_none()))

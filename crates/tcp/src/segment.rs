@@ -103,6 +103,22 @@ impl SackBlock {
     pub const fn covers(self, other: Self) -> bool {
         !other.start.before(self.start) && !other.end.after(self.end)
     }
+    /// True if there is nothing between this block and `other`.
+    pub const fn touches(self, other: Self) -> bool {
+        !other.start.after(self.end) && !self.start.after(other.end)
+    }
+    /// This block with one that it touches.
+    pub fn with(self, other: Self) -> Self {
+        let start = if other.start.before(self.start) {
+            other.start
+        } else {
+            self.start
+        };
+        Self {
+            start,
+            end: self.end.max(other.end),
+        }
+    }
 }
 
 /// SACK blocks that fit beside the timestamp option (RFC 2018 §3).
