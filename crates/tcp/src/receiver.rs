@@ -3,12 +3,10 @@
 
 mod blocks;
 mod memory;
+mod out_of_order;
 #[cfg(test)]
 mod tests;
 mod window;
-
-use std::collections::VecDeque;
-use std::ops::Add;
 
 use sojourn_units::{Duration, Time, cold_path};
 
@@ -17,7 +15,8 @@ use crate::ecn::{self, Arrival, Feedback};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
 use blocks::Blocks;
-use memory::{Unread, has_room_behind};
+use memory::Unread;
+use out_of_order::OutOfOrder;
 use window::ReceiveWindow;
 
 pub use window::SYN_WINDOW;
@@ -56,10 +55,7 @@ pub struct Receiver {
     /// RCV.NXT.
     next: Seq,
     received: u64,
-    /// Data that arrived out of order: disjoint ranges, ascending.
-    ranges: VecDeque<SackBlock>,
-    /// What these are together.
-    waiting: Unread,
+    out_of_order: OutOfOrder,
     /// The blocks last reported, the most recent first.
     recent: Blocks,
     duplicate: Option<SackBlock>,
@@ -123,8 +119,7 @@ impl Receiver {
             sack,
             next,
             received: 0,
-            ranges: VecDeque::new(),
-            waiting: Unread::default(),
+            out_of_order: OutOfOrder::default(),
             recent: Blocks::NONE,
             duplicate: None,
             window: ReceiveWindow::new(config, next),
@@ -374,45 +369,17 @@ impl Receiver {
             self.ect_seen |= ecn != Arrival::NotEct;
         }
         let is_in_order = !segment.seq.after(self.next);
-        let joins = !is_in_order && self.joins_a_buffer(segment.seq);
+        let joins = !is_in_order && self.out_of_order.joins_a_buffer(segment.seq);
+        let waiting = self.out_of_order.waiting();
         if self
             .window
-            .grow(segment, is_in_order, (self.waiting, joins), now, now_ms)
+            .grow(segment, is_in_order, (waiting, joins), now, now_ms)
             && self.quickack
         {
             cold_path();
             // As Linux, set the lowest bit: while the window grows, the count hardly falls.
             self.quick |= 1;
         }
-    }
-
-    /// True if a segment from `seq` on is put into the buffer of the data before it.
-    #[inline(never)]
-    fn joins_a_buffer(&self, seq: Seq) -> bool {
-        let before = self.ranges.iter().rfind(|range| !range.end.after(seq));
-        before.is_some_and(|range| {
-            let bytes = range.end.since(range.start);
-            range.end == seq && has_room_behind(self.offset(range.start), bytes, self.mss)
-        })
-    }
-
-    /// Bytes between the beginning of the connection and data from `seq` on.
-    fn offset(&self, seq: Seq) -> u64 {
-        self.received + u64::from(seq.since(self.next))
-    }
-
-    /// Computes anew what waits behind a hole.
-    #[inline(never)]
-    fn note_waiting(&mut self) {
-        let stretch = |range: &SackBlock| {
-            let bytes = range.end.since(range.start);
-            Unread::stretch(self.offset(range.start), bytes, self.mss)
-        };
-        self.waiting = self
-            .ranges
-            .iter()
-            .map(stretch)
-            .fold(Unread::default(), Add::add);
     }
 
     /// Processes the end of a write or of a GSO burst, which is acknowledged when it is read, because the sender may have
@@ -446,28 +413,20 @@ impl Receiver {
 
     #[inline(always)]
     fn take_in_order(&mut self, segment: &Segment, now: Time) {
-        let had_gap = !self.ranges.is_empty();
         let before = self.next;
         self.next = segment.end();
-        if had_gap {
+        if !self.out_of_order.is_empty() {
             cold_path();
-            while let Some(range) = self
-                .ranges
-                .front()
-                .copied()
-                .filter(|range| !range.start.after(self.next))
-            {
-                self.next = self.next.max(range.end);
-                self.ranges.pop_front();
+            let (next, filled) = self.out_of_order.take_in_order(self.next);
+            self.next = next;
+            if !filled.is_none() {
+                self.window.note_filled(u32::from(segment.len), filled, now);
             }
-            self.received += u64::from(self.next.since(before));
-            self.note_filled(u32::from(segment.len), now);
-            self.recent.forget_before(self.next);
+            self.recent.forget_before(next);
             // RFC 5681 §4.2: acknowledge at once when a gap is filled.
-            self.ack_now |= self.ranges.is_empty();
-        } else {
-            self.received += u64::from(self.next.since(before));
+            self.ack_now |= self.out_of_order.is_empty();
         }
+        self.received += u64::from(self.next.since(before));
         if self.fin_end == Some(self.next) && !self.finished {
             cold_path();
             self.finished = true;
@@ -480,48 +439,19 @@ impl Receiver {
         self.window.delivered(before, self.next, now);
     }
 
-    /// Notes what a segment of `bytes` has put in order.
-    #[inline(never)]
-    fn note_filled(&mut self, bytes: u32, now: Time) {
-        let waited = self.waiting;
-        self.note_waiting();
-        if waited != self.waiting {
-            self.window.note_filled(bytes, waited - self.waiting, now);
-        }
-    }
-
     #[inline(never)]
     fn take_out_of_order(&mut self, segment: &Segment) {
-        let new = SackBlock {
+        let block = SackBlock {
             start: segment.seq,
             end: segment.end(),
         };
-        self.end_delay_before(new);
-        let from = match self.ranges.back() {
-            Some(last) if !last.end.before(new.start) => self
-                .ranges
-                .partition_point(|range| range.end.before(new.start)),
-            _ => self.ranges.len(),
-        };
-        let is_known = |range: &SackBlock| range.covers(new);
-        if self.ranges.get(from).is_some_and(is_known) {
-            self.recent.report(new);
-            self.on_duplicate(new);
-            return;
+        self.end_delay_before(block);
+        let offset = self.received + u64::from(block.start.since(self.next));
+        let is_new = self.out_of_order.insert(block, offset, self.mss);
+        self.recent.report(block);
+        if !is_new {
+            self.on_duplicate(block);
         }
-        let (mut block, mut upto) = (new, from);
-        while let Some(range) = self.ranges.get(upto).filter(|range| range.touches(block)) {
-            block = block.with(*range);
-            upto += 1;
-        }
-        if upto == from {
-            self.ranges.insert(from, block);
-        } else {
-            self.ranges[from] = block;
-            self.ranges.drain(from + 1..upto);
-        }
-        self.note_waiting();
-        self.recent.report(new);
     }
 
     /// Sends a delayed acknowledgement before `block` is reported, if that begins a third block or extends the third or a
@@ -532,7 +462,7 @@ impl Receiver {
             return;
         }
         if self.recent.number_before(block) >= BLOCKS_EXPECTED {
-            self.before_block = Some((self.recent, self.waiting));
+            self.before_block = Some((self.recent, self.out_of_order.waiting()));
             self.ack_now = true;
             self.compressed = 0;
             self.ack_by = None;
@@ -559,7 +489,7 @@ impl Receiver {
         let is_much = self.next.since(self.acknowledged) > self.held_back;
         if self.ack_now || quick || (is_much && self.keeps_window(now)) {
             self.ack_now = true;
-        } else if self.ranges.is_empty() {
+        } else if self.out_of_order.is_empty() {
             if is_much || read_ends {
                 cold_path();
                 self.ack_by = Some(now);
@@ -579,8 +509,8 @@ impl Receiver {
     /// not hurry to send it (__tcp_ack_snd_check).
     #[inline(always)]
     fn keeps_window(&self, now: Time) -> bool {
-        (self.ranges.is_empty() && !self.window.is_short(now))
-            || self.window.is_kept_with(self.waiting, now)
+        (self.out_of_order.is_empty() && !self.window.is_short(now))
+            || self.window.is_kept_with(self.out_of_order.waiting(), now)
     }
 
     /// Delays acknowledgements of out-of-order data by at most a millisecond, except the first three, as Linux.
@@ -640,7 +570,7 @@ impl Receiver {
         if self.before_block.is_some() {
             self.stamp_before_block(segment, now);
         } else {
-            self.fill(segment, now);
+            self.fill(segment, self.out_of_order.waiting(), now);
         }
     }
 
@@ -650,14 +580,13 @@ impl Receiver {
     fn stamp_before_block(&mut self, segment: &mut Segment, now: Time) {
         if let Some((blocks, waiting)) = self.before_block.take() {
             let recent = std::mem::replace(&mut self.recent, blocks);
-            let waits = std::mem::replace(&mut self.waiting, waiting);
-            self.fill(segment, now);
-            (self.recent, self.waiting) = (recent, waits);
+            self.fill(segment, waiting, now);
+            self.recent = recent;
         }
     }
 
     #[inline(always)]
-    fn fill(&mut self, segment: &mut Segment, now: Time) {
+    fn fill(&mut self, segment: &mut Segment, waiting: Unread, now: Time) {
         let (mut next, mut echo) = (self.next, self.echo);
         let reports_past = self.before_change.is_some();
         if let Some(before) = self.before_change {
@@ -673,9 +602,9 @@ impl Receiver {
         self.unacknowledged_marks = 0;
         segment.ack = next;
         segment.ts_ecr = self.ts_recent;
-        segment.window = self.window.offer(self.next, self.waiting, now);
+        segment.window = self.window.offer(self.next, waiting, now);
         segment.sack = [SackBlock::NONE; MAX_SACK_BLOCKS];
-        if self.sack && (self.duplicate.is_some() || !self.ranges.is_empty()) {
+        if self.sack && (self.duplicate.is_some() || !self.out_of_order.is_empty()) {
             self.write_blocks(&mut segment.sack);
         }
         self.acknowledged = next;

@@ -99,6 +99,10 @@ impl SackBlock {
     pub const fn is_none(self) -> bool {
         self.start.0 == self.end.0
     }
+    /// Bytes that it reports.
+    pub const fn bytes(self) -> u32 {
+        self.end.since(self.start)
+    }
     /// True if `other` lies within this block.
     pub const fn covers(self, other: Self) -> bool {
         !other.start.before(self.start) && !other.end.after(self.end)

@@ -37,10 +37,14 @@ impl Unread {
         Self { bytes, buffers: 1 }
     }
 
-    /// Data without a hole, `offset` bytes behind the beginning of the connection, in segments of `mss` bytes.
-    pub fn stretch(offset: u64, bytes: u32, mss: u32) -> Self {
-        let buffers = buffers(offset, bytes, mss).0;
-        Self { bytes, buffers }
+    /// A segment in a buffer that is there.
+    pub const fn joined(bytes: u32) -> Self {
+        Self { bytes, buffers: 0 }
+    }
+
+    /// The same buffers with so many bytes.
+    pub const fn of(self, bytes: u32) -> Self {
+        Self { bytes, ..self }
     }
 
     pub const fn is_none(self) -> bool {
@@ -75,42 +79,27 @@ impl Sub for Unread {
     }
 }
 
-/// True if the last buffer of such a stretch has room for a segment.
-pub fn has_room_behind(offset: u64, bytes: u32, mss: u32) -> bool {
-    buffers(offset, bytes, mss).1
-}
-
 /// True if data of so many bytes may take more than one buffer.
 pub const fn is_more_than_a_buffer(bytes: u32, mss: u32) -> bool {
     bytes > FRAGMENTS * mss
 }
 
-/// The number of buffers of a stretch, and whether the last has room for a segment.
-fn buffers(offset: u64, bytes: u32, mss: u32) -> (u32, bool) {
-    let (mut at, end, mss) = (offset, offset + u64::from(bytes), u64::from(mss.max(1)));
-    let mut count = 0;
-    while at < end {
-        count += 1;
-        at += segments_in_a_buffer(at, mss) * mss;
-    }
-    (count, at > end)
-}
-
-/// How many segments, the first of which begins at `at`, fit in a buffer.
-fn segments_in_a_buffer(at: u64, mss: u64) -> u64 {
-    let most = u64::from(FRAGMENTS);
-    let to_boundary = PAGE - at % PAGE;
-    if to_boundary >= most * mss {
-        return most;
+/// How many segments of `mss` bytes, the first of which begins `offset` bytes behind the beginning of the connection, fit
+/// in a buffer.
+pub fn segments_in_a_buffer(offset: u64, mss: u32) -> u32 {
+    let mss = u64::from(mss);
+    let to_boundary = PAGE - offset % PAGE;
+    if to_boundary >= u64::from(FRAGMENTS) * mss {
+        return FRAGMENTS;
     }
     let mut parts = 0;
-    let fits = |segment: &u64| {
-        let first = at + segment * mss;
+    let fits = |segment: &u32| {
+        let first = offset + u64::from(*segment) * mss;
         parts += 1 + (first + mss - 1) / PAGE - first / PAGE;
-        parts <= most
+        parts <= u64::from(FRAGMENTS)
     };
     // A segment larger than that is not merged with others.
-    ((0..most).take_while(fits).count() as u64).max(1)
+    ((0..FRAGMENTS).take_while(fits).count() as u32).max(1)
 }
 
 #[cfg(test)]
@@ -119,43 +108,22 @@ mod tests {
 
     const MSS: u32 = 1448;
 
-    /// A buffer holds 17 segments. The eighteenth begins another.
-    #[test]
-    fn a_full_buffer_takes_no_more_segments() {
-        assert!(has_room_behind(0, 16 * MSS, MSS));
-        assert!(!has_room_behind(0, 17 * MSS, MSS));
-        assert_eq!(Unread::stretch(0, 17 * MSS, MSS).buffers, 1);
-        assert_eq!(Unread::stretch(0, 18 * MSS, MSS).buffers, 2);
-    }
-
     /// Segment 22 begins at 31856 and ends behind the boundary at 32768: it takes two of 17 parts.
     #[test]
     fn a_segment_across_a_boundary_of_pages_takes_two_parts() {
-        let offset = u64::from(17 * MSS);
-        assert!(has_room_behind(offset, 15 * MSS, MSS));
-        assert!(!has_room_behind(offset, 16 * MSS, MSS));
-        // As the seventeenth it does not fit.
-        let offset = u64::from(6 * MSS);
-        assert!(!has_room_behind(offset, 16 * MSS, MSS));
-        // 1024 divides the length of pages.
-        assert!(!has_room_behind(31 << 10, 17 << 10, 1024));
-        assert!(has_room_behind(31 << 10, 16 << 10, 1024));
+        let behind = |segments| segments_in_a_buffer(u64::from(segments * MSS), MSS);
+        assert_eq!([behind(0), behind(5)], [17, 17]);
+        assert_eq!([behind(6), behind(17), behind(22)], [16, 16, 16]);
+        assert_eq!(behind(23), 17);
     }
 
-    /// Observed on kernels 6.1.192 and 7.3: 136 segments behind the first hole of a flow, at 713864, took 11520 and 8064
-    /// bytes beside their payload; 319 and then 63 segments took 30720.
     #[test]
-    fn what_waits_takes_the_memory_that_was_observed() {
-        let waits = Unread::stretch(713_864 + 1448, 136 * MSS, MSS);
-        assert_eq!(waits.memory(Kernel::V6_1), 136 * MSS + 11_520);
-        assert_eq!(waits.memory(Kernel::V7_3), 136 * MSS + 8064);
-        let waits = Unread::stretch(713_864 + 1448, 319 * MSS, MSS)
-            + Unread::stretch(1_178_672, 63 * MSS, MSS);
-        assert_eq!(waits.memory(Kernel::V6_1), 382 * MSS + 30_720);
+    fn a_boundary_between_segments_does_not_matter() {
+        assert_eq!(segments_in_a_buffer(31 << 10, 1024), 17);
     }
 
     #[test]
     fn a_segment_longer_than_a_buffer_has_one_of_its_own() {
-        assert_eq!(Unread::stretch(5, 3 << 20, 1 << 20).buffers, 3);
+        assert_eq!(segments_in_a_buffer(5, 1 << 20), 1);
     }
 }

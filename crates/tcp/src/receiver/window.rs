@@ -398,7 +398,7 @@ mod tests {
         };
         let none = Unread::default();
         window.offered = window.limit - 10 * MSS;
-        window.note_filled(MSS, Unread::stretch(0, 20 * MSS, MSS), at(1));
+        window.note_filled(MSS, Unread::segment(20 * MSS), at(1));
         assert!(!window.grow(&segment, true, (none, false), at(1), 1));
         assert!(window.grow(&segment, true, (none, false), at(2), 2));
     }
