@@ -12,7 +12,7 @@ impl Due {
     pub(super) const WINDOW_PROBE: Self = Self(2);
     /// The first lost segment (RFC 6675 §5 step 4.3, RFC 6582 §3.2).
     pub(super) const LOST: Self = Self(4);
-    /// The FIN, with the last segment of data (Linux's tcp_cwnd_test), until it is sent.
+    /// The FIN, with the last segment of data, until it is sent (tcp_cwnd_test of Linux 6.1; in 7.3 it waits).
     pub(super) const LAST: Self = Self(8);
 
     pub(super) const fn any(self) -> bool {

@@ -305,7 +305,9 @@ impl Sender {
         }
         if self.fin == Fin::Open {
             self.fin = Fin::Wanted;
-            self.due.add(Due::LAST);
+            if self.kernel < Kernel::V7_3 {
+                self.due.add(Due::LAST);
+            }
         }
     }
 
