@@ -329,12 +329,10 @@ fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
 
 /// The time at which a bulk flow connects: two round trips before its start. At the start a small exchange takes the
 /// place of the handshake (`executor/traffic/greeting.rs`). One round trip would suffice, but then the handshake's last
-/// acknowledgement would leave together with the exchange, and use up a new flow's turn in CAKE. A flow with an initial
-/// window of one segment has no exchange: it would fill this window and so double it.
+/// acknowledgement would leave together with the exchange, and use up a new flow's turn in CAKE.
 fn opens_ns(flow: &derived::Flow<'_>) -> Option<i64> {
     let ahead = 2 * flow.traffic.rtt.as_nanos() as i64;
-    let tcp = flow.traffic.kind.tcp()?;
-    let exchanges = matches!(flow.traffic.kind, Kind::Bulk(_)) && tcp.initial_window > 1;
+    let exchanges = flow.traffic.kind.exchanges_first();
     exchanges.then(|| flow.start.as_nanos() as i64 - ahead)
 }
 

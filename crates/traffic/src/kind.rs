@@ -47,6 +47,12 @@ impl Kind {
         }
     }
 
+    /// True if a small exchange on the connection comes before the data, as with most bulk transfers. With an initial
+    /// window of one segment there is none: it would fill this window and so double it.
+    pub const fn exchanges_first(&self) -> bool {
+        matches!(self, Self::Bulk(tcp) if tcp.initial_window > 1)
+    }
+
     /// Payload bytes of the largest datagram; `None` if it runs over TCP.
     pub const fn largest_datagram(&self) -> Option<u32> {
         match self {

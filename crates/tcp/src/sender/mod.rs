@@ -265,12 +265,9 @@ impl Sender {
         self.filled_at = now;
     }
 
-    /// Accounts for the request that the client sends before the bulk transfer. An initial window of one segment stays
-    /// as it is, because the request would double it.
+    /// Accounts for the request that the client sends before the bulk transfer.
     pub(crate) fn request_delivered(&mut self) {
-        if self.initial_window > 1 {
-            self.control.on_request(&mut self.window);
-        }
+        self.control.on_request(&mut self.window);
         self.pacer.request_sent();
     }
 

@@ -175,8 +175,7 @@ impl Connections {
                 quickack: tcp.quickack,
                 ack_every: tcp.ack_every,
                 gso: tcp.gso,
-                // As on the Linux backend.
-                exchange: matches!(kind, model::Kind::Bulk(_)),
+                exchange: kind.exchanges_first(),
                 max_window: window,
                 kernel: match identity.kernel {
                     model::Kernel::V6_1 => Kernel::V6_1,
