@@ -78,7 +78,7 @@ HEAD = """\
 Written by `python validation/user_mode.py {kernels}`: one run each, seed 1. The kernels are
 [User-Mode Linux](../linux-backend.md#kernels-that-you-build). Processor time is that of all processes of the run.
 These runs keep one processor busy. At the end the load was {load:.0f} on {processors} processors; if it is higher than
-one, everything takes longer, above all the switches between processes, of which a run consists.
+one, everything takes longer, above all the switches between processes.
 
 | experiment | where | sojourn p50 ms | p95 ms | drops | goodput Mbit/s | trustworthy | processor s | to the result s |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |

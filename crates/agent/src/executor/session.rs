@@ -22,14 +22,18 @@ use super::tracing::Tracing;
 use super::traffic::{Ready, Traffic, Watch, open};
 use super::{Context, Failure};
 use crate::disciplines::{Counters, counters};
-use crate::job::{Job, ObservedQueue};
+use crate::job::{Flow, Job, ObservedQueue};
 use crate::recording::{QueueFigures, Recording};
+use sojourn_experiment::model::Kind;
 
 /// Time from the end of building to the start of the run, in which the kernel completes deferred work.
 const SETTLE_NS: u64 = 500_000_000;
 /// Interval between two reads of TCP_INFO.
 const SAMPLE_NS: u64 = 100_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
+/// The most bulk flows whose receivers read in threads of their own. Creating a thread takes longer the more there are: in
+/// User-Mode Linux with ptrace a thousand take 20 s, more than they save.
+const MOST_READERS: usize = 256;
 /// Tokens of the timer and of the signals.
 const TIMER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
@@ -180,10 +184,12 @@ impl<'a> Session<'a> {
             .context(|| "waiting for signals".into())?;
         let (mut senders, mut receivers) = (Hosts::new(), Hosts::new());
         let mut flows = Vec::new();
+        let is_bulk = |flow: &&Flow| matches!(flow.kind, Kind::Bulk(_));
+        let few = job.flows.iter().filter(is_bulk).count() <= MOST_READERS;
         for (index, flow) in job.flows.iter().enumerate() {
             let (diag, own) = entry(&mut senders, &flow.sender)?;
             let watch = Watch::new(&epoll, index);
-            let opened = open(flow, job.seed, job.warmup_ns, Rc::clone(diag), &watch)?;
+            let opened = open(flow, job, few, Rc::clone(diag), &watch)?;
             if opened.is_tcp() {
                 own.push(index);
             }

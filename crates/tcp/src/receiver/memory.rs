@@ -53,7 +53,8 @@ impl Unread {
 
     /// The memory of all of it.
     pub const fn memory(self, kernel: Kernel) -> u32 {
-        self.bytes + self.buffers * overhead(kernel)
+        self.bytes
+            .saturating_add(self.buffers.saturating_mul(overhead(kernel)))
     }
 }
 

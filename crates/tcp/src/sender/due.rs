@@ -18,12 +18,15 @@ impl Due {
     pub(super) const fn any(self) -> bool {
         self.0 != 0
     }
+    pub(super) const fn has(self, what: Self) -> bool {
+        self.0 & what.0 != 0
+    }
     pub(super) const fn add(&mut self, what: Self) {
         self.0 |= what.0;
     }
     /// Removes `what`; returns true if it was in the set.
     pub(super) const fn take(&mut self, what: Self) -> bool {
-        let was_in = self.0 & what.0 != 0;
+        let was_in = self.has(what);
         self.0 &= !what.0;
         was_in
     }

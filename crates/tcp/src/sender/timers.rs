@@ -140,7 +140,8 @@ impl Sender {
 
     /// Sends the FIN with the remaining data, if that is at most one segment and the window is full.
     fn send_last(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
-        if self.in_flight() < self.window.cwnd || self.pacer.holds(now) {
+        let is_full = self.in_flight() >= self.window.cwnd;
+        if !self.due.has(Due::LAST) || !is_full || self.pacer.holds(now) {
             return None;
         }
         let (_, fin) = self.next_new(super::Fill::Full)?;

@@ -5,6 +5,7 @@
 //! (tcp_recvmsg: acknowledgements, the tuning of the receive window). In User-Mode Linux the calls of the kernel are
 //! what a run's time is spent on.
 
+use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsRawFd;
 use std::thread::{Builder, JoinHandle};
@@ -12,10 +13,8 @@ use std::thread::{Builder, JoinHandle};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
 
-use crate::executor::{Context, Failure};
-
-/// Bytes per call. They are not copied, so this memory is never touched.
-const BLOCK: usize = 1 << 20;
+/// Bytes per call. They are not copied to this memory.
+const BLOCK: usize = 256 << 10;
 /// The thread's stack: it calls hardly more than the kernel.
 const STACK: usize = 64 << 10;
 
@@ -31,14 +30,12 @@ impl Discard {
     ///
     /// # Errors
     /// The kernel has no room for a thread.
-    pub fn begin(socket: &TcpStream) -> Result<Self, Failure> {
-        let beginning = || "starting a reader".to_owned();
-        let socket = socket.try_clone().context(beginning)?;
-        let own = socket.try_clone().context(beginning)?;
+    pub fn begin(socket: &TcpStream) -> io::Result<Self> {
+        let socket = socket.try_clone()?;
+        let own = socket.try_clone()?;
         let thread = Builder::new()
             .stack_size(STACK)
-            .spawn(move || read_to_end(&own))
-            .context(beginning)?;
+            .spawn(move || read_to_end(&own))?;
         Ok(Self {
             socket,
             thread: Some(thread),
@@ -46,9 +43,18 @@ impl Discard {
     }
 
     /// Waits until everything has been read: the peer must have closed the connection, or it must have failed. Returns
-    /// the number of bytes.
+    /// the number of bytes. Reading from the socket does not wait afterwards.
     pub fn finish(mut self) -> u64 {
+        // If this fails, the connection has ended, and reading does not wait.
+        let _ = self.socket.set_nonblocking(true);
         self.thread.take().map_or(0, total)
+    }
+
+    /// Ends the connection and returns the number of bytes read.
+    pub fn end(self) -> u64 {
+        // If this fails, the connection has ended already.
+        let _ = self.socket.shutdown(Shutdown::Both);
+        self.finish()
     }
 }
 
@@ -56,7 +62,7 @@ impl Drop for Discard {
     /// Ends the thread.
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // If this fails, the connection has ended already.
+            // As in `end`.
             let _ = self.socket.shutdown(Shutdown::Both);
             total(thread);
         }
@@ -109,11 +115,16 @@ mod tests {
 
     #[test]
     fn a_reader_that_waits_can_be_ended() {
-        let (mut sender, receiver) = pair();
-        let discard = Discard::begin(&receiver).unwrap();
-        sender.write_all(&[1; 100]).unwrap();
-        // The sender keeps the connection open.
-        drop(discard);
-        drop(sender);
+        for is_dropped in [false, true] {
+            let (mut sender, receiver) = pair();
+            let discard = Discard::begin(&receiver).unwrap();
+            sender.write_all(&[1; 100]).unwrap();
+            // The sender keeps the connection open.
+            if is_dropped {
+                drop(discard);
+            } else {
+                assert!(discard.end() <= 100);
+            }
+        }
     }
 }

@@ -38,7 +38,7 @@ use tcp::TcpFlow;
 use super::clock::Clock;
 use super::diag::{Connection, Diag};
 use super::{Context, Failure};
-use crate::job::Flow;
+use crate::job::{Flow, Job};
 use crate::recording::FlowFigures;
 
 /// The socket of a flow at which an event happened.
@@ -204,27 +204,28 @@ pub trait Traffic {
     fn count(&mut self, _connections: &[Connection]) {}
 }
 
-/// Opens a flow's receiving sockets and prepares it to start. `diag` is the netlink socket of its sender's host; the
-/// warm-up ends at `warmup_ns`.
+/// Opens a flow's receiving sockets and prepares it to start. `diag` is the netlink socket of its sender's host. `few`: there
+/// are so few bulk flows that each may have a thread that reads.
 ///
 /// # Errors
 /// The kernel refuses an operation of the flow, such as setting its congestion control.
 pub fn open(
     flow: &Flow,
-    seed: u64,
-    warmup_ns: u64,
+    job: &Job,
+    few: bool,
     diag: Rc<Diag>,
     watch: &Watch<'_>,
 ) -> Result<Box<dyn Traffic>, Failure> {
+    let seed = job.seed;
     if let Kind::Ping(ping) = &flow.kind {
         return Ok(Box::new(PingFlow::open(flow, ping, watch)?));
     }
     if let Some(tcp) = &flow.tcp {
-        if let Some(opened) = TcpFlow::open(flow, tcp, seed, diag, watch)? {
+        if let Some(opened) = TcpFlow::open((flow, tcp), seed, few, diag, watch)? {
             return Ok(Box::new(opened));
         }
     }
-    match DatagramFlow::open(flow, seed, warmup_ns, watch)? {
+    match DatagramFlow::open(flow, seed, job.warmup_ns, watch)? {
         Some(opened) => Ok(Box::new(opened)),
         None => Err(Failure(format!(
             "flow {}: this agent does not support its kind of traffic",

@@ -28,22 +28,22 @@ pub struct FlowMeter {
 }
 
 impl TcpFlow {
-    /// A flow before its start; `None` if its kind does not run over TCP. `diag` is the netlink socket of its sender's
-    /// host.
+    /// A flow before its start; `None` if its kind does not run over TCP. `few`: a thread may read what nobody asks for. `diag`
+    /// is the netlink socket of its sender's host.
     ///
     /// # Errors
     /// The kernel refuses, probably because of the congestion control.
     pub fn open(
-        flow: &Flow,
-        tcp: &Tcp,
+        (flow, tcp): (&Flow, &Tcp),
         seed: u64,
+        few: bool,
         diag: Rc<Diag>,
         watch: &Watch<'_>,
     ) -> Result<Option<Self>, Failure> {
         let Some(application) = over_tcp(&flow.identity(), &flow.kind, seed) else {
             return Ok(None);
         };
-        let discards = !application.hears_arrivals();
+        let discards = few && !application.hears_arrivals();
         Ok(Some(Self {
             application,
             opens_ns: flow.opens_ns,
@@ -141,7 +141,7 @@ impl Traffic for TcpFlow {
     }
 
     fn discards(&self) -> bool {
-        !self.application.hears_arrivals()
+        self.sockets.discards()
     }
 
     fn count(&mut self, connections: &[diag::Connection]) {

@@ -234,6 +234,11 @@ impl TcpSockets {
         })
     }
 
+    /// Whether what arrives at the receiving end is only counted.
+    pub const fn discards(&self) -> bool {
+        self.discards
+    }
+
     /// The interface for an application.
     pub const fn connections<'a>(&'a mut self, watch: &'a Watch<'a>) -> SocketConnections<'a> {
         SocketConnections {
@@ -304,7 +309,8 @@ impl TcpSockets {
                 let end = &mut connection.ends[side as usize];
                 if self.discards && side == Side::Receiving {
                     watch_end(watch, &server, *id, side, EpollFlags::EPOLLRDHUP)?;
-                    end.discard = Some(Discard::begin(&server)?);
+                    let reading = || format!("flow {}: starting a reader", self.flow.number);
+                    end.discard = Some(Discard::begin(&server).context(reading)?);
                 } else {
                     server.set_nonblocking(true)?;
                     watch_end(watch, &server, *id, side, TO_READ_AND_WRITE)?;
@@ -386,11 +392,15 @@ impl TcpSockets {
         for connection in self.open.values_mut() {
             let ports = (ours, connection.port);
             let is_own = |of: &&diag::Connection| (of.local_port, of.remote_port) == ports;
-            if connection.ends[Side::Receiving as usize].discard.is_some() {
-                let read = all.iter().find(is_own).map_or(0, |own| own.read);
-                let arrived = connection.since_counted(read);
-                self.received += connection.count(Side::Receiving, arrived);
-            }
+            let end = &mut connection.ends[Side::Receiving as usize];
+            let read = match (&end.discard, all.iter().find(is_own)) {
+                (None, _) => continue,
+                (Some(_), Some(own)) => own.read,
+                // It was reset, and the event is not served yet.
+                (Some(_), None) => end.discard.take().map_or(0, Discard::end),
+            };
+            let arrived = connection.since_counted(read);
+            self.received += connection.count(Side::Receiving, arrived);
         }
     }
 
