@@ -41,8 +41,8 @@ def command(
     The simulator has the TCP of the kernel's version (experiment.kernel), unless --set gives another.
     A discipline follows its own documents unless the file has variant = "linux".
     With --kernel twice or more, compare the kernels with the first; the simulator is shown beside them. Exit status: 0
-    if the kernels agree (with one: if the runs were made), 1 if not, 125 if a run failed or is invalid, 2 if the input is
-    wrong.
+    if the kernels agree (with one: if the runs were made), 1 if not, 125 if a run failed or is invalid, 2 if the input
+    is wrong.
     """
     from sojourn.linux import agreement
 
