@@ -316,6 +316,10 @@ def test_packets_are_drawn_as_large_as_they_are():
     arriving, leaving = (
         [bar for bar in axes.patches if bar.get_height() * sign > 0 and 0.19 < bar.get_x() < 0.3] for sign in (1, -1)
     )
+    # Before the window comes the acknowledgement of the SYN-ACK.
+    for packets in (arriving, leaving):
+        acknowledgement = packets.pop(0)
+        assert abs(acknowledgement.get_width() * acknowledgement.get_height()) < 0.001
     assert len(arriving) == 25
     assert {round(bar.get_height(), 3) for bar in arriving} == {12.0}
     assert {round(bar.get_height(), 3) for bar in leaving} == {-1.2}
