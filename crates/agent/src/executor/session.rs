@@ -354,7 +354,7 @@ impl<'a> Session<'a> {
         }
         if !self.warmup_done && self.job.warmup_ns <= now_ns {
             self.warmup_done = true;
-            self.count()?;
+            self.count(false)?;
             for flow in &mut self.flows {
                 let figures = flow.figures();
                 figures.received_before = figures.received;
@@ -393,12 +393,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Counts what has been received and discarded so far.
-    fn count(&mut self) -> Result<(), Failure> {
+    /// Counts what has been received and discarded so far; `at_end`: for the last time.
+    fn count(&mut self, at_end: bool) -> Result<(), Failure> {
         for (diag, flows) in self.receivers.values() {
             let connections = diag.connections()?;
             for flow in flows {
-                self.flows[*flow].count(&connections);
+                self.flows[*flow].count(&connections, at_end);
             }
         }
         Ok(())
@@ -409,7 +409,7 @@ impl<'a> Session<'a> {
         if now_ns % SAMPLE_NS != 0 {
             self.observe(None)?;
         }
-        self.count()?;
+        self.count(false)?;
         for (flow, window) in self.flows.iter_mut().zip(&self.windows) {
             let figures = flow.figures();
             let received = figures.received;
@@ -433,7 +433,7 @@ impl<'a> Session<'a> {
         }
         let end_ns = self.job.duration_ns;
         self.observe(None)?;
-        self.count()?;
+        self.count(true)?;
         let figures = self
             .flows
             .iter_mut()

@@ -14,7 +14,7 @@
 //! 2. At its start, the application calls [`sojourn_traffic::Connections::open`] and `write`. They are implemented by
 //!    [`tcp_sockets::SocketConnections`].
 //! 3. `SocketConnections` uses [`tcp_sockets::TcpSockets`], the flow's listener and connections. `TcpSockets::connect`
-//!    creates the socket; `End::flush` writes to it.
+//!    creates the socket; `End::flush` writes to it. What arrives is read by a [`discard::Discard`].
 
 mod datagrams;
 mod discard;
@@ -200,8 +200,9 @@ pub trait Traffic {
         false
     }
 
-    /// Finds its connections among those of the receiver's host, and counts what they have received.
-    fn count(&mut self, _connections: &[Connection]) {}
+    /// Finds its connections among those of the receiver's host, and counts what they have received; `at_end`: for the last
+    /// time.
+    fn count(&mut self, _connections: &[Connection], _at_end: bool) {}
 }
 
 /// Opens a flow's receiving sockets and prepares it to start. `diag` is the netlink socket of its sender's host. `few`: there

@@ -144,8 +144,8 @@ impl Traffic for TcpFlow {
         self.sockets.discards()
     }
 
-    fn count(&mut self, connections: &[diag::Connection]) {
-        self.sockets.count(connections);
+    fn count(&mut self, connections: &[diag::Connection], at_end: bool) {
+        self.sockets.count(connections, at_end);
         self.meter.figures.received = self.sockets.received;
     }
 }

@@ -386,8 +386,9 @@ impl TcpSockets {
         Ok(arrived > 0)
     }
 
-    /// Counts what has been discarded so far, according to TCP_INFO of all connections of the receiver's host.
-    pub fn count(&mut self, all: &[diag::Connection]) {
+    /// Counts what has been discarded so far, according to TCP_INFO of all connections of the receiver's host; `at_end`: for
+    /// the last time.
+    pub fn count(&mut self, all: &[diag::Connection], at_end: bool) {
         let ours = self.flow.port();
         for connection in self.open.values_mut() {
             let ports = (ours, connection.port);
@@ -396,8 +397,9 @@ impl TcpSockets {
             let read = match (&end.discard, all.iter().find(is_own)) {
                 (None, _) => continue,
                 (Some(_), Some(own)) => own.read,
-                // It was reset, and the event is not served yet.
-                (Some(_), None) => end.discard.take().map_or(0, Discard::end),
+                // It was reset, and the event is not served yet, or will not be.
+                (Some(_), None) if at_end => end.discard.take().map_or(0, Discard::end),
+                (Some(_), None) => continue,
             };
             let arrived = connection.since_counted(read);
             self.received += connection.count(Side::Receiving, arrived);
