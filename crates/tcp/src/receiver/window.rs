@@ -125,7 +125,7 @@ impl ReceiveWindow {
         self.round_trip().max(DELAY_MIN).min(self.delay_max)
     }
 
-    /// The window to advertise with `next` acknowledged, while this is `waiting` behind a hole.
+    /// The window to advertise with `next` acknowledged, while data is `waiting` behind a hole.
     pub(super) fn offer(&mut self, next: Seq, waiting: Unread, now: Time) -> u32 {
         let mut offered = self.offered;
         if !waiting.is_none() || self.is_short(now) {
@@ -143,7 +143,8 @@ impl ReceiveWindow {
         self.offered > self.limit_in_order || self.unread.0 == now
     }
 
-    /// True if the window is no less than the last one, while this is `waiting` and what arrives in order is not read.
+    /// True if the window is no less than the last one, while data is `waiting` behind a hole and what arrives in order is
+    /// not read.
     #[cold]
     #[inline(never)]
     pub(super) fn is_kept_with(&self, waiting: Unread, now: Time) -> bool {
@@ -177,8 +178,9 @@ impl ReceiveWindow {
         }
     }
 
-    /// Takes an arriving segment; true if the window grew. This is `waiting`, and the segment `joins` one of its buffers. Both
-    /// take memory, so that the window cannot grow to its limit (Linux's tcp_grow_window).
+    /// Takes an arriving segment; true if the window grew. Data that is `waiting` behind a hole and the segment, which may
+    /// join one of its buffers (`joins`), take memory, so that the window cannot grow to its limit (Linux's
+    /// tcp_grow_window).
     pub(super) fn grow(
         &mut self,
         segment: &Segment,

@@ -15,7 +15,7 @@ use nix::sys::socket::{MsgFlags, recv};
 
 /// Bytes per call. They are not copied to this memory.
 const BLOCK: usize = 256 << 10;
-/// The thread's stack: it calls hardly more than the kernel.
+/// The thread's stack. The thread only calls the kernel, so little is enough.
 const STACK: usize = 64 << 10;
 
 /// A thread that reads from a socket until the peer closes it or the connection fails.
