@@ -81,6 +81,10 @@ def test_the_margin_loosens_an_inequality_by_a_share_of_its_right_side():
     on = single(a_1=102.0, b_1=100.0)
     assert holds("a.delay <= b.delay", on) == [False]
     assert holds("a.delay <= b.delay", on, slack=Slack(margin=0.02)) == [True]
+    # 2 % of 100 are 2: 102.03 is outside, though it would be within 2 % of itself; and from above, 98 is the last.
+    assert holds("a.delay <= b.delay", single(a_1=102.03, b_1=100.0), slack=Slack(margin=0.02)) == [False]
+    assert holds("a.delay >= b.delay", single(a_1=98.0, b_1=100.0), slack=Slack(margin=0.02)) == [True]
+    assert holds("a.delay >= b.delay", single(a_1=97.97, b_1=100.0), slack=Slack(margin=0.02)) == [False]
 
 
 def test_about_equal_is_within_a_share_of_the_larger():
@@ -88,6 +92,8 @@ def test_about_equal_is_within_a_share_of_the_larger():
     assert holds("a.delay ~= b.delay", on, slack=Slack(relative=0.03)) == [True]
     assert holds("a.delay ~= b.delay", on, slack=Slack(relative=0.02)) == [False]
     assert holds("a.delay ~= b.delay", on, slack=Slack(absolute=3.0)) == [True]
+    # The wider of the two, not their sum: 2 % of 100 and 1 are 2 and 1.
+    assert holds("a.delay ~= b.delay", on, slack=Slack(relative=0.02, absolute=1.0)) == [False]
 
 
 def test_any_stands_for_each_scheme_in_turn():

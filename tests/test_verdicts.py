@@ -76,8 +76,15 @@ def test_a_metric_is_not_measured_where_the_constant_that_it_adds_is_missing():
     assert Grid(wired.cells, measures, {}, {}).of_repeats("a", "delay", "median", {}) == ()
 
 
-def test_the_wider_of_two_tolerances_counts(tmp_path):
-    assert verdict(tmp_path, "value = 10\ntol_rel = 0.1\ntol_abs = 3", {("a", 4): 13.0}).verdict == "reproduced"
+@pytest.mark.parametrize(
+    ("claim", "within", "outside"),
+    [("value = 10\ntol_rel = 0.1\ntol_abs = 3", (7.0, 13.0), (6.9, 13.1)),
+     ("value = 10\ntol_rel = 0.3\ntol_abs = 1", (7.0, 13.0), (6.9, 13.1))],
+)  # fmt: skip
+def test_the_wider_of_two_tolerances_counts_and_not_their_sum(tmp_path, claim, within, outside):
+    for delays, expected in ((within, "reproduced"), (outside, "not reproduced")):
+        for delay in delays:
+            assert verdict(tmp_path, claim, {("a", 4): delay}).verdict == expected
 
 
 def test_a_range_is_widened_at_both_ends(tmp_path):
@@ -223,6 +230,14 @@ def judged(tmp_path: Path, claim: str, cells, *, reading=None):
     ]
     (judgement,) = judge(study, {"e": Grid(found, {"delay": Fake("delay", "sojourn_ms", "ms", "")})})
     return judgement
+
+
+def test_a_verdict_is_on_the_mean_of_the_repeats(tmp_path):
+    # Mean 4, median 1: a single long run counts.
+    cells = {("a", 4): [1.0, 1.0, 10.0], ("b", 4): [3.0, 3.0, 3.0]}
+    number = judged(tmp_path, "value = 4\ntol_abs = 0.5", {("a", 4): [1.0, 1.0, 10.0]})
+    assert (number.verdict, number.measured) == ("reproduced", "4 ms")
+    assert judged(tmp_path, 'relation = "a.delay < b.delay"', cells).verdict == "not reproduced"
 
 
 NEVER = float("nan")
