@@ -15,7 +15,8 @@ sys.path.insert(0, str(VALIDATION))
 from comparison import JUDGED  # noqa: E402
 from distributions import given  # noqa: E402
 from distributions_page import STEPS, Scenario, page, pairs, settling  # noqa: E402
-from ranks import p_value  # noqa: E402
+
+from sojourn.ranks import p_value  # noqa: E402
 
 
 def test_the_probability_is_exact():

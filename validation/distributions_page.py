@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from comparison import JUDGED, Figures, Metric
-from ranks import p_value
+
+from sojourn.ranks import p_value
 
 SIGNIFICANT = 0.01
 """Two samples count as different below this probability. Of a hundred pairs that are alike, one is then called so."""

@@ -14,7 +14,7 @@ from sojourn.comparison import as_in_compare, experiment_text, overrides_for_que
 from sojourn.designs import with_points
 from sojourn.execution import Report
 from sojourn.executors import MakeExecutor, executor_by_name
-from sojourn.journal import Journal
+from sojourn.journal import Finished
 from sojourn.precision import Precision, Rounds
 from sojourn.results import Results, Run
 from sojourn.store import Store
@@ -192,7 +192,7 @@ def run_plan(
     until: Precision | None = None,
     report: Report | None = None,
     keep: Callable[[Run], Run] | None = None,
-    journal: Journal | None = None,
+    journal: Finished | None = None,
     store: Store | None = None,
 ) -> tuple[Results, BaseException | None]:
     """Runs a plan. Returns its results and the reason for an early stop, if any: the results are then partial.

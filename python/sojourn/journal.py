@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
@@ -48,6 +48,16 @@ class Header:
     runs: int
     """Number of planned runs."""
     format: int = FORMAT
+
+
+class Finished(Protocol):
+    """Where finished runs are kept, by their index in the plan."""
+
+    stored: dict[int, Run]
+    """Runs that need not be made again."""
+
+    def add(self, index: int, run: Run) -> None:
+        """Keeps a finished run."""
 
 
 class Journal:

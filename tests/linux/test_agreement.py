@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import random
+
+import pytest
 
 import sojourn as sj
 from sojourn.linux import agreement
+from sojourn.linux.judging import judge
+from sojourn.linux.tolerances import Tolerance
+from sojourn.report import write_report
 from sojourn.tables import plain
 
 
@@ -57,12 +64,103 @@ def test_groups_of_flows_are_compared_where_both_have_them():
     assert "bulk goodput Mbit/s" in plain(agreement.table({"sim": one, "linux": other}))
 
 
-def test_an_unfair_share_does_not_agree():
-    one, other = results("codel"), results("codel")
-    one.runs[0].summary["jain_goodput"], other.runs[0].summary["jain_goodput"] = 1.0, 0.75
+def alike(count: int, **differs: float) -> sj.Results:
+    """Results of one run repeated ``count`` times, whose median sojourn time is ``differs`` more."""
+    one = results("codel")
+    runs = []
+    for seed in range(count):
+        run = copy.deepcopy(one.runs[0])
+        run.summary["seed"] = seed
+        for key, value in differs.items():
+            run.summary["bottleneck"]["down"]["sojourn_ms"][key] += value
+        runs.append(run)
+    return sj.Results({**one.summary, "runs": [run.summary for run in runs]}, runs)
+
+
+def test_an_unfair_share_differs():
+    one, other = alike(6), alike(6)
+    for run in other.runs:
+        run.summary["jain_goodput"] = 0.75
+    for run in one.runs:
+        run.summary["jain_goodput"] = 1.0
     (row,) = (row for row in agreement.compare(one, other) if row.metric == "jain_goodput")
-    assert row.within is False
-    assert agreement.verdict({"old": one, "new": other}, "new").startswith("new does not agree with old")
-    assert "judged: p50, p95, goodput, drops, marks, Jain" in " ".join(
-        plain(agreement.table({"old": one, "new": other})).split()
-    )
+    assert row.judgement.verdict == "differs"
+    named = {"old": one, "new": other}
+    assert agreement.sentences(named)[0].startswith("new differs from old: 1 of ")
+    assert "judged: p50, p95, goodput, drops, marks, Jain" in " ".join(plain(agreement.table(named)).split())
+
+
+def test_one_repeat_decides_nothing():
+    """A difference of 20 ms and one of 10 µs are the same to a judge who has never seen the scatter."""
+    for other in (alike(1, p50=0.01), alike(1, p50=20.0)):
+        judged = agreement.outcome(alike(1), other)
+        assert judged.verdict == "not enough repeats to say"
+        assert judged.repeats >= 4
+
+
+def test_repeats_decide():
+    assert agreement.outcome(alike(6), alike(6)).verdict == "agrees"
+    assert agreement.outcome(alike(6), alike(6, p50=20.0)).verdict == "differs"
+
+
+LIMIT = Tolerance(relative=0.0, absolute=1.0)
+
+
+def test_a_verdict_needs_the_whole_interval_on_one_side_of_the_tolerance():
+    """By hand, Mann and Whitney's table: of six and six at 95 % the sixth smallest of 36 differences is the end."""
+    low = [10.0, 10.1, 10.2, 10.3, 10.4, 10.5]
+    assert judge(low, [value + 0.5 for value in low], LIMIT, 1).verdict == "agrees"
+    assert judge(low, [value + 3.0 for value in low], LIMIT, 1).verdict == "differs"
+    both = judge(low, [value + 1.0 for value in low], LIMIT, 1)
+    assert both.verdict == "not enough repeats to say"
+    assert both.repeats is None, "the difference is the tolerance itself: no number of repeats will do"
+    near = judge(low, [value + 0.8 for value in low], LIMIT, 1)
+    assert near.verdict == "not enough repeats to say"
+    # The differences are 0.3 to 1.3, the sixth of 36 is 0.5: the interval reaches 0.3 from its middle, 0.2 is wanted.
+    assert near.difference.low == pytest.approx(0.5)
+    assert near.repeats == math.ceil(6 * (0.3 / 0.2) ** 2 - 1e-9)
+
+
+def test_more_figures_need_more_certainty_before_one_of_them_differs():
+    """Of five and five the surest verdict is wrong by 2 chances in comb(10, 5) = 252: too many for twenty figures."""
+    low, high = [1.0, 2.0, 3.0, 4.0, 5.0], [11.0, 12.0, 13.0, 14.0, 15.0]
+    assert judge(low, high, LIMIT, 1).verdict == "differs"
+    several = judge(low, high, LIMIT, 20)
+    assert (several.verdict, several.repeats) == ("not enough repeats to say", 6)
+
+
+def test_a_difference_of_chance_seldom_differs():
+    """Two samples of one distribution, which scatters by five tolerances: at most one in twenty may differ."""
+    draw = random.Random(7)
+    verdicts = []
+    for _ in range(400):
+        one, other = ([draw.gauss(20.0, 5.0) for _ in range(7)] for _ in range(2))
+        verdicts.append(judge(one, other, LIMIT, 1).verdict)
+    assert verdicts.count("differs") <= 20
+    assert verdicts.count("agrees") <= 20
+    assert verdicts.count("not enough repeats to say") >= 360
+
+
+def test_an_own_variant_is_named_beside_the_verdict():
+    one, other = results("codel"), results("codel")
+    other.summary["backend"] = "linux"
+    assert agreement.sentences({"sim": one, "linux": other})[-1].startswith("in the simulator codel without variant")
+    one = results("codel:variant=linux")
+    assert len(agreement.sentences({"sim": one, "linux": other})) == 1
+
+
+def test_rtts_of_tcp_are_no_row_beside_a_smoothed_value():
+    one, other = results("codel"), results("codel")
+    metrics = lambda: {row.metric for row in agreement.compare(one, other)}  # noqa: E731
+    assert "bulk.rtt_p95_ms" in metrics()
+    other.summary["backend"] = "linux"
+    assert "bulk.rtt_p95_ms" not in metrics()
+
+
+def test_an_agreement_has_a_page(tmp_path):
+    named = {"sim": alike(6), "linux": alike(6, p50=20.0)}
+    named["linux"].summary["backend"] = "linux"
+    agreement.save(named, directory=tmp_path)
+    page = write_report(tmp_path).read_text()
+    assert "linux differs from sim: 1 of" in page
+    assert page.count("<img src=") == len(named["sim"].directions)

@@ -21,7 +21,7 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 __all__ = ["no_kernels"]
 
 EXPERIMENT = """\
-experiment = { duration = "3 s", warmup = "1 s" }
+experiment = { duration = "3 s", warmup = "1 s", repeat = 6 }
 link = { rate = "10 Mbit/s" }
 queue = [{ aqm = "AQM" }]
 traffic = [{ kind = "bulk", flows = 2, rtt = "20 ms" }]
@@ -50,7 +50,8 @@ def agree(monkeypatch: pytest.MonkeyPatch, experiment: Path) -> Callable[..., in
             if aqm == "broken":
                 raise LinuxError("the guest hangs")
             text = EXPERIMENT.replace("AQM", aqm)
-            return _core.Plan.read_text(text, "experiment", [])[0].run(monitor)
+            seed = [("experiment.seed", str(spec.seed))]
+            return _core.Plan.read_text(text, "experiment", seed)[0].run(monitor)
 
     monkeypatch.setattr(command, "linux", lambda on, named: Fake(kernel=named))
 
@@ -72,27 +73,50 @@ def agree(monkeypatch: pytest.MonkeyPatch, experiment: Path) -> Callable[..., in
         # With one kernel there is no verdict on kernels, as before.
         (("old-pfifo",), 0),
         (("old-broken",), 1),
+        (("old-codel", "new-pfifo", "--set", "experiment.repeat=1"), 125),
+        (("old-codel", "new-pfifo", "--set", "experiment.repeat=1", "--until", "decided"), 1),
     ],
 )
 def test_the_status_tells_whether_kernels_agree(agree, kernels: tuple[str, ...], ends: int):
-    assert agree(*kernels) == ends
+    named = [one for one in kernels if one.rpartition("-")[2] in ("codel", "pfifo", "broken")]
+    assert agree(*named, more=kernels[len(named) :]) == ends
+
+
+def test_until_decided_makes_only_what_is_missing(agree, capsys: pytest.CaptureFixture[str], monkeypatch):
+    made = []
+    run_plan = command.run_plan
+
+    def noted(plan, **options):
+        made.append(len(plan) - len(options["journal"].stored))
+        return run_plan(plan, **options)
+
+    monkeypatch.setattr(command, "run_plan", noted)
+    first = ("--set", "experiment.repeat=2", "--until", "decided", "--json")
+    assert agree("old-codel", "new-pfifo", more=first) == 1
+    said = capsys.readouterr()
+    repeats = json.loads(said.out)["repeats"]
+    assert repeats["old-codel"] == repeats["sim"] == sum(made[::3]) > 2
+    assert "no verdict yet" in said.err
+    assert agree("old-codel", more=("--until", "5%")) == 2
+    assert capsys.readouterr().err == '--until: got "5%"; must be decided\n'
 
 
 def test_the_simulator_is_shown_and_not_judged(agree, capsys: pytest.CaptureFixture[str]):
     assert agree("old-pfifo", "new-pfifo") == 0
     told = capsys.readouterr().out
     assert "new-pfifo agrees with old-pfifo" in told
-    assert "sim does not agree with old-pfifo" in told
+    assert "sim differs from old-pfifo" in told
 
 
 def test_each_kernel_has_its_figures(agree, capsys: pytest.CaptureFixture[str]):
     assert agree("old-codel", "new-pfifo", more=("--json",)) == 1
     document = json.loads(capsys.readouterr().out)
     assert document["backends"] == ["old-codel", "new-pfifo", "sim"]
-    assert document["agree"] == {"new-pfifo": False, "sim": True}
+    assert document["verdict"] == {"new-pfifo": "differs", "sim": "agrees"}
     (median,) = (row for row in document["agreement"] if row["metric"] == "sojourn_p50_ms")
     assert median["new-pfifo"] > median["old-codel"] == median["sim"]
-    assert median["within"] == {"new-pfifo": False, "sim": True}
+    assert median["verdict"] == {"new-pfifo": "differs", "sim": "agrees"}
+    assert median["interval"]["new-pfifo"][0] > 1.0
     assert median["relative"]["sim"] == 0.0
 
 

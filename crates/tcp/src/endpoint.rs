@@ -552,6 +552,47 @@ mod tests {
         }
     }
 
+    /// As Linux's write() and close(): what the window allows is sent before the close is known, so the FIN is a packet of
+    /// its own (tcp_send_fin) unless data is left. In 6.1 it and the last segment then pass the full window of 2.
+    #[test]
+    fn a_fin_goes_alone_if_all_data_has_left() {
+        let first_flight = |bytes, kernel| {
+            let config = Config {
+                mss: 1000,
+                initial_window: 2,
+                kernel,
+                exchange: true,
+                ..Config::default()
+            };
+            let reno = by_name("reno").expect("a congestion control");
+            let mut ends = [
+                Endpoint::connect(config.clone(), reno, Seq(1000)),
+                Endpoint::listen(config, reno, Seq(2000)),
+            ];
+            ends[0].write(bytes);
+            ends[0].close();
+            for (from, to) in [(0, 1), (1, 0)] {
+                let setup = ends[from].poll(Time::ZERO).expect("a handshake").segment;
+                ends[to].on_segment(&setup, Arrival::NotEct, Time::ZERO);
+            }
+            let sent = std::iter::from_fn(|| ends[0].poll(Time::ZERO));
+            sent.map(|sent| (sent.segment.len, sent.segment.flags.contains(Flags::FIN)))
+                .collect::<Vec<_>>()
+        };
+        let (whole, short, alone) = ((1000, false), (500, false), (0, true));
+        for kernel in [Kernel::V6_1, Kernel::V7_3] {
+            assert_eq!(first_flight(500, kernel), [short, alone]);
+            assert_eq!(first_flight(2700, kernel)[..2], [whole, whole]);
+        }
+        assert_eq!(first_flight(1500, Kernel::V6_1), [whole, short, alone]);
+        assert_eq!(first_flight(1500, Kernel::V7_3), [whole, short]);
+        assert_eq!(
+            first_flight(2700, Kernel::V6_1),
+            [whole, whole, (700, true)]
+        );
+        assert_eq!(first_flight(2700, Kernel::V7_3), [whole, whole]);
+    }
+
     /// As in Linux's TCPTimeouts, timeouts of SYN, SYN-ACK and data count; that of a tail loss probe does not.
     #[test]
     fn timeouts_of_handshake_and_data_are_counted() {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,15 +16,23 @@ from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid,
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
 from sojourn.linux import Linux
+from sojourn.linux.judging import Verdict
 from sojourn.linux.kernel import simulated
 from sojourn.manifest import Manifest
-from sojourn.results import Results
+from sojourn.results import Results, Run
 from sojourn.saving import files_of
 
+if TYPE_CHECKING:
+    from sojourn.linux import agreement
+
 DIFFERENT = 1
-"""Status if a kernel does not agree with the first."""
+"""Status if a kernel differs from the first."""
 UNDECIDED = 125
-"""Status if runs failed or are invalid. ``git bisect run`` skips a commit with it."""
+"""Status if too few repeats were made to say, or runs failed or are invalid. ``git bisect run`` skips such a commit."""
+MOST_REPEATS = 200
+"""Most repeats of ``--until decided``."""
+FIRST_STEP = 4
+"""Added to twice the repeats so far: the most that are tried next."""
 
 
 def command(
@@ -35,16 +43,27 @@ def command(
     set: Set = None,
     jobs: Jobs = None,
     json: Json = False,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="decided",
+            help=f"Repeat until there is a verdict, at most {MOST_REPEATS} times, first experiment.repeat times.",
+        ),
+    ] = None,
 ) -> None:
-    """Run an experiment file on the simulator and on Linux, and compare the results.
+    """Run an experiment file on the simulator and on Linux, and judge whether the results agree.
 
     The simulator has the TCP of the kernel's version (experiment.kernel), unless --set gives another.
     A discipline follows its own documents unless the file has variant = "linux".
+    The verdict rests on the scatter of both over the seeds: agrees, differs, or not enough repeats to say.
     With --kernel twice or more, compare the kernels with the first; the simulator is shown beside them. Exit status: 0
-    if the kernels agree (with one: if the runs were made), 1 if not, 125 if a run failed or is invalid, 2 if the input
-    is wrong.
+    if the kernels agree (with one: if the runs were made), 1 if they differ, 125 if there are too few repeats to say,
+    or a run failed or is invalid, 2 if the input is wrong.
     """
     from sojourn.linux import agreement
+
+    if until not in (None, "decided"):
+        raise _core.ExperimentError(f'--until: got "{until}"; must be decided')
 
     kernels = kernel or []
     backends = _backends(on, kernels)
@@ -58,26 +77,54 @@ def command(
         # Check all backends before anything is run.
         like = [*_like(backends), *replaced]
         plans = {name: read_plan(file, like, backend=backend) for name, backend in backends.items()}
-        named = {name: _run(name, backend, plans[name], jobs) for name, backend in backends.items()}
+        for name, backend in backends.items():
+            announce_notes(backend, plans[name])
+        kept: dict[str, dict[str, Run]] = {name: {} for name in backends}
+        look = 1
+        while True:
+            named = {name: _run(name, backend, plans[name], jobs, kept[name]) for name, backend in backends.items()}
+            judged = agreement.outcomes(named, look)
+            of_kernels = list(judged)[: max(1, len(kernels) - 1)]
+            more = _more(named, [judged[name] for name in of_kernels]) if until else None
+            if more is None:
+                break
+            look += 1
+            print(f"no verdict yet: {more} repeats", file=sys.stderr)
+            again = [*like, ("experiment.repeat", str(more))]
+            plans = {name: read_plan(file, again, backend=backend) for name, backend in backends.items()}
         if out is not None:
             try:
-                agreement.save(named, directory=out)
+                agreement.save(named, directory=out, look=look)
             except OSError as error:
                 raise Stopped(FAILED, storage.write_failed(out, error)) from None
         if json:
-            sys.stdout.write(agreement.as_json(named))
+            sys.stdout.write(agreement.as_json(named, look))
         else:
-            show(agreement.table(named))
-            for name in list(named)[1:]:
-                print(agreement.verdict(named, name))
+            show(agreement.table(named, look))
+            for line in agreement.sentences(named, look):
+                print(line)
         refuse_invalid([run for name, results in named.items() if name != Simulator.name for run in results.runs])
     except (Stopped, _core.RunError) as error:
         status = error.status if isinstance(error, Stopped) else FAILED
         if len(kernels) > 1 and status == FAILED:
             raise Stopped(UNDECIDED, str(error)) from None
         raise
-    if any(agreement.differences(named)[name] for name in list(named)[1 : len(kernels)]):
-        raise Stopped(DIFFERENT, "the kernels do not agree")
+    if len(kernels) > 1:
+        verdicts = {judged[name].verdict for name in of_kernels}
+        if Verdict.DIFFERS in verdicts:
+            raise Stopped(DIFFERENT, "the kernels differ")
+        if Verdict.UNDECIDED in verdicts:
+            raise Stopped(UNDECIDED, "not enough repeats to say whether the kernels agree")
+
+
+def _more(named: dict[str, Results], judged: list[agreement.Outcome]) -> int | None:
+    """The number of repeats to try next; None if there is a verdict on every kernel, or the most were made."""
+    done = min(len({run.seed for run in results.runs}) for results in named.values())
+    open_ones = [one for one in judged if one.verdict is Verdict.UNDECIDED]
+    if not open_ones or done >= MOST_REPEATS:
+        return None
+    estimated = [MOST_REPEATS if one.repeats is None else one.repeats for one in open_ones]
+    return min(max(*estimated, done + 1), 2 * done + FIRST_STEP, MOST_REPEATS)
 
 
 def _backends(on: str | None, kernels: list[str]) -> dict[str, Backend]:
@@ -106,10 +153,22 @@ def _name(kernel: str) -> str:
     return Path(kernel.partition(":")[0]).resolve().name
 
 
-def _run(name: str, backend: Backend, plan: _core.Plan, jobs: int | None) -> Results:
-    announce_notes(backend, plan)
+class _Kept:
+    """The runs of a backend that were made before, for a plan with more repeats."""
+
+    def __init__(self, plan: _core.Plan, runs: dict[str, Run]) -> None:
+        self._keys = [spec.hash for spec in plan]
+        self._runs = runs
+        self.stored = {index: runs[key] for index, key in enumerate(self._keys) if key in runs}
+
+    def add(self, index: int, run: Run) -> None:
+        """Keeps a finished run."""
+        self._runs[self._keys[index]] = run
+
+
+def _run(name: str, backend: Backend, plan: _core.Plan, jobs: int | None, kept: dict[str, Run]) -> Results:
     with Display(f"runs on {name}") as display:
-        results, stopped_by = run_plan(plan, jobs=jobs, backend=backend, report=display)
+        results, stopped_by = run_plan(plan, jobs=jobs, backend=backend, report=display, journal=_Kept(plan, kept))
     if stopped_by is not None:
         raise stop_reason(stopped_by, f"{len(results.runs)} of {len(plan.jobs)} runs finished on {name}")
     return results

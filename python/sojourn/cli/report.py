@@ -13,7 +13,7 @@ from sojourn.storage import write_failed
 
 def command(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A directory that run, compare or study run wrote with --out.")
+        Path, typer.Argument(metavar="DIR", help="A directory that run, compare, study run or agree wrote with --out.")
     ],
 ) -> None:
     """Write DIR/report.html: experiment, figures, tables, published values."""

@@ -13,9 +13,13 @@ class Tolerance(NamedTuple):
     absolute: float
     """In the metric's unit."""
 
+    def bound(self, reference: float) -> float:
+        """The largest difference that agrees with this reference, in the metric's unit."""
+        return max(self.relative * abs(reference), self.absolute)
+
     def within(self, reference: float, value: float) -> bool:
         """Whether a value agrees with its reference."""
-        return abs(value - reference) <= max(self.relative * abs(reference), self.absolute)
+        return abs(value - reference) <= self.bound(reference)
 
 
 TOLERANCES = {

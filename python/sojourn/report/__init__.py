@@ -1,6 +1,6 @@
 """One self-contained HTML page about the results in a directory: experiment, figures, tables, published values.
 
-- ``write_report``: writes DIR/report.html for the results of ``sojourn run``, ``compare`` or ``study run``
+- ``write_report``: writes DIR/report.html for the results of ``sojourn run``, ``compare``, ``study run`` or ``agree``
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sojourn._core import ExperimentError
-from sojourn.report import experiment, study
+from sojourn.report import agreement, experiment, study
 from sojourn.report.page import render
 from sojourn.storage import Staging
 
@@ -36,11 +36,11 @@ def write_report(directory: str | Path) -> Path:
     """
     folder = Path(directory)
     if not folder.is_dir():
-        raise ExperimentError(f'report: got "{folder}"; must be a directory that sojourn run or study run wrote')
-    sections = [room for room in (study, experiment) if (folder / room.NEEDS).is_file()]
+        raise ExperimentError(f'report: got "{folder}"; must be a directory that sojourn run, study run or agree wrote')
+    sections = [room for room in (study, agreement, experiment) if (folder / room.NEEDS).is_file()]
     if not sections:
-        needed = " nor ".join(room.NEEDS for room in (experiment, study))
-        raise ExperimentError(f'report: got "{folder}"; it contains no results: neither {needed}')
+        needed = ", ".join(room.NEEDS for room in (experiment, study, agreement))
+        raise ExperimentError(f'report: got "{folder}"; it contains no results: none of {needed}')
     try:
         contexts = [room.context(folder) for room in sections]
     except (LookupError, TypeError, AttributeError) as error:

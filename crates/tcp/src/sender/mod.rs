@@ -21,7 +21,7 @@ mod pacing;
 mod recovery;
 mod timers;
 
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use self::buffers::Buffers;
 use self::due::Due;
@@ -137,7 +137,10 @@ pub struct Sender {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fin {
     Open,
-    /// The application has closed; the FIN follows the last byte.
+    /// The application has just closed. What it wrote is sent first, as Linux's write() sends it before close(); if
+    /// nothing is left unsent then, the FIN leaves alone.
+    Closing,
+    /// Data was left unsent when the application closed; the FIN goes with the last of it (tcp_send_fin).
     Wanted,
     Sent,
 }
@@ -301,7 +304,7 @@ impl Sender {
             self.unsent = 0;
         }
         if self.fin == Fin::Open {
-            self.fin = Fin::Wanted;
+            self.fin = Fin::Closing;
             if self.kernel < Kernel::V7_3 {
                 self.due.add(Due::LAST);
             }
@@ -313,8 +316,13 @@ impl Sender {
         // Evaluate all without short-circuit: at an end that only receives, each is nearly always true.
         self.scoreboard.is_empty()
             & (self.unsent == 0)
-            & (self.fin != Fin::Wanted)
+            & !self.owes_fin()
             & (self.arm == timers::Arm::Leave)
+    }
+
+    /// True if the application has closed and the FIN was never sent.
+    fn owes_fin(&self) -> bool {
+        matches!(self.fin, Fin::Closing | Fin::Wanted)
     }
 
     /// True if the FIN has been sent and acknowledged.
@@ -396,6 +404,11 @@ impl Sender {
         }
         self.new_data_first = false;
         self.burst = 0;
+        if self.fin == Fin::Closing {
+            cold_path();
+            self.fin = Fin::Wanted;
+            return self.poll(segment, now);
+        }
         self.settle(now);
         None
     }
@@ -449,7 +462,11 @@ impl Sender {
     fn next_new(&self, fill: Fill) -> Option<(u32, bool)> {
         let room = self.room();
         let len = self.unsent.min(u64::from(self.full.min(room))) as u32;
-        let fin = self.fin == Fin::Wanted && u64::from(len) == self.unsent && len < room;
+        let fin = match self.fin {
+            Fin::Open | Fin::Sent => false,
+            Fin::Closing => self.unsent == 0,
+            Fin::Wanted => u64::from(len) == self.unsent,
+        } && len < room;
         let silly = len < self.full && u64::from(len) < self.unsent;
         ((len > 0 || fin) && (fill == Fill::Partial || !silly)).then_some((len, fin))
     }
@@ -483,7 +500,7 @@ impl Sender {
             self.buffer == 0 && self.burst == 0 && self.gso && self.buffers.ends_write();
         let mut flags = Flags::default()
             .with_if(Flags::FIN, fin)
-            .with_if(Flags::PSH, self.unsent == 0 || ends_write);
+            .with_if(Flags::PSH, len > 0 && (self.unsent == 0 || ends_write));
         // RFC 3168 §6.1.2: CWR goes with the first new data after a reduction.
         if len > 0 && std::mem::take(&mut self.confirm_reduction) {
             flags = flags.with(Flags::CWR);

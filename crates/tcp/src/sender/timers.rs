@@ -233,7 +233,7 @@ impl Sender {
     #[cold]
     #[inline(never)]
     fn arm_persist(&mut self, now: Time) {
-        let held_back = self.unsent > 0 || self.fin == super::Fin::Wanted;
+        let held_back = self.unsent > 0 || self.owes_fin();
         if held_back && self.alarm.is_none() && self.next_new(super::Fill::Full).is_none() {
             let rto = self.rtt.backed_off_rto(self.backoff);
             self.alarm = Some((Alarm::Persist, self.clock.expiry(now, rto)));
