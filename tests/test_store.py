@@ -177,6 +177,15 @@ def test_a_damaged_plan_does_not_stop_the_other_sweeps(sojourn: Cli, file: Path,
         assert ended.stderr.startswith(f"note: {plan}: the results are damaged: not JSON")
         assert ended.stderr.count("is left out") == 1
     assert sojourn("explore", "--store", "store", "--out", "page.html").returncode == 0
+    # A sweep of that plan says what to do, too.
+    swept = [
+        sojourn("sweep", "grid.toml", "--set", f'experiment.duration="{duration}"', "--store", "store")
+        for duration in ("1 s", "2 s")
+    ]
+    (refused,) = [one for one in swept if one.returncode]
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"{plan}: the results are damaged")
+    assert refused.stderr.endswith(": restore the file, or move its folder away\n")
 
 
 def test_a_damaged_file_of_one_sweep_does_not_keep_the_others_from_a_query(sojourn: Cli, file: Path, tmp_path: Path):
@@ -389,6 +398,43 @@ def test_own_disciplines_and_traces_go_into_the_store(sojourn: Cli, tmp_path: Pa
     assert json.loads(sojourn("status", "--store", "store", "--json").stdout)["done"] == 18
 
 
+def test_a_worker_names_the_code_that_it_runs_and_refuses_that_of_others(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "mine.py").write_text(
+        "import sojourn as sj\nprint('ran')\n@sj.aqm('mine')\nclass Mine:\n"
+        "    def enqueue(self, packet, queue, now):\n        return 'pass'\n"
+    )
+    (tmp_path / "grid.toml").write_text(EXPERIMENT.replace('"pie"', '"mine"'))
+    assert sojourn("--load", "mine.py", "sweep", "grid.toml", "--store", "store", "--plan").returncode == 0
+    store = tmp_path / "store"
+    (code,) = store.glob("plans/*/own-0-mine.py")
+    text = code.read_text()
+    code.write_text(f"{text}\n")
+    changed = sojourn("worker", "--store", "store")
+    assert (changed.returncode, changed.stdout) == (2, ""), "it has not run"
+    assert f"{code}: got SHA-256 " in changed.stderr
+    code.write_text(text)
+    for path, mode in ((store, 0o777), (store / "plans", 0o775), (code.parent, 0o757), (code, 0o664)):
+        before = path.stat().st_mode
+        path.chmod(mode)
+        refused = sojourn("worker", "--store", "store")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        told = f"{path}: may be written to by others (mode {mode:o}), and the sweep has Python code"
+        assert refused.stderr.splitlines()[-1].startswith(told)
+        path.chmod(before)
+    if os.geteuid() == 0:
+        os.chown(code, 1, -1)
+        refused = sojourn("worker", "--store", "store")
+        assert (refused.returncode, f"{code}: belongs to user 1" in refused.stderr) == (2, True)
+        os.chown(code, 0, -1)
+    store.chmod(0o777)
+    worked = sojourn("worker", "--store", "store", "--trust")
+    assert (worked.returncode, worked.stdout) == (0, "ran\n")
+    assert worked.stderr.startswith(f"note: runs the code of {code} (SHA-256 ")
+    # Who brings the code does not need that of the store.
+    (tmp_path / "grid.toml").write_text(EXPERIMENT.replace('"pie"', '"mine"').replace("repeat = 3", "repeat = 1"))
+    assert sojourn("--load", "mine.py", "sweep", "grid.toml", "--store", "store").returncode == 0
+
+
 def test_what_is_no_store_is_refused_and_left_alone(sojourn: Cli, file: Path, tmp_path: Path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
@@ -419,6 +465,44 @@ def test_a_wrong_statement_is_one_line(sojourn: Cli, file: Path):
     assert wrong.stderr.startswith("query: Binder Error")
     empty = sojourn("query", "--store", "store", "")
     assert (empty.returncode, empty.stdout) == (0, "no rows\n")
+
+
+def test_a_query_only_reads(sojourn: Cli, file: Path, tmp_path: Path):
+    sojourn("sweep", "grid.toml", "--store", "store")
+    for sql in (
+        "copy (select 1) to 'made.csv'",
+        "select 1; copy runs to 'made.csv'",
+        "explain analyze copy (select 1) to 'made.csv'",
+        "copy (pivot runs on aqm using count(*)) to 'made.csv'",
+        "attach 'made.db'",
+        "insert into runs values (1)",
+        "create table made (x int)",
+        "export database 'made'",
+        "import database 'made'",
+    ):
+        refused = sojourn("query", "--store", "store", sql)
+        assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1), sql
+        assert "must only read" in refused.stderr
+    assert not list(tmp_path.glob("made*"))
+    for sql in ("from runs", "describe runs", "pivot runs on aqm using count(*) group by seed", "explain from runs"):
+        assert sojourn("query", "--store", "store", sql).returncode == 0, sql
+
+
+def test_a_long_answer_is_printed_as_it_is_computed(sojourn: Cli, file: Path, tmp_path: Path):
+    sojourn("sweep", "grid.toml", "--store", "store")
+    sql = "select r.range as n from range(1000000000000) r"
+    for options in ([], ["--json"]):
+        command = [sys.executable, "-m", "sojourn", "query", "--store", str(tmp_path / "store"), sql, *options]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert b"0" in process.stdout.read(1 << 15)
+            process.stdout.close()
+            assert process.wait(timeout=60) == 1
+    many = sojourn("query", "--store", "store", "select range as n from range(2500)")
+    numbers = [line.strip() for line in many.stdout.splitlines()]
+    assert [number for number in numbers if number.isdecimal()] == [str(number) for number in range(2500)]
+    assert numbers.count("n") == 1
+    assert json.loads(sojourn("query", "--store", "store", "select 1 a where false", "--json").stdout) == []
 
 
 def test_a_claim_is_held_by_one_and_lapses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

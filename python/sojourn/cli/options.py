@@ -80,6 +80,10 @@ Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Parallel runs; 
 StoreFolder = Annotated[
     Path, typer.Option("--store", metavar="DIR", parser=out_directory, help="The store: a folder of runs.")
 ]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Run the store's Python files even if other users may write to the folder."),
+]
 KeptRuns = Annotated[
     Path | None,
     typer.Option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -14,6 +14,9 @@ from sojourn.cli.options import Json, StoreFolder, is_text
 from sojourn.cli.outcome import complain
 from sojourn.cli.shown import show
 from sojourn.store import Store
+
+if TYPE_CHECKING:
+    from sojourn.store.query import Answer
 
 
 def command(
@@ -26,17 +29,34 @@ def command(
 
     if not is_text(sql):
         raise ExperimentError("query: must be UTF-8")
-    rows = query(Store(store, say=complain), sql)
-    if json:
-        print(json_.dumps(rows, default=str))
-        return
-    if not rows:
+    with query(Store(store, say=complain), sql) as answer:
+        if json:
+            _print_json(answer)
+        else:
+            _print_tables(answer)
+
+
+def _print_json(answer: Answer) -> None:
+    comma = ""
+    print("[", end="")
+    for chunk in answer.chunks:
+        for row in chunk:
+            print(comma, json_.dumps(dict(zip(answer.names, row, strict=True)), default=str), sep="", end="")
+            comma = ", "
+    print("]")
+
+
+def _print_tables(answer: Answer) -> None:
+    """Prints a table per chunk; only the first has a head."""
+    is_first = True
+    for chunk in answer.chunks:
+        table = Table(*answer.names, box=box.SIMPLE if is_first else None, show_header=is_first)
+        for row in chunk:
+            table.add_row(*map(_cell, row))
+        show(table)
+        is_first = False
+    if is_first:
         print("no rows")
-        return
-    table = Table(*rows[0], box=box.SIMPLE)
-    for row in rows:
-        table.add_row(*map(_cell, row.values()))
-    show(table)
 
 
 def _cell(value: object) -> str:

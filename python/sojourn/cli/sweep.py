@@ -14,7 +14,7 @@ import typer
 from sojourn import _core
 from sojourn.api import read_plan
 from sojourn.batches import make_batch
-from sojourn.cli.options import Jobs, Json, Set, Until, out_directory, overrides
+from sojourn.cli.options import Jobs, Json, Set, Trust, Until, out_directory, overrides
 from sojourn.cli.outcome import Stopped, complain, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.designs import with_points
@@ -55,6 +55,7 @@ def command(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue where the sweep stopped; a sweep into a store always does.")
     ] = False,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Run an experiment file into a store. Runs that the store has are not repeated."""
@@ -80,8 +81,8 @@ def command(
         _repeat(repeated, rounds, Store.make(store, say=complain), jobs=workers, json=json)
         return
     refuse_too_large(_edges(sweep), min(workers, len(sweep)))
-    kept = Store.make(store, say=complain)
-    plan = kept.find(sweep) or kept.add(Path(file), replaced, sweep, batch_of(sweep))
+    kept = Store.make(store, say=complain, trusted=trust)
+    plan = kept.find(sweep) or kept.add(Path(file), replaced, sweep, *batch_of(sweep))
     for path in mend(plan):
         complain(f"{path}: damaged; its runs are repeated")
     if not plan_only and plan.missing():

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.cli.options import Jobs, StoreFolder
+from sojourn.cli.options import Jobs, StoreFolder, Trust
 from sojourn.cli.outcome import complain, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.executors import default_workers
@@ -22,11 +22,16 @@ def command(
         bool,
         typer.Option("--wait/--no-wait", help="Stay until all runs are done, and take over from workers that die."),
     ] = True,
+    trust: Trust = False,
 ) -> None:
-    """Execute the pending runs of a store. Use any number of workers on any machines; killing one is safe."""
+    """Execute the pending runs of a store. Use any number of workers on any machines; killing one is safe.
+
+    A worker runs the Python files of user-defined disciplines that a sweep has put into the store, and names them.
+    """
+    from sojourn.store.code import checked
     from sojourn.store.work import index, work
 
-    kept = Store(store, say=complain)
+    kept = Store(store, say=complain, trusted=trust)
     own: list[int] = []
     left_out: list[_core.ExperimentError] = []
     pending = [plan for plan in kept.plans() if plan.missing()]
@@ -34,6 +39,8 @@ def command(
         kept.check_writable()
     for plan in pending:
         try:
+            for file, sum_ in checked(plan):
+                complain(f"note: runs the code of {file} (SHA-256 {sum_[:12]}…)")
             _ = plan.sweep
         except _core.ExperimentError as error:
             complain(f"note: {error}; this sweep is left out")

@@ -17,8 +17,9 @@ from sojourn import _core
 from sojourn.grids.intervals import Intervals, median_intervals
 from sojourn.grids.measure import Measure, measure
 from sojourn.statistics import FloatArray
+from sojourn.store import files
 from sojourn.store.plans import Store, StoredPlan
-from sojourn.store.query import ROWS, refusal
+from sojourn.store.query import ORDER, ROWS, literal, refusal, whole_parts
 from sojourn.swept import SHOWN, Quantity, quantity, words
 
 if TYPE_CHECKING:
@@ -87,25 +88,30 @@ class Grid:
     """
 
     def __init__(self, store: Store | str | Path, where: str | None = None) -> None:
+        self._store = store if isinstance(store, Store) else Store(store)
+        files.again(lambda: self._read(where))
+
+    def _read(self, where: str | None) -> None:
         import duckdb
 
-        self._store = store if isinstance(store, Store) else Store(store)
-        parts = {plan.id: plan.parts() for plan in self._store.plans()}
-        paths = [str(part.path) for of_plan in parts.values() for part in of_plan]
-        if not paths:
-            raise _core.ExperimentError(f"{self._store.path} has no runs yet; sojourn worker --store makes them")
-        try:
-            self._rows: duckdb.DuckDBPyConnection = duckdb.connect(":memory:")
-            keys: dict[str, None] = {}
-            for plan in self._store.plans():
-                # Runs of one file have the same keys, listed runs any.
-                some = [str(part.path) for part in parts.get(plan.id, [])]
-                keys |= dict.fromkeys(self._keys_of(some if plan.meta.listed else some[:1], plan.meta.listed))
-            self._pick(paths, where)
-            self._columns = {str(row[0]): str(row[1]) for row in self._all("describe picked")}
-            self._read_cells([key for key in keys if key in self._columns])
-        except duckdb.Error as error:
-            raise refusal(self._store, "--where" if where else "store", error) from None
+        found = whole_parts(self._store, "store")
+        everything = [part for _, parts in found for part in parts]
+        with files.pinned(everything) as paths:
+            try:
+                self._rows: duckdb.DuckDBPyConnection = duckdb.connect(":memory:")
+                keys: dict[str, None] = {}
+                first = 0
+                for plan, parts in found:
+                    # Runs of one file have the same keys, listed runs any.
+                    some = paths[first : first + (len(parts) if plan.meta.listed else 1)]
+                    keys |= dict.fromkeys(self._keys_of(some, plan.meta.listed))
+                    first += len(parts)
+                self._pick(paths, where)
+            except duckdb.Error as error:
+                files.refuse_gone(everything)
+                raise refusal(self._store, "--where" if where else "store", error) from None
+        self._columns = {str(row[0]): str(row[1]) for row in self._all("describe picked")}
+        self._read_cells([key for key in keys if key in self._columns])
 
     def _all(self, sql: str) -> list[tuple[Any, ...]]:
         return self._rows.execute(sql).fetchall()
@@ -123,10 +129,10 @@ class Grid:
         """Makes the table ``picked``: a row per run."""
         condition = f"where ({where})" if where else ""
         self._rows.execute(
-            f"create table picked as select * exclude (summary, filename, file_row_number) "
+            f"create table picked as select * exclude (summary, file_row_number) "
             f"from (select * from {ROWS.format(files=_quoted(paths))} {condition}) "
-            "qualify row_number() over (partition by coalesce(hash, plan || place) order by filename, file_row_number) "
-            "= 1 order by filename, file_row_number"
+            f"qualify row_number() over (partition by coalesce(hash, plan || place) order by {ORDER}) = 1 "
+            f"order by {ORDER}"
         )
 
     def _read_cells(self, keys: Sequence[str]) -> None:
@@ -306,4 +312,4 @@ def _name(column: str) -> str:
 
 
 def _quoted(paths: Iterable[str]) -> str:
-    return "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]"
+    return "[" + ", ".join(map(literal, paths)) + "]"

@@ -35,7 +35,7 @@ def work(plan: StoredPlan, address: str, *, report: Report | None = None) -> Bas
     with client, interrupts.held() as presses:
         # Dask gives the batch of a dead worker to another one, which waits until the claim expires.
         asked = {
-            client.submit(make_batch, str(plan.store), plan.id, batch, pure=False, retries=3): batch
+            client.submit(make_batch, str(plan.store), plan.id, batch, plan.trusted, pure=False, retries=3): batch
             for batch in plan.missing()
         }
         left = set(asked)

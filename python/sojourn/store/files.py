@@ -1,20 +1,42 @@
-"""Files of a store. They are written atomically, and their names contain a checksum."""
+"""Files of a store. They are written atomically, and their names contain a checksum.
+
+Any number of processes may read and write at the same time. A file can only be replaced by another with the same rows,
+so a reader whose file is gone lists the folder again (``again``). The files that a larger one replaces stay for
+``SETTLE_S`` after the larger one is there. So a listing has all rows: either nothing was removed while it was made, or
+the time of the folder's last change shows it, and a second listing has the larger file.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import time
 import uuid
 import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeVar
+
+from sojourn import _core
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _NAME = re.compile(r"(\d+)-(\d+)-([0-9a-f]{8})\.parquet")
+SETTLE_S = 0.2
+"""How long files stay that a larger one replaces. It must exceed the resolution of a folder's time."""
+WAITS_S = (0.0, *(0.05 * 2**power for power in range(11)))
+"""Waits before a folder is listed again, 102 s in total: network file systems repeat an old listing for up to 60 s."""
+
+T = TypeVar("T")
+
+
+class Gone(Exception):
+    """A listed file is not there any more: another process has replaced it."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +50,16 @@ class Part:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file matches its checksum."""
+        """Whether the file matches its checksum.
+
+        Raises
+        ------
+        Gone
+            There is no such file.
+        """
         try:
-            return zlib.crc32(self.path.read_bytes()) == self.checksum
+            with self.open() as file:
+                return zlib.crc32(file.read()) == self.checksum
         except OSError:
             return False
 
@@ -39,15 +68,108 @@ class Part:
         """What to tell the user if the file is damaged."""
         return f"{self.path} is damaged; sojourn sweep FILE --store repeats its runs"
 
-    def read(self) -> pa.Table:
-        """Its rows."""
+    def open(self) -> IO[bytes]:
+        """Opens the file.
+
+        Raises
+        ------
+        Gone
+            There is no such file.
+        OSError
+            It cannot be read.
+        """
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ESTALE):
+                raise Gone(str(self.path)) from None
+            raise
+
+    def read(self, columns: list[str] | None = None, filters: object = None) -> pa.Table:
+        """Its rows.
+
+        Raises
+        ------
+        Gone
+            There is no such file.
+        OSError, ValueError
+            It is damaged.
+        """
         import pyarrow.parquet as pq
 
-        return pq.read_table(self.path, partitioning=None)
+        return pq.read_table(self.content(), columns=columns, filters=filters, partitioning=None)
+
+    def content(self) -> pa.BufferReader:
+        """Its content, in memory: Arrow's threads may still read it when an error has been raised.
+
+        Raises
+        ------
+        Gone
+            There is no such file.
+        OSError
+            It cannot be read.
+        """
+        import pyarrow as pa
+
+        with self.open() as file:
+            return pa.BufferReader(file.read())
+
+    def has(self, other: Part) -> bool:
+        """Whether it has all runs of another file."""
+        return self.first <= other.first and other.last <= self.last
+
+
+def again(read: Callable[[], T]) -> T:
+    """Calls ``read``, which lists files and reads them, until no listed file is gone when it is read.
+
+    Raises
+    ------
+    RunError
+        One is gone every time.
+    """
+    for wait_s in WAITS_S:
+        time.sleep(wait_s)
+        try:
+            return read()
+        except Gone as gone:
+            path = str(gone)
+    raise _core.RunError(f"{path}: the folder lists this file, but it is gone; repeat the command later")
 
 
 def parts(folder: Path) -> list[Part]:
     """The files of a folder in the order of their runs. Where files overlap, only the larger one is listed."""
+    return _listing(folder)[0]
+
+
+def replaced(folder: Path) -> list[Part]:
+    """The files of a folder whose runs are in larger files, left behind by a process that was killed."""
+    return _listing(folder)[1]
+
+
+def _listing(folder: Path) -> tuple[list[Part], list[Part]]:
+    before = _changed(folder)
+    found = _found(folder)
+    if _changed(folder) != before:
+        found = _found(folder)
+    kept: list[Part] = []
+    smaller: list[Part] = []
+    for part in found:
+        if not kept or part.first > kept[-1].last:
+            kept.append(part)
+        else:
+            smaller.append(part)
+    return kept, smaller
+
+
+def _changed(folder: Path) -> int:
+    """The time of a folder's last change."""
+    try:
+        return folder.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _found(folder: Path) -> list[Part]:
     found = []
     with contextlib.suppress(FileNotFoundError):
         for entry in os.scandir(folder):
@@ -55,11 +177,65 @@ def parts(folder: Path) -> list[Part]:
             if match is not None and entry.is_file():
                 found.append(Part(Path(entry.path), int(match[1]), int(match[2]), int(match[3], 16)))
     found.sort(key=lambda part: (part.first, -part.last, part.path.name))
-    kept: list[Part] = []
-    for part in found:
-        if not kept or part.first > kept[-1].last:
-            kept.append(part)
-    return kept
+    return found
+
+
+def remove(old: Collection[Part]) -> None:
+    """Removes files whose rows are in others now."""
+    if old:
+        time.sleep(SETTLE_S)
+    for part in old:
+        part.path.unlink(missing_ok=True)
+
+
+@contextmanager
+def pinned(listed: Iterable[Part]) -> Iterator[list[str]]:
+    """Paths under which these files can be read within the context, even if another process removes them.
+
+    Of more files than the process may open the paths are their own.
+
+    Raises
+    ------
+    Gone
+        One of them was removed before.
+    """
+    some = list(listed)
+    with contextlib.ExitStack() as stack:
+        if len(some) > _most_pins():
+            yield [str(part.path) for part in some]
+            return
+        opened = [stack.enter_context(part.open()) for part in some]
+        yield [f"/dev/fd/{file.fileno()}" for file in opened]
+
+
+def refuse_gone(listed: Iterable[Part]) -> None:
+    """Checks that these files are still there.
+
+    Raises
+    ------
+    Gone
+        One is not.
+    """
+    for part in listed:
+        if not part.path.exists():
+            raise Gone(str(part.path))
+
+
+def _most_pins() -> int:
+    """How many files may be open, if DuckDB opens each once more."""
+    if not Path("/dev/fd").is_dir():
+        return 0
+    try:
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = 1 << 20 if hard == resource.RLIM_INFINITY else hard
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+    except ImportError:
+        return 0
+    return max(0, soft // 2 - 200)
 
 
 def write_part(folder: Path, first: int, last: int, table: pa.Table) -> Part:
@@ -90,6 +266,30 @@ def write(path: Path, content: bytes) -> None:
     OSError
         It cannot be written; nothing is left of it.
     """
+    with _written(path, content) as unfinished:
+        unfinished.replace(path)
+
+
+def write_new(path: Path, content: bytes) -> bool:
+    """Writes a file atomically. False if there is one of the same name.
+
+    Raises
+    ------
+    OSError
+        As ``write``.
+    """
+    with _written(path, content) as unfinished:
+        try:
+            # Fails if the name exists, even on network file systems.
+            os.link(unfinished, path)
+        except FileExistsError:
+            return False
+    return True
+
+
+@contextmanager
+def _written(path: Path, content: bytes) -> Iterator[Path]:
+    """A temporary file with this content, beside ``path``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
     try:
@@ -97,8 +297,7 @@ def write(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
+        yield unfinished
+    finally:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
-        raise

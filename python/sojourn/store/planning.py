@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
@@ -12,13 +14,15 @@ from sojourn.backends import backend_of
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
-from sojourn.store.work import PART_RUNS
+from sojourn.store.work import FILES, PART_RUNS, POLL_S
 from sojourn.trial import trial
 
 SAMPLE_S = 0.3
 """Duration of each trial run."""
 BATCH_S = 3.0
 """Approximate wall time of a batch: the work lost if its worker dies, and the interval between looks at the store."""
+SHRINKS = 16
+"""Batches shrink by this factor towards the end of a sweep; smaller ones would cost more than their runs."""
 BATCHES_EACH = 8
 """Least batches of a listing per worker, if it has enough runs."""
 ROW_KB = 2.0
@@ -37,10 +41,13 @@ class Estimate(TypedDict):
     """Disk space of all runs."""
 
 
-def batch_of(sweep: _core.Sweep) -> int:
-    """Runs per batch of a few seconds: a power of two, so that files of finished sweeps start at a batch boundary."""
-    one_s = run_s(sweep)
-    return _batch(PART_RUNS, one_s)
+def batch_of(sweep: _core.Sweep) -> tuple[int, int]:
+    """The most and the least runs per batch: those of ``BATCH_S``, and of a ``SHRINKS``-th of it.
+
+    They are powers of two, so that files of finished sweeps start at a batch boundary.
+    """
+    most = _batch(PART_RUNS, run_s(sweep))
+    return most, max(1, most // SHRINKS)
 
 
 def batch_of_listing(specs: Sequence[_core.RunSpec], workers: int) -> int:
@@ -114,44 +121,74 @@ def mend(plan: StoredPlan) -> list[Path]:
     """Removes what must be repeated: damaged files, and batches with runs that failed during execution.
 
     Runs with invalid combinations of values stay, because they would fail again. Renames and returns the damaged files.
+    Also removes the files whose rows are in larger ones, which a killed process left behind.
     """
+    while not files.again(partial(_is_sound, plan)):
+        # Only one process mends. Another may have renamed and repeated a file that was damaged before.
+        with plan.claims.hold(FILES) as is_ours:
+            if is_ours:
+                return files.again(partial(_mend, plan))
+        time.sleep(POLL_S)
+    return []
+
+
+def _listed(plan: StoredPlan) -> Iterator[Part]:
+    """Its files of rows and of recorded tables."""
+    yield from plan.parts()
+    for folder in plan.recorded.glob("*/"):
+        yield from files.parts(folder)
+
+
+def _is_sound(plan: StoredPlan) -> bool:
+    """Whether there is nothing to mend."""
+    return (
+        not files.replaced(plan.results)
+        and all(part.is_whole for part in _listed(plan))
+        and not any(_failed(plan, part) for part in plan.parts())
+    )
+
+
+def _mend(plan: StoredPlan) -> list[Path]:
     damaged = []
     lost: set[int] = set()
     """Batches whose recorded tables are damaged."""
-    for part in [*plan.parts(), *(part for folder in plan.recorded.glob("*/") for part in files.parts(folder))]:
+    for part in _listed(plan):
         if not part.is_whole:
             damaged.append(part.path)
             part.path.rename(part.path.with_name(f"{part.path.name}.damaged"))
             if part.path.parent != plan.results:
-                lost.add(part.first // plan.meta.batch_runs)
+                lost.update(plan.batches_of(part.first, part.last))
+    files.remove(files.replaced(plan.results))
+    split: list[Part] = []
     for part in plan.parts():
-        own = {batch for batch in lost if part.first <= plan.places(batch)[0] <= part.last}
+        own = lost.intersection(plan.batches_of(part.first, part.last))
         if again := own | _failed(plan, part):
             _take_out(plan, part, again)
+            split.append(part)
+    # Delete them last: until then they take precedence over the files of their batches.
+    files.remove(split)
     return damaged
 
 
 def _failed(plan: StoredPlan, part: Part) -> set[int]:
     """The batches of a file in which a run failed."""
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
     # An invalid combination of values has no hash.
     failed = pc.is_valid(pc.field("error")) & pc.is_valid(pc.field("hash"))
     try:
-        rows = pq.read_table(part.path, columns=["place"], filters=failed, partitioning=None)
+        rows = part.read(["place"], failed)
     except (OSError, ValueError, KeyError):
         raise _core.ExperimentError(f"{part.path}: not written by a sweep; remove it") from None
-    return {place // plan.meta.batch_runs for place in rows["place"].to_pylist()}
+    return {plan.batch_of(place) for place in rows["place"].to_pylist()}
 
 
 def _take_out(plan: StoredPlan, part: Part, failed: set[int]) -> None:
-    """Splits a file into one file per batch, without the failed batches."""
+    """Writes a file per batch of a file, except for the failed batches."""
     import pyarrow.compute as pc
 
     rows = part.read()
-    runs = plan.meta.batch_runs
-    for batch in range(part.first // runs, part.last // runs + 1):
+    for batch in plan.batches_of(part.first, part.last):
         places = plan.places(batch)
         if batch in failed:
             for folder in plan.recorded.glob("*/"):
@@ -161,5 +198,3 @@ def _take_out(plan: StoredPlan, part: Part, failed: set[int]) -> None:
         elif (part.first, part.last) != (places[0], places[-1]):
             of_batch = pc.field("place").isin(list(places))
             files.write_part(plan.results, places[0], places[-1], rows.filter(of_batch))
-    # Delete the file last: until then it takes precedence over the files of its batches.
-    part.path.unlink(missing_ok=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import msgspec
 from sojourn import _core, bounded, own, typed
 from sojourn.bounded import LARGEST_TEXT
 from sojourn.storage import why
-from sojourn.store import files
+from sojourn.store import code, files
 from sojourn.store.claims import Claims
 from sojourn.store.files import Part
 from sojourn.store.listing import Listing, Runs
@@ -24,6 +26,10 @@ FORMAT = 1
 """Version of the store's files; raised when the meaning of one changes."""
 EXPERIMENT = "experiment.toml"
 PLAN = "plan.json"
+SHARE = 32
+"""Batches of each size that a sweep has at the least, until they are small: enough for this many workers."""
+MEND = "restore the file, or move its folder away"
+"""What to do about a damaged plan."""
 MOST_RUNS = 1_000_000_000
 """Most runs of a plan: more cannot be what somebody asked for."""
 
@@ -38,17 +44,23 @@ class Meta(Strict, frozen=True):
     """``_core.Sweep.hash``."""
     runs: int
     batch_runs: int
-    """Runs per batch; the last batch may have fewer."""
+    """Most runs per batch."""
     overrides: list[tuple[str, str]]
     own: list[str]
     """Files of user-defined disciplines, copied into the plan's folder."""
     listed: bool = False
     """Whether the plan lists its runs instead of using an experiment file. Listed runs keep all their tables."""
+    own_sha256: tuple[str, ...] = ()
+    """SHA-256, in hexadecimal, of each file of ``own``."""
+    least_runs: int | None = None
+    """Least runs per batch, except for the last; None: as many as the most."""
 
     def __post_init__(self) -> None:
+        if len(self.own) != len(self.own_sha256):
+            raise ValueError(f"own_sha256: got {len(self.own_sha256)}; must have one per file of own, {len(self.own)}")
         if self.format != FORMAT:
             raise ValueError(f"format: got {self.format}; this version reads {FORMAT}")
-        if not (self.batch_runs > 0 and 0 <= self.runs <= MOST_RUNS):
+        if not (self.batch_runs > 0 and (self.least_runs or 1) > 0 and 0 <= self.runs <= MOST_RUNS):
             raise ValueError(f"runs: got {self.runs} in batches of {self.batch_runs}; must be at most {MOST_RUNS}")
 
 
@@ -58,6 +70,10 @@ class StoredPlan:
 
     store: Path
     meta: Meta
+    trusted: bool = False
+    """Whether its Python files may be run even if other users may write to them."""
+    planned: Runs | None = field(default=None, compare=False, repr=False)
+    """Its runs, if this process has planned them: then the store's Python files are not needed."""
 
     @property
     def id(self) -> str:
@@ -87,12 +103,35 @@ class StoredPlan:
     @property
     def batches(self) -> int:
         """The number of batches."""
-        return -(-self.meta.runs // self.meta.batch_runs)
+        return len(self._bounds) - 1
 
     def places(self, batch: int) -> range:
         """The indices of a batch's runs."""
-        first = batch * self.meta.batch_runs
-        return range(first, min(first + self.meta.batch_runs, self.meta.runs))
+        return range(self._bounds[batch], self._bounds[batch + 1])
+
+    def batch_of(self, place: int) -> int:
+        """The batch of a run."""
+        return bisect_right(self._bounds, place) - 1
+
+    def batches_of(self, first: int, last: int) -> range:
+        """The batches of the runs ``first`` to ``last``."""
+        return range(self.batch_of(first), self.batch_of(last) + 1)
+
+    @cached_property
+    def _bounds(self) -> list[int]:
+        """The first run of each batch, and the number of runs.
+
+        Batches become smaller towards the end, so that workers end at about the same time: a batch has at most a
+        ``SHARE``-th of the runs from its first one on. Each is half as large as one before it, or as large.
+        """
+        runs, size = self.meta.runs, self.meta.batch_runs
+        least = min(self.meta.least_runs or size, size)
+        bounds = [0]
+        while bounds[-1] < runs:
+            while size // 2 >= least and size * SHARE > runs - bounds[-1]:
+                size //= 2
+            bounds.append(min(bounds[-1] + size, runs))
+        return bounds
 
     @cached_property
     def sweep(self) -> Runs:
@@ -101,10 +140,13 @@ class StoredPlan:
         Raises
         ------
         ExperimentError
-            With this version, or with the disciplines registered here, the plan means different runs.
+            With this version, or with the disciplines registered here, the plan means different runs; or its Python
+            files must not be run.
         """
-        for name in self.meta.own:
-            own.load(self.folder / name)
+        if self.planned is not None:
+            return self.planned
+        for file, _ in code.checked(self):
+            own.load(file)
         sweep = self.read_sweep()
         if sweep.hash != self.meta.hash:
             raise _core.ExperimentError(
@@ -129,7 +171,7 @@ class StoredPlan:
         """The batches without rows."""
         done: set[int] = set()
         for part in self.parts():
-            done.update(range(part.first // self.meta.batch_runs, part.last // self.meta.batch_runs + 1))
+            done.update(self.batches_of(part.first, part.last))
         return [batch for batch in range(self.batches) if batch not in done]
 
     def runs_done(self) -> int:
@@ -146,6 +188,8 @@ class Store:
         The folder. Several processes, on several machines, may use it at the same time.
     say
         Called with a line for the user.
+    trusted
+        Whether to run the Python files of its plans even if other users may write to them.
 
     Raises
     ------
@@ -153,11 +197,13 @@ class Store:
         The folder is not a store, or its version is different.
     """
 
-    def __init__(self, directory: str | Path, *, say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, directory: str | Path, *, say: Callable[[str], None] = lambda _: None, trusted: bool = False
+    ) -> None:
+        self.trusted = trusted
         self.path = Path(directory).absolute()
         self.say = say
-        self._damaged: set[Path] = set()
-        """Plans that were found damaged."""
+        self._said: set[str] = set()
         mark = self.path / "store.json"
         if not mark.exists():
             what = "there is no store.json in it" if self.path.exists() else "there is no such folder"
@@ -172,7 +218,9 @@ class Store:
             raise _core.ExperimentError(f"{mark}: got format {json.dumps(known)}; this version reads {FORMAT}")
 
     @classmethod
-    def make(cls, directory: str | Path, *, say: Callable[[str], None] = lambda _: None) -> Store:
+    def make(
+        cls, directory: str | Path, *, say: Callable[[str], None] = lambda _: None, trusted: bool = False
+    ) -> Store:
         """The store in a folder; initialises an empty or missing folder.
 
         Raises
@@ -182,11 +230,18 @@ class Store:
         """
         path = Path(directory)
         if not (path / "store.json").exists():
-            if path.exists() and not _is_free(path):
+            # Another process may be making it a store now.
+            if path.exists() and not _is_free(path) and not (path / "store.json").exists():
                 raise _core.ExperimentError(f'store: got "{directory}"; must be a store, or an empty or new folder')
             _check_writable(path)
             files.write(path / "store.json", json.dumps({"format": FORMAT}).encode())
-        return cls(path, say=say)
+        return cls(path, say=say, trusted=trusted)
+
+    def say_once(self, line: str) -> None:
+        """Says a line, unless it was said before."""
+        if line not in self._said:
+            self._said.add(line)
+            self.say(line)
 
     def check_writable(self) -> None:
         """Checks that runs can be kept.
@@ -203,12 +258,9 @@ class Store:
         plans: list[StoredPlan] = []
         for path in sorted((self.path / "plans").glob("*/plan.json")):
             try:
-                plan = StoredPlan(self.path, read_meta(path))
+                plan = StoredPlan(self.path, read_meta(path), self.trusted)
             except (_core.ExperimentError, OSError, ValueError, TypeError) as error:
-                if path not in self._damaged:
-                    self._damaged.add(path)
-                    why = " ".join(str(error).split())
-                    self.say(f"note: {why}; this sweep is left out: restore the file, or move its folder away")
+                self.say_once(f"note: {' '.join(str(error).split())}; this sweep is left out: {MEND}")
                 continue
             # The copy of a plan is not another one.
             if path.parent.name == plan.id:
@@ -223,25 +275,47 @@ class Store:
         ExperimentError
             The store has no such sweep.
         """
-        path = self.path / "plans" / id_ / "plan.json"
-        if not path.exists():
+        plan = self._at(id_)
+        if plan is None:
             raise _core.ExperimentError(f"{self.path}: has no sweep {id_}")
-        return StoredPlan(self.path, read_meta(path))
+        return plan
 
     def find(self, sweep: Runs) -> StoredPlan | None:
-        """The plan of these runs, if the store has it."""
-        path = self.path / "plans" / sweep.hash[:16] / "plan.json"
-        return StoredPlan(self.path, read_meta(path)) if path.exists() else None
+        """The plan of these runs, if the store has it.
 
-    def add(self, file: Path, overrides: Sequence[tuple[str, str]], sweep: _core.Sweep, batch_runs: int) -> StoredPlan:
-        """Adds a sweep and all files that it needs.
+        Raises
+        ------
+        ExperimentError
+            It is damaged.
+        """
+        plan = self._at(sweep.hash[:16])
+        return None if plan is None else replace(plan, planned=sweep)
+
+    def _at(self, id_: str) -> StoredPlan | None:
+        path = self.path / "plans" / id_ / PLAN
+        if not path.exists():
+            return None
+        try:
+            return StoredPlan(self.path, read_meta(path), self.trusted)
+        except _core.ExperimentError as error:
+            raise _core.ExperimentError(f"{error}: {MEND}") from None
+
+    def add(
+        self,
+        file: Path,
+        overrides: Sequence[tuple[str, str]],
+        sweep: _core.Sweep,
+        batch_runs: int,
+        least_runs: int | None = None,
+    ) -> StoredPlan:
+        """Adds a sweep and all files that it needs; a batch has ``least_runs`` to ``batch_runs`` runs.
 
         Raises
         ------
         ExperimentError
             It needs files that cannot be stored with it.
         """
-        plan = self._begin(sweep, batch_runs, overrides, listed=False)
+        plan = self._begin(sweep, batch_runs, overrides, listed=False, least_runs=least_runs)
         experiment = bounded.read_bytes(file, LARGEST_TEXT)
         may_trace = b"trace" in experiment or any("trace" in value for _, value in overrides)
         for name, text in (_traces(sweep) if may_trace else {}).items():
@@ -278,16 +352,38 @@ class Store:
         listing.write(plan.folder)
         return _complete(plan)
 
-    def _begin(self, runs: Runs, batch_runs: int, overrides: Sequence[tuple[str, str]], *, listed: bool) -> StoredPlan:
+    def _begin(
+        self,
+        runs: Runs,
+        batch_runs: int,
+        overrides: Sequence[tuple[str, str]],
+        *,
+        listed: bool,
+        least_runs: int | None = None,
+    ) -> StoredPlan:
         """Starts a plan of these runs and copies the files of user-defined disciplines into its folder."""
         self.check_writable()
         sources = own.registered().files
         names = [f"own-{number}-{Path(source).name}" for number, source in enumerate(sources)]
+        texts = [bounded.read_bytes(Path(source), LARGEST_TEXT) for source in sources]
+        sums = tuple(hashlib.sha256(text).hexdigest() for text in texts)
         replaced = [(key, value) for key, value in overrides]
-        meta = Meta(FORMAT, _core.version, runs.name, runs.hash, len(runs), batch_runs, replaced, names, listed)
-        plan = StoredPlan(self.path, meta)
-        for source, name in zip(sources, names, strict=True):
-            files.write(plan.folder / name, bounded.read_bytes(Path(source), LARGEST_TEXT))
+        meta = Meta(
+            FORMAT,
+            _core.version,
+            runs.name,
+            runs.hash,
+            len(runs),
+            batch_runs,
+            replaced,
+            names,
+            listed,
+            sums,
+            least_runs,
+        )
+        plan = StoredPlan(self.path, meta, self.trusted, runs)
+        for name, text in zip(names, texts, strict=True):
+            files.write(plan.folder / name, text)
         return plan
 
 
@@ -306,9 +402,14 @@ def _is_free(path: Path) -> bool:
 
 
 def _complete(plan: StoredPlan) -> StoredPlan:
-    """Writes plan.json. It must be the last file: without it, a plan does not count as existing."""
-    files.write(plan.folder / PLAN, msgspec.json.format(msgspec.json.encode(plan.meta), indent=1) + b"\n")
-    return plan
+    """Writes plan.json. It must be the last file: without it, a plan does not count as existing.
+
+    If another process was faster, its plan counts, which may have other batches.
+    """
+    text = msgspec.json.format(msgspec.json.encode(plan.meta), indent=1) + b"\n"
+    if files.write_new(plan.folder / PLAN, text):
+        return plan
+    return replace(plan, meta=read_meta(plan.folder / PLAN))
 
 
 def read_meta(path: Path) -> Meta:

@@ -2,71 +2,71 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
+from sojourn.store import files
 from sojourn.store.files import Part
-from sojourn.store.plans import Store
+from sojourn.store.plans import Store, StoredPlan
 
 if TYPE_CHECKING:
     import duckdb
 
-ROWS = "read_parquet({files}, union_by_name = true, filename = true, file_row_number = true, hive_partitioning = false)"
-QUEUES = f"create view queues as select * exclude (filename, file_row_number) from {ROWS}"
+ROWS = "read_parquet({files}, union_by_name = true, file_row_number = true, hive_partitioning = false)"
+ORDER = "plan, place, file_row_number"
+QUEUES = f"create view queues as select * exclude (file_row_number) from {ROWS}"
 RUNS = (
-    f"create view runs as select * exclude (filename, file_row_number) from {ROWS} "
-    "qualify row_number() over (partition by coalesce(hash, plan || place) order by filename, file_row_number) = 1"
+    f"create view runs as select * exclude (file_row_number) from {ROWS} "
+    f"qualify row_number() over (partition by coalesce(hash, plan || place) order by {ORDER}) = 1"
 )
+_READS = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|from|with|pivot)\b", re.DOTALL)
+CHUNK = 1000
+"""Rows of a chunk."""
 
 
-def connect(store: Store) -> duckdb.DuckDBPyConnection:
-    """A DuckDB connection with two views. A sweep with a damaged file is left out, with a note.
+@dataclass(frozen=True)
+class Answer:
+    """The rows of an answer, in chunks, as they are computed."""
+
+    names: list[str]
+    """The columns."""
+    chunks: Iterator[list[tuple[Any, ...]]]
+    """At most ``CHUNK`` rows each. May raise ExperimentError, like ``query``."""
+
+
+@contextmanager
+def query(store: Store, sql: str) -> Iterator[Answer]:
+    """Executes a statement over two views; nothing is written.
 
     ``runs`` has a row per run, with the figures of its first queue; ``queues`` has a row per run and queue. A run of
-    several sweeps is in ``runs`` once.
+    several sweeps is in ``runs`` once. A sweep with a damaged file is left out, with a note.
 
     Raises
     ------
     ExperimentError
-        The store has no runs yet, or only damaged ones.
+        The statement is wrong or would write, or the store has no runs, or only damaged ones.
     """
+    with contextlib.ExitStack() as stack:
+        yield files.again(lambda: _answer(store, sql, stack))
+
+
+def _answer(store: Store, sql: str, stack: contextlib.ExitStack) -> Answer:
     import duckdb
 
-    parts: list[Part] = []
-    damaged: list[Part] = []
-    for plan in store.plans():
-        own = plan.parts()
-        lost = [part for part in own if not part.is_whole]
-        damaged += lost
-        parts += [] if lost else own
-    if damaged and not parts:
-        raise _core.ExperimentError(f"query: {damaged[0].damage}")
-    for part in damaged:
-        store.say(f"note: {part.damage}; this sweep is left out")
-    paths = [_literal(str(part.path)) for part in parts]
-    if not paths:
-        raise _core.ExperimentError(f"query: {store.path} has no runs yet; sojourn worker --store executes them")
-    files = "[" + ", ".join(paths) + "]"
-    connection = duckdb.connect(":memory:")
-    connection.execute(RUNS.format(files=files))
-    connection.execute(QUEUES.format(files=files))
-    return connection
-
-
-def query(store: Store, sql: str) -> list[dict[str, Any]]:
-    """Executes a statement and returns its rows.
-
-    Raises
-    ------
-    ExperimentError
-        The statement is wrong, or a file of the store is damaged.
-    """
-    import duckdb
-
-    try:
-        with connect(store) as connection:
+    listed = [part for _, parts in whole_parts(store, "query") for part in parts]
+    with contextlib.ExitStack() as own:
+        paths = ", ".join(map(literal, own.enter_context(files.pinned(listed))))
+        connection = own.enter_context(duckdb.connect(":memory:"))
+        with _refusals(store, listed):
+            connection.execute(RUNS.format(files=f"[{paths}]"))
+            connection.execute(QUEUES.format(files=f"[{paths}]"))
+            _refuse_writing(connection, sql)
             connection.execute(sql)
             # None: the text contains no statement.
             columns = connection.description or []
@@ -78,9 +78,76 @@ def query(store: Store, sql: str) -> list[dict[str, Any]]:
                 raise _core.ExperimentError(
                     f"query: two columns have the same name: {', '.join(names)}; rename with as"
                 )
-            rows = connection.fetchall() if names else []
-            return [dict(zip(names, map(_finite, row), strict=True)) for row in rows]
+            first = _chunk(connection) if names else []
+        stack.push(own.pop_all())
+    return Answer(names, _chunks(store, connection, first))
+
+
+def whole_parts(store: Store, what: str) -> list[tuple[StoredPlan, list[Part]]]:
+    """The files of each sweep. A sweep with a damaged file is left out, with a note. ``what``: the command.
+
+    Raises
+    ------
+    ExperimentError
+        The store has no runs yet, or only damaged ones.
+    Gone
+        A listed file was replaced meanwhile.
+    """
+    found: list[tuple[StoredPlan, list[Part]]] = []
+    damaged: list[Part] = []
+    for plan in store.plans():
+        parts = plan.parts()
+        lost = [part for part in parts if not part.is_whole]
+        damaged += lost
+        if parts and not lost:
+            found.append((plan, parts))
+    if damaged and not found:
+        raise _core.ExperimentError(f"{what}: {damaged[0].damage}")
+    for part in damaged:
+        store.say_once(f"note: {part.damage}; this sweep is left out")
+    if not found:
+        raise _core.ExperimentError(f"{what}: {store.path} has no runs yet; sojourn worker --store executes them")
+    return found
+
+
+def _refuse_writing(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    for statement in connection.extract_statements(sql):
+        kind, text = statement.type.name, statement.query.lower()
+        # An explanation that analyzes executes its statement. A pivot is several statements.
+        reads = (
+            kind == "SELECT"
+            or (kind == "EXPLAIN" and "analyze" not in text)
+            or (kind == "MULTI" and _READS.match(text) is not None)
+        )
+        if not reads:
+            what = "copy" if kind == "MULTI" else kind.lower()
+            raise _core.ExperimentError(
+                f"query: got a statement of kind {what}; must only read: select, from, with, pivot, describe"
+            )
+
+
+def _chunk(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
+    return [tuple(map(_finite, row)) for row in connection.fetchmany(CHUNK)]
+
+
+def _chunks(
+    store: Store, connection: duckdb.DuckDBPyConnection, chunk: list[tuple[Any, ...]]
+) -> Iterator[list[tuple[Any, ...]]]:
+    while chunk:
+        yield chunk
+        with _refusals(store):
+            chunk = _chunk(connection)
+
+
+@contextmanager
+def _refusals(store: Store, listed: Sequence[Part] = ()) -> Iterator[None]:
+    """Converts the errors of DuckDB. If one of the listed files is gone, that is the error."""
+    import duckdb
+
+    try:
+        yield
     except duckdb.Error as error:
+        files.refuse_gone(listed)
         raise refusal(store, "query", error) from None
     except RuntimeError as error:
         # What DuckDB makes of a Ctrl-C.
@@ -91,7 +158,9 @@ def query(store: Store, sql: str) -> list[dict[str, Any]]:
 
 def refusal(store: Store, what: str, error: Exception) -> _core.ExperimentError:
     """The error after a failure of DuckDB: names the damaged file, or else DuckDB's message. ``what``: the command."""
-    damaged = [part.damage for plan in store.plans() for part in plan.parts() if not part.is_whole]
+    damaged: list[str] = []
+    with contextlib.suppress(files.Gone):
+        damaged = [part.damage for plan in store.plans() for part in plan.parts() if not part.is_whole]
     if damaged:
         return _core.ExperimentError(f"{what}: {damaged[0]}")
     # DuckDB quotes the statement on further lines after its message; omit them.
@@ -99,7 +168,7 @@ def refusal(store: Store, what: str, error: Exception) -> _core.ExperimentError:
     return _core.ExperimentError(f"{what}: {' '.join(message.split())}")
 
 
-def _literal(path: str) -> str:
+def literal(path: str) -> str:
     """A path as a string of SQL that DuckDB takes for one file, whatever is in it."""
     return "'" + re.sub(r"([*?\[])", r"[\1]", path).replace("'", "''") + "'"
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TypedDict
 
 from sojourn import _core
+from sojourn.store import files
 from sojourn.store.plans import StoredPlan
 
 
@@ -28,9 +30,6 @@ def status(plans: Iterable[StoredPlan]) -> Status:
     ExperimentError
         A file of theirs is damaged.
     """
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     found: Status = {"runs": 0, "done": 0, "running": 0, "failed": 0}
     for plan in plans:
         missing = set(plan.missing())
@@ -38,10 +37,18 @@ def status(plans: Iterable[StoredPlan]) -> Status:
         found["runs"] += plan.meta.runs
         found["done"] += plan.runs_done()
         found["running"] += sum(len(plan.places(batch)) for batch in held & missing)
-        for part in plan.parts():
-            try:
-                errors = pq.read_table(part.path, columns=["error"], partitioning=None)["error"]
-            except (OSError, ValueError, KeyError):
-                raise _core.ExperimentError(f"status: {part.damage}") from None
-            found["failed"] += pc.sum(pc.is_valid(errors)).as_py() or 0
+        found["failed"] += files.again(partial(_failed, plan))
     return found
+
+
+def _failed(plan: StoredPlan) -> int:
+    import pyarrow.compute as pc
+
+    failed = 0
+    for part in plan.parts():
+        try:
+            errors = part.read(["error"])["error"]
+        except (OSError, ValueError, KeyError):
+            raise _core.ExperimentError(f"status: {part.damage}") from None
+        failed += pc.sum(pc.is_valid(errors)).as_py() or 0
+    return failed

@@ -30,14 +30,15 @@ REMEMBERED_BYTES = 400_000_000
 
 def runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
     """The runs of a plan by index, and the errors of failed runs. Recorded tables are read on demand."""
-    import pyarrow.parquet as pq
+    return files.again(partial(_runs_of, plan))
 
+
+def _runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
     runs: dict[int, Run] = {}
     failed: dict[int, str] = {}
     tables = _Tables(plan)
     for part in plan.parts():
-        rows = pq.read_table(part.path, columns=["place", "hash", "error", "summary"], partitioning=None)
-        for row in rows.to_pylist():
+        for row in part.read(["place", "hash", "error", "summary"]).to_pylist():
             place = row["place"]
             if row["error"] is not None:
                 failed[place] = row["error"]
@@ -53,18 +54,14 @@ def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, *, with_all: bo
     Parameters
     ----------
     part
-        The file of ``plan`` with the run's row.
+        The file of ``plan`` that had the run's row; a larger one may have replaced it.
     with_all
         Whether all its tables are needed, not only those that the experiment records.
     """
-    import pyarrow.parquet as pq
-
     if not plan.meta.listed and (with_all or _records(spec)):
         return None
     try:
-        rows = pq.read_table(
-            part.path, columns=["place", "summary"], filters=[("hash", "=", spec.hash)], partitioning=None
-        )
+        rows = files.again(partial(_row_of, plan, part, spec.hash))
         summary = msgspec.json.decode(rows["summary"][0].as_py())
         place = rows["place"][0].as_py()
     except (OSError, ValueError, IndexError):
@@ -72,6 +69,15 @@ def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, *, with_all: bo
     summary |= {"label": spec.label, "set": json.loads(spec.set_json)}
     run = _Tables(plan).run(summary, place, spec.hash)
     return run if not plan.meta.listed or _is_whole(run) else None
+
+
+def _row_of(plan: StoredPlan, part: Part, hash_: str) -> pa.Table:
+    columns, filters = ["place", "summary"], [("hash", "=", hash_)]
+    try:
+        return part.read(columns, filters)
+    except files.Gone:
+        # IndexError: its runs are to be repeated.
+        return next(other for other in plan.parts() if other.has(part)).read(columns, filters)
 
 
 def _records(spec: _core.RunSpec) -> bool:
@@ -110,17 +116,24 @@ class _Tables:
     def run(self, summary: dict[str, Any], place: int, hash_: str) -> Run:
         """A run with its tables."""
         summary["wall_s"] = 0.0
-        of_run = partial(self._of_run, place, hash_)
+
+        def of_run(name: str) -> pa.Table | None:
+            return files.again(partial(self._of_run, place, hash_, name))
+
         return Run(cast("schema.Run", summary), of_run, partial(self._capture, place, hash_))
 
     def _of_run(self, place: int, hash_: str, name: str) -> pa.Table | None:
         if name not in self._parts:
             self._parts[name] = files.parts(self._plan.recorded / name)
         of_batch = next((part for part in self._parts[name] if part.first <= place <= part.last), None)
-        return None if of_batch is None else _remembered.read(of_batch).of_run(hash_)
+        try:
+            return None if of_batch is None else _remembered.read(of_batch).of_run(hash_)
+        except files.Gone:
+            del self._parts[name]
+            raise
 
     def _capture(self, place: int, hash_: str) -> bytes | None:
-        table = self._of_run(place, hash_, CAPTURE)
+        table = files.again(partial(self._of_run, place, hash_, CAPTURE))
         return None if table is None else cast("bytes", table["content"][0].as_py())
 
 
@@ -130,7 +143,7 @@ class _File:
     def __init__(self, part: Part) -> None:
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(part.path) as file:
+        with pq.ParquetFile(part.content()) as file:
             table = file.read([name for name in file.schema_arrow.names if name != "hash"])
         self._rows: dict[str, tuple[int, int]] = {}
         first = 0

@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from sojourn import _core, interrupts
@@ -30,6 +30,8 @@ GOLDEN = (5**0.5 - 1) / 2
 """Any first few multiples of the golden ratio are spread evenly between two whole numbers."""
 EXACT = 20_000
 """The runs up to which a progress report knows the effort of each. Beyond, a batch counts as runs like its first."""
+FILES = "compact"
+"""The claim of the process that removes files of rows."""
 PART_RUNS = 1 << 14
 """Runs per file of a finished sweep: few large files read faster than many small ones."""
 
@@ -132,16 +134,16 @@ class Ahead:
         return Progress(self._runs, self._plan.meta.runs, self._fraction, elapsed_s)
 
 
-def make_batch(store: str, plan: str, batch: int) -> None:
+def make_batch(store: str, plan: str, batch: int, trusted: bool) -> None:
     """Executes a batch; waits if another worker has claimed it, and takes over if that worker dies."""
-    batches = _batches(store, plan)
+    batches = _batches(store, plan, trusted)
     while not batches.is_done(batch) and not batches.try_to_make(batch):
         time.sleep(LOOK_S)
 
 
 @lru_cache(maxsize=4)
-def _batches(store: str, plan: str) -> Batches:
-    kept = Store(store)
+def _batches(store: str, plan: str, trusted: bool) -> Batches:
+    kept = Store(store, trusted=trusted)
     found = kept.get(plan)
     return Batches(found, index(other for other in kept.plans() if other.id != found.id))
 
@@ -150,18 +152,21 @@ def compact(plan: StoredPlan) -> None:
     """Merges the rows of a finished sweep into few files. They are identical whichever workers executed the sweep."""
     import pyarrow as pa
 
-    with plan.claims.hold("compact") as is_ours:
+    with plan.claims.hold(FILES) as is_ours:
         if not is_ours or plan.missing():
             return
         parts = plan.parts()
-        for first in range(0, plan.meta.runs, PART_RUNS):
-            last = min(first + PART_RUNS, plan.meta.runs) - 1
-            own = [part for part in parts if first <= part.first and part.last <= last]
-            if len(own) > 1 and all(part.is_whole for part in own):
-                table = pa.concat_tables([part.read() for part in own], promote_options="permissive")
-                files.write_part(plan.results, first, last, table.combine_chunks())
-                for part in own:
-                    part.path.unlink(missing_ok=True)
+        smaller: list[Part] = []
+        # Only a process that has taken over an expired claim removes files here.
+        with contextlib.suppress(files.Gone):
+            for first in range(0, plan.meta.runs, PART_RUNS):
+                last = min(first + PART_RUNS, plan.meta.runs) - 1
+                own = [part for part in parts if first <= part.first and part.last <= last]
+                if len(own) > 1 and all(part.is_whole for part in own):
+                    table = pa.concat_tables([part.read() for part in own], promote_options="permissive")
+                    files.write_part(plan.results, first, last, table.combine_chunks())
+                    smaller += own
+        files.remove(smaller)
 
 
 Known = dict[str, tuple[StoredPlan, Part]]
@@ -170,17 +175,21 @@ Known = dict[str, tuple[StoredPlan, Part]]
 
 def index(plans: Iterable[StoredPlan]) -> Known:
     """The finished runs of these plans."""
-    import pyarrow.parquet as pq
-
     known: Known = {}
     for plan in plans:
-        for part in plan.parts():
-            if not part.is_whole:
-                continue
-            with contextlib.suppress(OSError, ValueError):
-                table = pq.read_table(part.path, columns=["hash", "error"], partitioning=None)
-                made = table.filter(table["error"].is_null())
-                known |= dict.fromkeys(made["hash"].to_pylist(), (plan, part))
+        known |= files.again(partial(_of_plan, plan))
+    return known
+
+
+def _of_plan(plan: StoredPlan) -> Known:
+    known: Known = {}
+    for part in plan.parts():
+        if not part.is_whole:
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            table = part.read(["hash", "error"])
+            made = table.filter(table["error"].is_null())
+            known |= dict.fromkeys(made["hash"].to_pylist(), (plan, part))
     return known
 
 
@@ -341,10 +350,10 @@ class _Crew:
                     missing = plan.missing()
                     held = plan.claims.held()
                     self._left = [batch for batch in missing if str(batch) not in held]
-                    # Spread over the sweep, so that the first batches tell how long the rest takes. Each worker begins
-                    # elsewhere, so that those that start together do not claim the same batch.
+                    # The largest first, of those spread over the sweep, so that the first batches tell how long the
+                    # rest takes. Each worker begins elsewhere, so that those that start together do not claim the same.
                     first = random.random()
-                    self._left.sort(key=lambda batch: (batch * GOLDEN + first) % 1.0)
+                    self._left.sort(key=lambda batch: (len(plan.places(batch)), (batch * GOLDEN + first) % 1.0))
                     if not missing or not (self._left or self._wait):
                         self._over.set()
                         return None
