@@ -169,7 +169,7 @@ def test_a_study_shows_every_claim_with_its_verdict(sojourn: Cli, study: Path, t
     assert result.returncode == 0, result.stderr
     page = tmp_path / "out" / "report.html"
     text = page.read_text(encoding="utf-8")
-    assert "no explanation was found" in text
+    assert "the full run reproduces it" in text
     for part in ("Two flows", "500 ms (±10%)", "needs a radio", "experiment.repeat = 1", "50%", "SHA-256"):
         assert part in text, part
     seen = seen_by_browser(page)

@@ -104,6 +104,28 @@ def test_a_quick_page_does_not_say_what_only_the_full_run_shows(sojourn: Cli, st
             assert ("It is deep in the end." in text) == is_said
 
 
+@pytest.mark.parametrize(
+    ("full", "cause", "told"),
+    [("reproduced", "fewer runs", "reproduced by the full run; here 1 repeat; "),
+     ("not reproduced", "unexplained", "0 of 2 within the tolerance"),
+     (None, "fewer runs", "the verdict of the full run is not known; ")],
+)  # fmt: skip
+def test_a_quick_run_does_not_invent_causes(sojourn: Cli, study: Path, full, cause, told):
+    if full is not None:
+        known = {
+            "made": "2026-11-26",
+            "command": "make studies",
+            "verdicts": {"exact": full, "shorter": "not reproduced"},
+        }
+        (study / "verdicts.json").write_text(json.dumps(known), encoding="utf-8")
+    claims = json.loads(sojourn("study", "run", study, "--quick", "--json").stdout)["claims"]
+    shorter, exact, _ = claims
+    assert (exact["verdict"], exact["cause"]) == ("not reproduced", cause)
+    assert exact["reason"].startswith(told)
+    assert shorter["reason"].startswith("not reproduced by the full run" if full else "must hold in all")
+    assert json.loads(sojourn("study", "run", study, "--json").stdout)["claims"][1]["cause"] == "unexplained"
+
+
 def test_a_dry_run_says_what_would_run_and_how_long(sojourn: Cli, study: Path, tmp_path: Path):
     said = sojourn("study", "run", study, "--quick", "--dry-run")
     assert said.returncode == 0, said.stderr

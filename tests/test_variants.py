@@ -31,7 +31,7 @@ def test_every_miss_stands_beside_every_variant(sojourn: Cli, study: Path, tmp_p
     add(study, VARIANT)
     result = sojourn("study", "run", study, "--variants", "--quick", "--out", "out")
     assert result.returncode == 0, result.stderr
-    assert "not reproduced, unexplained: exact" in result.stdout
+    assert "not reproduced, fewer runs: exact" in result.stdout
     document = json.loads((tmp_path / "out" / "variants.json").read_text(encoding="utf-8"))
     (tried,) = document["variants"]
     assert (tried["name"], tried["runs"], tried["turned"], tried["judged"]) == ("a tail of two packets", 4, [], 2)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.studies import Verdict, available, find
+from sojourn.studies import Verdict, available, find, page
 from sojourn.studies.claims import load_claims
 from sojourn.studies.grid import Alias, Cell, Grid
 from sojourn.studies.measures import Measure, Single, Values, quantile_level
 from sojourn.studies.recipe import Published, Reading, Study
 from sojourn.studies.runs import in_axis_unit
-from sojourn.studies.verdict import judge
+from sojourn.studies.verdict import is_judged, judge
 
 
 class Fake(Measure):
@@ -157,6 +157,60 @@ def test_several_relations_count_each(tmp_path):
     assert (judgement.verdict, judgement.measured.split(";")[0]) == ("not reproduced", "holds in 2 of 3")
 
 
+def test_what_was_judged_is_shown_and_not_the_claims_sketch(tmp_path):
+    cells = {("a", 4): 1.0, ("b", 4): 4.0, ("a", 16): 9.0, ("b", 16): 4.0}
+    claim = 'relation = "a.delay small, and falling"\ncondition = { flows = [4] }'
+    reading = Reading(because="", relation="a.delay < b.delay")
+    shown = verdict(tmp_path, claim, cells, reading=reading)
+    assert (shown.published, shown.judged_as, shown.is_reading) == ("a.delay < b.delay", "at flows=4", True)
+    number = Reading(because="", measure="b.delay - a.delay", cells=({"flows": 4},), only_where="b.delay > 0")
+    shown = verdict(tmp_path, "value = 3\ntol_abs = 1", cells, reading=number)
+    assert shown.published == "3 ms (±1 ms)"
+    assert shown.judged_as == "b.delay - a.delay, at flows=4, where b.delay > 0"
+    assert page.published(shown) == "3 ms (±1 ms), as b.delay - a.delay, at flows=4, where b.delay > 0"
+
+
+def test_both_tolerances_are_shown(tmp_path):
+    shown = verdict(tmp_path, "value = 0\ntol_rel = 0.8\ntol_abs = 4", {("a", 4): 4.0})
+    assert (shown.verdict, shown.published) == ("reproduced", "0 ms (±80% or ±4 ms)")
+    shown = verdict(tmp_path, 'bound = ">"\nvalue = 9\ntol_rel = 0.1\ntol_abs = 4', {("a", 4): 6.0})
+    assert (shown.published, shown.tolerance) == ("> 9 ms", "± 10% or ± 4 ms")
+
+
+@pytest.mark.parametrize(
+    ("claim", "effect", "wide"),
+    [("value = 700\ntol_rel = 0.8", None, "140 to 1.26e+03 ms"),
+     ("value = 700\ntol_rel = 0.49", None, ""),
+     ("min = 10\nmax = 30\ntol_abs = 5", None, "5 to 35 ms"),
+     ("min = 11\nmax = 30\ntol_abs = 5", None, ""),
+     ('bound = ">"\nvalue = 10\ntol_rel = 0.6', None, "> 4 ms"),
+     ('bound = "<="\nvalue = 10\ntol_rel = 0.4', None, ""),
+     ("value = 0\ntol_abs = 4", None, "-4 to 4 ms"),
+     # 20 % of 100 are 20: less than half of the number, more than half of a difference of 13.
+     ("value = 100\ntol_rel = 0.2", 13, "80 to 120 ms"),
+     ("value = 100\ntol_rel = 0.2", 50, "")],
+)  # fmt: skip
+def test_a_tolerance_of_half_of_the_effect_is_told(tmp_path, claim, effect, wide):
+    judgement = verdict(tmp_path, claim, {("a", 4): 100.0}, reading=Reading(because="", effect=effect))
+    assert judgement.wide == wide
+    assert ("wide tolerance: accepts" in judgement.basis) == bool(wide)
+
+
+def test_what_a_reading_makes_of_a_claim_by_hand_is_judged(tmp_path):
+    def judged_by(reading: Reading, unavailable: str = ""):
+        (tmp_path / "claims.toml").write_text(CLAIM.replace("auto", "manual"), encoding="utf-8")
+        experiment = Published("e", "", (), "{scheme}", {}, {}, {}, unavailable)
+        study = Study("s", tmp_path, "S", "", {}, {}, {}, (experiment,), {"c": reading}, (), {})
+        cells = [Cell(name, {}, (Single(value),)) for name, value in (("a", 1.0), ("b", 2.0))]
+        (judgement,) = judge(study, {"e": Grid(cells, {"delay": Fake("delay", "sojourn_ms", "ms", "")})})
+        return judgement
+
+    assert judged_by(Reading(because="", relation="a.delay < b.delay")).verdict == "reproduced"
+    assert judged_by(Reading(because="", relation="a.delay > b.delay")).verdict == "not reproduced"
+    assert judged_by(Reading(because="needs eyes")).reason == "needs eyes"
+    assert judged_by(Reading(because=""), unavailable="a radio link").reason == "a radio link"
+
+
 def test_a_half_formal_relation_without_a_reading_is_not_comparable(tmp_path):
     judgement = verdict(tmp_path, 'relation = "local maxima of a.delay after each time"', {("a", 4): 1.0})
     assert judgement.verdict == Verdict.NOT_COMPARABLE
@@ -204,6 +258,15 @@ class TestEveryStudy:
     def test_its_claims_are_about_known_experiments(self, study):
         known = {experiment.id for experiment in study.experiments}
         assert {claim.experiment for claim in study.claims} <= known
+
+    def test_every_claim_that_no_program_judges_has_a_reason_of_its_own(self, study):
+        experiments = {experiment.id: experiment.unavailable for experiment in study.experiments}
+        for claim in study.claims:
+            if claim.check == "manual":
+                reading = study.readings.get(claim.id)
+                assert (reading and (reading.because or is_judged(claim, reading))) or experiments[claim.experiment], (
+                    claim.id
+                )
 
     def test_its_readings_are_of_its_claims(self, study):
         assert set(study.readings) <= {claim.id for claim in study.claims}
@@ -291,6 +354,18 @@ def test_a_relation_at_one_place_tells_in_how_many_repeats_it_holds(tmp_path):
     judgement = judged(tmp_path, 'relation = "a.delay < b.delay"', cells)
     assert (judgement.verdict, judgement.repeats_held, judgement.repeats) == ("reproduced", 2, 3)
     assert "by itself in 2 of 3 repeats" in judgement.basis
+
+
+@pytest.mark.parametrize(("held", "split"), [(20, False), (15, False), (14, True), (10, True), (6, True)])
+def test_what_single_runs_decide_either_way_is_told_of_hits_and_misses(tmp_path, held, split):
+    # The runs that hold do so by far, so that the mean does; and the reverse.
+    for low, high, verdict_ in ((0.0, 5.5, "reproduced"), (100.0, 4.5, "not reproduced")):
+        delays = [low] * held + [high] * (20 - held)
+        found = judged(tmp_path, 'relation = "a.delay < b.delay"', {("a", 4): delays, ("b", 4): [5.0] * 20})
+        assert (found.verdict, found.is_split) == (verdict_, split)
+        assert ("single runs go either way" in found.basis) == split
+        told = f"Single runs go either way, and the mean decides, for 1 {verdict_}: c."
+        assert (told in page.summary([found])) == split
 
 
 def test_one_place_that_was_run_once_is_told(tmp_path):

@@ -10,12 +10,13 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from PIL import Image, ImageColor
 
 from sojourn.plots.style import COLORS
-from sojourn.studies import Judgement, Study, Verdict, find, kept, run_study, variants
+from sojourn.studies import Judgement, Study, Verdict, find, fullrun, kept, run_study, variants
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.figures import draw
 from sojourn.studies.report import markdown
@@ -23,6 +24,7 @@ from sojourn.studies.runner import run_variants
 from sojourn.studies.verdict import judge
 
 HERE = Path(__file__).parent
+STUDIES = HERE.parents[2] / "studies"
 LARGEST_BYTES = 100_000
 
 
@@ -53,10 +55,17 @@ def write(name: str) -> None:
         after_summary=[] if linux is None or beside is None else _beside_linux(study, linux, judgements, *beside),
     )
     again = f"sojourn study run {name}{' --variants' if tried else ''}"
-    page += f"\nWritten by `python docs/results/studies/write.py {name}`; `{again}` runs the same.\n"
+    command = f"python docs/results/studies/write.py {name}"
+    made = results.planned + sum(one.runs for one in tried)
+    page += f"\nMeasured with {made} runs on {_today()} by `{command}`; `{again}` runs the same.\n"
     (HERE / f"{name}.md").write_text(page, encoding="utf-8")
+    (STUDIES / name / fullrun.FILE).write_text(fullrun.as_json(judgements, _today(), command), encoding="utf-8")
     if tried:
         (HERE / f"{name}-variants.json").write_text(variants.as_json(judgements, tried), encoding="utf-8")
+
+
+def _today() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d}"
 
 
 def _picture(study: Study, spec: FigureSpec) -> str:

@@ -13,7 +13,7 @@ from sojourn.report.page import Picture, picture
 from sojourn.studies.claims import Verdict
 from sojourn.studies.inputs import FILE as INPUTS
 from sojourn.studies.page import OF_QUICK
-from sojourn.studies.recipe import CAUSES
+from sojourn.studies.recipe import MEANINGS
 
 NEEDS = "claims.json"
 
@@ -69,8 +69,8 @@ def context(folder: Path) -> dict[str, Any]:
 
 def _causes(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The claims not reproduced, by cause; empty for results of older versions, which have no causes."""
-    found = {cause: [one["id"] for one in claims if one.get("cause") == cause] for cause in CAUSES}
-    return [{"name": cause, "meaning": CAUSES[cause], "claims": ids} for cause, ids in found.items() if ids]
+    found = {cause: [one["id"] for one in claims if one.get("cause") == cause] for cause in MEANINGS}
+    return [{"name": cause, "meaning": MEANINGS[cause], "claims": ids} for cause, ids in found.items() if ids]
 
 
 def _pictures(folder: Path, figures: list[str], titles: dict[str, str]) -> list[Picture]:

@@ -113,18 +113,24 @@ class Claim(msgspec.Struct, frozen=True):
         return f"{about}{number}{unit}{self._tolerance(unit)}"
 
     def _tolerance(self, unit: str) -> str:
-        if self.tol_rel:
-            return f" (±{self.tol_rel:.0%})"
-        return f" (±{self.tol_abs:g}{unit})" if self.tol_abs else ""
+        found = " or ".join(self._tolerances("±", unit))
+        return f" ({found})" if found else ""
+
+    def _tolerances(self, sign: str, unit: str) -> list[str]:
+        """The relative and the absolute tolerance, of which the wider counts."""
+        return [
+            *([f"{sign}{self.tol_rel:.0%}"] if self.tol_rel else []),
+            *([f"{sign}{self.tol_abs:g}{unit}"] if self.tol_abs else []),
+        ]
 
     @property
     def tolerance(self) -> str:
         """The tolerance that ``published`` does not show: ``inequalities relaxed by 5%``."""
         unit = "" if self.unit in ("", "1") else f" {self.unit}"
         is_said = self.relation is None and self.low is not None and self.bound is None
+        either = " or ".join(self._tolerances("± ", unit))
         parts = [
-            *([f"± {self.tol_rel:.0%}"] if self.tol_rel and not is_said else []),
-            *([f"± {self.tol_abs:g}{unit}"] if self.tol_abs and not is_said else []),
+            *([either] if either and not is_said else []),
             *([f"inequalities relaxed by {self.tol_margin:.0%}"] if self.tol_margin else []),
             *([f"in {self.hold_min:.0%} of the places"] if self.hold_min < 1.0 else []),
         ]
@@ -143,15 +149,40 @@ class Claim(msgspec.Struct, frozen=True):
 
     def accepts(self, value: float) -> bool:
         """True if a measured number agrees with the published one within the tolerance."""
-        if self.low is None or self.high is None:
-            raise ValueError(f"claim {self.id} publishes no number")
-        floor = self.low - max(self.tol_rel * abs(self.low), self.tol_abs)
-        ceiling = self.high + max(self.tol_rel * abs(self.high), self.tol_abs)
+        floor, ceiling = self._ends()
         if self.bound in ("<", "<="):
             return value <= ceiling
         if self.bound in (">", ">="):
             return value >= floor
         return floor <= value <= ceiling
+
+    def _ends(self) -> tuple[float, float]:
+        """The least and the largest number within the tolerance."""
+        if self.low is None or self.high is None:
+            raise ValueError(f"claim {self.id} publishes no number")
+        return self.low - self._room(self.low), self.high + self._room(self.high)
+
+    def _room(self, end: Number) -> float:
+        return max(self.tol_rel * abs(end), self.tol_abs)
+
+    def wide(self, effect: float | None = None) -> str:
+        """What a number's tolerance accepts, if it is half of the effect or more: ``140 to 1260 ms``; otherwise empty.
+
+        Without an ``effect``, in the claim's unit, the published number is taken for it.
+        """
+        if self.low is None or self.high is None:
+            return ""
+        floor, ceiling = self._ends()
+        below, above = self.bound in ("<", "<="), self.bound in (">", ">=")
+        ends = [end for end, counts in ((self.low, not below), (self.high, not above)) if counts]
+        if not any(self._room(end) and self._room(end) >= 0.5 * abs(effect or end) - 1e-9 for end in ends):
+            return ""
+        unit = "" if self.unit in ("", "1") else f" {self.unit}"
+        return (
+            f"{self.bound} {ceiling if below else floor:.3g}{unit}"
+            if below or above
+            else (f"{floor:.3g} to {ceiling:.3g}{unit}")
+        )
 
 
 def load_claims(path: Path) -> list[Claim]:

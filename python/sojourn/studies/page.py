@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sojourn.studies import variants
 from sojourn.studies.claims import Verdict
-from sojourn.studies.recipe import CAUSES
+from sojourn.studies.recipe import MEANINGS
 from sojourn.studies.runner import StudyResults
 from sojourn.studies.variants import Tried
 from sojourn.studies.verdict import Judgement
@@ -22,8 +22,8 @@ _OF_MISSES = (
     "that as many repeats of the set-up do not."
 )
 OF_QUICK = (
-    "A quick look, not a verdict: the study's conclusions are omitted, and the causes and reasons below are those "
-    "of its full run."
+    "A quick look, not a verdict: the study's conclusions are omitted. Where the full run decides otherwise, a claim's "
+    "reason says so; the other causes and reasons are those of its full run."
 )
 Exhibits = Callable[[str], str]
 """The Markdown of the figures and tables for a location in the paper, ``Fig 3``."""
@@ -40,7 +40,7 @@ def tally(judgements: Sequence[Judgement]) -> str:
 def by_cause(judgements: Iterable[Judgement]) -> dict[str, list[Judgement]]:
     """The misses by cause."""
     misses = [one for one in judgements if one.verdict == Verdict.NOT_REPRODUCED]
-    found = {cause: [one for one in misses if one.cause == cause] for cause in CAUSES}
+    found = {cause: [one for one in misses if one.cause == cause] for cause in MEANINGS}
     return {cause: own for cause, own in found.items() if own}
 
 
@@ -55,11 +55,21 @@ def summary(judgements: Sequence[Judgement]) -> list[str]:
     once = [one for one in compared if one.judged == one.runs_per_place == 1]
     if once:
         lines.append(f"{_count(once, 'rest')} on one place that was run once, as in the paper.")
-    split = [one for one in held if one.repeats and one.repeats_held < one.repeats / 2]
-    if split:
-        alone = "itself" if len(split) == 1 else "themselves"
-        lines.append(f"{_count(split, 'hold')} on the mean, but in less than half of the repeats by {alone}.")
+    for split, verdict in (
+        ([one for one in compared if one.is_split and one.verdict == own], own) for own in _COMPARED
+    ):
+        if split:
+            lines.append(f"Single runs go either way, and the mean decides, for {len(split)} {verdict}: {_ids(split)}.")
+    if wide := [one for one in held if one.wide]:
+        lines.append(
+            f"{len(wide)} are reproduced within a tolerance of half of the effect or more, which shows a direction or "
+            f"an order of magnitude, not a size: {_ids(wide)}."
+        )
     return lines
+
+
+def _ids(found: Sequence[Judgement]) -> str:
+    return ", ".join(one.id for one in found)
 
 
 def _count(found: Sequence[Judgement], verb: str) -> str:
@@ -72,7 +82,7 @@ def causes_table(judgements: Sequence[Judgement]) -> list[str]:
     found = by_cause(judgements)
     if not found:
         return []
-    rows = [[cause, str(len(own)), CAUSES[cause], ", ".join(one.id for one in own)] for cause, own in found.items()]
+    rows = [[cause, str(len(own)), MEANINGS[cause], ", ".join(one.id for one in own)] for cause, own in found.items()]
     return table(["cause", "misses", "meaning", "claims"], rows)
 
 
@@ -80,11 +90,11 @@ def misses(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> list[str]
     """Every miss by cause, with its numbers, its reason and the effect of each variant."""
     lines: list[str] = []
     for cause, own in by_cause(judgements).items():
-        lines += [f"### {cause}: {CAUSES[cause]}", ""]
+        lines += [f"### {cause}: {MEANINGS[cause]}", ""]
         for one in own:
             lines += [f"**{one.id}**: {escaped(one.statement)} ({escaped(one.location)})", ""]
             what = "read as" if one.is_reading else "published"
-            lines += [f"- {what}: {escaped(one.published + _tolerance(one))}"]
+            lines += [f"- {what}: {escaped(published(one))}"]
             lines += [f"- measured: {escaped(measured(one))}"]
             lines += [f"- {escaped(one.reason)}"] if one.reason else []
             explained = variants.explained(one, tried)
@@ -154,6 +164,14 @@ def measured(judgement: Judgement) -> str:
     return "; ".join(filter(None, [judgement.measured + numbers, judgement.basis]))
 
 
+def published(judgement: Judgement) -> str:
+    """The published number or the relation that was judged, its tolerance, what was measured for it, and where."""
+    tolerance = f" [{judgement.tolerance}]" if judgement.tolerance else ""
+    sign = ", " if judgement.is_reading else ", as "
+    judged_as = f"{', ' if judgement.judged_as.startswith('at ') else sign}{judgement.judged_as}"
+    return judgement.published + tolerance + (judged_as if judgement.judged_as else "")
+
+
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A table in Markdown."""
     return [_row(cells) for cells in (headings, ["---"] * len(headings), *rows)]
@@ -203,8 +221,7 @@ def markdown(
 def _claims(judgements: Sequence[Judgement], beside: Beside | None) -> list[str]:
     headings = ["id", "claim", _PUBLISHED, "measured", "verdict"]
     rows = [
-        [one.id, f"{one.statement} ({one.location})", one.published + _tolerance(one), measured(one), one.verdict]
-        for one in judgements
+        [one.id, f"{one.statement} ({one.location})", published(one), measured(one), one.verdict] for one in judgements
     ]
     if beside is not None:
         place, others = beside
@@ -231,10 +248,6 @@ def _in_short(judgement: Judgement) -> str:
 def _few(ids: Sequence[str], most: int = 8) -> str:
     shown = ", ".join(ids[:most])
     return (f"{len(ids)}: {shown}" + (f" and {len(ids) - most} more" if len(ids) > most else "")) if ids else "none"
-
-
-def _tolerance(judgement: Judgement) -> str:
-    return f" [{judgement.tolerance}]" if judgement.tolerance else ""
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from sojourn.studies.evaluate import Instance, Missing, expand, instances, outco
 from sojourn.studies.grid import AmbiguousPlaceError, AxisValue, Grid, Point, same
 from sojourn.studies.recipe import Reading, Study
 from sojourn.studies.relation import Arithmetic, Call, Node, Reference, RelationError, parse, walk
-from sojourn.studies.verdict import NO_RESULT, experiments_of, formulas_of, plain_measure, selected
+from sojourn.studies.verdict import experiments_of, formulas_of, is_judged, plain_measure, selected
 
 _FLIPPED: dict[Bound, Bound] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TRIED = (1.0, 2.0, 3.0)
@@ -76,7 +76,7 @@ def entries(study: Study, grids: Mapping[str, Grid], experiment: str, metric: st
     found: list[Mark] = []
     for claim in study.claims:
         reading = study.readings.get(claim.id, Reading(because=""))
-        if claim.metric != metric or claim.check in NO_RESULT or claim.low is None:
+        if claim.metric != metric or not is_judged(claim, reading) or claim.low is None:
             continue
         for id_ in experiments_of(claim, reading):
             if id_ in grids and wanted & _runs(study, id_):
@@ -109,7 +109,7 @@ def _entries(study: Study, grid: Grid, claim: Claim, reading: Reading) -> Iterat
 
 def _is_number(claim: Claim, reading: Reading) -> bool:
     """True if a program measures the number that a claim publishes."""
-    judged = claim.check not in NO_RESULT and not reading.not_comparable and not reading.not_run
+    judged = is_judged(claim, reading) and not reading.not_comparable and not reading.not_run
     is_relation = not reading.measure and bool(claim.relation or reading.relation or reading.relations)
     return judged and claim.low is not None and not is_relation
 

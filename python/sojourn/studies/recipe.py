@@ -35,6 +35,13 @@ CAUSES: dict[str, str] = {
     UNEXPLAINED: "no explanation was found",
 }
 """The causes of a miss."""
+FEWER = "fewer runs"
+"""The cause of a miss of a quick run that the full run does not have."""
+MEANINGS = {
+    **CAUSES,
+    FEWER: "a quick run makes fewer or shorter runs; the full run reproduces it, or has not been kept",
+}
+"""What each cause on a page means."""
 
 
 class Part(Strict, frozen=True):
@@ -82,6 +89,8 @@ class Reading(Strict, frozen=True, kw_only=True):
     """The necessary quantity cannot be measured; ``because`` says what is missing."""
     only_where: str | None = None
     """A relation: the claim covers only the places where it holds."""
+    effect: int | float | None = None
+    """The size of the effect that a number is about, in its unit: a tolerance of half of it shows only a direction."""
     cause: Annotated[str, Meta(extra_json_schema={"enum": list(CAUSES)})] = ""
     """The cause, if the claim is not reproduced."""
 

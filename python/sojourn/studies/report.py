@@ -53,8 +53,7 @@ def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quic
     table.add_column("verdict", no_wrap=True)
     for judgement in judged:
         claim = f"{judgement.statement} ({judgement.location})"
-        tolerance = f" [{judgement.tolerance}]" if judgement.tolerance else ""
-        cells = (claim, judgement.published + tolerance, page.measured(judgement), judgement.verdict)
+        cells = (claim, page.published(judgement), page.measured(judgement), judgement.verdict)
         # As text: rich would interpret the [ecn=true] of a relation as markup.
         table.add_row(*map(Text, cells))
     return table

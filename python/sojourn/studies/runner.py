@@ -15,6 +15,7 @@ from sojourn.batches import make_batch
 from sojourn.execution import Report
 from sojourn.results import Run
 from sojourn.store import Store
+from sojourn.studies import fullrun
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.recipe import Part, Published, Study
@@ -38,6 +39,8 @@ class StudyResults:
     """The backend."""
     made_of: str | None = None
     """A hash of the study's files and of all its runs; None on a backend whose runs differ each time."""
+    quick: bool = False
+    """True if the runs are fewer or shorter than the full ones."""
 
     @property
     def departures(self) -> tuple[str, ...]:
@@ -51,7 +54,8 @@ class StudyResults:
 
     def judgements(self) -> list[Judgement]:
         """Every claim of the paper, with its measured result."""
-        return judge(self.study, self.grids)
+        found = judge(self.study, self.grids)
+        return fullrun.beside(self.study, found) if self.quick else found
 
     def summary(self) -> str:
         """The recipe's summary."""
@@ -189,7 +193,7 @@ def run_study(
     cells, finished, stopped_by = _run(study.name, plans, where, jobs, store, report)
     grids = grids_of(study, cells, study.measures, where.name)
     made_of = _made_of(study, plans) if where.name == "sim" else None
-    return StudyResults(study, grids, finished, len(batch), stopped_by, where.name, made_of)
+    return StudyResults(study, grids, finished, len(batch), stopped_by, where.name, made_of, quick)
 
 
 def _made_of(study: Study, plans: Plans) -> str:

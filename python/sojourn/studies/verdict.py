@@ -15,7 +15,7 @@ from sojourn.studies.grid import AmbiguousPlaceError, Grid, Point
 from sojourn.studies.measures import quantile_level
 from sojourn.studies.recipe import UNEXPLAINED, Reading, Study
 from sojourn.studies.relation import RelationError
-from sojourn.studies.sides import in_numbers, place_of
+from sojourn.studies.sides import in_numbers, place_of, plain
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,14 @@ class Judgement:
     """The tolerance, if ``published`` does not show it."""
     is_reading: bool = False
     """``published`` is a relation: our reading of the statement, not what the paper printed."""
+    judged_as: str = ""
+    """The formula that was measured for a number, and the places of the claim."""
     numbers: str = ""
     """For a relation: the measured values of its sides."""
     only_by_tolerance: bool = False
     """Reproduced, but only because of the tolerance."""
+    wide: str = ""
+    """What the tolerance of a number accepts, if it is half of the effect or more: it shows a direction, not a size."""
     expected: int = 0
     """The number of places of the claim."""
     judged: int = 0
@@ -50,10 +54,16 @@ class Judgement:
     empty_repeats: int = 0
     """The most repeats, at one place, in which it did not happen."""
     repeats: int = 0
-    """Repeats judged individually, for a relation; 0 for several places, or for a single run."""
+    """Repeats judged individually; 0 for several places, or for a single run."""
     repeats_held: int = 0
     cause: str = ""
     """The cause of a miss, as in the recipe: one of ``CAUSES``."""
+
+    @property
+    def is_split(self) -> bool:
+        """Decided by the mean: more than a quarter of the repeats are on the other side, each judged by itself."""
+        others = self.repeats - self.repeats_held if self.verdict == Verdict.REPRODUCED else self.repeats_held
+        return self.repeats > 0 and others > self.repeats / 4
 
     @property
     def basis(self) -> str:
@@ -65,8 +75,10 @@ class Judgement:
                 *([f"not seen at {self.not_seen} of them"] if self.not_seen and self.expected > 1 else []),
                 *([f"not seen in up to {self.empty_repeats} repeats of a place"] if self.empty_repeats else []),
                 *([f"by itself in {self.repeats_held} of {self.repeats} repeats"] if self.repeats else []),
+                *(["single runs go either way"] if self.is_split else []),
                 *(["one place, run once"] if self.judged == self.runs_per_place == 1 else []),
                 *(["only by tolerance"] if self.only_by_tolerance else []),
+                *([f"wide tolerance: accepts {self.wide}"] if self.wide else []),
             ]
         )
 
@@ -88,7 +100,7 @@ NOT_SEEN = "not seen"
 """Measured result of a claim whose event did not happen."""
 NO_RESULT = {
     "cited": "quoted by the paper from another work",
-    "manual": "published without a relation that a program could check",
+    "manual": "judged by nobody: no program checks it, and the recipe does not say why",
     "setup": "a parameter of the set-up, not a result",
     "derived": "follows by arithmetic from other values of the paper, not from a run",
 }
@@ -112,8 +124,8 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
     reading = structs.replace(reading, because=_because(claim, reading, study, grids))
     if reading.not_comparable:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, reading.because)
-    if claim.check in NO_RESULT:
-        return _judgement(claim, "", Verdict.NOT_COMPARABLE, NO_RESULT[claim.check])
+    if not is_judged(claim, reading):
+        return _judgement(claim, "", Verdict.NOT_COMPARABLE, _why_not_judged(claim, reading, study))
     if reading.not_run:
         return _judgement(claim, "", Verdict.NOT_RUN, reading.because)
     formulas = formulas_of(claim, reading)
@@ -131,6 +143,18 @@ def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
         return _together(whole, claim.further, further)
     except (RelationError, AmbiguousPlaceError) as error:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, str(error))
+
+
+def is_judged(claim: Claim, reading: Reading) -> bool:
+    """True if runs can decide: for a claim that is not ``auto``, if its reading has a formula."""
+    return claim.check not in NO_RESULT or bool(reading.measure or reading.relation or reading.relations)
+
+
+def _why_not_judged(claim: Claim, reading: Reading, study: Study) -> str:
+    """The reason in the recipe, of the claim or of its experiment, or else that of all such claims."""
+    experiment = study.experiment(claim.experiment)
+    unavailable = experiment.unavailable if experiment is not None and claim.check == "manual" else ""
+    return reading.because or unavailable or NO_RESULT[claim.check]
 
 
 def formulas_of(claim: Claim, reading: Reading) -> tuple[str, ...]:
@@ -223,6 +247,19 @@ class _Case:
         return not self.reading.measure and bool(self.claim.relation or self.reading.relation or self.reading.relations)
 
     @property
+    def described(self) -> str:
+        """What was measured for a number, unless it is the claim's own metric, and where."""
+        reading = self.reading
+        cells = reading.cells or (self.claim.condition if reading.condition is None else reading.condition,)
+        places = "; ".join(" ".join(f"{axis}={_one_of(value)}" for axis, value in cell.items()) for cell in cells)
+        parts = [
+            *([reading.measure] if reading.measure else []),
+            *([f"at {places}"] if places else []),
+            *([f"where {reading.only_where}"] if reading.only_where else []),
+        ]
+        return ", ".join(parts)
+
+    @property
     def schemes(self) -> Sequence[str]:
         return self.claim.schemes if self.reading.schemes is None else self.reading.schemes
 
@@ -258,6 +295,11 @@ class _Case:
         return [one.point for one in every if one.value is True]
 
 
+def _one_of(value: Any) -> str:
+    """A value of a condition, or its several values: ``4|16``."""
+    return "|".join(plain(one) for one in (value if isinstance(value, list) else [value]))
+
+
 def _weigh(case: _Case, grids: Sequence[Grid]) -> Judgement:
     claim = case.claim
     expected = case.outcomes(grids)
@@ -265,7 +307,7 @@ def _weigh(case: _Case, grids: Sequence[Grid]) -> Judgement:
     if not judged:
         return _judgement(claim, "", Verdict.NOT_RUN, "no run at the places that the claim is about")
     holds = [case.holds(one) for one in judged]
-    repeats = _by_repeat(case, grids) if case.is_relation and len(expected) == 1 else []
+    repeats = _by_repeat(case, grids) if len(expected) == 1 else []
     measured, needed = (_of_relation if case.is_relation else _of_number)(claim, judged, holds)
     reproduced = _suffices(claim, holds)
     exact = replace(case, claim=claim.exact)
@@ -275,8 +317,12 @@ def _weigh(case: _Case, grids: Sequence[Grid]) -> Judgement:
     reason = "; ".join(part for part in (needed, case.reading.because, claim.tol_reason) if part)
     return replace(
         _judgement(claim, measured, verdict, reason),
+        published="; ".join(case.formulas) if case.is_relation else claim.published,
+        judged_as=case.described,
+        is_reading=case.is_relation,
         numbers=in_numbers(judged) if case.is_relation else "",
         only_by_tolerance=reproduced and not _suffices(claim, exact_holds),
+        wide="" if case.is_relation else claim.wide(case.reading.effect),
         expected=len(expected),
         judged=len(judged),
         left_out=case.left_out(grids),
@@ -301,6 +347,7 @@ def _together(whole: Judgement, claims: Sequence[Claim], further: Sequence[Judge
         verdict=worst[0].verdict,
         reason="; ".join([whole.reason, *(f"{metric} {one.reason}" for metric, one in named)]),
         only_by_tolerance=any(one.only_by_tolerance for one in worst),
+        wide="; ".join(filter(None, [whole.wide, *(one.wide for one in further)])),
         cause=whole.cause or worst[0].cause,
     )
 
