@@ -16,6 +16,7 @@ from sojourn import ExperimentError
 from sojourn.grids import Grid
 from sojourn.grids.intervals import median_intervals
 from sojourn.grids.measure import measure, short
+from sojourn.plots.panels import spread
 from sojourn.plots.pareto import front
 from sojourn.statistics import median_interval
 
@@ -203,7 +204,7 @@ def test_two_experiments_with_the_same_values_are_not_mixed(swept: Path, tmp_pat
     shutil.copytree(swept, tmp_path / "store")
     (tmp_path / "grid.toml").write_text(EXPERIMENT.replace('"2 s"', '"1 s"'))
     assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
-    with pytest.raises(ExperimentError, match="several experiments have runs of the same values and seed"):
+    with pytest.raises(ExperimentError, match="the runs of this cell differ in more than their seeds"):
         Grid(str(tmp_path / "store"))
     sweeps = [path.name for path in (tmp_path / "store" / "plans").iterdir()]
     assert [len(Grid(str(tmp_path / "store"), f"plan = '{sweep}'")) for sweep in sweeps] == [24, 24]
@@ -212,6 +213,54 @@ def test_two_experiments_with_the_same_values_are_not_mixed(swept: Path, tmp_pat
     (tmp_path / "grid.toml").write_text(EXPERIMENT.replace('"2 s"', '"1 s"').replace('"grid"', '"short"'))
     assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
     assert list(Grid(str(tmp_path / "store")).axes)[:2] == ["label", "experiment"]
+
+
+def test_other_seeds_do_not_mix_two_experiments(swept: Path, tmp_path: Path, sojourn: Cli):
+    shutil.copytree(swept, tmp_path / "store")
+    (tmp_path / "grid.toml").write_text(EXPERIMENT)
+    seeds = ("--set", "experiment.seed=100", "--store", "store")
+    assert sojourn("sweep", "grid.toml", *seeds).returncode == 0
+    whole = Grid(str(tmp_path / "store"))
+    assert (len(whole), whole.runs) == (24, 144), "more seeds of the same experiment"
+    other = ("--set", "experiment.seed=200", "--set", "link.delay='1 ms'", "--store", "store")
+    assert sojourn("sweep", "grid.toml", *other).returncode == 0
+    drawn = ("--kind", "lines", "--x", "link.rate", "--out", "lines.svg")
+    for command in (("plot", *drawn), ("explore", "--out", "page.html")):
+        refused = sojourn(*command, "--store", "store")
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+        told = refused.stderr.replace("\N{NO-BREAK SPACE}", " ")
+        assert "store: pfifo, rate 1000 kbit/s, 1 flow, tcp reno: the runs of this cell differ in more than" in told
+        choices = re.findall('--where "(.*?)"', told)
+        assert sorted(Grid(str(tmp_path / "store"), choice).runs for choice in choices) == [72, 144]
+
+
+def test_an_edited_discipline_does_not_mix_with_what_it_was(tmp_path: Path, sojourn: Cli):
+    own = (
+        "import sojourn as sj\n@sj.aqm('own')\nclass Own:\n"
+        "    def enqueue(self, packet, queue, now):\n        return {}\n"
+    )
+    text = EXPERIMENT.partition("[sweep]")[0].replace('"pfifo"', '"own"')
+    (tmp_path / "grid.toml").write_text(text)
+    for seed, verdict in ((1, "'pass'"), (50, "'drop' if queue.random() < 0.1 else 'pass'")):
+        (tmp_path / "own.py").write_text(own.format(verdict))
+        swept = ("sweep", "grid.toml", "--set", f"experiment.seed={seed}", "--store", "store")
+        assert sojourn("--load", "own.py", *swept).returncode == 0
+    refused = sojourn("explore", "--store", "store", "--out", "page.html")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "own: the runs of this cell differ in more than their seeds" in refused.stderr
+
+
+def test_the_runs_of_several_settings_have_a_range_and_no_interval(grid: Grid):
+    pooled = grid.pooled(["label", "link.rate"])
+    shown = grid.measure("goodput_bps")
+    found, each = pooled.intervals(shown), grid.intervals(shown)
+    assert (grid.is_pooled, pooled.is_pooled, grid.pooled(grid.axes).is_pooled) == (False, True, False)
+    assert (found.low <= found.middle).all()
+    assert found.low.min() <= np.nanmin(each.low)
+    cell = [place for place in range(len(grid)) if (grid.codes[place, :2] == pooled.codes[0]).all()]
+    assert found.high[0] == max(each.high[cell]) > max(each.middle[cell]) - 1e-9
+    text = spread(found.n, interval=True, is_pooled=pooled.is_pooled)
+    assert text == "median of 12 runs, with their range"
 
 
 def test_metrics_have_words_and_units():

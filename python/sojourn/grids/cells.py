@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sojourn import _core
-from sojourn.grids.intervals import Intervals, median_intervals
+from sojourn.grids.intervals import Intervals, median_intervals, ranges
 from sojourn.grids.measure import Measure, measure
 from sojourn.statistics import FloatArray
 from sojourn.store import files
@@ -89,6 +89,8 @@ class Grid:
 
     def __init__(self, store: Store | str | Path, where: str | None = None) -> None:
         self._store = store if isinstance(store, Store) else Store(store)
+        self.is_pooled = False
+        """Whether cells combine runs of several settings."""
         files.again(lambda: self._read(where))
 
     def _read(self, where: str | None) -> None:
@@ -137,7 +139,9 @@ class Grid:
 
     def _read_cells(self, keys: Sequence[str]) -> None:
         columns = [LABEL, *keys]
-        names = ", ".join(map(_name, [*columns, "experiment", "aqm", "seed", "plan"]))
+        # A run that an earlier version has made has no set-up.
+        setup = "coalesce(setup, plan)" if "setup" in self._columns else "plan"
+        names = ", ".join([*map(_name, [*columns, "experiment", "aqm", "plan"]), f"{setup} setup"])
         # A run whose values cannot go together has no hash, and no values.
         table = self._rows.sql(f"select {names} from picked where hash is not null").to_arrow_table()
         if not table.num_rows:
@@ -149,13 +153,26 @@ class Grid:
             zip(table[LABEL].to_pylist()[::-1], table["aqm"].to_pylist()[::-1], strict=True)
         )
         self._set({axis.key: axis for axis in axes}, np.stack(codes, axis=1))
-        seeds = table["seed"].to_numpy()
-        if len(np.unique(np.stack([self._cell_of, np.unique(seeds, return_inverse=True)[1]]), axis=1).T) < len(seeds):
-            plans = ", ".join(sorted(table["plan"].unique().to_pylist()))
-            raise _core.ExperimentError(
-                f"{self._store.path}: several experiments have runs of the same values and seed; choose one sweep of "
-                f"{plans}: --where \"plan = '…'\""
-            )
+        self._refuse_mixed(table)
+
+    def _refuse_mixed(self, table: pa.Table) -> None:
+        """Checks that the runs of a cell differ in nothing but their seeds."""
+        setups = table["setup"].combine_chunks().dictionary_encode()
+        pairs = np.unique(np.stack([self._cell_of, setups.indices.to_numpy()]), axis=1)
+        counts = np.bincount(pairs[0], minlength=len(self))
+        if counts.max() < 2:
+            return
+        cell = int(np.argmax(counts > 1))
+        of_cell = table.filter(self._cell_of == cell)
+        plans: dict[str, set[str]] = {}
+        for setup, plan in zip(of_cell["setup"].to_pylist(), of_cell["plan"].to_pylist(), strict=True):
+            plans.setdefault(setup, set()).add(plan)
+        chosen = sorted(", ".join(f"'{plan}'" for plan in sorted(own)) for own in plans.values())
+        how = " or ".join(f'--where "plan in ({own})"' for own in chosen) if len(set(chosen)) > 1 else "--where"
+        raise _core.ExperimentError(
+            f"{self._store.path}: {self.setting(cell, list(self.axes))}: the runs of this cell differ in more than "
+            f"their seeds, they are of several experiments; choose those of one with {how}"
+        )
 
     def _set(self, axes: dict[str, Axis], codes: npt.NDArray[np.int64]) -> None:
         self.axes = axes
@@ -248,10 +265,16 @@ class Grid:
         return measure(name)
 
     def intervals(self, shown: Measure) -> Intervals:
-        """The median of a metric in each cell with its 95 % confidence interval, in the unit people see."""
+        """The median of a metric in each cell with its 95 % confidence interval, in the unit people see.
+
+        Where runs of several settings are combined, the interval is the range of their values: they are not a sample of
+        one quantity, whose median could be estimated.
+        """
         column = self._rows.sql(f"select {_name(shown.name)} x from picked where hash is not null").to_arrow_table()
         values = column["x"].to_numpy().astype(np.float64) / shown.per
-        return median_intervals(np.where(np.isfinite(values), values, np.nan), self._cell_of, len(self))
+        known = np.where(np.isfinite(values), values, np.nan)
+        found = median_intervals(known, self._cell_of, len(self))
+        return ranges(found, known, self._cell_of) if self.is_pooled else found
 
     def pooled(self, keys: Iterable[str]) -> Grid:
         """The same runs in larger cells, which differ only in these keys."""
@@ -260,6 +283,7 @@ class Grid:
         other.__dict__ |= {name: value for name, value in self.__dict__.items() if name != "varying"}
         places = [list(self.axes).index(key) for key in kept]
         other._set({key: self.axes[key] for key in kept}, self._of_rows[:, places])
+        other.is_pooled = self.is_pooled or len(other) < len(self)
         return other
 
     def setting(self, cell: int, keys: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -48,6 +48,15 @@ def median_intervals(values: FloatArray, cell_of: npt.NDArray[np.int64], cells: 
             found.middle[some] = (sample[:, (count - 1) // 2] + sample[:, count // 2]) / 2.0
             found.low[some], found.high[some] = _ends(sample, int(count))
     return found
+
+
+def ranges(found: Intervals, values: FloatArray, cell_of: npt.NDArray[np.int64]) -> Intervals:
+    """The same medians, each with the least and the largest of its values instead of its interval."""
+    low, high = np.full(len(found.n), np.inf), np.full(len(found.n), -np.inf)
+    np.fmin.at(low, cell_of, values)
+    np.fmax.at(high, cell_of, values)
+    empty = found.n == 0
+    return replace(found, low=np.where(empty, np.nan, low), high=np.where(empty, np.nan, high))
 
 
 def _ends(sample: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:

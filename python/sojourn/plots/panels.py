@@ -131,8 +131,8 @@ def headline(drawn: Figure, text: str) -> None:
     drawn.suptitle("\n" * above + lines if lines else "", x=0.01, ha="left", color="#555555", fontsize=8)
 
 
-def spread(n: npt.NDArray[np.int64], *, interval: bool) -> str:
-    """What a value stands for: ``median of 5 runs``."""
+def spread(n: npt.NDArray[np.int64], *, interval: bool, is_pooled: bool = False) -> str:
+    """What a value stands for: ``median of 5 runs``. Runs of several settings have a range instead of an interval."""
     known = n[n > 0]
     if not known.size or known.max() == 1:
         return ""
@@ -140,6 +140,8 @@ def spread(n: npt.NDArray[np.int64], *, interval: bool) -> str:
     text = f"median of {low if low == high else f'{low} to {high}'} runs"
     if not interval:
         return text
+    if is_pooled:
+        return f"{text}, with their range"
     text += f", with its {CONFIDENCE:.0%} confidence interval"
     if coverage_limit(low) < CONFIDENCE:
         text += f" (of {low} it cannot cover more than {math.floor(100 * coverage_limit(low))}%)"

@@ -66,7 +66,7 @@ def lines(whole: Grid, x: str, y: str, metric: str, pool: bool, width: Width | N
             drawn,
             panels.said(
                 "" if y == LABEL else f"lines: {each.words}",
-                panels.spread(medians.n, interval=True),
+                panels.spread(medians.n, interval=True, is_pooled=grid.is_pooled),
                 panels.pooled_note(grid, whole),
             ),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from sojourn.results import Results, Run
 if TYPE_CHECKING:
     import pyarrow as pa
 
-IDENTITY = ("hash", "plan", "place", "experiment", "backend", "aqm", "label", "seed", "error", "summary")
+IDENTITY = ("hash", "setup", "plan", "place", "experiment", "backend", "aqm", "label", "seed", "error", "summary")
 """The columns of every row."""
 
 
@@ -44,6 +45,7 @@ def table_of(plan: str, made: Sequence[Made]) -> pa.Table:
             continue
         identity |= {
             "hash": one.spec.hash,
+            "setup": setup_of(one.spec),
             "experiment": one.spec.name,
             "aqm": one.spec.queue,
             "label": one.spec.label,
@@ -59,6 +61,16 @@ def table_of(plan: str, made: Sequence[Made]) -> pa.Table:
         rows += [identity | _figures(row) for row in results.rows_of(one.run)]
     names = dict.fromkeys([*IDENTITY, *(name for row in rows for name in row)])
     return pa.table({name: pa.array([row.get(name) for row in rows], _type_of(name)) for name in names})
+
+
+def setup_of(spec: _core.RunSpec) -> str:
+    """SHA-256, in hexadecimal, of everything that determines a run's results, except for its seed."""
+    document = json.loads(spec.document)
+    experiment = document["experiment"]
+    del document["set"], experiment["experiment"]["name"], experiment["experiment"]["seed"]
+    for queue in experiment["queue"]:
+        queue.pop("label", None)
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def _results(runs: list[Run]) -> Results:
