@@ -29,17 +29,17 @@
 //! let route = builder.add_route(&[Stage::Link(link), Stage::Delay(Duration::from_millis(10))]);
 //! let mut network = builder.build(NoObserver);
 //!
-//! for _ in 0..2 {
+//! for _ in 0..3 {
 //!     network.send(Packet { bytes: 1000, hop: 0, enqueued: Time::ZERO }, route, Time::ZERO);
 //! }
-//! // The first leaves at once, the second when the link has sent the first: 1000 bytes take 1 ms.
+//! // The bucket holds 1600 bytes, so that two leave at once; 1000 bytes take 1 ms, and the last waits for 400 of them.
 //! let mut arrived = Vec::new();
 //! while let Some(now) = network.next_event() {
 //!     while let Some(packet) = network.poll(now) {
 //!         arrived.push((now, packet.bytes));
 //!     }
 //! }
-//! assert_eq!(arrived, [(Time::from_millis(10), 1000), (Time::from_millis(11), 1000)]);
+//! assert_eq!(arrived, [10_000, 10_000, 10_400].map(|us| (Time::from_micros(us), 1000)));
 //! ```
 //!
 //! | module | what is there |

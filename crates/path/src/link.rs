@@ -64,8 +64,8 @@ pub struct Link<P> {
     device_limit: usize,
     /// Packets in the discipline and in the device queue.
     queued: u64,
-    /// A packet that may leave at once, until [`Link::serve`] returns it.
-    departed: Option<P>,
+    /// Packets that left as they came, until [`Link::serve`] returns them at the same instant.
+    departed: VecDeque<P>,
     wake: Time,
     /// The discipline has a timer, and is asked for it.
     has_timer: bool,
@@ -92,7 +92,7 @@ impl<P: Packet> Link<P> {
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
             queued: 0,
-            departed: None,
+            departed: VecDeque::new(),
             wake: Time::MAX,
             timer: Time::MAX,
         }
@@ -115,7 +115,7 @@ impl<P: Packet> Link<P> {
     /// True if it does not only wait for a packet: then [`Link::find_due`] finds when it acts.
     #[inline(always)]
     pub const fn may_act(&self) -> bool {
-        self.has_timer || !self.is_idle()
+        self.has_timer || !matches!(self.wake, Time::MAX)
     }
 
     /// Lets the discipline act.
@@ -157,12 +157,14 @@ impl<P: Packet> Link<P> {
 
     /// Packets in the discipline, in the device queue and about to leave.
     pub fn packets(&self) -> u64 {
-        self.queued + u64::from(self.departed.is_some())
+        self.queued + self.departed.len() as u64
     }
 
-    /// True if the link waits for a packet.
-    pub const fn is_idle(&self) -> bool {
-        matches!(self.wake, Time::MAX)
+    /// True if an arrival makes the link send, as on Linux each transmission enqueues and then runs the discipline: the
+    /// link waits for a packet, or packets of this instant have left it already. Otherwise it acts later, by its own timer.
+    #[inline(always)]
+    pub fn is_idle(&self) -> bool {
+        matches!(self.wake, Time::MAX) || !self.departed.is_empty()
     }
 
     /// A packet arrives at a link that is not idle. `number` is the link's number for the observer, here and below.
@@ -200,7 +202,7 @@ impl<P: Packet> Link<P> {
         number: usize,
         observer: &mut impl Observer<P>,
     ) -> Option<P> {
-        if !self.may_pass || !self.shaper.is_free(now) {
+        if !self.may_pass || self.queued > 0 || !self.shaper.is_free(now) {
             return self.offer_and_advance(packet, now, number, observer);
         }
         observer.on_arrival(number, &packet, now);
@@ -219,7 +221,7 @@ impl<P: Packet> Link<P> {
     fn note_not_passed(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         self.queued += 1;
         self.note_drops(now, number, observer);
-        if self.queued > 0 {
+        if self.queued > 0 && self.departed.is_empty() {
             self.wake = self.next_wake(now);
         }
     }
@@ -232,14 +234,18 @@ impl<P: Packet> Link<P> {
         number: usize,
         observer: &mut impl Observer<P>,
     ) -> Option<P> {
-        self.offer(packet, now, number, observer);
-        self.advance(now, number, observer)
+        self.enqueue(packet, now, number, observer);
+        let left = self.advance(now, number, observer);
+        if !self.departed.is_empty() {
+            self.wake = now;
+        }
+        left
     }
 
     /// Keeps a packet that [`Link::enqueue_idle`] returned, until [`Link::serve`] is called at the same instant.
     #[cold]
     pub fn hold(&mut self, packet: P, now: Time) {
-        self.departed = Some(packet);
+        self.departed.push_back(packet);
         self.wake = now;
     }
 
@@ -256,10 +262,12 @@ impl<P: Packet> Link<P> {
         observer: &mut impl Observer<P>,
     ) -> Option<P> {
         while self.wake <= now {
-            if self.departed.is_some() {
+            if let Some(packet) = self.departed.pop_front() {
                 cold_path();
-                self.wake = self.next_wake(now);
-                return self.departed.take();
+                if self.departed.is_empty() {
+                    self.wake = self.next_wake(now);
+                }
+                return Some(packet);
             }
             if let Some(packet) = self.advance(now, number, observer) {
                 return Some(packet);
@@ -430,6 +438,50 @@ mod tests {
     fn a_burst_of_one_packet_lets_two_go_at_once() {
         let expected = [100, 100, 101, 102, 103, 104, 105, 106, 107, 108];
         assert_eq!(departures(link(1250, 0, ten_megabit())), expected);
+    }
+
+    /// As Linux's `dev_queue_xmit`, which runs the discipline after each packet: nothing waits while there are tokens, so that
+    /// nothing is dropped for lack of room.
+    #[test]
+    fn packets_that_arrive_together_leave_while_there_are_tokens() {
+        for device_queue in [0, 3] {
+            let (qdisc, seen) = (Single::new(DropTail, Limit::Packets(1)), &mut Drops(0));
+            let config = LinkConfig {
+                burst: 9 * u64::from(BYTES),
+                device_queue,
+                ..LinkConfig::of_rate(Rate::from_mbps(10))
+            };
+            let mut link = Link::new(Box::new(qdisc), config);
+            let now = Time::from_millis(100);
+            // Ten leave, one is queued, as many are in the device queue, and there is no room for the last.
+            for n in 0..12 + device_queue as u32 {
+                assert!(link.is_idle());
+                if let Some(packet) = link.enqueue_idle(TestPacket::new(n, BYTES), now, 0, seen) {
+                    link.hold(packet, now);
+                }
+            }
+            let left = core::iter::from_fn(|| link.serve(now, 0, seen));
+            assert_eq!(
+                left.map(|packet| packet.flow).collect::<Vec<_>>(),
+                (0..10).collect::<Vec<_>>()
+            );
+            assert_eq!((seen.0, link.wake()), (1, Time::from_millis(101)));
+        }
+    }
+
+    struct Drops(u64);
+
+    impl Observer<TestPacket> for Drops {
+        fn on_drop(
+            &mut self,
+            _: usize,
+            _: TestPacket,
+            _: sojourn_aqm::DropReason,
+            _: Duration,
+            _: Time,
+        ) {
+            self.0 += 1;
+        }
     }
 
     #[test]

@@ -109,7 +109,8 @@ impl AccessLink {
 /// links before media; among themselves they act in the order of their numbers.
 ///
 /// Packets clocked by acknowledgements arrive at a busy queue at the very instants at which others leave it. On Linux they
-/// arrive some ten microseconds earlier. So here arrivals precede departures.
+/// arrive some ten microseconds earlier. So here arrivals precede departures that a timer triggers. A departure that an
+/// arrival allows happens with that arrival, before the next: see [`Link::is_idle`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place(usize);
 

@@ -30,7 +30,7 @@ impl Shaper {
                 rate: steps.clone(),
                 current: 0,
                 burst,
-                next_free: Time::ZERO,
+                full_at: Time::ZERO,
                 carried: Carried::new(steps, steady.0, steady.1),
             }),
             Capacity::Trace(trace) => {
@@ -42,7 +42,7 @@ impl Shaper {
     /// The first instant, `now` or later, at which a packet may leave.
     pub fn free_at(&mut self, now: Time) -> Time {
         match self {
-            Self::Bucket(bucket) => bucket.next_free.max(now),
+            Self::Bucket(bucket) => bucket.next_free().max(now),
             Self::Opportunities(opportunities) => opportunities.free_at(now),
         }
     }
@@ -51,7 +51,7 @@ impl Shaper {
     #[inline(always)]
     pub fn is_free(&mut self, now: Time) -> bool {
         match self {
-            Self::Bucket(bucket) => bucket.next_free <= now,
+            Self::Bucket(bucket) => bucket.is_free(now),
             Self::Opportunities(opportunities) => opportunities.free_at(now) <= now,
         }
     }
@@ -108,8 +108,8 @@ pub struct Bucket {
     /// Bytes it may send ahead of its rate after an idle time.
     burst: u64,
     pace: Pace,
-    /// When it is next not empty.
-    next_free: Time,
+    /// When it is full again if nothing is sent. It is full at the start, as HTB's.
+    full_at: Time,
     carried: Carried,
 }
 
@@ -117,16 +117,19 @@ pub struct Bucket {
 struct Pace {
     bytes: u32,
     tx_time: Duration,
-    /// How far the link may be ahead of its rate.
+    /// How far the link may be ahead of its rate: the time in which an empty bucket becomes full.
     ahead: Duration,
 }
 
 impl Pace {
-    const fn new(rate: Rate, bytes: u32, burst: u64) -> Self {
+    /// A bucket takes at most 146 years to fill, so that no time overflows.
+    const LONGEST: Duration = Duration::from_nanos(u64::MAX / 4);
+
+    fn new(rate: Rate, bytes: u32, burst: u64) -> Self {
         Self {
             bytes,
-            tx_time: rate.tx_time(bytes as u64),
-            ahead: rate.tx_time(burst),
+            tx_time: rate.tx_time(bytes.into()),
+            ahead: rate.tx_time(burst).min(Self::LONGEST),
         }
     }
 }
@@ -137,9 +140,25 @@ impl Bucket {
         if now >= self.next_change || bytes != self.pace.bytes {
             self.change_pace(bytes, now);
         }
-        let begin = self.next_free.max(now.saturating_sub(self.pace.ahead));
-        self.next_free = begin + self.pace.tx_time;
-        self.carried.send(begin, self.next_free);
+        let begin = self.full_at.max(now);
+        self.full_at = begin + self.pace.tx_time;
+        // What the first bucket holds counts as sent before the run.
+        let ahead = self.pace.ahead;
+        self.carried.send(
+            begin.saturating_sub(ahead),
+            self.full_at.saturating_sub(ahead),
+        );
+    }
+
+    /// When it is next not empty.
+    #[inline(always)]
+    fn next_free(&self) -> Time {
+        self.full_at.saturating_sub(self.pace.ahead)
+    }
+
+    #[inline(always)]
+    fn is_free(&self, now: Time) -> bool {
+        self.full_at <= now.saturating_add(self.pace.ahead)
     }
 
     fn set_rate(&mut self, rate: Rate, now: Time) {
@@ -151,11 +170,16 @@ impl Bucket {
         self.carried.set_rate(rate, now);
     }
 
-    /// Recomputes the pace for a packet of `bytes` at the rate in force `now`.
+    /// Recomputes the pace for a packet of `bytes` at the rate in force `now`. When it is next not empty does not change.
     #[cold]
     fn change_pace(&mut self, bytes: u32, now: Time) {
         self.follow_schedule(now);
+        let before = self.pace.ahead;
         self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst);
+        self.full_at = self
+            .full_at
+            .saturating_add(self.pace.ahead)
+            .saturating_sub(before);
     }
 
     /// Moves to the rate in force at `now`.
@@ -259,6 +283,22 @@ mod tests {
             now.as_nanos() / 1_000_000
         };
         sizes.iter().map(leave).collect()
+    }
+
+    /// tc-htb(8): "burst: amount of bytes that can be burst at ceil speed". A new class begins with all of it.
+    #[test]
+    fn a_bucket_is_full_at_the_start() {
+        let always = (Duration::ZERO, Duration::MAX);
+        let capacity = Capacity::constant(Rate::from_mbps(8));
+        let mut shaper = Shaper::new(&capacity, 3000, 14, always);
+        let mut left = Vec::new();
+        for _ in 0..6 {
+            let now = shaper.free_at(Time::ZERO);
+            shaper.charge(1000, now);
+            left.push(now.as_nanos() / 1_000_000);
+        }
+        // Three packets use up the bucket, and the fourth still finds it not negative.
+        assert_eq!(left, [0, 0, 0, 0, 1, 2]);
     }
 
     #[test]
