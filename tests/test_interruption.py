@@ -15,6 +15,7 @@ import pytest
 import sojourn as sj
 from conftest import EXPERIMENT, SOJOURN, Cli, visible
 from sojourn.cli import run as run_command
+from sojourn.interrupts import SIGNALS
 
 LONG = EXPERIMENT.replace('"4 s"', '"20 s"').replace("10 Mbit", "100 Mbit").replace("repeat = 2", "repeat = 1000")
 UNHURRIED = EXPERIMENT.replace('"codel"\ntarget = "5 ms"', '"unhurried"').replace("repeat = 2", "repeat = 15")
@@ -58,12 +59,12 @@ def start(
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_an_interrupted_experiment_keeps_its_finished_repeats(tmp_path: Path, number):
     process = start(tmp_path, LONG, "--out", "out", "--figures", "none", "--json")
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert re.search(r"^interrupted: keeping \d+ finished of 2000 runs, writing out; another Ctrl-C", stderr, re.M)
     assert stderr.splitlines()[-1].startswith("sojourn: interrupted; ")
     assert "Traceback" not in stderr
@@ -259,6 +260,23 @@ def test_a_large_experiment_says_first_what_it_will_take(tmp_path: Path):
     assert process.returncode == 130
 
 
+def test_a_directory_takes_the_runs_of_one_process(sojourn: Cli, tmp_path: Path):
+    first = start(tmp_path, LONG, "--out", "out", "--figures", "none")
+    for more in ((), ("--resume",), ("--set", "experiment.repeat=1")):
+        refused = sojourn("run", "experiment.toml", "--out", "out", "--figures", "none", *more)
+        assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+        assert refused.stderr.startswith(
+            f'--out: got "out"; process {first.pid} is making runs for it: wait for its end'
+        )
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    assert first.returncode == 130
+    finished = len(sj.load(tmp_path / "out").runs)
+    assert finished > 0, "nothing was lost"
+    short = ("--set", "experiment.repeat=1", "--set", "experiment.duration='2 s'")
+    assert sojourn("run", "experiment.toml", "--out", "out", "--figures", "none", *short).returncode == 0
+
+
 LOOPS = """\
 import time
 import sojourn
@@ -273,7 +291,7 @@ class Stuck:
 
 
 @pytest.mark.parametrize("body", ["pass", "time.sleep(10_000)"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_an_aqm_in_an_endless_loop_does_not_keep_the_process(tmp_path: Path, body, number):
     (tmp_path / "stuck.py").write_text(LOOPS.replace("BODY", body), encoding="utf-8")
     text = EXPERIMENT.replace('aqm = "codel"\ntarget = "5 ms"', 'aqm = "stuck"').replace("repeat = 2", "repeat = 1")
@@ -287,7 +305,7 @@ def test_an_aqm_in_an_endless_loop_does_not_keep_the_process(tmp_path: Path, bod
     assert "1 of 2 runs, " in process.stderr.readline()
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=30)
-    assert process.returncode == 130, stderr
+    assert process.returncode == 128 + number, stderr
     assert "Traceback" not in stderr
     assert stderr.splitlines()[-1].startswith("sojourn: interrupted; 1 of 2 runs finished, kept in out/summary.json")
     assert "pfifo" in stdout

@@ -244,9 +244,9 @@ class Processes:
 
     def start(self, index: int, spec: _core.RunSpec) -> None:
         """Starts a run."""
-        # A Ctrl-C at the terminal reaches all processes. Processes started here inherit that the signal is blocked;
-        # the process that requested the runs ends them.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # A Ctrl-C at the terminal reaches all processes, and so does its end. Processes started here inherit that these
+        # signals are blocked; the process that requested the runs ends them.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
         try:
             self._running[self._pool.submit(_run, spec)] = index
         finally:

@@ -80,7 +80,7 @@ class Journal:
     @classmethod
     def start(cls, directory: Path, header: Header) -> Journal:
         """Starts an empty journal in a new workspace."""
-        journal = cls(Workspace.make(directory), header)
+        journal = cls(Workspace.make(directory, for_runs=True), header)
         try:
             journal._open()
             journal._write_line(json.dumps(asdict(header)))
@@ -198,9 +198,10 @@ class Journal:
 class LeftBehind:
     """Workspaces in a directory whose processes have ended."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, for_runs: bool = False) -> None:
+        """``for_runs``: raises OutputError if another process makes runs for this directory."""
         self._directory = directory
-        self._workspaces = Workspace.left_behind(directory)
+        self._workspaces = Workspace.left_behind(directory, for_runs=for_runs)
         self._found = {one: found for one in self._workspaces if (found := _header(one.path)) is not None}
 
     def runs_of(self, key: str) -> int:

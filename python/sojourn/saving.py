@@ -80,7 +80,8 @@ def run_into(
     Raises
     ------
     OutputError
-        The directory cannot be used; or, with ``resume``, it contains runs of another experiment. Nothing was run.
+        The directory cannot be used, or another process makes runs for it; or, with ``resume``, it contains runs of
+        another experiment. Nothing was run.
     Unsaved
         The results could not be written, or the user interrupted the saving.
     """
@@ -90,7 +91,7 @@ def run_into(
         say(f"all {len(there.runs)} runs are already in {directory}")
         _draw_missing(there, directory, figures)
         return Saved(there)
-    others = LeftBehind(directory)
+    others = LeftBehind(directory, for_runs=True)
     try:
         journal = others.take(header) if resume else None
         if journal is not None:

@@ -1,7 +1,7 @@
 """The command line: ``sojourn run``, ``compare``, ``report``, ``export``, ``replay``, ``list``, ``doctor``, ``study``.
 
 Data goes to standard output, everything else to standard error. Exit status: 0 success, 1 a run failed, 2 wrong
-input (one line on standard error), 130 interrupted.
+input (one line on standard error), 128 and the number of a signal that stopped it: 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from sojourn import interrupts
 from sojourn.cli.outcome import INTERRUPTED, complain
 
 
 def main() -> NoReturn:
     """Runs the command line and exits with its status."""
     try:
-        signal.signal(signal.SIGTERM, _terminate)
+        for number in interrupts.SIGNALS:
+            # A program started by nohup ignores SIGHUP.
+            if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, _stop)
         # Interactive Matplotlib backends, such as a notebook's, cannot save files.
         os.environ["MPLBACKEND"] = "agg"
         if sys.stdout is None:  # closed by the calling process, which wants no output
@@ -41,6 +45,7 @@ def main() -> NoReturn:
 
 def _leave(status: int) -> NoReturn:
     """Exits without waiting for threads that hang in a user's Python code."""
+    status = interrupts.exit_status() if status == INTERRUPTED else status
     # Do not import modules now: the interrupt may have arrived during an import.
     left_behind = getattr(sys.modules.get("sojourn.executors"), "left_behind", None)
     if left_behind is not None and left_behind():
@@ -51,5 +56,6 @@ def _leave(status: int) -> NoReturn:
     sys.exit(status)
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> None:
+def _stop(number: int, _frame: FrameType | None) -> None:
+    interrupts.received(number)
     raise KeyboardInterrupt

@@ -16,6 +16,7 @@ DONE = 0
 FAILED = 1
 WRONG_INPUT = 2
 INTERRUPTED = 130
+"""By Ctrl-C. ``interrupts.exit_status`` is the status after another signal."""
 LONGEST = 2000
 """The longest error message in characters; only a user's code produces longer ones."""
 
